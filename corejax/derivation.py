@@ -38,22 +38,23 @@ class Derivation(NamedTuple):
 
 
 class Derivations(Sequence[Derivation]):
-    """The derivations of one rule kind, in the order in which they are asked; a table of them by name.
+    """The derivations of one rule kind, best first; a table of them by name.
+
+    The registry names their order, which therefore does not depend on the order of imports. Derivations that the
+    registry does not name come after those that it names, and slow ones after all others.
 
     Args:
         title: the rule kind in a sentence ("JVP rule").
-        removed: called when there is one less.
+        order: names, best first.
+        changed: called when a derivation is added or removed.
     """
 
-    def __init__(self, title: str, removed: Callable[[], None]) -> None:
-        def changed(name: str, derivation: Derivation | None) -> None:
-            if derivation is None:
-                removed()
-
-        self._table: Table[str, Derivation] = Table(f"derivation of {title}s", changed=changed)
+    def __init__(self, title: str, order: Sequence[str], changed: Callable[[], None]) -> None:
+        self._table: Table[str, Derivation] = Table(f"derivation of {title}s", changed=lambda name, found: changed())
+        self._ranks = {name: rank for rank, name in enumerate(order)}
 
     def append(self, derivation: Derivation) -> None:
-        """Add one, to be asked after the others.
+        """Add one.
 
         Raises:
             DuplicateRegistrationError: there is one of that name.
@@ -78,7 +79,7 @@ class Derivations(Sequence[Derivation]):
         return self._table.get(name)
 
     def __getitem__(self, i: Any) -> Any:
-        return list(self._table.values())[i]
+        return sorted(self._table.values(), key=lambda d: (bool(d.slow), self._ranks.get(d.name, len(self._ranks))))[i]
 
     def __len__(self) -> int:
         return len(self._table)

@@ -81,6 +81,7 @@ def _described(found: RuleStatus, primitive: Primitive) -> dict[str, Any]:
         "status": found.status,
         "rule": None if found.rule is None else _rule(found.rule),
         "derived_by": found.derivation,
+        "derivations": [derivation.name for derivation in registry.derivations],
         "platforms": {platform: _rule(rule) for platform, rule in found.platforms.items()},
         "switched_off": {platform or "all": rules for platform, rules in off.items() if rules},
     }
@@ -214,10 +215,11 @@ def _flags(primitive: Primitive) -> Iterator[tuple[str, str]]:
 
 def _rule_rows(kind: str, found: dict[str, Any]) -> Iterator[list[str]]:
     """Rule kind, status, owner, place: one line for the rule, further ones for platforms and what it overrides."""
+    order = f"(order: {', '.join(found['derivations'])})" if len(found["derivations"]) > 1 else ""
     if found["status"] == "derived":
-        yield [kind, "derived", f"by {found['derived_by']}"]
+        yield [kind, "derived", f"by {found['derived_by']}", order]
     elif found["rule"] is None:
-        yield [kind, found["status"].replace("_", " "), ""]
+        yield [kind, found["status"].replace("_", " "), "", order if found["status"] == "missing" else ""]
     else:
         yield from _written_rows(kind, "own", found["rule"])
     for platform, rule in found["platforms"].items():

@@ -27,6 +27,8 @@ class Example:
         requires: `f(*arrays, **params)` says whether operands go together: an index pointer that fits the data.
             Whatever varies operands keeps to it.
         reference: the same function in NumPy, `f(*arrays, **params)`, written independently of the impl rule.
+        finite: compare only finite results of finite operands: rules may give NaN and infinities in different places,
+            as a matrix product and an FFT do.
         tolerance: relative error that is allowed, in units of the dtype's own usual one.
         skip: check -> why it says nothing about this example.
         fails: check -> why it fails, by design; where it does not, something is wrong.
@@ -37,6 +39,7 @@ class Example:
     low: Range = -2.0
     high: Range = 2.0
     reference: Callable[..., Any] | None = None
+    finite: bool = False
     tolerance: float = 1.0
     skip: Mapping[str, str] = field(default_factory=dict)
     fails: Mapping[str, str] = field(default_factory=dict)

@@ -1,4 +1,8 @@
-"""The kernel's rule kinds: how each is called, and the code that an author of such a rule starts from."""
+"""The kernel's rule kinds: how each is called, the code that an author of such a rule starts from, and `derived_by`.
+
+`derived_by` names the derivations of a missing rule, best first: a decomposition comes before what applies the impl
+rule to each element or on the host.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +17,7 @@ impl_rules = RuleRegistry(
     def {name}_impl(*arrays, **params):      # NumPy arrays in, NumPy arrays out
         return out""",
     flags=("device", "large", "prepared"),
+    derived_by=("decomposition", "compilation"),
 )
 abstract_eval_rules = RuleRegistry(
     "abstract_eval",
@@ -21,6 +26,7 @@ abstract_eval_rules = RuleRegistry(
     @abstract_eval_rules.register({var})
     def {name}_abstract_eval(*avals, **params):
         return ShapedArray(shape, dtype)""",
+    derived_by=("decomposition",),
 )
 jvp_rules = RuleRegistry(
     "jvp",
@@ -30,6 +36,7 @@ jvp_rules = RuleRegistry(
     def {name}_jvp(primals, tangents, **params):
         return out, tangent_out""",
     flags=("symbolic_zeros", "nondifferentiable"),
+    derived_by=("integer results", "decomposition"),
 )
 vmap_rules = RuleRegistry(
     "vmap",
@@ -38,6 +45,7 @@ vmap_rules = RuleRegistry(
     @vmap_rules.register({var})
     def {name}_vmap(axis_size, vals_in, dims_in, **params):
         return out, dim_out""",
+    derived_by=("decomposition", "loop"),
 )
 transpose_rules = RuleRegistry(
     "transpose",
@@ -48,6 +56,7 @@ transpose_rules = RuleRegistry(
         return [ct_or_None_for_each_operand]""",
     required=False,
     flags=("symbolic_zeros",),
+    derived_by=("decomposition",),
 )
 partial_eval_rules = RuleRegistry(
     "partial_eval",
@@ -74,6 +83,7 @@ xla_translations = RuleRegistry(
     @xla_translations.register({var})
     def {name}_translation(ctx, in_avals, in_vals, **params):
         return out_value""",
+    derived_by=("decomposition", "host callback"),
 )
 
 # (axis_name, axis_size, vals_in, dims_in, **params) -> (out, dim_out), as a vmap rule: for primitives tagged

@@ -63,8 +63,8 @@ def _linear_way(kind: str, primitive: Primitive) -> str:
 def _refused(registry: Any, primitive: Primitive) -> str:
     if not config.strict_rules:
         return ""
-    derivation, _ = registry._derivation(primitive)
-    name = f", here the one by {derivation.name}" if derivation is not None else ""
+    found = registry._derivation(primitive)
+    name = f", here the one by {found[0].name}" if found is not None else ""
     return f" (derived rules are refused: config.strict_rules{name})"
 
 
@@ -75,6 +75,13 @@ def _other_ways(registry: Any) -> str:
         if needs and not config.strict_rules
         else ""
     )
+
+
+def _better(registry: Any, derivation: Derivation) -> str:
+    """The derivations that come before a slow one, as advice."""
+    better = registry.derivations[: registry.derivations.index(derivation)]
+    ways = " or ".join(f"{d.needs} (by={d.name!r})" for d in better if d.needs)
+    return f"Or give the primitive {ways}, from which a fast one is derived.\n" if ways else ""
 
 
 def _needs(derivations: Sequence[Derivation]) -> str:
@@ -106,5 +113,6 @@ def slow(registry: Any, primitive: Primitive, derivation: Derivation) -> str:
         f"primitive {primitive.name!r} (from {primitive.provenance.owner}) has no {registry.title}: "
         f"{derivation.slow}, which is slow. To make it fast, write one:\n\n"
         f"{registry.template_for(primitive)}\n\n"
+        f"{_better(registry, derivation)}"
         f"Or register it with by={derivation.name!r} in place of a function, if that is what you mean."
     )

@@ -36,7 +36,7 @@ class RuleRegistry(WrittenRules, Mapping["Primitive", RuleFn]):
         required: whether a primitive without such a rule counts as incomplete. Rule kinds that plugins add say False.
         flags: declarations that `register` takes for rules of the kind.
         adapt: `(primitive, rule, flags)` to the callable ready to run; by default the rule itself.
-        derivations: ways to make missing rules, tried in order.
+        derivations: ways to make missing rules, tried in order; `derived_by` names this order, best first.
         changed: signal sent with a primitive whose rule has changed.
         provenance: who made the registry.
 
@@ -45,13 +45,20 @@ class RuleRegistry(WrittenRules, Mapping["Primitive", RuleFn]):
     """
 
     def __init__(
-        self, kind: str, title: str, template: str, *, required: bool = True, flags: tuple[str, ...] = ()
+        self,
+        kind: str,
+        title: str,
+        template: str,
+        *,
+        required: bool = True,
+        flags: tuple[str, ...] = (),
+        derived_by: tuple[str, ...] = (),
     ) -> None:
         super().__init__(kind, title, flags)
         self.provenance = Provenance.of_caller()
         self.template = template
         self.required = required
-        self.derivations = Derivations(title, self.forget_derived)
+        self.derivations = Derivations(title, derived_by, self.forget_derived)
         self._warned: weakref.WeakSet[Primitive] = weakref.WeakSet()
         registries.register(kind, self, provenance=self.provenance)
 
@@ -134,44 +141,43 @@ class RuleRegistry(WrittenRules, Mapping["Primitive", RuleFn]):
     def _derived_rule(self, primitive: Primitive) -> tuple[Rule, RuleFn]:
         """As `derived`, with what there is to say of the rule."""
         load_rules(self.kind, primitive)  # ways to derive come with the lazy ones
-        derivation, fn = self._derivation(primitive)
-        if derivation is None or fn is None:
+        found = self._derivation(primitive)
+        if found is None:
             raise self._error(_messages.underivable(self, primitive), primitive)
+        derivation, fn = found
         rule = Rule(fn, primitive.provenance, derivation.name, derivation.flags)
         return rule, self.adapt(primitive, fn, derivation.flags)
 
-    def _derivation(self, primitive: Primitive) -> tuple[Derivation, RuleFn] | tuple[None, None]:
-        """The first derivation that gives a rule, and the rule; neither is kept."""
+    def _derivation(self, primitive: Primitive) -> tuple[Derivation, RuleFn] | None:
+        """The best derivation that gives a rule, and the rule; neither is kept."""
         made = ((derivation, derivation.make(primitive)) for derivation in self.derivations)
-        return next(((derivation, fn) for derivation, fn in made if fn is not None), (None, None))
+        return next(((derivation, fn) for derivation, fn in made if fn is not None), None)
 
     def can_derive(self, primitive: Primitive) -> str | None:
         """Name of the derivation that would supply the rule, without keeping it; None where it is refused."""
-        derivation, _ = self._derivation(primitive)
-        return None if derivation is None or config.strict_rules else derivation.name
+        found = self._derivation(primitive)
+        return None if found is None or config.strict_rules else found[0].name
 
     def _derive(self, primitive: Primitive) -> RuleFn | None:
         written = self._in_force(primitive)
-        if written is not None and "by" in written.flags:
-            return self._made_by(primitive, written.flags["by"])
-        derivation, fn = self._derivation(primitive)
-        if derivation is None or fn is None or config.strict_rules:
+        by = None if written is None else written.flags.get("by")
+        found = self._derivation(primitive) if by is None else self._made_by(primitive, by)
+        if found is None or (by is None and config.strict_rules):
             return None
+        derivation, fn = found
         ready = self.adapt(primitive, fn, derivation.flags)
-        if derivation.slow:
-            ready = self._warning(primitive, derivation, ready)
-        self._derived[primitive] = Rule(fn, primitive.provenance, derivation.name, derivation.flags)
+        if by is None:
+            ready = self._warning(primitive, derivation, ready) if derivation.slow else ready
+            self._derived[primitive] = Rule(fn, primitive.provenance, derivation.name, derivation.flags)
         self._install(primitive, None, ready)
         return ready
 
-    def _made_by(self, primitive: Primitive, by: str) -> RuleFn:
+    def _made_by(self, primitive: Primitive, by: str) -> tuple[Derivation, RuleFn]:
         found = self.derivations.named(by)
         fn = None if found is None else found.make(primitive)
         if found is None or fn is None:
             raise self._error(_messages.not_made(self, primitive, by, found), primitive)
-        ready = self.adapt(primitive, fn, found.flags)
-        self._install(primitive, None, ready)
-        return ready
+        return found, fn
 
     def _warning(self, primitive: Primitive, derivation: Derivation, ready: RuleFn) -> RuleFn:
         """The rule, which says when it first runs that it is a stopgap."""

@@ -101,7 +101,7 @@ def test_lengths_that_belong_together_stay_together() -> None:
     p = primitives["dot_general"]
     example = Example([m, v], {"dimension_numbers": (((1,), (0,)), ((), ())), "preferred_element_type": m.dtype})
     shapes = [[x.shape for x in other.operands] for other in in_other_sizes(p, example)]
-    assert shapes == [[(3, 4), (4,)], [(1, 1), (1,)], [(2, 0), (0,)]]
+    assert shapes == [[(3, 4), (4,)], [(3, 3), (3,)], [(1, 1), (1,)], [(2, 0), (0,)]]
     fixed = Example([F3], {"shape": (3,), "broadcast_dimensions": (0,)})
     assert [e.operands[0].shape for e in in_other_sizes(primitives["broadcast_in_dim"], fixed)] == [(1,)]
     assert list(in_other_sizes(primitives["sin"], Example([F3]))) == []  # elementwise: hypothesis does that

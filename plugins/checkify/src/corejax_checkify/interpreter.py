@@ -63,6 +63,7 @@ checkify_rules = RuleRegistry(
             checks.add(lax.reduce_or(lax.ne(out, out), axes), NaNError, '{name}')  # fails where True
         return out""",
     required=False,
+    derived_by=("call", "decomposition", "NaN in results"),
 )
 
 

@@ -57,6 +57,7 @@ jet_rules = RuleRegistry(
     def {name}_jet(primals, series, **params):   # series: coefficients of t, t^2, ...; None where all are zero
         return out, out_series""",
     required=False,
+    derived_by=("call", "decomposition", "nested JVP"),
 )
 
 

@@ -14,7 +14,7 @@ from corejax.extend import Example, ShapedArray, dtypes
 from corejax_testing.arrays import Array, tolerance
 from corejax_testing.calls import Call, host
 from corejax_testing.operands import is_constrained
-from corejax_testing.variations import in_other_sizes, main_dtype, takes, with_dtype
+from corejax_testing.variations import in_other_orders, in_other_sizes, main_dtype, takes, with_dtype
 
 # StableHLO has no types for the first; the last has scales, powers of two that no arithmetic is done with.
 _LEFT_OUT = ("int1", "uint1", "float6_e2m3fn", "float6_e3m2fn", "float8_e8m0fnu")
@@ -84,9 +84,9 @@ def variants(call: Call, among: Sequence[Any] = DTYPES) -> Iterator[Call]:
     main = main_dtype(call.example)
     if main is None:
         return
-    integers = takes(call.primitive, _in_dtype(call, main, np.dtype(np.int32)))
+    integers = takes(call.primitive, in_dtype(call, main, np.dtype(np.int32)))
     for dtype in among:
-        other = _in_dtype(call, main, dtype)
+        other = in_dtype(call, main, dtype)
         if dtype in dtypes.SMALL_INTS and not integers:
             continue
         sizes = list(_sizes(call, other))
@@ -95,7 +95,7 @@ def variants(call: Call, among: Sequence[Any] = DTYPES) -> Iterator[Call]:
                 yield Call.of(call.primitive, sized, np.random.default_rng(0))
 
 
-def _in_dtype(call: Call, main: Any, dtype: Any) -> Example:
+def in_dtype(call: Call, main: Any, dtype: Any) -> Example:
     """The example in a dtype; so is what a parameter says of results."""
     params = {
         name: dtype if isinstance(v, np.dtype) and v == main and "index" not in name else v
@@ -105,7 +105,7 @@ def _in_dtype(call: Call, main: Any, dtype: Any) -> Example:
 
 
 def _sizes(call: Call, example: Example) -> Iterator[Example]:
-    """The example without elements, with one, with an odd number of them along each axis."""
+    """The example without elements, with one, with an odd number of them along each axis, with other orders of axes."""
     if not example.operands or not all(isinstance(x, ShapedArray) for x in example.operands):
         return
     if "elementwise" in call.primitive.tags:
@@ -116,6 +116,7 @@ def _sizes(call: Call, example: Example) -> Iterator[Example]:
     empty = [e for e in others if any(0 in x.shape for x in e.operands)]
     ones = replace(example, operands=tuple(x.update(shape=(1,) * x.ndim) for x in example.operands))
     yield from (*empty, ones, *(e for e in others if all(e is not other for other in empty)))
+    yield from in_other_orders(call.primitive, example)
 
 
 class Filled(NamedTuple):
@@ -141,9 +142,16 @@ def fills(call: Call) -> Iterator[Filled]:
     moving = [i for i in free if call.values[i].dtype == main]
     grid = _is_grid(call, free)
     for values, crowded in [(combinations([x.dtype for x in call.values]), False)] if grid else _filled(call, moving):
+        if call.example.finite:
+            values = [_finite(x) for x in values]
         there = call.near(values) if is_constrained(call.example) or call.example.prepare else call.at(values)
         if there is not None:
             yield Filled(there, crowded)
+
+
+def _finite(x: Array) -> Array:
+    """Ones in place of NaN and infinities."""
+    return np.where(np.isfinite(x), x, np.ones((), x.dtype)) if dtypes.is_inexact(x.dtype) else x
 
 
 def _is_grid(call: Call, free: Sequence[int]) -> bool:
@@ -181,15 +189,18 @@ def _cycled(numbers: Array, like: Array, start: int) -> Array:
 def differences(filled: Filled, run: Array, compiled: Array) -> Array:
     """Where two results of an application are not the same numbers, up to rounding.
 
-    What is no elementwise function and gives numbers of its operands only, gives the same ones.
+    What gives numbers of its operands only gives the same ones, zeros of the same sign: but max, say, of two zeros.
     """
     call, dtype = filled.call, run.dtype
     if not dtypes.is_inexact(dtype):
         return np.asarray(run != compiled)
     elementwise = "elementwise" in call.primitive.tags
-    moves = not elementwise and _only_moves(call, run)
+    moves = _only_moves(call, run)
+    zeros = _other_zeros(run, compiled)
+    if elementwise and moves:
+        zeros &= ~_zeros_of_both_signs(call)
     if moves and filled.crowded:
-        return ~_same(run, compiled, 0.0, dtype)
+        return ~_same(run, compiled, 0.0, dtype) | zeros
     if filled.crowded:
         return np.zeros(run.shape, bool)
     a = run.astype(np.complex128 if dtypes.is_complex(dtype) else np.float64)
@@ -201,7 +212,8 @@ def differences(filled: Filled, run: Array, compiled: Array) -> Array:
     off = ~_same(run, compiled, np.maximum(relative * size, least), dtype)
     if least < relative and off.any() and loses_digits(call):
         off &= ~_same(run, compiled, relative, dtype)
-    return off | (_other_zeros(run, compiled) & ~_zeros_of_both_signs(call)) if elementwise else off
+    off |= zeros & (elementwise or moves)
+    return off & np.isfinite(run) & np.isfinite(compiled) if call.example.finite else off
 
 
 def loses_digits(call: Call) -> bool:

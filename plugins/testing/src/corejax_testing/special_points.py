@@ -11,8 +11,9 @@ from corejax_testing.arrays import Array, is_inexact
 from corejax_testing.calls import Call, accepts
 
 # Zero and ties, whole numbers, saturation and large arguments; with three operands or more, fewer.
-_MANY = (0.0, 1.0, -1.0, 2.0, -2.0, 0.5, -0.5, 3.0, -3.0, 20.0, -20.0, 200.0, -200.0, 1000.0, -1000.0)
-_FEW = (0.0, 1.0, -1.0, 2.0, -2.5)
+_SIZES = (1.0, 2.0, 0.5, 3.0, 8.0, 20.0, 60.0, 200.0, 1000.0, 1e5, 1e8)
+_MANY = (0.0, *_SIZES, *(-x for x in _SIZES))
+_FEW = (0.0, 1.0, -1.0, 2.0, -2.5, 30.0)
 _MOST = 3  # operands that are made special, one at a time
 
 
@@ -57,6 +58,7 @@ def special_patterns(call: Call) -> Iterator[tuple[str, Call]]:
 
 def _patterns(x: Array) -> Iterator[tuple[str, Array]]:
     yield "zero", np.zeros_like(x)
+    yield "saturating", np.asarray(x * x.dtype.type(25))
     yield "large", np.asarray(x * x.dtype.type(500))
     if x.size < 2:
         return

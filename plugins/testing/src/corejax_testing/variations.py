@@ -23,6 +23,7 @@ DTYPES = tuple(
         *(np.int8, np.int32, np.int64, np.uint8, np.uint32, np.bool_),
     )
 )
+ALIKE = 3  # the length of axes that are to be alike, and of batches
 SHAPES = ((), (1,), (3,), (0,), (2, 3), (1, 2), (2, 0), (2, 1, 3))
 
 
@@ -60,14 +61,15 @@ def in_other_sizes(primitive: Primitive, example: Example) -> Iterator[Example]:
     """The example with axes of other lengths, for primitives that are not elementwise.
 
     Axes of length 1 stay. Once all others are one longer, so that what is even becomes odd, and axes of one length
-    stay of one; once all are of length 1; once the longest are empty; once as many lengths as possible differ, as far
-    as impl takes them. What abstract eval does not take is left out, and so are primitives with programs in them: their
-    lengths are their own.
+    stay of one; once all are of one length, which is that of batches; once all are of length 1; once the longest are
+    empty; once as many lengths as possible differ, as far as impl takes them. What abstract eval does not take is left
+    out, and so are primitives with programs in them: their lengths are their own.
     """
     if not _has_free_lengths(primitive, example):
         return
     lengths = {n for x in example.operands for n in x.shape if n > 1}
-    for new in ({n: n + 1 for n in lengths}, dict.fromkeys(lengths, 1), {max(lengths): 0}):
+    equal = [dict.fromkeys(lengths, ALIKE)] if lengths != {ALIKE} else []
+    for new in ({n: n + 1 for n in lengths}, *equal, dict.fromkeys(lengths, 1), {max(lengths): 0}):
         operands = [x.update(shape=tuple(new.get(n, n) for n in x.shape)) for x in example.operands]
         other = replace(example, operands=tuple(operands))
         if 0 in new.values():  # NumPy's functions need not take these
@@ -81,18 +83,49 @@ def in_other_sizes(primitive: Primitive, example: Example) -> Iterator[Example]:
         yield replace(example, operands=tuple(distinct))
 
 
+def in_other_orders(primitive: Primitive, example: Example) -> Iterator[Example]:
+    """The example with the integers of a tuple in its parameters in another order, on axes that are all alike.
+
+    What confuses an order of axes with its inverse, or the axes of two operands, shows only if shapes do not tell. A
+    permutation becomes a cycle of three axes at least: shorter ones are their own inverses.
+    """
+    if not _has_free_lengths(primitive, example):
+        return
+    alike = [x.update(shape=tuple(ALIKE if n > 1 else n for n in x.shape)) for x in example.operands]
+    for name, value in example.params.items():
+        for other in dict.fromkeys(_reordered(value)):
+            operands = alike
+            if set(value) == set(range(alike[0].ndim)):
+                rank = max(alike[0].ndim, 3)
+                operands, other = [x.update(shape=(ALIKE,) * rank) for x in alike], (*range(1, rank), 0)
+            params = {**example.params, name: other}
+            found = replace(example, operands=tuple(operands), params=params, reference=None)
+            if takes(primitive, found, runs):
+                yield found
+
+
+def _reordered(value: Any) -> Iterator[Any]:
+    """A tuple with one of the tuples of integers in it turned by one place."""
+    if not isinstance(value, tuple):
+        return
+    if len(value) > 1 and all(type(x) is int for x in value):
+        yield (*value[1:], value[0])
+    for k, item in enumerate(value):
+        yield from ((*value[:k], other, *value[k + 1 :]) for other in _reordered(item))
+
+
 def at_length(primitive: Primitive, example: Example, length: int = 300, most: int = 4096) -> Iterator[Example]:
-    """The example with its longest axes of another length, if that takes few numbers, as of `in_other_sizes`.
+    """The example with axes of one length of another one, the longest first, if that takes few numbers.
 
     A length of 300 is more than 8 bits count, and than a block has that is done by itself.
     """
     if not _has_free_lengths(primitive, example):
         return
-    longest = max(n for x in example.operands for n in x.shape)
-    operands = [x.update(shape=tuple(length if n == longest else n for n in x.shape)) for x in example.operands]
-    other = replace(example, operands=tuple(operands))
-    if sum(math.prod(x.shape) for x in operands) <= most and takes(primitive, other):
-        yield other
+    for old in sorted({n for x in example.operands for n in x.shape if n > 1}, reverse=True):
+        operands = [x.update(shape=tuple(length if n == old else n for n in x.shape)) for x in example.operands]
+        other = replace(example, operands=tuple(operands))
+        if sum(math.prod(x.shape) for x in operands) <= most and takes(primitive, other):
+            yield other
 
 
 def _has_free_lengths(primitive: Primitive, example: Example) -> bool:
@@ -145,9 +178,10 @@ def _changed(there: Call, call: Call) -> Iterator[Any]:
 def integer_settings(call: Call) -> list[Call]:
     """The application with other numbers in its integer operands: choices of branches, starts, counts of turns.
 
-    Where the author gave types, all of an operand's elements are small, negative, at and beyond the operands'
-    lengths; in primitives with programs, where loops might be long, small, each branch's and the one after the
-    last. Where the author gave numbers, they are those of other examples of the same types and parameters.
+    Where the author gave types, or a scalar, all of an operand's elements are small, negative, at and beyond the
+    operands' lengths, and the limits of their dtype; in primitives with programs, where loops might be long, where the
+    author gave types: small, each branch's and the one after the last. Where the author gave arrays, numbers are those
+    of other examples of the same types and parameters.
     """
     if "elementwise" in call.primitive.tags:
         return []
@@ -156,13 +190,34 @@ def integer_settings(call: Call) -> list[Call]:
     programs = "higher_order" in call.primitive.tags
     beyond = range(_branches(call) + 1) if programs else (longest - 1, longest, longest + 1, 100, -100)
     for i, (x, given) in enumerate(zip(call.values, call.example.operands, strict=True)):
-        if not isinstance(given, ShapedArray) or x.dtype.kind not in "iu" or not x.size:
+        may_vary = isinstance(given, ShapedArray) or (x.ndim == 0 and not programs)
+        if not may_vary or x.dtype.kind not in "iu" or not x.size:
             continue
-        for number in dict.fromkeys((0, 1, 2, -1, *beyond)):
-            if number >= 0 or x.dtype.kind == "i":
+        info = np.iinfo(x.dtype)
+        for number in dict.fromkeys((0, 1, 2, -1, *beyond, *(() if programs else (info.min, info.max)))):
+            if info.min <= number <= info.max:
                 there = call.at([np.full_like(x, number) if k == i else y for k, y in enumerate(call.values)])
                 found += [there] if accepts(there) else []
     return found
+
+
+def in_other_index_dtypes(call: Call) -> Iterator[Call]:
+    """The application with its integer operands besides the main ones in other dtypes, at the limits of these.
+
+    What is unsigned may be read as signed, and 64 bits as 32: the largest number, and what is negative or zero then.
+    """
+    main = main_dtype(call.example)
+    indices = [i for i, x in enumerate(call.values) if x.dtype.kind in "iu" and x.dtype != main and x.ndim == 0]
+    for dtype in map(np.dtype, (np.uint8, np.uint32, np.int64) if indices else ()):
+        values = [x.astype(dtype) if i in indices else x for i, x in enumerate(call.values)]
+        example = replace(call.example, reference=None, operands=tuple(
+            ShapedArray(x.shape, dtype) if i in indices else x for i, x in enumerate(call.example.operands)
+        ))  # fmt: skip
+        typed = replace(call, example=example).at(values)
+        for number in (1, 2**31 + 1 if dtype.itemsize == 4 else 2**32 + 1 if dtype.itemsize == 8 else 2**7 + 1):
+            there = typed.at([np.full_like(x, number) if i in indices else x for i, x in enumerate(values)])
+            if accepts(there) and runs(there):
+                yield there
 
 
 def _branches(call: Call) -> int:

@@ -15,8 +15,9 @@ from corejax_testing.checks.registry import check
 from corejax_testing.diagnosis import diagnose
 from corejax_testing.operands import admits
 from corejax_testing.outcomes import CheckFailure, NotApplicable
+from corejax_testing.variations import ALIKE
 
-_SIZE = 3  # of batches; unlike most examples' axes would be 2
+_SIZE = ALIKE  # of batches; unlike most examples' axes would be 2
 _MOST = 5  # operands whose choices are all gone through
 _MOST_AXES = 16  # choices of axes that are all gone through
 
@@ -82,12 +83,13 @@ def _require_shape(out: Array, right: tuple[int, ...], axes: Axes) -> None:
 
 @check("vmap", "vmap", dtypes=True, shapes=True, long=True)
 def check_vmap(call: Call, rng: np.random.Generator) -> None:
-    """vmap gives what a loop gives, for every choice of batched operands and of their axes."""
-    for axes in choices(call):
-        values, elements = batch(call, axes, rng)
+    """vmap gives what a loop gives, for every choice of batched operands and of their axes; of one element too."""
+    every = choices(call)
+    for axes, size in [*((axes, _SIZE) for axes in every), (every[-1], 1)]:
+        values, elements = batch(call, axes, rng, size)
         got = host(corejax.vmap(call.__call__, in_axes=axes)(*values))
         for out, aval in zip(got, call.avals_out, strict=True):
-            _require_shape(out, (_SIZE, *aval.shape), axes)
+            _require_shape(out, (size, *aval.shape), axes)
         _agree(got, elements, call, f"with in_axes={axes}")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -11,22 +11,47 @@ import numpy as np
 
 import corejax
 from corejax.extend import Example, ShapedArray, xla_translations
-from corejax_testing.arrays import Array, compare, is_inexact, require_zeros
+from corejax_testing.arrays import Array, compare, epsilon, is_inexact, require_zeros, wide
 from corejax_testing.calls import Call, accepts, host
 from corejax_testing.checks.compiled import RULE, has_backend
 from corejax_testing.checks.registry import check
+from corejax_testing.extremes import in_dtype
 from corejax_testing.outcomes import CheckFailure, NotApplicable
+from corejax_testing.variations import at_length, main_dtype
 
 _INTEGERS = (np.int8, np.int16, np.int32, np.int64, np.uint8, np.uint16, np.uint32, np.uint64)
 _FLOATS = (np.float16, ml_dtypes.bfloat16, np.float32, np.float64)
 _DTYPES = tuple(np.dtype(t) for t in (*_INTEGERS, *_FLOATS, np.complex64, np.bool_))
-_PARTS = (0.5, 1.5, 2.5, -0.5, -1.5, 0.0, -0.0, 100.25, -100.75, 1.0009765625, 0.1)
+_NARROW = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
+_LONG = 1000
+_PARTS = (
+    0.5,
+    1.5,
+    2.5,
+    -0.5,
+    -1.5,
+    0.0,
+    -0.0,
+    100.25,
+    -100.75,
+    1.0009765625,
+    0.1,
+    200.5,
+    300.5,
+    -300.5,
+    7e4,
+    -7e4,
+    1e10,
+    np.inf,
+    -np.inf,
+    np.nan,
+)
 _HINT = "a detour through another dtype rounds, or does not wrap: compute in the operand's own"
 
 
 @check("conversions", RULE, shrinks=False, optimised=True)
 def check_conversions(call: Call, rng: np.random.Generator) -> None:
-    """Compiled, it is impl's in each integer dtype over its whole range, and for each dtype that a parameter names."""
+    """Compiled, it is impl's in each integer dtype over its whole range, for each dtype in parameters, in long sums."""
     if not has_backend():
         raise NotApplicable("corejax-xla-backend is not installed")
     if (
@@ -36,15 +61,18 @@ def check_conversions(call: Call, rng: np.random.Generator) -> None:
         raise NotApplicable("its types are those of its program, or it has no translation")
     if call.others and call.example is not max(call.others, key=_numbers_in):
         raise NotApplicable("another example has more numbers")
-    variants = list(_variants(call, rng))
-    if not variants:
-        raise NotApplicable("it takes no integers, and none of its parameters is a dtype")
+    variants, sums = list(_variants(call, rng)), list(_long_sums(call))
+    if not variants and not sums:
+        raise NotApplicable("it takes no integers and no 16 bits, and none of its parameters is a dtype")
     wanted = [host(there(*there.values)) for there in variants]
-    operands = [list(there.values) for there in variants]
-    compiled = corejax.jit(lambda each: [there(*values) for there, values in zip(variants, each, strict=True)])
-    for there, outs, rights in zip(variants, compiled(operands), wanted, strict=True):
+    operands = [list(there.values) for there in (*variants, *sums)]
+    every = [*variants, *sums]
+    compiled = corejax.jit(lambda each: [there(*values) for there, values in zip(every, each, strict=True)])(operands)
+    for there, outs, rights in zip(variants, compiled, wanted, strict=False):
         for i, (got, right) in enumerate(zip(host(outs), rights, strict=True)):
             _require_same(there, got, right, i)
+    for there, outs in zip(sums, compiled[len(variants) :], strict=True):
+        _require_sums(there, host(outs))
 
 
 def _numbers_in(example: Example) -> int:
@@ -66,6 +94,45 @@ def _variants(call: Call, rng: np.random.Generator) -> Iterator[Call]:
             integers = dtype.kind in "iu" or any(params[name] != call.params[name] for name in named)
             if integers and _is_taken(there) and not _truncates(there):
                 yield there
+
+
+def _long_sums(call: Call) -> Iterator[Call]:
+    """Applications of 16 bits to many equal numbers: sums in as few bits go wrong by much, all in one direction."""
+    main = main_dtype(call.example)
+    if main is None or not is_inexact(main):
+        return
+    for dtype in _NARROW:
+        for other in at_length(call.primitive, in_dtype(call, main, dtype), _LONG, 20 * _LONG):
+            there = Call.of(call.primitive, other, np.random.default_rng(0))
+            if len(there.avals_out) != len(call.avals_out):
+                continue  # a result for each element is no sum
+            ranges = [other.range_of(i) for i in range(len(there.values))]
+            values = [np.full_like(x, high - 0.225 * (high - low)) if x.dtype == dtype else x
+                      for x, (low, high) in zip(there.values, ranges, strict=True)]  # fmt: skip
+            near = there.near(values)
+            if near is not None and _is_taken(near):
+                yield near
+
+
+def _require_sums(call: Call, outs: Sequence[Array]) -> None:
+    """Where impl gives what wide numbers do, so does what is compiled.
+
+    Raises:
+        CheckFailure: it does not.
+    """
+    wider = call.widened()
+    rights, exact = host(call(*call.values)), host(wider(*wider.values))
+    for i, (got, right, best) in enumerate(zip(outs, rights, exact, strict=True)):
+        if not is_inexact(right.dtype) or got.dtype != right.dtype:
+            continue
+        with np.errstate(all="ignore"):
+            allowed = 3 * epsilon(right.dtype) * call.example.tolerance * np.abs(best)
+            off = (np.abs(wide(right) - best) <= allowed) & ~(np.abs(wide(got) - best) <= allowed)
+        if off.any():
+            k = np.unravel_index(int(np.argmax(off)), off.shape)
+            types = ", ".join(a.str_short() for a in call.avals)
+            message = f"result {i} of ({types}), compiled, is {got[k].item()!r}, but {right[k].item()!r} is right"
+            raise CheckFailure(message, RULE, "add in 32 bits, and round at the end")
 
 
 def _truncates(call: Call) -> bool:
@@ -107,13 +174,9 @@ def _numbers(call: Call, operand: int, dtype: np.dtype[Any], rng: np.random.Gene
 
 
 def _require_same(call: Call, got: Array, right: Array, result: int) -> None:
-    """Integers and booleans exactly, where floating-point operands have a meaning as such; zeros with their sign."""
+    """Integers and booleans exactly, of floating-point numbers outside their range too; zeros with their sign."""
     types = ", ".join(a.str_short() for a in call.avals)
     what = f"result {result} of ({types}) of the compiled program"
-    if right.dtype.kind == "u" and call.inexact:
-        negative = call.values[call.inexact[0]].real <= -1
-        if negative.shape == right.shape:
-            got, right = (np.where(negative, np.zeros((), x.dtype), x) for x in (got, right))
     try:
         compare(got, right, what, RULE, scale=call.example.tolerance)
         require_zeros(got, right, what, RULE)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from contextlib import suppress
 
 import numpy as np
 
 from corejax.extend import ShapedArray, abstract_eval_rules, get_aval, impl_rules
-from corejax_testing.arrays import Array, compare, on_host
+from corejax_testing.arrays import Array, compare, is_inexact, on_host
 from corejax_testing.calls import Call, host
 from corejax_testing.checks.registry import at_fault, check, place_of
 from corejax_testing.diagnosis import diagnose
@@ -112,12 +113,13 @@ def _or_abstract_eval(call: Call) -> str:
 
 @check("weak_types", "abstract_eval", dtypes=True)
 def check_weak_types(call: Call, rng: np.random.Generator) -> None:
-    """A result is weakly typed only if all operands are; shape and dtype do not depend on it."""
+    """A result is weakly typed only if all operands are, and if all whose elements it has are, if it moves elements."""
     if not call.values:
         raise NotApplicable("no operands")
     if not _says_so_itself(call):
         raise NotApplicable("weak types of a decomposition follow from its operations")
     strong = call.avals
+    _check_weak_structural(call)
     for mask in range(1, 2 ** min(len(strong), 4)):
         avals = tuple(a.update(weak_type=bool(mask >> i & 1)) for i, a in enumerate(strong))
         outs = call.types(avals)
@@ -135,6 +137,44 @@ def check_weak_types(call: Call, rng: np.random.Generator) -> None:
                     f"abstract eval of ({shown}) gives the weak {out.str_short()}, though an operand is strong",
                     "abstract_eval",
                 )
+
+
+def _check_weak_structural(call: Call) -> None:
+    """Elements that are moved are as weakly typed as they were: if all the operands are that they come from."""
+    if "structural" not in call.primitive.tags or "weak_type" in call.params:
+        return
+    sources = _sources(call)
+    for flags in itertools.product((False, True), repeat=min(len(call.values), 4)):
+        weak = [*flags, *[False] * (len(call.values) - len(flags))]
+        avals = tuple(a.update(weak_type=w) for a, w in zip(call.avals, weak, strict=True))
+        for out, found in zip(call.types(avals), sources, strict=True):
+            alike = [w for a, w in zip(avals, weak, strict=True) if a.dtype == out.dtype]
+            updated = bool(found) and weak[found[0]] and avals[found[0]].shape == out.shape  # the operand's own type
+            lost = not out.weak_type and all(alike)
+            gained = out.weak_type and not updated and not all(weak[k] for k in found)
+            if found and (lost or gained):
+                shown = ", ".join(a.str_short() for a in avals)
+                raise CheckFailure(
+                    f"abstract eval of ({shown}) gives {out.str_short()}, with elements of operands {found}",
+                    "abstract_eval", "it is weakly typed if all that is moved is: all(x.weak_type for x in ...)",
+                )  # fmt: skip
+
+
+def _sources(call: Call) -> list[list[int]]:
+    """Of each result, the operands of its dtype whose elements it has: it changes as they do."""
+    found: list[list[int]] = [[] for _ in call.avals_out]
+    before = host(call(*call.values))
+    for i, x in enumerate(call.values):
+        if not is_inexact(x.dtype):
+            continue
+        try:
+            after = host(call(*(y + y.dtype.type(1) if k == i else y for k, y in enumerate(call.values))))
+        except NotApplicable:
+            continue
+        for k, (a, b) in enumerate(zip(before, after, strict=True)):
+            if a.dtype == x.dtype and not np.array_equal(a, b, equal_nan=True):
+                found[k].append(i)
+    return found
 
 
 @check("values", "impl", dtypes=True, shapes=True, long=True)
@@ -160,7 +200,7 @@ def check_values(call: Call, rng: np.random.Generator) -> None:
 
 @check("pure", "impl", dtypes=True, shapes=True)
 def check_pure(call: Call, rng: np.random.Generator) -> None:
-    """impl changes no operand, gives the same twice, and does not write into what it gave before."""
+    """impl is a function of its operands' numbers: not of their memory, nor of what was before; and changes none."""
     raw_impl(call)  # a second impl on NumPy arrays, or not applicable
     mine = call.at([x.copy() for x in call.values])
     first = host(raw_impl(mine))
@@ -179,3 +219,26 @@ def check_pure(call: Call, rng: np.random.Generator) -> None:
             compare(y, x, f"result {i}, the second time,", "impl", allowed=0.0)
             if not np.array_equal(x, y, equal_nan=True):
                 raise CheckFailure(f"result {i} differs from one application to the next", "impl")
+    if not any(x.ndim and x.size for x in call.values):
+        return
+    buffers = [x.copy() for x in call.values]
+    raw_impl(call.at(buffers))
+    other = call.again(np.random.default_rng(2))
+    for buffer, x in zip(buffers, other.values, strict=True):
+        buffer[...] = x
+    for what, there in (
+        ("of an array that had other numbers", buffers),
+        ("of an array in Fortran's order", [np.array(x, order="F") for x in other.values]),
+        ("of every second element of an array", [_spread(x) for x in other.values]),
+    ):
+        for i, (x, y) in enumerate(zip(host(raw_impl(call.at(there))), host(raw_impl(other)), strict=True)):
+            compare(x, y, f"result {i} {what}", "impl", scale=call.example.tolerance)
+
+
+def _spread(x: Array) -> Array:
+    """The same numbers, not next to each other."""
+    if not x.ndim:
+        return x
+    apart = np.repeat(x, 2, axis=-1)
+    apart[..., 1::2] = 0
+    return apart[..., ::2]

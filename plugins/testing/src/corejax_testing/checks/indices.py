@@ -18,7 +18,7 @@ from corejax_testing.checks.dtypes import differentiable
 from corejax_testing.checks.registry import check
 from corejax_testing.checks.transposition import check_vjp
 from corejax_testing.outcomes import NotApplicable
-from corejax_testing.variations import integer_settings
+from corejax_testing.variations import in_other_index_dtypes, integer_settings
 
 
 @check("indices", "impl", limit=4)
@@ -28,6 +28,8 @@ def check_indices(call: Call, rng: np.random.Generator) -> None:
     if not settings:
         raise NotApplicable("no integer operand with other numbers")
     _check_compiled(call, settings)
+    if "higher_order" not in call.primitive.tags:
+        _check_other_dtypes(list(in_other_index_dtypes(call)))
     _check_batched(call, settings)
     for there in settings:
         for derivative in (check_jvp, check_vjp):
@@ -38,7 +40,7 @@ def check_indices(call: Call, rng: np.random.Generator) -> None:
 
 def _has(call: Call, derivative: Any) -> bool:
     name = "jvp" if derivative is check_jvp else "vjp"
-    if name in call.example.skip or name in call.example.fails or jvp_rules.find(call.primitive) is None:
+    if _is_left_out(call, name) or jvp_rules.find(call.primitive) is None:
         return False
     try:
         differentiable(call)
@@ -47,14 +49,52 @@ def _has(call: Call, derivative: Any) -> bool:
     return True
 
 
+def _is_left_out(call: Call, name: str) -> bool:
+    """Whether the author says that a check means nothing here, or fails by design."""
+    return name in call.example.skip or name in call.example.fails
+
+
+def _compiles(call: Call) -> bool:
+    if _is_left_out(call, "xla") or not has_backend():
+        return False
+    return xla_translations.find(call.primitive, corejax.default_backend()) is not None
+
+
+def _has_vmap(call: Call) -> bool:
+    return not _is_left_out(call, "vmap") and vmap_rules.find(call.primitive) is not None
+
+
 def _check_compiled(call: Call, settings: Sequence[Call]) -> None:
-    if not has_backend() or xla_translations.find(call.primitive, corejax.default_backend()) is None:
+    if not _compiles(call):
         return
     compiled = corejax.jit(lambda *values: call(*values))
     for there in settings:
         for i, (got, right) in enumerate(zip(host(compiled(*there.values)), host(there(*there.values)), strict=True)):
             compare(got, right, f"result {i} of the compiled program, {_named(there, call)}", TRANSLATION,
                     scale=call.example.tolerance)  # fmt: skip
+
+
+def _check_other_dtypes(variants: Sequence[Call]) -> None:
+    """Compiled and batched, integers of other dtypes mean what they mean to impl."""
+    ways: list[tuple[str, str, Any]] = []
+    if not variants:
+        return
+    if _compiles(variants[0]):
+        ways.append(("compiled", TRANSLATION, lambda there, values: there(*values)))
+    if _has_vmap(variants[0]):
+        ways.append(("batched", "vmap", lambda there, values: corejax.vmap(there.__call__)(*values)))
+    for name, rule, apply in ways:
+        operands = [[x[None] if rule == "vmap" else x for x in there.values] for there in variants]
+
+        def every(given: Any, apply: Any = apply) -> list[Any]:
+            return [apply(there, xs) for there, xs in zip(variants, given, strict=True)]
+
+        for there, outs in zip(variants, (corejax.jit(every) if rule == TRANSLATION else every)(operands), strict=True):
+            for i, (got, right) in enumerate(zip(host(outs), host(there(*there.values)), strict=True)):
+                types = ", ".join(a.str_short() for a in there.avals)
+                numbers = [x.item() for x in there.values if x.dtype.kind in "iu" and x.ndim == 0]
+                compare(got[0] if rule == "vmap" else got, right, f"result {i} of ({types}), {name}, with {numbers},",
+                        rule, scale=there.example.tolerance)  # fmt: skip
 
 
 def _named(there: Call, call: Call) -> str:
@@ -94,7 +134,7 @@ def _row(row: Call, k: int, operand: int, every: bool) -> Array:
 
 
 def _check_batched(call: Call, settings: Sequence[Call]) -> None:
-    if vmap_rules.find(call.primitive) is None:
+    if not _has_vmap(call):
         return
     for axes, values, apart in _batches(call, settings):
         got = host(corejax.vmap(call.__call__, in_axes=axes)(*values))
@@ -106,7 +146,7 @@ def _check_batched(call: Call, settings: Sequence[Call]) -> None:
 
 def _check_batched_gradient(call: Call, settings: Sequence[Call], rng: np.random.Generator) -> None:
     """Cotangents under vmap over the integers only are those one by one."""
-    if vmap_rules.find(call.primitive) is None or not _has(call, check_vjp):
+    if not _has_vmap(call) or not _has(call, check_vjp):
         return
     _, _, outs = call.moving()
     cts = [direction(rng, np.zeros(call.avals_out[k].shape, call.avals_out[k].dtype)) for k in outs]

@@ -73,6 +73,7 @@ def check_kept_effects(call: Call, rng: np.random.Generator) -> None:
     for each, counts in zip(calls, before, strict=True):
         _check_dce(program, each, counts)
         _check_splits(program, each, counts)
+        _check_partial_eval(planted, each, counts)
 
 
 # -- effects of the primitive itself -------------------------------------------------------------------------------
@@ -151,6 +152,17 @@ def _check_splits(program: ClosedJaxpr, call: Call, before: dict[str, int]) -> N
         eval_jaxpr(unknown.jaxpr, unknown.consts, [*first[len(first) - count :], *later])
         named = f"split with operands {[k for k, u in enumerate(unknowns) if u]} unknown"
         _compare(dict(_counts), before, named, "partial_eval_jaxpr")
+
+
+def _check_partial_eval(planted: Call, call: Call, before: dict[str, int]) -> None:
+    """Run with some operands unknown and finished later: what is known may have effects and no results."""
+    for unknowns in _masks(call):
+        avals = [a if u else None for a, u in zip(call.avals, unknowns, strict=True)]
+        _counts.clear()
+        jaxpr, residuals, _, _ = partial_eval_flat(planted, call.values, avals)
+        eval_jaxpr(jaxpr, residuals, select_list(unknowns, call.values))
+        named = f"with operands {[k for k, u in enumerate(unknowns) if u]} unknown"
+        _compare(dict(_counts), before, named, "partial_eval")
 
 
 def _compare(after: dict[str, int], before: dict[str, int], what: str, rule: str) -> None:
