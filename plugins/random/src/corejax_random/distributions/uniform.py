@@ -18,6 +18,7 @@ from corejax_random.distributions.arguments import (
     float_dtype,
     integer_dtype,
     number,
+    of_32_bits,
     one_of,
     shape_argument,
     single_key,
@@ -233,6 +234,7 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low", *, o
     p = as_array(number("bernoulli", "p", p))
     if not dtypes.is_float(p.dtype):
         raise TypeError(f"bernoulli: p is floating-point, got {p.aval.str_short()}")
+    p = of_32_bits(p)
     shape = common_shape("bernoulli", shape, p=p)
     return laid_out("bernoulli", draw(_bernoulli, size_of(shape), key, p, shape=shape, mode=mode), out_sharding)
 
