@@ -87,7 +87,9 @@ def truncated_normal(
     lower, upper = number("truncated_normal", "lower", lower), number("truncated_normal", "upper", upper)
     shape = common_shape("truncated_normal", shape, lower=lower, upper=upper)
     known = type(lower) in (float, int) and type(upper) in (float, int)
-    beside = known and math.erf(lower / math.sqrt(2)) <= _tail(dtype) and math.erf(upper / math.sqrt(2)) >= -_tail(dtype)
+    beside = (
+        known and math.erf(lower / math.sqrt(2)) <= _tail(dtype) and math.erf(upper / math.sqrt(2)) >= -_tail(dtype)
+    )
     lower, upper = converted(lower, dtype), converted(upper, dtype)
     static = {"shape": shape, "dtype": dtype, "tails": not beside}
     return laid_out(

@@ -81,7 +81,13 @@ def uniform(
     minval, maxval = number("uniform", "minval", minval), number("uniform", "maxval", maxval)
     shape = common_shape("uniform", shape_argument("uniform", shape), minval=minval, maxval=maxval)
     bounds = converted(minval, dtype), converted(maxval, dtype)
-    return laid_out("uniform", draw(between, size_of(shape), key, *bounds, shape=shape, dtype=dtype), out_sharding)
+    return laid_out("uniform", draw(_uniform, size_of(shape), key, *bounds, shape=shape, dtype=dtype), out_sharding)
+
+
+def _uniform(key: Any, minval: Any, maxval: Any, *, shape: Any, dtype: Any) -> Any:
+    """Draw between the halves of bounds whose difference overflows."""
+    scale = jnp.where(jnp.isinf(maxval - minval), dtype.type(0.5), dtype.type(1))
+    return between(key, minval * scale, maxval * scale, shape=shape, dtype=dtype) / scale
 
 
 def between_0_and_1(key: Any, *, shape: Any, dtype: Any) -> Any:
@@ -136,7 +142,9 @@ def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None, *
         )
     low, high = _bound("minval", minval), _bound("maxval", maxval)
     shape = common_shape("randint", shape_argument("randint", shape), minval=low, maxval=high)
-    return laid_out("randint", draw(integers, size_of(shape), key, low, high, shape=shape, dtype=dtype, redraw=True), out_sharding)
+    return laid_out(
+        "randint", draw(integers, size_of(shape), key, low, high, shape=shape, dtype=dtype, redraw=True), out_sharding
+    )
 
 
 def integers_between(key: Any, minval: int, maxval: int, shape: Any, dtype: Any) -> Any:
