@@ -102,7 +102,7 @@ def _function(name: str) -> Callable[[Any, Formula], Formula]:
 class Values:
     """What formulas are made of, for values of a program; two numbers that `where` chooses between are of float64."""
 
-    # Compiled, the logarithm of a subnormal number is -inf, and whether such a number is 0 differs from fusion to fusion.
+    # Compiled, the logarithm of a subnormal number is -inf, and whether it equals 0 differs from fusion to fusion.
     least = 2.0**-1022
 
     def __init__(self, epsilon: float) -> None:
