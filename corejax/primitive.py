@@ -282,7 +282,9 @@ def _holds_function(values: Iterable[Any]) -> bool:
         if isinstance(value, tuple):
             if _holds_function(value):
                 return True
-        elif (callable(value) and not isinstance(value, type)) or type(value).__hash__ is object.__hash__:
+        elif (callable(value) and not isinstance(value, type)) or getattr(
+            type(value), "__hash__", None
+        ) is object.__hash__:
             return True
     return False
 
