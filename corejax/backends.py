@@ -18,6 +18,7 @@ from corejax.errors import BackendError, DuplicateRegistrationError, PluginError
 from corejax.provenance import Provenance
 from corejax.restoring import Restoring
 from corejax.tables import Table
+from corejax.texts import how_to_install
 
 if TYPE_CHECKING:
     from corejax.avals import ShapedArray
@@ -443,7 +444,7 @@ class Backends:
 
     def _unknown(self, name: str | None) -> BackendError:
         if not self.provided:
-            return BackendError("there is no backend; install corejax-xla-backend (pip install corejax-xla-backend)")
+            return BackendError(f"there is no backend; install {how_to_install('corejax-xla-backend')}")
         known = ", ".join(f"{b.name!r} (platforms {', '.join(b.capabilities.platforms)})" for b in self._all())
         where = "" if name else " (the setting backend, COREJAX_BACKEND)"
         return BackendError(

@@ -275,7 +275,7 @@ class Primitive:
 
 
 def _holds_function(values: Iterable[Any]) -> bool:
-    """Whether functions are among parameters: a memo must not keep them, nor what they close over, alive.
+    """Whether functions, or objects that equal nothing else, are among parameters: a memo must not keep them alive.
 
     Programs are parameters of higher-order primitives, which have no memo at all.
     """
@@ -283,7 +283,9 @@ def _holds_function(values: Iterable[Any]) -> bool:
         if isinstance(value, tuple):
             if _holds_function(value):
                 return True
-        elif callable(value) and not isinstance(value, type):
+        elif (callable(value) and not isinstance(value, type)) or getattr(
+            type(value), "__hash__", None
+        ) is object.__hash__:
             return True
     return False
 

@@ -17,6 +17,7 @@ from corejax.avals import ShapedArray, get_aval
 from corejax.errors import PluginMissingError
 from corejax.provenance import Provenance
 from corejax.tables import Table
+from corejax.texts import how_to_install
 from corejax.trace import Tracer
 
 Operation = Callable[..., Any]
@@ -143,7 +144,7 @@ class OperationTable:
         if any(isinstance(x, Tracer) for x in _values(args)):
             raise PluginMissingError(
                 f"a transformation needs the operation {name!r} on a traced value and no plugin supplies it; "
-                "install corejax-lax-basic (pip install corejax-lax-basic)"
+                f"install {how_to_install('corejax-lax-basic')}"
             )
         return _ON_CONCRETE[name](*args)
 

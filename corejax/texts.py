@@ -61,6 +61,28 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     return f"; did you mean {close[0]!r}?" if close else ""
 
 
+def how_to_install(distribution: str) -> str:
+    """`"corejax-numpy (pip install corejax-numpy)"`.
+
+    Of code without its metadata, as bundlers leave it, the text says how to keep these.
+    """
+    import importlib.util  # needed for an error only
+
+    from importlib_metadata import PackageNotFoundError, version
+
+    package = distribution.replace("-", "_")
+    advice = f"pip install {distribution}"
+    try:
+        version(distribution)
+    except PackageNotFoundError:
+        if importlib.util.find_spec(package) is not None:
+            keep = f"PyInstaller: --copy-metadata {distribution} --collect-all {package}"
+            advice = (
+                f"whose code is here without the metadata that plugins are found by; a bundler has to keep both, {keep}"
+            )
+    return f"{distribution} ({advice})"
+
+
 def no_such_name(module: str, name: str, known: Iterable[str]) -> AttributeError:
     """The error for a name that a module does not have.
 

@@ -21,7 +21,7 @@ from corejax.cli.show import show
 from corejax.errors import CorejaxDeprecationWarning, CorejaxError, DuplicateRegistrationError, PluginError
 from corejax.plugins import KNOWN_COMMANDS, manager
 from corejax.provenance import Provenance
-from corejax.texts import error_text, one_line, shown
+from corejax.texts import error_text, how_to_install, one_line, shown
 
 _CONTRIBUTED = "corejax.cli.contributed"
 INTERRUPTED = 130  # as shells have it: 128 and the number of the signal
@@ -47,7 +47,7 @@ def _absent(command: str) -> str:
     home = KNOWN_COMMANDS[command]
     record = next((r for r in manager().records.values() if r.comes_from(home)), None)
     if record is None:
-        return f"the command {command!r} comes with the plugin distribution {home} (pip install {home})"
+        return f"the command {command!r} comes with the plugin distribution {how_to_install(home)}"
     if record.status == "off":
         return f"the command {command!r} comes with plugin {record.title}, which is switched off by COREJAX_PLUGINS"
     if record.fault is not None:

@@ -15,6 +15,7 @@ from corejax.cli.output import Column, print_json, print_table
 from corejax.plugins import PluginRecord, causes, load_everything, manager, named
 from corejax.plugins._manifest import Manifest
 from corejax.primitive import primitives
+from corejax.texts import how_to_install
 
 
 @click.command("plugins")
@@ -112,5 +113,7 @@ def _print_text(entries: Sequence[dict[str, Any]]) -> None:
     if any(entry["status"] == "found" for entry in entries):
         notes.append("plugins that are found were not loaded; to see whether they load: corejax plugins --load")
     if not entries:
-        notes.append("no plugin is installed; try: pip install corejax-lax-basic corejax-numpy corejax-xla-backend")
+        homes = ("corejax-lax-basic", "corejax-numpy", "corejax-xla-backend")
+        notes.append(f"no plugin is installed; try: pip install {' '.join(homes)}")
+        notes += [advice for advice in map(how_to_install, homes) if "metadata" in advice]
     print_table(columns, rows, notes)

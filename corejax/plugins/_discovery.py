@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator
 
 from corejax.errors import PluginError
@@ -17,7 +18,7 @@ def installed_entry_points() -> Iterator[PluginRecord]:
 
     Of two plugins that offer the same, the later one is refused. So that this does not hang on the order in which
     a file system lists directories: first the distributions that names of the facade belong to (`KNOWN_HOMES`),
-    then the others by name.
+    then the others by name and distribution; what cannot be read comes last.
     """
     from importlib_metadata import entry_points
 
@@ -25,7 +26,9 @@ def installed_entry_points() -> Iterator[PluginRecord]:
         records = [PluginRecord.of_entry_point(entry) for entry in entry_points(group=GROUP)]
     except Exception:  # one distribution's metadata is enough
         records = list(_one_by_one())
-    return iter(sorted(records, key=lambda record: (not record.at_home, record.name)))
+    records += _unreadable()
+    order = ((r.status == "failed", not r.at_home, r.name, canonical(r.distribution or ""), r) for r in records)
+    return (record for *_, record in sorted(order, key=lambda key: key[:-1]))
 
 
 def _one_by_one() -> Iterator[PluginRecord]:
@@ -46,6 +49,34 @@ def _one_by_one() -> Iterator[PluginRecord]:
                 yield PluginRecord(name, "", name, status="failed", fault=error)
 
 
+def _unreadable() -> Iterator[PluginRecord]:
+    """Records of distributions whose entry points the metadata library passes over in silence."""
+    from importlib_metadata import distributions
+
+    for dist in distributions():
+        path = os.path.join(str(getattr(dist, "_path", "")), "entry_points.txt")
+        try:
+            with open(path, "rb") as file:
+                text = file.read()
+        except (FileNotFoundError, NotADirectoryError):
+            continue  # there is none; or the distribution is in an archive
+        except OSError as error:
+            problem = f"{path} cannot be read ({error.strerror}), so that its plugins, if any, are unknown"
+        else:
+            if not _SECTION_OR_LIKE.search(text) or _SECTION.search(text):
+                continue
+            problem = f"{path} mentions [{GROUP}], but not as a line of its own in UTF-8 without a byte-order mark"
+        name = os.path.basename(os.path.dirname(path)).partition("-")[0]
+        fault = PluginError(f"{problem}; mend the file, or install the distribution again")
+        yield PluginRecord(name, "", name, status="failed", fault=fault)
+
+
+_SECTION = re.compile(rb"^\s*\[corejax\.plugins\]\s*$", re.MULTILINE)
+_SECTION_OR_LIKE = re.compile(
+    rb"\[\s*corejax\.plugins|corejax\.plugins\s*\]|c\0o\0r\0e\0j\0a\0x\0\.\0p\0l\0u\0g\0i\0n\0s"
+)
+
+
 def _mentions(path: str, word: str) -> bool:
     try:
         with open(path, "rb") as file:
@@ -63,7 +94,7 @@ def by_name(found: Iterable[PluginRecord], selection: Selection) -> dict[str, Pl
         earlier = records.setdefault(record.name, record)
         if earlier is record or (earlier.value, earlier.distribution) == (record.value, record.distribution):
             continue  # new, or the same distribution seen twice on the path
-        if record.status != "off":
+        if record.status not in ("off", "failed"):
             record.status = "failed"
             record.fault = PluginError(
                 f"two distributions have a plugin named {record.name!r}: {earlier.title} and {record.title}; "

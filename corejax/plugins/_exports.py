@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import keyword
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -73,6 +74,33 @@ class Exports:
                     f"corejax.{name} is exported by {owner}; plugin {record.title} exports a second one"
                 )
             table.register(name, (target, record), provenance=Provenance(record.module))
+
+    def refuse_hidden(self, record: PluginRecord) -> None:
+        """Refuse names of a plugin that nothing can reach; the modules around them are imported.
+
+        Raises:
+            DuplicateRegistrationError: a namespace of another plugin has the name itself.
+            PluginError: what is around a name is no module.
+        """
+        for name in [name for name, (_, owner) in self.names.items() if owner is record and "." in name]:
+            parent, _, last = name.rpartition(".")
+            outer = [parent[:i] for i, c in enumerate(f"{parent}.") if c == "."]
+            around = [self.namespaces[n][1] for n in outer if n in self.namespaces]
+            if around and around[-1] is record:
+                continue
+            try:
+                module = importlib.import_module(f"corejax.{parent}") if around else None
+            except Exception as error:
+                if parent in self.namespaces:
+                    continue  # the fault of the namespace's plugin
+                raise PluginError(f"corejax.{name} cannot be reached: corejax.{parent} is no module") from error
+            if any(n in self.names for n in outer):
+                raise PluginError(f"corejax.{name} cannot be reached: corejax.{parent} is no module")
+            if last in getattr(module, "__all__", vars(module) if module else ()):
+                raise DuplicateRegistrationError(
+                    f"corejax.{name} is in the namespace of plugin {around[-1].title}; plugin {record.title} exports "
+                    "a second one: export it under another name"
+                )
 
     def target(self, name: str) -> tuple[str, PluginRecord] | None:
         """Where the object of a facade name or the module of a namespace is, and whose it is."""

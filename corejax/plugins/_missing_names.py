@@ -10,10 +10,13 @@ from corejax.errors import PluginError, PluginMissingError, PluginMissingImportE
 from corejax.plugins._first_party import KNOWN_HOMES, KNOWN_PRIMITIVES
 from corejax.plugins._records import PluginRecord
 from corejax.selection import VARIABLE
-from corejax.texts import did_you_mean
+from corejax.texts import did_you_mean, how_to_install
 
 if TYPE_CHECKING:
     from corejax.plugins._plugin_manager import PluginManager
+
+
+LATE = "was installed after plugins were loaded: restart Python"
 
 
 def failure(record: PluginRecord, name: str, fault: BaseException) -> PluginError:
@@ -51,7 +54,7 @@ def missing_name(manager: PluginManager, name: str, *, importing: bool) -> Excep
     elif manager.outside is not None and name in manager.outside.offered():
         message += "; the plugin that has it is not in this block of isolated_plugins: import the name before the block"
     elif home is not None:
-        message += f"; it comes with the plugin distribution {home} (pip install {home})"
+        message += f"; it comes with {_absent(manager, home)}"
     else:
         message += _guesses(manager, name)
     return (PluginMissingImportError if importing else PluginMissingError)(message)
@@ -75,13 +78,22 @@ def whose_primitive(manager: PluginManager, name: str, distribution: str | None 
             what = f"is switched off by {_variable()}" if record.fault is None else "failed"
             return f"it is of plugin {record.title}, which {what}"
     if home is not None:
-        return f"it comes with the plugin distribution {home} (pip install {home})"
+        return f"it comes with {_absent(manager, home)}"
     return "is the plugin that has it installed" + (f", corejax-{prefix.replace('_', '-')} perhaps?" if prefix else "?")
 
 
+def _absent(manager: PluginManager, home: str) -> str:
+    """A distribution that no plugin is of, and what to do."""
+    late = any(record.comes_from(home) for record in manager.installed_since())
+    return (
+        f"the plugin distribution {home}, which {LATE}" if late else f"the plugin distribution {how_to_install(home)}"
+    )
+
+
 def is_expected(manager: PluginManager, name: str) -> bool:
-    """Whether a name that nobody exports is known to belong to some plugin."""
-    return name in KNOWN_HOMES or _home_of(manager, name, None) is not None or bool(_silent(manager))
+    """Whether a name that nobody exports is known to belong to some plugin, or may be of one that is not loaded."""
+    known = name in KNOWN_HOMES or _home_of(manager, name, None) is not None
+    return known or bool(_silent(manager) or manager.installed_since())
 
 
 def _home_of(manager: PluginManager, name: str, home: str | None) -> PluginRecord | None:
@@ -106,7 +118,7 @@ def _guesses(manager: PluginManager, name: str) -> str:
     module = sys.modules.get(manager.namespaces[namespace][0]) if namespace in manager.namespaces else None
     known.update(dir(module) if module is not None else () if namespace else manager.reserved)
     text = did_you_mean(last, known)
-    sentences = [problem for r in manager.records.values() for problem in r.problems()]
+    sentences = manager.problems()
     off = [r.name for r in manager.records.values() if r.status == "off"]
     if off:
         sentences.append(f"switched off by {_variable()}: {', '.join(off)}")

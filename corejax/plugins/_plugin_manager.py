@@ -14,7 +14,7 @@ from corejax.plugins import _lazy_rules, hookspecs
 from corejax.plugins._discovery import by_name, installed_entry_points
 from corejax.plugins._first_party import KNOWN_HOMES
 from corejax.plugins._loading import Loader, withdraw
-from corejax.plugins._missing_names import failure
+from corejax.plugins._missing_names import LATE, failure
 from corejax.plugins._records import PluginRecord
 from corejax.restoring import raise_interrupt
 from corejax.selection import Selection
@@ -94,6 +94,13 @@ class PluginManager:
                     self._load(record)
             self._loaded = all(record.status != "loading" for record in list(self.records.values()))
             array_methods.all_are_here(self._loaded)
+            for record in list(self.records.values()) if self._loaded else ():
+                self._refuse_hidden(record)
+
+    def _refuse_hidden(self, record: PluginRecord) -> None:
+        """Fail a plugin that exports what nothing can reach; those of this repository are tested for that."""
+        if record.status == "loaded" and not record.at_home:
+            self._loader.run(record, lambda: self._loader.exports.refuse_hidden(record))
 
     def _load(self, record: PluginRecord) -> None:
         self._usable, self._usable_known = None, True  # from now on the tables tell more
@@ -113,6 +120,7 @@ class PluginManager:
                 raise PluginError(f"a plugin named {name!r} exists: {earlier.title}")
             record = self.records[name] = PluginRecord.of_object(plugin, name, version)
             self._load(record)
+            self._refuse_hidden(record)
         return record
 
     def unregister(self, name: str) -> None:
@@ -130,7 +138,15 @@ class PluginManager:
 
     def problems(self, kind: str | None = None) -> list[str]:
         """Everything that went wrong so far, one sentence each; of rule kinds, only `kind` if given."""
-        return [problem for record in list(self.records.values()) for problem in record.problems(kind)]
+        found = [problem for record in list(self.records.values()) for problem in record.problems(kind)]
+        return [*found, *(f"plugin {record.title} {LATE}" for record in self.installed_since())]
+
+    def installed_since(self) -> list[PluginRecord]:
+        """Plugins that are installed now and were not when this process looked for plugins."""
+        if not self._discovered:
+            return []
+        known = {(record.name, record.distribution) for record in self.records.values()}
+        return [r for r in self._find() if (r.name, r.distribution) not in known and r.name in self.selection]
 
     def owner_of(self, module: str) -> tuple[str, str | None, str | None] | None:
         """Name, version and distribution of the plugin that a module belongs to."""

@@ -25,8 +25,8 @@ def usable(
         if record.status == "off":
             continue
         manifest = find(record).manifest if record.status == "found" else None
-        if manifest is None:
-            return None
+        if manifest is None or (not record.at_home and any("." in name for name in manifest.names)):
+            return None  # whether others' namespaces have such names, these tell when they are loaded
         found[record.name] = manifest
     return found if _fit_together(found, reserved) else None
 

@@ -35,15 +35,27 @@ from corejax_xla_backend._programs import compiled, repeated, run
 from corejax_xla_backend._several_devices import place_program
 
 _LIMIT = 1024  # programs of one primitive
-_programs: dict[Primitive, dict[Any, ClosedJaxpr]] = {}  # by type and parameters
-_dispatchers: dict[Primitive, dict[Any, Any]] = {}  # by where they run, and parameters
+
+
+class Kept:
+    """Programs by type and parameters, and dispatchers by where they run and parameters."""
+
+    def __init__(self) -> None:
+        self.programs: dict[Any, ClosedJaxpr] = {}
+        self.dispatchers: dict[Any, Any] = {}
+        _all_kept.add(self)
+
+
+_all_kept: weakref.WeakSet[Kept] = weakref.WeakSet()
+_of_primitives: dict[Primitive, Kept] = {}
 _whole: weakref.WeakKeyDictionary[ClosedJaxpr, dict[Target, Any]] = weakref.WeakKeyDictionary()  # dispatchers
 
 
 @clears_cache
 def _clear_programs() -> None:
-    for kept in (*_programs.values(), *_dispatchers.values()):
-        kept.clear()
+    for kept in list(_all_kept):
+        kept.programs.clear()
+        kept.dispatchers.clear()
     _whole.clear()
 
 
@@ -58,11 +70,16 @@ def _from_translation(primitive: Primitive) -> Callable[..., Any] | None:
             raise BackendError(
                 f"primitive {primitive.name!r}: a compiled program waits for its impl rule, which it calls back"
             )
-        target = backends.find("xla")
-        outs = _waited_for(dispatch(primitive, arrays, params, target), target)
+        outs = run_alone(primitive, arrays, params, None)
         return outs if primitive.multiple_results else outs[0]
 
     return impl
+
+
+def run_alone(primitive: Primitive, arrays: Sequence[Array], params: Mapping[str, Any], kept: Kept | None) -> Any:
+    """Results of a primitive by itself, where NumPy's are to be; `kept` as in `dispatch`."""
+    target = backends.find("xla")
+    return _waited_for(dispatch(primitive, arrays, params, target, kept), target)
 
 
 @runs_large_programs
@@ -87,26 +104,36 @@ def _waited_for(outs: list[Array], target: Target) -> list[Array]:
     return outs
 
 
-def dispatch(primitive: Primitive, arrays: Sequence[Array], params: Mapping[str, Any], target: Target) -> list[Array]:
+def dispatch(
+    primitive: Primitive, arrays: Sequence[Array], params: Mapping[str, Any], target: Target, kept: Kept | None = None
+) -> list[Array]:
     """Results of a primitive by itself, compiled for where its operands are, by a dispatcher that repeats calls.
+
+    Args:
+        primitive: the primitive.
+        arrays, params: its operands and parameters.
+        target: where it runs.
+        kept: of a parameter that is an object, with which its programs go; by default they are the primitive's.
 
     Raises:
         ValueError: the operands are on different devices.
     """
-    calls = _dispatchers.get(primitive)
-    if calls is None:
-        calls = _dispatchers[primitive] = {}
+    if kept is None:
+        kept = _of_primitives.get(primitive)
+        if kept is None:
+            kept = _of_primitives[primitive] = Kept()
+    calls, programs = kept.dispatchers, kept.programs
     try:
         key = (target, *told_apart(params))
         call = calls.get(key)
     except TypeError:  # a parameter that is not hashable
-        return _evaluate(primitive, arrays, params, target)[0]
+        return _evaluate(primitive, arrays, params, target, programs)[0]
     if call is None:
         if len(calls) >= _LIMIT:
             calls.clear()
 
         def miss(*given: Array) -> tuple[list[Array], RepeatableCall]:
-            outs, executable = _evaluate(primitive, given, params, target)
+            outs, executable = _evaluate(primitive, given, params, target, programs)
             return outs, RepeatableCall(executable, [], given, {}, outs)
 
         call = calls[key] = target.backend.dispatcher(primitive.name, miss)
@@ -114,9 +141,12 @@ def dispatch(primitive: Primitive, arrays: Sequence[Array], params: Mapping[str,
 
 
 def _evaluate(
-    primitive: Primitive, arrays: Sequence[Array], params: Mapping[str, Any], target: Target
+    primitive: Primitive,
+    arrays: Sequence[Array],
+    params: Mapping[str, Any],
+    target: Target,
+    programs: dict[Any, ClosedJaxpr],
 ) -> tuple[list[Array], Executable]:
-    programs = _programs.setdefault(primitive, {})
     avals = tuple(x.aval for x in arrays)
     try:
         key = (avals, *told_apart(params))

@@ -105,6 +105,7 @@ class Arrays:
     """What formulas are made of, for NumPy arrays of float64; `translations.special` has it for StableHLO."""
 
     epsilon = _series.DOUBLE
+    least = 2.0**-1074  # the smallest number that is not taken for zero
     where = staticmethod(np.where)
     exp, log, log1p, expm1 = np.exp, np.log, np.log1p, np.expm1
     abs, sqrt, floor, power = np.abs, np.sqrt, np.floor, np.power

@@ -141,7 +141,7 @@ class _Regions:
     """Operands made harmless where no formula is needed, and which formula is good where."""
 
     def __init__(self, ops: Any, a: Any, x: Any) -> None:
-        self.inside = (a > 0.0) & (a < math.inf) & (x > 0.0) & (x < math.inf)
+        self.inside = (a > 0.0) & (a < math.inf) & (x >= ops.least) & (x < math.inf)
         self.a, self.x = a, x = ops.where(self.inside, a, 1.0), ops.where(self.inside, x, 0.5)
         self.uniform = (a >= _uniform.LEAST) & (ops.abs(x - a) < _uniform.WIDTH * a)
         self.fraction = (x > 1.1) & (x >= a) & ~self.uniform
@@ -239,5 +239,5 @@ def sample_derivative(ops: Any, a: Any, x: Any) -> Any:
 
 
 def _derivative_ends(ops: Any, a: Any, x: Any, at: _Regions, value: Any, far: float) -> Any:
-    out = ops.where(at.inside, value, ops.where(x == 0.0, 0.0, far))
+    out = ops.where(at.inside, value, ops.where(x < ops.least, 0.0, far))
     return ops.where((a > 0.0) & (a < math.inf) & (x >= 0.0) & (x == x), out, math.nan)

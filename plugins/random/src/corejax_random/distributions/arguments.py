@@ -18,7 +18,7 @@ from corejax_random.keys.functions import shape_argument
 
 __all__ = [
     "array_or_number", "common_shape", "converted", "dtype_argument", "float_dtype", "integer_dtype", "joint_shape",
-    "key_argument", "known_flag", "known_integer", "number", "one_of", "parameter", "positive",
+    "key_argument", "known_flag", "known_integer", "number", "of_32_bits", "one_of", "parameter", "positive",
     "shape_argument", "single_key", "spread",
 ]  # fmt: skip
 
@@ -228,6 +228,11 @@ def converted(x: Any, dtype: Any) -> Any:
         with np.errstate(all="ignore"):
             return as_array(np.asarray(x, dtype))
     return lax.convert_element_type(x, dtype)
+
+
+def of_32_bits(x: Any) -> Any:
+    """Convert floats of 16 bits and less to float32; their random numbers have 10 bits or less."""
+    return lax.convert_element_type(x, _FLOAT32) if dtypes.finfo(x.dtype).bits < 32 else x
 
 
 def spread(x: Any, shape: tuple[Any, ...]) -> Any:

@@ -16,12 +16,14 @@ from corejax_random.distributions.arguments import (
     integer_dtype,
     known_integer,
     number,
+    of_32_bits,
     parameter,
     shape_argument,
     single_key,
     spread,
 )
 from corejax_random.distributions.drawing import draw, keys, size_of, two_keys
+from corejax_random.distributions.normal import standard_normal
 from corejax_random.distributions.repeating import as_draw
 from corejax_random.distributions.uniform import between_0_and_1
 from corejax_random.keys.primitives import random_clone_p
@@ -48,6 +50,7 @@ def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = None, *, out_sha
     key = single_key("geometric", key)
     dtype = integer_dtype("geometric", dtype)
     (p,) = lax.promote_dtypes(number("geometric", "p", p), inexact=True)
+    p = of_32_bits(p)
     shape = common_shape("geometric", shape, p=p)
     return laid_out("geometric", draw(_geometric, size_of(shape), key, p, shape=shape, dtype=dtype), out_sharding)
 
@@ -79,21 +82,48 @@ def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None, *, out_sha
     """
     key = single_key("poisson", key)
     dtype = integer_dtype("poisson", dtype)
-    lam = converted(parameter("poisson", "lam", lam), _FLOAT32)
+    lam = parameter("poisson", "lam", lam)
+    wide = dtypes.default_float_dtype() if type(lam) in (float, int) else lam.dtype
+    lam = converted(lam, np.dtype(np.float64) if wide == np.float64 else _FLOAT32)
     shape = common_shape("poisson", shape, lam=lam)
     return laid_out("poisson", draw(_poisson, size_of(shape), key, lam, shape=shape, dtype=dtype), out_sharding)
 
 
 def _poisson(key: Any, lam: Any, *, shape: Any, dtype: Any) -> Any:
-    """Products of uniform numbers for means below 10, and rejection above."""
-    lam = spread(lam, shape)
-    small = (lam < 10) | (lam != lam)
+    """Products of uniform numbers for means below 10, rejection above, and quantiles of large ones."""
+    lam = exact = spread(lam, shape)
+    lam = lax.convert_element_type(lam, _FLOAT32)
+    small, large = (lam < 10) | (lam != lam), lam >= _LARGE_VARIANCE
     most = min(int(dtypes.iinfo(dtype).max), _MOST_STEPS)
     few = _poisson_by_products(key, jnp.where(small, lam, 0.0), shape, dtype, most)
+    by_rejection = ~(small | large)
     many = _poisson_by_rejection(
-        random_clone_p.bind(key), jnp.where(small, 1e5, lam), jnp.all(small), shape, dtype, most
+        random_clone_p.bind(key), jnp.where(by_rejection, lam, 1e5), jnp.all(~by_rejection), shape, dtype, most
     )
-    return jnp.where(lam == 0, dtype.type(0), jnp.where(small, few, many))
+    exact = jnp.clip(exact, 0.0, 2.0**64)  # beyond which every dtype's greatest number is drawn
+    most_by_far = _of_large_variance(random_clone_p.bind(key), exact, exact, 1.0, shape, exact.dtype)
+    most_by_far = lax.convert_element_type(most_by_far, dtype)
+    return jnp.where(lam == 0, dtype.type(0), jnp.where(large, most_by_far, jnp.where(small, few, many)))
+
+
+# From this variance on the errors of rejection's logarithms in float32 can be seen in 4 million draws.
+_LARGE_VARIANCE = 2.0**15
+
+
+def _of_large_variance(key: Any, mean: Any, variance: Any, skew: Any, shape: Any, dtype: Any) -> Any:
+    """Draw whole numbers, in float64, as quantiles of normal numbers (Cornish and Fisher 1938; Giles 2016).
+
+    Args:
+        key: typed.
+        mean, variance: of the distribution; the next term of the expansion is of the size `variance**-0.5`.
+        skew: the skewness times the standard deviation.
+        shape: of the result.
+        dtype: of the normal numbers.
+    """
+    z = standard_normal(key, shape=shape, dtype=dtype)
+    wide = np.dtype(np.float64)
+    mean, variance, skew, z = (lax.convert_element_type(x, wide) for x in (mean, variance, skew, z))
+    return lax.floor(mean + lax.sqrt(variance) * z + skew * ((z * z - 1.0) / 6.0) + 0.5)
 
 
 def _poisson_by_products(key: Any, lam: Any, shape: Any, dtype: Any, most: int) -> Any:
@@ -174,8 +204,7 @@ def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> 
 def binomial_counts(key: Any, n: Any, p: Any, *, shape: Any, dtype: Any) -> Any:
     """Sums of geometric numbers where `n p` is up to 10, and rejection above; of p above 1/2 by 1 - p."""
     (p,) = lax.promote_dtypes(p, inexact=True)
-    if dtypes.finfo(p.dtype).bits < 16:  # which cannot count the trials
-        p = lax.convert_element_type(p, _FLOAT32)
+    p = of_32_bits(p)  # narrower ones cannot count the trials
     n, p = spread(lax.convert_element_type(n, p.dtype), shape), spread(p, shape)
     rare = p < 0.5
     q = jnp.where(rare, p, 1.0 - p)
@@ -184,14 +213,23 @@ def binomial_counts(key: Any, n: Any, p: Any, *, shape: Any, dtype: Any) -> Any:
     q = jnp.where(wrong_q | negative, 0.01, q)
     few = wrong_n | (n * q <= 10.0)
     endless = jnp.isinf(n)
+    wide = np.dtype(np.float64)
+    exact_n, exact_q = (lax.convert_element_type(x, wide) for x in (lax.floor(n), q))
+    mean = exact_n * exact_q
+    variance = mean * (1.0 - exact_q)
+    large = ~few & (variance >= _LARGE_VARIANCE)
+    by_rejection = ~(few | large)
     n = lax.floor(n)
     most = int(min(float(dtypes.finfo(dtype).max), _MOST_STEPS))
     again = random_clone_p.bind(key)  # numbers by one way or the other
+    by_normals = _of_large_variance(random_clone_p.bind(key), mean, variance, 1.0 - 2.0 * exact_q, shape, p.dtype)
+    used_n, used_q = jnp.where(by_rejection, n, 1e4), jnp.where(by_rejection, q, 0.5)
     out = jnp.where(
         few,
         _binomial_by_gaps(key, jnp.where(few, n, -1.0), q, shape, dtype, most),
-        _binomial_by_rejection(again, jnp.where(few, 1e4, n), jnp.where(few, 0.5, q), jnp.all(few), shape, dtype, most),
+        _binomial_by_rejection(again, used_n, used_q, jnp.all(~by_rejection), shape, dtype, most),
     )
+    out = jnp.where(large, lax.convert_element_type(jnp.clip(by_normals, 0.0, exact_n), dtype), out)
     invalid = negative | wrong_q | wrong_n
     out = jnp.where(invalid, dtype.type(np.nan), out)
     out = jnp.where(endless & ~invalid, dtype.type(np.inf), out)
@@ -230,12 +268,12 @@ def _binomial_by_rejection(key: Any, n: Any, q: Any, unused: Any, shape: Any, dt
     m = lax.floor((n + 1) * q)
 
     def bound(k: Any) -> Any:
-        """The logarithm of the distribution's ratio to its value at the mode."""
+        """The logarithm of the distribution's ratio to its value at the mode, whose terms are of the size of k - m."""
         tails = _stirling_tail(m) + _stirling_tail(n - m) - _stirling_tail(k) - _stirling_tail(n - k)
         return (
-            (m + 0.5) * lax.log((m + 1) / (odds * (n - m + 1)))
-            + (n + 1) * lax.log((n - m + 1) / (n - k + 1))
-            + (k + 0.5) * lax.log(odds * (n - k + 1) / (k + 1))
+            (k - m) * lax.log(odds * (n - m + 1) / (m + 1))
+            - (k + 0.5) * lax.log1p((k - m) / (m + 1))
+            - (n - k + 0.5) * lax.log1p((m - k) / (n - m + 1))
             + tails
         )
 
@@ -296,6 +334,7 @@ def multinomial(key: Any, n: Any, p: Any, *, shape: Any = None, dtype: Any = Non
     n, p = lax.promote_dtypes(
         number("multinomial", "n", n), number("multinomial", "p", p), inexact=True, name="multinomial"
     )
+    n, p = of_32_bits(n), of_32_bits(p)
     if p.ndim < 1:
         raise ValueError(f"multinomial: p has an axis of outcomes at least, got shape {p.shape}")
     dtype = dtypes.default_float_dtype() if dtype is None else dtypes.canonicalize_dtype(dtype)

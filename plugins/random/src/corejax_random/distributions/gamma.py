@@ -129,7 +129,7 @@ def chisquare(key: Any, df: Any, shape: Any = None, dtype: Any = None, *, out_sh
 
 
 def _chisquare(key: Any, df: Any, *, shape: Any, dtype: Any) -> Any:
-    return 2 * lax.exp(_of_shape(key, df / 2, shape=shape, dtype=dtype, log_space=True))
+    return 2 * _of_shape(key, df / 2, shape=shape, dtype=dtype, log_space=False)
 
 
 @as_draw
@@ -152,9 +152,10 @@ def f(key: Any, dfnum: Any, dfden: Any, shape: Any = None, dtype: Any = None, *,
 
 
 def _f(key: Any, dfnum: Any, dfden: Any, *, shape: Any, dtype: Any) -> Any:
+    """Differences of logarithms, for chi-squared numbers of few degrees of freedom underflow."""
     below, above = two_keys(key)
-    numerator = _chisquare(above, dfnum, shape=shape, dtype=dtype) / dfnum
-    return numerator / (_chisquare(below, dfden, shape=shape, dtype=dtype) / dfden)
+    numerator = _of_shape(above, dfnum / 2, shape=shape, dtype=dtype, log_space=True) - lax.log(dfnum)
+    return lax.exp(numerator - (_of_shape(below, dfden / 2, shape=shape, dtype=dtype, log_space=True) - lax.log(dfden)))
 
 
 @as_draw
@@ -180,7 +181,8 @@ def _t(key: Any, df: Any, *, shape: Any, dtype: Any) -> Any:
     first, second = two_keys(key)
     half = df / 2
     normal = standard_normal(first, shape=shape, dtype=dtype)
-    return normal * jnp.sqrt(half / _of_shape(second, half, shape=shape, dtype=dtype, log_space=False))
+    logs = _of_shape(second, half, shape=shape, dtype=dtype, log_space=True)  # the numbers underflow if df is small
+    return normal * lax.exp((lax.log(half) - logs) / 2)
 
 
 @as_draw
@@ -239,8 +241,8 @@ def generalized_normal(key: Any, p: Any, shape: Any = (), dtype: Any = None, *, 
 
 def _generalized_normal(key: Any, p: Any, *, shape: Any, dtype: Any) -> Any:
     first, second = two_keys(key)
-    lengths = _of_shape(first, 1 / p, shape=shape, dtype=dtype, log_space=False)
-    return signs(second, shape=shape, dtype=dtype) * lengths ** (1 / p)
+    logs = _of_shape(first, 1 / p, shape=shape, dtype=dtype, log_space=True)  # the numbers underflow if p is large
+    return signs(second, shape=shape, dtype=dtype) * lax.exp(logs * (1 / p))
 
 
 @as_draw

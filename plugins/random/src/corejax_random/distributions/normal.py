@@ -24,10 +24,12 @@ from corejax_random.distributions.arguments import (
     parameter,
     shape_argument,
     single_key,
+    spread,
 )
 from corejax_random.distributions.drawing import draw, size_of, two_keys
+from corejax_random.distributions.random_between import random_between_p
 from corejax_random.distributions.repeating import as_draw
-from corejax_random.distributions.uniform import between, signs
+from corejax_random.distributions.uniform import between, between_0_and_1, signs
 
 
 @as_draw
@@ -84,22 +86,80 @@ def truncated_normal(
     dtype = float_dtype("truncated_normal", dtype)
     lower, upper = number("truncated_normal", "lower", lower), number("truncated_normal", "upper", upper)
     shape = common_shape("truncated_normal", shape, lower=lower, upper=upper)
+    known = type(lower) in (float, int) and type(upper) in (float, int)
+    beside = (
+        known and math.erf(lower / math.sqrt(2)) <= _tail(dtype) and math.erf(upper / math.sqrt(2)) >= -_tail(dtype)
+    )
     lower, upper = converted(lower, dtype), converted(upper, dtype)
+    static = {"shape": shape, "dtype": dtype, "tails": not beside}
     return laid_out(
-        "truncated_normal",
-        draw(_truncated_normal, size_of(shape), key, lower, upper, shape=shape, dtype=dtype),
-        out_sharding,
+        "truncated_normal", draw(_truncated_normal, size_of(shape), key, lower, upper, **static), out_sharding
     )
 
 
-def _truncated_normal(key: Any, lower: Any, upper: Any, *, shape: Any, dtype: Any) -> Any:
-    sqrt2 = as_array(np.array(math.sqrt(2), dtype))
-    u = between(key, lax.erf(lower / sqrt2), lax.erf(upper / sqrt2), shape=shape, dtype=dtype)
-    out = sqrt2 * lax.erf_inv(u)
+def _tail(dtype: Any) -> float:
+    """Return the value of the error function from which on bounds lie in a tail."""
+    return 1 - float(dtypes.finfo(dtype).eps) ** 0.25
+
+
+def _truncated_normal(key: Any, lower: Any, upper: Any, *, shape: Any, dtype: Any, tails: bool) -> Any:
+    """Quantiles of uniform numbers between the error function's values; in the tails, where these run together, others.
+
+    `tails` says whether bounds may lie there.
+    """
+    sqrt2, one = (as_array(np.array(x, dtype)) for x in (math.sqrt(2), 1))
+    low, high = lax.erf(lower / sqrt2), lax.erf(upper / sqrt2)
+    unit = between_0_and_1(key, shape=shape, dtype=dtype)
+    most = lax.nextafter(one, -one)
+    out = sqrt2 * lax.erf_inv(jnp.clip(random_between_p.bind(unit, low, high), -most, most))
+    if tails:
+        right, left = spread(low > _tail(dtype), shape), spread(high < -_tail(dtype), shape)
+        bounds = (spread(lower, shape), spread(upper, shape))
+        out = lax.cond(jnp.any(right | left), _or_in_tails, lambda out, *_: out, out, unit, right, left, *bounds)
     infinity = as_array(np.array(math.inf, dtype))
     least = lax.nextafter(lax.stop_gradient(lower), jnp.broadcast_to(infinity, lower.shape))
     most = lax.nextafter(lax.stop_gradient(upper), jnp.broadcast_to(-infinity, upper.shape))
     return jnp.clip(out, least, most)
+
+
+def _or_in_tails(out: Any, unit: Any, right: Any, left: Any, lower: Any, upper: Any) -> Any:
+    """Replace the numbers of intervals that lie in the right or the left tail."""
+    tail, sign = right | left, jnp.where(left, -1.0, 1.0)
+    near = jnp.where(tail, jnp.where(left, -upper, lower), 3.0)
+    far = jnp.where(tail, jnp.where(left, -lower, upper), 4.0)
+    near, far, unit = (lax.convert_element_type(x, np.dtype(np.float64)) for x in (near, far, unit))
+    found = near + _beyond(near, far, unit)
+    return jnp.where(tail, lax.convert_element_type(found, out.dtype) * lax.convert_element_type(sign, out.dtype), out)
+
+
+def _beyond(near: Any, far: Any, unit: Any) -> Any:
+    """Return how far beyond `near`, which is positive, a normal number lies that is less than `far`.
+
+    With S the probability of greater numbers, t is the solution of `log S(near) - log S(near + t) = v`. The left side
+    is convex and Newton's method comes from above. The last step alone is differentiated.
+    """
+    far = jnp.minimum(far, near + 40.0)  # beyond which no number is drawn
+
+    def fall(t: Any) -> Any:
+        return t * (near + t / 2.0) + _log_erfcx(near) - _log_erfcx(near + t)
+
+    v = -lax.log1p(unit * lax.expm1(-fall(far - near)))
+    t = lax.stop_gradient(2.0 * v / (near + lax.sqrt(near * near + 2.0 * v)))
+    for _ in range(5):
+        hazard = math.sqrt(2 / math.pi) * lax.exp(-_log_erfcx(lax.stop_gradient(near + t)))
+        t = lax.stop_gradient(t) - (fall(lax.stop_gradient(t)) - v) / hazard
+    return t
+
+
+def _log_erfcx(x: Any) -> Any:
+    """Return `x**2 / 2 + log(erfc(x / sqrt(2)))`, for positive x of float64; for large x by DLMF 7.12.1."""
+    y = x * math.sqrt(0.5)
+    large = y > 8.0
+    small_y, large_y = jnp.where(large, 1.0, y), jnp.where(large, y, 8.0)
+    z = 0.5 / (large_y * large_y)
+    series = 1.0 - z * (1.0 - z * (3.0 - z * (15.0 - z * (105.0 - z * (945.0 - z * (10395.0 - z * 135135.0))))))
+    by_series = lax.log(series / large_y) - 0.5 * math.log(math.pi)
+    return jnp.where(large, by_series, lax.log(lax.erfc(small_y)) + small_y * small_y)
 
 
 @as_draw
@@ -243,4 +303,4 @@ def _factor(cov: Any, method: str) -> Any:
         values, vectors = linalg.eigh(cov)
     else:
         vectors, values, _ = linalg.svd(cov)
-    return vectors * jnp.sqrt(values[..., None, :])
+    return vectors * jnp.sqrt(jnp.maximum(values, 0))[..., None, :]  # rounding makes zeros negative

@@ -169,9 +169,20 @@ def integers(key: Any, minval: int, maxval: int, shape: Any, dtype: Any) -> Any:
     else:
         unsigned = UINTS[nbits].type
         factor = pow(2, nbits // 2, span) ** 2 % (1 << nbits) % span
+        if span > 1 << nbits // 2:
+            lower = _redrawn(key, lower, (1 << nbits) - 1 - (1 << nbits) % span)
         offset = (upper % unsigned(span) * unsigned(factor) + lower % unsigned(span)) % unsigned(span)
     moved = offset + UINTS[nbits].type(low % (1 << nbits))
     return _as_array(moved.view(wide).astype(dtype, copy=False), shape, dtype)
+
+
+def _redrawn(key: Any, words: Any, last: int) -> Any:
+    """See `uniform`."""
+    source, _ = _halves(_source(key))
+    while np.count_nonzero(refused := words > words.dtype.type(last)):
+        source, second = _halves(source)
+        words = np.where(refused, _bits(second, 8 * words.dtype.itemsize, words.size), words)
+    return words
 
 
 def _clip(value: int, least: int, most: int) -> int:

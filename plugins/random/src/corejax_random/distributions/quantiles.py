@@ -145,8 +145,13 @@ def logistic(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any 
 
 
 def _logistic(key: Any, *, shape: Any, dtype: Any) -> Any:
-    u = between(key, dtypes.finfo(dtype).tiny, 1.0, shape=shape, dtype=dtype)
+    u = _positive(between(key, dtypes.finfo(dtype).tiny, 1.0, shape=shape, dtype=dtype))
     return lax.log(u) - lax.log1p(lax.neg(u))
+
+
+def _positive(u: Any) -> Any:
+    """Replace zeros among uniform numbers, which stand for an interval, with its middle."""
+    return jnp.maximum(u, u.dtype.type(0.5 * 2.0 ** -dtypes.finfo(u.dtype).nmant))
 
 
 @as_draw
@@ -259,7 +264,7 @@ def rayleigh(key: Any, scale: Any, shape: Any = None, dtype: Any = None, *, out_
 
 
 def _rayleigh(key: Any, scale: Any, *, shape: Any, dtype: Any) -> Any:
-    u = between_0_and_1(key, shape=shape, dtype=dtype)
+    u = _positive(between_0_and_1(key, shape=shape, dtype=dtype))
     return scale * lax.sqrt(lax.log(u) * dtype.type(-2))
 
 
@@ -285,11 +290,13 @@ def triangular(
 
 
 def _triangular(key: Any, left: Any, mode: Any, right: Any, *, shape: Any, dtype: Any) -> Any:
-    u = between_0_and_1(key, shape=shape, dtype=dtype)
+    u = _positive(between_0_and_1(key, shape=shape, dtype=dtype))
     width = right - left
-    rising = left + lax.sqrt(u * width * (mode - left))
-    falling = right - lax.sqrt((1 - u) * width * (right - mode))
-    return jnp.where(u < (mode - left) / width, rising, falling)
+    divisor = jnp.where(width == 0, dtype.type(1), width)
+    peak = (mode - left) / divisor
+    rises = u < peak
+    distance = width * lax.sqrt(jnp.where(rises, u * peak, (1 - u) * ((right - mode) / divisor)))
+    return jnp.where(rises, left + distance, right - distance)
 
 
 @as_draw
@@ -312,15 +319,19 @@ def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None, *, out_shard
 
 
 def _wald(key: Any, mean: Any, *, shape: Any, dtype: Any) -> Any:
-    """Michael, Schucany and Haas 1976: one of the two roots of a quadratic equation."""
+    """Michael, Schucany and Haas 1976: one of the two roots of a quadratic equation, x and `mean**2 / x`.
+
+    The reciprocal of the smaller root is a sum of positive numbers.
+    """
     first, second = two_keys(key)
     mean = spread(mean, shape)
-    y = lax.square(standard_normal(first, shape=shape, dtype=dtype))
+    y = lax.square(standard_normal(first, shape=shape, dtype=dtype)) / 2
     z = between_0_and_1(second, shape=shape, dtype=dtype)
-    squared = lax.square(mean)
-    root = lax.sqrt(4 * mean * y + squared * lax.square(y))
-    x = mean + squared * y / 2 - mean / 2 * root
-    return jnp.where(z <= mean / (mean + x), x, squared / x)
+    none = mean == 0
+    q = 1 / jnp.where(none, dtype.type(1), mean)
+    reciprocal = q + y + lax.sqrt(y) * lax.sqrt(y + 2 * q)
+    factor = jnp.where(z <= 1 / (1 + q / reciprocal), dtype.type(1), mean * reciprocal)
+    return jnp.where(none, mean, factor * (factor / reciprocal))
 
 
 @as_draw
@@ -350,4 +361,4 @@ def weibull_min(key: Any, scale: Any, concentration: Any, shape: Any = (), dtype
 
 def _weibull_min(key: Any, scale: Any, concentration: Any, *, shape: Any, dtype: Any) -> Any:
     one = 1.0 / as_array(concentration)
-    return jnp.power(standard_exponential(key, shape=shape, dtype=dtype), one) * scale
+    return jnp.power(_positive(standard_exponential(key, shape=shape, dtype=dtype)), one) * scale

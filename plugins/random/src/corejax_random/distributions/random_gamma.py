@@ -133,9 +133,13 @@ def random_gamma_vmap(axis_size: int, vals: Any, dims: Any, *, log_space: bool) 
 def _sample_slope(tangent: Any, sample: Any, key: Any, a: Any, *, log_space: bool) -> Any:
     if not log_space:
         return tangent * lax.random_gamma_grad(a, sample)
-    value = lax.exp(sample)
-    value = jnp.where(value == 0, a.dtype.type(dtypes.finfo(a.dtype).tiny), value)
-    return tangent * (lax.random_gamma_grad(a, value) / value)
+    # Close to 0 the probability of less than x is x**a / gamma(a + 1), whose logarithm does not underflow.
+    info = dtypes.finfo(a.dtype)
+    close = sample < math.log(info.eps)
+    value = lax.exp(jnp.where(close, a.dtype.type(0), sample))
+    slope = jnp.where(close, (lax.digamma(a + 1) - sample) / a, lax.random_gamma_grad(a, value) / value)
+    # A finite slope is 0 where it meets a sample that underflows.
+    return tangent * jnp.minimum(slope, a.dtype.type(info.max))
 
 
 defjvp_with_result(random_gamma_p, nondifferentiable("keys are not numbers"), _sample_slope)

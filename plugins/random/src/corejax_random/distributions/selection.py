@@ -18,6 +18,7 @@ from corejax_random.distributions.arguments import (
     known_flag,
     known_integer,
     number,
+    of_32_bits,
     shape_argument,
     single_key,
     spread,
@@ -162,6 +163,7 @@ def _places(key: Any, count: int, shape: Any, replace: bool, p: Any, mode: str) 
     if p is None:
         return integers_between(key, 0, count, shape, dtypes.default_int_dtype())
     (p,) = lax.promote_dtypes(number("choice", "p", p), inexact=True)
+    p = of_32_bits(p)
     if p.shape != (count,):
         raise ValueError(f"choice: p is a vector of {count} probabilities, one for each element, got shape {p.shape}")
     if replace:
@@ -212,6 +214,7 @@ def categorical(
     (logits,) = lax.promote_dtypes(number(name, "logits", logits))
     if not dtypes.is_float(logits.dtype):
         raise ValueError(f"{name}: logits are floating-point, got {logits.aval.str_short()}")
+    logits = of_32_bits(logits)
     axis = _axis(name, axis, logits.ndim)
     batch = logits.shape[:axis] + logits.shape[axis + 1 :]
     shape = joint_shape(name, shape, {"logits without the axis": batch})

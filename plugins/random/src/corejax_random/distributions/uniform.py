@@ -18,6 +18,7 @@ from corejax_random.distributions.arguments import (
     float_dtype,
     integer_dtype,
     number,
+    of_32_bits,
     one_of,
     shape_argument,
     single_key,
@@ -28,6 +29,7 @@ from corejax_random.distributions.drawing import draw, size_of, two_keys
 from corejax_random.distributions.random_between import random_between_p
 from corejax_random.distributions.repeating import as_draw, note
 from corejax_random.generators.table import UINTS
+from corejax_random.keys.primitives import random_clone_p
 
 
 @as_draw
@@ -79,7 +81,13 @@ def uniform(
     minval, maxval = number("uniform", "minval", minval), number("uniform", "maxval", maxval)
     shape = common_shape("uniform", shape_argument("uniform", shape), minval=minval, maxval=maxval)
     bounds = converted(minval, dtype), converted(maxval, dtype)
-    return laid_out("uniform", draw(between, size_of(shape), key, *bounds, shape=shape, dtype=dtype), out_sharding)
+    return laid_out("uniform", draw(_uniform, size_of(shape), key, *bounds, shape=shape, dtype=dtype), out_sharding)
+
+
+def _uniform(key: Any, minval: Any, maxval: Any, *, shape: Any, dtype: Any) -> Any:
+    """Draw between the halves of bounds whose difference overflows."""
+    scale = jnp.where(jnp.isinf(maxval - minval), dtype.type(0.5), dtype.type(1))
+    return between(key, minval * scale, maxval * scale, shape=shape, dtype=dtype) / scale
 
 
 def between_0_and_1(key: Any, *, shape: Any, dtype: Any) -> Any:
@@ -134,7 +142,9 @@ def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None, *
         )
     low, high = _bound("minval", minval), _bound("maxval", maxval)
     shape = common_shape("randint", shape_argument("randint", shape), minval=low, maxval=high)
-    return laid_out("randint", draw(integers, size_of(shape), key, low, high, shape=shape, dtype=dtype), out_sharding)
+    return laid_out(
+        "randint", draw(integers, size_of(shape), key, low, high, shape=shape, dtype=dtype, redraw=True), out_sharding
+    )
 
 
 def integers_between(key: Any, minval: int, maxval: int, shape: Any, dtype: Any) -> Any:
@@ -145,7 +155,9 @@ def integers_between(key: Any, minval: int, maxval: int, shape: Any, dtype: Any)
         out = on_host.integers(key, int(_of_64_bits(minval)), int(_of_64_bits(maxval)), shape, dtype)
         return note(out, lambda key: integers_between(key, minval, maxval, shape, dtype), (), as_it_is=True)
     low, high = _known_bound(minval), _known_bound(maxval)
-    return draw(integers, size_of(shape), key, low, high, shape=shape, dtype=dtype)
+    nbits, span = dtypes.iinfo(dtype).bits, max(maxval - minval, 1)
+    redraw = span > 1 << nbits // 2 and bool((1 << nbits) % span)
+    return draw(integers, size_of(shape), key, low, high, shape=shape, dtype=dtype, redraw=redraw)
 
 
 @functools.lru_cache(maxsize=64)
@@ -180,19 +192,26 @@ def _clipped(x: Any, dtype: Any) -> Any:
     return lax.convert_element_type(jnp.clip(x, x.dtype.type(least), x.dtype.type(most)), dtype)
 
 
-def integers(key: Any, minval: Any, maxval: Any, *, shape: Any, dtype: Any) -> Any:
-    """Integers in [minval, maxval); of narrow dtypes by way of int32."""
+def integers(key: Any, minval: Any, maxval: Any, *, shape: Any, dtype: Any, redraw: bool) -> Any:
+    """Integers in [minval, maxval); of narrow dtypes by way of int32.
+
+    `redraw` says whether the span may be more than half the bits of the dtype and no divisor of their number.
+    """
     info = dtypes.iinfo(dtype)
     if info.bits < 32:
         int32 = np.dtype(np.int32)
         low = jnp.clip(_clipped(minval, int32), int(info.min), int(info.max))
         high = jnp.clip(_clipped(maxval, int32), int(info.min), int(info.max) + 1)
-        return lax.convert_element_type(_randint_of(key, low, high, shape, int32), dtype)
-    return _randint_of(key, minval, maxval, shape, dtype)
+        return lax.convert_element_type(_randint_of(key, low, high, shape, int32, redraw=False), dtype)
+    return _randint_of(key, minval, maxval, shape, dtype, redraw=redraw)
 
 
-def _randint_of(key: Any, minval: Any, maxval: Any, shape: Any, dtype: Any) -> Any:
-    """Two words for each number: `(high * 2**nbits + low) % span`, in arithmetic of the width of the dtype."""
+def _randint_of(key: Any, minval: Any, maxval: Any, shape: Any, dtype: Any, *, redraw: bool) -> Any:
+    """Two words for each number: `(high * 2**nbits + low) % span`, in arithmetic of the width of the dtype.
+
+    If the span has more than half as many bits, `2**nbits` overflows to 0 and the low word alone counts. It is then
+    redrawn as long as it lies behind the last multiple of the span.
+    """
     most = _clipped(jnp.asarray(dtypes.iinfo(dtype).max, dtype), maxval.dtype)
     beyond = maxval > most  # then the span has one number more
     low, high = _clipped(minval, dtype), _clipped(maxval, dtype)
@@ -206,8 +225,22 @@ def _randint_of(key: Any, minval: Any, maxval: Any, shape: Any, dtype: Any) -> A
     span = jnp.where(beyond & (high > low), span + one, span)  # 0 where it is all numbers: x % 0 is x
     factor = _rem(jnp.asarray(2 ** (nbits // 2), unsigned), span)
     factor = _rem(factor * factor, span)
+    if redraw:
+        last = lax.bitwise_not(_rem(lax.neg(span), span))
+        last = jnp.where(span > unsigned.type(1 << nbits // 2), last, unsigned.type((1 << nbits) - 1))
+        lower = _redrawn(random_clone_p.bind(first), lower, spread(last, shape))
     offset = _rem(_rem(upper, span) * factor + _rem(lower, span), span)
     return lax.convert_element_type(spread(low, shape), dtype) + lax.convert_element_type(offset, dtype)
+
+
+def _redrawn(key: Any, words: Any, last: Any) -> Any:
+    """Draw words anew until none is greater than the last one."""
+
+    def step(state: Any) -> Any:
+        key, subkey = two_keys(state[0])
+        return key, jnp.where(state[1] > last, draw_bits(subkey, 8 * words.dtype.itemsize, words.shape), state[1])
+
+    return lax.while_loop(lambda state: jnp.any(state[1] > last), step, (key, words))[1]
 
 
 def _rem(x: Any, y: Any) -> Any:
@@ -235,6 +268,7 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low", *, o
     p = as_array(number("bernoulli", "p", p))
     if not dtypes.is_float(p.dtype):
         raise TypeError(f"bernoulli: p is floating-point, got {p.aval.str_short()}")
+    p = of_32_bits(p)
     shape = common_shape("bernoulli", shape, p=p)
     return laid_out("bernoulli", draw(_bernoulli, size_of(shape), key, p, shape=shape, mode=mode), out_sharding)
 

@@ -6,6 +6,7 @@ tangents through it is the transpose of that again, which the vjp of the vjp has
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -173,11 +174,18 @@ def _tangent_transpose(cts: Sequence[Any], *operands: Any, exported: Any, nonzer
     ]
 
 
+def _impl(*arrays: Any, primitive: Primitive, exported: Any) -> Any:
+    """By programs that go with the exported function."""
+    from corejax_xla_backend._compiled_impl import run_alone
+
+    return run_alone(primitive, arrays, {"exported": exported}, exported.kept())
+
+
 for _p in (call_exported_p, effectful_call_exported_p):
     abstract_eval_rules.register(_p, _abstract_eval)
     physical_rules.register(_p, _physical)
     jvp_rules.register(_p, _jvp, symbolic_zeros=True)
-    impl_rules.register(_p, by="compilation")
+    impl_rules.register(_p, functools.partial(_impl, primitive=_p), device=True)
     vmap_rules.register(_p, by="loop")
 
 abstract_eval_rules.register(call_exported_tangent_p, _tangent_abstract_eval)

@@ -120,9 +120,18 @@ class Exported:
         self._vjp: Exported | None = None
         self._of_numbers: Exported | None = None
         self._lock = threading.RLock()
+        self._kept: Any = None
 
     def __repr__(self) -> str:
         return f"Exported(fun_name={self.fun_name}, ...)"
+
+    def kept(self) -> Any:
+        """The programs that calls by themselves are compiled to."""
+        if self._kept is None:
+            from corejax_xla_backend._compiled_impl import Kept
+
+            self._kept = Kept()
+        return self._kept
 
     def __copy__(self) -> Exported:
         return self

@@ -102,6 +102,9 @@ def _function(name: str) -> Callable[[Any, Formula], Formula]:
 class Values:
     """What formulas are made of, for values of a program; two numbers that `where` chooses between are of float64."""
 
+    # Compiled, the logarithm of a subnormal number is -inf, and whether it equals 0 differs from fusion to fusion.
+    least = 2.0**-1022
+
     def __init__(self, epsilon: float) -> None:
         self.epsilon = epsilon
 
@@ -235,6 +238,8 @@ def _any(ctx: Any, x: Any) -> Any:
 
 class ShortValues(Values):
     """As `Values`, for results that become float32 or narrower: arithmetic instead of library calls."""
+
+    least = 2.0**-126
 
     exp, log, log1p, expm1 = elementary.exp, elementary.log, elementary.log1p, elementary.expm1
     power = elementary.power
