@@ -82,8 +82,8 @@ TWO = f"""
 # Of complex numbers: `real,imaginary part:parts of the result`.
 COMPLEX = """
     acos 0,0:~pi/2,-0 -0,0:~pi/2,-0 0,nan:~pi/2,nan -0,nan:~pi/2,nan fin,inf:~pi/2,-inf num,nan:nan,nan
-        -inf,pos:~pi,-inf inf,pos:0,-inf -inf,inf:~3*pi/4,-inf inf,inf:~pi/4,-inf inf,nan:nan,?inf -inf,nan:nan,?inf nan,fin:nan,nan
-        nan,inf:nan,-inf nan,nan:nan,nan
+        -inf,pos:~pi,-inf inf,pos:0,-inf -inf,inf:~3*pi/4,-inf inf,inf:~pi/4,-inf inf,nan:nan,?inf -inf,nan:nan,?inf
+        nan,fin:nan,nan nan,inf:nan,-inf nan,nan:nan,nan
     acosh 0,0:0,~pi/2 -0,0:0,~pi/2 fin,inf:inf,~pi/2 num,nan:nan,nan 0,nan:nan,?pi/2 -inf,pos:inf,~pi inf,pos:inf,0
         -inf,inf:inf,~3*pi/4 inf,inf:inf,~pi/4 inf,nan:inf,nan -inf,nan:inf,nan nan,fin:nan,nan nan,inf:inf,nan
         nan,nan:nan,nan
