@@ -387,3 +387,16 @@ def test_lists_of_objects_that_stand_for_arrays():
     held = Held(jnp.arange(2))
     np.testing.assert_array_equal(jnp.array([[held, held], [held, [1.5, 2]]]), [[[0, 1], [0, 1]], [[0, 1], [1.5, 2]]])
     np.testing.assert_array_equal(corejax.jit(lambda x: jnp.array([Held(x), held]))(jnp.ones(2)), [[1, 1], [0, 1]])
+
+
+@pytest.mark.parametrize(("start", "ratio", "num"), [(1, 2, 9), (1, 10, 7), (3, 3, 8), (-5, 7, 6), (100, 2, 5)])
+def test_ranges_of_powers_that_are_integers_are_exact(start: int, ratio: int, num: int) -> None:
+    wanted = [start * ratio**i for i in range(num)]
+    for bits in (32, 64):
+        with corejax.config.override(default_dtype_bits=bits):
+            for wrap in (lambda f: f, corejax.jit):
+                got = wrap(lambda: jnp.geomspace(start, wanted[-1], num, dtype=int))()
+                np.testing.assert_array_equal(got, wanted)
+                got = wrap(lambda: jnp.logspace(0, num - 1, num, base=ratio, dtype=int))()
+                np.testing.assert_array_equal(got, [ratio**i for i in range(num)])
+    np.testing.assert_array_equal(jnp.geomspace(1, 100, 4, dtype=int), [1, 4, 21, 100])
