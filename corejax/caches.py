@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+import numpy as np
+
 F = TypeVar("F", bound=Callable[[], object])
 
 _clearers: list[Callable[[], object]] = []
@@ -34,6 +36,40 @@ def drop_oldest(table: dict[Any, Any], most: int) -> None:
         there = list(table)
         for key in there[: max(0, len(there) - most)]:
             table.pop(key, None)
+
+
+class Exact:
+    """A value in the key of a cache, which differs from equal values of other types or other signs of zeros."""
+
+    __slots__ = ("key", "value")
+
+    def __init__(self, value: Any, key: Any) -> None:
+        self.value, self.key = value, key
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Exact) and bool(self.key == other.key)
+
+    def __hash__(self) -> int:
+        return hash(self.key)
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+
+def exact(value: Any) -> Any:
+    """Return what to put into a key in place of a value: an `Exact` of numbers that are not whole, and of tuples."""
+    return (
+        Exact(value, _content(value)) if isinstance(value, float | complex | np.inexact | tuple | frozenset) else value
+    )
+
+
+def _content(value: Any) -> Any:
+    kind = type(value)
+    if isinstance(value, float | complex | np.inexact):
+        return kind, np.asarray(value).tobytes()
+    if isinstance(value, tuple):
+        return kind, tuple(map(_content, value))
+    return (kind, frozenset(map(_content, value))) if isinstance(value, frozenset) else (kind, value)
 
 
 def clear_caches() -> None:

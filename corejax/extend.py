@@ -57,8 +57,10 @@ from corejax.backends import Executable as Executable
 from corejax.backends import RepeatableCall as RepeatableCall
 from corejax.backends import Target as Target
 from corejax.backends import backends as backends
+from corejax.caches import Exact as Exact
 from corejax.caches import clears_cache as clears_cache
 from corejax.caches import drop_oldest as drop_oldest
+from corejax.caches import exact as exact
 from corejax.config import config as config
 from corejax.deprecations import retired as _retired
 from corejax.derivation import Derivation as Derivation

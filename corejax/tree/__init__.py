@@ -6,6 +6,7 @@ makes classes nodes; `_prefix` holds trees against trees; `_functions` are map, 
 
 from typing import TYPE_CHECKING, Any
 
+import corejax.tree._optree  # before any other import of optree
 from corejax.tree._functions import (
     build_tree,
     tree_all,

@@ -174,3 +174,22 @@ def test_roots_have_derivatives_where_zeros_are_left_out() -> None:
     order = np.argsort(found.real)
     np.testing.assert_allclose(np.asarray(found)[order], [0, 1, 2], atol=1e-6)
     np.testing.assert_allclose(np.asarray(tangent)[order], [0, 1, -4], atol=1e-5)  # -x**2 / (2 x - 3)
+
+
+@pytest.mark.parametrize("order", [None, 2, 3, 2.5, 0.5, -1])
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
+def test_norms_of_tiny_and_huge_vectors(dtype: str, order: Any) -> None:
+    largest = np.finfo(dtype).maxexp
+    base = np.array([3.0, 4.0, 0.5], dtype) * (1 + 1j if dtype == "complex64" else 1)
+    for exponent in (-int(0.9 * largest), -largest // 2, 0, largest // 2, int(0.97 * largest) - 3):
+        x = (base * 2.0**exponent).astype(dtype)
+        wanted = np.linalg.norm(base.astype("complex128"), order) * 2.0**exponent
+        for norm in (jnp.linalg.norm, corejax.jit(jnp.linalg.norm, static_argnums=1)):
+            np.testing.assert_allclose(norm(x, order), wanted, rtol=2e-6 if dtype != "float64" else 1e-13)
+            if dtype != "complex64":  # of degree 1: the gradient does not depend on the size
+                grad, same = (corejax.grad(norm)(v, order) for v in (x, base))
+                np.testing.assert_allclose(grad, same, rtol=2e-5 if dtype == "float32" else 1e-12)
+    with np.errstate(all="ignore"):
+        stack = np.stack([base.real * 2.0**e for e in (-int(0.9 * largest), 0, largest // 2 + 5)])
+    got = jnp.linalg.vector_norm(stack.astype(np.finfo(dtype).dtype), axis=-1, keepdims=True, ord=2)
+    np.testing.assert_allclose(got[:, 0] / stack[:, 0], np.full(3, np.linalg.norm(base.real) / 3), rtol=1e-6)

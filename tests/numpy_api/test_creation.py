@@ -401,3 +401,16 @@ def test_triangles_whose_diagonal_is_traced(f: Callable[..., Any]) -> None:
     x = np.arange(12).reshape(3, 4)
     for k in (-2, 0, 1):
         np.testing.assert_array_equal(corejax.jit(lambda k: getattr(jnp, f.__name__)(x, k))(k), f(x, k))
+
+
+@pytest.mark.parametrize(("start", "ratio", "num"), [(1, 2, 9), (1, 10, 7), (3, 3, 8), (-5, 7, 6), (100, 2, 5)])
+def test_ranges_of_powers_that_are_integers_are_exact(start: int, ratio: int, num: int) -> None:
+    wanted = [start * ratio**i for i in range(num)]
+    for bits in (32, 64):
+        with corejax.config.override(default_dtype_bits=bits):
+            for wrap in (lambda f: f, corejax.jit):
+                got = wrap(lambda: jnp.geomspace(start, wanted[-1], num, dtype=int))()
+                np.testing.assert_array_equal(got, wanted)
+                got = wrap(lambda: jnp.logspace(0, num - 1, num, base=ratio, dtype=int))()
+                np.testing.assert_array_equal(got, [ratio**i for i in range(num)])
+    np.testing.assert_array_equal(jnp.geomspace(1, 100, 4, dtype=int), [1, 4, 21, 100])

@@ -174,3 +174,20 @@ def test_sorting_is_differentiated() -> None:
     f = lambda x: (jnp.sort(x) * weights).sum()
     order = np.argsort(np.argsort(X, axis=1), axis=1)
     np.testing.assert_array_equal(corejax.jit(corejax.vmap(corejax.grad(f)))(X), weights[order])
+
+
+@pytest.mark.parametrize("dtype", ["complex64", "complex128"])
+def test_complex_numbers_with_nan_are_ordered_as_numpy_orders_them(dtype: str) -> None:
+    nan = np.nan
+    parts = [complex(a, b) for a in (1.0, -0.0, np.inf, nan) for b in (2.0, -np.inf, nan)]
+    x = np.random.default_rng(0).permutation(np.array(parts, dtype))
+    names = ("min", "max", "ptp", "sort", "argsort", "nanmin", "nanmax")
+    compiled = corejax.jit(lambda x: [getattr(jnp, name)(x) for name in names])(x)
+    pairs = corejax.jit(lambda x, y: (jnp.maximum(x, y), jnp.minimum(x, y)))(x[:, None], x)
+    with np.errstate(invalid="ignore"):
+        for name, out in zip(names, compiled, strict=True):
+            for got in (out, getattr(jnp, name)(x)):
+                np.testing.assert_array_equal(got, getattr(np, name)(x), err_msg=name)
+        for function, out in zip(("maximum", "minimum"), pairs, strict=True):
+            for got in (out, getattr(jnp, function)(x[:, None], x)):
+                np.testing.assert_array_equal(got, getattr(np, function)(x[:, None], x))

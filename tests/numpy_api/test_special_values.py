@@ -31,7 +31,7 @@ def test_floor_division_by_zero_and_of_infinities(dtype: str) -> None:
     x = np.array([1, -1, 0, inf, -inf, nan, 5, -5, 7.5, 1, 1, -1], dtype)
     y = np.array([0, 0, 0, 0, 2, 0, -0.0, -0.0, -2, inf, -inf, inf], dtype)
     with np.errstate(all="ignore"):
-        expected = np.floor_divide(x, y)
+        expected = np.where(np.isinf(x) | np.isinf(y), np.floor(x / y), np.floor_divide(x, y))  # the array API's
     assert_values(jnp.floor_divide, [x, y], expected)
     quotient, rest = jnp.divmod(jnp.asarray(x), jnp.asarray(y))
     np.testing.assert_array_equal(quotient, expected)

@@ -217,6 +217,23 @@ def test_piecewise() -> None:
         jnp.piecewise(x, [x > 0], [1, 2, 3])
 
 
+def test_a_part_that_is_not_taken_does_not_count_in_derivatives_of_piecewise() -> None:
+    x, scale = np.array([0.0, 2.0, -1.0]), 2.0
+    for functions in ([lambda v, a: 0.0 * v * a, lambda v, a: a * np.float64(1) * v], None):
+
+        def f(xp: Any, x: Any, a: Any, functions: Any = functions) -> Any:
+            parts = functions or [lambda v, a: 0 * v, lambda v, a: xp.log(v), lambda v, a: xp.sqrt(-v * a)]
+            return xp.piecewise(x, [x < 1, x > 1, x < 0][: len(parts)], parts, a).sum()
+
+        for transform in (lambda lib, f: lib.grad(f, (0, 1)), lambda lib, f: lib.hessian(f)):
+            wanted = transform(jax, lambda x, a: f(jax.numpy, x, a))(x, scale)
+            for wrap in (lambda f: f, corejax.jit):
+                got = wrap(transform(corejax, lambda x, a: f(jnp, x, a)))(x, scale)
+                for a, b in zip(corejax.tree.leaves(got), jax.tree.leaves(wanted), strict=True):
+                    np.testing.assert_allclose(a, b, rtol=1e-6)
+                    assert np.isfinite(a).all()
+
+
 @pytest.mark.parametrize("axis", [(0, 1), (0, 2), (-1, 0), (), (2,), None])
 def test_reductions_by_the_function_itself_go_along_several_axes(axis: Any) -> None:
     x = np.linspace(-3, 3, 24, dtype=np.float32).reshape(2, 3, 4)

@@ -13,6 +13,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+import corejax
 from corejax import Array, float0, grad, jit, lax, tree_util, vmap
 from corejax.extend import as_array
 
@@ -115,6 +116,42 @@ def test_static_arguments_by_number_and_by_name(static: dict[str, Any]) -> None:
 def test_equal_static_values_of_different_types_are_different() -> None:
     f = jit(lambda x, n: n if isinstance(n, float) else x, static_argnums=1)
     assert [float(f(5.0, n)) for n in (1, 1.0, True, 1, 1.0)] == [5.0, 1.0, 5.0, 5.0, 1.0]
+
+
+EQUAL = [
+    [0.0, -0.0, 0, False, 0j, complex(-0.0, 0.0), np.float32(0), np.float32(-0.0), np.float64(-0.0)],
+    [(1,), (1.0,), (True,), ((1,),), ((1.0,),)],
+    [(0.0,), (-0.0,), (0,), (("a", -0.0),), (("a", 0.0),)],
+    [frozenset([0.0]), frozenset([-0.0])],
+]
+
+
+@pytest.mark.parametrize("values", EQUAL, ids=repr)
+def test_static_values_that_are_equal_and_not_the_same_have_programs_of_their_own(values: list[Any]) -> None:
+    seen: list[str] = []
+
+    def f(x: Any, value: Any) -> Any:
+        seen.append(repr(value))
+        return x
+
+    for wrapped in (jit(f, static_argnums=1), corejax.checkpoint(f, static_argnums=1)):
+        seen.clear()
+        for value in values * 2:
+            wrapped(1.0, value)
+        assert seen == list(map(repr, values))
+    named = jit(f, static_argnames="value")
+    seen.clear()
+    for value in values * 2:
+        named(1.0, value=value)
+    assert seen == list(map(repr, values))
+
+
+def test_a_static_nan_is_traced_once() -> None:
+    seen: list[float] = []
+    f = jit(lambda x, value: seen.append(value) or x, static_argnums=1)
+    for _ in range(2):
+        f(1.0, float("nan"))
+    assert len(seen) == 1
 
 
 def test_keyword_only_static_arguments() -> None:

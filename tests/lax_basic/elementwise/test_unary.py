@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import corejax
+from corejax.extend import dtypes
 from corejax_lax_basic import lax
 from tests.lax_basic.support import (
     BFLOAT16,
@@ -148,10 +149,13 @@ def test_compiled_agrees_with_eager() -> None:
             assert_same(value, np.asarray(function(x)), atol=2e-5 if dtype.name in ("float32", "complex64") else None)
 
 
-def test_signed_zeros_and_nan_of_sign() -> None:
-    got = np.asarray(lax.sign(np.array([-0.0, 0.0, np.nan, -5.0], np.float32)))
-    assert np.signbit(got).tolist()[:2] == [True, False]
-    assert np.isnan(got[2]) and got[3] == -1
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16, dtypes.bfloat16])
+def test_the_sign_of_zeros_and_nan(dtype: Any) -> None:
+    x = np.array([-0.0, 0.0, np.nan, -5.0]).astype(dtype)
+    for got in (lax.sign(x), corejax.jit(lax.sign)(x)):
+        got = np.asarray(got).astype(float)
+        np.testing.assert_array_equal(got, np.sign(x.astype(float)))
+        assert not np.signbit(got[:2]).any()
 
 
 def test_sixteen_bits_round_once() -> None:

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
+from corejax.extend import as_array
 from corejax_lax_basic import lax
 from corejax_numpy.arguments import (
     array_argument,
@@ -68,18 +72,25 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
     if len(parts) not in (len(conditions), len(conditions) + 1):
         n = len(conditions)
         raise ValueError(f"piecewise: {n} conditions go with {n} or {n + 1} functions, got {len(parts)}")
-    rest = parts.pop() if len(parts) > len(conditions) else 0
-    out = _part(rest, x, args, kw)
-    for i, (condition, part) in enumerate(zip(conditions, parts, strict=True)):
-        holds = lax.broadcast_to(to_bool(array_argument("piecewise", condition, i + 1)), x.shape)
-        out = where(holds, _part(part, x, args, kw), out)
+    parts.insert(0, parts.pop() if len(parts) > len(conditions) else 0)
+    which = lax.full(x.shape, 0, np.int32)
+    for i, condition in enumerate(conditions, 1):
+        holds = to_bool(array_argument("piecewise", condition, i))
+        which = where(lax.broadcast_to(holds, x.shape), i, which)
+    numbers = [array_argument("piecewise", part, 2) for part in parts if not callable(part)]
+    numbers = [lax.convert_element_type(number, x.dtype) for number in numbers]
+    at = itertools.count()
+    branches = [_function(part, x.dtype, args, kw) if callable(part) else _number(next(at)) for part in parts]
+    # A conditional, not a choice of values: what is not taken must not count in derivatives.
+    out = vectorize(lambda which, *operands: lax.switch(which, branches, *operands))(which, x, *numbers)
     return lax.broadcast_to(out, x.shape)
 
 
-def _part(part: Callable[..., Any] | Any, x: Any, args: Sequence[Any], kw: dict[str, Any]) -> Any:
-    """A part's values at every element of `x`, in its dtype."""
-    if callable(part):
-        values = vectorize(lambda element: part(element, *args, **kw))(x)
-    else:
-        values = array_argument("piecewise", part, 2)
-    return values if values.dtype == x.dtype else lax.convert_element_type(values, x.dtype)
+def _function(part: Callable[..., Any], dtype: Any, args: Sequence[Any], kw: dict[str, Any]) -> Callable[..., Any]:
+    """The branch of a function."""
+    return lambda x, *numbers: lax.convert_element_type(as_array(part(x, *args, **kw)), dtype)
+
+
+def _number(index: int) -> Callable[..., Any]:
+    """The branch of a number."""
+    return lambda x, *numbers: numbers[index]

@@ -197,7 +197,7 @@ def logspace(
     num = _size("logspace", num, "the number of samples")
     bounds, dtype = _bounds("logspace", start, stop, dtype)
     exponents = _move_first("logspace", _evenly(*bounds, num, endpoint)[0], axis)
-    return lax.convert_element_type(power(base, exponents), dtype)
+    return _powers_as(power(base, exponents), dtype)
 
 
 def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Any:
@@ -223,7 +223,16 @@ def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype
         ends = [lax.broadcast_to(lax.expand_dims(v, (0,)), (1, *out.shape[1:])) for v in (first, last)]
         last_one = num - 1 if endpoint and num > 1 else num
         out = lax.concatenate([ends[0], lax.slice_in_dim(out, 1, last_one, axis=0), *ends[1:][: num - last_one]], 0)
-    return _move_first("geomspace", lax.convert_element_type(out, dtype), axis)
+    return _move_first("geomspace", _powers_as(out, dtype), axis)
+
+
+def _powers_as(x: Any, dtype: Any) -> Any:
+    """Powers in a dtype; as integers those that rounding has put just beside one are that one."""
+    if not dtypes.is_inexact(dtype) and dtypes.is_float(x.dtype):
+        whole = lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN)
+        slack = lax.mul(lax.abs(x), like(x, 32 * float(dtypes.finfo(x.dtype).eps)))
+        x = lax.select(lax.le(lax.abs(lax.sub(x, whole)), slack), whole, x)
+    return lax.convert_element_type(x, dtype)
 
 
 def _between(first: Any, last: Any, num: int, intervals: int, endpoint: bool, exact: bool) -> Any:

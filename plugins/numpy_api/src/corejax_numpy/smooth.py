@@ -63,11 +63,12 @@ def hypot(x1: Any, x2: Any, /) -> Any:
     x1, x2 = lax.abs(x1), lax.abs(x2)
     infinity = like(x1, math.inf)
     infinite = lax.bitwise_or(*lax.broadcast_operands(lax.eq(x1, infinity), lax.eq(x2, infinity)))
-    large, small = lax.max(x1, x2), lax.min(x1, x2)
-    zero = lax.eq(large, like(large, 0))
-    one = like(large, 1)
-    ratio = lax.div(small, choose(zero, one, large))
-    size = lax.mul(large, lax.sqrt(lax.add(one, lax.square(ratio))))
+    large = lax.max(x1, x2)
+    zero, one = lax.eq(large, like(large, 0)), like(large, 1)
+    # The scale is a constant: as a function of the operands it would have a kink where they tie.
+    scale = lax.stop_gradient(choose(zero, one, large))
+    squares = lax.add(lax.square(lax.div(x1, scale)), lax.square(lax.div(x2, scale)))
+    size = lax.mul(scale, lax.sqrt(choose(zero, one, squares)))
     return choose(infinite, infinity, choose(zero, large, size))
 
 
@@ -77,7 +78,7 @@ def sinc(x: Any, /) -> Any:
     y = lax.mul(x, like(x, math.pi))
     size = lax.abs(y)
     near = lax.lt(size, like(size, 1 / 16))
-    square = lax.mul(y, y)
+    square = lax.square(choose(near, y, like(y, 0)))
     series = like(y, 1 / math.factorial(9))
     for n in (7, 5, 3, 1):  # to order 8 in y: the next term is less than 3e-20
         series = lax.add(lax.mul(series, square), like(y, (-1) ** (n // 2) / math.factorial(n)))

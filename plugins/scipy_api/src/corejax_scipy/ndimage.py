@@ -63,7 +63,9 @@ def map_coordinates(input: _Any, coordinates: _Any, order: int, mode: str = "con
         coordinates: for each of its axes an array of coordinates, all of one shape.
         order: 0 for the nearest element, 1 for linear interpolation.
         mode: what is outside: "constant" (`cval`), "nearest", "wrap", "mirror" (about the middles of the outer
-            elements) or "reflect" (about their edges).
+            elements) or "reflect" (about their edges). "constant" and "wrap" are SciPy's "grid-constant" and
+            "grid-wrap", as in JAX: SciPy's own "constant" does not interpolate with `cval`, and its "wrap" has a
+            period of one element less.
         cval: a number.
 
     Returns:
@@ -85,7 +87,11 @@ def map_coordinates(input: _Any, coordinates: _Any, order: int, mode: str = "con
             f"map_coordinates: coordinates has an array for each of the {x.ndim} axes of input, got {len(coordinates)}"
         )
     if mode not in _MODES:
-        raise NotImplementedError(f"map_coordinates: mode is one of {', '.join(map(repr, _MODES))}, got {mode!r}")
+        known = ", ".join(map(repr, _MODES))
+        raise NotImplementedError(
+            f"map_coordinates: mode is one of {known}, got {mode!r}; 'constant' and 'wrap' are what SciPy calls "
+            "'grid-constant' and 'grid-wrap'"
+        )
     if _static_int("map_coordinates", order, "order") not in (0, 1):
         raise NotImplementedError(f"map_coordinates: order is 0 or 1, got {order!r}")
     if not x.size:

@@ -19,6 +19,7 @@ from corejax.extend import (
     check_arguments,
     close_over_consts,
     config,
+    exact,
     fun_name,
     get_aval,
     named_as,
@@ -183,7 +184,7 @@ class _Call(NamedTuple):
 
 def _trace(call: _Call, avals: Sequence[ShapedArray], traces: dict[Any, _Traced]) -> _Traced:
     """The program for a call. It is kept, so that equal layers share it and its transformations."""
-    static = tuple((i, type(x), x) for of in (call.static, call.named) for i, x in sorted(of.items()))
+    static = tuple((i, type(x), exact(x)) for of in (call.static, call.named) for i, x in sorted(of.items()))
     key: Any = (call.in_tree, tuple(avals), static, call.count, config.trace_key(), axes_in_scope())
     try:
         found = traces.get(key)

@@ -18,7 +18,7 @@ from corejax_lax_basic.elementwise.comparison import eq_p, gt_p, lt_p, ne_p
 from corejax_lax_basic.elementwise.logical import and_p, or_p
 from corejax_lax_basic.elementwise.powers import integer_pow_p, pow_p
 from corejax_lax_basic.elementwise.select import select_n_p
-from corejax_lax_basic.elementwise.unary import abs_p, floor_p, sign_p
+from corejax_lax_basic.elementwise.unary import abs_p, floor_p, is_finite_p, sign_p
 
 _bool = np.dtype(np.bool_)
 
@@ -88,18 +88,16 @@ def floor_divide(x: Any, y: Any) -> Any:
 
 
 def _floor_divide_floats(x: Any, y: Any) -> Any:
-    """`floor(x / y)`, where the quotient has not been rounded up to an integer, with the array API's signs of zeros.
+    """Return `floor(x / y)` as the array API defines it, for zeros and infinities too.
 
-    As in NumPy infinite (NaN for 0) where `y` is 0, NaN where else `x` is infinite, and 0 or -1 where `y` is.
+    If `x / y` is rounded up to an integer, the result is the integer below it.
     """
     quotient = div_p.bind(x, y)
     floor = floor_p.bind(quotient)
     rest, size, _ = _positive_remainder(x, y)
     much = or_p.bind(gt_p.bind(rest, mul_p.bind(size, constant(size, 0.5))), eq_p.bind(rest, size))
-    is_above = and_p.bind(eq_p.bind(quotient, floor), much)
-    below = select_n_p.bind(is_above, floor, sub_p.bind(floor, constant(floor, 1)))
-    is_infinite = and_p.bind(ne_p.bind(rest, rest), ne_p.bind(size, constant(size, 0)))
-    return select_n_p.bind(is_infinite, below, sub_p.bind(floor, floor))
+    is_above = and_p.bind(eq_p.bind(quotient, floor), and_p.bind(much, is_finite_p.bind(y)))
+    return select_n_p.bind(is_above, floor, sub_p.bind(floor, constant(floor, 1)))
 
 
 def divmod_(x: Any, y: Any) -> tuple[Any, Any]:

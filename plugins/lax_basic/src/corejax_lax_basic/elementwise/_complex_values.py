@@ -1,7 +1,7 @@
-"""Impl rules of functions that take complex numbers: NumPy's, with XLA's values where a part is infinite or NaN.
+"""Impl rules of functions that take complex numbers: NumPy's, with the values of `ENDS` if a part is infinite or NaN.
 
-C leaves much open there, and NumPy and XLA choose differently. What is compiled is not slowed down for that, so a value
-is XLA's whichever way it is computed. Real numbers, and complex arrays that are finite throughout, take NumPy's way.
+C leaves some of the others open, and NumPy and XLA choose differently: such a value is XLA's, run and compiled. Real
+numbers, and complex arrays that are finite throughout, take NumPy's way.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import numpy as np
 from corejax.extend import HostCode
 from corejax_lax_basic._base.narrow_floats import through_float32
 from corejax_lax_basic._base.prepared import is_ufunc, prepared_by
+from corejax_lax_basic.elementwise._complex_ends import with_ends
 
 _NAN = complex(np.nan, np.nan)
 
@@ -38,7 +39,7 @@ def _by_parts(x: Any, parts: _Parts, largest: float = _LARGEST) -> Any:
     if x.dtype != np.complex64 or x.size < _MANY:
         return None
     a, b = x.real.astype(np.float64), x.imag.astype(np.float64)
-    if not max(np.abs(a).max(), np.abs(b).max()) < largest:
+    if not (np.abs(a).max() < largest and np.abs(b).max() < largest):
         return None
     return _of_parts(*parts(a, b), x.dtype)
 
@@ -112,10 +113,8 @@ def _cos_parts(a: Any, b: Any) -> tuple[Any, Any]:
     return _cosh_parts(-b, a)
 
 
-def _mended(
-    f: Any, mend: Callable[[Any, Any], Any], parts: _Parts | None = None, largest: float = _LARGEST
-) -> Callable[[Any], Any]:
-    """NumPy's `f`; `mend(x, out)` gives the result where that of complex numbers is not finite throughout.
+def _with_ends(name: str, f: Any, parts: _Parts | None = None, largest: float = _LARGEST) -> Callable[[Any], Any]:
+    """NumPy's `f`, with the values of `ENDS` where that of complex numbers is not finite throughout.
 
     NumPy has one implementation of each function, whatever `accuracy` is asked for. With `parts` see `_by_parts`.
     """
@@ -125,62 +124,33 @@ def _mended(
         if parts is not None and (found := _by_parts(x, parts, largest)) is not None:
             return found
         out = f(x)
-        if x.dtype.kind == "c" and not np.isfinite(out).all():
-            return mend(x, out)
+        if x.dtype.kind == "c" and not (np.isfinite(out).all() and np.isfinite(x).all()):
+            return with_ends(name, x, out)
         return out
 
     return impl
 
 
-def _nan_of_nan(x: Any, out: Any) -> Any:
-    """A NaN in either part is one in both, also beside an infinite one."""
-    return np.where(np.isnan(x), out.dtype.type(_NAN if out.dtype.kind == "c" else np.nan), out)
+def absolute(x: Any) -> Any:
+    """The size: NumPy's, which is infinite if either part is."""
+    return np.absolute(x)
 
 
-def _tan_mended(x: Any, out: Any) -> Any:
-    return np.where(np.isnan(out) & (x.real != 0), out.dtype.type(_NAN), out)
+log = _with_ends("log", np.log, _log_parts, np.inf)
+_expm1 = _with_ends("expm1", np.expm1, _expm1_parts)
+tan = _with_ends("tan", np.tan, _turned(_tanh_parts))
+tanh = _with_ends("tanh", np.tanh, _tanh_parts)
+sin = _with_ends("sin", np.sin, _turned(_sinh_parts))
+cos = _with_ends("cos", np.cos, _cos_parts)
+sinh = _with_ends("sinh", np.sinh, _sinh_parts)
+cosh = _with_ends("cosh", np.cosh, _cosh_parts)
 
 
-def _tanh_mended(x: Any, out: Any) -> Any:
-    return np.where(np.isnan(out) & (x.imag != 0), out.dtype.type(_NAN), out)
-
-
-def _nan_of_angle(x: Any, out: Any) -> Any:
-    """NaN where the angle is not finite, for zero too."""
-    return np.where(np.isfinite(x.imag), out, out.dtype.type(_NAN))
-
-
-def _nan_of_finite(x: Any, out: Any) -> Any:
-    """As `_nan_of_nan`, but beside an infinite part."""
-    return np.where(np.isnan(x) & ~np.isinf(x), out.dtype.type(_NAN), out)
-
-
-def _expm1_mended(x: Any, out: Any) -> Any:
-    """Real numbers have real values."""
-    return _of_parts(out.real, np.where(x.imag == 0, x.imag, out.imag), x.dtype)
-
-
-def _sin_mended(x: Any, out: Any) -> Any:
-    a, b = x.real, x.imag
-    by_parts = _of_parts(np.sin(a) * np.cosh(b), np.cos(a) * np.sinh(b), x.dtype)
-    return np.where(np.isfinite(out), out, by_parts)
-
-
-def _cos_mended(x: Any, out: Any) -> Any:
-    a, b = x.real, x.imag
-    by_parts = _of_parts(np.cos(a) * np.cosh(b), -np.sin(a) * np.sinh(b), x.dtype)
-    return np.where(np.isfinite(out), out, by_parts)
-
-
-absolute = _mended(np.absolute, _nan_of_nan)
-log = _mended(np.log, _nan_of_nan, _log_parts, np.inf)
-expm1 = _mended(np.expm1, _expm1_mended, _expm1_parts)
-tan = _mended(np.tan, _tan_mended, _turned(_tanh_parts))
-tanh = _mended(np.tanh, _tanh_mended, _tanh_parts)
-sin = _mended(np.sin, _sin_mended, _turned(_sinh_parts))
-cos = _mended(np.cos, _cos_mended, _cos_parts)
-sinh = _mended(np.sinh, _nan_of_angle, _sinh_parts)
-cosh = _mended(np.cosh, _nan_of_angle, _cosh_parts)
+@is_ufunc(np.expm1, "biuf")
+def expm1(x: Any, *, accuracy: Any = None) -> Any:
+    """NumPy's, with positive zeros for complex numbers, as XLA has them."""
+    out = _expm1(x)
+    return out + 0 if x.dtype.kind == "c" else out
 
 
 @is_ufunc(np.square, "iuf")
@@ -202,39 +172,13 @@ def _cut(f: Any, of_complex: Any) -> Callable[[Any], Any]:
     return impl
 
 
-def _atanh(x: Any) -> Any:
-    """The imaginary part of infinite numbers and NaN is an angle, by the sign of that of `x`."""
-    if (found := _by_parts(x, _atanh_parts, np.inf)) is not None:
-        return found
-    out = np.arctanh(x)
-    if np.isfinite(x).all():
-        return out
-    undefined = np.isnan(x) & ~np.isinf(x)
-    angle = np.where(x.imag >= 0, np.pi / 2, -np.pi / 2)
-    re = np.where(undefined, x.real.dtype.type(np.nan), out.real)
-    return _of_parts(re, np.where(undefined | np.isinf(x.real), angle, out.imag), x.dtype)
-
-
-@is_ufunc(np.arctanh)
-def atanh(x: Any) -> Any:
-    """The inverse hyperbolic tangent."""
-    return _atanh(x) if x.dtype.kind == "c" else np.arctanh(x)
-
-
-@is_ufunc(np.arctan)
-def atan(x: Any) -> Any:
-    """`-i atanh(i x)` for complex numbers."""
-    if x.dtype.kind != "c":
-        return np.arctan(x)
-    turned = _atanh(_of_parts(-x.imag, x.real, x.dtype))
-    return _of_parts(turned.imag, -turned.real, x.dtype)
-
-
-sqrt = _cut(np.sqrt, _mended(np.sqrt, _nan_of_nan, _sqrt_parts, np.inf))
-asin = _cut(np.arcsin, _mended(np.arcsin, _nan_of_finite))
-acos = _cut(np.arccos, _mended(np.arccos, _nan_of_finite))
-asinh = _cut(np.arcsinh, _mended(np.arcsinh, _nan_of_finite))
-acosh = _cut(np.arccosh, _mended(np.arccosh, _nan_of_finite))
+atanh = _with_ends("atanh", np.arctanh, _atanh_parts, np.inf)
+atan = _with_ends("atan", np.arctan, _turned(_atanh_parts), np.inf)
+sqrt = _cut(np.sqrt, _with_ends("sqrt", np.sqrt, _sqrt_parts, np.inf))
+asin = _cut(np.arcsin, _with_ends("asin", np.arcsin))
+acos = _cut(np.arccos, _with_ends("acos", np.arccos))
+asinh = _cut(np.arcsinh, _with_ends("asinh", np.arcsinh))
+acosh = _cut(np.arccosh, _with_ends("acosh", np.arccosh))
 
 
 @is_ufunc(np.log1p)
@@ -267,15 +211,7 @@ def rsqrt(x: Any, *, accuracy: Any = None) -> Any:
     return out
 
 
-@is_ufunc(np.exp)
-def exp(x: Any, *, accuracy: Any = None) -> Any:
-    """The exponential."""
-    if (found := _by_parts(x, _exp_parts)) is not None:
-        return found
-    out = np.exp(x)
-    if x.dtype.kind == "c" and not np.isfinite(x.imag).all():
-        return _nan_of_angle(x, out)
-    return out
+exp = _with_ends("exp", np.exp, _exp_parts)
 
 
 @is_ufunc(np.exp2)
@@ -296,8 +232,9 @@ def cbrt(x: Any, *, accuracy: Any = None) -> Any:
 def sign(x: Any) -> Any:
     """`x / |x|`, part by part."""
     size = np.absolute(x)
-    size = np.where(size == 0, size.dtype.type(1), size)
-    return _of_parts(x.real / size, x.imag / size, x.dtype)
+    zero = size == 0
+    size = np.where(zero, size.dtype.type(1), size)
+    return np.where(zero, x.dtype.type(0), _of_parts(x.real / size, x.imag / size, x.dtype))
 
 
 def divide(x: Any, y: Any) -> Any:

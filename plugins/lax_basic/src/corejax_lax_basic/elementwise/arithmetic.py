@@ -175,17 +175,6 @@ rem, rem_p = binary(
 # -- max, min ------------------------------------------------------------------------------------------------------
 
 
-def _extremum(of_real: Any, first_wins: Any) -> Any:
-    @is_ufunc(of_real, "biuf")
-    def impl(x: Any, y: Any) -> Any:
-        if not dtypes.is_complex(x.dtype):
-            return of_real(x, y)
-        ties = x.real == y.real
-        return np.where(np.where(ties, first_wins(x.imag, y.imag), first_wins(x.real, y.real)), x, y)
-
-    return impl
-
-
 def _share(x: Any, out: Any, y: Any) -> Any:
     """Derivative of a maximum by `x`: 1 where `x` is chosen, 1/2 where `y` ties, else 0."""
     chosen = select_n(eq(y, out), constant(out, 1), constant(out, 0.5))
@@ -197,7 +186,7 @@ _shared = tangents_with_result(
 )
 
 max, max_p = binary(
-    "max", _extremum(np.maximum, np.greater), ANY, None,
+    "max", np.maximum, ANY, None,
     _shared,
     """The larger of two, NaN if either is; any dtype, complex in lexicographic order (StableHLO `maximum`).
 
@@ -207,7 +196,7 @@ max, max_p = binary(
 )  # fmt: skip
 
 min, min_p = binary(
-    "min", _extremum(np.minimum, np.less), ANY, None,
+    "min", np.minimum, ANY, None,
     _shared,
     """The smaller of two, NaN if either is; any dtype, complex in lexicographic order (StableHLO `minimum`).
 

@@ -16,7 +16,7 @@ from corejax.extend import HostCode, defzero, dtypes, get_aval
 from corejax_lax_basic._base.accuracy import is_highest
 from corejax_lax_basic._base.compiling import COMPLEX, HALVES, LARGE, REALS, many, unless_vectorized
 from corejax_lax_basic._base.derivatives import tangents, tangents_with_result
-from corejax_lax_basic._base.narrow_floats import through_float32
+from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS, through_float32
 from corejax_lax_basic._base.prepared import prepared_by
 from corejax_lax_basic._base.type_rules import FLOAT, INEXACT, NUMERIC, to_bool
 from corejax_lax_basic.conversion.convert import convert_element_type
@@ -62,18 +62,14 @@ abs, abs_p = unary(
 
 
 def _sign_prepared(avals: Any) -> Any:
-    [x] = avals
-    if x.dtype.kind == "f" and x.shape:
-        lines = "{out} = {sign}({0})\n{copysign}({out}, {0}, {out})"
-        return HostCode(lines, sign=np.sign, copysign=np.copysign)
-    return np.sign if x.dtype.kind in "iu" else None
+    dtype = avals[0].dtype
+    return np.sign if dtype.kind in "iuf" and dtype not in NARROW_FLOATS else None
 
 
 @prepared_by(_sign_prepared)
+@through_float32  # the sign of a zero is one in narrow formats
 def _sign(x: Any) -> Any:
-    if dtypes.is_complex(x.dtype):
-        return _complex_values.sign(x)
-    return np.copysign(np.sign(x), x) if dtypes.is_float(x.dtype) else np.sign(x)
+    return _complex_values.sign(x) if dtypes.is_complex(x.dtype) else np.sign(x)
 
 
 def _sign_jvp(t: Any, out: Any, x: Any) -> Any:
@@ -91,7 +87,8 @@ sign, sign_p = unary(
     tangents_with_result(_sign_jvp),
     """-1, 0 or 1 by the sign, or `x/|x|`; integer, floating-point or complex (StableHLO `sign`).
 
-    NaN gives NaN and -0.0 gives -0.0. The derivative counts as zero, for complex numbers too, as in JAX.
+    NaN gives NaN, and a zero of either sign gives 0.0. The derivative counts as zero, for complex numbers too, as in
+    JAX.
     """,
     large=(*REALS, *COMPLEX), cheap=True, exact=True,
 )  # fmt: skip

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple
 
 import numpy as np
 
 import corejax
 import corejax.numpy as jnp
-from corejax.extend import called_function, dtypes, max_dim, remembered
+from corejax.extend import (
+    Array,
+    bottom_trace,
+    called_function,
+    current_trace,
+    dtypes,
+    host_value,
+    max_dim,
+    remembered,
+)
 from corejax_lax_basic import lax
 from corejax_linalg import lax_linalg
 from corejax_linalg._base import matrices as mat
@@ -146,12 +156,57 @@ _det.defjvp(_det_jvp)
 # -- norms -----------------------------------------------------------------------------------------------------------
 
 
-def _sum_of_squares(x: Any, axis: Any, keepdims: bool) -> Any:
+def _norm_of(function: Any, x: Any, *args: Any) -> Any:
+    """Return `function(x, *args, scaled)`: eagerly first unscaled, which is right unless a result is tiny or huge."""
+    if current_trace() is bottom_trace():
+        out = function(x, *args, False)
+        if type(out) is Array and _is_ordinary(host_value(out)):
+            return out
+    return function(x, *args, True)
+
+
+def _is_ordinary(value: Any) -> bool:
+    low, high = _ordinary(value.dtype)
+    return low < value.item() < high if value.ndim == 0 else bool(((value > low) & (value < high)).all())
+
+
+@functools.cache
+def _ordinary(dtype: Any) -> tuple[float, float]:
+    """Bounds between which the square of a number, and the sum of many, is far from overflow and underflow."""
+    exponent = int(dtypes.finfo(dtype).maxexp)
+    return 2.0 ** -(2 * exponent // 5), 2.0 ** (exponent // 3)
+
+
+def _root_of_squares(x: Any, axis: Any, keepdims: bool, scaled: bool) -> Any:
+    """The root of the sum of squares.
+
+    If `scaled`, vectors whose largest element is tiny or huge are multiplied by a power of 2 first, which changes no
+    bit of a result that is right without.
+    """
+    if scaled:
+        real = dtypes.real_dtype_of(x.dtype)
+        exponent, (low, high) = int(dtypes.finfo(real).maxexp), _ordinary(real)
+        largest = jnp.max(lax.abs(lax.stop_gradient(x)), axis=axis, keepdims=True, initial=0)
+        up, down, one = (lax.full_like(largest, 2.0**e) for e in (9 * exponent // 16, -(5 * exponent // 8), 0))
+        factor = jnp.where(largest < low, up, jnp.where(largest > high, down, one))
+        out = _root_of_squares(x * lax.convert_element_type(factor, x.dtype), axis, True, False) / factor
+        return out if keepdims else jnp.squeeze(out, axis)
     squares = lax.real(x * lax.conj(x)) if dtypes.is_complex(x.dtype) else x * x
     return lax.sqrt(jnp.sum(squares, axis=axis, keepdims=keepdims))
 
 
-@remembered
+def _root_of_powers(size: Any, order: Any, axis: Any, keepdims: bool) -> Any:
+    """The norm of an order that is neither 0 nor infinite, of numbers scaled by the largest if powers overflow."""
+    largest = jnp.max(lax.stop_gradient(size), axis=axis, keepdims=True, initial=0)
+    steps = jnp.abs(jnp.log2(largest) * order) * 3  # a third of the exponents is left to the sum
+    one = lax.full_like(largest, 1)
+    extreme = (steps > int(dtypes.finfo(size.dtype).maxexp)) & (largest > 0) & (largest < np.inf)
+    scale = jnp.where(extreme, largest, one)
+    powers = jnp.sum(jnp.power(size / scale, order), axis=axis, keepdims=True)
+    out = jnp.power(powers, 1 / order) * scale
+    return out if keepdims else jnp.squeeze(out, axis)
+
+
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
     """Norms of vectors.
 
@@ -167,6 +222,11 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
     Raises:
         ValueError: `ord` is a word.
     """
+    return _norm_of(_vector_norm, x, axis, keepdims, ord)
+
+
+@remembered
+def _vector_norm(x: Any, axis: Any, keepdims: Any, ord: Any, scaled: bool) -> Any:
     (x,) = arrays("vector_norm", x)
     keepdims = flag("vector_norm", "keepdims", keepdims)
     if isinstance(ord, str):
@@ -176,7 +236,7 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
         if ord.ndim:
             raise TypeError(f"vector_norm: ord is one number, got {ord.aval.str_short()}")
     if ord is None or ord == 2:
-        return _sum_of_squares(x, axis, keepdims)
+        return _root_of_squares(x, axis, keepdims, scaled)
     size = lax.abs(x)
     if ord == 0:
         return jnp.sum(x != 0, axis=axis, keepdims=keepdims, dtype=size.dtype)
@@ -186,14 +246,13 @@ def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any
         return jnp.max(size, axis=axis, keepdims=keepdims, initial=0)
     if ord == -np.inf:
         return _smallest(size, axis, keepdims)
-    return jnp.power(jnp.sum(jnp.power(size, ord), axis=axis, keepdims=keepdims), 1 / ord)
+    return _root_of_powers(size, ord, axis, keepdims)
 
 
 def _smallest(sizes: Any, axis: Any, keepdims: bool) -> Any:
     return jnp.min(sizes, axis=axis, keepdims=keepdims, initial=np.inf if 0 in sizes.shape else None)
 
 
-@remembered
 def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
     """Norms of the matrices in the last two axes.
 
@@ -209,12 +268,17 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
     Raises:
         ValueError: `x` has fewer than two axes, or `ord` is none of these.
     """
+    return _norm_of(_matrix_norm, x, keepdims, ord)
+
+
+@remembered
+def _matrix_norm(x: Any, keepdims: Any, ord: Any, scaled: bool) -> Any:
     (x,) = matrices("matrix_norm", x)
     keepdims = flag("matrix_norm", "keepdims", keepdims)
     if not isinstance(ord, str | None) and np.ndim(ord):
         raise ValueError(f"{called_function() or 'matrix_norm'}: ord is one number or word, got {ord!r}")
     if ord is None or ord in ("f", "fro"):
-        return _sum_of_squares(x, (-2, -1), keepdims)
+        return _root_of_squares(x, (-2, -1), keepdims, scaled)
     if ord in ("nuc", 2, -2):
         values, axis = svdvals(x), -1
     elif ord in (1, -1, np.inf, -np.inf):
@@ -229,7 +293,6 @@ def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
     return out[..., None, None] if keepdims else out
 
 
-@remembered
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
     """Norms of vectors or matrices, as NumPy's.
 
@@ -245,19 +308,24 @@ def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> A
     Raises:
         ValueError: `ord` is none of those, or vectors and matrices are not meant: there are three axes or more.
     """
+    return _norm_of(_norm, x, ord, axis, keepdims)
+
+
+@remembered
+def _norm(x: Any, ord: Any, axis: Any, keepdims: Any, scaled: bool) -> Any:
     (x,) = arrays("norm", x)
     keepdims = flag("norm", "keepdims", keepdims)
     if axis is None and ord is None:
-        return _sum_of_squares(x, None, keepdims)
+        return _root_of_squares(x, None, keepdims, scaled)
     given = tuple(range(x.ndim)) if axis is None else axis
     axes = tuple(given) if isinstance(given, tuple | list) else (given,)
     if len(axes) == 1:
-        return vector_norm(x, axis=axes[0], keepdims=keepdims, ord=2 if ord is None else ord)
+        return _vector_norm(x, axes[0], keepdims, 2 if ord is None else ord, scaled)
     if len(axes) != 2:
         raise ValueError(
             f"norm: one axis is that of vectors, two of matrices, got axis={axis!r} of {x.aval.str_short()}"
         )
-    out = matrix_norm(jnp.moveaxis(x, axes, (-2, -1)), ord="fro" if ord is None else ord)
+    out = _matrix_norm(jnp.moveaxis(x, axes, (-2, -1)), False, "fro" if ord is None else ord, scaled)
     return jnp.expand_dims(out, tuple(a % x.ndim for a in axes)) if keepdims else out
 
 

@@ -44,10 +44,16 @@ def _times_complex_logarithm(logarithm: Any, pole: float) -> Any:
     return formula
 
 
+def _over(x: Any, y: Any) -> Any:
+    """`x / y`, and 0 where both are 0, so that the derivative by `x` is there where only `x` is 0."""
+    nothing = (x == 0.0) & (y == 0.0)
+    return jnp.where(nothing, 0.0, x / jnp.where(nothing, 1.0, y))
+
+
 xlogy, xlogy_p = row(
     "xlogy",
     _times_logarithm(lax.log),
-    [lambda out, x, y: jnp.log(y), lambda out, x, y: jnp.where(x == 0.0, 0.0, x / y)],
+    [lambda out, x, y: jnp.log(y), lambda out, x, y: _over(x, y)],
     "`x * log(y)`, and 0 where `x` is 0.",
     single=_times_logarithm(lax.log),
     of_complex=_times_complex_logarithm(lax.log, 0.0),
@@ -57,7 +63,7 @@ xlogy, xlogy_p = row(
 xlog1py, xlog1py_p = row(
     "xlog1py",
     _times_logarithm(log1p),
-    [lambda out, x, y: jnp.log1p(y), lambda out, x, y: jnp.where(x == 0.0, 0.0, x / (1.0 + y))],
+    [lambda out, x, y: jnp.log1p(y), lambda out, x, y: _over(x, 1.0 + y)],
     "`x * log(1 + y)`, and 0 where `x` is 0.",
     single=_times_logarithm(lax.log1p),
     of_complex=_times_complex_logarithm(lax.log1p, -1.0),
@@ -160,20 +166,32 @@ def _kl_div_impl(p: Any, q: Any) -> Any:
         return np.where(lost, p * (np.log(p) - np.log(q)) - p + q, out)
 
 
-def _positive(value: Any) -> Any:
-    """A coefficient where both operands are positive, 0 elsewhere."""
+def _by_first(value: Any) -> Any:
+    """The derivative of a divergence by `p`: `value(p, q)` where both are positive, 0 elsewhere.
+
+    Where `p` is 0 it counts as 0 for all `q`, though its own derivative by `q` is the one of `-log(q)`, so that second
+    derivatives are symmetric.
+    """
 
     def coefficient(out: Any, p: Any, q: Any) -> Any:
-        both = (p > 0.0) & (q > 0.0)
-        return jnp.where(both, value(jnp.where(both, p, 1.0), jnp.where(both, q, 1.0)), 0.0)
+        both, edge = (p > 0.0) & (q > 0.0), (p == 0.0) & (q > 0.0)
+        logarithm = jnp.log(jnp.where(edge, q, 1.0))
+        rest = lax.stop_gradient(logarithm) - logarithm
+        return jnp.where(both, value(jnp.where(both, p, 1.0), jnp.where(both, q, 1.0)), rest)
 
     return coefficient
+
+
+def _minus_ratio(out: Any, p: Any, q: Any) -> Any:
+    """`-p / q` where that is defined, 0 elsewhere."""
+    defined = (p >= 0.0) & (q > 0.0)
+    return jnp.where(defined, -p / jnp.where(defined, q, 1.0), 0.0)
 
 
 rel_entr, rel_entr_p = row(
     "rel_entr",
     _rel_entr(_ratio_logarithm),
-    [_positive(lambda p, q: jnp.log(p / q) + 1.0), _positive(lambda p, q: -p / q)],
+    [_by_first(lambda p, q: jnp.log(p / q) + 1.0), _minus_ratio],
     "The relative entropy `p log(p / q)`: 0 where `p` is, infinite where one is negative or only `q` is 0.",
     single=_short_rel_entr,
     many=True,
@@ -183,7 +201,10 @@ rel_entr, rel_entr_p = row(
 kl_div, kl_div_p = row(
     "kl_div",
     _kl_div(_divergence),
-    [_positive(lambda p, q: jnp.log(p / q)), lambda out, p, q: jnp.where(out < math.inf, 1.0 - p / q, 0.0)],
+    [
+        _by_first(lambda p, q: jnp.log(p / q)),
+        lambda out, p, q: jnp.where(out < math.inf, 1.0 + _minus_ratio(out, p, q), 0.0),
+    ],
     "The Kullback-Leibler divergence `p log(p / q) - p + q`; where that is not finite see `rel_entr`.",
     impl=_kl_div_impl,
     single=_short_kl_div,

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import is_dataclass
 from typing import Any, NamedTuple
 
-from corejax.extend import DebugInfo, Tracer, fun_name, tree
+from corejax.extend import DebugInfo, Exact, Tracer, exact, fun_name, tree
 from corejax_xla_backend._jit.named_arguments import named_arguments
 
 
@@ -26,12 +26,12 @@ def _instead(value: Any) -> str:
 
 
 class StaticKey(NamedTuple):
-    """The static part of a call: hashable, and unequal for equal values of unequal types (1 and 1.0).
+    """The static part of a call: hashable, and unequal for equal values of unequal types (1 and 1.0) or signs of zeros.
 
     Attributes:
         count: number of positional arguments of the whole call.
-        positional: position, type and value of each that is static.
-        named: name, type and value of each static keyword argument.
+        positional: position, type and value of each that is static, as `exact` gives it.
+        named: name, type and value of each static keyword argument, likewise.
     """
 
     count: int
@@ -40,10 +40,10 @@ class StaticKey(NamedTuple):
 
     def whole_call(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The call again, from its traced arguments."""
-        fixed = {i: value for i, _, value in self.positional}
+        fixed = {i: _given(value) for i, _, value in self.positional}
         traced = iter(args)
         positional = tuple(fixed[i] if i in fixed else next(traced) for i in range(self.count))
-        return positional, {**kwargs, **{name: value for name, _, value in self.named}}
+        return positional, {**kwargs, **{name: _given(value) for name, _, value in self.named}}
 
     def traced_leaves(self, in_tree: Any) -> tuple[Any, tuple[int, ...]]:
         """Structure of the whole call, a static argument being one leaf, and the indices of the traced leaves."""
@@ -57,6 +57,10 @@ class StaticKey(NamedTuple):
 
 
 _STATIC = object()
+
+
+def _given(value: Any) -> Any:
+    return value.value if type(value) is Exact else value
 
 
 class StaticArguments:
@@ -85,8 +89,8 @@ class StaticArguments:
         """
         if not self.numbers and not self.names:
             return args, kwargs, None
-        positional = tuple((i, type(args[i]), args[i]) for i in self.numbers if i < len(args))
-        named = tuple((name, type(kwargs[name]), kwargs[name]) for name in self.names if name in kwargs)
+        positional = tuple((i, type(args[i]), exact(args[i])) for i in self.numbers if i < len(args))
+        named = tuple((name, type(kwargs[name]), exact(kwargs[name])) for name in self.names if name in kwargs)
         for where, _, value in (*positional, *named):
             self._check_hashable(where, value)
         traced = tuple(x for i, x in enumerate(args) if i not in self.numbers)
@@ -116,6 +120,7 @@ class StaticArguments:
         try:
             hash(value)
         except TypeError:
+            value = _given(value)
             kind = "a traced value" if isinstance(value, Tracer) else f"of type {type(value).__name__}"
             raise TypeError(
                 f"jit of {fun_name(self.fun)}: static argument {self.name_of(where)} has to be hashable, "

@@ -22,7 +22,6 @@ from corejax.extend import (
     SymbolicDim,
     called_frame,
     called_function,
-    called_function,
     dtypes,
     max_dim,
     min_dim,

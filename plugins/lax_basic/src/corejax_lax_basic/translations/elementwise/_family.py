@@ -8,6 +8,7 @@ from typing import Any
 from corejax.extend import Primitive, dtypes, xla_translations
 from corejax_lax_basic._base.accuracy import AccuracyMode, Tolerance
 from corejax_lax_basic.elementwise._family import STABLEHLO
+from corejax_lax_basic.translations.elementwise.complex_ends import with_ends
 
 
 def expanded(ctx: Any, vals: Sequence[Any]) -> list[Any]:
@@ -30,6 +31,7 @@ def one_op(primitive: Primitive, name: str) -> Callable[..., Any]:
             return _of_integers(ctx, name, *vals)
         attrs = "" if accuracy is None else accuracy_text(accuracy)
         out = ctx.op(name, *vals, out=primitive.abstract(tuple(in_avals), {})[0], attrs=attrs)
+        out = with_ends(ctx, primitive.name, vals[0], out)
         return fusible(ctx, out) if expensive and ctx.in_elementwise else out
 
     return rule

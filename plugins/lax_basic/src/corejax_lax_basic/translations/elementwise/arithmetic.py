@@ -11,7 +11,7 @@ from corejax_lax_basic.translations.elementwise._family import compare, expanded
 
 
 def extremum(ctx: Any, name: str, x: Any, y: Any) -> Any:
-    """`maximum` or `minimum`; complex numbers in lexicographic order, which the operation does not promise."""
+    """`maximum` or `minimum`; complex numbers in lexicographic order, and NaN if either is, as NumPy has them."""
     if not dtypes.is_complex(x.aval.dtype):
         return ctx.op(name, x, y, out=x.aval)
     real = x.aval.update(dtype=dtypes.real_dtype_of(x.aval.dtype))
@@ -20,6 +20,9 @@ def extremum(ctx: Any, name: str, x: Any, y: Any) -> Any:
     by_real, by_imag = (compare(ctx, wins, *p) for p in parts)
     ties = compare(ctx, "EQ", *parts[0])
     first = ctx.op("select", ties, by_imag, by_real, out=ties.aval)
+    x_nan, y_nan = (compare(ctx, "NE", v, v) for v in (x, y))
+    first = ctx.op("and", first, ctx.op("not", y_nan, out=ties.aval), out=ties.aval)
+    first = ctx.op("or", first, x_nan, out=ties.aval)
     return ctx.op("select", first, x, y, out=x.aval)
 
 

@@ -10,6 +10,7 @@ from corejax.extend import dtypes, xla_translations
 from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS
 from corejax_lax_basic.elementwise.trigonometry import atan2_p, cosh_p, sinh_p
 from corejax_lax_basic.translations.elementwise._family import compare, expanded
+from corejax_lax_basic.translations.elementwise.complex_ends import function
 
 
 def _half_exp(ctx: Any, x: Any) -> tuple[Any, Any]:
@@ -37,8 +38,8 @@ def _sinh(ctx: Any, x: Any) -> Any:
     return ctx.op("multiply", ctx.op("sign", x, out=aval), out, out=aval)
 
 
-def _hyperbolic(of_real: Any, of_complex: str) -> Any:
-    """A rule that is `of_real`, in float32 at least, and an operation for complex numbers.
+def _hyperbolic(of_real: Any, name: str) -> Any:
+    """A rule that is `of_real`, in float32 at least, and an operation of CHLO for complex numbers.
 
     CHLO's operations of real numbers take `exp(x + log(1/2))`, which has an error of |x| ulp.
     """
@@ -47,15 +48,15 @@ def _hyperbolic(of_real: Any, of_complex: str) -> Any:
         (x,) = in_vals
         dtype = x.aval.dtype
         if dtypes.is_complex(dtype):
-            return ctx.op(of_complex, x, out=x.aval)
+            return function(ctx, name, f"chlo.{name}", x)
         wide = ctx.convert(x, np.dtype(np.float32)) if dtype in NARROW_FLOATS else x
         return ctx.convert(of_real(ctx, wide), dtype)
 
     return rule
 
 
-xla_translations.register(sinh_p, _hyperbolic(_sinh, "chlo.sinh"))
-xla_translations.register(cosh_p, _hyperbolic(_cosh, "chlo.cosh"))
+xla_translations.register(sinh_p, _hyperbolic(_sinh, "sinh"))
+xla_translations.register(cosh_p, _hyperbolic(_cosh, "cosh"))
 
 
 @xla_translations.register(atan2_p)
@@ -68,5 +69,5 @@ def _atan2(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
     i = ctx.full(aval, 1j)
     squares = ctx.op("add", ctx.op("multiply", x, x, out=aval), ctx.op("multiply", y, y, out=aval), out=aval)
     point = ctx.op("add", y, ctx.op("multiply", i, x, out=aval), out=aval)
-    direction = ctx.op("divide", point, ctx.op("sqrt", squares, out=aval), out=aval)
-    return ctx.op("multiply", ctx.full(aval, -1j), ctx.op("log", direction, out=aval), out=aval)
+    direction = ctx.op("divide", point, function(ctx, "sqrt", "sqrt", squares), out=aval)
+    return ctx.op("multiply", ctx.full(aval, -1j), function(ctx, "log", "log", direction), out=aval)

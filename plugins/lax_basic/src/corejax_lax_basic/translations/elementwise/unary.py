@@ -11,6 +11,7 @@ from corejax.extend import dtypes, xla_translations
 from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS
 from corejax_lax_basic.elementwise.unary import abs_p, exp2_p, logistic_p, sign_p
 from corejax_lax_basic.translations.elementwise._family import accuracy_text
+from corejax_lax_basic.translations.elementwise.complex_ends import function, is_infinite
 from corejax_lax_basic.translations.elementwise.complex_numbers import part
 
 
@@ -18,14 +19,23 @@ def _abs(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
     (x,) = in_vals
     if dtypes.is_unsigned(x.aval.dtype):
         return x
-    return ctx.op("abs", x, out=x.aval.update(dtype=dtypes.real_dtype_of(x.aval.dtype)))
+    out = ctx.op("abs", x, out=x.aval.update(dtype=dtypes.real_dtype_of(x.aval.dtype)))
+    if dtypes.is_complex(x.aval.dtype):  # infinite beside NaN too, where XLA has NaN
+        for name in ("real", "imag"):
+            infinite = is_infinite(ctx, part(ctx, name, x))
+            out = ctx.op("select", infinite, ctx.full(out.aval, math.inf), out, out=out.aval)
+    return out
 
 
 def _sign(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
     (x,) = in_vals
     if dtypes.is_unsigned(x.aval.dtype):  # `sign` is of signed types
         return ctx.op("minimum", x, ctx.full(x.aval, 1), out=x.aval)
-    return ctx.op("sign", x, out=x.aval)
+    out = ctx.op("sign", x, out=x.aval)
+    if not dtypes.is_float(x.aval.dtype):
+        return out
+    zero = ctx.full(x.aval, 0)
+    return ctx.op("select", ctx.compare("EQ", x, zero), zero, out, out=x.aval)  # `sign` keeps the sign of a zero
 
 
 def _exp2(ctx: Any, in_avals: Any, in_vals: Any, *, accuracy: Any = None) -> Any:
@@ -36,7 +46,7 @@ def _exp2(ctx: Any, in_avals: Any, in_vals: Any, *, accuracy: Any = None) -> Any
         ctx.op("multiply", v, ctx.full(v.aval, math.log(2)), out=v.aval)
         for v in (part(ctx, "real", x), part(ctx, "imag", x))
     ]
-    return ctx.op("exponential", ctx.op("complex", *scaled, out=x.aval), out=x.aval)
+    return function(ctx, "exp", "exponential", ctx.op("complex", *scaled, out=x.aval))
 
 
 def _logistic(ctx: Any, in_avals: Any, in_vals: Any, *, accuracy: Any = None) -> Any:
@@ -45,7 +55,7 @@ def _logistic(ctx: Any, in_avals: Any, in_vals: Any, *, accuracy: Any = None) ->
     if dtype in NARROW_FLOATS:  # in which exp(-x) overflows
         x = ctx.convert(x, np.dtype(np.float32))
     one = ctx.full(x.aval, 1)
-    grown = ctx.op("exponential", ctx.op("negate", x, out=x.aval), out=x.aval, attrs=accuracy_text(accuracy))
+    grown = function(ctx, "exp", "exponential", ctx.op("negate", x, out=x.aval), accuracy_text(accuracy))
     out = ctx.op("divide", one, ctx.op("add", one, grown, out=x.aval), out=x.aval)
     return ctx.convert(out, dtype)
 

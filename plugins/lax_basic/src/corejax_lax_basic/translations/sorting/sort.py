@@ -14,12 +14,21 @@ from corejax_lax_basic.translations.sorting.total_order import compare_total
 
 
 def _key_parts(ctx: Any, x: Any) -> list[Any]:
-    """A key as values that the total order sorts: both zeros 0.0 and NaNs one NaN; parts of complex numbers."""
+    """A key as values that the total order sorts: both zeros 0.0 and NaNs one NaN.
+
+    Those of a complex number are its parts, behind a number that puts NaN last: in the imaginary part, in the real one,
+    in both.
+    """
     x = orderable(ctx, x)
     aval = x.aval
     if dtypes.is_complex(aval.dtype):
         real = aval.update(dtype=dtypes.real_dtype_of(aval.dtype))
-        return [part for name in ("real", "imag") for part in _key_parts(ctx, ctx.op(name, x, out=real))]
+        parts = [ctx.op(name, x, out=real) for name in ("real", "imag")]
+        ranks = [
+            ctx.op("select", compare(ctx, "NE", v, v), ctx.full(real, rank), ctx.full(real, 0), out=real)
+            for v, rank in zip(parts, (2, 1), strict=True)
+        ]
+        return [ctx.op("add", *ranks, out=real), *(key for v in parts for key in _key_parts(ctx, v))]
     if not dtypes.is_float(aval.dtype):
         return [x]
     zero, nan = (ctx.constant(np.array(value, aval.dtype)) for value in (0, np.nan))

@@ -1,0 +1,27 @@
+"""optree, whose functions work until the interpreter ends.
+
+On import optree's extension registers an `atexit` handler that empties its registry of node types. Handlers that were
+registered before it run later, and would see each tuple, list and dict as one leaf. So that handler is not registered:
+what it would free is freed with the process. If another library has imported optree earlier, it is too late for that.
+"""
+
+from __future__ import annotations
+
+import atexit
+import importlib
+from typing import Any
+
+_register = atexit.register
+
+
+def _except_extensions(fun: Any, /, *args: Any, **kwargs: Any) -> Any:
+    """Register a handler, unless an extension module of pybind11 is its owner."""
+    owner = type(getattr(fun, "__self__", None)).__module__
+    return fun if owner == "pybind11_builtins" else _register(fun, *args, **kwargs)
+
+
+atexit.register = _except_extensions
+try:
+    importlib.import_module("optree")
+finally:
+    atexit.register = _register
