@@ -462,6 +462,8 @@ __all__ = [  # noqa: RUF022  by section
     "check_memory",
     "clears_cache",
     "drop_oldest",
+    "Exact",
+    "exact",
     "config",
     "donating",
     "observe",

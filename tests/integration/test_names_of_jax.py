@@ -119,7 +119,7 @@ ABSENT = {
         """,
     },
     "lax": {"`ppermute` sends": "precv psend", "`sharding_constraint_p` is what it would be": "device_put_p"},
-    "sharding": {TYPES: "ManualAxisType", "devices of other machines come from topologies": "AbstractDevice"},
+    "sharding": {TYPES: "ManualAxisType"},
     "tree_util": {JAXS_OWN: "default_registry"},
 }
 
@@ -129,7 +129,6 @@ OPERATOR = "it is NumPy's ufunc, with its `out` and `where` that explain what to
 MORE = "takes more than jax's"
 REST = "`reduce_axes`, `sum_match`, `concrete`, `_...`: deprecated by jax, or its own"
 POSITIONAL = "may be given by name, too"
-GIVEN = "what jax reads from the types of arrays is given"
 OTHER_NAME = "the argument has a name of its own"
 DIFFERENT = {
     SETTING: """
@@ -148,7 +147,6 @@ DIFFERENT = {
     """,
     REST: "checkpoint remat export.export grad lax.scan value_and_grad vmap",
     POSITIONAL: "lax.optimization_barrier nn.tanh",
-    GIVEN: "shard_map smap",
     OTHER_NAME: """
         dtypes.canonicalize_dtype dtypes.issubdtype dtypes.itemsize_bits experimental.checkify.checkify
         scipy.special.logit
@@ -249,7 +247,6 @@ ATTRIBUTES: dict[str, dict[str, str]] = {
         MUTABLE: "is_ref",
         TYPES: "manual_axis_type",
         "arrays have one layout in memory": "format",
-        JAXS_OWN: "like",
     },
     "Array": {"an error in jax, too": "flat"},
     "sharding.Mesh": {},

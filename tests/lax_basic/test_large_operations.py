@@ -90,7 +90,7 @@ def test_products_of_matrices_are_compiled_but_of_few_columns():
 
 def test_what_reduces_floating_point_numbers_is_one_program():
     x = jnp.asarray(np.concatenate([X, X]).reshape(512, -1))
-    for f in (jnp.var, jnp.linalg.norm, lambda x: cj.nn.softmax(x), lambda x: jnp.nanmax(x, 1), lambda x: jnp.diff(x)):
+    for f in (jnp.var, lambda x: cj.nn.softmax(x), lambda x: jnp.nanmax(x, 1), lambda x: jnp.diff(x)):
         f(x), f(x[:255])
         large, small = f(x), f(x[:255])
         assert compiled(large) and not compiled(small)

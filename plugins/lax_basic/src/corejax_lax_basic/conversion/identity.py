@@ -26,7 +26,7 @@ from corejax.extend import (
 )
 from corejax_lax_basic._base.arity import takes
 
-__all__ = ["copy_p", "stage", "stage_p"]
+__all__ = ["beside", "copy_p", "stage", "stage_p"]
 
 
 def stage(x: Any, /) -> Any:

@@ -148,8 +148,10 @@ def _mark_nan(eqn: JaxprEqn, scalars: dict[Var, Any], outs: Sequence[Value]) -> 
         scalars: the floating-point scalars of the program computed from literals alone; this one is added.
         outs: the results of the equation in the module.
     """
+    if "elementwise" not in eqn.primitive.tags or not dtypes.is_inexact(eqn.outvars[0].aval.dtype):
+        return
     vals = [_scalar(atom) if type(atom) is Literal else scalars.get(atom) for atom in eqn.invars]
-    if not (dtypes.is_inexact(eqn.outvars[0].aval.dtype) and _is_scalar_function(eqn, vals)):
+    if not _is_scalar_function(eqn, vals):
         return
     try:
         value = _evaluate(eqn, vals)

@@ -11,6 +11,7 @@ import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -352,15 +353,22 @@ def _asking(size: DimExpr, text: str) -> str:
     frame = called_frame() if name else None
     if frame is None:
         return text
-    code = frame.f_code
-    count = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & inspect.CO_VARARGS)
-    for parameter in code.co_varnames[:count]:
-        for value in tree.tree_leaves(frame.f_locals.get(parameter)):
+    for parameter, given in _arguments(frame).items():
+        for value in tree.tree_leaves(given):
             sizes = value.aval.shape if hasattr(value, "aval") else (value,)
             if any(isinstance(d, DimExpr) and d.variables() & size.variables() for d in sizes):
                 shown = value.aval.str_short() if hasattr(value, "aval") else repr(value)
                 return f"{name}: {text} (its argument {parameter} is {shown})"
     return text
+
+
+def _arguments(frame: FrameType) -> dict[str, Any]:
+    """Return the arguments of the function in a frame, or of the function that a decorator's frame is about to call."""
+    own, code = frame.f_locals, frame.f_code
+    if callable(own.get("fun")) and "args" in own:
+        return inspect.signature(own["fun"]).bind_partial(*own["args"], **own.get("kwargs", {})).arguments
+    count = code.co_argcount + code.co_kwonlyargcount + bool(code.co_flags & inspect.CO_VARARGS)
+    return {name: own.get(name) for name in code.co_varnames[:count]}
 
 
 def _is_size(x: Any) -> bool:
