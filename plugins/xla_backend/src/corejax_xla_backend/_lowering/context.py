@@ -6,6 +6,7 @@ for the operations and their attributes.
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -46,6 +47,8 @@ _SLICES = frozenset({"stablehlo.slice", "stablehlo.dynamic_slice"})
 _PLACING = frozenset({"sdy.sharding_constraint", "sdy.manual_computation"})
 # Operations of one operand that XLA's CPU compiler computes as exponentials.
 _EXPONENTIALS = frozenset({"stablehlo.exponential", "stablehlo.exponential_minus_one"})
+# Those of complex numbers.
+_COMPLEX_EXPONENTIALS = _EXPONENTIALS | {"stablehlo.sine", "stablehlo.cosine", "stablehlo.tan"}
 # Operations whose regions combine elements of arrays; XLA has no calls there.
 _COMBINING = frozenset({"reduce", "reduce_window", "scatter", "select_and_scatter", "sort", "all_reduce", "map"})
 
@@ -187,10 +190,14 @@ class TranslationContext(Placing, InPlace, Inlining):
         is whatever the memory holds. The selection costs up to half of the time of an exponential that is fused with
         others, so that only operands that depend on a constant NaN get it.
         """
-        if self.platform != "cpu" or name not in _EXPONENTIALS or dtypes.is_complex(result.aval.dtype):
+        complex_ = dtypes.is_complex(result.aval.dtype)
+        if self.platform != "cpu" or name not in (_COMPLEX_EXPONENTIALS if complex_ else _EXPONENTIALS):
             return result
         [x] = operands
-        return self.op("select", self.compare("NE", x, x), x, result, out=result.aval)  # type: ignore[no-any-return]
+        is_nan = self.compare("NE", x, x)
+        if complex_:  # rules write the parts that are no NaN after all
+            x = self.full(x.aval, complex(math.nan, math.nan))
+        return self.op("select", is_nan, x, result, out=result.aval)  # type: ignore[no-any-return]
 
     def _ordered_op(self, name: str, operands: Sequence[Value], out: Any, attrs: str, regions: Sequence[str]) -> Any:
         """The operation with the token handed through its regions."""

@@ -31,6 +31,10 @@ if TYPE_CHECKING:
     from corejax_xla_backend._lowering.module import ModuleBuilder
 
 
+# Structural operations that repeat the elements of their first operand.
+_SPREADING = frozenset({"broadcast_in_dim", "reshape"})
+
+
 class Inlining:
     """Methods of `TranslationContext`; its attributes are there."""
 
@@ -102,7 +106,7 @@ class Inlining:
                 outs = self._in_parts(eqn, rule, operands, outs, (opaque, line, constant))
             if known and KnownValue in map(type, operands):
                 outs = _known_results(eqn, operands, outs)
-            elif scalars or (Var not in map(type, invars) and invars):
+            elif scalars or Literal in map(type, invars):
                 _mark_nan(eqn, scalars, outs)
             for v, x in zip(eqn.outvars, outs, strict=True):
                 if v.aval.sharding is not None:
@@ -141,24 +145,34 @@ def _known_results(eqn: JaxprEqn, operands: Sequence[Value], outs: Sequence[Valu
 
 
 def _mark_nan(eqn: JaxprEqn, scalars: dict[Var, Any], outs: Sequence[Value]) -> None:
-    """Mark a result as a known NaN if it is one and the compiler can compute it: `log(-1)`, `0 / 0`.
+    """Mark a result as a known NaN if the compiler can tell that it is one: `log(-1)`, `zeros(8) / zeros(8)`.
+
+    It can also tell that a product with an infinity or a quotient by zero is NaN, whatever the other operand
+    is computed from (`x * 0 / 0`), so these are marked too.
 
     Args:
         eqn: the equation.
-        scalars: the floating-point scalars of the program computed from literals alone; this one is added.
+        scalars: the elements of arrays of equal elements that are computed from literals alone; that of this result is
+            added.
         outs: the results of the equation in the module.
     """
-    if "elementwise" not in eqn.primitive.tags or not dtypes.is_inexact(eqn.outvars[0].aval.dtype):
+    [out, *more], name = eqn.outvars or [None], eqn.primitive.name
+    spread = name in _SPREADING
+    if out is None or more or eqn.effects or not (spread or "elementwise" in eqn.primitive.tags):
         return
     vals = [_scalar(atom) if type(atom) is Literal else scalars.get(atom) for atom in eqn.invars]
-    if not _is_scalar_function(eqn, vals):
-        return
-    try:
-        value = _evaluate(eqn, vals)
-    except FloatingPointError:  # `debug_nans` is on
-        value = np.nan
-    scalars[eqn.outvars[0]] = value
-    if value != value:
+    inexact = dtypes.is_inexact(out.aval.dtype)
+    if None not in vals:
+        try:
+            value = scalars[out] = vals[0] if spread else _evaluate(eqn, vals)
+        except FloatingPointError:  # `debug_nans` is on
+            value = scalars[out] = np.nan
+        nan = value != value
+    elif inexact and name == "mul":
+        nan = any(v is not None and abs(v) == np.inf for v in vals)
+    else:
+        nan = inexact and name == "div" and vals[1] == 0
+    if inexact and nan:
         outs[0].origins |= KNOWN_NAN
 
 
