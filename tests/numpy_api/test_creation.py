@@ -283,6 +283,16 @@ def test_ends_of_geometric_ranges_are_exact() -> None:
     assert jnp.geomspace(np.array([1, 2]), 1000, 4, dtype="int32", axis=1)[:, -1].tolist() == [1000, 1000]
 
 
+def test_integer_powers_are_exact() -> None:
+    bits = 30
+    for compiled in (False, True):
+        geometric = lambda: jnp.geomspace(2, 2**bits, bits, dtype="int32")
+        logarithmic = lambda: jnp.logspace(1, bits, bits, base=2, dtype="int32")
+        for f in (geometric, logarithmic):
+            found = (corejax.jit(f) if compiled else f)()
+            assert found.tolist() == [2**i for i in range(1, bits + 1)]
+
+
 def test_ranges_of_small_floats_are_rounded_once() -> None:
     for dtype in ("float16", "bfloat16"):
         first, last = jnp.asarray(0.3, dtype), jnp.asarray(6e4, dtype)

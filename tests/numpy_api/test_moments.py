@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+import corejax
 import corejax.numpy as jnp
 from tests.numpy_api.oracle import check, check_against_jax, check_compiled_together, check_gradients, check_mapped
 
@@ -103,3 +104,12 @@ def test_compiled_and_derivatives() -> None:
 def test_bad_input(call: Any, error: type[Exception], match: str) -> None:
     with pytest.raises(error, match=match):
         call()
+
+
+@pytest.mark.parametrize("left_out", [np.inf, np.nan, 5.0])
+@pytest.mark.parametrize("f", [jnp.std, jnp.var])
+def test_what_does_not_count_has_no_part_in_gradients(f: Any, left_out: float) -> None:
+    x, where = jnp.array([left_out, 1.0, 2.0, 4.0]), jnp.array([False, True, True, True])
+    found = corejax.grad(lambda x: f(x, where=where))(x)
+    expected = corejax.grad(lambda x: f(x, where=None))(x[1:])
+    np.testing.assert_allclose(np.asarray(found), [0, *np.asarray(expected)], rtol=1e-5, atol=1e-7)

@@ -130,6 +130,8 @@ def _variance(name: str, a: Any, axis: Axis, dtype: Any, ddof: float, keepdims: 
     working, out_dtype = variance_dtypes(name, x, dtype)
     if x.dtype != working or x.aval.weak_type:
         x = lax.convert_element_type(x, working)
+    if where is not None:  # an infinity that does not count has no part in derivatives either
+        x = lax.select(lax.broadcast_to(where, x.shape), x, lax.full_like(x, 0))
     squares = squared_distances(name, x, (lambda x: mean(x, axis, where=where)) if centre is None else centre, axis)
     count = _degrees_of_freedom(name, x, axis, keepdims, where, squares.dtype, ddof)
     out = lax.div(sum(squares, axis, keepdims=keepdims, where=where), count)

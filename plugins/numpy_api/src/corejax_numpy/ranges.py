@@ -150,13 +150,14 @@ def _of_numbers(
 def _bounds(name: str, start: Any, stop: Any, dtype: Any) -> tuple[list[Any], Any]:
     """The ends of ranges in the dtype of the computation, and the dtype of the result, to which it is rounded once.
 
-    16-bit floats and narrower ones count in float32: a rounded exponent is a wrong power.
+    16-bit floats and narrower ones count in float32, and integers in float64: a rounded exponent is a wrong power.
     """
     bounds = [operand(name, start), operand(name, stop, 1)]
     lax.check_dtype_promotion(name, bounds)
     inexact = dtypes.inexact_dtype_of(dtypes.result_type(*bounds))
     dtype = inexact if dtype is None else canonical_dtype(dtype)
-    inexact = dtypes.promote_types(dtypes.promote_types(inexact, dtypes.inexact_dtype_of(dtype)), np.dtype(np.float32))
+    least = np.dtype(np.float32 if dtypes.is_inexact(dtype) else np.float64)
+    inexact = dtypes.promote_types(dtypes.promote_types(inexact, dtypes.inexact_dtype_of(dtype)), least)
     return [lax.convert_element_type(lax.convert_operand(x, inexact), inexact) for x in bounds], dtype
 
 
