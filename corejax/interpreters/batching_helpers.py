@@ -44,10 +44,23 @@ def defbroadcasting(*primitives: Primitive) -> None:
 
         def vmap(axis_size: int, vals: Any, dims: Any, /, *, _primitive: Primitive = primitive, **params: Any) -> Any:
             vals, dim = align_batch_axes(axis_size, vals, dims)
+            if None in dims and not _takes(_primitive, vals, params):
+                vals = [x if get_aval(x).ndim else structural.broadcast_axis(x, axis_size, 0) for x in vals]
             out = _primitive.bind(*vals, **params)
             return out, [dim] * len(out) if _primitive.multiple_results else dim
 
         _register(primitive, vmap)
+
+
+def _takes(primitive: Primitive, vals: Sequence[Any], params: dict[str, Any]) -> bool:
+    """Whether a primitive that was applied to scalars takes a batch of them beside one that is not mapped."""
+    avals = tuple(get_aval(x) for x in vals)
+    if {aval.ndim for aval in avals} != {0, 1}:
+        return True
+    try:
+        return all(out.ndim for out in primitive.abstract(avals, params))
+    except (TypeError, ValueError):
+        return False
 
 
 def _register(primitive: Primitive, vmap: Any) -> None:

@@ -56,6 +56,25 @@ def test_operands_that_broadcast(shapes):
         np.testing.assert_array_equal(cj.vmap(sub.bind, in_axes=dims)(*args), np.stack(rows), err_msg=str(dims))
 
 
+def one_shape(x, y):
+    if x.shape != y.shape:
+        raise TypeError(f"acme.sub takes operands of one shape, got {x.str_short()} and {y.str_short()}")
+    return x.strip_weak_type()
+
+
+@pytest.mark.parametrize("aval", [one_shape, lambda x, y: x.strip_weak_type()])
+@pytest.mark.parametrize("dims", [(0, None), (None, 0), (0, 0)])
+def test_scalars_of_a_primitive_that_takes_one_shape(aval, dims):
+    sub = Primitive("acme.sub", impl=np.subtract, abstract_eval=aval)
+    defbroadcasting(sub)
+    args = [np.float32(2) if d is None else np.arange(N, dtype=np.float32) for d in dims]
+    for apply in (sub.bind, cj.vmap(sub.bind, in_axes=(None, None), axis_size=2)):
+        out = cj.vmap(apply, in_axes=dims)(*args)
+        np.testing.assert_array_equal(
+            out, np.subtract(*args) if out.ndim == 1 else np.subtract(*args)[:, None] + np.zeros(2)
+        )
+
+
 def test_three_operands_two_results_and_a_nest():
     both = Primitive(
         "acme.both",
