@@ -59,7 +59,7 @@ def _unreadable() -> Iterator[PluginRecord]:
             with open(path, "rb") as file:
                 text = file.read()
         except (FileNotFoundError, NotADirectoryError):
-            continue  # there is none; or the distribution is in an archive
+            continue  # no such file, or the distribution is in an archive
         except OSError as error:
             problem = f"{path} cannot be read ({error.strerror}), so that its plugins, if any, are unknown"
         else:

@@ -91,7 +91,7 @@ def _absent(manager: PluginManager, home: str) -> str:
 
 
 def is_expected(manager: PluginManager, name: str) -> bool:
-    """Whether a name that nobody exports is known to belong to some plugin, or may be of one that is not loaded."""
+    """Whether a name that no plugin exports is known to belong to one, or may be of one that is not loaded."""
     known = name in KNOWN_HOMES or _home_of(manager, name, None) is not None
     return known or bool(_silent(manager) or manager.installed_since())
 

@@ -33,7 +33,7 @@ def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None, prog
 
     Raises:
         TypeError: `f` is not a function, an argument is not an array, or `batch_size` is not an integer.
-        ValueError: the arrays' lengths differ, there is none, or `batch_size` is negative.
+        ValueError: the arrays' lengths differ, no array is given, or `batch_size` is negative.
     """
     function_or_raise("map", "f is a function of one element", f)
     if batch_size is None:
