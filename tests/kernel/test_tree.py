@@ -8,8 +8,6 @@ import dataclasses
 import functools
 import gc
 import pickle
-import subprocess
-import sys
 import threading
 
 import numpy as np
@@ -579,25 +577,3 @@ def test_an_iterator_that_ends_too_early():
         tree.map(lambda x, y: next(keys), [1, 2], [3, 4])
     with pytest.raises(StopIteration):
         tree.map_with_path(lambda path, x: next(keys), [1, 2])
-
-
-AT_EXIT = """
-import atexit
-
-def last():
-    assert tree.leaves(({"b": 1, "a": [2]}, None, OrderedDict(c=3), Node(4))) == [2, 1, 3, 4]
-    assert tree.map(lambda x: x + 1, (1, [2])) == (2, [3])
-    assert tree.structure((1, 2)) == before
-    print("seen")
-
-atexit.register(last)  # before optree's own handler, so that it runs after that
-from collections import OrderedDict, namedtuple
-from corejax import tree
-Node = namedtuple("Node", "x")
-before = tree.structure((1, 2))
-"""
-
-
-def test_trees_are_flattened_in_exit_handlers_that_were_registered_before_the_import():
-    run = subprocess.run([sys.executable, "-c", AT_EXIT], capture_output=True, text=True, check=True)
-    assert (run.stdout, run.stderr) == ("seen\n", "")
