@@ -12,6 +12,7 @@ import corejax
 import corejax.nn as nn
 import corejax.numpy as jnp
 from corejax import lax
+from corejax.extend import Primitive, xla_translations
 
 _NAN_ARRAY = np.array([1, np.nan, 2, 3, 4, 5, 6, np.nan])
 
@@ -74,3 +75,9 @@ def test_written_updates_are_not_copied_for_a_common_nan() -> None:
         return (x * jnp.nan).at[1:3].set(y[:2] * jnp.nan)
 
     assert "call @identity" not in corejax.jit(f).lower(jnp.ones(8), jnp.ones(8)).as_text()
+
+
+def test_what_has_no_impl_rule_compiles_with_literals() -> None:
+    twice = Primitive("known_nan.twice", abstract_eval=lambda x: x, tags=("elementwise",))
+    xla_translations.register(twice, lambda ctx, avals, vals: ctx.op("add", *vals, *vals, out=avals[0]))
+    assert float(corejax.jit(lambda x: x * twice.bind(np.float32(3)))(jnp.float32(2))) == 12

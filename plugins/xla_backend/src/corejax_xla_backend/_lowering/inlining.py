@@ -167,6 +167,8 @@ def _mark_nan(eqn: JaxprEqn, scalars: dict[Var, Any], outs: Sequence[Value]) -> 
             value = scalars[out] = vals[0] if spread else _evaluate(eqn, vals)
         except FloatingPointError:  # `debug_nans` is on
             value = scalars[out] = np.nan
+        except Exception:  # it may have no impl rule, or none for scalars; that is no reason not to compile it
+            return
         nan = value != value
     elif inexact and name == "mul":
         nan = any(v is not None and abs(v) == np.inf for v in vals)
