@@ -27,6 +27,7 @@ _never = threading.Lock()
 def stop_at_exit() -> None:
     """Does not return in a daemon thread of a process that is about to end."""
     if _exiting and threading.current_thread().daemon:
+        busy.discard(threading.get_ident())
         clear_dispatchers()  # the main thread may ask for the signature of the call that ends here
         with _never:
             pass
@@ -34,14 +35,19 @@ def stop_at_exit() -> None:
 
 @contextmanager
 def inside() -> Iterator[None]:
-    """For a call into C++ that takes long: the exit waits for it."""
+    """For a call into C++ that takes long, or many short ones: the exit waits for it.
+
+    Calls nest: if the process is about to end, an inner one stops the thread, and the exit no longer waits for it.
+    """
     stop_at_exit()
     thread = threading.get_ident()
+    nested = thread in busy
     busy.add(thread)
     try:
         yield
     finally:
-        busy.discard(thread)
+        if not nested:
+            busy.discard(thread)
 
 
 def watch_exit() -> None:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 
 from corejax.extend import Array, ClosedJaxpr, config
 from corejax_xla_backend._interpreting import interpret
+from corejax_xla_backend._jaxlib._exit import inside
 
 
 class _Compilation:
@@ -44,7 +45,9 @@ _thread: threading.Thread | None = None
 
 def _work() -> None:
     while True:
-        _waiting.get().run()
+        compilation = _waiting.get()
+        with inside():  # MLIR is C++ too: Python must not end this thread while it lowers
+            compilation.run()
 
 
 def _enqueue(compilation: _Compilation) -> None:
