@@ -9,7 +9,6 @@ from collections.abc import Callable, Sequence
 
 from corejax.extend import Array, ClosedJaxpr, config
 from corejax_xla_backend._interpreting import interpret
-from corejax_xla_backend._jaxlib._exit import inside
 
 
 class _Compilation:
@@ -44,6 +43,8 @@ _thread: threading.Thread | None = None
 
 
 def _work() -> None:
+    from corejax_xla_backend._jaxlib._exit import inside  # other backends do without jaxlib
+
     while True:
         compilation = _waiting.get()
         with inside():  # MLIR is C++ too: Python must not end this thread while it lowers
