@@ -225,6 +225,19 @@ class Backend:
         """Results of one operation on arrays, some of which are spread; of a backend that has such ones."""
         raise NotImplementedError
 
+    def run_program(self, closed: ClosedJaxpr, arrays: Sequence[Any], name: str) -> list[Any] | None:
+        """Compile and run a program of several eager operations on large arrays.
+
+        Args:
+            closed: the program.
+            arrays: its operands, on the host or on one device.
+            name: the function's that was called, for profiles.
+
+        Returns:
+            Its results; None if the operations are better evaluated one by one.
+        """
+        return None
+
     def is_ready(self, buffer: Any) -> bool:
         """Whether the value is computed, so that reading it waits for nothing."""
         return True

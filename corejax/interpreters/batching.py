@@ -19,7 +19,7 @@ from corejax.caches import clears_cache
 from corejax.config import config
 from corejax.errors import MissingRuleError
 from corejax.explicit_axes import split_axes, with_dimension
-from corejax.interpreters import replay
+from corejax.interpreters.engine import engine
 from corejax.ir.jaxpr import used_axes
 from corejax.named_axes import MappedAxis, named_axes
 from corejax.primitive import Primitive, flat_decomposition, promised
@@ -77,7 +77,7 @@ class BatchTrace(Trace, reports=True):
         super().__init__(parent, debug)
         self.axis_size = axis_size
         self.axis = mapped_axis(axis_name)
-        self.replays = self.axis is None and replay.records(parent)
+        self.replays = self.axis is None and engine().records(parent)
 
     @property
     def axis_name(self) -> Any:
@@ -112,7 +112,7 @@ class BatchTrace(Trace, reports=True):
             rule = vmap_rules.table.get(primitive) or vmap_rules.lookup(primitive)
         call: Any = None
         if self.replays and state.rule_axis is None:
-            call = replay.again(primitive, rule, parent, vals, (self.axis_size, *dims), params)
+            call = engine().replay(primitive, rule, parent, vals, (self.axis_size, *dims), params)
             if type(call) is list:
                 out, (dim, aval) = call
                 return [out if dim is None else BatchTracer(self, out, dim, aval)]

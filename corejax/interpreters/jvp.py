@@ -20,12 +20,12 @@ from corejax.caches import clears_cache
 from corejax.config import config
 from corejax.dtypes import is_inexact
 from corejax.explicit_axes import placed_as
-from corejax.interpreters import replay
 from corejax.interpreters.differentiability import (
     nondifferentiable,
     note_discrete,
     refusing,
 )
+from corejax.interpreters.engine import engine
 from corejax.named_axes import varied
 from corejax.primitive import Primitive, flat_decomposition, promised
 from corejax.rules import Derivation, jvp_rules
@@ -74,7 +74,7 @@ class JVPTrace(Trace, reports=True):
 
     def __init__(self, parent: Trace, debug: Any = None) -> None:
         super().__init__(parent, debug)
-        self.replays = replay.records(parent)
+        self.replays = engine().records(parent)
 
     def process_primitive(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
         """Run the JVP rule one level down; without a nonzero tangent, just the primitive."""
@@ -98,7 +98,7 @@ class JVPTrace(Trace, reports=True):
         rule = jvp_rules.table.get(primitive)
         call: Any = None
         if self.replays and rule is not None:
-            call = replay.again(primitive, rule, parent, (*primals, *tangents), None, params)
+            call = engine().replay(primitive, rule, parent, (*primals, *tangents), None, params)
             if type(call) is list:
                 out, tangent, _ = call
                 return [out if tangent is None else JVPTracer(self, out, tangent)]

@@ -24,10 +24,10 @@ from corejax.ir.check import check_jaxpr
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from corejax.primitive import Primitive, flat_decomposition
 from corejax.rules import Derivation, abstract_eval_rules
+from corejax.seams import Signal
 from corejax.trace import Trace, Tracer, escaped, set_contexts, state
 
-# Told each program that has been recorded, while a check asks for it (`evaluation_checks`).
-told_programs: Callable[[Jaxpr], None] | None = None
+program_staged = Signal("staged programs")  # sent with each program that has been recorded
 
 _NUMBERS = (bool, int, float, complex, np.generic, np.ndarray)
 
@@ -225,8 +225,7 @@ def stage(
         _end(trace, *earlier)
     if config.check_jaxprs:
         check_jaxpr(jaxpr)
-    if told_programs is not None:
-        told_programs(jaxpr)
+    program_staged.send(jaxpr)
     if config.check_tracer_leaks:
         from corejax.interpreters.leaks import refuse_leaks  # needed for this check only
 

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any
 from corejax import array_methods, provenance, rules
 from corejax.backends import backends
 from corejax.config import config
+from corejax.interpreters.engine import PLAIN, Engine, find_engine
 from corejax.ir import drawing
 from corejax.plugins._finder import is_import_from as is_import_from
 from corejax.structural import structural
@@ -127,6 +128,7 @@ def wire(kernel_directory: str, later: Iterable[str]) -> None:
     array_methods.set_loader(lambda: manager().load())
     structural.loader = lambda: manager().load()
     drawing.provide(_drawing)
+    find_engine.provide(_find_engine)
     backends.load_plugins = vars(config)["load_plugins"] = lambda: manager().load()
     backends.import_object = lambda name: manager().import_backend(name)
     rules.set_rule_loader(_load_for, _problems, _whose)
@@ -140,6 +142,11 @@ def _drawing() -> Any:
     if draw is None:
         raise missing_name("draw_jaxpr", importing=False)
     return draw
+
+
+def _find_engine() -> Engine | None:
+    found: Engine | None = exported("eager_engine")
+    return PLAIN if found is None and manager().loaded else found
 
 
 def _load_for(kind: str, primitive: Any = None) -> bool:

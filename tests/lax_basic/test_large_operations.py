@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from corejax_eager import large
+from corejax_eager.large import SIZE
 
 import corejax as cj
 import corejax.numpy as jnp
 from corejax import jit, lax, tree
 from corejax.extend import Primitive, impl_rules, xla_translations
-from corejax.interpreters import large_operations
-from corejax.interpreters.large_operations import SIZE
-from corejax.seams import Slot
 
 pytest.importorskip("jaxlib")
 
@@ -99,17 +98,10 @@ def test_what_reduces_floating_point_numbers_is_one_program():
     assert not any(map(compiled, (jnp.count_nonzero(x > 0), jnp.mean(x), jnp.ptp(x), jnp.roll(x, 1), jnp.any(x))))
 
 
-def test_what_compiles_is_loaded_for_whole_programs(monkeypatch):
-    run = large_operations._runs_programs.get()
-    monkeypatch.setattr(large_operations, "_runs_programs", Slot("of this test"))
-    monkeypatch.setattr(large_operations, "load_rules", lambda kind: large_operations.runs_large_programs(run))
-    assert compiled(jnp.std(jnp.asarray(X)))
-
-
 def test_other_numbers_are_not_other_programs(monkeypatch):
     programs = []
-    run = large_operations.run_whole
-    monkeypatch.setattr(large_operations, "run_whole", lambda *args: programs.append(args[0]) or run(*args))
+    run = large.run_program
+    monkeypatch.setattr(large, "run_program", lambda *args: programs.append(args[0]) or run(*args))
     x = jnp.asarray(X)
     for f, reference in (
         (lambda v: jnp.clip(x, -v, v), lambda v: np.clip(X, -v, v)),

@@ -12,7 +12,7 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from corejax.extend import Array, Primitive, as_array, dtypes, get_aval, quick_bind, remembered
+from corejax.extend import Array, Primitive, as_array, dtypes, get_aval, remembered
 from corejax_lax_basic import lax
 from corejax_numpy.arguments import (
     array_argument,
@@ -72,7 +72,7 @@ def inexact_function(name: str, apply: Unary | Primitive, doc: str) -> Unary:
         apply: what it does to an array of these: a primitive, or a function.
         doc: its docstring.
     """
-    apply = quick_bind(apply, 1) if isinstance(apply, Primitive) else apply
+    apply = apply.bind if isinstance(apply, Primitive) else apply
 
     def general(x: Any) -> Any:
         return apply(promote_dtypes(name, x, inexact=True)[0])
@@ -100,7 +100,7 @@ def _binary(name: str, general: Binary, primitive: Primitive, fits: Fits, doc: s
         doc: its docstring.
     """
     direct = _dtypes_that(fits)
-    bind = quick_bind(primitive, 2)
+    bind = primitive.bind
 
     @remembered
     def broadcast(x: Any, y: Any) -> Any:
@@ -155,7 +155,7 @@ def promoted_function(
         inexact: whether booleans and integers become floating.
         fits: dtypes for which the operands are the primitive's; by default, all that it gets.
     """
-    bind = quick_bind(apply, 2) if isinstance(apply, Primitive) else apply
+    bind = apply.bind if isinstance(apply, Primitive) else apply
 
     def general(x: Any, y: Any) -> Any:
         return bind(*promote(name, x, y, inexact=inexact))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import dtypes, quick_array, quick_host_value
+from corejax.extend import Array, ShapedArray, dtypes, is_plain
 from corejax_lax_basic._base.scalars import is_array
 from corejax_lax_basic.arrays._basic_indexing import basic_index, complete
 from corejax_lax_basic.arrays._indexing_by_arrays import index_by_arrays
@@ -42,10 +42,11 @@ def getitem(self: Any, index: Any) -> Any:
         TypeError: an entry is nothing that arrays are indexed by.
     """
     if type(index) in _STATIC or (type(index) is tuple and _STATIC.issuperset(map(type, index))):
-        host = quick_host_value(self)
+        host = self._host if type(self) is Array and is_plain() else None
         if host is not None and host.dtype.kind in _NUMPYS:
             try:
-                return quick_array(_part(host, index), self)
+                part = np.asarray(_part(host, index))
+                return Array(part, ShapedArray(part.shape, part.dtype, self.aval.weak_type))
             except (IndexError, TypeError, ValueError):  # below there are words for it
                 pass
     entries = complete(self, index)

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import dtypes, laid_out, quick_array, quick_host_value, remembered, warn_user
+from corejax.extend import dtypes, laid_out, remembered, warn_user
 from corejax_lax_basic._base.arguments import refuse_out
 from corejax_lax_basic._base.axes import canonical_shape, method_axes, method_axis
 from corejax_lax_basic._base.scalars import beyond
@@ -64,8 +64,6 @@ def transpose(self: Any, *axes: Any) -> Any:
     Raises:
         TypeError: the axes are not a permutation.
     """
-    if not axes and (host := quick_host_value(self)) is not None:
-        return quick_array(host.T, self)
     ndim = self.aval.ndim
     given = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes or None
     if given is None:

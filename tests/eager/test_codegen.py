@@ -9,15 +9,15 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from corejax_eager import plans
 
 import corejax as cj
 import corejax.numpy as jnp
 from corejax import lax, observe
 from corejax.extend import HostCode, Primitive, ShapedArray, eval_jaxpr_on_host, impl_rules, primitives, remembered
-from corejax.interpreters import host_programs
 
 _numbers = itertools.count()
-MANY = host_programs.RUNS + 2
+MANY = plans.RUNS + 2
 F32 = np.linspace(-2, 3, 6, dtype=np.float32).reshape(2, 3)
 
 
@@ -129,7 +129,7 @@ def test_an_error_names_the_primitive_and_its_line() -> None:
     with pytest.raises(ValueError, match="no such value") as caught:
         eval_jaxpr_on_host(closed, [F32])
     [note] = [n for n in caught.value.__notes__ if p.name in n]
-    assert "test_host_functions.py" in note
+    assert "test_codegen.py" in note
     failing.clear()
     np.testing.assert_array_equal(eval_jaxpr_on_host(closed, [F32])[0], F32 * 2 + 1)
 
@@ -377,7 +377,7 @@ def test_what_depends_on_no_argument_is_computed_once() -> None:
         return x + known, known, jnp.sum(known)
 
     check(f, F32)
-    assert len(calls) == host_programs.RUNS  # before it is written out, and then once
+    assert len(calls) == plans.RUNS  # before it is written out, and then once
     function = remembered(lambda x: f(x)[1])
     first, second = ([function(jnp.asarray(F32)) for _ in range(2 * MANY)])[-2:]
     np.testing.assert_array_equal(first, [1, 2, 3])

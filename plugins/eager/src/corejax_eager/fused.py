@@ -1,6 +1,6 @@
-"""Calls of remembered functions with large operands: compiled whole, from the first one on.
+"""Calls of remembered functions with large operands: compiled as one program, from the first call on.
 
-Calls that differ in numbers of Python's have other programs each, up to a few. Then one takes the numbers, too.
+Calls that differ in numbers of Python's have other programs each, up to a few. Then one program takes the numbers, too.
 """
 
 from __future__ import annotations
@@ -10,14 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from corejax import dtypes, tree
-from corejax.array import Array, as_array, is_spread
-from corejax.avals import get_aval
-from corejax.interpreters import large_operations
-from corejax.interpreters.staging import stage_closed
-from corejax.ir.jaxpr import ClosedJaxpr
-from corejax.source_info import warnings_given
-from corejax.trace import Tracer
+from corejax.extend import Array, ClosedJaxpr, Tracer, as_array, dtypes, get_aval, is_spread, stage_closed, tree
+from corejax.extend.speed import source_info
+from corejax_eager import large
 
 LIMIT = 512  # programs of one function
 ARRAYS = frozenset({Array})
@@ -26,10 +21,10 @@ ARRAYS_AND_NUMBERS = ARRAYS | NUMBERS
 _COUNTED = NUMBERS | {int}
 _MOST_NUMBERS, _MOST_PROGRAMS = 2, 8
 
-unmet = object()  # what is found of a call that has not been met
+MISSING = object()  # what is found of a call that has not been met
 
 
-class Whole:
+class CompiledCall:
     """A recorded call with large operands, which is compiled."""
 
     __slots__ = ("name", "program", "tree")
@@ -48,13 +43,13 @@ class Whole:
         """
         if any(x._host is None and is_spread(x) for x in arrays):
             raise ValueError("on several devices")
-        outs = large_operations.run_whole(self.program, [*arrays], self.name)
+        outs = large.run_program(self.program, [*arrays], self.name)
         if outs is None:
             raise RuntimeError("nothing compiles")
         return outs[0] if self.tree is None else tree.unflatten(self.tree, outs)
 
 
-def large_call(
+def fused_call(
     fun: Callable[..., Any],
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
@@ -63,7 +58,7 @@ def large_call(
     again: bool,
     operands: bool,
 ) -> tuple[Any, Sequence[Array]]:
-    """The call as a program that is compiled whole, and its operands; `unmet` where that does not pay.
+    """The call as a program that is compiled whole, and its operands; `MISSING` where that does not pay.
 
     Calls with other numbers of Python's are other programs, up to a few: then floats and complex numbers are operands,
     too, if they may be (`operands`), or nothing is compiled, as for the ninth integer. A program that rounds nothing is
@@ -75,16 +70,16 @@ def large_call(
         None if types.isdisjoint(counted) else calls_with_other_numbers(programs, exact[0], leaves, structure, counted)
         for counted in (NUMBERS, _COUNTED)
     )
-    if common is not None and common.whole is None and common.met >= _MOST_NUMBERS:
-        common.whole = operands and may_be_operands(leaves) and _whole(fun, leaves, structure, ARRAYS_AND_NUMBERS)
-    if common is not None and type(common.whole) is Whole:
-        return common.whole, [as_array(x) for x in leaves if type(x) in ARRAYS_AND_NUMBERS]
+    if common is not None and common.compiled is None and common.met >= _MOST_NUMBERS:
+        common.compiled = operands and may_be_operands(leaves) and _fusable(fun, leaves, structure, ARRAYS_AND_NUMBERS)
+    if common is not None and type(common.compiled) is CompiledCall:
+        return common.compiled, [as_array(x) for x in leaves if type(x) in ARRAYS_AND_NUMBERS]
     arrays = [x for x in leaves if type(x) is Array]
-    if (common is not None and common.whole is False) or (every is not None and every.met >= _MOST_PROGRAMS):
-        return unmet, arrays
-    found = _whole(fun, leaves, structure, ARRAYS)
-    if not isinstance(found, Whole) or (not again and large_operations.is_exact(found.program)):
-        return unmet, arrays
+    if (common is not None and common.compiled is False) or (every is not None and every.met >= _MOST_PROGRAMS):
+        return MISSING, arrays
+    found = _fusable(fun, leaves, structure, ARRAYS)
+    if not isinstance(found, CompiledCall) or (not again and large.is_exact(found.program)):
+        return MISSING, arrays
     for counts in {common, every}:
         if counts is not None:
             counts.met += 1
@@ -94,22 +89,22 @@ def large_call(
     return found, arrays
 
 
-class Common:
+class ScalarVariants:
     """What calls have in common that differ in numbers of Python's.
 
     Attributes:
         met: how many there were, of large ones how many were compiled, each for itself.
-        whole: the program that takes the numbers, of large ones; None so far, False where there is none: they are
+        compiled: the program that takes the numbers, of large ones; None so far, False where there is none: they are
             shapes, say.
         program: the same of small ones, and then the function that it is written out as.
         agreed: how often it gave the bits that the function gave.
     """
 
-    __slots__ = ("agreed", "met", "program", "whole")
+    __slots__ = ("agreed", "compiled", "met", "program")
 
     def __init__(self) -> None:
         self.met = self.agreed = 0
-        self.whole: Whole | bool | None = None
+        self.compiled: CompiledCall | bool | None = None
         self.program: Any = None
 
 
@@ -125,21 +120,23 @@ _OTHER_FLOATS = frozenset(
 
 def calls_with_other_numbers(
     programs: dict[Any, Any], settings: int, leaves: Sequence[Any], structure: Any, counted: frozenset[type] = NUMBERS
-) -> Common | None:
+) -> ScalarVariants | None:
     """What is known of the calls that differ from one in numbers only; None where they cannot be told from others."""
     types = [x.aval if type(x) is Array else type(x) if type(x) in counted else x for x in leaves]
     try:
-        return programs.setdefault((Common, settings, structure, *types), Common())  # type: ignore[no-any-return]
+        return programs.setdefault((ScalarVariants, settings, structure, *types), ScalarVariants())  # type: ignore[no-any-return]
     except TypeError:  # what has no hash
         return None
 
 
-def _whole(fun: Callable[..., Any], leaves: Sequence[Any], structure: Any, taken: frozenset[type]) -> Whole | bool:
+def _fusable(
+    fun: Callable[..., Any], leaves: Sequence[Any], structure: Any, taken: frozenset[type]
+) -> CompiledCall | bool:
     """The call as a program of the leaves of some types, which is compiled whole; False where that does not pay."""
     recorded = staged(fun, leaves, structure, taken)
-    if recorded is None or not large_operations.pays_whole(recorded[0]):
+    if recorded is None or not large.is_worth_fusing(recorded[0]):
         return False
-    return Whole(*recorded, getattr(fun, "__name__", "remembered"))
+    return CompiledCall(*recorded, getattr(fun, "__name__", "remembered"))
 
 
 def staged(
@@ -163,9 +160,9 @@ def staged(
             out_tree = None
         return outs
 
-    warned = warnings_given[0]
+    warned = source_info.warnings_given[0]
     try:
         closed = stage_closed(flat, [get_aval(leaves[i]) for i in where])
     except Exception:
         return None
-    return None if closed.jaxpr.effects or warnings_given[0] != warned else (closed, out_tree)
+    return None if closed.jaxpr.effects or source_info.warnings_given[0] != warned else (closed, out_tree)

@@ -1,13 +1,12 @@
-"""Rules that were run before for operands of the same types: the equations that they recorded are appended again.
+"""The memo of rules: equations that a rule recorded before, for operands of the same types, are appended again.
 
     replay : (rule, types, parameters) -> (tracers -> tracers)
 
-A rule is a function of its operands, the named axes in force, the settings and other rules; where the operands are not
-known, of their types. So where everything that it binds is recorded (`StagingTrace`, and the tape of a linearisation
-above one), it is run once for each list of types, and what it gives is checked once. Left to the rule itself is each
-call that could go otherwise: with a value that is known and no scalar, of programs and functions, along axes with names
-or over several devices, where equations are at lines of the rule's own, where it warned, and while somebody watches
-(`corejax.explain`).
+A rule is a function of its operands, the named axes in force, the settings and other rules; if the operands are not
+known, of their types. So if all that it binds is recorded (`StagingTrace`, and the tape of a linearisation above one),
+it is run once for each list of types, and what it returns is checked once. Calls that could go otherwise are left to
+the rule: with a known value that is no scalar, of programs and functions, along axes with names or over several
+devices, if equations are at lines of the rule's own, if it warned, and while the thread is watched.
 """
 
 from __future__ import annotations
@@ -19,16 +18,30 @@ from typing import Any
 
 import numpy as np
 
-from corejax import observe, source_info
-from corejax.array import Array
-from corejax.caches import clears_cache
-from corejax.config import config
-from corejax.interpreters.partial_eval import PartialEvalTrace, PartialEvalTracer
-from corejax.interpreters.staging import JitTracer, StagingTrace
-from corejax.ir.jaxpr import JaxprEqn, Literal, Var
-from corejax.primitive import Primitive, types_changed
-from corejax.rules import jvp_rules, partial_eval_rules, transpose_rules, vmap_rules
-from corejax.trace import Trace, state
+from corejax.extend import (
+    Array,
+    JaxprEqn,
+    Literal,
+    Primitive,
+    Trace,
+    Var,
+    clears_cache,
+    config,
+    jvp_rules,
+    observe,
+    partial_eval_rules,
+    transpose_rules,
+    vmap_rules,
+)
+from corejax.extend.speed import (
+    JitTracer,
+    PartialEvalTrace,
+    PartialEvalTracer,
+    StagingTrace,
+    source_info,
+    state,
+    types_changed,
+)
 
 _LIMIT = 4096  # calls that are remembered
 _UNFIT = frozenset({"higher_order", "collective"})

@@ -8,15 +8,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from corejax_eager import specialise
 
 import corejax as cj
 import corejax.numpy as jnp
 from corejax import lax
 from corejax.extend import HostCode, Primitive, ShapedArray, impl_rules, observe, run_within
-from corejax.interpreters import written_operations
 
 _numbers = itertools.count()
-MANY = written_operations.RUNS + 2
+MANY = specialise.RUNS + 2
 X = np.linspace(-2, 3, 6, dtype=np.float32).reshape(2, 3)
 
 

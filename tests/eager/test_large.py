@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from corejax_eager.large import SIZE
 
 import corejax as cj
 from corejax import observe
 from corejax.errors import BackendError
 from corejax.extend import Array, Derivation, Primitive, impl_rules
-from corejax.interpreters.large_operations import SIZE
 from corejax.ir import eval_jaxpr
 
 _numbers = itertools.count()

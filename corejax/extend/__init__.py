@@ -101,6 +101,11 @@ from corejax.interpreters.debug_info import fun_name as fun_name
 from corejax.interpreters.debug_info import named_as as named_as
 from corejax.interpreters.differentiability import nondifferentiable as nondifferentiable
 from corejax.interpreters.differentiability import why_not_differentiable as why_not_differentiable
+from corejax.interpreters.engine import comes_again as comes_again
+from corejax.interpreters.engine import remembered as remembered
+from corejax.interpreters.engine import run_compiled as run_compiled
+from corejax.interpreters.engine import run_whole as run_whole
+from corejax.interpreters.evaluation import is_plain as is_plain
 from corejax.interpreters.evaluation_checks import EvaluationCheck as EvaluationCheck
 from corejax.interpreters.evaluation_checks import checks_calls as checks_calls
 from corejax.interpreters.evaluation_checks import evaluation_checks as evaluation_checks
@@ -117,22 +122,14 @@ from corejax.interpreters.jvp_helpers import defjvp as defjvp
 from corejax.interpreters.jvp_helpers import defjvp_with_result as defjvp_with_result
 from corejax.interpreters.jvp_helpers import deflinear as deflinear
 from corejax.interpreters.jvp_helpers import defzero as defzero
-from corejax.interpreters.large_operations import comes_again as comes_again
-from corejax.interpreters.large_operations import run_compiled as run_compiled
-from corejax.interpreters.large_operations import run_whole as run_whole
-from corejax.interpreters.large_operations import runs_large_programs as runs_large_programs
 from corejax.interpreters.linearize import linearize_flat as linearize_flat
 from corejax.interpreters.looping import for_each_element as for_each_element
 from corejax.interpreters.partial_eval import PartialEvalTrace as PartialEvalTrace
 from corejax.interpreters.partial_eval import partial_eval_flat as partial_eval_flat
-from corejax.interpreters.quick import quick_array as quick_array
-from corejax.interpreters.quick import quick_bind as quick_bind
-from corejax.interpreters.quick import quick_host_value as quick_host_value
 from corejax.interpreters.rematerialization import Policy as Policy
 from corejax.interpreters.rematerialization import keep_all as keep_all
 from corejax.interpreters.rematerialization import recompute_jaxpr as recompute_jaxpr
 from corejax.interpreters.rematerialization import recompute_rules as recompute_rules
-from corejax.interpreters.remembered import remembered as remembered
 from corejax.interpreters.staging import JitTracer as JitTracer
 from corejax.interpreters.staging import decomposed as decomposed
 from corejax.interpreters.staging import stage as stage
@@ -329,14 +326,11 @@ __all__ = [  # noqa: RUF022  by section
     "program_graph",
     "register_param_type",
     "same_jaxpr",
-    "quick_array",
-    "quick_bind",
-    "quick_host_value",
+    "is_plain",
     "remembered",
     "comes_again",
     "run_compiled",
     "run_whole",
-    "runs_large_programs",
     "stage",
     "stage_closed",
     "programs_of",

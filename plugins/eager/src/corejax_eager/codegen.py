@@ -1,9 +1,9 @@
-"""Small programs that run often, written out as Python functions: a line for each equation.
+"""Python functions generated from programs: a line for each equation.
 
-`host_programs` goes from equation to equation, looks up each rule, and holds each result against its promise. That
-takes as long as NumPy's functions take for small arrays. What a ufunc gives is known before it runs, from the types of
-its operands, and what `HostCode` gives is promised; what other rules give is looked at here, too. Where something goes
-wrong, `host_programs` runs the program again, and says where.
+`plans` goes from equation to equation, looks up each rule, and holds each result against its type. That takes as long
+as NumPy's functions take for small arrays. What a ufunc gives is known before it runs, from the types of its operands,
+and what `HostCode` gives is promised; what other rules give is looked at here, too. If a function raises, `plans` runs
+the program again, and says where.
 """
 
 from __future__ import annotations
@@ -14,18 +14,22 @@ from typing import Any
 
 import numpy as np
 
-from corejax import dtypes, tree
-from corejax.array import Array, is_spread
-from corejax.attribution import note_origin
-from corejax.avals import ShapedArray
-from corejax.interpreters import large_operations
-from corejax.interpreters.host_code import HostCode
-from corejax.interpreters.impl_results import as_promised
-from corejax.ir.interpret import last_uses
-from corejax.ir.jaxpr import Jaxpr, JaxprEqn
-from corejax.ownership import SOLE, in_own_memory
-from corejax.primitive import Primitive
-from corejax.rules import impl_rules
+from corejax.extend import (
+    Array,
+    HostCode,
+    Jaxpr,
+    JaxprEqn,
+    Primitive,
+    ShapedArray,
+    dtypes,
+    impl_rules,
+    is_spread,
+    note_origin,
+    tree,
+)
+from corejax.extend.speed import SOLE, as_promised, in_own_memory, last_uses
+from corejax_eager import large
+from corejax_eager.plans import results
 
 _LONGEST = 256  # equations
 _LARGEST = 4096  # elements of a result: what is larger is given up as soon as nothing reads it any more
@@ -69,59 +73,55 @@ _COMMON = {
     "host_of": _host_of,
     "unflatten": tree.unflatten,
     "SOLE": SOLE,
+    "results": results,
 }
 
 
-def written_out(
-    jaxpr: Jaxpr, literals: dict[Any, Any], rules: dict[Any, Callable[..., Any]], results: Callable[..., list[Any]]
-) -> Callable[..., list[Any]] | None:
-    """A function of a program's constants and arguments, NumPy arrays; None for programs that are long or not small.
+def generate(jaxpr: Jaxpr, literals: dict[Any, Any], rules: dict[Any, Any]) -> Callable[..., list[Any]] | None:
+    """Generate a function of a program's constants and arguments, NumPy arrays.
 
     Args:
         jaxpr: the program.
-        literals: their values.
+        literals: values of its literals.
         rules: the impl rules for NumPy arrays.
-        results: evaluates an equation of another kind: `(eqn, rule or None, operands)` to a list.
 
     Returns:
-        The function. It raises `TypeError` where values are of other types than the program's variables.
+        The function, which raises `TypeError` if values are of other types than the program's variables; None for
+        programs that are long or large.
     """
-    return _Writer(jaxpr, literals, rules, results).on_values() if _is_short(jaxpr) else None
+    return _CodeGenerator(jaxpr, literals, rules).on_values() if _is_short(jaxpr) else None
 
 
-def written_out_on_arrays(
+def generate_on_arrays(
     jaxpr: Jaxpr,
     literals: dict[Any, Any],
-    rules: dict[Any, Callable[..., Any]],
-    results: Callable[..., list[Any]],
+    rules: dict[Any, Any],
     known: Sequence[Any],
     out_avals: Sequence[ShapedArray],
     structure: Any,
 ) -> Callable[..., Any] | None:
-    """The same, of `Array`s of the right types: a function for eager calls; None as `written_out`.
+    """Generate a function of `Array`s, for eager calls.
 
     Args:
-        jaxpr, literals, rules, results: as there.
+        jaxpr, literals, rules: as of `generate`.
         known: values of the constants and first arguments, NumPy arrays; the function takes the other arguments.
         out_avals: types of the results.
-        structure: how they are put together; None for one array.
+        structure: the pytree of the results; None for one array.
 
     Returns:
-        The function. It raises `ValueError` where parts of an argument are on several devices.
+        The function, which raises `ValueError` if parts of an argument are on several devices; None as `generate`.
     """
-    if not _is_short(jaxpr):
-        return None
-    return _Writer(jaxpr, literals, rules, results).on_arrays(known, out_avals, structure)
+    return _CodeGenerator(jaxpr, literals, rules).on_arrays(known, out_avals, structure) if _is_short(jaxpr) else None
 
 
 def _is_short(jaxpr: Jaxpr) -> bool:
-    large = any(v.aval.size > _LARGEST for eqn in jaxpr.eqns for v in eqn.outvars)
-    large = large or any(map(large_operations.is_left_equation, jaxpr.eqns))
-    return not large and len(jaxpr.eqns) <= _LONGEST and not jaxpr.effects
+    many = any(v.aval.size > _LARGEST for eqn in jaxpr.eqns for v in eqn.outvars)
+    many = many or any(map(large.is_compiled_equation, jaxpr.eqns))
+    return not many and len(jaxpr.eqns) <= _LONGEST and not jaxpr.effects
 
 
-class _Writer:
-    """The text of a function, and the names in it.
+class _CodeGenerator:
+    """The text of a function and the names in it.
 
     Attributes:
         names: of variables and literals.
@@ -131,10 +131,10 @@ class _Writer:
         shared: those of them whose memory another variable has, too.
     """
 
-    def __init__(self, jaxpr: Jaxpr, literals: dict[Any, Any], rules: Any, results: Any) -> None:
+    def __init__(self, jaxpr: Jaxpr, literals: dict[Any, Any], rules: Any) -> None:
         self.jaxpr = jaxpr
         self.rules = rules
-        self.space: dict[str, Any] = {**_COMMON, "results": results}
+        self.space: dict[str, Any] = dict(_COMMON)
         self.names: dict[Any, str] = {}
         self.constants: dict[Any, Any] = {}
         self.numbers: set[Any] = set()
@@ -142,7 +142,7 @@ class _Writer:
         self.shared: set[Any] = set()
         self.lines: list[str] = []
         for atom, value in literals.items():
-            self.know("literal", atom, value)
+            self.bind_constant("literal", atom, value)
 
     def named(self, word: str, value: Any) -> str:
         """A name for a value."""
@@ -150,7 +150,7 @@ class _Writer:
         self.space[name] = value
         return name
 
-    def know(self, word: str, atom: Any, value: Any) -> None:
+    def bind_constant(self, word: str, atom: Any, value: Any) -> None:
         """Give a variable or a literal the name of its value."""
         self.names[atom] = self.named(word, value)
         self.constants[atom] = value
@@ -178,7 +178,7 @@ class _Writer:
         """The function of `Array`s, which gives what is to be returned."""
         binders = [*self.jaxpr.constvars, *self.jaxpr.invars]
         for v, value in zip(binders, known, strict=False):
-            self.know("known", v, value)
+            self.bind_constant("known", v, value)
         arguments = [self.argument(self.new(v)) for v in binders[len(known) :]]
         self.steps()
         made = {v for eqn in self.jaxpr.eqns for v in eqn.outvars}
@@ -213,7 +213,7 @@ class _Writer:
     def compiled(self, arguments: Sequence[str], value: str) -> Any:
         """The function."""
         text = "\n".join([f"def program({', '.join(arguments)}):", *self.lines, f"    return {value}"])
-        exec(compile(text, "<program written out>", "exec"), self.space)
+        exec(compile(text, "<generated by corejax-eager>", "exec"), self.space)
         return self.space.pop("program")
 
     # -- operands ------------------------------------------------------------------------------------------------
@@ -259,8 +259,8 @@ class _Writer:
         for eqn, dead in zip(self.jaxpr.eqns, last_uses(self.jaxpr), strict=True):
             rule = self.rules.get(eqn.primitive)
             if rule is not None and not eqn.primitive.multiple_results and self.constants.keys() >= set(eqn.invars):
-                [value] = self.space["results"](eqn, rule, [self.constants[x] for x in eqn.invars])
-                self.know("known", eqn.outvars[0], value)
+                [value] = results(eqn, rule, [self.constants[x] for x in eqn.invars])
+                self.bind_constant("known", eqn.outvars[0], value)
                 continue
             avals, outs = [x.aval for x in eqn.invars], [v.aval for v in eqn.outvars]
             prepared = _prepared(eqn.primitive, avals, eqn.params, eqn.source_info)
@@ -274,7 +274,7 @@ class _Writer:
                 self.by_rule(eqn, rule, prepared)
 
     def by_ufunc(self, eqn: JaxprEqn, ufunc: np.ufunc, dead: Sequence[Any]) -> None:
-        """One that is a ufunc."""
+        """Emit a call of a ufunc."""
         [v] = eqn.outvars
         if not v.aval.shape:
             self.numbers.add(v)  # ufuncs make them of arrays of rank 0, too
@@ -296,7 +296,7 @@ class _Writer:
             self.fresh.add(v)
 
     def by_code(self, eqn: JaxprEqn, code: HostCode, dead: Sequence[Any]) -> None:
-        """One whose rule is written in lines."""
+        """Emit the lines of a `HostCode`."""
         operands = [self.array(x) for x in eqn.invars]
         names = {name: self.named(name, value) for name, value in code.names.items()}
         place, text = code.in_place or (0, "")
@@ -315,7 +315,7 @@ class _Writer:
             self.shared.update(eqn.outvars, eqn.invars)
 
     def by_rule(self, eqn: JaxprEqn, rule: Any, prepared: Any) -> None:
-        """Any other one."""
+        """Emit a call of the impl rule, whose result is checked."""
         operands = [self.sealed(x) for x in eqn.invars]
         joined, outs = ", ".join(operands), [self.new(v) for v in eqn.outvars]
         if rule is None or eqn.primitive.multiple_results:
@@ -377,13 +377,13 @@ def ufunc_on_arrays(
     """A function of `Array`s that is one ufunc; None where the ufunc gives other types."""
     if not gives(ufunc, avals, out_avals):
         return None
-    writer = _Writer(Jaxpr((), (), (), ()), {}, {}, None)
-    arguments = [writer.argument(f"v{i}") for i in range(len(avals))]
+    generator = _CodeGenerator(Jaxpr((), (), (), ()), {}, {})
+    arguments = [generator.argument(f"v{i}") for i in range(len(avals))]
     outs = [f"out{i}" for i in range(len(out_avals))]
     given = ", ".join(f"v{i}" for i in range(len(avals)))
-    writer.lines.append(f"    {', '.join(outs)} = {writer.named('ufunc', ufunc)}({given})")
+    generator.lines.append(f"    {', '.join(outs)} = {generator.named('ufunc', ufunc)}({given})")
     arrays = [
-        f"Array({out if aval.shape else f'asarray({out})'}, {writer.named('type', aval)})"
+        f"Array({out if aval.shape else f'asarray({out})'}, {generator.named('type', aval)})"
         for out, aval in zip(outs, out_avals, strict=True)
     ]
-    return writer.compiled(arguments, writer.put_together(arrays, structure))  # type: ignore[no-any-return]
+    return generator.compiled(arguments, generator.put_together(arrays, structure))  # type: ignore[no-any-return]

@@ -1,10 +1,10 @@
-"""Functions made of many primitives, remembered as programs: eager calls of the same types run on NumPy end to end.
+"""Functions made of many primitives, recorded as programs: eager calls of the same types run on NumPy end to end.
 
     remembered : (arrays -> arrays) -> (arrays -> arrays)
 
-The first call with operands of some types runs the function. The second one records it, and later ones run the
-program, which costs what its impl rules cost. Under a transformation, and while somebody watches, the function itself
-runs, as if it were not remembered.
+The first call with operands of some types runs the function. The second one records it; later ones run the program,
+which costs what its impl rules cost, and then a function generated from it. Under a transformation, and while the
+thread is watched, the function itself runs, as if it were not remembered.
 """
 
 from __future__ import annotations
@@ -13,57 +13,60 @@ import functools
 import weakref
 from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import Any, NamedTuple, TypeVar, overload
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from corejax import observe, tree
-from corejax.array import Array, as_array, host_value, is_spread
-from corejax.caches import clears_cache
-from corejax.config import config
-from corejax.interpreters import evaluation, host_programs, large_operations
-from corejax.interpreters.host_functions import ufunc_on_arrays
-from corejax.interpreters.whole_programs import (
+from corejax.extend import (
+    Array,
+    ClosedJaxpr,
+    Jaxpr,
+    as_array,
+    checks_values,
+    clears_cache,
+    config,
+    eval_jaxpr_on_host,
+    host_value,
+    is_spread,
+    keep_all,
+    observe,
+    tree,
+)
+from corejax.extend.speed import bottom, evaluation, quiet, rules_changed, run_quietly, state
+from corejax_eager import large, plans
+from corejax_eager.fused import (
     ARRAYS,
     ARRAYS_AND_NUMBERS,
     LIMIT,
+    MISSING,
     NUMBERS,
-    Common,
-    Whole,
+    CompiledCall,
+    ScalarVariants,
     calls_with_other_numbers,
-    large_call,
+    fused_call,
     may_be_operands,
     staged,
-    unmet,
 )
-from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr
-from corejax.trace import state
-
-F = TypeVar("F", bound=Callable[..., Any])
 
 _AGREEMENTS = 3  # results of a program that takes numbers, before it is relied on
 _LARGEST_KNOWN = 1 << 20  # bytes of values that a program keeps; above it computes them each time
 _LARGEST_COPIED = 1 << 14  # bytes of a result that is an argument
 _PLAIN = frozenset({int, bool, str, type(None), type(Ellipsis), type})
-_bottom = evaluation._bottom
-_quiet = evaluation._quiet
-_new_context = evaluation._new_context
 _Function = type(lambda: None)
-_run_program = host_programs._run_program
-_tables: dict[int, weakref.ref[_Programs]] = {}  # of all functions that there are, by id
+_tables: dict[int, weakref.ref[_Calls]] = {}  # of all functions that there are, by id
 
 
-class _Programs(dict[Any, Any]):
-    """What is remembered of one function: types and static arguments -> see `call_anew`."""
+class _Calls(dict[Any, Any]):
+    """What is remembered of one function: types and static arguments -> see `_slow_call`."""
 
     __slots__ = ("__weakref__",)
 
 
-def _known_tables() -> list[_Programs]:
+def _known_tables() -> list[_Calls]:
     return [programs for table in list(_tables.values()) if (programs := table()) is not None]
 
 
-class _Program:
+class _CachedCall:
     """A recorded call, run by NumPy.
 
     Attributes:
@@ -72,7 +75,7 @@ class _Program:
         given: which results no equation makes.
         avals: types of the results.
         tree: how they are put together; None for one array.
-        runs: how often it was run, until it is written out.
+        runs: how often it was run, until a function is generated.
     """
 
     __slots__ = ("avals", "given", "jaxpr", "known", "runs", "tree")
@@ -93,21 +96,21 @@ class _Program:
         """
         self.runs += 1
         values = _host_values(self.known.copy(), arrays)
-        run = evaluation._quiet.run or evaluation._new_context()
-        outs = run(host_programs._run_program, self.jaxpr, values)
+        run = quiet.run or quiet.new()
+        outs = run(bottom.run_program, self.jaxpr, values)
         for i in self.given:  # each array has memory of its own: it may be donated
             outs[i] = outs[i].copy()
         arrays = [Array(o, aval) for o, aval in zip(outs, self.avals, strict=True)]
         return arrays[0] if self.tree is None else tree.unflatten(self.tree, arrays)
 
-    def written(self) -> Callable[..., Any] | None:
-        """A function of the operands that does the same, once the program has been run a few times; None before."""
-        if self.runs < host_programs.RUNS - 1:
+    def generated(self) -> Callable[..., Any] | None:
+        """Generate a function of the operands that does the same; None before the program has run a few times."""
+        if self.runs < plans.RUNS - 1:
             return None
         self.runs = 0
-        if host_programs._run_program is not _run_program:
-            return None  # somebody looks at values
-        function = host_programs.written_out_on_arrays(self.jaxpr, self.known, self.avals, self.tree)
+        if checks_values():
+            return None
+        function = plans.generate_on_arrays(self.jaxpr, self.known, self.avals, self.tree)
         if function is not None:
             vars(function)["program"] = self
         return function
@@ -132,14 +135,13 @@ def _host_values(values: list[Any], arrays: Sequence[Array]) -> list[Any]:
 def _with_known_values(closed: ClosedJaxpr) -> tuple[Jaxpr, list[Any]]:
     """The program without what depends on no argument, and the values of its constants and of that."""
     # In no first operation, as nothing is recorded then.
-    from corejax.interpreters.partial_eval_jaxpr import partial_eval_jaxpr
-    from corejax.interpreters.rematerialization import keep_all
+    from corejax.extend import partial_eval_jaxpr
 
     # What is known is computed once, and what depends on it often.
     known, unknown, _, count = partial_eval_jaxpr(closed, [True] * len(closed.in_avals), True, keep_all)
     if sum(aval.nbytes for aval in known.out_avals) > _LARGEST_KNOWN:
         return closed.jaxpr, _on_host(closed.consts)
-    values = evaluation.run_quietly(host_programs.eval_jaxpr_on_host, (known, ()))
+    values = run_quietly(eval_jaxpr_on_host, (known, ()))
     return unknown.jaxpr, _on_host([*unknown.consts, *values[len(values) - count :]])
 
 
@@ -147,51 +149,16 @@ def _on_host(values: list[Any]) -> list[Any]:
     return [as_array(x)._fetch() for x in values]
 
 
-@overload
-def remembered(fun: F, *, ufunc: np.ufunc | None = None, ufunc_of: str = "", numbers: bool = False) -> F: ...
-
-
-@overload
-def remembered(*, ufunc: np.ufunc | None = None, ufunc_of: str = "", numbers: bool = False) -> Callable[[F], F]: ...
-
-
-def remembered(fun: Any = None, *, ufunc: np.ufunc | None = None, ufunc_of: str = "", numbers: bool = False) -> Any:
-    """A function whose eager calls are recorded when they come again, and then run as one program.
-
-    For pure functions of arrays and static arguments (numbers, strings, None, dtypes, enumerations), lists and tuples
-    of these, which give an array or a pytree of arrays. A call with other arguments, and one that needs values or warns
-    (`warn_user`), runs the function. One that looks at values only where they are known, or at whether two arguments
-    are one object, has to be left alone: its program would give something else.
-
-    Args:
-        fun: the function; what it returns has to be the same for the same values. Without it, a decorator.
-        ufunc: NumPy's ufunc that gives the same bits wherever it gives the same dtypes, special values included: it
-            runs in place of the program, whatever rules its primitives have.
-        ufunc_of: NumPy's codes of the dtypes of the first operand for which that holds (`"fd"`: float32 and float64);
-            by default all.
-        numbers: whether floats and complex numbers of Python's are operands as arrays are: nothing but promotion
-            depends on them. Calls that differ in these have one program then; otherwise each number has its own.
-
-    Returns:
-        The function under its name and with its documentation; `__wrapped__` is `fun`.
-
-    Raises:
-        TypeError: `fun` is no function, or `ufunc` no ufunc of NumPy's.
-    """
-    if ufunc is not None and not isinstance(ufunc, np.ufunc):
-        raise TypeError(f"remembered: ufunc is one of NumPy's, such as np.copysign, got {ufunc!r}")
-    if fun is None:
-        return functools.partial(remembered, ufunc=ufunc, ufunc_of=ufunc_of, numbers=numbers)
-    if not callable(fun):
-        raise TypeError(f"remembered takes a function, got {fun!r} of type {type(fun).__name__}")
-    given = _Given(ufunc, ufunc_of, numbers)
-    programs = _Programs()
+def remember(fun: Callable[..., Any], ufunc: np.ufunc | None, ufunc_of: str, numbers: bool) -> Callable[..., Any]:
+    """Wrap a function that was marked `remembered`; the arguments are as there."""
+    given = _Options(ufunc, ufunc_of, numbers)
+    programs = _Calls()
     where = id(programs)
     _tables[where] = weakref.ref(programs, lambda _: _tables.pop(where, None))
 
     @functools.wraps(fun)
     def call(*args: Any, **kwargs: Any) -> Any:
-        if state.trace is not _bottom or observe.watched:
+        if state.trace is not bottom or observe.watched:
             return fun(*args, **kwargs)
         settings = _settings
         if settings is None:
@@ -206,7 +173,7 @@ def remembered(fun: Any = None, *, ufunc: np.ufunc | None = None, ufunc_of: str 
                 if type(x) is not Array:
                     count = 0
                     break
-        if count == 1:  # written out for one and two arrays, which most calls are
+        if count == 1:  # for one and two arrays, which most calls take, without a loop
             exact = (settings, args[0].aval)
         elif count:
             exact = (settings, args[0].aval, args[1].aval)
@@ -216,28 +183,28 @@ def remembered(fun: Any = None, *, ufunc: np.ufunc | None = None, ufunc_of: str 
             if not _described(args, kwargs, key, arrays):
                 return fun(*args, **kwargs)
             exact = tuple(key)
-        found = programs.get(exact, unmet)
+        found = programs.get(exact, MISSING)
         if type(found) is _Function:
             try:
-                return (_quiet.run or _new_context())(found, *arrays)
+                return (quiet.run or quiet.new())(found, *arrays)
             except Exception:  # the function's own error names the lines of this call
                 return fun(*args, **kwargs)
         if found is False:
             return fun(*args, **kwargs)
-        return call_anew(fun, args, kwargs, arrays, programs, exact, found, given)
+        return _slow_call(fun, args, kwargs, arrays, programs, exact, found, given)
 
     return call
 
 
-class _Given(NamedTuple):
-    """What was said of a function; see `remembered`."""
+class _Options(NamedTuple):
+    """The arguments of `remembered`."""
 
     ufunc: np.ufunc | None
     ufunc_of: str
     numbers: bool
 
 
-def call_anew(
+def _slow_call(
     fun: Callable[..., Any],
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
@@ -245,40 +212,40 @@ def call_anew(
     programs: dict[Any, Any],
     exact: tuple[Any, ...],
     found: Any,
-    given: _Given,
+    given: _Options,
 ) -> Any:
-    """A call that is not written out: from the first one on."""
-    large = (found is unmet or found is None) and any(x.aval.size >= large_operations.SIZE for x in arrays)
-    if large:
-        whole, taken = large_call(fun, args, kwargs, programs, exact, found is None, given.numbers)
-        if whole is not unmet:
+    """Handle a call for which no function has been generated."""
+    wide = (found is MISSING or found is None) and any(x.aval.size >= large.SIZE for x in arrays)
+    if wide:
+        whole, taken = fused_call(fun, args, kwargs, programs, exact, found is None, given.numbers)
+        if whole is not MISSING:
             found, arrays = whole, taken
-    if type(found) is _Program or type(found) is Whole:
+    if type(found) is _CachedCall or type(found) is CompiledCall:
         try:
             out = found.run(arrays)
         except Exception:  # the function's own error names the lines of this call
             return fun(*args, **kwargs)
-        if type(found) is _Program and (function := found.written()) is not None:
+        if type(found) is _CachedCall and (function := found.generated()) is not None:
             programs[exact] = function
         return out
     if found is None:
         found = _recorded(fun, args, kwargs)
-        if not large and _is_large(found):
-            whole, taken = large_call(fun, args, kwargs, programs, exact, True, given.numbers)
-            if whole is not unmet:
-                return call_anew(fun, args, kwargs, taken, programs, exact, whole, given)
+        if not wide and _is_large(found):
+            whole, taken = fused_call(fun, args, kwargs, programs, exact, True, given.numbers)
+            if whole is not MISSING:
+                return _slow_call(fun, args, kwargs, taken, programs, exact, whole, given)
         if given.ufunc is not None and not kwargs and len(arrays) == len(args):
             found = _as_ufunc(given.ufunc, given.ufunc_of, arrays, found)
         programs[exact] = found
         return fun(*args, **kwargs)
-    if found is unmet:
-        common: Common | None = None
+    if found is MISSING:
+        common: ScalarVariants | None = None
         operands: Sequence[Array] = ()
-        if given.numbers and not large:
+        if given.numbers and not wide:
             common, operands = _with_other_numbers(args, kwargs, programs, exact[0])
         if common is not None and common.agreed >= _AGREEMENTS:
             try:
-                return _run_common(common, operands)
+                return _run_variant(common, operands)
             except Exception:  # the function's own error names the lines of this call
                 return fun(*args, **kwargs)
         out = fun(*args, **kwargs)  # an error is no reason to remember
@@ -287,17 +254,17 @@ def call_anew(
         if len(programs) >= LIMIT:
             programs.clear()
         programs[exact] = None
-        if not large and type(out) is Array and out.aval.size >= large_operations.SIZE:  # of small operands
-            whole, taken = large_call(fun, args, kwargs, programs, exact, False, given.numbers)
-            if whole is not unmet:
-                return call_anew(fun, args, kwargs, taken, programs, exact, whole, given)
+        if not wide and type(out) is Array and out.aval.size >= large.SIZE:  # of small operands
+            whole, taken = fused_call(fun, args, kwargs, programs, exact, False, given.numbers)
+            if whole is not MISSING:
+                return _slow_call(fun, args, kwargs, taken, programs, exact, whole, given)
         return out
     return fun(*args, **kwargs)
 
 
 def _with_other_numbers(
     args: tuple[Any, ...], kwargs: dict[str, Any], programs: dict[Any, Any], settings: int
-) -> tuple[Common | None, list[Array]]:
+) -> tuple[ScalarVariants | None, list[Array]]:
     """What is known of calls that differ from one in numbers of Python's only, and all operands with the numbers."""
     if not any(type(x) in NUMBERS for x in (*args, *kwargs.values())):
         return None, []
@@ -311,16 +278,16 @@ def _with_other_numbers(
         return None, []
 
 
-def _run_common(common: Common, operands: Sequence[Array]) -> Any:
+def _run_variant(common: ScalarVariants, operands: Sequence[Array]) -> Any:
     if type(common.program) is _Function:
-        return (_quiet.run or _new_context())(common.program, *operands)
+        return (quiet.run or quiet.new())(common.program, *operands)
     out = common.program.run(operands)
-    common.program = common.program.written() or common.program
+    common.program = common.program.generated() or common.program
     return out
 
 
 def _compare(
-    common: Common,
+    common: ScalarVariants,
     fun: Callable[..., Any],
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
@@ -337,7 +304,7 @@ def _compare(
     if common.program is None:
         leaves, structure = tree.flatten((args, kwargs))
         recorded = staged(fun, leaves, structure, ARRAYS_AND_NUMBERS)
-        common.program = recorded is not None and _Program(*recorded)
+        common.program = recorded is not None and _CachedCall(*recorded)
     try:
         same = common.program is not False and _same_bits(common.program.run(operands), out)
     except Exception:
@@ -355,18 +322,20 @@ def _same_bits(x: Any, y: Any) -> bool:
     )
 
 
-def _is_large(found: _Program | bool) -> bool:
-    return type(found) is _Program and any(aval.size >= large_operations.SIZE for aval in found.avals)
+def _is_large(found: _CachedCall | bool) -> bool:
+    return type(found) is _CachedCall and any(aval.size >= large.SIZE for aval in found.avals)
 
 
 def _as_ufunc(ufunc: np.ufunc, codes: str, arrays: Sequence[Array], found: Any) -> Any:
-    """A recorded call as a ufunc, if that gives results of the same types, and nobody looks for NaNs."""
+    """A recorded call as a ufunc, if that gives results of the same types, while nothing looks for NaNs."""
     if codes and not (arrays and arrays[0].aval.dtype.char in codes):
         return found
     if any(x.aval.dtype.kind == "V" and x.aval.dtype.itemsize == 1 for x in arrays):  # some have no signs of zeros
         return found
-    if type(found) is not _Program or host_programs._run_program is not _run_program:
+    if type(found) is not _CachedCall or checks_values():
         return found
+    from corejax_eager.codegen import ufunc_on_arrays  # in no first operation
+
     function = ufunc_on_arrays(ufunc, [x.aval for x in arrays], found.avals, found.tree)
     return found if function is None else function
 
@@ -415,15 +384,14 @@ def _describe(x: Any, key: list[Any], arrays: list[Array]) -> bool:
     return True
 
 
-def _recorded(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> _Program | bool:
+def _recorded(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> _CachedCall | bool:
     """The call as a program; False where it needs values, has effects, warns or gives something else than arrays."""
     recorded = staged(fun, *tree.flatten((args, kwargs)), ARRAYS)
     if recorded is None:
         return False
-    found = _Program(*recorded)
+    found = _CachedCall(*recorded)
     # What is given as it is would be copied: nobody minds where that is small.
-    large = any(found.avals[i].nbytes > _LARGEST_COPIED for i in found.given)
-    return False if large else found
+    return False if any(found.avals[i].nbytes > _LARGEST_COPIED for i in found.given) else found
 
 
 @clears_cache
@@ -433,12 +401,12 @@ def _forget_programs() -> None:
 
 
 def _forget_functions() -> None:
-    """Leave programs that were written out with other rules to be written out again."""
+    """Leave functions that were generated with other rules to be generated again."""
     for programs in _known_tables():
         for key, found in list(programs.items()):
             if type(found) is _Function and (program := vars(found).get("program")) is not None:
                 programs[key] = program
-            elif type(found) is Common and type(found.program) is _Function:
+            elif type(found) is ScalarVariants and type(found.program) is _Function:
                 found.program = vars(found.program)["program"]
 
 
@@ -458,7 +426,7 @@ def _number_settings() -> int:
     return _settings
 
 
-def _follow_settings() -> None:
+def _follow_settings(*_: Any) -> None:
     """Leave it to the next call to look at all of them: many a change is taken back before there is one."""
     global _settings
     _settings = None
@@ -468,4 +436,4 @@ _settings: int | None = None
 _rules = evaluation.rules_version  # that functions are written with
 _settings_met: dict[tuple[Any, ...], int] = {}
 config.changed.connect(_follow_settings)
-evaluation.rules_changed.connect(_follow_settings)
+rules_changed.connect(_follow_settings)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from corejax_eager import rule_memo
 
 import corejax as cj
 import corejax.numpy as jnp
 from corejax import lax, source_info
 from corejax.extend import Primitive, abstract_eval_rules, defjvp, jvp_rules, observe, run_within, vmap_rules, warn_user
-from corejax.interpreters import replay
 from corejax.source_info import describe
 
 X = np.linspace(0.1, 0.9, 4, dtype=np.float32)
@@ -17,9 +17,9 @@ X = np.linspace(0.1, 0.9, 4, dtype=np.float32)
 
 @pytest.fixture(autouse=True)
 def nothing_remembered():
-    replay._remembered.clear()
+    rule_memo._remembered.clear()
     yield
-    replay._remembered.clear()
+    rule_memo._remembered.clear()
 
 
 def lines(jaxpr):
@@ -29,7 +29,7 @@ def lines(jaxpr):
 def each_time(monkeypatch, make):
     """What `make` gives where every rule is run each time."""
     with monkeypatch.context() as patch:
-        patch.setattr(replay, "again", lambda *args: None)
+        patch.setattr(rule_memo, "again", lambda *args: None)
         return make()
 
 
@@ -82,7 +82,7 @@ def test_programs_are_those_of_the_rules(name, transform, monkeypatch):
 
     wanted = each_time(monkeypatch, make)
     make()
-    assert replay._remembered
+    assert rule_memo._remembered
     found = make()
     assert str(found) == str(wanted)
     assert lines(found.jaxpr) == lines(wanted.jaxpr)
@@ -199,7 +199,7 @@ def test_settings_and_rules_that_change():
     jvp_rules.register(p, lambda primals, tangents: (p.bind(*primals), lax.neg(tangents[0])), override=True)
     assert "neg" in str(cj.make_jaxpr(lambda x: cj.jvp(p.bind, (x,), (x,)))(X))
     abstract_eval_rules.register(p, lambda x: x.update(weak_type=False), override=True)
-    assert not replay._remembered
+    assert not rule_memo._remembered
 
 
 def test_an_error_is_raised_each_time():
@@ -270,7 +270,7 @@ def test_parameters_that_are_equal_in_tuples(library, monkeypatch):
         return [str(cj.make_jaxpr(lambda x, by=by: tangent_of(p, x, by=by))(X)) for by in tuples]
 
     assert texts() == texts() == each_time(monkeypatch, texts)
-    assert replay._remembered
+    assert rule_memo._remembered
 
 
 def test_parameters_of_subclasses(library):
@@ -317,7 +317,7 @@ def test_what_is_not_remembered_takes_no_memory(library):
     p = marked(lambda t, by: lax.neg(t))
     cj.make_jaxpr(lambda x: [tangent_of(p, x, by=float(i)) for i in range(10)])(X)
     cj.make_jaxpr(lambda x: [tangent_of(p, x, by=lambda i=i: i) for i in range(10)])(X)
-    assert not replay._remembered
+    assert not rule_memo._remembered
 
 
 def test_a_setting_that_changes_while_a_rule_runs(library):
@@ -328,4 +328,4 @@ def test_a_setting_that_changes_while_a_rule_runs(library):
     p = marked(tangent)
     with cj.enable_x64(False):
         cj.make_jaxpr(lambda x: tangent_of(p, x))(X)
-        assert not replay._remembered
+        assert not rule_memo._remembered
