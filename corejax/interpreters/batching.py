@@ -12,7 +12,7 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from corejax import observe, tree
+from corejax import tree
 from corejax.array import as_array
 from corejax.avals import ShapedArray, avals_of, get_aval
 from corejax.caches import clears_cache
@@ -59,7 +59,7 @@ class BatchTracer(Tracer):
         )
 
 
-class BatchTrace(Trace, reports=True):
+class BatchTrace(Trace):
     """Applies vmap rules.
 
     Attributes:
@@ -86,8 +86,6 @@ class BatchTrace(Trace, reports=True):
 
     def process_primitive(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
         """Run the vmap rule one level down; without a mapped operand, just the primitive."""
-        if observe.watched and observe.unreported(self, primitive):
-            return observe.interpret(self, primitive, args, params)
         vals = []
         dims = []
         mapped = False

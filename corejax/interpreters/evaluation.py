@@ -51,7 +51,7 @@ rules_version = 0  # grows with each change of an impl rule
 rules_changed = Signal("impl rules")  # sent after it, with the primitive
 
 
-class EvalTrace(Trace, reports=True):
+class EvalTrace(Trace):
     """The bottom of every thread's stack.
 
     Attributes:

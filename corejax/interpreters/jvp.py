@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax import observe, tree
+from corejax import tree
 from corejax.array import Array, as_array
 from corejax.avals import ShapedArray, avals_of, get_aval
 from corejax.caches import clears_cache
@@ -61,7 +61,7 @@ class JVPTracer(Tracer):
         return f"JVPTracer(primal={self.primal!r}, tangent={self.tangent!r})"
 
 
-class JVPTrace(Trace, reports=True):
+class JVPTrace(Trace):
     """Applies JVP rules to primal-tangent pairs.
 
     Attributes:
@@ -78,8 +78,6 @@ class JVPTrace(Trace, reports=True):
 
     def process_primitive(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
         """Run the JVP rule one level down; without a nonzero tangent, just the primitive."""
-        if observe.watched and observe.unreported(self, primitive):
-            return observe.interpret(self, primitive, args, params)
         primals = []
         tangents = []
         moves = False

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax import observe, source_info, tree
+from corejax import source_info, tree
 from corejax.array import Array, as_array
 from corejax.avals import ShapedArray, get_aval
 from corejax.config import config
@@ -51,7 +51,7 @@ class JitTracer(Tracer):
         return self._trace.made_at(self._var)  # type: ignore[attr-defined, no-any-return]
 
 
-class StagingTrace(Trace, reports=True):
+class StagingTrace(Trace):
     """Records equations.
 
     Attributes:
@@ -78,8 +78,6 @@ class StagingTrace(Trace, reports=True):
 
     def process_primitive(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
         """Record one equation; abstract evaluation types it."""
-        if observe.watched and observe.unreported(self, primitive):
-            return observe.interpret(self, primitive, args, params)
         invars: list[Any]
         key: Any = None
         if len(args) == 2:  # this and one operand are written out: what most equations have
