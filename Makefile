@@ -31,7 +31,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo examples test test-newest test-slow lint format docs freeze bench bench-plugins scale manifests clean distclean
+.PHONY: help install demo examples test test-plain test-newest test-slow lint format docs freeze bench bench-plugins scale manifests clean distclean
 
 help:  ## This list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -50,6 +50,9 @@ examples: $(VENV)/.stamp-demo  ## Run the programs of examples/, a minute each a
 
 test: lint  ## Lint, then the tests
 	$(BIN)/python -m pytest $(PYTEST_OPTIONS) $(ARGS)
+
+test-plain: $(VENV)/.stamp-test  ## The tests without the engine, corejax-eager
+	$(BIN)/python -m pytest $(PYTEST_OPTIONS) --plain $(ARGS)
 
 test-newest:  ## The backend's tests and one of each other file, on Python 3.13 with the newest jaxlib
 	@python=$$($(PYTHON) tools/find_python.py $(NEWEST)) || exit 1; \

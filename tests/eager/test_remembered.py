@@ -235,27 +235,6 @@ def test_what_is_no_function() -> None:
         remembered(ufunc=3)
 
 
-def test_calls_that_differ_in_numbers_have_one_program() -> None:
-    calls = []
-
-    @remembered(numbers=True)
-    def f(x: Any, scale: Any, *, shift: Any = 0.0) -> Any:
-        calls.append(scale)
-        return add(mul(x, scale), shift)
-
-    x = as_array(np.float32([1.5, -2.0]))
-    for i in range(40):
-        v = 0.1 + i
-        got = f(x, v, shift=v)
-        np.testing.assert_array_equal(got, np.float32([1.5, -2.0]) * np.float32(v) + np.float32(v))
-        assert got.aval is x.aval
-    assert len(calls) == 7  # three, one that is recorded, and three that are compared
-    f(x, 3, shift=v), f(x, 5, shift=v)  # integers are told apart
-    with config.override(debug_nans=True):
-        f(x, 0.25, shift=3.0)
-    assert len(calls) == 10
-
-
 @pytest.mark.parametrize(
     "f",
     [

@@ -1,6 +1,7 @@
 """Calls of remembered functions with large operands: compiled as one program, from the first call on.
 
-Calls that differ in numbers of Python's have other programs each, up to a few. Then one program takes the numbers, too.
+Calls that differ in Python numbers have other programs each, up to `_MOST`; floats and complex numbers are operands
+instead, if the function was marked so (`remembered(numbers=True)`) and they are rounded alike as operands.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ ARRAYS = frozenset({Array})
 NUMBERS = frozenset({float, complex})  # integers say what is computed as often as not
 ARRAYS_AND_NUMBERS = ARRAYS | NUMBERS
 _COUNTED = NUMBERS | {int}
-_MOST_NUMBERS, _MOST_PROGRAMS = 2, 8
+_MOST = 8  # programs for calls that differ in numbers only: compiling one costs as much as many calls by NumPy
 
 MISSING = object()  # what is found of a call that has not been met
 
@@ -53,80 +54,50 @@ def fused_call(
     fun: Callable[..., Any],
     args: tuple[Any, ...],
     kwargs: dict[str, Any],
-    programs: dict[Any, Any],
-    exact: Any,
+    calls: dict[Any, Any],
+    exact: tuple[Any, ...],
     again: bool,
-    operands: bool,
+    numbers: bool,
 ) -> tuple[Any, Sequence[Array]]:
-    """The call as a program that is compiled whole, and its operands; `MISSING` where that does not pay.
+    """Find or make the compiled program of a call with large operands.
 
-    Calls with other numbers of Python's are other programs, up to a few: then floats and complex numbers are operands,
-    too, if they may be (`operands`), or nothing is compiled, as for the ninth integer. A program that rounds nothing is
-    compiled when it comes again only (`again`).
+    Args:
+        fun, args, kwargs: the call.
+        calls: what is remembered of the function.
+        exact: the key of the call in it, which begins with the settings.
+        again: whether the same call was made before: a program that rounds nothing is compiled then only.
+        numbers: whether floats and complex numbers may be operands.
+
+    Returns:
+        The program, or `MISSING` if it is not worth compiling; and its operands.
     """
     leaves, structure = tree.flatten((args, kwargs))
-    types = {*map(type, leaves)}
-    common, every = (
-        None if types.isdisjoint(counted) else calls_with_other_numbers(programs, exact[0], leaves, structure, counted)
-        for counted in (NUMBERS, _COUNTED)
-    )
-    if common is not None and common.compiled is None and common.met >= _MOST_NUMBERS:
-        common.compiled = operands and may_be_operands(leaves) and _fusable(fun, leaves, structure, ARRAYS_AND_NUMBERS)
-    if common is not None and type(common.compiled) is CompiledCall:
-        return common.compiled, [as_array(x) for x in leaves if type(x) in ARRAYS_AND_NUMBERS]
-    arrays = [x for x in leaves if type(x) is Array]
-    if (common is not None and common.compiled is False) or (every is not None and every.met >= _MOST_PROGRAMS):
-        return MISSING, arrays
-    found = _fusable(fun, leaves, structure, ARRAYS)
+    taken = ARRAYS_AND_NUMBERS if numbers and _are_rounded_alike(leaves) else ARRAYS
+    kinds = [x.aval if type(x) is Array else type(x) if type(x) in _COUNTED else x for x in leaves]
+    static = tuple([repr(x) for x in leaves if type(x) in _COUNTED and type(x) not in taken])  # -0.0 is not 0.0
+    try:
+        operands = [as_array(x) for x in leaves if type(x) in taken]
+        variants = calls.setdefault((CompiledCall, exact[0], structure, *kinds), {})
+    except (TypeError, OverflowError):  # what has no hash; a number that the function knows what to do with
+        return MISSING, ()
+    found = variants.get(static)
+    if found is None and len(variants) < _MOST:
+        found = variants[static] = _fusable(fun, leaves, structure, taken)
     if not isinstance(found, CompiledCall) or (not again and large.is_exact(found.program)):
-        return MISSING, arrays
-    for counts in {common, every}:
-        if counts is not None:
-            counts.met += 1
-    if len(programs) >= LIMIT:
-        programs.clear()
-    programs[exact] = found
-    return found, arrays
+        return MISSING, ()
+    if taken is ARRAYS:
+        calls[exact] = found
+    return found, operands
 
 
-class ScalarVariants:
-    """What calls have in common that differ in numbers of Python's.
-
-    Attributes:
-        met: how many there were, of large ones how many were compiled, each for itself.
-        compiled: the program that takes the numbers, of large ones; None so far, False where there is none: they are
-            shapes, say.
-        program: the same of small ones, and then the function that it is written out as.
-        agreed: how often it gave the bits that the function gave.
-    """
-
-    __slots__ = ("agreed", "compiled", "met", "program")
-
-    def __init__(self) -> None:
-        self.met = self.agreed = 0
-        self.compiled: CompiledCall | bool | None = None
-        self.program: Any = None
-
-
-def may_be_operands(leaves: Sequence[Any]) -> bool:
-    """Whether numbers of Python's, as arrays, are rounded as in the function: to float32 at once, beside others."""
+def _are_rounded_alike(leaves: Sequence[Any]) -> bool:
+    """Tell whether numbers of Python's are rounded as arrays are: to float32 at once, beside others."""
     return not any(type(x) is Array and x.aval.dtype in _OTHER_FLOATS for x in leaves)
 
 
 _OTHER_FLOATS = frozenset(
     d for d in dtypes.LONG_NAMES.values() if dtypes.is_inexact(d) and d not in (np.float32, np.complex64)
 )
-
-
-def calls_with_other_numbers(
-    programs: dict[Any, Any], settings: int, leaves: Sequence[Any], structure: Any, counted: frozenset[type] = NUMBERS
-) -> ScalarVariants | None:
-    """What is known of the calls that differ from one in numbers only; None where they cannot be told from others."""
-    types = [x.aval if type(x) is Array else type(x) if type(x) in counted else x for x in leaves]
-    try:
-        return programs.setdefault((ScalarVariants, settings, structure, *types), ScalarVariants())  # type: ignore[no-any-return]
-    except TypeError:  # what has no hash
-        return None
 
 
 def _fusable(

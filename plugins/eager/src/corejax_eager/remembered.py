@@ -26,7 +26,6 @@ from corejax.extend import (
     clears_cache,
     config,
     eval_jaxpr_on_host,
-    host_value,
     is_spread,
     keep_all,
     observe,
@@ -36,19 +35,13 @@ from corejax.extend.speed import bottom, evaluation, quiet, rules_changed, run_q
 from corejax_eager import large, plans
 from corejax_eager.fused import (
     ARRAYS,
-    ARRAYS_AND_NUMBERS,
     LIMIT,
     MISSING,
-    NUMBERS,
     CompiledCall,
-    ScalarVariants,
-    calls_with_other_numbers,
     fused_call,
-    may_be_operands,
     staged,
 )
 
-_AGREEMENTS = 3  # results of a program that takes numbers, before it is relied on
 _LARGEST_KNOWN = 1 << 20  # bytes of values that a program keeps; above it computes them each time
 _LARGEST_COPIED = 1 << 14  # bytes of a result that is an argument
 _PLAIN = frozenset({int, bool, str, type(None), type(Ellipsis), type})
@@ -239,18 +232,7 @@ def _slow_call(
         programs[exact] = found
         return fun(*args, **kwargs)
     if found is MISSING:
-        common: ScalarVariants | None = None
-        operands: Sequence[Array] = ()
-        if given.numbers and not wide:
-            common, operands = _with_other_numbers(args, kwargs, programs, exact[0])
-        if common is not None and common.agreed >= _AGREEMENTS:
-            try:
-                return _run_variant(common, operands)
-            except Exception:  # the function's own error names the lines of this call
-                return fun(*args, **kwargs)
         out = fun(*args, **kwargs)  # an error is no reason to remember
-        if common is not None:
-            _compare(common, fun, args, kwargs, operands, out)
         if len(programs) >= LIMIT:
             programs.clear()
         programs[exact] = None
@@ -260,66 +242,6 @@ def _slow_call(
                 return _slow_call(fun, args, kwargs, taken, programs, exact, whole, given)
         return out
     return fun(*args, **kwargs)
-
-
-def _with_other_numbers(
-    args: tuple[Any, ...], kwargs: dict[str, Any], programs: dict[Any, Any], settings: int
-) -> tuple[ScalarVariants | None, list[Array]]:
-    """What is known of calls that differ from one in numbers of Python's only, and all operands with the numbers."""
-    if not any(type(x) in NUMBERS for x in (*args, *kwargs.values())):
-        return None, []
-    leaves, structure = tree.flatten((args, kwargs))
-    common = calls_with_other_numbers(programs, settings, leaves, structure) if may_be_operands(leaves) else None
-    if common is None or common.program is False:
-        return None, []
-    try:
-        return common, [as_array(x) for x in leaves if type(x) in ARRAYS_AND_NUMBERS]
-    except OverflowError:  # the function knows what to do, or to say
-        return None, []
-
-
-def _run_variant(common: ScalarVariants, operands: Sequence[Array]) -> Any:
-    if type(common.program) is _Function:
-        return (quiet.run or quiet.new())(common.program, *operands)
-    out = common.program.run(operands)
-    common.program = common.program.generated() or common.program
-    return out
-
-
-def _compare(
-    common: ScalarVariants,
-    fun: Callable[..., Any],
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    operands: Sequence[Array],
-    out: Any,
-) -> None:
-    """Record a program that takes the numbers, when they have changed a few times, and see whether it gives the same.
-
-    It does not where a function computes with numbers as Python does, or chooses by them what to compute.
-    """
-    common.met += 1
-    if common.met <= _AGREEMENTS:
-        return
-    if common.program is None:
-        leaves, structure = tree.flatten((args, kwargs))
-        recorded = staged(fun, leaves, structure, ARRAYS_AND_NUMBERS)
-        common.program = recorded is not None and _CachedCall(*recorded)
-    try:
-        same = common.program is not False and _same_bits(common.program.run(operands), out)
-    except Exception:
-        same = False
-    if not same or _is_large(common.program):
-        common.program = False
-    else:
-        common.agreed += 1
-
-
-def _same_bits(x: Any, y: Any) -> bool:
-    (xs, x_tree), (ys, y_tree) = tree.flatten(x), tree.flatten(y)
-    return bool(x_tree == y_tree) and all(
-        a.aval is b.aval and host_value(a).tobytes() == host_value(b).tobytes() for a, b in zip(xs, ys, strict=True)
-    )
 
 
 def _is_large(found: _CachedCall | bool) -> bool:
@@ -406,8 +328,6 @@ def _forget_functions() -> None:
         for key, found in list(programs.items()):
             if type(found) is _Function and (program := vars(found).get("program")) is not None:
                 programs[key] = program
-            elif type(found) is ScalarVariants and type(found.program) is _Function:
-                found.program = vars(found.program)["program"]
 
 
 def _number_settings() -> int:

@@ -111,7 +111,7 @@ def test_other_numbers_are_not_other_programs(monkeypatch):
         for v in np.float32(np.linspace(1, 2, 9)):
             for _ in range(2):
                 np.testing.assert_allclose(f(float(v)), reference(v), rtol=1e-6)
-        assert len(programs) > 9 and len(set(map(id, programs))) == 3
+        assert len(programs) > 9 and len(set(map(id, programs))) == 1
         assert f(1.5).dtype == np.float32
     for dtype in ("float64", "float16", "bfloat16"):  # beside which they are not rounded to float32
         y = x.astype(dtype)
