@@ -98,6 +98,7 @@ scale: $(VENV)/.stamp-test  ## Weak and strong scaling on the cores there are; s
 
 manifests: $(VENV)/.stamp-test  ## Write the manifests of this repository's plugins
 	$(BIN)/corejax write-manifest $(PLUGIN_NAMES)
+	$(BIN)/python tools/write_homes.py
 	$(BIN)/python tools/write_example_manifests.py
 
 clean:  ## Remove what tools and builds left behind

@@ -23,6 +23,7 @@ from corejax.backend_calls import fetched_by, place_of, put_by
 from corejax.backends import Backend, backends
 from corejax.config import config
 from corejax.errors import PluginMissingError
+from corejax.homes import install_advice
 from corejax.trace import Tracer, bottom_trace, current_trace, escaped, in_context
 
 
@@ -69,7 +70,7 @@ def _backend(buffer: Any = None) -> Backend:
         raise not_of_rule(RuntimeError(f"the array has been deleted at {line}: {buffer.why.reason}"))
     found = backends.of_dispatcher if buffer is None else backends.of_buffer(buffer)
     if found is None:
-        raise PluginMissingError("no backend is loaded, so there are no device buffers; install corejax-xla-backend")
+        raise PluginMissingError(f"no backend is loaded, so there are no device buffers{install_advice('backends')}")
     return found
 
 

@@ -14,9 +14,9 @@ import numpy as np
 
 from corejax.avals import ShapedArray
 from corejax.errors import DuplicateRegistrationError, PluginError, PluginMissingError
+from corejax.homes import install_advice
 from corejax.provenance import Provenance
 from corejax.tables import Table
-from corejax.texts import how_to_install
 
 BINARY = (
     *("add", "sub", "mul", "truediv", "floordiv", "mod", "divmod", "pow", "matmul"),
@@ -167,7 +167,7 @@ def missing(x: Any, name: str) -> Any:
             return getattr(x, name)
     text = f"{type(x).__name__!r} object has no attribute {name!r}"
     if hasattr(np.ndarray, name) and "__add__" not in methods:
-        text += f"; no plugin provides operators and methods of arrays; install {how_to_install('corejax-lax-basic')}"
+        text += f"; no plugin provides operators and methods of arrays{install_advice('array_methods', name)}"
     raise AttributeError(text, name=name, obj=x)
 
 
@@ -191,8 +191,8 @@ def _stub(name: str) -> Callable[..., Any]:
         if _loader is not None:
             _loader()
         if name not in methods:
-            home = how_to_install("corejax-lax-basic")
-            raise PluginMissingError(f"no plugin provides the operator {name} of arrays; install {home}")
+            advice = install_advice("array_methods", name)
+            raise PluginMissingError(f"no plugin provides the operator {name} of arrays{advice}")
         return getattr(self, name)(*args)
 
     operator.__name__ = name

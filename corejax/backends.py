@@ -15,10 +15,10 @@ import numpy as np
 
 from corejax.config import config
 from corejax.errors import BackendError, DuplicateRegistrationError, PluginError
+from corejax.homes import install_advice
 from corejax.provenance import Provenance
 from corejax.restoring import Restoring
 from corejax.tables import Table
-from corejax.texts import how_to_install
 
 if TYPE_CHECKING:
     from corejax.avals import ShapedArray
@@ -457,7 +457,7 @@ class Backends:
 
     def _unknown(self, name: str | None) -> BackendError:
         if not self.provided:
-            return BackendError(f"there is no backend; install {how_to_install('corejax-xla-backend')}")
+            return BackendError(f"there is no backend{install_advice('backends')}")
         known = ", ".join(f"{b.name!r} (platforms {', '.join(b.capabilities.platforms)})" for b in self._all())
         where = "" if name else " (the setting backend, COREJAX_BACKEND)"
         return BackendError(

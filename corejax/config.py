@@ -132,7 +132,6 @@ _JAX_NAMES: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "enable_checks": ("check_jaxprs", lambda on: on),
     "platforms": ("backend", lambda name: name),
     "platform_name": ("backend", lambda name: name),
-    "high_dynamic_range_gumbel": ("use_high_dynamic_range_gumbel", lambda on: on),
 }
 
 

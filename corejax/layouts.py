@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from corejax.errors import PluginMissingError
+from corejax.homes import install_advice
 from corejax.plugins import exported
 
 
@@ -26,7 +27,8 @@ def laid_out(what: str, x: Any, out_sharding: Any) -> Any:
         return x
     constrain = exported("lax.with_sharding_constraint")
     if constrain is None:
-        raise PluginMissingError(f"{what}: out_sharding needs a plugin that has shardings; install corejax-xla-backend")
+        advice = install_advice("names", "lax.with_sharding_constraint")
+        raise PluginMissingError(f"{what}: out_sharding needs a plugin that has shardings{advice}")
     try:
         return constrain(x, out_sharding)
     except (TypeError, ValueError, RuntimeError) as error:

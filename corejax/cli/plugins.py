@@ -12,6 +12,7 @@ from corejax.backends import backends
 from corejax.cli.faults import report_selection
 from corejax.cli.list_primitives import no_such
 from corejax.cli.output import Column, print_json, print_table
+from corejax.homes import HOMES
 from corejax.plugins import PluginRecord, causes, load_everything, manager, named
 from corejax.plugins._manifest import Manifest
 from corejax.primitive import primitives
@@ -113,7 +114,6 @@ def _print_text(entries: Sequence[dict[str, Any]]) -> None:
     if any(entry["status"] == "found" for entry in entries):
         notes.append("plugins that are found were not loaded; to see whether they load: corejax plugins --load")
     if not entries:
-        homes = ("corejax-lax-basic", "corejax-numpy", "corejax-xla-backend")
-        notes.append(f"no plugin is installed; try: pip install {' '.join(homes)}")
-        notes += [advice for advice in map(how_to_install, homes) if "metadata" in advice]
+        notes.append("no plugin is installed; try: pip install 'corejax[all]'")
+        notes += [advice for advice in map(how_to_install, sorted(HOMES)) if "metadata" in advice]
     print_table(columns, rows, notes)

@@ -29,8 +29,6 @@ from corejax.run_rule import check_result, each_result, refuse_batch, run_rule
 from corejax.structural import structural
 from corejax.trace import Trace, Tracer, run_with_trace, state
 
-not_mapped = None
-
 
 class BatchTracer(Tracer):
     """A value with one more axis than its aval shows.

@@ -11,7 +11,7 @@ Where to read, in this order (everything with an underscore is this room's own):
 - `_manifest` reads what a plugin says of itself in a file, `_usable_manifests` whether all of these together will
   do; the author's kit writes them.
 - `_rule_status` and `_primitive_table`: which rules a primitive has, and all primitives as a table, for commands.
-- `_missing_names`, `_first_party`, `_requirements`: the errors for what is not there. `_isolation`: for tests.
+- `_missing_names`, `_requirements`: the errors for what is not there. `_isolation`: for tests.
 
 This module wires the lower floors to the plugin manager: a missing rule, operator, structural operation or facade
 name has the plugins loaded. Nothing is discovered or imported until then, and pluggy itself is imported only then.
@@ -36,8 +36,6 @@ from corejax.structural import structural
 
 if TYPE_CHECKING:
     from corejax.plugins._example import Example
-    from corejax.plugins._first_party import HOMES as HOMES
-    from corejax.plugins._first_party import KNOWN_COMMANDS as KNOWN_COMMANDS
     from corejax.plugins._plugin_manager import PluginManager
     from corejax.plugins._primitive_table import PrimitiveTable as PrimitiveTable
     from corejax.plugins._primitive_table import Row as Row
@@ -52,7 +50,6 @@ if TYPE_CHECKING:
 
 # What other rooms use besides the functions here, imported when it is used: module -> names.
 _LATER = {
-    "_first_party": {"HOMES", "KNOWN_COMMANDS"},
     "_primitive_table": {"PrimitiveTable", "Row", "primitive_table"},
     "_records": {"PluginRecord", "causes", "named"},
     "_rule_status": {"STATUSES", "RuleStatus", "Status", "rule_statuses"},

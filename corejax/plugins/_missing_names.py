@@ -7,7 +7,7 @@ import sys
 from typing import TYPE_CHECKING
 
 from corejax.errors import PluginError, PluginMissingError, PluginMissingImportError
-from corejax.plugins._first_party import KNOWN_HOMES, KNOWN_PRIMITIVES
+from corejax.homes import homes
 from corejax.plugins._records import PluginRecord
 from corejax.selection import VARIABLE
 from corejax.texts import did_you_mean, how_to_install
@@ -39,7 +39,7 @@ def missing_name(manager: PluginManager, name: str, *, importing: bool) -> Excep
         name: the name, dotted inside a namespace.
         importing: whether an import statement asked, so that the error has to be an ImportError.
     """
-    home = KNOWN_HOMES.get(name)
+    home = homes("names").get(name)
     record = _home_of(manager, name, home)
     if record is not None and record.fault is not None:
         return failure(record, name, record.fault)
@@ -70,7 +70,7 @@ def whose_primitive(manager: PluginManager, name: str, distribution: str | None 
     """
     absent = [r for r in manager.discover().values() if r.status in ("off", "failed")]
     prefix = name.partition(".")[0] if "." in name else None
-    home = distribution or KNOWN_PRIMITIVES.get(name)
+    home = distribution or homes("primitives").get(name)
     for record in absent:
         manifest = manager.manifest(record).manifest
         known = manifest is not None and name in manifest.primitives
@@ -92,7 +92,7 @@ def _absent(manager: PluginManager, home: str) -> str:
 
 def is_expected(manager: PluginManager, name: str) -> bool:
     """Whether a name that no plugin exports is known to belong to one, or may be of one that is not loaded."""
-    known = name in KNOWN_HOMES or _home_of(manager, name, None) is not None
+    known = name in homes("names") or _home_of(manager, name, None) is not None
     return known or bool(_silent(manager) or manager.installed_since())
 
 

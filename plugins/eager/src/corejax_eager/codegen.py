@@ -29,7 +29,6 @@ from corejax.extend import (
 )
 from corejax.extend.speed import SOLE, as_promised, in_own_memory, last_uses
 from corejax_eager import large
-from corejax_eager.plans import results
 
 _LONGEST = 256  # equations
 _LARGEST = 4096  # elements of a result: what is larger is given up as soon as nothing reads it any more
@@ -73,7 +72,7 @@ _COMMON = {
     "host_of": _host_of,
     "unflatten": tree.unflatten,
     "SOLE": SOLE,
-    "results": results,
+    "results": large.evaluate_equation,
 }
 
 
@@ -259,7 +258,7 @@ class _CodeGenerator:
         for eqn, dead in zip(self.jaxpr.eqns, last_uses(self.jaxpr), strict=True):
             rule = self.rules.get(eqn.primitive)
             if rule is not None and not eqn.primitive.multiple_results and self.constants.keys() >= set(eqn.invars):
-                [value] = results(eqn, rule, [self.constants[x] for x in eqn.invars])
+                [value] = large.evaluate_equation(eqn, rule, [self.constants[x] for x in eqn.invars])
                 self.bind_constant("known", eqn.outvars[0], value)
                 continue
             avals, outs = [x.aval for x in eqn.invars], [v.aval for v in eqn.outvars]

@@ -32,7 +32,7 @@ from corejax.extend import (
     note_origin,
     observe,
 )
-from corejax.extend.speed import Rule, RuleFn, reporting
+from corejax.extend.speed import Rule, RuleFn, evaluation, reporting, run_equation
 
 SIZE = 1 << 18  # elements of the result from which on an operation is large
 
@@ -165,6 +165,14 @@ def is_compiled(
 def is_compiled_equation(eqn: JaxprEqn) -> bool:
     """The same of an equation."""
     return is_compiled(eqn.primitive, [v.aval for v in eqn.invars], [v.aval for v in eqn.outvars], eqn.params)
+
+
+def evaluate_equation(eqn: JaxprEqn, rule: Any, operands: list[Any]) -> list[Any]:
+    """Evaluate an equation whose rule returns several or large results, or takes `Array`s (`rule` is None)."""
+    if rule is None or eqn.primitive.multiple_results:
+        return run_equation(eqn, operands)
+    arrays = [Array(x, v.aval) for x, v in zip(operands, eqn.invars, strict=True)]  # the engine may compile it
+    return [o._fetch() for o in evaluation.bottom.process_primitive(eqn.primitive, arrays, eqn.params)]
 
 
 def may_round_differently(primitive: Primitive, avals: Sequence[ShapedArray]) -> bool:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from corejax.extend import Array, Jaxpr, JaxprEqn, ShapedArray, Var, attribute_to_rule, observe
+from corejax.extend import Jaxpr, JaxprEqn, ShapedArray, Var, attribute_to_rule, observe
 from corejax.extend.speed import (
     SOLE,
     as_promised,
@@ -22,7 +22,6 @@ from corejax.extend.speed import (
     host_literal,
     in_own_memory,
     last_uses,
-    run_equation,
 )
 from corejax_eager import large
 
@@ -130,14 +129,6 @@ def _planned(jaxpr: Jaxpr) -> _Plan:
     return plan
 
 
-def results(eqn: JaxprEqn, rule: Any, operands: list[Any]) -> list[Any]:
-    """Evaluate an equation whose rule returns several or large results, or takes `Array`s (`rule` is None)."""
-    if rule is None or eqn.primitive.multiple_results:
-        return run_equation(eqn, operands)
-    arrays = [Array(x, v.aval) for x, v in zip(operands, eqn.invars, strict=True)]  # the engine may compile it
-    return [o._fetch() for o in evaluation.bottom.process_primitive(eqn.primitive, arrays, eqn.params)]
-
-
 def run_plan(jaxpr: Jaxpr, values: Sequence[Any]) -> list[Any]:
     """Evaluate a program on NumPy arrays; as `evaluation.run_program`."""
     plan = _planned(jaxpr)
@@ -153,7 +144,7 @@ def run_plan(jaxpr: Jaxpr, values: Sequence[Any]) -> list[Any]:
         for eqn, primitive, params, places, place, aval, first, dead in plan.steps:
             rule = rules.get(primitive)
             if rule is None or place is None:
-                found = results(eqn, rule, [env[i] for i in places])
+                found = large.evaluate_equation(eqn, rule, [env[i] for i in places])
                 env[first : first + len(found)] = found
             else:
                 if params:

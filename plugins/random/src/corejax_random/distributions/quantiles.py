@@ -163,7 +163,7 @@ def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None
         shape: of the result.
         dtype: a floating-point dtype.
         mode: "low", or "high" for twice as many bits, whose greatest numbers are about 32 in float32, and not 16; by
-            default as the setting `use_high_dynamic_range_gumbel` says. "highest" draws float32 of 64 bits.
+            default as the setting `high_dynamic_range_gumbel` says. "highest" draws float32 of 64 bits.
         out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
 
     Raises:
@@ -180,7 +180,7 @@ def gumbel_mode(name: str, mode: str | None) -> str:
         ValueError: it is another word.
     """
     if mode is None:
-        return "high" if config.use_high_dynamic_range_gumbel else "low"
+        return "high" if config.high_dynamic_range_gumbel else "low"
     return one_of(name, "mode", mode, ("low", "high", "highest"))
 
 
