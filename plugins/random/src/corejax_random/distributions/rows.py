@@ -3,8 +3,8 @@
     pareto = distribution("pareto", _pareto, "Draw Pareto numbers, with density ...", b=in_dtype("not negative"))
 
 A row names a distribution, the function that draws its numbers, `_pareto(key, b, *, shape, dtype)`, and its parameters.
-It becomes the public function `pareto(key, b, shape=None, dtype=None, *, out_sharding=None)`, which checks arguments,
-and its docstring. A function whose arguments are of another kind is written as a function, below `@draws`.
+The row becomes the public function `pareto(key, b, shape=None, dtype=None, *, out_sharding=None)`, which checks its
+arguments, and the docstring. A distribution with other arguments is a function below `@draws`.
 """
 
 from __future__ import annotations
@@ -35,8 +35,8 @@ _OUT_SHARDING = inspect.Parameter("out_sharding", inspect.Parameter.KEYWORD_ONLY
 def draws(fun: Function) -> Function:
     """Decorate a public function that draws with its first argument, a typed key.
 
-    The public function checks the key first. It has a further argument `out_sharding`, by which it lays out the result.
-    The docstring gets a line for both.
+    The public function checks the key first, and lays out the result if it is given `out_sharding`. The docstring gets
+    a line for each of these two arguments.
     """
     name = fun.__name__
 
@@ -51,10 +51,10 @@ def draws(fun: Function) -> Function:
 
     given = inspect.signature(fun)
     call.__signature__ = given.replace(parameters=[*given.parameters.values(), _OUT_SHARDING])  # type: ignore[attr-defined]
-    before, after = inspect.cleandoc(fun.__doc__ or "").split("Args:\n")
-    arguments, after = after.split("\n\n", 1)
+    summary, _, rest = inspect.cleandoc(fun.__doc__ or "").partition("Args:\n")
+    arguments, _, rest = rest.partition("\n\n")
     layout = "    out_sharding: where the result is to be, a sharding or a `PartitionSpec`."
-    call.__doc__ = f"{before}Args:\n    key: a key.\n{arguments}\n{layout}\n\n{after}"
+    call.__doc__ = f"{summary}Args:\n    key: a key.\n{arguments}\n{layout}\n\n{rest}"
     return as_draw(call)
 
 
@@ -110,47 +110,46 @@ def in_dtype(text: str, least: float | None = 0, default: str = "") -> Parameter
     return Parameter(text, functools.partial(parameter, least=least), default, is_narrow=True)
 
 
-def distribution(name: str, body: Function, doc: str, dtype: Kind = FLOAT, **parameters: Parameter) -> Function:
+def distribution(name: str, body: Function, doc: str, kind: Kind = FLOAT, **parameters: Parameter) -> Function:
     """Make the public function of a distribution: a row of the table of its family.
 
     Args:
         name: of the function.
         body: `body(key, *parameters, *, shape, dtype)` draws.
         doc: the first part of the docstring.
-        dtype: dtypes of the result.
+        kind: dtypes of the result.
         parameters: by their names, in their order. They broadcast to the shape of the result.
     """
 
-    def drawn(key: Any, given: tuple[Any, ...], shape: Any, wanted: Any) -> Any:
-        found_dtype = dtype.read(name, wanted)
-        pairs = zip(parameters.items(), given, strict=True)
-        found = {argument: each.read(name, argument, x, found_dtype) for (argument, each), x in pairs}
-        shape = common_shape(name, shape, **found) if found else shape_argument(name, shape)
-        return draw(body, size_of(shape), key, *found.values(), shape=shape, dtype=found_dtype)
+    def check_and_draw(key: Any, values: tuple[Any, ...], shape: Any, dtype: Any) -> Any:
+        dtype, pairs = kind.read(name, dtype), zip(parameters.items(), values, strict=True)
+        operands = {argument: each.read(name, argument, x, dtype) for (argument, each), x in pairs}
+        shape = common_shape(name, shape, **operands) if operands else shape_argument(name, shape)
+        return draw(body, size_of(shape), key, *operands.values(), shape=shape, dtype=dtype)
 
-    # Generated, as `collections.namedtuple` generates methods, so that it takes its arguments by their own names.
+    # The public function is generated, as `collections.namedtuple` generates methods, to take arguments by their names.
     named = "".join(
         f"{argument}: Any{each.default and f' = {each.default}'}, " for argument, each in parameters.items()
     )
     shape = None if parameters else ()
     text = (
         f"def {name}(key: Any, {named}shape: Any = {shape}, dtype: Any = None) -> Any:\n"
-        f"    return drawn(key, ({''.join(f'{argument}, ' for argument in parameters)}), shape, dtype)\n"
+        f"    return check_and_draw(key, ({''.join(f'{argument}, ' for argument in parameters)}), shape, dtype)\n"
     )
-    scope: dict[str, Any] = {"drawn": drawn, "__name__": body.__module__}
+    scope: dict[str, Any] = {"check_and_draw": check_and_draw, "__name__": body.__module__}
     exec(compile(text, __file__, "exec"), scope)
-    scope[name].__doc__ = _docstring(inspect.cleandoc(doc), dtype, parameters)
+    scope[name].__doc__ = _docstring(inspect.cleandoc(doc), kind, parameters)
     return draws(scope[name])
 
 
-def _docstring(doc: str, dtype: Kind, parameters: dict[str, Parameter]) -> str:
+def _docstring(doc: str, kind: Kind, parameters: dict[str, Parameter]) -> str:
     if parameters:
         shape = "of the result, to which the parameters broadcast; by default what they broadcast to."
         no_number, out_of_range = ", or a parameter is no number", ", or a parameter is out of its range"
     else:
         shape, no_number, out_of_range = "of the result.", "", ""
     lines = [doc, "", "Args:", *(f"    {argument}: {each.text}." for argument, each in parameters.items())]
-    lines += [f"    shape: {shape}", f"    dtype: {dtype.text}"]
+    lines += [f"    shape: {shape}", f"    dtype: {kind.text}"]
     lines += ["", "Raises:", f"    TypeError: it is no key{no_number}."]
     if any(each.is_narrow for each in parameters.values()):
         lines.append("    TypePromotionError: a parameter is of a wider dtype than the result.")
