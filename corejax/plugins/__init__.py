@@ -125,6 +125,7 @@ def wire(kernel_directory: str, later: Iterable[str]) -> None:
     facade = {name for name in vars(sys.modules["corejax"]) if not name.startswith("_")}
     _reserved.update(kernel_modules, facade, later)
     array_methods.set_loader(lambda: manager().load())
+    array_methods.set_whose(_whose_method)
     structural.loader = lambda: manager().load()
     drawing.provide(_drawing)
     backends.load_plugins = vars(config)["load_plugins"] = lambda: manager().load()
@@ -160,6 +161,12 @@ def _whose(primitive: str, distribution: str | None) -> str:
     from corejax.plugins import _missing_names
 
     return _missing_names.whose_primitive(manager(), primitive, distribution)
+
+
+def _whose_method(name: str) -> str:
+    from corejax.plugins import _missing_names
+
+    return _missing_names.whose_method(manager(), name)
 
 
 def missing_name(name: str, *, importing: bool | None = None) -> Exception:

@@ -119,6 +119,24 @@ _PRIMITIVES = {
 # Primitives, likewise: name -> distribution.
 KNOWN_PRIMITIVES = {name: home for home, names in _PRIMITIVES.items() for name in names.split()}
 
+_METHODS = {
+    "corejax-lax-basic": (
+        "T __abs__ __add__ __and__ __divmod__ __eq__ __floordiv__ __ge__ __getitem__ __gt__ __invert__ __le__ "
+        "__lshift__ __lt__ __matmul__ __mod__ __mul__ __ne__ __neg__ __or__ __pos__ __pow__ __radd__ __rand__ "
+        "__rdivmod__ __rfloordiv__ __rlshift__ __rmatmul__ __rmod__ __rmul__ __ror__ __rpow__ __rrshift__ __rshift__ "
+        "__rsub__ __rtruediv__ __rxor__ __sub__ __truediv__ __xor__ astype at conj conjugate copy imag mT real reshape "
+        "transpose"
+    ),
+    "corejax-numpy": (
+        "__array_namespace__ __round__ all any argmax argmin argpartition argsort byteswap choose clip compress "
+        "cumprod cumsum diagonal dot flatten max mean min nonzero prod ptp ravel repeat round searchsorted sort "
+        "squeeze std sum swapaxes take trace var view"
+    ),
+}
+
+# NumPy's methods and operators of arrays, likewise.
+KNOWN_METHODS = {name: home for home, names in _METHODS.items() for name in names.split()}
+
 # Commands of `corejax`, likewise.
 KNOWN_COMMANDS = {
     **dict.fromkeys(("fuzz", "new-plugin", "verify", "write-manifest"), "corejax-testing"),
