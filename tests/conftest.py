@@ -71,7 +71,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--one-of-each", action="store_true", help="run tests/xla_backend whole, and one test of each other file"
     )
-    parser.addoption("--plain", action="store_true", help="run without the engine, corejax-eager, and not its own tests")
+    parser.addoption("--plain", action="store_true", help="run without corejax-eager, and not its own tests")
 
 
 def pytest_configure(config: pytest.Config) -> None:

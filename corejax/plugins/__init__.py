@@ -123,6 +123,7 @@ def wire(kernel_directory: str, later: Iterable[str]) -> None:
     facade = {name for name in vars(sys.modules["corejax"]) if not name.startswith("_")}
     _reserved.update(kernel_modules, facade, later)
     array_methods.set_loader(lambda: manager().load())
+    array_methods.set_whose(_whose_method)
     structural.loader = lambda: manager().load()
     drawing.provide(_drawing)
     find_engine.provide(_find_engine)
@@ -164,6 +165,12 @@ def _whose(primitive: str, distribution: str | None) -> str:
     from corejax.plugins import _missing_names
 
     return _missing_names.whose_primitive(manager(), primitive, distribution)
+
+
+def _whose_method(name: str) -> str:
+    from corejax.plugins import _missing_names
+
+    return _missing_names.whose_method(manager(), name)
 
 
 def missing_name(name: str, *, importing: bool | None = None) -> Exception:

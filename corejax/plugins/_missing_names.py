@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from corejax.errors import PluginError, PluginMissingError, PluginMissingImportError
 from corejax.homes import homes
+from corejax.plugins._manifest import Manifest
 from corejax.plugins._records import PluginRecord
 from corejax.selection import VARIABLE
 from corejax.texts import did_you_mean, how_to_install
@@ -68,18 +70,40 @@ def whose_primitive(manager: PluginManager, name: str, distribution: str | None 
         name: the primitive's.
         distribution: that it was from, if somebody knows.
     """
-    absent = [r for r in manager.discover().values() if r.status in ("off", "failed")]
     prefix = name.partition(".")[0] if "." in name else None
     home = distribution or homes("primitives").get(name)
-    for record in absent:
+    found = _whose(manager, home, lambda manifest: name in manifest.primitives, prefix)
+    if found is not None:
+        return found
+    return "is the plugin that has it installed" + (f", corejax-{prefix.replace('_', '-')} perhaps?" if prefix else "?")
+
+
+def whose_method(manager: PluginManager, name: str) -> str:
+    """Return where an array method is that is not here, as the end of a sentence; "" if that is not known."""
+    home = homes("array_methods").get(name)
+    return "" if home is None else f"; {_whose(manager, home, lambda manifest: name in manifest.array_methods)}"
+
+
+def _whose(
+    manager: PluginManager, home: str | None, offers: Callable[[Manifest], bool], plugin: str | None = None
+) -> str | None:
+    """Return which plugin has something that is not here, as half a sentence.
+
+    Args:
+        manager: the manager.
+        home: the distribution that has it, if that is known.
+        offers: whether a manifest lists it.
+        plugin: the name of the plugin, if `home` is not known.
+    """
+    for record in manager.discover().values():
+        if record.status not in ("off", "failed"):
+            continue
         manifest = manager.manifest(record).manifest
-        known = manifest is not None and name in manifest.primitives
-        if known or record.comes_from(home) or (home is None and prefix == record.name):
+        known = manifest is not None and offers(manifest)
+        if known or record.comes_from(home) or (home is None and plugin == record.name):
             what = f"is switched off by {_variable()}" if record.fault is None else "failed"
             return f"it is of plugin {record.title}, which {what}"
-    if home is not None:
-        return f"it comes with {_absent(manager, home)}"
-    return "is the plugin that has it installed" + (f", corejax-{prefix.replace('_', '-')} perhaps?" if prefix else "?")
+    return None if home is None else f"it comes with {_absent(manager, home)}"
 
 
 def _absent(manager: PluginManager, home: str) -> str:

@@ -9,12 +9,12 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from corejax_eager import plans
 
 import corejax as cj
 import corejax.numpy as jnp
 from corejax import lax, observe
 from corejax.extend import HostCode, Primitive, ShapedArray, eval_jaxpr_on_host, impl_rules, primitives, remembered
+from corejax_eager import plans
 
 _numbers = itertools.count()
 MANY = plans.RUNS + 2

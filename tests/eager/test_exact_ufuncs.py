@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from corejax_eager import remembered as remembering
 
 import corejax
 import corejax.numpy as jnp
 from corejax.extend import config, dtypes
+from corejax_eager import remembered as remembering
 from corejax_numpy import numpy as namespace
 from tests.signatures import names_in
 

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from corejax_eager.large import SIZE
 
 import corejax as cj
 from corejax import observe
 from corejax.errors import BackendError
 from corejax.extend import Array, Derivation, Primitive, impl_rules
 from corejax.ir import eval_jaxpr
+from corejax_eager.large import SIZE
 
 _numbers = itertools.count()
 SMALL, LARGE = np.ones(SIZE - 1, np.float32), np.ones((2, SIZE // 2), np.float32)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from corejax_eager import large
-from corejax_eager.large import SIZE
 
 import corejax as cj
 import corejax.numpy as jnp
 from corejax import jit, lax, tree
 from corejax.extend import Primitive, impl_rules, xla_translations
+from corejax_eager import large
+from corejax_eager.large import SIZE
 
 pytest.importorskip("jaxlib")
 

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from corejax_eager import remembered as remembered_module
 
 import corejax
 from corejax import grad, vmap
 from corejax.extend import Primitive, as_array, config, impl_rules, observe, remembered, warn_user
+from corejax_eager import remembered as remembered_module
 from tests.kernel.toys import add, mul
 
 X = as_array(np.arange(6, dtype=np.float32).reshape(2, 3))

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from corejax_eager import remembered as program
 
 import corejax
 import corejax.numpy as jnp
 from corejax.errors import CorejaxError
+from corejax_eager import remembered as program
 
 NAMESPACES = {  # -> how many of its functions are to be met at least
     "numpy": 120,

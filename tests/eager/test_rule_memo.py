@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from corejax_eager import rule_memo
 
 import corejax as cj
 import corejax.numpy as jnp
 from corejax import lax, source_info
 from corejax.extend import Primitive, abstract_eval_rules, defjvp, jvp_rules, observe, run_within, vmap_rules, warn_user
 from corejax.source_info import describe
+from corejax_eager import rule_memo
 
 X = np.linspace(0.1, 0.9, 4, dtype=np.float32)
 

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from corejax_eager import specialise
 
 import corejax as cj
 import corejax.numpy as jnp
 from corejax import lax
 from corejax.extend import HostCode, Primitive, ShapedArray, impl_rules, observe, run_within
+from corejax_eager import specialise
 
 _numbers = itertools.count()
 MANY = specialise.RUNS + 2

@@ -3,6 +3,11 @@
 from __future__ import annotations
 
 import importlib
+import os
+import re
+import subprocess
+import sys
+import textwrap
 from types import SimpleNamespace
 
 import importlib_metadata
@@ -74,7 +79,7 @@ def test_methods_of_arrays_without_the_plugin_that_has_them(site: Site) -> None:
         from corejax.extend import Array, as_array
 
         x = as_array(np.ones(3))
-        for name in ("sum", "nonsense"):
+        for name in ("T", "sum", "nonsense"):
             try:
                 getattr(x, name)
             except AttributeError as error:
@@ -82,8 +87,35 @@ def test_methods_of_arrays_without_the_plugin_that_has_them(site: Site) -> None:
         print(hasattr(x, "sum"))
     """
     said = site.run(program).stdout.splitlines()
-    assert "pip install corejax-lax-basic" in said[0] and "'sum'" in said[0]
-    assert said[1:] == ["'Array' object has no attribute 'nonsense'", "False"]
+    for line, name, home in zip(said, ("T", "sum"), ("corejax-lax-basic", "corejax-numpy"), strict=False):
+        end = f"it comes with the plugin distribution {home} (pip install {home})"
+        assert line == f"'Array' object has no attribute {name!r}; {end}"
+    assert said[2:] == ["'Array' object has no attribute 'nonsense'", "False"]
+
+
+def test_methods_of_arrays_of_a_plugin_that_is_switched_off() -> None:
+    program = """
+        from corejax.extend import as_array
+
+        x = as_array(1.0) + 1
+        for use in (lambda: x.sum(), lambda: round(x)):
+            try:
+                use()
+            except Exception as error:
+                print(error)
+    """
+    environment = {**os.environ, "COREJAX_PLUGINS": "-numpy_api"}
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)], env=environment, capture_output=True, text=True, check=True
+    )
+    said = done.stdout.splitlines()
+    assert re.fullmatch(
+        r"'Array' object has no attribute 'sum'; it is of plugin 'numpy_api' .*, which is switched off by .*", said[0]
+    )
+    assert re.fullmatch(
+        r"no plugin provides the operator __round__ of arrays; it is of plugin 'numpy_api' .*, which is .* off by .*",
+        said[1],
+    )
 
 
 @pytest.mark.parametrize("name", ["experimental.io_callback", "pmap", "jit"])

@@ -30,7 +30,7 @@ def _check_sizes(name: str, x: Any, x_axis: int, y: Any, y_axis: int) -> None:
     if x.shape[x_axis] != y.shape[y_axis]:
         raise TypeError(
             f"{name}: axis {x_axis % x.ndim} of {x.aval.str_short()} and axis {y_axis % y.ndim} "
-            f"of {y.aval.str_short()} are contracted, so they have one size; "
+            f"of {y.aval.str_short()} are contracted, so their sizes have to be equal; "
             f"got {x.shape[x_axis]} and {y.shape[y_axis]}"
         )
 

@@ -100,18 +100,19 @@ def binary(
     stablehlo: str | None,
     derivative: Derivative,
     doc: str,
-    arguments: str = "",
+    written: Function | None = None,
     **more: Any,
 ) -> tuple[Function, Primitive]:
-    """As `unary`, a function of two operands, `x` and `y` or `arguments`, of which a scalar yields to the other one.
+    """As `unary`, a function of two operands, of which a scalar yields to the other one.
 
-    With `out_dtype=True` it takes one, which the operands are converted to.
+    The function is `written` (in terms of `bind_joined`) if its arguments have other names than `x` and `y`. With
+    `out_dtype=True` the function takes a dtype, which the operands are converted to.
     """
     with_out_dtype = more.pop("out_dtype", False)
     primitive = _primitive(name, 2, impl, accepts, stablehlo, derivative, doc, **more)
 
     def function(x: Any, y: Any) -> Any:
-        if getattr(x, "aval", None) is not getattr(y, "aval", x):
+        if getattr(x, "aval", None) is not getattr(y, "aval", x):  # as in `bind_joined`, one call less
             x, y = joined_operands(x, y)
         return primitive.bind(x, y)
 
@@ -122,7 +123,14 @@ def binary(
             x, y = joined_operands(x, y)
         return primitive.bind(x, y)
 
-    return defined(converting if with_out_dtype else function, primitive, more.get("function", ""), arguments)
+    return defined(written or (converting if with_out_dtype else function), primitive, more.get("function", ""))
+
+
+def bind_joined(primitive: Primitive, x: Any, y: Any) -> Any:
+    """Apply a primitive to two operands, of which a scalar yields to the other one."""
+    if getattr(x, "aval", None) is not getattr(y, "aval", x):
+        x, y = joined_operands(x, y)
+    return primitive.bind(x, y)
 
 
 def _primitive(

@@ -16,7 +16,7 @@ from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.compiling import HALVES, MANY_HALVES, REALS, many
 from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS, through_float32
 from corejax_lax_basic._base.type_rules import FLOAT, check_kind
-from corejax_lax_basic.elementwise._family import binary
+from corejax_lax_basic.elementwise._family import binary, bind_joined
 
 __all__ = ["RoundingMethod", "round", "round_p"]
 
@@ -106,6 +106,6 @@ nextafter, nextafter_p = binary(
 
     `x2` itself where they are equal, NaN where either is. The derivative is zero.
     """,
-    "x1 x2",
+    lambda x1, x2: bind_joined(nextafter_p, x1, x2),
     large=REALS,
 )  # fmt: skip

@@ -363,20 +363,6 @@ def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Any:
     return dot_general(lhs, rhs, (((a.ndim - 1,), (b.ndim - 2,)), (batch, batch)), precision)
 
 
-def numpy_dot(x: Any, y: Any, precision: Any = None, preferred_element_type: Any = None) -> Any:
-    """`numpy.dot`: the last axis of `x` with the last but one of `y` (or its only one); scalars multiply.
-
-    Raises:
-        TypeError: the sizes of these axes differ.
-    """
-    x, y = promote_dtypes(x, y, name="dot")
-    if not x.ndim or not y.ndim:
-        return x * y
-    contract = ((x.ndim - 1,), (max(y.ndim - 2, 0),))
-    _check_contraction("dot", x.aval, y.aval, contract[1][0])
-    return dot_general(x, y, (contract, ((), ())), precision, preferred_element_type or x.aval.dtype)
-
-
 def _check_contraction(name: str, a: ShapedArray, b: ShapedArray, axis: int) -> None:
     if a.shape[-1] != b.shape[axis]:
         raise TypeError(

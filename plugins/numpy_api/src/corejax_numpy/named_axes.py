@@ -7,12 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import axis_size_of, called_function, exported, missing_name
-from corejax_lax_basic._base.scalars import make_scalar
-from corejax_lax_basic.conversion.convert import convert_element_type
-from corejax_lax_basic.elementwise.comparison import ne_p
-
-__all__ = ["elements_along", "reduce_over_names", "split_axes"]  # in `corejax.lax`, for other plugins
+from corejax.extend import axis_size_of, called_function
+from corejax_lax_basic import lax
+from corejax_numpy.arguments import to_bool
 
 _COLLECTIVES = {
     "reduce_sum": "psum",
@@ -49,12 +46,10 @@ def reduce_over_names(name: str, fold: str, x: Any, names: tuple[str, ...]) -> A
     if fold not in _COLLECTIVES:
         raise NotImplementedError(f"{name}: no collective does that over mapped axes, got the names {names}")
     _sizes(name, names)
-    collective = exported("lax." + _COLLECTIVES[fold])
-    if collective is None:
-        raise missing_name("lax." + _COLLECTIVES[fold])
+    collective = getattr(lax, _COLLECTIVES[fold])
     if x.dtype != bool:
         return collective(x, names)
-    return ne_p.bind(collective(convert_element_type(x, np.int32), names), make_scalar(0, np.dtype(np.int32)))
+    return to_bool(collective(lax.convert_element_type(x, np.int32), names))
 
 
 def elements_along(name: str, shape: tuple[int, ...], axes: tuple[int, ...], names: tuple[str, ...]) -> Any:
