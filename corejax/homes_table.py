@@ -22,6 +22,9 @@ PROVIDED: dict[str, dict[str, str]] = {
         ),
         "operations": "loop",
     },
+    "corejax-eager": {
+        "names": "eager_engine",
+    },
     "corejax-explain": {
         "names": "draw_jaxpr explain",
         "commands": "jaxpr",
@@ -53,10 +56,9 @@ PROVIDED: dict[str, dict[str, str]] = {
         "array_methods": (
             "T __abs__ __add__ __and__ __divmod__ __eq__ __floordiv__ __ge__ __getitem__ __gt__ __invert__ __le__ "
             "__lshift__ __lt__ __matmul__ __mod__ __mul__ __ne__ __neg__ __or__ __pos__ __pow__ __radd__ __rand__ "
-            "__rdivmod__ __rfloordiv__ __rlshift__ __rmatmul__ __rmod__ __rmul__ __ror__ __round__ __rpow__ "
-            "__rrshift__ __rshift__ __rsub__ __rtruediv__ __rxor__ __sub__ __truediv__ __xor__ all any argmax argmin "
-            "astype at clip conj conjugate copy cumprod cumsum dot flatten imag mT max mean min prod ravel real "
-            "reshape round squeeze std sum swapaxes transpose var"
+            "__rdivmod__ __rfloordiv__ __rlshift__ __rmatmul__ __rmod__ __rmul__ __ror__ __rpow__ __rrshift__ "
+            "__rshift__ __rsub__ __rtruediv__ __rxor__ __sub__ __truediv__ __xor__ astype at conj conjugate copy imag "
+            "mT real reshape transpose"
         ),
         "operations": "add astype broadcast_axis index_axis move_axis reshape stack zeros",
     },
@@ -73,8 +75,9 @@ PROVIDED: dict[str, dict[str, str]] = {
     "corejax-numpy": {
         "names": "dlpack flatten_util image nn numpy ops",
         "array_methods": (
-            "__array_namespace__ argpartition argsort byteswap choose compress diagonal nonzero ptp repeat "
-            "searchsorted sort take trace view"
+            "__array_namespace__ __round__ all any argmax argmin argpartition argsort byteswap choose clip compress "
+            "cumprod cumsum diagonal dot flatten max mean min nonzero prod ptp ravel repeat round searchsorted sort "
+            "squeeze std sum swapaxes take trace var view"
         ),
     },
     "corejax-parallel": {
