@@ -17,8 +17,6 @@ from corejax.extend import (
     get_aval,
     impl_rules,
     laid_out,
-    split_axes,
-    split_rules,
     vmap_rules,
 )
 from corejax_lax_basic._base.arity import takes
@@ -224,7 +222,6 @@ def reduction(
     primitive = Primitive(name, abstract_eval=abstract_eval, linear_in=linear_in, tags=tags, doc=doc)
     impl_rules.register(primitive, fold.on_host(impl), prepared=prepared, large=with_dtypes(*large))
     vmap_rules.register(primitive, _moving_axes(primitive))
-    split_rules.register(primitive, lambda x, *, axes: [a for i, a in enumerate(split_axes(x)) if i not in axes])
     derivative(primitive)
     REDUCTIONS[primitive] = fold
     return defined(function, primitive)

@@ -22,8 +22,6 @@ from corejax.extend import (
     get_aval,
     impl_rules,
     laid_out,
-    split_axes,
-    split_rules,
 )
 from corejax_lax_basic._base import by_name
 from corejax_lax_basic._base.arity import takes
@@ -154,14 +152,6 @@ broadcast_in_dim_p = Primitive(
 )
 impl_rules.register(broadcast_in_dim_p, _impl, prepared=_prepared)
 deflinear(broadcast_in_dim_p, _transpose)
-
-
-@split_rules.register(broadcast_in_dim_p)
-def _split(x: ShapedArray, *, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...]) -> list[Any]:
-    found: list[Any] = [() for _ in shape]
-    for axes, size, d in zip(split_axes(x), x.shape, broadcast_dimensions, strict=True):
-        found[d] = axes if size == shape[d] else ()
-    return found
 
 
 # -- in terms of it ----------------------------------------------------------------------------------------------

@@ -23,13 +23,13 @@ from corejax.extend import (
     impl_rules,
     move_batch_axis,
     unbound_axis,
-    varied,
     vmap_rules,
 )
 from corejax_lax_basic import lax
 from corejax_parallel.collectives._axes import names_of, on_leaves, size_of, take
 from corejax_parallel.collectives.gathers import all_gather
 from corejax_parallel.collectives.reductions import psum
+from corejax_parallel.types.vma import varied
 
 __all__ = [
     "axis_index",

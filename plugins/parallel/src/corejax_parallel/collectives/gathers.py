@@ -24,9 +24,7 @@ from corejax.extend import (
     dtypes,
     find_primitive,
     impl_rules,
-    manual_axes,
     unbound_axis,
-    varied,
     vmap_rules,
 )
 from corejax_lax_basic import lax
@@ -40,6 +38,8 @@ from corejax_parallel.collectives._axes import (
     shape_with,
     size_of,
 )
+from corejax_parallel.types.refinement import varying
+from corejax_parallel.types.vma import manual_axes, varied
 
 __all__ = [
     "all_gather",
@@ -239,7 +239,7 @@ def _gathered_type(
 
 
 def _one_type(x: ShapedArray, **params: Any) -> ShapedArray:
-    return _gathered_type(x, **params).varying(x.vma.difference((params["axis_name"],)))
+    return varying(_gathered_type(x, **params), x.vma.difference((params["axis_name"],)))
 
 
 def _scattered_type(

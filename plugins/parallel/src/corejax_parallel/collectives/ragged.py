@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Primitive, ShapedArray, as_array, dtypes, named_axes, varied
+from corejax.extend import Primitive, ShapedArray, as_array, dtypes, named_axes
 from corejax_lax_basic import lax
 from corejax_parallel.collectives._axes import Groups, groups_of, names_of, size_of
 from corejax_parallel.collectives.gathers import all_gather, all_to_all
+from corejax_parallel.types.vma import varied
 
 __all__ = ["ragged_all_to_all", "ragged_all_to_all_p"]
 

@@ -9,17 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from corejax.extend import (
-    ManualAxes,
-    Primitive,
-    ShapedArray,
-    collective_rules,
-    deflinear,
-    manual_axes,
-    varied,
-    vmap_rules,
-)
+from corejax.extend import Primitive, ShapedArray, collective_rules, deflinear, vmap_rules
 from corejax_parallel.collectives._axes import names_of, on_leaves
+from corejax_parallel.types.refinement import varying
+from corejax_parallel.types.vma import ManualAxes, manual_axes, varied
 
 __all__ = ["pcast", "pvary_p"]
 
@@ -53,7 +46,7 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
 
 
 def _varying_type(x: ShapedArray, *, axis_name: tuple[Any, ...]) -> ShapedArray:
-    return x.varying(x.vma.union(axis_name))
+    return varying(x, x.vma.union(axis_name))
 
 
 def _itself(x: Any, *, axis_name: tuple[Any, ...]) -> Any:
