@@ -216,18 +216,18 @@ def tangent_aval(aval: ShapedArray) -> ShapedArray:
 def as_tangent(x: Any, aval: ShapedArray) -> Any:
     """A value as the tangent or cotangent of one of type `aval`: strongly typed, of its dtype."""
     wanted = tangent_aval(aval)
+    x = x if isinstance(x, Tracer) else as_array(x)
+    if x.aval is wanted:
+        return x
     if isinstance(x, Tracer):
         x = conform(x, wanted)
         return x if x.aval is wanted else structural.astype(x, wanted.dtype)
-    x = as_array(x)
     if x.aval.refinement is None:
         x = _retyped(x, _constant_aval(wanted))
     return _retyped(conform(x, wanted), wanted)
 
 
 def _retyped(x: Array, aval: ShapedArray) -> Array:
-    if x.aval is aval:
-        return x
     return x._with_aval(aval) if x.aval.dtype == aval.dtype else Array(np.asarray(x).astype(aval.dtype), aval)
 
 
