@@ -36,7 +36,7 @@ _NAMES = {
         "experimental.compilation_cache.compilation_cache experimental.io_callback "
         "experimental.topologies "
         "explain_cache_misses export ffi fwd_and_bwd io_callback jit lax.platform_dependent lax.platform_index_p "
-        "lax.sharding_constraint_p lax.with_sharding_constraint live_arrays local_device_count local_devices "
+        "lax.sharding_constraint_p lax.with_sharding_constraint sharding.factors_of live_arrays local_device_count local_devices "
         "log_compiles memory "
         "make_array_from_callback make_array_from_process_local_data make_array_from_single_device_arrays "
         "print_environment_info process_count process_index process_indices profiler pure_callback sharding stages "
@@ -58,7 +58,7 @@ _NAMES = {
         "sharding.NamedSharding sharding.PartitionSpec sharding.auto_axes sharding.explicit_axes "
         "sharding.get_abstract_mesh sharding.get_mesh "
         "experimental.custom_partitioning experimental.mesh_utils experimental.multihost_utils experimental.pjit "
-        "experimental.shard_map sharding.in_context "
+        "experimental.shard_map sharding.either_axes sharding.in_context sharding.split_axes sharding.split_rules "
         "sharding.reshard sharding.set_mesh sharding.use_abstract_mesh sharding.use_mesh"
     ),
     "corejax-libraries": "example_libraries.optimizers example_libraries.stax experimental.ode",
