@@ -84,6 +84,7 @@ from corejax.errors import NonConcreteBooleanIndexError as NonConcreteBooleanInd
 from corejax.errors import NotDifferentiableError as NotDifferentiableError
 from corejax.errors import NotLinearError as NotLinearError
 from corejax.errors import PluginError as PluginError
+from corejax.errors import PluginMissingError as PluginMissingError
 from corejax.errors import ShardingTypeError as ShardingTypeError
 from corejax.errors import UnexpectedTracerError as UnexpectedTracerError
 from corejax.interpreters.batching import BatchTrace as BatchTrace
@@ -157,7 +158,6 @@ from corejax.ir import programs_of as programs_of
 from corejax.ir import register_param_type as register_param_type
 from corejax.ir import subjaxprs as subjaxprs
 from corejax.ir.values import refinement_reader as refinement_reader
-from corejax.layouts import laid_out as laid_out
 from corejax.memory_limit import bytes_text as bytes_text
 from corejax.memory_limit import check_memory as check_memory
 from corejax.named_axes import DecidedBy as DecidedBy
@@ -439,7 +439,6 @@ __all__ = [  # noqa: RUF022  by section
     "takes_function",
     "json_text",
     "keep_all",
-    "laid_out",
     "shown",
     # backends
     "Backend",
@@ -486,6 +485,7 @@ __all__ = [  # noqa: RUF022  by section
     "NotDifferentiableError",
     "NotLinearError",
     "PluginError",
+    "PluginMissingError",
     "ShardingTypeError",
     "UnexpectedTracerError",
     "attribute_to_rule",

@@ -36,10 +36,11 @@ _NAMES = {
         "experimental.compilation_cache.compilation_cache experimental.io_callback "
         "experimental.topologies "
         "explain_cache_misses export ffi fwd_and_bwd io_callback jit lax.platform_dependent lax.platform_index_p "
-        "lax.sharding_constraint_p lax.with_sharding_constraint sharding.factors_of live_arrays local_device_count local_devices "
+        "lax.sharding_constraint_p lax.with_sharding_constraint live_arrays local_device_count local_devices "
         "log_compiles memory "
         "make_array_from_callback make_array_from_process_local_data make_array_from_single_device_arrays "
         "print_environment_info process_count process_index process_indices profiler pure_callback sharding stages "
+        "sharding.factors_of "
         "transfer_guard transfer_guard_device_to_device transfer_guard_device_to_host transfer_guard_host_to_device "
         "xla_computation"
     ),

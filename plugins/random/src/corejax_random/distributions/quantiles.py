@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import corejax.numpy as jnp
-from corejax.extend import as_array, config, dtypes, laid_out
+from corejax.extend import as_array, config, dtypes
 from corejax_lax_basic import lax
 from corejax_random.distributions.arguments import (
     common_shape,
@@ -39,7 +39,7 @@ def _plain(name: str, body: Any, key: Any, shape: Any, dtype: Any, out_sharding:
     key = single_key(name, key)
     dtype = float_dtype(name, dtype)
     shape = shape_argument(name, shape)
-    return laid_out(name, draw(body, size_of(shape), key, shape=shape, dtype=dtype, **static), out_sharding)
+    return lax.place_result(name, draw(body, size_of(shape), key, shape=shape, dtype=dtype, **static), out_sharding)
 
 
 def _with(name: str, body: Any, key: Any, shape: Any, dtype: Any, out_sharding: Any, bounds: Any, **given: Any) -> Any:
@@ -54,7 +54,9 @@ def _with(name: str, body: Any, key: Any, shape: Any, dtype: Any, out_sharding: 
     dtype = float_dtype(name, dtype)
     found = {argument: parameter(name, argument, x, dtype, least=bounds) for argument, x in given.items()}
     shape = common_shape(name, shape, **found)
-    return laid_out(name, draw(body, size_of(shape), key, *found.values(), shape=shape, dtype=dtype), out_sharding)
+    return lax.place_result(
+        name, draw(body, size_of(shape), key, *found.values(), shape=shape, dtype=dtype), out_sharding
+    )
 
 
 # -- without parameters --------------------------------------------------------------------------------------------
