@@ -219,15 +219,16 @@ def as_tangent(x: Any, aval: ShapedArray) -> Any:
     x = x if isinstance(x, Tracer) else as_array(x)
     if x.aval is wanted:
         return x
-    if isinstance(x, Tracer):
-        x = conform(x, wanted)
-        return x if x.aval is wanted else structural.astype(x, wanted.dtype)
     if x.aval.refinement is None:
         x = _retyped(x, _constant_aval(wanted))
     return _retyped(conform(x, wanted), wanted)
 
 
-def _retyped(x: Array, aval: ShapedArray) -> Array:
+def _retyped(x: Any, aval: ShapedArray) -> Any:
+    if x.aval is aval:
+        return x
+    if isinstance(x, Tracer):
+        return structural.astype(x, aval.dtype)
     return x._with_aval(aval) if x.aval.dtype == aval.dtype else Array(np.asarray(x).astype(aval.dtype), aval)
 
 
