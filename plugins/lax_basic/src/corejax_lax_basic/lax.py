@@ -26,7 +26,7 @@ _MODULES = {
         asarray
     """,
     "_base.placing": """
-        place_result
+        place
     """,
     "_base.scalars": """
         beyond fill_scalar is_python_scalar make_scalar
@@ -216,7 +216,7 @@ _MODULES = {
 _SHARED = """
     as_operand asarray beside beyond broadcast_operands broadcast_to canonical_numbers canonical_shape
     check_dtype_promotion check_rank_promotion convert_operand ddof_of elements_along fill_scalar from_sequence in_dtype
-    is_python_scalar is_several make_scalar place_result promote_dtypes promote_operands reduce_over_names refuse_out
+    is_python_scalar is_several make_scalar place promote_dtypes promote_operands reduce_over_names refuse_out
     split_axes yielding_scalar zeros_like_array
 """
 

@@ -38,7 +38,7 @@ def einsum(
         ValueError: the subscripts do not fit the operands, or axes with one label have different sizes.
     """
     if out_sharding is not None:
-        return lax.place_result(
+        return lax.place(
             "einsum",
             einsum(
                 subscripts,

@@ -48,7 +48,7 @@ def bincount(
         ConcretizationTypeError: `x` is traced, and there is no `length`.
     """
     if out_sharding is not None:
-        return lax.place_result("bincount", bincount(x, weights, minlength, length=length), out_sharding)
+        return lax.place("bincount", bincount(x, weights, minlength, length=length), out_sharding)
     x = array_argument("bincount", x)
     if dtypes.is_bool(x.dtype):
         x = lax.convert_element_type(x, dtypes.default_int_dtype())

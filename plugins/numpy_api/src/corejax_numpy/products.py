@@ -80,7 +80,7 @@ def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = 
         TypeError: the contracted axes have different sizes.
     """
     if out_sharding is not None:
-        return lax.place_result(
+        return lax.place(
             "dot", dot(a, b, precision=precision, preferred_element_type=preferred_element_type), out_sharding
         )
     found = _at_once("dot", a, b, precision, preferred_element_type)
@@ -111,7 +111,7 @@ def matmul(
         TypeError: the contracted axes have different sizes.
     """
     if out_sharding is not None:
-        return lax.place_result(
+        return lax.place(
             "matmul", matmul(a, b, precision=precision, preferred_element_type=preferred_element_type), out_sharding
         )
     found = _at_once("matmul", a, b, precision, preferred_element_type)
@@ -324,7 +324,7 @@ def tensordot(
         ValueError: an axis does not exist.
     """
     if out_sharding is not None:
-        return lax.place_result(
+        return lax.place(
             "tensordot",
             tensordot(a, b, axes, precision=precision, preferred_element_type=preferred_element_type),
             out_sharding,

@@ -106,7 +106,7 @@ def percentile(
 ) -> Any:
     """As `quantile`, of shares in per cent."""
     if out_sharding is not None:
-        return lax.place_result(
+        return lax.place(
             "percentile", percentile(a, q, axis, out, overwrite_input, method, keepdims, weights=weights), out_sharding
         )
     return _run(q)("percentile", True, a, q, axis, out, overwrite_input, method, keepdims, weights, False)

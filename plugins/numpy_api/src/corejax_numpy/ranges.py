@@ -33,7 +33,7 @@ def arange(
         ZeroDivisionError: `step` is 0.
     """
     if out_sharding is not None:
-        return lax.place_result("arange", arange(start, stop, step, dtype, device=device), out_sharding)
+        return lax.place("arange", arange(start, stop, step, dtype, device=device), out_sharding)
     return on_device(_arange(start, stop, step, dtype), device)
 
 

@@ -31,11 +31,11 @@ from corejax_control_flow.programs.messages import place, shown, structural_diff
 from corejax_control_flow.programs.rewriting import appended
 from corejax_control_flow.programs.tracing import (
     Traced,
-    decided,
-    decision,
+    decider_of,
     flatten_operands,
+    make_dependent,
     result_type,
-    trace_decided,
+    trace_dependent,
     with_common_consts,
 )
 from corejax_control_flow.programs.weak_types import common_dtype, convert
@@ -215,10 +215,12 @@ def _choose(transform: str, index: Any, funs: Sequence[Any], names: Sequence[str
     if in_python() and (chosen := known(index)) is not None:
         return results(funs[int(chosen)](*operands))
     leaves, in_tree = flatten_operands(transform, funs[0], operands)
-    choice = decision(get_aval(index))
-    leaves = [decided(x, choice) for x in leaves]
+    choice = decider_of(get_aval(index))
+    leaves = [make_dependent(x, choice) for x in leaves]
     avals = [get_aval(x) for x in leaves]
-    once = {id(fun): trace_decided(choice, transform, fun, in_tree, avals) for fun in {id(f): f for f in funs}.values()}
+    once = {
+        id(fun): trace_dependent(choice, transform, fun, in_tree, avals) for fun in {id(f): f for f in funs}.values()
+    }
     traced = [once[id(fun)] for fun in funs]
     common = _common_dtypes(transform, funs, names, traced)
     programs, consts = with_common_consts(traced)
@@ -246,7 +248,7 @@ def _refined_alike(programs: list[Any], args: list[Any], choice: Refinement | No
     cotangents of an operand.
     """
     if choice is not None:
-        args = [decided(x, choice) for x in args]
+        args = [make_dependent(x, choice) for x in args]
         avals = [get_aval(x) for x in args]
         programs = [stage_closed(jaxpr_as_fun(p), avals, p.jaxpr.debug_info) for p in programs]
     columns = list(zip(*(p.out_avals for p in programs), strict=True))

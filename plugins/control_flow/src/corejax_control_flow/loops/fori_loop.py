@@ -29,7 +29,7 @@ from corejax_control_flow.loops.scan import checked_unroll, scan_traced
 from corejax_control_flow.loops.while_loop import while_traced
 from corejax_control_flow.programs.in_python import in_python, known, results
 from corejax_control_flow.programs.messages import shown
-from corejax_control_flow.programs.tracing import Traced, decided, decided_type, decision, trace_decided
+from corejax_control_flow.programs.tracing import Traced, decider_of, dependent_type, make_dependent, trace_dependent
 from corejax_control_flow.programs.weak_types import convert
 
 
@@ -84,15 +84,15 @@ def fori_loop(
         return results(init_val)
     bar = as_progress_bar("fori_loop", progress)
     in_tree = tree.treedef_tuple([tree.tree_structure(0), init_tree])
-    ends = decision(get_aval(lower), get_aval(upper))
-    lower, upper, *init = [decided(x, ends) for x in (lower, upper, *init)]
-    index = decided_type(index, ends)
+    ends = decider_of(get_aval(lower), get_aval(upper))
+    lower, upper, *init = [make_dependent(x, ends) for x in (lower, upper, *init)]
+    index = dependent_type(index, ends)
     init, body = carry_fixed_point(
         "fori_loop",
         body_fun,
         init,
         init_tree,
-        lambda avals: _without_index(trace_decided(ends, "fori_loop", body_fun, in_tree, [index, *avals])),
+        lambda avals: _without_index(trace_dependent(ends, "fori_loop", body_fun, in_tree, [index, *avals])),
         lambda traced: traced.out_tree,
     )
     without_index = body.jaxpr

@@ -36,7 +36,7 @@ from corejax_control_flow.loops.while_rules import while_p, with_more_arguments
 from corejax_control_flow.programs.in_python import in_python, while_in_python
 from corejax_control_flow.programs.messages import place
 from corejax_control_flow.programs.rewriting import rearranged, without_effects
-from corejax_control_flow.programs.tracing import Traced, decided, decision, result_type, trace_decided
+from corejax_control_flow.programs.tracing import Traced, decider_of, make_dependent, result_type, trace_dependent
 
 
 @api_boundary
@@ -93,15 +93,15 @@ def while_loop(
             body_fun,
             init,
             init_tree,
-            functools.partial(trace_decided, ends, "while_loop", body_fun, in_tree),
+            functools.partial(trace_dependent, ends, "while_loop", body_fun, in_tree),
             lambda traced: traced.out_tree,
         )
-        cond = trace_decided(ends, "while_loop", cond_fun, in_tree, [get_aval(x) for x in init])
+        cond = trace_dependent(ends, "while_loop", cond_fun, in_tree, [get_aval(x) for x in init])
         _check_condition(cond_fun, cond)
-        if decision(cond.jaxpr.out_avals[0]) == ends:
+        if decider_of(cond.jaxpr.out_avals[0]) == ends:
             break
-        ends = decision(cond.jaxpr.out_avals[0])
-        init = [decided(x, ends) for x in init]
+        ends = decider_of(cond.jaxpr.out_avals[0])
+        init = [make_dependent(x, ends) for x in init]
     return tree.tree_unflatten(init_tree, while_traced(cond, body, init, bar))
 
 

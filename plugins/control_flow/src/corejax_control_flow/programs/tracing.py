@@ -53,7 +53,7 @@ def trace(transform: str, fun: Callable[..., Any], in_tree: Any, avals: Sequence
 # values that depend on the decision: devices that decide differently have different values.
 
 
-def decision(*avals: ShapedArray) -> Refinement | None:
+def decider_of(*avals: ShapedArray) -> Refinement | None:
     """Return what holds of all values that depend on a decision by values of these types."""
     found = None
     for aval in avals:
@@ -62,17 +62,17 @@ def decision(*avals: ShapedArray) -> Refinement | None:
     return found
 
 
-def decided_type(aval: ShapedArray, decider: Refinement | None) -> ShapedArray:
+def dependent_type(aval: ShapedArray, decider: Refinement | None) -> ShapedArray:
     """Return the type of a value that depends on a decision."""
     return aval.refined(join_refinements(aval.refinement, decider))
 
 
-def decided(x: Any, decider: Refinement | None) -> Any:
+def make_dependent(x: Any, decider: Refinement | None) -> Any:
     """Return a value of the type that it has if it depends on a decision."""
-    return x if decider is None else conform(x, decided_type(get_aval(x), decider))
+    return x if decider is None else conform(x, dependent_type(get_aval(x), decider))
 
 
-def trace_decided(
+def trace_dependent(
     decider: Refinement | None, transform: str, fun: Callable[..., Any], in_tree: Any, avals: Sequence[ShapedArray]
 ) -> Traced:
     """Trace a function as `trace` does, where a decision says whether or how often the function runs."""

@@ -6,10 +6,10 @@ from typing import Any
 
 from corejax.extend import PluginMissingError, exported
 
-__all__ = ["place_result"]  # in `corejax.lax`, for other plugins
+__all__ = ["place"]  # in `corejax.lax`, for other plugins
 
 
-def place_result(what: str, x: Any, out_sharding: Any) -> Any:
+def place(what: str, x: Any, out_sharding: Any) -> Any:
     """Lay the result of a function out over devices, by `lax.with_sharding_constraint`.
 
     Args:

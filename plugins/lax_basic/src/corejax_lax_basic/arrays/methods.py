@@ -14,7 +14,7 @@ import numpy as np
 from corejax.extend import dtypes, quick_array, quick_host_value, remembered, warn_user
 from corejax_lax_basic._base.arguments import refuse_out
 from corejax_lax_basic._base.axes import canonical_shape, method_axes, method_axis
-from corejax_lax_basic._base.placing import place_result
+from corejax_lax_basic._base.placing import place
 from corejax_lax_basic._base.scalars import beyond
 from corejax_lax_basic._promotion import as_operand, promote_operands
 from corejax_lax_basic.conversion.convert import convert_element_type
@@ -44,7 +44,7 @@ def reshape(self: Any, *shape_: Any, order: str = "C", out_sharding: Any = None)
     """
     sizes = canonical_shape(shape_[0] if len(shape_) == 1 else shape_)
     if out_sharding is not None:
-        return place_result("reshape", reshape(self, sizes, order=order), out_sharding)
+        return place("reshape", reshape(self, sizes, order=order), out_sharding)
     if order == "C":
         return shape.reshape(self, sizes)
     if order == "F":

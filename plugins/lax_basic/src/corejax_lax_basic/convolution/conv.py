@@ -29,7 +29,7 @@ from corejax.extend import (
     run_compiled,
 )
 from corejax_lax_basic._base.arity import takes
-from corejax_lax_basic._base.placing import place_result
+from corejax_lax_basic._base.placing import place
 from corejax_lax_basic._base.type_rules import check_equal_dtypes
 from corejax_lax_basic.conversion.convert import convert_element_type
 from corejax_lax_basic.convolution._batching import merged, parted
@@ -96,7 +96,7 @@ def conv_general_dilated(
         ValueError: sizes, groups, padding or precision do not fit, or `padding` is a word and there is `lhs_dilation`.
     """
     if out_sharding is not None:
-        return place_result(
+        return place(
             "conv_general_dilated",
             conv_general_dilated(
                 lhs,

@@ -20,7 +20,7 @@ from corejax.extend import (
 )
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import ints
-from corejax_lax_basic._base.placing import place_result
+from corejax_lax_basic._base.placing import place
 from corejax_lax_basic._base.scalars import PYTHON_SCALARS
 from corejax_lax_basic._promotion import convert_operand, promote_dtypes
 from corejax_lax_basic.linear._axes import DimensionNumbers, axes_of
@@ -60,7 +60,7 @@ def dot_general(
         ValueError: `precision` is none of these.
     """
     if out_sharding is not None:
-        return place_result(
+        return place(
             "dot_general", dot_general(lhs, rhs, dimension_numbers, precision, preferred_element_type), out_sharding
         )
     numbers = canonical_numbers("dot_general", dimension_numbers)
@@ -317,7 +317,7 @@ def dot(
         TypeError: an operand is neither a vector nor a matrix, or the sizes do not match.
     """
     if out_sharding is not None:
-        return place_result(
+        return place(
             "dot",
             dot(
                 lhs,

@@ -25,7 +25,7 @@ from corejax.extend import (
 from corejax_lax_basic._base import by_name
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import canonical_axes, canonical_shape, ints, is_several
-from corejax_lax_basic._base.placing import place_result
+from corejax_lax_basic._base.placing import place
 from corejax_lax_basic.shape.rearranging import moveaxis, reshape_p, transpose
 
 __all__ = ["broadcast", "broadcast_in_dim", "broadcast_in_dim_p", "broadcast_shapes", "broadcast_to", "expand_dims"]
@@ -52,7 +52,7 @@ def broadcast_in_dim(
         ValueError: an axis of the operand has neither size 1 nor the size in `shape`.
     """
     if out_sharding is not None:
-        return place_result("broadcast_in_dim", broadcast_in_dim(operand, shape, broadcast_dimensions), out_sharding)
+        return place("broadcast_in_dim", broadcast_in_dim(operand, shape, broadcast_dimensions), out_sharding)
     shape = canonical_shape(shape)
     dims = ints(broadcast_dimensions, "broadcast_dimensions")
     if get_aval(operand).shape == shape and dims == tuple(range(len(shape))):
@@ -160,7 +160,7 @@ deflinear(broadcast_in_dim_p, _transpose)
 def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -> Any:
     """An array with new leading axes of the given sizes: shape `(*sizes, *operand.shape)`."""
     if out_sharding is not None:
-        return place_result("broadcast", broadcast(operand, sizes), out_sharding)
+        return place("broadcast", broadcast(operand, sizes), out_sharding)
     sizes = canonical_shape(sizes)
     shape = get_aval(operand).shape
     dims = range(len(sizes), len(sizes) + len(shape))

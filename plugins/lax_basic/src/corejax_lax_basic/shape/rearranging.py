@@ -18,7 +18,7 @@ from corejax.extend import (
 )
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import canonical_axes, canonical_axis, canonical_shape, integer, ints
-from corejax_lax_basic._base.placing import place_result
+from corejax_lax_basic._base.placing import place
 from corejax_lax_basic._base.prepared import part, reshaped
 
 __all__ = ["collapse", "reshape", "reshape_p", "rev", "rev_p", "squeeze", "squeeze_p", "transpose", "transpose_p"]
@@ -42,7 +42,7 @@ def reshape(
         ValueError: more than one size is -1.
     """
     if out_sharding is not None:
-        return place_result("reshape", reshape(operand, new_sizes, dimensions), out_sharding)
+        return place("reshape", reshape(operand, new_sizes, dimensions), out_sharding)
     aval = get_aval(operand)
     if dimensions is not None and ints(dimensions, "reshape: dimensions") != tuple(range(aval.ndim)):
         operand = transpose(operand, dimensions)

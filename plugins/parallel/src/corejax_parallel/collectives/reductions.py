@@ -27,7 +27,7 @@ from corejax.extend import (
 )
 from corejax_lax_basic import lax
 from corejax_parallel.collectives._axes import Groups, by_groups, groups_of, names_of, on_leaves, size_of
-from corejax_parallel.types.refinement import varying
+from corejax_parallel.types.refinement import with_vma
 from corejax_parallel.types.vma import manual_axes
 
 __all__ = ["pmax", "pmax_p", "pmean", "pmin", "pmin_p", "psum", "psum_p"]
@@ -174,7 +174,7 @@ def _reduction(
     def same_type(x: ShapedArray, *, axis_name: Any, axis_index_groups: Groups) -> ShapedArray:
         if refuses(x.dtype):
             raise TypeError(f"{name} does not take {x.str_short(short_dtypes=False)}")
-        return x if axis_index_groups is not None else varying(x, x.vma.difference(axis_name))
+        return x if axis_index_groups is not None else with_vma(x, x.vma.difference(axis_name))
 
     primitive = Primitive(name, abstract_eval=same_type, tags=("collective",))
 

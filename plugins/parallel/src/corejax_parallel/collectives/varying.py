@@ -11,8 +11,8 @@ from typing import Any
 
 from corejax.extend import Primitive, ShapedArray, collective_rules, deflinear, vmap_rules
 from corejax_parallel.collectives._axes import names_of, on_leaves
-from corejax_parallel.types.refinement import varying
-from corejax_parallel.types.vma import ManualAxes, manual_axes, varied
+from corejax_parallel.types.refinement import with_vma
+from corejax_parallel.types.vma import ManualAxes, manual_axes, vary
 
 __all__ = ["pcast", "pvary_p"]
 
@@ -39,14 +39,14 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
     names = names_of("pcast", axis_name)
     if to not in _TO:
         raise ValueError(f'pcast: to is "varying" or "reduced", got {to!r}')
-    return on_leaves("pcast", lambda leaf: varied(leaf, names) if to == "varying" else leaf, x)
+    return on_leaves("pcast", lambda leaf: vary(leaf, names) if to == "varying" else leaf, x)
 
 
 # -- primitive and rules -----------------------------------------------------------------------------------------
 
 
 def _varying_type(x: ShapedArray, *, axis_name: tuple[Any, ...]) -> ShapedArray:
-    return varying(x, x.vma.union(axis_name))
+    return with_vma(x, x.vma.union(axis_name))
 
 
 def _itself(x: Any, *, axis_name: tuple[Any, ...]) -> Any:

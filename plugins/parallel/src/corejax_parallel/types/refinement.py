@@ -6,7 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from corejax.extend import Primitive, ShapedArray, get_aval
-from corejax_parallel.types import explicit, vma
+from corejax_parallel.types.explicit import results_shardings, sizes_texts
+from corejax_parallel.types.vma import sum_cotangent, vary, vma_of_results, vma_text
 
 
 class MeshAxes(NamedTuple):
@@ -30,19 +31,19 @@ class MeshAxes(NamedTuple):
         self, primitive: Primitive, avals: Sequence[ShapedArray], outs: Sequence[ShapedArray], params: Mapping[str, Any]
     ) -> tuple[ShapedArray, ...]:
         """Refine the types of results, unless a program, a collective or a sharding has said all of it."""
-        names = vma.vma_of_results(primitive, avals, params)
-        outs = tuple([varying(aval, aval.vma | names) for aval in outs])
+        names = vma_of_results(primitive, avals, params)
+        outs = tuple([with_vma(aval, aval.vma | names) for aval in outs])
         complete = not primitive.tags.isdisjoint(("higher_order", "collective", "placing"))
         if complete or all(aval.sharding is None for aval in avals):
             return outs
-        shardings = explicit.results_shardings(primitive, avals, outs, params)
+        shardings = results_shardings(primitive, avals, outs, params)
         return tuple([with_sharding(aval, sharding) for aval, sharding in zip(outs, shardings, strict=True)])
 
     def conform(self, x: Any, aval: ShapedArray, *, cotangent: bool) -> Any:
         """Sum a cotangent along axes along which it differs and the primal does not; then vary and place the value."""
         if cotangent:
-            x = vma.summed(x, aval.vma)
-        x = vma.varied(x, aval.vma)
+            x = sum_cotangent(x, aval.vma)
+        x = vary(x, aval.vma)
         sharding = aval.sharding
         return x if sharding is None or get_aval(x).sharding == sharding else sharding.place(x)
 
@@ -69,14 +70,14 @@ class MeshAxes(NamedTuple):
     def text(self, shape: Sequence[Any]) -> str:
         """`[8@x,4]{V:i}`: sizes with the axes that they are split over, then the manual axes."""
         axes = ((),) * len(shape) if self.sharding is None else self.sharding.dimension_axes(len(shape))
-        return f"[{','.join(explicit.sizes_texts(shape, axes))}]{vma.vma_text(self.vma) if self.vma else ''}"
+        return f"[{','.join(sizes_texts(shape, axes))}]{vma_text(self.vma) if self.vma else ''}"
 
 
 def _refinement(names: frozenset[Any], sharding: Any) -> MeshAxes | None:
     return MeshAxes(names, sharding) if names or sharding is not None else None
 
 
-def varying(aval: ShapedArray, names: Iterable[Any]) -> ShapedArray:
+def with_vma(aval: ShapedArray, names: Iterable[Any]) -> ShapedArray:
     """Return the type of values that may differ along these manual axes, and along no other."""
     found = frozenset(names)
     return aval if found == aval.vma else aval.refined(_refinement(found, aval.sharding))

@@ -46,7 +46,7 @@ def manual_axes(name: Any) -> ManualAxes | None:
     return None
 
 
-def varied(x: Any, names: Iterable[Any]) -> Any:
+def vary(x: Any, names: Iterable[Any]) -> Any:
     """Return a value with a type that says that it may differ along these axes too, as far as types say it."""
     vma = get_aval(x).vma
     for name in sorted(names, key=str):  # programs are the same in each process, while sets are in other orders
@@ -56,7 +56,7 @@ def varied(x: Any, names: Iterable[Any]) -> Any:
     return x
 
 
-def summed(ct: Any, vma: Names) -> Any:
+def sum_cotangent(ct: Any, vma: Names) -> Any:
     """Return a cotangent summed along the axes along which it differs and its primal value, by `vma`, does not."""
     for name in sorted(get_aval(ct).vma - vma, key=str):
         axes = manual_axes(name)

@@ -52,9 +52,7 @@ def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = None, *, out_sha
     (p,) = lax.promote_dtypes(number("geometric", "p", p), inexact=True)
     p = of_32_bits(p)
     shape = common_shape("geometric", shape, p=p)
-    return lax.place_result(
-        "geometric", draw(_geometric, size_of(shape), key, p, shape=shape, dtype=dtype), out_sharding
-    )
+    return lax.place("geometric", draw(_geometric, size_of(shape), key, p, shape=shape, dtype=dtype), out_sharding)
 
 
 def _geometric(key: Any, p: Any, *, shape: Any, dtype: Any) -> Any:
@@ -88,7 +86,7 @@ def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None, *, out_sha
     wide = dtypes.default_float_dtype() if type(lam) in (float, int) else lam.dtype
     lam = converted(lam, np.dtype(np.float64) if wide == np.float64 else _FLOAT32)
     shape = common_shape("poisson", shape, lam=lam)
-    return lax.place_result("poisson", draw(_poisson, size_of(shape), key, lam, shape=shape, dtype=dtype), out_sharding)
+    return lax.place("poisson", draw(_poisson, size_of(shape), key, lam, shape=shape, dtype=dtype), out_sharding)
 
 
 def _poisson(key: Any, lam: Any, *, shape: Any, dtype: Any) -> Any:

@@ -61,7 +61,7 @@ def _gamma(name: str, key: Any, a: Any, shape: Any, dtype: Any, out_sharding: An
     dtype = float_dtype(name, dtype)
     a = converted(parameter(name, "a", a), dtype)
     shape = common_shape(name, shape, a=a)
-    return lax.place_result(
+    return lax.place(
         name, draw(_of_shape, size_of(shape), key, a, shape=shape, dtype=dtype, log_space=log_space), out_sharding
     )
 
@@ -77,9 +77,7 @@ def _draw(name: str, body: Any, key: Any, shape: Any, dtype: Any, out_sharding: 
     dtype = float_dtype(name, dtype)
     found = {argument: parameter(name, argument, x, dtype) for argument, x in given.items()}
     shape = common_shape(name, shape, **found)
-    return lax.place_result(
-        name, draw(body, size_of(shape), key, *found.values(), shape=shape, dtype=dtype), out_sharding
-    )
+    return lax.place(name, draw(body, size_of(shape), key, *found.values(), shape=shape, dtype=dtype), out_sharding)
 
 
 @as_draw
@@ -210,9 +208,7 @@ def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None, *, out
     if alpha.ndim < 1:
         raise ValueError(f"dirichlet: alpha has an axis at least, got shape {alpha.shape}")
     shape = joint_shape("dirichlet", shape, {"alpha": alpha.shape[:-1]}) + alpha.shape[-1:]
-    return lax.place_result(
-        "dirichlet", draw(_dirichlet, size_of(shape), key, alpha, shape=shape, dtype=dtype), out_sharding
-    )
+    return lax.place("dirichlet", draw(_dirichlet, size_of(shape), key, alpha, shape=shape, dtype=dtype), out_sharding)
 
 
 def _dirichlet(key: Any, alpha: Any, *, shape: Any, dtype: Any) -> Any:
@@ -239,9 +235,7 @@ def generalized_normal(key: Any, p: Any, shape: Any = (), dtype: Any = None, *, 
     dtype = float_dtype(name, dtype)
     p = positive(name, "p", p)
     shape = shape_argument(name, shape)
-    return lax.place_result(
-        name, draw(_generalized_normal, size_of(shape), key, p, shape=shape, dtype=dtype), out_sharding
-    )
+    return lax.place(name, draw(_generalized_normal, size_of(shape), key, p, shape=shape, dtype=dtype), out_sharding)
 
 
 def _generalized_normal(key: Any, p: Any, *, shape: Any, dtype: Any) -> Any:
@@ -273,9 +267,7 @@ def ball(key: Any, d: int, p: Any = 2, shape: Any = (), dtype: Any = None, *, ou
     dtype, p = float_dtype("ball", dtype), positive("ball", "p", p)
     (d,) = shape_argument("ball", (known_integer("ball", "d", d),), "d")
     shape = shape_argument("ball", shape)
-    return lax.place_result(
-        "ball", draw(_ball, size_of((*shape, d)), key, p, d=d, shape=shape, dtype=dtype), out_sharding
-    )
+    return lax.place("ball", draw(_ball, size_of((*shape, d)), key, p, d=d, shape=shape, dtype=dtype), out_sharding)
 
 
 def _ball(key: Any, p: Any, *, d: int, shape: Any, dtype: Any) -> Any:

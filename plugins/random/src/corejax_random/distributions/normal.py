@@ -49,9 +49,7 @@ def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = 
     key = single_key("normal", key)
     shape = shape_argument("normal", shape)
     dtype = float_dtype("normal", dtype, or_complex=True)
-    return lax.place_result(
-        "normal", draw(standard_normal, size_of(shape), key, shape=shape, dtype=dtype), out_sharding
-    )
+    return lax.place("normal", draw(standard_normal, size_of(shape), key, shape=shape, dtype=dtype), out_sharding)
 
 
 def standard_normal(key: Any, *, shape: Any, dtype: Any) -> Any:
@@ -94,7 +92,7 @@ def truncated_normal(
     )
     lower, upper = converted(lower, dtype), converted(upper, dtype)
     static = {"shape": shape, "dtype": dtype, "tails": not beside}
-    return lax.place_result(
+    return lax.place(
         "truncated_normal", draw(_truncated_normal, size_of(shape), key, lower, upper, **static), out_sharding
     )
 
@@ -184,9 +182,7 @@ def lognormal(key: Any, sigma: Any = 1.0, shape: Any = None, dtype: Any = None, 
     dtype = float_dtype("lognormal", dtype, or_complex=True)
     sigma = parameter("lognormal", "sigma", sigma, dtype)
     shape = common_shape("lognormal", shape, sigma=sigma)
-    return lax.place_result(
-        "lognormal", draw(_lognormal, size_of(shape), key, sigma, shape=shape, dtype=dtype), out_sharding
-    )
+    return lax.place("lognormal", draw(_lognormal, size_of(shape), key, sigma, shape=shape, dtype=dtype), out_sharding)
 
 
 def _lognormal(key: Any, sigma: Any, *, shape: Any, dtype: Any) -> Any:
@@ -210,7 +206,7 @@ def maxwell(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any =
     key = single_key("maxwell", key)
     dtype = float_dtype("maxwell", dtype)
     shape = shape_argument("maxwell", shape)
-    return lax.place_result("maxwell", draw(_maxwell, size_of(shape), key, shape=shape, dtype=dtype), out_sharding)
+    return lax.place("maxwell", draw(_maxwell, size_of(shape), key, shape=shape, dtype=dtype), out_sharding)
 
 
 def _maxwell(key: Any, *, shape: Any, dtype: Any) -> Any:
@@ -287,7 +283,7 @@ def multivariate_normal(
         raise ValueError(f"{name}: mean is of shape (..., n) and cov (..., n, n), got {mean.shape} and {cov.shape}")
     shape = joint_shape(name, shape, {"mean": mean.shape[:-1], "cov": cov.shape[:-2]})
     static = {"shape": shape, "dtype": dtype, "method": method}
-    return lax.place_result(
+    return lax.place(
         name, draw(_multivariate_normal, size_of(shape) * mean.shape[-1], key, mean, cov, **static), out_sharding
     )
 

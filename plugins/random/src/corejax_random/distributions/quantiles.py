@@ -39,7 +39,7 @@ def _plain(name: str, body: Any, key: Any, shape: Any, dtype: Any, out_sharding:
     key = single_key(name, key)
     dtype = float_dtype(name, dtype)
     shape = shape_argument(name, shape)
-    return lax.place_result(name, draw(body, size_of(shape), key, shape=shape, dtype=dtype, **static), out_sharding)
+    return lax.place(name, draw(body, size_of(shape), key, shape=shape, dtype=dtype, **static), out_sharding)
 
 
 def _with(name: str, body: Any, key: Any, shape: Any, dtype: Any, out_sharding: Any, bounds: Any, **given: Any) -> Any:
@@ -54,9 +54,7 @@ def _with(name: str, body: Any, key: Any, shape: Any, dtype: Any, out_sharding: 
     dtype = float_dtype(name, dtype)
     found = {argument: parameter(name, argument, x, dtype, least=bounds) for argument, x in given.items()}
     shape = common_shape(name, shape, **found)
-    return lax.place_result(
-        name, draw(body, size_of(shape), key, *found.values(), shape=shape, dtype=dtype), out_sharding
-    )
+    return lax.place(name, draw(body, size_of(shape), key, *found.values(), shape=shape, dtype=dtype), out_sharding)
 
 
 # -- without parameters --------------------------------------------------------------------------------------------

@@ -66,13 +66,11 @@ def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False, *, o
     if not np.ndim(x):
         _axis("permutation", axis, 1)
         count = _count("permutation", "x", x)
-        return lax.place_result("permutation", draw(_shuffled_range, count, key, size=max(count, 0)), out_sharding)
+        return lax.place("permutation", draw(_shuffled_range, count, key, size=max(count, 0)), out_sharding)
     axis = _axis("permutation", axis, x.ndim)
     if independent and is_key(x):
         raise TypeError(f"permutation: x is of numbers where independent is true, got {x.aval.str_short()}")
-    return lax.place_result(
-        "permutation", draw(_permuted, x.size, key, x, axis=axis, independent=independent), out_sharding
-    )
+    return lax.place("permutation", draw(_permuted, x.size, key, x, axis=axis, independent=independent), out_sharding)
 
 
 def _shuffled_range(key: Any, *, size: int) -> Any:
@@ -223,7 +221,7 @@ def categorical(
     mode, replace = gumbel_mode(name, mode), known_flag(name, "replace", replace)
     before = shape[: len(shape) - len(batch)]
     if replace:
-        return lax.place_result(
+        return lax.place(
             name,
             draw(_categories, size_of(shape) * logits.shape[axis], key, logits, axis=axis, shape=shape, mode=mode),
             out_sharding,
@@ -232,7 +230,7 @@ def categorical(
         raise ValueError(
             f"{name}: {math.prod(before)} draws without replacement, and there are {logits.shape[axis]} categories"
         )
-    return lax.place_result(
+    return lax.place(
         name, draw(_different_categories, logits.size, key, logits, axis=axis, before=before, mode=mode), out_sharding
     )
 
@@ -284,7 +282,7 @@ def orthogonal(
     shape = shape_argument("orthogonal", shape)
     sizes = (known_integer("orthogonal", "n", n), known_integer("orthogonal", "m", n if m is None else m))
     shape_argument("orthogonal", sizes, "n, m")
-    return lax.place_result(
+    return lax.place(
         "orthogonal",
         draw(_orthogonal, size_of(shape + sizes), key, shape=shape, sizes=sizes, dtype=dtype),
         out_sharding,

@@ -51,7 +51,7 @@ def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = No
     if not dtypes.is_unsigned(found) or found not in UINTS.values():
         raise ValueError(f"bits: dtype is uint8, uint16, uint32 or uint64, got {dtypes.short_name(found)}")
     shape = shape_argument("bits", shape)
-    return lax.place_result(
+    return lax.place(
         "bits", draw(draw_bits, size_of(shape), key, bit_width=8 * found.itemsize, shape=shape), out_sharding
     )
 
@@ -77,15 +77,11 @@ def uniform(
     dtype = float_dtype("uniform", dtype)
     if type(minval) is float and type(maxval) is float and minval == 0.0 and maxval == 1.0:
         shape = shape_argument("uniform", shape)
-        return lax.place_result(
-            "uniform", draw(between_0_and_1, size_of(shape), key, shape=shape, dtype=dtype), out_sharding
-        )
+        return lax.place("uniform", draw(between_0_and_1, size_of(shape), key, shape=shape, dtype=dtype), out_sharding)
     minval, maxval = number("uniform", "minval", minval), number("uniform", "maxval", maxval)
     shape = common_shape("uniform", shape_argument("uniform", shape), minval=minval, maxval=maxval)
     bounds = converted(minval, dtype), converted(maxval, dtype)
-    return lax.place_result(
-        "uniform", draw(_uniform, size_of(shape), key, *bounds, shape=shape, dtype=dtype), out_sharding
-    )
+    return lax.place("uniform", draw(_uniform, size_of(shape), key, *bounds, shape=shape, dtype=dtype), out_sharding)
 
 
 def _uniform(key: Any, minval: Any, maxval: Any, *, shape: Any, dtype: Any) -> Any:
@@ -141,12 +137,12 @@ def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None, *
     key = single_key("randint", key)
     dtype = integer_dtype("randint", dtype, TypeError)
     if type(minval) is int and type(maxval) is int:
-        return lax.place_result(
+        return lax.place(
             "randint", integers_between(key, minval, maxval, shape_argument("randint", shape), dtype), out_sharding
         )
     low, high = _bound("minval", minval), _bound("maxval", maxval)
     shape = common_shape("randint", shape_argument("randint", shape), minval=low, maxval=high)
-    return lax.place_result(
+    return lax.place(
         "randint", draw(integers, size_of(shape), key, low, high, shape=shape, dtype=dtype, redraw=True), out_sharding
     )
 
@@ -274,7 +270,7 @@ def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low", *, o
         raise TypeError(f"bernoulli: p is floating-point, got {p.aval.str_short()}")
     p = of_32_bits(p)
     shape = common_shape("bernoulli", shape, p=p)
-    return lax.place_result("bernoulli", draw(_bernoulli, size_of(shape), key, p, shape=shape, mode=mode), out_sharding)
+    return lax.place("bernoulli", draw(_bernoulli, size_of(shape), key, p, shape=shape, mode=mode), out_sharding)
 
 
 def _bernoulli(key: Any, p: Any, *, shape: Any, mode: str) -> Any:
@@ -301,7 +297,7 @@ def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: An
     key = single_key("rademacher", key)
     dtype = dtype_argument("rademacher", dtype, dtypes.default_int_dtype)
     shape = shape_argument("rademacher", shape)
-    return lax.place_result("rademacher", draw(signs, size_of(shape), key, shape=shape, dtype=dtype), out_sharding)
+    return lax.place("rademacher", draw(signs, size_of(shape), key, shape=shape, dtype=dtype), out_sharding)
 
 
 def signs(key: Any, *, shape: Any, dtype: Any) -> Any:

@@ -82,7 +82,7 @@ def rng_bit_generator(
     state, bits = rng_bit_generator_p.bind(
         key, shape=shape, dtype=dtypes.canonicalize_dtype(dtype), algorithm=RandomAlgorithm(algorithm)
     )
-    return [state, lax.place_result("rng_bit_generator", bits, out_sharding)]
+    return [state, lax.place("rng_bit_generator", bits, out_sharding)]
 
 
 @abstract_eval_rules.register(rng_bit_generator_p)
