@@ -320,7 +320,7 @@ class Array(NumbersAndText, ArrayMethods, metaclass=_ArrayType):
         return (Array(np.asarray(x, self.dtype), row) for x in self._fetch())
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_rebuild, (self._fetch(), self.aval.laid_out(None)))
+        return (_rebuild, (self._fetch(), self.aval.refined(None)))
 
     def __copy__(self) -> Array:
         return self
@@ -389,9 +389,9 @@ def placed(array: Array, backend: Backend, device: Any = None) -> Array:
 
 
 def _type_at(aval: ShapedArray, place: Any) -> ShapedArray:
-    """The type of an array on a device or at a sharding, which types tell of where axes of its mesh are Explicit."""
-    told = getattr(place, "of_type", None)
-    return aval.laid_out(None if told is None else told(aval.ndim))
+    """Return the type of an array on a device or at a sharding, which may have a refinement for types of arrays."""
+    of_type = getattr(place, "of_type", None)
+    return aval.refined(None if of_type is None else of_type(aval.ndim))
 
 
 _read_buffer = vars(Array)["_buf"].__get__

@@ -40,10 +40,13 @@ from corejax.attribution import attribute_to_rule as attribute_to_rule
 from corejax.attribution import attributed_rule as attributed_rule
 from corejax.attribution import not_of_rule as not_of_rule
 from corejax.attribution import note_origin as note_origin
+from corejax.avals import Refinement as Refinement
 from corejax.avals import ShapedArray as ShapedArray
+from corejax.avals import conform as conform
 from corejax.avals import from_numbers as from_numbers
 from corejax.avals import get_aval as get_aval
 from corejax.avals import is_array_like as is_array_like
+from corejax.avals import join_refinements as join_refinements
 from corejax.avals import numbers_of as numbers_of
 from corejax.avals import physical_aval as physical_aval
 from corejax.backend_calls import compiled_by as compiled_by
@@ -81,12 +84,10 @@ from corejax.errors import NonConcreteBooleanIndexError as NonConcreteBooleanInd
 from corejax.errors import NotDifferentiableError as NotDifferentiableError
 from corejax.errors import NotLinearError as NotLinearError
 from corejax.errors import PluginError as PluginError
+from corejax.errors import PluginMissingError as PluginMissingError
+from corejax.errors import ShardingTypeError as ShardingTypeError
 from corejax.errors import UnexpectedTracerError as UnexpectedTracerError
-from corejax.explicit_axes import derives_splits as derives_splits
-from corejax.explicit_axes import either_axes as either_axes
-from corejax.explicit_axes import placed_as as placed_as
-from corejax.explicit_axes import split_axes as split_axes
-from corejax.explicit_axes import split_rules as split_rules
+from corejax.homes import install_advice as install_advice
 from corejax.interpreters.batching import BatchTrace as BatchTrace
 from corejax.interpreters.batching import BatchTracer as BatchTracer
 from corejax.interpreters.batching import batch_flat as batch_flat
@@ -154,18 +155,16 @@ from corejax.ir import jaxpr_as_fun as jaxpr_as_fun
 from corejax.ir import programs_of as programs_of
 from corejax.ir import register_param_type as register_param_type
 from corejax.ir import subjaxprs as subjaxprs
-from corejax.layouts import laid_out as laid_out
+from corejax.ir.values import refinement_reader as refinement_reader
 from corejax.memory_limit import bytes_text as bytes_text
 from corejax.memory_limit import check_memory as check_memory
-from corejax.named_axes import ManualAxes as ManualAxes
+from corejax.named_axes import DecidedBy as DecidedBy
 from corejax.named_axes import axes_in_scope as axes_in_scope
 from corejax.named_axes import axis_of_rule as axis_of_rule
 from corejax.named_axes import axis_size_of as axis_size_of
-from corejax.named_axes import diverging as diverging
-from corejax.named_axes import manual_axes as manual_axes
+from corejax.named_axes import decided_by as decided_by
 from corejax.named_axes import named_axes as named_axes
 from corejax.named_axes import unbound_axis as unbound_axis
-from corejax.named_axes import varied as varied
 from corejax.ownership import aligned_empty as aligned_empty
 from corejax.plugins import examples_of as examples_of
 from corejax.plugins import exported as exported
@@ -184,6 +183,7 @@ from corejax.primitive import flat_decomposition as flat_decomposition
 from corejax.primitive import primitives as primitives
 from corejax.restoring import Restoring as Restoring
 from corejax.restoring import run_within as run_within
+from corejax.rules import OptionalRules as OptionalRules
 from corejax.rules import RuleRegistry as RuleRegistry
 from corejax.rules import abstract_eval_rules as abstract_eval_rules
 from corejax.rules import collective_rules as collective_rules
@@ -207,6 +207,7 @@ from corejax.source_info import register_internal as register_internal
 from corejax.source_info import scope_of as scope_of
 from corejax.source_info import scope_text as scope_text
 from corejax.source_info import user_frames as user_frames
+from corejax.source_info import user_line as user_line
 from corejax.source_info import warn_user as warn_user
 from corejax.structural import structural as structural
 from corejax.texts import json_text as json_text
@@ -236,6 +237,7 @@ __all__ = [  # noqa: RUF022  by section
     # primitives, and the registries of their rules
     "Derivation",
     "Primitive",
+    "OptionalRules",
     "RuleRegistry",
     "abstract_eval_rules",
     "collective_rules",
@@ -248,7 +250,6 @@ __all__ = [  # noqa: RUF022  by section
     "physical_rules",
     "primitives",
     "registries",
-    "split_rules",
     "transpose_rules",
     "vmap_rules",
     "xla_translations",
@@ -361,7 +362,6 @@ __all__ = [  # noqa: RUF022  by section
     "BatchTracer",
     "JVPTrace",
     "JitTracer",
-    "ManualAxes",
     "PartialEvalTrace",
     "Trace",
     "Tracer",
@@ -370,11 +370,9 @@ __all__ = [  # noqa: RUF022  by section
     "batch_flat",
     "bottom_trace",
     "current_trace",
-    "diverging",
     "in_context",
     "jvp_flat",
     "linearize_flat",
-    "manual_axes",
     "named_axes",
     "new_main",
     "on_context",
@@ -388,12 +386,13 @@ __all__ = [  # noqa: RUF022  by section
     "structural",
     "trace_stack",
     "unbound_axis",
-    "varied",
-    # types that say how arrays are split over axes of type Explicit
-    "derives_splits",
-    "either_axes",
-    "placed_as",
-    "split_axes",
+    # refinements of types
+    "DecidedBy",
+    "Refinement",
+    "conform",
+    "decided_by",
+    "join_refinements",
+    "refinement_reader",
     # user functions: pytrees, names for messages
     "DebugInfo",
     "FlatFunction",
@@ -416,6 +415,7 @@ __all__ = [  # noqa: RUF022  by section
     "scope_of",
     "scope_text",
     "user_frames",
+    "user_line",
     "warn_user",
     "tree",
     # plugins
@@ -423,6 +423,7 @@ __all__ = [  # noqa: RUF022  by section
     "examples_of",
     "exported",
     "exported_names",
+    "install_advice",
     "isolated_plugins",
     "load_everything",
     "manifest",
@@ -434,7 +435,6 @@ __all__ = [  # noqa: RUF022  by section
     "takes_function",
     "json_text",
     "keep_all",
-    "laid_out",
     "shown",
     # backends
     "Backend",
@@ -481,6 +481,8 @@ __all__ = [  # noqa: RUF022  by section
     "NotDifferentiableError",
     "NotLinearError",
     "PluginError",
+    "PluginMissingError",
+    "ShardingTypeError",
     "UnexpectedTracerError",
     "attribute_to_rule",
     "attributed_rule",

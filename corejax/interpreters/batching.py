@@ -18,7 +18,6 @@ from corejax.avals import ShapedArray, avals_of, get_aval
 from corejax.caches import clears_cache
 from corejax.config import config
 from corejax.errors import MissingRuleError
-from corejax.explicit_axes import split_axes, with_dimension
 from corejax.interpreters.engine import engine
 from corejax.ir.jaxpr import used_axes
 from corejax.named_axes import MappedAxis, named_axes
@@ -264,9 +263,8 @@ def mapped_aval(aval: ShapedArray, dim: int | None) -> ShapedArray:
     if found is None:
         shape = aval.shape
         found = aval.update(shape[:dim] + shape[dim + 1 :])
-        if aval.sharding is not None:
-            axes = split_axes(aval)
-            found = found.laid_out(aval.sharding.with_axes(axes[:dim] + axes[dim + 1 :]))
+        if aval.refinement is not None:
+            found = found.refined(aval.refinement.without_axis(dim)[0])
         _elements[aval, dim] = found
     return found
 
@@ -277,18 +275,18 @@ def unmapped_aval(axis_size: int, dim: int | None, aval: ShapedArray) -> ShapedA
         return aval
     shape = aval.shape
     found = aval.update((*shape[:dim], axis_size, *shape[dim:]))
-    if aval.sharding is None:
+    if aval.refinement is None:
         return found
-    return found.laid_out(with_dimension(aval, dim, () if state.rule_axis is None else state.rule_axis.spmd))
+    return found.refined(aval.refinement.with_axis(dim, () if state.rule_axis is None else state.rule_axis.spmd))
 
 
-def split_axis(axis: MappedAxis | None, vals: Sequence[Any], dims: Sequence[int | None]) -> MappedAxis | None:
-    """A mapped axis with the names of those axes of a mesh over which its first operand is split, by its type."""
+def axis_of_operands(axis: MappedAxis | None, vals: Sequence[Any], dims: Sequence[int | None]) -> MappedAxis | None:
+    """Return a mapped axis with the names that the first operand's type says of it, unless it has names already."""
     if axis is not None and axis.spmd:
         return axis
     for x, d in zip(vals, dims, strict=True):
-        aval = getattr(x, "aval", None)
-        if d is not None and aval is not None and aval.sharding is not None and (names := split_axes(aval)[d]):
+        refinement = getattr(getattr(x, "aval", None), "refinement", None)
+        if d is not None and refinement is not None and (names := refinement.without_axis(d)[1]):
             return MappedAxis(None if axis is None else axis.name, names)
     return axis
 

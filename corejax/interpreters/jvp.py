@@ -15,18 +15,16 @@ import numpy as np
 
 from corejax import tree
 from corejax.array import Array, as_array
-from corejax.avals import ShapedArray, avals_of, get_aval
+from corejax.avals import ShapedArray, avals_of, conform, get_aval
 from corejax.caches import clears_cache
 from corejax.config import config
 from corejax.dtypes import is_inexact
-from corejax.explicit_axes import placed_as
 from corejax.interpreters.differentiability import (
     nondifferentiable,
     note_discrete,
     refusing,
 )
 from corejax.interpreters.engine import engine
-from corejax.named_axes import varied
 from corejax.primitive import Primitive, flat_decomposition, promised
 from corejax.rules import Derivation, jvp_rules
 from corejax.run_rule import check_result, check_tangent, each_result, run_rule
@@ -134,10 +132,8 @@ class JVPTrace(Trace):
             moving = None
         if moving is not found or moving is None or not (_inexact.get(moving) or has_tangents(moving)):
             check_tangent(primitive, out, tangent)
-            if found is not None and found.vma:
-                tangent = varied(tangent, found.vma)
-            if found is not None and found.sharding is not None:
-                tangent = placed_as(tangent, found.sharding)
+            if found is not None:
+                tangent = conform(tangent, found)
         return JVPTracer(self, out, tangent)
 
     def unbox(self, x: Any) -> tuple[Any, Any]:
@@ -206,10 +202,8 @@ def zeros_like(x: Any) -> Any:
 
 
 def zeros_of(aval: ShapedArray) -> Any:
-    """Zeros of a type, laid out as it says."""
-    if aval.sharding is None:
-        return structural.zeros(aval)
-    return aval.sharding.place(structural.zeros(aval.laid_out(None)))
+    """Return zeros of a type."""
+    return conform(structural.zeros(_constant_aval(aval)), aval)
 
 
 def tangent_aval(aval: ShapedArray) -> ShapedArray:
@@ -220,14 +214,25 @@ def tangent_aval(aval: ShapedArray) -> ShapedArray:
 def as_tangent(x: Any, aval: ShapedArray) -> Any:
     """A value as the tangent or cotangent of one of type `aval`: strongly typed, of its dtype."""
     wanted = tangent_aval(aval)
-    if aval.sharding is not None:
-        x = placed_as(x, aval.sharding)
-    if isinstance(x, Tracer):
-        return x if x.aval is wanted else structural.astype(x, wanted.dtype)
-    x = as_array(x)
+    x = x if isinstance(x, Tracer) else as_array(x)
     if x.aval is wanted:
         return x
-    return x._with_aval(wanted) if x.aval.dtype == wanted.dtype else Array(np.asarray(x).astype(wanted.dtype), wanted)
+    if x.aval.refinement is None:
+        x = _retyped(x, _constant_aval(wanted))
+    return _retyped(conform(x, wanted), wanted)
+
+
+def _retyped(x: Any, aval: ShapedArray) -> Any:
+    if x.aval is aval:
+        return x
+    if isinstance(x, Tracer):
+        return structural.astype(x, aval.dtype)
+    return x._with_aval(aval) if x.aval.dtype == aval.dtype else Array(np.asarray(x).astype(aval.dtype), aval)
+
+
+def _constant_aval(aval: ShapedArray) -> ShapedArray:
+    """Return the type that a constant of this type can be made with; `conform` computes the rest of its refinement."""
+    return aval if aval.refinement is None else aval.refined(aval.refinement.of_any_shape)
 
 
 def instantiate(tangent: Any, primal: Any) -> Any:

@@ -325,7 +325,7 @@ def _kind(value: Any) -> Any:
 
 
 def _plain(aval: Any) -> bool:
-    return not aval.vma and aval.sharding is None
+    return aval.refinement is None
 
 
 def _is_repeatable(eqn: JaxprEqn, source: Any) -> bool:

@@ -22,6 +22,9 @@ _MODULES = {
     "_base.constants": """
         asarray
     """,
+    "_base.placing": """
+        place
+    """,
     "_base.scalars": """
         beyond fill_scalar is_python_scalar make_scalar
     """,
@@ -207,7 +210,7 @@ _MODULES = {
 _SHARED = """
     as_operand asarray beside beyond broadcast_operands broadcast_to canonical_numbers canonical_shape
     check_dtype_promotion check_rank_promotion convert_operand fill_scalar from_sequence in_dtype is_python_scalar
-    is_several make_scalar promote_dtypes promote_operands yielding_scalar zeros_like_array
+    is_several make_scalar place promote_dtypes promote_operands split_axes yielding_scalar zeros_like_array
 """
 
 _HOMES = {name: module for module, names in _MODULES.items() for name in names.split()}

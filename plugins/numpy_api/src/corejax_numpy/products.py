@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from corejax.extend import ShapedArray, clears_cache, dtypes, laid_out
+from corejax.extend import ShapedArray, clears_cache, dtypes
 from corejax_lax_basic import lax
 from corejax_numpy.arguments import (
     canonical_axis,
@@ -80,7 +80,7 @@ def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = 
         TypeError: the contracted axes have different sizes.
     """
     if out_sharding is not None:
-        return laid_out(
+        return lax.place(
             "dot", dot(a, b, precision=precision, preferred_element_type=preferred_element_type), out_sharding
         )
     found = _at_once("dot", a, b, precision, preferred_element_type)
@@ -111,7 +111,7 @@ def matmul(
         TypeError: the contracted axes have different sizes.
     """
     if out_sharding is not None:
-        return laid_out(
+        return lax.place(
             "matmul", matmul(a, b, precision=precision, preferred_element_type=preferred_element_type), out_sharding
         )
     found = _at_once("matmul", a, b, precision, preferred_element_type)
@@ -324,7 +324,7 @@ def tensordot(
         ValueError: an axis does not exist.
     """
     if out_sharding is not None:
-        return laid_out(
+        return lax.place(
             "tensordot",
             tensordot(a, b, axes, precision=precision, preferred_element_type=preferred_element_type),
             out_sharding,

@@ -24,6 +24,7 @@ _NAMES = {
     "environment": "print_environment_info",
     "forward_backward": "fwd_and_bwd",
     "platform_dependent": "lax.platform_dependent lax.platform_index_p",
+    "_lowering.sharding_rules": "sharding.factors_of",
     "sharding_constraint": "lax.sharding_constraint_p lax.with_sharding_constraint",
     "sharding": "Shard",
     "settings": "default_device explain_cache_misses log_compiles",

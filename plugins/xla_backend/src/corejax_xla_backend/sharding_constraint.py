@@ -5,7 +5,7 @@ sharding_constraint : a -> a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from corejax.extend import (
@@ -19,7 +19,6 @@ from corejax.extend import (
     backends,
     check_arguments,
     deflinear,
-    derives_splits,
     exported,
     impl_rules,
     leaf_names,
@@ -160,7 +159,7 @@ def _over_own_devices(sharding: Sharding, x: Array) -> Sharding:
 @abstract_eval_rules.register(sharding_constraint_p)
 def sharding_constraint_type(x: ShapedArray, *, sharding: Sharding) -> ShapedArray:
     """The operand's, which says where it is now."""
-    return x.laid_out(sharding.of_type(x.ndim))
+    return x.refined(sharding.of_type(x.ndim))
 
 
 def _transpose(ct: Any, x: Any, *, sharding: Sharding) -> list[Any]:
@@ -184,14 +183,6 @@ def sharding_constraint_vmap(
     batched = sharding.batched(dims[0], axis_of_rule().spmd)
     check_fits("vmap of with_sharding_constraint", batched, vals[0].shape)
     return sharding_constraint_p.bind(vals[0], sharding=batched), dims[0]
-
-
-@derives_splits
-def axes_by_factors(primitive: Primitive, avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> Any:
-    """The axes of a primitive's results, by its vmap rule."""
-    from corejax_xla_backend._lowering import explicit_axes
-
-    return explicit_axes.axes_by_factors(primitive, avals, params)
 
 
 @xla_translations.register(sharding_constraint_p)

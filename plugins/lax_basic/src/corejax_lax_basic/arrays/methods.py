@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import dtypes, laid_out, remembered, warn_user
+from corejax.extend import dtypes, remembered, warn_user
 from corejax_lax_basic._base.axes import canonical_shape, method_axis
+from corejax_lax_basic._base.placing import place
 from corejax_lax_basic.conversion.convert import convert_element_type
 from corejax_lax_basic.conversion.identity import copied
 from corejax_lax_basic.creation.filled import zeros_like_array
@@ -36,7 +37,7 @@ def reshape(self: Any, *shape_: Any, order: str = "C", out_sharding: Any = None)
     """
     sizes = canonical_shape(shape_[0] if len(shape_) == 1 else shape_)
     if out_sharding is not None:
-        return laid_out("reshape", reshape(self, sizes, order=order), out_sharding)
+        return place("reshape", reshape(self, sizes, order=order), out_sharding)
     if order == "C":
         return shape.reshape(self, sizes)
     if order == "F":

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from corejax.extend import Array, as_array, dtypes, get_aval, is_spread, laid_out
+from corejax.extend import Array, as_array, dtypes, get_aval, is_spread
 from corejax_lax_basic._base.axes import canonical_shape
+from corejax_lax_basic._base.placing import place
 from corejax_lax_basic._base.scalars import PYTHON_SCALARS, fill_scalar
 from corejax_lax_basic.conversion.convert import convert_element_type, in_dtype
 from corejax_lax_basic.conversion.identity import beside
@@ -28,7 +29,7 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: 
         TypeError: the fill value is not a scalar, or the shape is not made of concrete integers.
     """
     if sharding is not None:
-        return laid_out("full", full(shape, fill_value, dtype), sharding)
+        return place("full", full(shape, fill_value, dtype), sharding)
     shape = canonical_shape(shape)
     aval = get_aval(fill_value) if dtype is None or type(fill_value) not in PYTHON_SCALARS else None
     if aval is not None and aval.ndim:
@@ -52,7 +53,7 @@ def full_like(
     if shape is None and sharding is None and type(x) is Array and is_spread(x):
         sharding = x.sharding
     if sharding is not None:
-        return laid_out("full_like", full_like(x, fill_value, dtype, aval.shape if shape is None else shape), sharding)
+        return place("full_like", full_like(x, fill_value, dtype, aval.shape if shape is None else shape), sharding)
     shape = aval.shape if shape is None else canonical_shape(shape)
     if dtype is not None:
         return beside(full(shape, fill_value, dtype), x)

@@ -12,8 +12,6 @@ from corejax.extend import (
     impl_rules,
     is_undef_primal,
     move_batch_axis,
-    split_axes,
-    split_rules,
 )
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import Ints
@@ -131,7 +129,6 @@ def scatter_primitive(
         impl_rules.register(primitive, impl)
     else:
         impl_rules.register(primitive, impl, large=with_dtypes(*HALVES))
-    split_rules.register(primitive, lambda x, indices, updates, **params: split_axes(x))
     named(function, name)
     function.__module__ = primitive.provenance.module
     function.__doc__ = doc + _ARGUMENTS

@@ -16,9 +16,6 @@ from corejax.extend import (
     dtypes,
     get_aval,
     impl_rules,
-    laid_out,
-    split_axes,
-    split_rules,
     vmap_rules,
 )
 from corejax_lax_basic._base.arity import takes
@@ -26,6 +23,7 @@ from corejax_lax_basic._base.axes import canonical_axes, canonical_axis
 from corejax_lax_basic._base.compiling import HALVES, with_dtypes
 from corejax_lax_basic._base.derivatives import Derivative, Function
 from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS, narrowed, widened
+from corejax_lax_basic._base.placing import place
 from corejax_lax_basic._base.rows import defined
 from corejax_lax_basic._base.small_ints import SMALL_INT_BYTES
 from corejax_lax_basic._base.type_rules import ORDERED, Kinds, check_kind
@@ -218,13 +216,12 @@ def reduction(
     def function(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -> Any:
         over = canonical_axes(axes, get_aval(operand).ndim, f"{name}: axis")
         out = primitive.bind(operand, axes=tuple(sorted(over)))
-        return out if out_sharding is None else laid_out(name, out, out_sharding)
+        return out if out_sharding is None else place(name, out, out_sharding)
 
     tags = ("reduction",) if fold.wide else ("reduction", "exact")
     primitive = Primitive(name, abstract_eval=abstract_eval, linear_in=linear_in, tags=tags, doc=doc)
     impl_rules.register(primitive, fold.on_host(impl), prepared=prepared, large=with_dtypes(*large))
     vmap_rules.register(primitive, _moving_axes(primitive))
-    split_rules.register(primitive, lambda x, *, axes: [a for i, a in enumerate(split_axes(x)) if i not in axes])
     derivative(primitive)
     REDUCTIONS[primitive] = fold
     return defined(function, primitive)

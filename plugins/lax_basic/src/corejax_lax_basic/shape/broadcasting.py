@@ -21,13 +21,11 @@ from corejax.extend import (
     deflinear,
     get_aval,
     impl_rules,
-    laid_out,
-    split_axes,
-    split_rules,
 )
 from corejax_lax_basic._base import by_name
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import canonical_axes, canonical_shape, ints, is_several
+from corejax_lax_basic._base.placing import place
 from corejax_lax_basic.shape.rearranging import moveaxis, reshape_p, transpose
 
 __all__ = ["broadcast", "broadcast_in_dim", "broadcast_in_dim_p", "broadcast_shapes", "broadcast_to", "expand_dims"]
@@ -54,7 +52,7 @@ def broadcast_in_dim(
         ValueError: an axis of the operand has neither size 1 nor the size in `shape`.
     """
     if out_sharding is not None:
-        return laid_out("broadcast_in_dim", broadcast_in_dim(operand, shape, broadcast_dimensions), out_sharding)
+        return place("broadcast_in_dim", broadcast_in_dim(operand, shape, broadcast_dimensions), out_sharding)
     shape = canonical_shape(shape)
     dims = ints(broadcast_dimensions, "broadcast_dimensions")
     if get_aval(operand).shape == shape and dims == tuple(range(len(shape))):
@@ -156,21 +154,13 @@ impl_rules.register(broadcast_in_dim_p, _impl, prepared=_prepared)
 deflinear(broadcast_in_dim_p, _transpose)
 
 
-@split_rules.register(broadcast_in_dim_p)
-def _split(x: ShapedArray, *, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...]) -> list[Any]:
-    found: list[Any] = [() for _ in shape]
-    for axes, size, d in zip(split_axes(x), x.shape, broadcast_dimensions, strict=True):
-        found[d] = axes if size == shape[d] else ()
-    return found
-
-
 # -- in terms of it ----------------------------------------------------------------------------------------------
 
 
 def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -> Any:
     """An array with new leading axes of the given sizes: shape `(*sizes, *operand.shape)`."""
     if out_sharding is not None:
-        return laid_out("broadcast", broadcast(operand, sizes), out_sharding)
+        return place("broadcast", broadcast(operand, sizes), out_sharding)
     sizes = canonical_shape(sizes)
     shape = get_aval(operand).shape
     dims = range(len(sizes), len(sizes) + len(shape))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 from collections.abc import Sequence
 from typing import Any
@@ -15,13 +14,10 @@ from corejax.extend import (
     ShapedArray,
     as_array,
     deflinear,
-    either_axes,
     get_aval,
     impl_rules,
     is_undef_primal,
     move_batch_axis,
-    split_axes,
-    split_rules,
 )
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import canonical_axis, integer, sequence
@@ -119,8 +115,3 @@ impl_rules.register(
     concatenate_p, lambda *xs, dimension: np.concatenate(xs, axis=dimension), prepared=_concatenate_prepared
 )
 deflinear(concatenate_p, _concatenate_transpose)
-
-
-@split_rules.register(concatenate_p)
-def _concatenate_split(*avals: ShapedArray, dimension: int) -> list[Any]:
-    return [functools.reduce(either_axes, column) for column in zip(*map(split_axes, avals), strict=True)]

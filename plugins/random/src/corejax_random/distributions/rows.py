@@ -14,7 +14,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from corejax.extend import dtypes, laid_out
+from corejax import lax
+from corejax.extend import dtypes
 from corejax_random.distributions.arguments import (
     common_shape,
     dtype_argument,
@@ -47,7 +48,7 @@ def draws(fun: Function) -> Function:
         elif "key" in kwargs:
             kwargs["key"] = single_key(name, kwargs["key"])
         out = fun(*args, **kwargs)
-        return out if out_sharding is None else laid_out(name, out, out_sharding)
+        return lax.place(name, out, out_sharding)
 
     given = inspect.signature(fun)
     call.__signature__ = given.replace(parameters=[*given.parameters.values(), _OUT_SHARDING])  # type: ignore[attr-defined]

@@ -112,7 +112,7 @@ class Inlining:
             elif scalars or Literal in map(type, invars):
                 _mark_nan(eqn, scalars, outs)
             for v, x in zip(eqn.outvars, outs, strict=True):
-                if v.aval.sharding is not None:
+                if v.aval.refinement is not None:
                     env.update(zip(eqn.outvars, constrained(self, eqn, outs), strict=True))
                     break
                 env[v] = x

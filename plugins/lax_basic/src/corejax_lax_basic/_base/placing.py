@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from corejax.errors import PluginMissingError
-from corejax.homes import install_advice
-from corejax.plugins import exported
+from corejax.extend import PluginMissingError, exported, install_advice
+
+__all__ = ["place"]  # in `corejax.lax`, for other plugins
 
 
-def laid_out(what: str, x: Any, out_sharding: Any) -> Any:
-    """A function's result, laid out over devices by `lax.with_sharding_constraint`.
+def place(what: str, x: Any, out_sharding: Any) -> Any:
+    """Lay the result of a function out over devices, by `lax.with_sharding_constraint`.
 
     Args:
         what: the function, for messages.
@@ -18,7 +18,7 @@ def laid_out(what: str, x: Any, out_sharding: Any) -> Any:
         out_sharding: a sharding, or a `PartitionSpec` over the mesh of the context; None leaves the result as it is.
 
     Raises:
-        TypeError: it is no sharding.
+        TypeError: it is not a sharding.
         ValueError: it does not fit the result.
         RuntimeError: it is a `PartitionSpec`, and the context has no mesh.
         PluginMissingError: no plugin has shardings.
