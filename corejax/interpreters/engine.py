@@ -56,7 +56,7 @@ class Engine:
         self,
         primitive: Primitive,
         rule: Callable[..., Any],
-        below: Trace,
+        below: Trace | None,
         operands: Sequence[Any],
         static: Any,
         params: dict[str, Any],

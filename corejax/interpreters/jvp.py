@@ -76,9 +76,16 @@ class JVPTrace(Trace):
 
     def process_primitive(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
         """Run the JVP rule one level down; without a nonzero tangent, just the primitive."""
-        primals = []
-        tangents = []
-        moves = False
+        primals, tangents, moves = self.unzip(args)
+        if not moves:
+            return self.parent.process_primitive(primitive, args, params)  # type: ignore[union-attr]
+        run_rule = self.replay_rule if self.replays else self.run_rule
+        outs, tangents_out = run_rule(primitive, primals, tangents, params)
+        return [x if t is None else JVPTracer(self, x, t) for x, t in zip(outs, tangents_out, strict=True)]
+
+    def unzip(self, args: Sequence[Any]) -> tuple[list[Any], list[Any], bool]:
+        """Return primals, tangents (or None), and whether there is any tangent."""
+        primals, tangents, moves = [], [], False
         for x in args:
             if type(x) is JVPTracer and x._trace is self:
                 primals.append(x.primal)
@@ -87,58 +94,68 @@ class JVPTrace(Trace):
             else:
                 primals.append(x)
                 tangents.append(None)
-        parent: Any = self.parent
-        if not moves:
-            outs: list[Any] = parent.process_primitive(primitive, args, params)
-            return outs
-        rule = jvp_rules.table.get(primitive)
-        call: Any = None
-        if self.replays and rule is not None:
-            call = engine().replay(primitive, rule, parent, (*primals, *tangents), None, params)
-            if type(call) is list:
-                out, tangent, _ = call
-                return [out if tangent is None else JVPTracer(self, out, tangent)]
-        # Before the rule, which is given the list.
+        return primals, tangents, moves
+
+    def run_rule(
+        self, primitive: Primitive, primals: list[Any], tangents: list[Any], params: dict[str, Any]
+    ) -> tuple[Sequence[Any], Sequence[Any]]:
+        """Run the rule with the parent on top.
+
+        Returns:
+            Its results and their tangents (or None), checked to be of the types that abstract evaluation promises.
+        """
         try:
             avals = tuple([x.aval for x in primals])
         except AttributeError:  # a NumPy array, a number: rules get arrays, whose operators are corejax's
             primals = [as_array(x) for x in primals]
             avals = avals_of(primals)
-        rule = rule or _rule(primitive, avals, params)
-        out, tangent = run_rule(jvp_rules, primitive, rule, parent, (primals, tangents), params, True)
+        rule = jvp_rules.table.get(primitive) or _rule(primitive, avals, params)
+        out, tangent = run_rule(jvp_rules, primitive, rule, self.parent, (primals, tangents), params, True)
         types = None if params else primitive._memo.get(avals)
         if types is None and "higher_order" not in primitive.tags:  # those may have no types yet
             types = promised(primitive, avals, params)
         if not primitive.multiple_results:
-            boxed = self._boxed(primitive, out, tangent, None if types is None else types[0])
-            if call is not None:
-                call.learn((out, tangent))
-            return [boxed]
-        return [self._boxed(primitive, *each) for each in each_result(jvp_rules, primitive, out, tangent, types)]
+            return (out,), (_checked_tangent(primitive, out, tangent, None if types is None else types[0]),)
+        results = [*each_result(jvp_rules, primitive, out, tangent, types)]
+        return [out for out, _, _ in results], [_checked_tangent(primitive, *each) for each in results]
 
-    def _boxed(self, primitive: Primitive, out: Any, tangent: Any, aval: ShapedArray | None) -> Any:
-        """A result with its tangent, checked to be of type `aval` (None: nobody knows), as is the tangent."""
-        try:
-            found = out.aval
-        except AttributeError:
-            found = None
-        if found is not aval and aval is not None:
-            check_result(jvp_rules, primitive, out, aval)
-        if tangent is None:
-            return out
-        try:
-            moving: Any = tangent.aval
-        except AttributeError:
-            moving = None
-        if moving is not found or moving is None or not (_inexact.get(moving) or has_tangents(moving)):
-            check_tangent(primitive, out, tangent)
-            if found is not None:
-                tangent = conform(tangent, found)
-        return JVPTracer(self, out, tangent)
+    def replay_rule(
+        self, primitive: Primitive, primals: list[Any], tangents: list[Any], params: dict[str, Any]
+    ) -> tuple[Sequence[Any], Sequence[Any]]:
+        """Do as `run_rule`, by the engine if it knows what the rule records for operands of these types."""
+        rule = jvp_rules.table.get(primitive)
+        call = rule and engine().replay(primitive, rule, self.parent, (*primals, *tangents), None, params)
+        if type(call) is list:
+            return call[:1], call[1:2]
+        outs, tangents_out = self.run_rule(primitive, primals, tangents, params)
+        if call is not None:
+            call.learn((*outs, *tangents_out))
+        return outs, tangents_out
 
     def unbox(self, x: Any) -> tuple[Any, Any]:
         """Primal and tangent (or None) of any value."""
         return (x.primal, x.tangent) if type(x) is JVPTracer and x._trace is self else (x, None)
+
+
+def _checked_tangent(primitive: Primitive, out: Any, tangent: Any, aval: ShapedArray | None) -> Any:
+    """Check that a result is of type `aval` (None: not known), and its tangent of the result's; return the tangent."""
+    try:
+        found = out.aval
+    except AttributeError:
+        found = None
+    if found is not aval and aval is not None:
+        check_result(jvp_rules, primitive, out, aval)
+    if tangent is None:
+        return None
+    try:
+        moving: Any = tangent.aval
+    except AttributeError:
+        moving = None
+    if moving is not found or moving is None or not (_inexact.get(moving) or has_tangents(moving)):
+        check_tangent(primitive, out, tangent)
+        if found is not None:
+            tangent = conform(tangent, found)
+    return tangent
 
 
 def jvp_flat(

@@ -78,33 +78,11 @@ class StagingTrace(Trace):
 
     def process_primitive(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
         """Record one equation; abstract evaluation types it."""
-        invars: list[Any]
-        key: Any = None
-        if len(args) == 2:  # this and one operand are written out: what most equations have
-            x, y = args
-            if type(x) is JitTracer and type(y) is JitTracer and x._trace is self is y._trace:
-                invars = [x._var, y._var]
-                key = (x.aval, y.aval)
-        elif len(args) == 1:
-            x = args[0]
-            if type(x) is JitTracer and x._trace is self:
-                invars = [x._var]
-                key = (x.aval,)
-        if key is None:
-            invars = [x._var if type(x) is JitTracer and x._trace is self else self.atom(x, primitive) for x in args]
-            key = tuple([x.aval for x in invars])
-        # What `primitive.abstract` does first, without the call: this is the path of every traced operation.
-        avals_out = None if params else primitive._memo.get(key)
-        if avals_out is None:
-            avals_out = primitive.abstract(key, params)
+        invars = [x._var if type(x) is JitTracer and x._trace is self else self.atom(x, primitive) for x in args]
+        avals_out = primitive.abstract(tuple([x.aval for x in invars]), params)
         source = state.source
         if source is None:
             source = source_info.capture(3, state.scope)
-        if len(avals_out) == 1:
-            aval = avals_out[0]
-            var = Var(aval)
-            self.eqns.append(JaxprEqn(primitive, invars, [var], params, source))
-            return [JitTracer(self, aval, var)]
         outvars = [Var(aval) for aval in avals_out]
         self.eqns.append(JaxprEqn(primitive, invars, outvars, params, source))
         return [JitTracer(self, v.aval, v) for v in outvars]
