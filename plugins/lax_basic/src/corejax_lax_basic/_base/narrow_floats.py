@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import dtypes
-from corejax_lax_basic._base.compiling import has_vectors
+from corejax_lax_basic._speed import has_vectors
 
 # Done in float32 for what takes several steps.
 NARROW_FLOATS = frozenset(d for d in dtypes.LONG_NAMES.values() if dtypes.is_float(d) and d.itemsize < 4)

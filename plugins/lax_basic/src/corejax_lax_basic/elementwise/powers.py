@@ -23,9 +23,9 @@ from corejax.extend import (
     impl_rules,
     jvp_rules,
 )
+from corejax_lax_basic import _speed
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import integer
-from corejax_lax_basic._base.compiling import COMPLEX, HALVES
 from corejax_lax_basic._base.derivatives import tangents
 from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS, through_float32
 from corejax_lax_basic._base.type_rules import NUMERIC, check_equal_dtypes, check_kind, joint_shape
@@ -96,7 +96,7 @@ def _pow_abstract_eval(x: ShapedArray, y: ShapedArray) -> ShapedArray:
 
 
 pow_p = Primitive("pow", abstract_eval=_pow_abstract_eval, tags=("elementwise",), doc=pow.__doc__)
-impl_rules.register(pow_p, _pow, large=("float16", *COMPLEX))
+impl_rules.register(pow_p, _pow, large=_speed.elementwise("pow"))
 defbroadcasting(pow_p)
 
 # The derivative of x**y by y counts as zero where x is 0, and so do all that follow from it: there the power is
@@ -192,7 +192,9 @@ integer_pow_p = Primitive(
     tags=("elementwise", "cheap"),
     doc=integer_pow.__doc__,
 )
-impl_rules.register(integer_pow_p, _integer_pow, prepared=_integer_pow_prepared, large=HALVES)
+impl_rules.register(
+    integer_pow_p, _integer_pow, prepared=_integer_pow_prepared, large=_speed.elementwise("integer_pow")
+)
 defvectorized(integer_pow_p)
 
 
@@ -212,5 +214,4 @@ square, square_p = unary(
     "square", _complex_values.square, NUMERIC, None,
     tangents(lambda t, x: mul(mul(constant(x, 2), x), t)),
     "`x * x`; integer, floating-point or complex, the same dtype out.",
-    cheap=True,
 )  # fmt: skip

@@ -18,8 +18,8 @@ from corejax.extend import (
     jvp_rules,
     transpose_rules,
 )
+from corejax_lax_basic import _speed
 from corejax_lax_basic._base.arity import takes
-from corejax_lax_basic._base.compiling import COMPLEX, HALVES, INTEGERS, MANY_HALVES, REALS, many
 from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS, many_through_float32
 from corejax_lax_basic._base.scalars import make_scalar
 from corejax_lax_basic._base.type_rules import ORDERED, check_equal_dtypes, elementwise, joint_shape
@@ -154,7 +154,7 @@ def _select_of_two(which: Any, on_false: Any, on_true: Any) -> Any:
     return out
 
 
-impl_rules.register(select_n_p, _select_impl, large=("bool", *REALS, *COMPLEX, *INTEGERS), prepared=_select_prepared)
+impl_rules.register(select_n_p, _select_impl, large=_speed.elementwise("select_n"), prepared=_select_prepared)
 defbroadcasting(select_n_p)
 
 
@@ -223,7 +223,7 @@ clamp_p = Primitive(
     doc="x limited to an interval: minimum(maximum(x, low), high).",
 )
 _on_host = many_through_float32(_clamp_impl, np.maximum)
-impl_rules.register(clamp_p, _on_host, large=many(*HALVES, halves=MANY_HALVES), prepared=_clamp_prepared)
+impl_rules.register(clamp_p, _on_host, large=_speed.elementwise("clamp"), prepared=_clamp_prepared)
 defbroadcasting(clamp_p)
 
 

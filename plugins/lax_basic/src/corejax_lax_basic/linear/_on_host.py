@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import HostCode, dtypes
-from corejax_lax_basic._base.compiling import HALVES, LARGE
 from corejax_lax_basic._base.narrow_floats import widened
+from corejax_lax_basic._speed import HALVES, LARGE
 from corejax_lax_basic.linear._axes import DimensionNumbers, axes_of
 from corejax_lax_basic.linear.precision import DotAlgorithm, DotAlgorithmPreset, Precision
 

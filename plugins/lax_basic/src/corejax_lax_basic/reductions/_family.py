@@ -21,9 +21,9 @@ from corejax.extend import (
     split_rules,
     vmap_rules,
 )
+from corejax_lax_basic import _speed
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import canonical_axes, canonical_axis
-from corejax_lax_basic._base.compiling import HALVES, with_dtypes
 from corejax_lax_basic._base.derivatives import Derivative, Function
 from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS, narrowed, widened
 from corejax_lax_basic._base.rows import defined
@@ -170,7 +170,6 @@ def reduction(
     derivative: Derivative,
     doc: str,
     linear_in: tuple[int, ...] = (),
-    large: tuple[str, ...] = HALVES,
 ) -> tuple[Function, Primitive]:
     """A reduction over axes: a row in the table.
 
@@ -181,7 +180,6 @@ def reduction(
         derivative: what its derivative is, see `derivatives`.
         doc: docstring of the function and the primitive.
         linear_in: (0,) if it is linear.
-        large: dtypes with which a compiled program is faster than `impl`, see `_base.compiling`.
 
     Returns:
         The function and the primitive.
@@ -222,7 +220,7 @@ def reduction(
 
     tags = ("reduction",) if fold.wide else ("reduction", "exact")
     primitive = Primitive(name, abstract_eval=abstract_eval, linear_in=linear_in, tags=tags, doc=doc)
-    impl_rules.register(primitive, fold.on_host(impl), prepared=prepared, large=with_dtypes(*large))
+    impl_rules.register(primitive, fold.on_host(impl), prepared=prepared, large=_speed.by_operand(name))
     vmap_rules.register(primitive, _moving_axes(primitive))
     split_rules.register(primitive, lambda x, *, axes: [a for i, a in enumerate(split_axes(x)) if i not in axes])
     derivative(primitive)
@@ -270,7 +268,7 @@ def index_reduction(
         return primitive.bind(operand, axes=axes, index_dtype=dtype)
 
     primitive = Primitive(name, abstract_eval=abstract_eval, tags=("exact",), doc=doc)
-    impl_rules.register(primitive, impl, prepared=prepared, large=with_dtypes("float16"))
+    impl_rules.register(primitive, impl, prepared=prepared, large=_speed.by_operand(name))
     vmap_rules.register(primitive, _moving_axes(primitive))
     derivative(primitive)
     return defined(function, primitive)
@@ -314,7 +312,7 @@ def cumulative(
         return primitive.bind(operand, axis=along, reverse=bool(reverse))
 
     primitive = Primitive(name, abstract_eval=abstract_eval, linear_in=linear_in, doc=doc)
-    impl_rules.register(primitive, fold.on_host(impl), prepared=prepared, large=("float16",))
+    impl_rules.register(primitive, fold.on_host(impl), prepared=prepared, large=_speed.elementwise(name))
     vmap.__name__ = f"{name}_vmap"
     vmap_rules.register(primitive, vmap)
     derivative(primitive)
