@@ -28,6 +28,39 @@ MANY_HALVES = 1 << 15  # from here on for float16 if NumPy rounds each step, for
 MANY_COMPLEX = 1 << 12  # from here on for complex functions that take NumPy 100 ns an element
 MANY_SPECIAL = 1 << 13  # from here on for special functions that take SciPy several times as long
 
+# Elementwise
+SMALL_SELECT = 4096  # up to here it is faster to write over one case: `np.where` takes three times as long
+SMALL_CONVERSION = 4096  # up to here NumPy's comparisons take less time than its reductions
+MANY_POWERS = 256  # from here on float32 to powers above `HIGH` is computed in float64:
+HIGH = 16  # NumPy takes fifty times as long for results that float32 does not hold
+WIDENED_COMPLEX = 512  # from here on complex64 is computed in float64, by the parts
+WIDENED, NARROWED_BYTES, WIDENED_HALVES = 1 << 10, 1 << 12, 1 << 13  # from here on it pays to avoid NumPy's conversions
+
+# Shape
+SMALL_COPY = 4096  # up to here a copy costs less than a view that is not contiguous
+FEW_VECTORS = 4  # up to so many vectors are put into a new one faster than NumPy joins them
+
+# Reductions
+ROW_SUMS = 1 << 14  # from here on sums by blocks of a row are faster
+ROW_BLOCK = 1024  # of a row, summed by vectors
+SHORT_ROW = 256  # up to here rows are summed faster in any dtype, longer ones in floating-point dtypes only
+RUNNING_SUMS = 1 << 13  # from here on running sums by products with a triangle are faster
+RUNNING_BLOCK = 32  # rows of the triangle
+RUNNING_LENGTH, RUNNING_COLUMNS = 512, 32  # from here on it pays: for one column; for products of several columns
+RUNNING_AT_ONCE = 256  # blocks or columns of one product: for so few BLAS takes no second thread, which may be busy
+LONG_INDEX_AXIS = 32  # from here on an index is found faster on the CPU in two steps: the extremum, then its place
+
+# Products, windows, order
+FEW_PRODUCTS = 1 << 16  # below this NumPy multiplies integers, from here on BLAS multiplies them as floats
+DOT_SECOND = 1 << 12  # of the second operand, from here on XLA is faster for large products: not for a few columns
+DOT_ROWS, DOT_PRODUCTS = 64, 1 << 26  # rows and columns, and products, from which on a product is large, too
+CONV_PRODUCTS = 1 << 18  # up to so many products NumPy is done before a compiled program is
+CONV_CHUNK = 1 << 21  # of windows, laid out at a time
+FEW_IN_WINDOW = 12  # up to here the elements of a window are combined one by one
+COMPILED_WINDOW = 32  # up to here a compiled program is faster: its time is proportional to the size of a window
+SMALL_SORT = 512  # below this NumPy's own stable sort is faster
+LONG_TOP_K = 4096  # of an axis, from here on the k largest are looked for in a part first
+
 # -- vectorised loops of NumPy -----------------------------------------------------------------------------------------
 
 _CODES = {"float16": "ee", "float32": "ff", "float64": "dd"}  # NumPy's codes of the types of a loop

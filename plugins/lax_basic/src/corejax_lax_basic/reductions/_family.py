@@ -189,7 +189,7 @@ def reduction(
 
     def impl(x: Any, neutral: Function, *, axes: Axes) -> Any:
         if x.size:
-            found = reduce if of_large is None or x.size < _row_sums.LEAST else of_large
+            found = reduce if of_large is None or x.size < _speed.ROW_SUMS else of_large
             return found(x, axes, x.dtype)  # by name they take longer
         return fold.ufunc.reduce(x, axis=axes, dtype=x.dtype, initial=neutral()[()])
 
@@ -205,7 +205,7 @@ def reduction(
                 **{"scalar": True, "true": np.True_, "false": np.False_, "count": np.count_nonzero},
             )
         over = None if whole else axes[0] if len(axes) == 1 else axes
-        found = reduce if of_large is None or x.size < _row_sums.LEAST else of_large
+        found = reduce if of_large is None or x.size < _speed.ROW_SUMS else of_large
         return HostCode("{out} = {reduce}({0}, {over}, {dtype})", scalar=whole, reduce=found, over=over, dtype=x.dtype)
 
     @takes(name, 1)
@@ -283,7 +283,7 @@ def cumulative(
     """A reduction of all elements so far along an axis: a row in the table, with the arguments of `reduction`."""
 
     def accumulate_for(size: int) -> Function:
-        large = fold.running if size >= _running_sums.LEAST else None
+        large = fold.running if size >= _speed.RUNNING_SUMS else None
         return fold.ufunc.accumulate if large is None else large
 
     def impl(x: Any, neutral: Function, *, axis: int, reverse: bool) -> Any:
