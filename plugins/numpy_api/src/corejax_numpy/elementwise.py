@@ -14,6 +14,7 @@ from typing import Any
 
 from corejax.extend import Array, Primitive, as_array, dtypes, get_aval, remembered
 from corejax_lax_basic import lax
+from corejax_numpy._speed import FEW_INTEGERS
 from corejax_numpy.arguments import (
     array_argument,
     documented,
@@ -60,7 +61,6 @@ def _nowhere(dtype: Any) -> bool:
 
 
 _INEXACT = _dtypes_that(dtypes.is_inexact)
-_FEW = 4096  # integers
 _remembered = functools.cache(remembered)  # when it is needed
 
 
@@ -82,7 +82,7 @@ def inexact_function(name: str, apply: Unary | Primitive, doc: str) -> Unary:
         aval = getattr(x, "aval", None)
         if aval is not None and aval.dtype in _INEXACT:
             return apply(x)
-        if type(x) is Array and aval.size <= _FEW:  # of more, converting them is what takes long
+        if type(x) is Array and aval.size <= FEW_INTEGERS:  # of more, converting them is what takes long
             return _remembered(general)(x)
         return general(x)
 

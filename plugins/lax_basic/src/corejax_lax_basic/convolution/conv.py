@@ -31,6 +31,7 @@ from corejax.extend import (
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.placing import place
 from corejax_lax_basic._base.type_rules import check_equal_dtypes
+from corejax_lax_basic._speed import CONV_PRODUCTS
 from corejax_lax_basic.conversion.convert import convert_element_type
 from corejax_lax_basic.convolution._batching import merged, parted
 from corejax_lax_basic.convolution._on_host import convolve, correlation_code
@@ -366,14 +367,12 @@ jvp_rules.register(conv_general_dilated_p, _jvp, symbolic_zeros=True)
 
 # -- values ------------------------------------------------------------------------------------------------------
 
-_SMALL = 1 << 18  # products up to which NumPy is done before a compiled program is
-
 
 def _is_small(lhs: ShapedArray, rhs: ShapedArray, params: dict[str, Any]) -> bool:
     """Whether NumPy is quicker than a compiled program."""
     out = conv_general_dilated_p.abstract((lhs, rhs), params)[0]
     of_each = rhs.size // max(1, rhs.shape[params["dimension_numbers"].rhs_spec[0]])
-    return out.size * of_each <= _SMALL or not dtypes.is_inexact(out.dtype)
+    return out.size * of_each <= CONV_PRODUCTS or not dtypes.is_inexact(out.dtype)
 
 
 def _prepared(avals: Any, **params: Any) -> HostCode | None:

@@ -26,8 +26,8 @@ from corejax.extend import (
     tree,
 )
 from corejax_lax_basic._base.axes import canonical_axes, sequence
-from corejax_lax_basic._base.compiling import LARGE
 from corejax_lax_basic._base.placing import place
+from corejax_lax_basic._speed import LARGE
 from corejax_lax_basic.conversion.convert import convert_element_type
 from corejax_lax_basic.elementwise.arithmetic import add, max, min, mul
 from corejax_lax_basic.elementwise.logical import bitwise_and, bitwise_or, bitwise_xor

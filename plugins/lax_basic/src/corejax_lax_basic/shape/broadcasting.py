@@ -26,11 +26,10 @@ from corejax_lax_basic._base import by_name
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import canonical_axes, canonical_shape, ints, is_several
 from corejax_lax_basic._base.placing import place
+from corejax_lax_basic._speed import SMALL_COPY
 from corejax_lax_basic.shape.rearranging import moveaxis, reshape_p, transpose
 
 __all__ = ["broadcast", "broadcast_in_dim", "broadcast_in_dim_p", "broadcast_shapes", "broadcast_to", "expand_dims"]
-
-_SMALL = 4096  # elements
 
 
 def broadcast_in_dim(
@@ -69,8 +68,8 @@ def _impl(x: Any, *, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ..
         x = x.reshape(unit)
     if x.shape == shape:
         # Row by row, as what is repeated: products depend on it in their last bits.
-        return x if x.flags.c_contiguous or x.size > _SMALL else x.copy()
-    if math.prod(shape) > _SMALL:
+        return x if x.flags.c_contiguous or x.size > SMALL_COPY else x.copy()
+    if math.prod(shape) > SMALL_COPY:
         return np.broadcast_to(x, shape)  # a view, which costs more to make than a small copy
     out = np.empty(shape, x.dtype)
     out[...] = x
@@ -89,10 +88,10 @@ def _unit_axes(x: Any, shape: tuple[int, ...], broadcast_dimensions: tuple[int, 
 
 def _prepared(avals: Any, *, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...]) -> Any:
     [x], size = avals, math.prod(shape)
-    if x.size == size and size <= _SMALL:
+    if x.size == size and size <= SMALL_COPY:
         lines = "{out} = {0}.reshape({shape})\nif not {out}.flags.c_contiguous:\n    {out} = {out}.copy()"
         return HostCode(lines, own=False, shape=shape)
-    if size > _SMALL:
+    if size > SMALL_COPY:
         return None
     if not x.ndim:
         return HostCode(

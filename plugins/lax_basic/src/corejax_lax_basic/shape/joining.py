@@ -21,11 +21,10 @@ from corejax.extend import (
 )
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import canonical_axis, integer, sequence
+from corejax_lax_basic._speed import FEW_VECTORS
 from corejax_lax_basic.shape.slicing import slice_p
 
 __all__ = ["concatenate", "concatenate_p"]
-
-_FEW = 4  # vectors that are put into a new one faster than NumPy joins them
 
 
 def concatenate(operands: Sequence[Any], dimension: int) -> Any:
@@ -95,7 +94,7 @@ def _concatenate_vmap(axis_size: int, vals: Any, dims: Any, *, dimension: int) -
 
 def _concatenate_prepared(avals: Any, *, dimension: int) -> HostCode:
     operands = "".join(f"{{{i}}}, " for i in range(len(avals)))
-    if avals[0].ndim > 1 or len(avals) > _FEW:
+    if avals[0].ndim > 1 or len(avals) > FEW_VECTORS:
         text = f"{{out}} = {{concatenate}}(({operands}), {dimension})"
         return HostCode(text, concatenate=np.concatenate)
     ends = [0, *itertools.accumulate(aval.shape[0] for aval in avals)]

@@ -9,7 +9,6 @@ computed in float64. Definitions: DLMF 5.2, 5.15 and 25.11.
 from __future__ import annotations
 
 from corejax.extend import nondifferentiable
-from corejax_lax_basic._base.compiling import SINGLES
 from corejax_lax_basic._base.derivatives import tangents
 from corejax_lax_basic._base.type_rules import FLOAT
 from corejax_lax_basic.elementwise._family import binary, bind_joined, constant, unary
@@ -17,7 +16,6 @@ from corejax_lax_basic.elementwise.arithmetic import add, mul, neg
 from corejax_lax_basic.special import _series
 from corejax_lax_basic.special._eager import (
     ARRAYS,
-    MANY,
     by_scipy,
     compiled_if_many,
     gammaln_as_xla,
@@ -32,14 +30,12 @@ lgamma, lgamma_p = unary(
     "lgamma", by_scipy("gammaln", gammaln_as_xla), FLOAT, None,
     tangents(lambda t, x: mul(digamma(x), t)),
     "Logarithm of the absolute value of the gamma function; infinite at its poles; floating-point.",
-    large=dict.fromkeys(SINGLES, MANY),
 )  # fmt: skip
 
 digamma, digamma_p = unary(
     "digamma", by_scipy("psi", psi_as_xla), FLOAT, None,
     tangents(lambda t, x: mul(polygamma(constant(x, 1), x), t)),
     "Derivative of `lgamma`; NaN at its poles 0, -1, -2, ...; floating-point.",
-    large=dict.fromkeys(SINGLES, MANY),
 )  # fmt: skip
 
 polygamma, polygamma_p = binary(
