@@ -10,7 +10,7 @@ from corejax.extend import Example, hookimpl
 # Module -> what `corejax` has of it.
 _NAMES = {
     "_jaxlib": "Device",
-    "_jit.functions": "jit xla_computation",
+    "_jit.jit": "jit xla_computation",
     "arrays_of_parts": """
         make_array_from_callback make_array_from_process_local_data make_array_from_single_device_arrays
     """,

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from corejax.extend import CompileOptions, ShapedArray, backends, fun_name, get_aval, join_refinements, tree
+from corejax.extend import (
+    CompileOptions,
+    FlatFunction,
+    ShapedArray,
+    backends,
+    fun_name,
+    get_aval,
+    join_refinements,
+    tree,
+)
 from corejax_xla_backend.settings import EFFORTS, SETTINGS
 from corejax_xla_backend.sharding import Sharding, SingleDeviceSharding, check_fits
 from corejax_xla_backend.sharding_constraint import constrain, is_spec, shardings_of
@@ -103,6 +112,17 @@ class JitOptions(NamedTuple):
                 x = x if sharding.of_type(get_aval(x).ndim) is None else constrain(x, sharding, what)
             found.append(x)
         return found
+
+    def with_results_laid_out(self, fun: Callable[..., Any], flat: FlatFunction) -> Callable[..., Any]:
+        """Return a function of leaves with results whose types say what `out_shardings` says."""
+        if self.out_shardings is UNSPECIFIED:
+            return flat
+
+        def laid_out(*leaves: Any) -> Sequence[Any]:
+            outs = flat(*leaves)
+            return self.results_laid_out(fun, flat.out_tree, outs)
+
+        return laid_out
 
     def laid_out(self, fun: Callable[..., Any], in_tree: Any, avals: Sequence[ShapedArray]) -> Sequence[ShapedArray]:
         """Types of arguments, which say what `in_shardings` says over axes of type Explicit."""

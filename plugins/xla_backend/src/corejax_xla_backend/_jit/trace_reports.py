@@ -1,32 +1,14 @@
-"""Why a jitted function is traced once more: what of the call's signature no earlier one had."""
+"""Reports of traces: why a jitted function is traced again, from the differences of signatures."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 from corejax.extend import ShapedArray, config, observe
-from corejax_xla_backend._jit.static_args import StaticKey
+from corejax_xla_backend._jit.arguments import StaticKey
+from corejax_xla_backend._jit.traces import Signature
 from corejax_xla_backend._log import tell
-
-
-class Signature(NamedTuple):
-    """What a trace of a jitted function depends on; equal signatures share one.
-
-    Attributes:
-        in_tree: structure of the traced arguments.
-        avals: their types.
-        static: the static arguments, None where there are none.
-        settings: `config.trace_key()`.
-        axes: named axes in force, with their sizes.
-    """
-
-    in_tree: Any
-    avals: tuple[ShapedArray, ...]
-    static: StaticKey | None
-    settings: tuple[Any, ...]
-    axes: tuple[tuple[Any, int], ...]
-
 
 FIRST = "first call"
 TRACED_VALUES = "it closes over values of a transformation around it, so that each call traces it"
