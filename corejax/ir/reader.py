@@ -142,9 +142,12 @@ class Cursor:
             return given.aval
         if refinement_reader.value is None:
             load_rules("primitives")
+        read = refinement_reader.value
+        if read is None:
+            self.fail(f"`{given.refinement}` needs a plugin that refines types, such as corejax-parallel", given.start)
         try:
-            found = refinement_reader.get()(given.refinement, self.refinements)
-        except (ValueError, LookupError) as error:
+            found = read(given.refinement, self.refinements)
+        except ValueError as error:
             self.fail(str(error), given.start)
         self.refinements.append(found)
         return given.aval.refined(found)

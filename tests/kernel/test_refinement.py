@@ -165,5 +165,5 @@ def test_programs_are_read_back(monkeypatch: pytest.MonkeyPatch):
     with pytest.raises(JaxprSyntaxError, match="line 1, column 14: nonsense is no label"):
         parse_jaxpr("{ lambda ; a:f32[2@nonsense]. let in (a,) }")
     monkeypatch.setattr(refinement_reader, "value", None)
-    with pytest.raises(JaxprSyntaxError, match="nothing provides the reader of refinements of types"):
+    with pytest.raises(JaxprSyntaxError, match="needs a plugin that refines types, such as corejax-parallel"):
         parse_jaxpr(str(program))
