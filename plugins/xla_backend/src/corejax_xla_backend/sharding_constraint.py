@@ -145,6 +145,8 @@ def sharding_constraint_impl(x: Array, *, sharding: Sharding) -> Array:
     if not sharding.device_tuple:
         return x
     sharding = settled(sharding, x.ndim)
+    if sharding.of_type(x.ndim) is not None and other_memory(sharding) is None:
+        sharding = sharding.with_axes(sharding.dimension_axes(x.ndim))  # an entry for each dimension, as the type has
     return placed(x, backends.of_device(sharding.device_tuple[0]), sharding)
 
 
