@@ -254,9 +254,10 @@ def full_like(
 
 
 def _aval_of(a: Any) -> ShapedArray:
-    if is_array_like(a):
+    described = not isinstance(a, type) and hasattr(a, "shape") and hasattr(a, "dtype")
+    if is_array_like(a) and not (described and hasattr(type(a), "__corejax_array__")):
         return get_aval(a)
-    if not isinstance(a, type) and hasattr(a, "shape") and hasattr(a, "dtype"):
+    if described:  # its values are not asked for
         return ShapedArray(tuple(a.shape), a.dtype, bool(getattr(a, "weak_type", False)))
     name = called_function() or "full_like"
     advice = f"; of a pytree: corejax.tree.map(jnp.{name}, x)" if isinstance(a, dict | list | tuple) else ""

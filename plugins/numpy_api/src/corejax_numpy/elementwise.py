@@ -415,9 +415,11 @@ def _check_order(*xs: Any) -> None:
 def isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Any:
     """Whether `abs(a - b) <= atol + rtol * abs(b)`, or both are equal (or NaN, if `equal_nan`).
 
-    Infinities are close to themselves alone.
+    Infinities are close to themselves alone, and so are keys.
     """
     a, b = promote("isclose", a, b)
+    if dtypes.is_extended(a.dtype):
+        return lax.eq(a, b)
     rtol, atol = operand("isclose", rtol, "rtol"), operand("isclose", atol, "atol")
     if not dtypes.is_inexact(a.dtype):
         a, b = promote("isclose", a, b, inexact=True)

@@ -79,11 +79,14 @@ def shardings_of(what: str, treedef: Any, given: Any) -> list[Sharding | None]:
         TypeError: one is no sharding.
         ValueError: it is no prefix, or one names a memory that is not its devices' default one.
     """
+    skeleton = _skeleton(treedef)
     try:
-        places = tree.broadcast_prefix(given, _skeleton(treedef), _is_place)
+        places = tree.broadcast_prefix(given, skeleton, _is_place)
     except ValueError as error:
         raise ValueError(f"{what}: they are no prefix of the structure of the values, {treedef}: {error}") from None
-    found = [None if x is None else as_sharding(what, x) for x in places]
+    # Leaves are numbered. `float0` arrays, which the structure itself makes, are no values of a program.
+    values = [place for place, leaf in zip(places, tree.tree_leaves(skeleton), strict=True) if type(leaf) is int]
+    found = [None if x is None else as_sharding(what, x) for x in values]
     for sharding in found:
         if sharding is not None and (kind := other_memory(sharding)) is not None:
             raise ValueError(
@@ -141,6 +144,8 @@ def sharding_constraint_impl(x: Array, *, sharding: Sharding) -> Array:
     if not sharding.device_tuple:
         return x
     sharding = settled(sharding, x.ndim)
+    if sharding.of_type(x.ndim) is not None and other_memory(sharding) is None:
+        sharding = sharding.with_axes(sharding.dimension_axes(x.ndim))  # an entry for each dimension, as the type has
     return placed(x, backends.of_device(sharding.device_tuple[0]), sharding)
 
 

@@ -209,7 +209,8 @@ def _value(name: str, x: Any, values: Any) -> tuple[Any, np.dtype[Any]]:
     dtype = x.aval.dtype
     if type(found) is int and dtypes.is_integer(dtype):
         return make_scalar(found, dtype), dtype
-    check_dtype_promotion(name, (x, found))
+    if type(found) is not bool:  # a Python number, of no dtype of its own
+        check_dtype_promotion(name, (x, found))
     joint = dtypes.result_type(x, found)
     if joint != dtype:
         warn_user(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from corejax.extend import Array, as_array, dtypes, get_aval, is_spread
+from corejax.extend import Array, as_array, dtypes, get_aval, is_spread, shaped_abstractify
 from corejax_lax_basic._base.axes import canonical_shape
 from corejax_lax_basic._base.placing import place
 from corejax_lax_basic._base.scalars import PYTHON_SCALARS, fill_scalar
@@ -46,8 +46,11 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: 
 def full_like(
     x: Any, fill_value: Any, dtype: Any = None, shape: Sequence[int] | None = None, sharding: Any = None
 ) -> Any:
-    """As `full`, with the shape, dtype and weak type of `x` unless given, in parts on several devices if `x` is."""
-    aval = get_aval(x)
+    """As `full`, with the shape, dtype and weak type of `x` unless given, in parts on several devices if `x` is.
+
+    `x` may be a `ShapeDtypeStruct`.
+    """
+    aval = shaped_abstractify(x)
     if shape is None and aval.sharding is not None and sharding is None:
         return aval.sharding.place(full_like(x, fill_value, dtype, aval.shape))
     if shape is None and sharding is None and type(x) is Array and is_spread(x):

@@ -234,7 +234,7 @@ def _known_constants(consts: Sequence[Any], closed: ClosedJaxpr) -> tuple[tuple[
     small = [
         (i, x.aval, x._host)
         for i, x in enumerate(consts)
-        if type(x) is Array and x._host is not None and x._host.size <= _MOST_KNOWN and x.aval.sharding is None
+        if type(x) is Array and x._host is not None and x._host.size <= _MOST_KNOWN and x.aval.refinement is None
     ]
     positions, numbers = (
         tuple((i, aval, x.tobytes()) for i, aval, x in small if x.dtype in dtypes) for dtypes in (_POSITIONS, _NUMBERS)
