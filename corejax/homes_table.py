@@ -89,8 +89,9 @@ PROVIDED: dict[str, dict[str, str]] = {
             "lax.psum_p lax.psum_scatter lax.pswapaxes lax.pvary_p lax.ragged_all_to_all lax.ragged_all_to_all_p "
             "lax.reduce_scatter_p make_mesh pmap reshard set_mesh shard_map sharding.AbstractDevice "
             "sharding.AbstractMesh sharding.AxisType sharding.Mesh sharding.NamedSharding sharding.PartitionSpec "
-            "sharding.auto_axes sharding.explicit_axes sharding.get_abstract_mesh sharding.get_mesh "
-            "sharding.in_context sharding.reshard sharding.set_mesh sharding.use_abstract_mesh sharding.use_mesh smap"
+            "sharding.auto_axes sharding.either_axes sharding.explicit_axes sharding.get_abstract_mesh "
+            "sharding.get_mesh sharding.in_context sharding.reshard sharding.set_mesh sharding.split_axes "
+            "sharding.split_rules sharding.use_abstract_mesh sharding.use_mesh smap"
         ),
         "primitives": (
             "all_gather all_gather_invariant all_to_all axis_index custom_partitioning pmax pmin ppermute psum pvary "
@@ -139,8 +140,9 @@ PROVIDED: dict[str, dict[str, str]] = {
             "lax.sharding_constraint_p lax.with_sharding_constraint live_arrays local_device_count local_devices "
             "log_compiles make_array_from_callback make_array_from_process_local_data "
             "make_array_from_single_device_arrays memory print_environment_info process_count process_index "
-            "process_indices profiler pure_callback sharding stages transfer_guard transfer_guard_device_to_device "
-            "transfer_guard_device_to_host transfer_guard_host_to_device xla_computation"
+            "process_indices profiler pure_callback sharding sharding.factors_of stages transfer_guard "
+            "transfer_guard_device_to_device transfer_guard_device_to_host transfer_guard_host_to_device "
+            "xla_computation"
         ),
         "primitives": (
             "call_exported call_exported_tangent debug_callback dim_as_value effectful_call_exported "
