@@ -103,10 +103,12 @@ from corejax.interpreters.debug_info import named_as as named_as
 from corejax.interpreters.differentiability import nondifferentiable as nondifferentiable
 from corejax.interpreters.differentiability import why_not_differentiable as why_not_differentiable
 from corejax.interpreters.engine import comes_again as comes_again
+from corejax.interpreters.engine import quick_array as quick_array
+from corejax.interpreters.engine import quick_bind as quick_bind
+from corejax.interpreters.engine import quick_host_value as quick_host_value
 from corejax.interpreters.engine import remembered as remembered
 from corejax.interpreters.engine import run_compiled as run_compiled
 from corejax.interpreters.engine import run_whole as run_whole
-from corejax.interpreters.evaluation import is_plain as is_plain
 from corejax.interpreters.evaluation_checks import EvaluationCheck as EvaluationCheck
 from corejax.interpreters.evaluation_checks import checks_calls as checks_calls
 from corejax.interpreters.evaluation_checks import evaluation_checks as evaluation_checks
@@ -327,7 +329,9 @@ __all__ = [  # noqa: RUF022  by section
     "program_graph",
     "register_param_type",
     "same_jaxpr",
-    "is_plain",
+    "quick_array",
+    "quick_bind",
+    "quick_host_value",
     "remembered",
     "comes_again",
     "run_compiled",

@@ -177,3 +177,22 @@ def run_whole(program: ClosedJaxpr, arrays: Sequence[Array], name: str) -> list[
 def comes_again(primitive: Primitive, avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> bool:
     """Tell whether an operation on these types was asked about before; without an engine, never."""
     return engine().comes_again(primitive, avals, params)
+
+
+# -- shortcuts for plugins -------------------------------------------------------------------------------------------
+
+
+def quick_bind(primitive: Primitive, operands: int) -> Callable[..., Any]:
+    """Return `primitive.bind`, for primitives without params; the engine makes it short."""
+    return primitive.bind
+
+
+def quick_host_value(x: Any) -> Any:
+    """Return the NumPy array of an `Array` if an operation on it would be evaluated unobserved; else None."""
+    return x._host if type(x) is Array and evaluation.is_plain() else None
+
+
+def quick_array(value: Any, like: Array) -> Array:
+    """Return a NumPy array or scalar, of a dtype that arrays have, as an `Array`; weakly typed if `like` is."""
+    value = np.asarray(value)
+    return Array(value, ShapedArray(value.shape, like.aval.dtype, like.aval.weak_type))

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Array, ShapedArray, dtypes, is_plain
+from corejax.extend import dtypes, quick_array, quick_host_value
 from corejax_lax_basic._base.scalars import is_array
 from corejax_lax_basic._speed import SMALL_COPY
 from corejax_lax_basic.arrays._basic_indexing import basic_index, complete
@@ -42,11 +42,10 @@ def getitem(self: Any, index: Any) -> Any:
         TypeError: an entry is nothing that arrays are indexed by.
     """
     if type(index) in _STATIC or (type(index) is tuple and _STATIC.issuperset(map(type, index))):
-        host = self._host if type(self) is Array and is_plain() else None
+        host = quick_host_value(self)
         if host is not None and host.dtype.kind in _NUMPYS:
             try:
-                part = np.asarray(_part(host, index))
-                return Array(part, ShapedArray(part.shape, part.dtype, self.aval.weak_type))
+                return quick_array(_part(host, index), self)
             except (IndexError, TypeError, ValueError):  # below there are words for it
                 pass
     entries = complete(self, index)

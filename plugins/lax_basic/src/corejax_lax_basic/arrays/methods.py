@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import dtypes, remembered, warn_user
+from corejax.extend import dtypes, quick_array, quick_host_value, remembered, warn_user
 from corejax_lax_basic._base.axes import canonical_shape, method_axis
 from corejax_lax_basic._base.placing import place
 from corejax_lax_basic.conversion.convert import convert_element_type
@@ -53,6 +53,8 @@ def transpose(self: Any, *axes: Any) -> Any:
     Raises:
         TypeError: the axes are not a permutation.
     """
+    if not axes and (host := quick_host_value(self)) is not None:
+        return quick_array(host.T, self)
     ndim = self.aval.ndim
     given = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes or None
     if given is None:
