@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from corejax.extend import dtypes
+from corejax.extend import dtypes, remembered
+from corejax_numpy import moments
 from corejax_numpy import numpy as jnp
 from corejax_numpy.arguments import Axis, refuse_out
 
@@ -49,7 +50,7 @@ def var(
     correction: float | None = None,
 ) -> Any:
     """Return the variance over axes; see `corejax.numpy.var`."""
-    return jnp.var(self, axis, dtype, out, ddof, keepdims, where=where, correction=correction)
+    return moments.var(self, axis, dtype, out, ddof, keepdims, where=where, correction=correction)
 
 
 def std(
@@ -64,7 +65,7 @@ def std(
     correction: float | None = None,
 ) -> Any:
     """Return the standard deviation over axes; see `corejax.numpy.std`."""
-    return jnp.std(self, axis, dtype, out, ddof, keepdims, where=where, correction=correction)
+    return moments.std(self, axis, dtype, out, ddof, keepdims, where=where, correction=correction)
 
 
 def round_(self: Any, decimals: int | None = None, out: None = None) -> Any:
@@ -99,7 +100,8 @@ def array_namespace(self: Any, /, *, api_version: str | None = None) -> Any:
 
 
 METHODS: Mapping[str, Any] = {
-    **{f.__name__: f for f in (clip, compress, nonzero, std, var)},
+    **{f.__name__: f for f in (clip, compress, nonzero)},
+    **{f.__name__: remembered(f) for f in (std, var)},
     "__array_namespace__": array_namespace,
     "__round__": round_to_integer,
     "round": round_,
