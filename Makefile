@@ -19,11 +19,12 @@ BIN := $(VENV)/bin
 PYTEST_OPTIONS := -n $(WORKERS)
 
 PLUGINS := $(patsubst %/pyproject.toml,%,$(wildcard plugins/*/pyproject.toml))
-# Their names as plugins: the entry points.
-PLUGIN_NAMES = $(shell sed -n '/entry-points."corejax.plugins"/,/^$$/s/^\([a-z_]*\) = .*/\1/p' $(PLUGINS:%=%/pyproject.toml))
 PYPROJECTS := pyproject.toml $(PLUGINS:%=%/pyproject.toml)
 # One pip call for all of it: the distributions name each other, and only together do they resolve.
 EDITABLE := -e '.[demo]' $(PLUGINS:%=-e ./%)
+# Manifests are not in git; they say what the plugins' code says.
+PLUGIN_SOURCES := $(shell find plugins examples/plugins -path '*/src/*' -name '*.py')
+WRITE_MANIFESTS = $(BIN)/python -m tools.write_manifests && touch $(VENV)/.stamp-manifests
 SOURCES := corejax plugins tests $(wildcard examples benchmarks docs tools)
 
 # Tests start hundreds of processes, each of which would compile every module that it imports.
@@ -31,7 +32,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo examples test test-newest test-slow lint format docs freeze bench bench-plugins scale manifests clean distclean
+.PHONY: help install demo examples test test-plain test-newest test-slow lint format docs freeze bench bench-plugins scale manifests clean distclean
 
 help:  ## This list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -48,8 +49,11 @@ examples: $(VENV)/.stamp-demo  ## Run the programs of examples/, a minute each a
 	    echo "== examples/$$program.py"; $(BIN)/python examples/$$program.py --output build/examples/$$program.png; \
 	done
 
-test: lint  ## Lint, then the tests
+test: lint $(VENV)/.stamp-manifests  ## Lint, then the tests
 	$(BIN)/python -m pytest $(PYTEST_OPTIONS) $(ARGS)
+
+test-plain: $(VENV)/.stamp-test  ## The tests without the engine, corejax-eager
+	$(BIN)/python -m pytest $(PYTEST_OPTIONS) --plain $(ARGS)
 
 test-newest:  ## The backend's tests and one of each other file, on Python 3.13 with the newest jaxlib
 	@python=$$($(PYTHON) tools/find_python.py $(NEWEST)) || exit 1; \
@@ -93,9 +97,9 @@ bench-plugins: $(VENV)/.stamp-test  ## Time what plugins cost: calls, loading, t
 scale: $(VENV)/.stamp-test  ## Weak and strong scaling on the cores there are; steps compiled for up to 4,096 devices
 	$(BIN)/python benchmarks/scale.py $(ARGS)
 
-manifests: $(VENV)/.stamp-test  ## Write the manifests of this repository's plugins
-	$(BIN)/corejax write-manifest $(PLUGIN_NAMES)
-	$(BIN)/python tools/write_example_manifests.py
+manifests: $(VENV)/.stamp-test  ## Write the plugins' manifests (not in git), and corejax/homes_table.py from the same data
+	$(WRITE_MANIFESTS)
+	$(BIN)/python -m tools.write_homes
 
 clean:  ## Remove what tools and builds left behind
 	rm -rf build dist .hypothesis .mypy_cache .pytest_cache .ruff_cache .import_linter_cache
@@ -104,15 +108,21 @@ clean:  ## Remove what tools and builds left behind
 
 distclean: clean  ## ... and the virtual environments
 	rm -rf $(VENV) $(VENV_NEWEST) *.egg-info plugins/*/src/*.egg-info
+	rm -f plugins/*/src/*/corejax_manifest.json examples/plugins/*/src/*/corejax_manifest.json
 
 # A stamp is older than its pyproject files exactly when something has to be installed again.
 $(VENV)/.stamp-demo: $(PYPROJECTS)
 	@$(PYTHON) tools/setup_env.py $(VENV) $(EDITABLE)
+	@$(WRITE_MANIFESTS)
 	@touch $@
 
 $(VENV)/.stamp-test: $(PYPROJECTS) requirements-test.txt requirements-test-newest.txt
 	@$(PYTHON) tools/setup_env.py $(VENV) -r requirements-test.txt $(EDITABLE)
+	@$(WRITE_MANIFESTS)
 	@touch $@ $(VENV)/.stamp-demo
+
+$(VENV)/.stamp-manifests: $(VENV)/.stamp-demo $(PLUGIN_SOURCES)
+	@$(WRITE_MANIFESTS)
 
 $(VENV)/.stamp-docs: $(VENV)/.stamp-demo requirements-docs.txt
 	@$(PYTHON) tools/setup_env.py $(VENV) -r requirements-docs.txt
@@ -120,4 +130,5 @@ $(VENV)/.stamp-docs: $(VENV)/.stamp-demo requirements-docs.txt
 
 $(VENV_NEWEST)/.stamp-test: $(PYPROJECTS) requirements-test-newest.txt
 	@$(PYTHON) tools/setup_env.py $(VENV_NEWEST) --upgrade --upgrade-strategy eager -r requirements-test-newest.txt $(EDITABLE)
+	@$(VENV_NEWEST)/bin/python -m tools.write_manifests
 	@touch $@

@@ -26,6 +26,7 @@ from corejax.config import enable_checks as enable_checks
 from corejax.config import enable_x64 as enable_x64
 from corejax.config import numpy_dtype_promotion as numpy_dtype_promotion
 from corejax.config import numpy_rank_promotion as numpy_rank_promotion
+from corejax.interpreters import engine as _engine
 from corejax.interpreters import host_programs as _host_programs
 from corejax.interpreters.compile_time import ensure_compile_time_eval as ensure_compile_time_eval
 from corejax.ir import ClosedJaxpr as ClosedJaxpr

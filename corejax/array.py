@@ -23,6 +23,7 @@ from corejax.backend_calls import fetched_by, place_of, put_by
 from corejax.backends import Backend, backends
 from corejax.config import config
 from corejax.errors import PluginMissingError
+from corejax.homes import install_advice
 from corejax.trace import Tracer, bottom_trace, current_trace, escaped, in_context
 
 
@@ -69,7 +70,7 @@ def _backend(buffer: Any = None) -> Backend:
         raise not_of_rule(RuntimeError(f"the array has been deleted at {line}: {buffer.why.reason}"))
     found = backends.of_dispatcher if buffer is None else backends.of_buffer(buffer)
     if found is None:
-        raise PluginMissingError("no backend is loaded, so there are no device buffers; install corejax-xla-backend")
+        raise PluginMissingError(f"no backend is loaded, so there are no device buffers{install_advice('backends')}")
     return found
 
 
@@ -319,7 +320,7 @@ class Array(NumbersAndText, ArrayMethods, metaclass=_ArrayType):
         return (Array(np.asarray(x, self.dtype), row) for x in self._fetch())
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_rebuild, (self._fetch(), self.aval.laid_out(None)))
+        return (_rebuild, (self._fetch(), self.aval.refined(None)))
 
     def __copy__(self) -> Array:
         return self
@@ -388,9 +389,9 @@ def placed(array: Array, backend: Backend, device: Any = None) -> Array:
 
 
 def _type_at(aval: ShapedArray, place: Any) -> ShapedArray:
-    """The type of an array on a device or at a sharding, which types tell of where axes of its mesh are Explicit."""
-    told = getattr(place, "of_type", None)
-    return aval.laid_out(None if told is None else told(aval.ndim))
+    """Return the type of an array on a device or at a sharding, which may have a refinement for types of arrays."""
+    of_type = getattr(place, "of_type", None)
+    return aval.refined(None if of_type is None else of_type(aval.ndim))
 
 
 _read_buffer = vars(Array)["_buf"].__get__

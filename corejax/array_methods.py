@@ -16,7 +16,6 @@ from corejax.avals import ShapedArray
 from corejax.errors import DuplicateRegistrationError, PluginError, PluginMissingError
 from corejax.provenance import Provenance
 from corejax.tables import Table
-from corejax.texts import how_to_install
 
 BINARY = (
     *("add", "sub", "mul", "truediv", "floordiv", "mod", "divmod", "pow", "matmul"),
@@ -31,6 +30,7 @@ OPERATORS = (
 
 # Set by `corejax.plugins`: loads the plugins that were not loaded yet.
 _loader: Callable[[], None] | None = None
+_FROM_PLUGINS = ("__add__", "sum")  # one method of each plugin that provides NumPy's
 
 
 def _put(name: str, value: Any) -> None:
@@ -77,6 +77,16 @@ def set_loader(loader: Callable[[], None]) -> None:
     """Install the function that loads plugins."""
     global _loader
     _loader = loader
+
+
+def _whose(name: str) -> str:
+    return ""
+
+
+def set_whose(whose: Callable[[str], str]) -> None:
+    """Install the function that says which plugin has a method, as the end of a sentence; "" if that is not known."""
+    global _whose
+    _whose = whose  # type: ignore[assignment]
 
 
 class ArrayMethods:
@@ -165,10 +175,7 @@ def missing(x: Any, name: str) -> Any:
         _loader()
         if name in methods:
             return getattr(x, name)
-    text = f"{type(x).__name__!r} object has no attribute {name!r}"
-    if hasattr(np.ndarray, name) and "__add__" not in methods:
-        text += f"; no plugin provides operators and methods of arrays; install {how_to_install('corejax-lax-basic')}"
-    raise AttributeError(text, name=name, obj=x)
+    raise AttributeError(f"{type(x).__name__!r} object has no attribute {name!r}{_whose(name)}", name=name, obj=x)
 
 
 _asks = ArrayMethods.__getattr__
@@ -180,7 +187,7 @@ def all_are_here(loaded: bool) -> None:
     Before Python 3.12 the interpreter reads attributes of a class with `__getattr__` in six times the time: tracing
     takes a tenth less without.
     """
-    if not loaded or "__add__" not in methods:
+    if not loaded or any(name not in methods for name in _FROM_PLUGINS):
         ArrayMethods.__getattr__ = _asks  # type: ignore[method-assign]
     elif "__getattr__" in vars(ArrayMethods):
         del ArrayMethods.__getattr__
@@ -191,8 +198,7 @@ def _stub(name: str) -> Callable[..., Any]:
         if _loader is not None:
             _loader()
         if name not in methods:
-            home = how_to_install("corejax-lax-basic")
-            raise PluginMissingError(f"no plugin provides the operator {name} of arrays; install {home}")
+            raise PluginMissingError(f"no plugin provides the operator {name} of arrays{_whose(name)}")
         return getattr(self, name)(*args)
 
     operator.__name__ = name

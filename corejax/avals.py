@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -16,6 +16,39 @@ _MAX = (1 << 63) - 1
 _interned: dict[tuple[Any, ...], ShapedArray] = {}
 
 
+class Refinement(Protocol):
+    """What a plugin says of a type beside shape, dtype and weak type: immutable and hashable.
+
+    A type has one refinement or None. The kernel compares refinements and calls these methods; what a refinement means
+    is the plugin's. The refinements of corejax-parallel say how arrays are split over the axes of a mesh.
+
+    Attributes:
+        of_any_shape: the part that holds for arrays of every shape, a refinement or None.
+    """
+
+    of_any_shape: Refinement | None
+
+    def of_results(
+        self, primitive: Any, avals: Sequence[ShapedArray], outs: Sequence[ShapedArray], params: dict[str, Any]
+    ) -> tuple[ShapedArray, ...]:
+        """Refine the types `outs` that an abstract-eval rule returned for operands of which one has this refinement."""
+
+    def conform(self, x: Any, aval: ShapedArray, *, cotangent: bool) -> Any:
+        """Return a tangent or cotangent with the refinement of `aval`; this one is that of `aval` or of `x`."""
+
+    def join(self, other: Refinement) -> Refinement:
+        """Return the refinement of a value that may be either of two values."""
+
+    def without_axis(self, dim: int) -> tuple[Refinement | None, tuple[Any, ...]]:
+        """Return the refinement of an element along a dimension, and the names that were said of the dimension."""
+
+    def with_axis(self, dim: int, names: tuple[Any, ...]) -> Refinement | None:
+        """Return the refinement of a batch along a new dimension, of which `names` are said."""
+
+    def text(self, shape: Sequence[Any]) -> str:
+        """Return the shape as it is printed behind the dtype: `[8@x,4]{V:i}`."""
+
+
 class ShapedArray:
     """The set of arrays of one shape, dtype and weak type. Interned: equal instances are identical.
 
@@ -23,9 +56,7 @@ class ShapedArray:
         shape: tuple of int, or of `SymbolicDim` where a size is not known.
         dtype: NumPy dtype (ml_dtypes included).
         weak_type: whether the dtype came from a Python scalar and yields to other dtypes.
-        vma: the manual axes of a mesh along which values may differ; none but in functions of blocks (`shard_map`).
-        sharding: over which axes of type Explicit of a mesh each dimension is split; None where the type does not say
-            it. See `explicit_axes`.
+        refinement: what a plugin says of the type beside these, or None. See `Refinement`.
         nbytes: bytes that an array of the type takes; 0 where a size is not known.
 
     Raises:
@@ -33,13 +64,12 @@ class ShapedArray:
         OverflowError: more bytes than 64-bit integers count.
     """
 
-    __slots__ = ("_size", "dtype", "nbytes", "ndim", "shape", "sharding", "vma", "weak_type")
+    __slots__ = ("_size", "dtype", "nbytes", "ndim", "refinement", "shape", "weak_type")
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
     weak_type: bool
-    vma: frozenset[Any]
-    sharding: Any
+    refinement: Refinement | None
     ndim: int
     nbytes: int
     _size: int
@@ -55,28 +85,43 @@ class ShapedArray:
     def update(
         self, shape: Sequence[int] | None = None, dtype: Any = None, weak_type: bool | None = None
     ) -> ShapedArray:
-        """The aval with some fields replaced; of another shape, the type does not say how the array is split."""
+        """Replace some fields. Of another shape, the type keeps only the part of its refinement that allows it."""
         found = ShapedArray(
             self.shape if shape is None else tuple(shape),
             self.dtype if dtype is None else dtype,
             self.weak_type if weak_type is None else weak_type,
         )
-        if self.sharding is not None and found.shape == self.shape:
-            return _refined(found, self.vma, self.sharding)
-        return _refined(found, self.vma, None) if self.vma else found
+        refinement = self.refinement
+        if refinement is None:
+            return found
+        return found.refined(refinement if found.shape == self.shape else refinement.of_any_shape)
 
     def strip_weak_type(self) -> ShapedArray:
         """The strongly typed aval of the same shape and dtype."""
         return self.update(weak_type=False) if self.weak_type else self
 
-    def varying(self, vma: Iterable[Any]) -> ShapedArray:
-        """The aval of values that may differ along these manual axes, and along no other."""
-        vma = frozenset(vma)
-        return self if vma == self.vma else _refined(self, vma, self.sharding)
+    def refined(self, refinement: Refinement | None) -> ShapedArray:
+        """Return the type of the same shape, dtype and weak type with another refinement."""
+        if refinement is self.refinement:
+            return self
+        if refinement is None:
+            return ShapedArray(self.shape, self.dtype, self.weak_type)
+        found = _interned.get((self.shape, self.dtype, self.weak_type, refinement))
+        if found is not None:
+            return found
+        return _intern(ShapedArray, self.shape, self.dtype, self.weak_type, refinement)
 
-    def laid_out(self, sharding: Any) -> ShapedArray:
-        """The aval of arrays that are split like this over axes of type Explicit; None: the type does not say how."""
-        return self if sharding is self.sharding else _refined(self, self.vma, sharding)
+    # What users read of corejax-parallel's refinements, also of types without one.
+
+    @property
+    def vma(self) -> frozenset[Any]:
+        """The manual axes of a mesh along which values may differ; none outside of `shard_map`."""
+        return getattr(self.refinement, "vma", frozenset())
+
+    @property
+    def sharding(self) -> Any:
+        """How the array is split over axes of type Explicit of a mesh; None if the type does not say it."""
+        return getattr(self.refinement, "sharding", None)
 
     @property
     def size(self) -> int:
@@ -84,19 +129,17 @@ class ShapedArray:
         return self._size
 
     def str_short(self, *, short_dtypes: bool = True) -> str:
-        """`f32[3,4]`, or `float32[3,4]` with `short_dtypes=False`.
-
-        Of what may differ along axes `f32[3,4]{V:i}`; of what is split over axes `f32[3@x,4]`.
-        """
+        """`f32[3,4]`, or `float32[3,4]` with `short_dtypes=False`; a refinement adds to the shape."""
         name = dtypes.short_name(self.dtype) if short_dtypes or self.dtype.names else self.dtype.name
-        text = f"{name}[{','.join(map(repr, self.shape) if self.sharding is None else _split_sizes(self))}]"
-        return text + _vma_text(self.vma) if self.vma else text
+        if self.refinement is not None:
+            return name + self.refinement.text(self.shape)
+        return f"{name}[{','.join(map(repr, self.shape))}]"
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(f"avals are immutable; use aval.update({name}=...)")
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_restored, (self.shape, self.dtype, self.weak_type, self.vma, self.sharding))
+        return (_restored, (self.shape, self.dtype, self.weak_type, self.refinement))
 
     def __copy__(self) -> ShapedArray:
         return self
@@ -109,35 +152,8 @@ class ShapedArray:
         return f"ShapedArray({self.str_short(short_dtypes=False)}{weak})"
 
 
-def _vma_text(vma: frozenset[Any]) -> str:
-    names = sorted(name if isinstance(name, str) and name.isidentifier() else repr(name) for name in vma)
-    return f"{{V:{names[0] if len(names) == 1 else '(' + ', '.join(names) + ')'}}}"
-
-
-def _split_sizes(aval: ShapedArray) -> list[str]:
-    """Sizes with the axes that they are split over: `8@x`, `8@(x,y)`."""
-    sizes = zip(aval.shape, aval.sharding.dimension_axes(aval.ndim), strict=True)
-    return [
-        repr(n) if not names else f"{n!r}@{names[0]}" if len(names) == 1 else f"{n!r}@({','.join(names)})"
-        for n, names in sizes
-    ]
-
-
-def _restored(
-    shape: Sequence[int], dtype: Any, weak_type: bool, vma: frozenset[Any], sharding: Any = None
-) -> ShapedArray:
-    return _refined(ShapedArray(shape, dtype, weak_type), vma, sharding)
-
-
-def _refined(aval: ShapedArray, vma: frozenset[Any], sharding: Any) -> ShapedArray:
-    """The aval of the same shape, dtype and weak type that says this of axes of a mesh."""
-    if not vma and sharding is None:
-        return ShapedArray(aval.shape, aval.dtype, aval.weak_type)
-    found = _interned.get((aval.shape, aval.dtype, aval.weak_type, vma, sharding))
-    return _intern(ShapedArray, aval.shape, aval.dtype, aval.weak_type, vma, sharding) if found is None else found
-
-
-_NOWHERE: frozenset[Any] = frozenset()
+def _restored(shape: Sequence[int], dtype: Any, weak_type: bool, refinement: Refinement | None = None) -> ShapedArray:
+    return ShapedArray(shape, dtype, weak_type).refined(refinement)
 
 
 def _intern(
@@ -145,8 +161,7 @@ def _intern(
     shape: Sequence[int],
     dtype: Any,
     weak_type: bool,
-    vma: frozenset[Any] = _NOWHERE,
-    sharding: Any = None,
+    refinement: Refinement | None = None,
 ) -> ShapedArray:
     shape = tuple(as_dim(d) for d in shape)
     symbol = next((d for d in shape if isinstance(d, SymbolicDim)), None)
@@ -156,8 +171,8 @@ def _intern(
     dtype = np.dtype(dtype)
     weak_type = bool(weak_type)
     key: tuple[Any, ...] = (shape, dtype, weak_type)
-    if vma or sharding is not None:
-        key = (*key, vma, sharding)
+    if refinement is not None:
+        key = (*key, refinement)
     interned = _interned if symbol is None else symbol.memo
     found = interned.get(key)
     if found is None:
@@ -171,8 +186,8 @@ def _intern(
             raise OverflowError(
                 f"an array of shape {shape} and dtype {dtype.name} {takes}: sizes are counted in 64-bit integers"
             )
-        fields = {"shape": shape, "dtype": dtype, "weak_type": weak_type, "vma": vma, "ndim": len(shape)}
-        fields |= {"sharding": sharding, "_size": size, "nbytes": nbytes}
+        fields = {"shape": shape, "dtype": dtype, "weak_type": weak_type, "refinement": refinement}
+        fields |= {"ndim": len(shape), "_size": size, "nbytes": nbytes}
         for name, value in fields.items():
             object.__setattr__(new, name, value)
         found = interned.setdefault(key, new)  # atomic: two threads agree on one object
@@ -312,6 +327,26 @@ def avals_of(values: Sequence[Any]) -> tuple[ShapedArray, ...]:
         return tuple([x.aval for x in values])
     except AttributeError:  # NumPy's arrays and Python's numbers have types, and say them otherwise
         return tuple([get_aval(x) for x in values])
+
+
+def conform(x: Any, aval: ShapedArray, *, cotangent: bool = False) -> Any:
+    """Return a value of the shape and dtype of `aval` with the refinement of `aval`.
+
+    Args:
+        x: a tangent, a cotangent or zeros.
+        aval: the type of the primal value.
+        cotangent: whether `x` is a cotangent: a plugin may have to add up what several uses of one value contribute.
+    """
+    given = get_aval(x).refinement
+    if given == aval.refinement:
+        return x
+    refinement: Any = given if aval.refinement is None else aval.refinement
+    return refinement.conform(x, aval, cotangent=cotangent)
+
+
+def join_refinements(x: Refinement | None, y: Refinement | None) -> Refinement | None:
+    """Return the refinement of a value that may be one of two values with these refinements."""
+    return y if x is None else x if y is None else x.join(y)
 
 
 def conversion_hint(x: Any) -> str:

@@ -15,10 +15,10 @@ import numpy as np
 
 from corejax.config import config
 from corejax.errors import BackendError, DuplicateRegistrationError, PluginError
+from corejax.homes import install_advice
 from corejax.provenance import Provenance
 from corejax.restoring import Restoring
 from corejax.tables import Table
-from corejax.texts import how_to_install
 
 if TYPE_CHECKING:
     from corejax.avals import ShapedArray
@@ -224,6 +224,19 @@ class Backend:
     def evaluate(self, primitive: Primitive, arrays: Sequence[Any], params: Mapping[str, Any]) -> list[Any]:
         """Results of one operation on arrays, some of which are spread; of a backend that has such ones."""
         raise NotImplementedError
+
+    def run_program(self, closed: ClosedJaxpr, arrays: Sequence[Any], name: str) -> list[Any] | None:
+        """Compile and run a program of several eager operations on large arrays.
+
+        Args:
+            closed: the program.
+            arrays: its operands, on the host or on one device.
+            name: the function's that was called, for profiles.
+
+        Returns:
+            Its results; None if the operations are better evaluated one by one.
+        """
+        return None
 
     def is_ready(self, buffer: Any) -> bool:
         """Whether the value is computed, so that reading it waits for nothing."""
@@ -444,7 +457,7 @@ class Backends:
 
     def _unknown(self, name: str | None) -> BackendError:
         if not self.provided:
-            return BackendError(f"there is no backend; install {how_to_install('corejax-xla-backend')}")
+            return BackendError(f"there is no backend{install_advice('backends')}")
         known = ", ".join(f"{b.name!r} (platforms {', '.join(b.capabilities.platforms)})" for b in self._all())
         where = "" if name else " (the setting backend, COREJAX_BACKEND)"
         return BackendError(

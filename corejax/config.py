@@ -75,8 +75,10 @@ def _overrides(value: Any) -> bool | str:
 
 def _filtering(value: Any) -> str:
     mode = str(value).strip().lower()
-    if mode not in ("auto", "off", "remove_frames", "quiet_remove_frames"):
-        raise ValueError(f"traceback_filtering must be auto, off, remove_frames or quiet_remove_frames, got {value!r}")
+    if mode not in ("auto", "off", "remove_frames", "quiet_remove_frames", "tracebackhide"):
+        raise ValueError(
+            f"traceback_filtering must be tracebackhide, auto, off, remove_frames or quiet_remove_frames, got {value!r}"
+        )
     return mode
 
 
@@ -110,7 +112,7 @@ _SETTINGS: dict[str, tuple[Any, Callable[[Any], Any], str]] = {
     "traceback_filtering": (
         "auto",
         _filtering,
-        "the library's frames in tracebacks: auto, off, remove_frames, quiet_remove_frames",
+        "the library's frames in tracebacks: auto, off, remove_frames, quiet_remove_frames, tracebackhide",
     ),
     "default_matmul_precision": (None, _precision, "precision of products for which none is given, by name"),
     "x64_compat": (False, _flag, "as JAX with x64 off: explicit 64-bit types, and NumPy's arrays, become 32 bits wide"),
@@ -132,7 +134,6 @@ _JAX_NAMES: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "enable_checks": ("check_jaxprs", lambda on: on),
     "platforms": ("backend", lambda name: name),
     "platform_name": ("backend", lambda name: name),
-    "high_dynamic_range_gumbel": ("use_high_dynamic_range_gumbel", lambda on: on),
 }
 
 
@@ -177,7 +178,8 @@ class Config:
             backend there is; `COREJAX_BACKEND`.
         traceback_filtering: "off" shows the library's own frames in tracebacks; "remove_frames" and "auto" (now the
             same) show the user's and plugin authors' only; "quiet_remove_frames" also leaves out the line that says
-            so; `COREJAX_TRACEBACK_FILTERING`.
+            so; "tracebackhide" keeps the library's frames and marks them with a local variable `__tracebackhide__`,
+            by which IPython and pytest hide them; `COREJAX_TRACEBACK_FILTERING`.
         default_matmul_precision: precision of products for which none is given, "highest" say; None (default) leaves it
             to the backend; `COREJAX_DEFAULT_MATMUL_PRECISION`.
         x64_compat: JAX's own x64-off behaviour: what is made with an explicit 64-bit type, and NumPy's arrays and

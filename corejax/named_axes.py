@@ -5,11 +5,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from corejax.avals import ShapedArray, get_aval
-from corejax.explicit_axes import placed_as
+from corejax.avals import Refinement
 from corejax.restoring import Restoring
 from corejax.trace import set_contexts, state
 
@@ -26,20 +25,10 @@ class MappedAxis(NamedTuple):
     spmd: tuple[Any, ...] = ()
 
 
-class ManualAxes(NamedTuple):
-    """Says, among the axes in scope, along which of them types tell whether values may differ (`ShapedArray.vma`).
+class DecidedBy(NamedTuple):
+    """An entry of the axes in scope: a value with this refinement decides which operations run in the block."""
 
-    A value that is the same along an axis is one value there, and its cotangent one: the sum of what its uses give.
-
-    Attributes:
-        names: the axes.
-        vary: `(x, names) -> x`, of a type that says that it may differ along them.
-        total: `(x, names) -> sum of x along them`.
-    """
-
-    names: frozenset[Any]
-    vary: Callable[[Any, tuple[Any, ...]], Any]
-    total: Callable[[Any, tuple[Any, ...]], Any]
+    refinement: Refinement
 
 
 class _NamedAxes(Restoring):
@@ -77,6 +66,11 @@ def named_axes(axes: Sequence[tuple[Any, int | None]]) -> Restoring:
     return _NamedAxes(axes)
 
 
+def decided_by(refinement: Refinement) -> Restoring:
+    """Say for a `with` block that a value with a refinement decides which operations run, or how often."""
+    return _NamedAxes([(DecidedBy(refinement), None)])
+
+
 def axes_in_scope() -> tuple[tuple[Any, int | None], ...]:
     """Names and sizes of the named axes in force, outermost first: a program traced under them depends on them."""
     return state.axis_env
@@ -104,67 +98,6 @@ def axis_size_of(name: Any, what: str = "a collective") -> int:
             f"{type(name).__name__}"
         ) from None
     raise unbound_axis(name, what, [bound for bound, size in state.axis_env if size is not None])
-
-
-def manual_axes(name: Any) -> ManualAxes | None:
-    """What tells along the axis of this name, the innermost, whether values may differ; None where nothing does."""
-    for bound, size in reversed(state.axis_env):
-        if type(bound) is ManualAxes:
-            if name in bound.names:
-                return bound
-        elif size is not None and bound == name:
-            return None
-    return None
-
-
-def diverging(names: Iterable[Any]) -> Restoring:
-    """For a `with` block: which operations run differs along these axes, so that nothing is summed along them.
-
-    Elements that are elsewhere would be waited for. What is the same outside is each element's own there.
-    """
-    told = [(name, manual_axes(name)) for name in sorted(names, key=str)]
-    return _NamedAxes(
-        [(axes._replace(names=frozenset((name,)), total=_own), None) for name, axes in told if axes is not None]
-    )
-
-
-def _own(x: Any, names: tuple[Any, ...]) -> Any:
-    return x
-
-
-def varied(x: Any, names: Iterable[Any]) -> Any:
-    """A value, of a type that says that it may differ along these axes too: those along which types tell."""
-    vma = get_aval(x).vma
-    for name in sorted(names, key=str):  # programs are the same in each process, where sets are in other orders
-        axes = None if name in vma else manual_axes(name)
-        if axes is not None:
-            x = axes.vary(x, (name,))
-    return x
-
-
-def with_vma(ct: Any, vma: frozenset[Any]) -> Any:
-    """The cotangent of what may differ along the axes `vma`: the sum along others, and of a type that says so.
-
-    Along axes of which nothing tells whether values differ it stays as it is.
-    """
-    found = get_aval(ct).vma
-    if found == vma:
-        return ct
-    for name in sorted(found - vma, key=str):
-        axes = manual_axes(name)
-        if axes is not None:
-            ct = axes.total(ct, (name,))
-    return varied(ct, vma - found)
-
-
-def cotangent_as(ct: Any, aval: ShapedArray) -> Any:
-    """The cotangent of a value of this type: as `with_vma`, and laid out as the value is."""
-    found = get_aval(ct)
-    if found is aval:
-        return ct
-    if found.vma != aval.vma:
-        ct = with_vma(ct, aval.vma)
-    return ct if aval.sharding is None else placed_as(ct, aval.sharding)
 
 
 def axis_of_rule() -> MappedAxis:

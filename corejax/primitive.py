@@ -11,7 +11,6 @@ from corejax.attribution import attribute_to_rule
 from corejax.avals import ShapedArray
 from corejax.caches import clears_cache
 from corejax.errors import PluginMissingError
-from corejax.explicit_axes import results_laid_out
 from corejax.memory_limit import LARGE
 from corejax.provenance import Provenance
 from corejax.rules import (
@@ -196,10 +195,9 @@ class Primitive:
             raise self._no_types(out)
         if dtypes.has_extended() and not any(aval.dtype.names for aval in avals):
             self._refuse_extended(outs)
-        if any(aval.vma for aval in avals) and (vma := self._untold_vma(avals, params)):
-            outs = tuple([aval.varying(aval.vma | vma) for aval in outs])
-        if any(aval.sharding is not None for aval in avals):
-            outs = results_laid_out(self, avals, outs, params)
+        refinement = next((aval.refinement for aval in avals if aval.refinement is not None), None)
+        if refinement is not None:
+            outs = refinement.of_results(self, avals, outs, params)
         # Who evaluates looks at the sizes of what is not in the memo.
         large = any(aval.nbytes > LARGE for aval in outs)
         if not large and "higher_order" not in self.tags and not _holds_function(params.values()):
@@ -219,20 +217,6 @@ class Primitive:
             text = f"{text}, one of them {kind}," if text else kind
         wanted = "a list of types (ShapedArray), one for each result" if self.multiple_results else "one ShapedArray"
         return mismatch(abstract_eval_rules, self, f"{text} where it has to give {wanted}")
-
-    def _untold_vma(self, avals: tuple[ShapedArray, ...], params: dict[str, Any]) -> frozenset[Any]:
-        """Manual axes along which all results may differ, since operands may.
-
-        Rules of collectives tell of all axes, and the types of programs of those that they name: what is computed of
-        values that differ may be the same everywhere.
-        """
-        vma = frozenset().union(*(aval.vma for aval in avals))
-        if "higher_order" not in self.tags:
-            return vma if "collective" not in self.tags else frozenset()
-        listed = [x for value in params.values() for x in (value if isinstance(value, tuple | list) else (value,))]
-        programs = [x for x in listed if hasattr(x, "in_avals")]
-        told = [aval.vma for p in programs for aval in (*p.in_avals, *p.out_avals)]
-        return vma.difference(*told) if programs else frozenset()
 
     def _refuse_extended(self, avals: Sequence[ShapedArray]) -> None:
         """Elements that are not numbers are for who moves them, and for who says what he does with them."""

@@ -15,9 +15,9 @@ import numpy as np
 from corejax.array import Array, as_array, host_value
 from corejax.avals import ShapedArray, get_aval
 from corejax.errors import PluginMissingError
+from corejax.homes import install_advice
 from corejax.provenance import Provenance
 from corejax.tables import Table
-from corejax.texts import how_to_install
 from corejax.trace import Tracer
 
 Operation = Callable[..., Any]
@@ -143,8 +143,8 @@ class OperationTable:
     def _without_plugin(self, name: str, args: tuple[Any, ...]) -> Any:
         if any(isinstance(x, Tracer) for x in _values(args)):
             raise PluginMissingError(
-                f"a transformation needs the operation {name!r} on a traced value and no plugin supplies it; "
-                f"install {how_to_install('corejax-lax-basic')}"
+                f"a transformation needs the operation {name!r} on a traced value and no plugin supplies it"
+                + install_advice("operations", name)
             )
         return _ON_CONCRETE[name](*args)
 

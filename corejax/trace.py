@@ -11,7 +11,9 @@ import functools
 import math
 import operator
 import threading
+import weakref
 from collections.abc import Callable, Iterable, Sequence
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
 
 from corejax import observe, source_info
@@ -59,17 +61,12 @@ class Trace:
         """Interpret one application; always gives a list of outputs."""
         raise NotImplementedError(f"{type(self).__name__}.process_primitive")
 
-    def __init_subclass__(cls, *, reports: bool = False, **kwargs: Any) -> None:
-        """Have an interpreter report to watchers (`corejax.observe`) what it is given.
-
-        Args:
-            reports: `process_primitive` does so itself, in its first lines.
-            kwargs: of other base classes.
-        """
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        """Note the interpreter, whose `process_primitive` reports while a thread is watched (`corejax.observe`)."""
         super().__init_subclass__(**kwargs)
-        process = vars(cls).get("process_primitive")
-        if process is not None and not reports:
-            cls.process_primitive = _reporting(process)  # type: ignore[method-assign]
+        if isinstance(vars(cls).get("process_primitive"), FunctionType):
+            _interpreters.add(cls)
+            _set_reporting(cls)
 
     def kept(self) -> dict[Any, Any]:
         """What is remembered as long as the trace lives, by keys of whoever does; made when first asked for."""
@@ -83,13 +80,31 @@ class Trace:
         return f"<{type(self).__name__}{'' if self.alive else ', ended'}>"
 
 
+# Classes with a `process_primitive` of their own. While any thread is watched each has a reporting one in its place, so
+# that none of them asks at each primitive whether it is watched. (`EvalTrace` has a layer for that.)
+_interpreters: weakref.WeakSet[type[Trace]] = weakref.WeakSet()
+
+
+def _set_reporting(cls: type[Trace]) -> None:
+    current = vars(cls)["process_primitive"]
+    process = getattr(current, "__corejax_reports__", current)
+    cls.process_primitive = _reporting(process) if observe.watched else process  # type: ignore[method-assign]
+
+
+@observe.watched_changed.connect
+def _on_watched_changed() -> None:
+    for cls in list(_interpreters):
+        _set_reporting(cls)
+
+
 def _reporting(process: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
     @functools.wraps(process)
     def process_primitive(self: Trace, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-        if observe.watched and observe.unreported(self, primitive):
+        if observe.unreported(self, primitive):
             return observe.interpret(self, primitive, args, params)
         return process(self, primitive, args, params)
 
+    vars(process_primitive)["__corejax_reports__"] = process
     return process_primitive
 
 

@@ -62,11 +62,23 @@ def frames_left_out() -> tuple[()]:
 
 def _filter(error: Exception) -> None:
     for each in _chain(error):
+        if config.traceback_filtering == "tracebackhide":
+            _hide(each.__traceback__)
+            continue
         entries, dropped, earlier = _split(each.__traceback__)
         if dropped and config.traceback_filtering == "quiet_remove_frames":
             each.__traceback__ = _joined(entries)
         elif dropped:
             each.__traceback__ = _joined([_marker(dropped + earlier), *entries])
+
+
+def _hide(traceback: TracebackType | None) -> None:
+    """Mark the library's frames, by the local variable that IPython and pytest look for."""
+    while traceback is not None:
+        frame = traceback.tb_frame
+        if frame.f_code.co_filename.startswith(tuple(_prefixes)):
+            frame.f_locals["__tracebackhide__"] = True
+        traceback = traceback.tb_next
 
 
 def _marker(count: int) -> TracebackType:

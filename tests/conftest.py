@@ -67,14 +67,17 @@ _QUICK = "COREJAX_DISABLE_MOST_OPTIMIZATIONS"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """An option for a second environment, where all of the tests would tell little more."""
+    """Options for other environments."""
     parser.addoption(
         "--one-of-each", action="store_true", help="run tests/xla_backend whole, and one test of each other file"
     )
+    parser.addoption("--plain", action="store_true", help="run without corejax-eager, and not its own tests")
 
 
 def pytest_configure(config: pytest.Config) -> None:
     """Before corejax is imported, also by processes that tests start."""
+    if config.getoption("--plain"):
+        os.environ["COREJAX_PLUGINS"] = "-eager"
     if not config.getoption("--one-of-each") and config.getoption("-m") == "not slow":
         os.environ[_QUICK] = "1"
         oracle.configure(config)  # it compiles no more than we do
@@ -82,11 +85,13 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)  # after `-m` and `-k` have chosen
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With `--one-of-each`, keep the first test of each file outside of tests/xla_backend."""
-    if not config.getoption("--one-of-each"):
-        return
-    first = {item.path: item for item in reversed(items)}
-    chosen = {item: item is first[item.path] or _WHOLE in item.path.parents for item in items}
+    """Leave out what the options say."""
+    chosen = dict.fromkeys(items, True)
+    if config.getoption("--one-of-each"):
+        first = {item.path: item for item in reversed(items)}
+        chosen = {item: item is first[item.path] or _WHOLE in item.path.parents for item in items}
+    if config.getoption("--plain"):
+        chosen = {item: kept and HERE / "eager" not in item.path.parents for item, kept in chosen.items()}
     config.hook.pytest_deselected(items=[item for item in items if not chosen[item]])
     items[:] = [item for item in items if chosen[item]]
 

@@ -19,7 +19,8 @@ from corejax.cli.output import complain
 from corejax.cli.plugins import plugins
 from corejax.cli.show import show
 from corejax.errors import CorejaxDeprecationWarning, CorejaxError, DuplicateRegistrationError, PluginError
-from corejax.plugins import KNOWN_COMMANDS, manager
+from corejax.homes import homes
+from corejax.plugins import manager
 from corejax.provenance import Provenance
 from corejax.texts import error_text, how_to_install, one_line, shown
 
@@ -44,7 +45,7 @@ def _print_version(context: click.Context, parameter: click.Parameter, value: bo
 
 def _absent(command: str) -> str:
     """What to do for a command of a plugin that is not here."""
-    home = KNOWN_COMMANDS[command]
+    home = homes("commands")[command]
     record = next((r for r in manager().records.values() if r.comes_from(home)), None)
     if record is None:
         return f"the command {command!r} comes with the plugin distribution {how_to_install(home)}"
@@ -118,7 +119,7 @@ class CommandLine(click.Group):
         promised = self._promised(ctx) if found is None else None
         if found is None and (promised is None or cmd_name in promised):
             found = self._contributed(ctx).get(cmd_name)
-        if found is None and cmd_name in KNOWN_COMMANDS:
+        if found is None and cmd_name in homes("commands"):
             raise click.UsageError(_absent(cmd_name), ctx)
         return found
 

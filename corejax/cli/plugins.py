@@ -12,6 +12,7 @@ from corejax.backends import backends
 from corejax.cli.faults import report_selection
 from corejax.cli.list_primitives import no_such
 from corejax.cli.output import Column, print_json, print_table
+from corejax.homes import HOMES, install_advice
 from corejax.plugins import PluginRecord, causes, load_everything, manager, named
 from corejax.plugins._manifest import Manifest
 from corejax.primitive import primitives
@@ -112,8 +113,10 @@ def _print_text(entries: Sequence[dict[str, Any]]) -> None:
     notes += [f"{entry['name']}: backends {', '.join(entry['backends'])}" for entry in entries if entry["backends"]]
     if any(entry["status"] == "found" for entry in entries):
         notes.append("plugins that are found were not loaded; to see whether they load: corejax plugins --load")
+    if entries and not any("eager_engine" in r.offers for r in manager().discover().values() if r.status != "off"):
+        slow = "no plugin has an engine: eager calls take two to twenty times as long"
+        notes.append(slow + install_advice("names", "eager_engine"))
     if not entries:
-        homes = ("corejax-lax-basic", "corejax-numpy", "corejax-xla-backend")
-        notes.append(f"no plugin is installed; try: pip install {' '.join(homes)}")
-        notes += [advice for advice in map(how_to_install, homes) if "metadata" in advice]
+        notes.append("no plugin is installed; try: pip install 'corejax[all]'")
+        notes += [advice for advice in map(how_to_install, sorted(HOMES)) if "metadata" in advice]
     print_table(columns, rows, notes)

@@ -12,14 +12,13 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from corejax import observe, tree
+from corejax import tree
 from corejax.array import as_array
 from corejax.avals import ShapedArray, avals_of, get_aval
 from corejax.caches import clears_cache
 from corejax.config import config
 from corejax.errors import MissingRuleError
-from corejax.explicit_axes import split_axes, with_dimension
-from corejax.interpreters import replay
+from corejax.interpreters.engine import engine
 from corejax.ir.jaxpr import used_axes
 from corejax.named_axes import MappedAxis, named_axes
 from corejax.primitive import Primitive, flat_decomposition, promised
@@ -29,7 +28,7 @@ from corejax.run_rule import check_result, each_result, refuse_batch, run_rule
 from corejax.structural import structural
 from corejax.trace import Trace, Tracer, run_with_trace, state
 
-not_mapped = None
+Result = tuple[Any, int | None, ShapedArray | None]  # a value, its batching dimension, the type of one element
 
 
 class BatchTracer(Tracer):
@@ -59,7 +58,7 @@ class BatchTracer(Tracer):
         )
 
 
-class BatchTrace(Trace, reports=True):
+class BatchTrace(Trace):
     """Applies vmap rules.
 
     Attributes:
@@ -77,7 +76,7 @@ class BatchTrace(Trace, reports=True):
         super().__init__(parent, debug)
         self.axis_size = axis_size
         self.axis = mapped_axis(axis_name)
-        self.replays = self.axis is None and replay.records(parent)
+        self.replays = self.axis is None and engine().records(parent)
 
     @property
     def axis_name(self) -> Any:
@@ -86,11 +85,16 @@ class BatchTrace(Trace, reports=True):
 
     def process_primitive(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
         """Run the vmap rule one level down; without a mapped operand, just the primitive."""
-        if observe.watched and observe.unreported(self, primitive):
-            return observe.interpret(self, primitive, args, params)
-        vals = []
-        dims = []
-        mapped = False
+        vals, dims, mapped = self.unzip(args)
+        if not mapped and not self.is_named_by(primitive, params):
+            return self.parent.process_primitive(primitive, args, params)  # type: ignore[union-attr]
+        run_rule = self.replay_rule if self.replays and state.rule_axis is None else self.run_rule
+        results = run_rule(primitive, args, vals, dims, params)
+        return [x if dim is None else BatchTracer(self, x, dim, aval) for x, dim, aval in results]
+
+    def unzip(self, args: Sequence[Any]) -> tuple[list[Any], list[Any], bool]:
+        """Return values, batching dimensions (or None), and whether there is any."""
+        vals, dims, mapped = [], [], False
         for x in args:
             if type(x) is BatchTracer and x._trace is self:
                 vals.append(x.val)
@@ -99,73 +103,85 @@ class BatchTrace(Trace, reports=True):
             else:
                 vals.append(x)
                 dims.append(None)  # type: ignore[arg-type]
-        parent: Any = self.parent
+        return vals, dims, mapped
+
+    def is_named_by(self, primitive: Primitive, params: dict[str, Any]) -> bool:
+        """Tell whether a primitive is over the mapped axis by its name."""
         axis = self.axis
-        named = axis is not None and axis.name is not None and axis.name in used_axes(primitive, params)
-        if not mapped and not named:
-            outs: list[Any] = parent.process_primitive(primitive, args, params)
-            return outs
-        collective = collective_rules.get(primitive) if named else None
-        if collective is not None:
-            rule: Any = functools.partial(collective, axis.name)  # type: ignore[union-attr]
-        else:
-            rule = vmap_rules.table.get(primitive) or vmap_rules.lookup(primitive)
-        call: Any = None
-        if self.replays and state.rule_axis is None:
-            call = replay.again(primitive, rule, parent, vals, (self.axis_size, *dims), params)
-            if type(call) is list:
-                out, (dim, aval) = call
-                return [out if dim is None else BatchTracer(self, out, dim, aval)]
+        return axis is not None and axis.name is not None and axis.name in used_axes(primitive, params)
+
+    def run_rule(
+        self, primitive: Primitive, args: Sequence[Any], vals: list[Any], dims: list[Any], params: dict[str, Any]
+    ) -> Sequence[Result]:
+        """Run the rule with the parent on top.
+
+        Args:
+            primitive, args, params: the application; the types of one element are those of `args`.
+            vals, dims: what `unzip` returns.
+
+        Returns:
+            Its results, their batching dimensions (or None), and the types of one element: checked to be those that
+            abstract evaluation promises.
+        """
         try:
             avals = tuple([x.aval for x in args])
         except AttributeError:  # a NumPy array, a number: rules get arrays, whose operators are corejax's
             vals = [as_array(x) for x in vals]
             avals = avals_of(args)
+        named = self.is_named_by(primitive, params)
+        collective = collective_rules.get(primitive) if named else None
+        if collective is not None:
+            rule: Any = functools.partial(collective, self.axis_name)
+        else:
+            rule = vmap_rules.table.get(primitive) or vmap_rules.lookup(primitive)
         operands = (self.axis_size, vals, dims)
-        if axis is None and state.rule_axis is None:
-            out, dim = run_rule(vmap_rules, primitive, rule, parent, operands, params, True)
+        if self.axis is None and state.rule_axis is None:
+            out, dim = run_rule(vmap_rules, primitive, rule, self.parent, operands, params, True)
         else:
             if named and collective is None:
-                _refuse_loop(primitive, axis.name)  # type: ignore[union-attr]
-            run = (vmap_rules, primitive, rule, parent, operands, params, True)
-            out, dim = run_within((_RuleAxis(axis),), run_rule, *run)
+                _refuse_loop(primitive, self.axis_name)
+            run = (vmap_rules, primitive, rule, self.parent, operands, params, True)
+            out, dim = run_within((_RuleAxis(self.axis),), run_rule, *run)
         types = None if params else primitive._memo.get(avals)
         if types is None:
             types = promised(primitive, avals, params)
         if not primitive.multiple_results:
-            boxed = self._boxed(primitive, out, dim, None if types is None else types[0])
-            if call is not None:
-                call.learn((out,), (dim, getattr(boxed, "aval", None)))
-            return [boxed]
-        return [self._boxed(primitive, *each) for each in each_result(vmap_rules, primitive, out, dim, types)]
+            return (self._checked(primitive, out, dim, None if types is None else types[0]),)
+        return [self._checked(primitive, *each) for each in each_result(vmap_rules, primitive, out, dim, types)]
 
-    def _boxed(self, primitive: Primitive, out: Any, dim: Any, aval: ShapedArray | None) -> Any:
-        """A result as a tracer, checked to be of type `aval` for one element (None: nobody knows)."""
+    def replay_rule(
+        self, primitive: Primitive, args: Sequence[Any], vals: list[Any], dims: list[Any], params: dict[str, Any]
+    ) -> Sequence[Result]:
+        """Do as `run_rule`, by the engine if it knows what the rule records for operands of these types."""
+        rule = vmap_rules.table.get(primitive)
+        call = rule and engine().replay(primitive, rule, self.parent, vals, (self.axis_size, *dims), params)
+        if type(call) is list:
+            out, (dim, aval) = call
+            return ((out, dim, aval),)
+        results = self.run_rule(primitive, args, vals, dims, params)
+        if call is not None:
+            call.learn((results[0][0],), results[0][1:])
+        return results
+
+    def _checked(self, primitive: Primitive, out: Any, dim: Any, aval: ShapedArray | None) -> Result:
+        """Check that one element of a result is of type `aval` (None: not known); return the result with the type."""
         if dim is None:
             if aval is not None and getattr(out, "aval", None) is not aval:
                 check_result(vmap_rules, primitive, out, aval, ", the same for every element,")
-            return out
+            return out, None, aval
         try:  # at once for what is frequent
             full = out.aval
             if dim >= 0 and full.shape[dim] == self.axis_size and _elements[full, dim] is aval:
-                return BatchTracer(self, out, dim, aval)
+                return out, dim, aval
         except (AttributeError, IndexError, KeyError, TypeError):
             pass
-        tracer = self._batched(primitive, out, dim)
-        if tracer.aval is not aval and aval is not None:
-            check_result(vmap_rules, primitive, tracer, aval, f", batched along axis {dim},")
-        return tracer
-
-    def _batched(self, primitive: Primitive, out: Any, dim: Any) -> BatchTracer:
-        try:
-            if dim >= 0 and out.aval.shape[dim] == self.axis_size:
-                return BatchTracer(self, out, dim)
-        except (AttributeError, IndexError, TypeError):
-            pass
-        shape = getattr(out, "shape", ())  # a NumPy array has no type
+        shape = getattr(out, "shape", ())
         if not isinstance(dim, int) or not 0 <= dim < len(shape) or shape[dim] != self.axis_size:
             refuse_batch(primitive, self.axis_size, out, dim)
-        return BatchTracer(self, out, dim)
+        element = mapped_aval(get_aval(out), dim)
+        if element is not aval and aval is not None:
+            check_result(vmap_rules, primitive, BatchTracer(self, out, dim), aval, f", batched along axis {dim},")
+        return out, dim, element
 
     def unbox(self, x: Any) -> tuple[Any, int | None]:
         """Value and batching dimension (or None) of any value."""
@@ -268,9 +284,8 @@ def mapped_aval(aval: ShapedArray, dim: int | None) -> ShapedArray:
     if found is None:
         shape = aval.shape
         found = aval.update(shape[:dim] + shape[dim + 1 :])
-        if aval.sharding is not None:
-            axes = split_axes(aval)
-            found = found.laid_out(aval.sharding.with_axes(axes[:dim] + axes[dim + 1 :]))
+        if aval.refinement is not None:
+            found = found.refined(aval.refinement.without_axis(dim)[0])
         _elements[aval, dim] = found
     return found
 
@@ -281,18 +296,18 @@ def unmapped_aval(axis_size: int, dim: int | None, aval: ShapedArray) -> ShapedA
         return aval
     shape = aval.shape
     found = aval.update((*shape[:dim], axis_size, *shape[dim:]))
-    if aval.sharding is None:
+    if aval.refinement is None:
         return found
-    return found.laid_out(with_dimension(aval, dim, () if state.rule_axis is None else state.rule_axis.spmd))
+    return found.refined(aval.refinement.with_axis(dim, () if state.rule_axis is None else state.rule_axis.spmd))
 
 
-def split_axis(axis: MappedAxis | None, vals: Sequence[Any], dims: Sequence[int | None]) -> MappedAxis | None:
-    """A mapped axis with the names of those axes of a mesh over which its first operand is split, by its type."""
+def axis_of_operands(axis: MappedAxis | None, vals: Sequence[Any], dims: Sequence[int | None]) -> MappedAxis | None:
+    """Return a mapped axis with the names that the first operand's type says of it, unless it has names already."""
     if axis is not None and axis.spmd:
         return axis
     for x, d in zip(vals, dims, strict=True):
-        aval = getattr(x, "aval", None)
-        if d is not None and aval is not None and aval.sharding is not None and (names := split_axes(aval)[d]):
+        refinement = getattr(getattr(x, "aval", None), "refinement", None)
+        if d is not None and refinement is not None and (names := refinement.without_axis(d)[1]):
             return MappedAxis(None if axis is None else axis.name, names)
     return axis
 

@@ -2,7 +2,7 @@
 
 A check is told of each application of a primitive that the user asks for, before it runs, and of its results; not of
 those that a rule makes on its way. Of a compiled program's call it sees the primitive and its program. While one is on,
-nothing takes a shorter way than primitives. While all are off, evaluation is what it is without this module.
+nothing takes a shorter way than primitives. The checks are a layer of evaluation, which is there while one is on.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ from typing import Any, NamedTuple
 
 from corejax import observe
 from corejax.config import config
-from corejax.interpreters import evaluation, staging, value_checks
+from corejax.interpreters import evaluation
+from corejax.interpreters.staging import program_staged
 from corejax.ir.jaxpr import Jaxpr
 from corejax.primitive import Primitive
 from corejax.tables import Table
@@ -47,46 +48,41 @@ _state = _State()
 _checks: tuple[EvaluationCheck, ...] = ()
 
 
-def _process_and_tell(
-    self: evaluation.EvalTrace, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
-) -> list[Any]:
-    if _state.inside:
-        return _process(self, primitive, args, params)
-    finishing: list[Finish] = []
-    outs = None
-    try:
-        _state.inside = True
-        for check in _checks:
-            finish = check.call(primitive, args, params)
-            if finish is not None:
-                finishing.append(finish)
-        outs = _process(self, primitive, args, params)
-    finally:
-        _state.inside = False
-        for finish in finishing:
-            finish(outs)
-    return outs
+def _telling(below: evaluation.Evaluate) -> evaluation.Evaluate:
+    def process(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+        if _state.inside:
+            return below(primitive, args, params)
+        finishing: list[Finish] = []
+        outs = None
+        try:
+            _state.inside = True
+            for check in _checks:
+                finish = check.call(primitive, args, params)
+                if finish is not None:
+                    finishing.append(finish)
+            outs = below(primitive, args, params)
+        finally:
+            _state.inside = False
+            for finish in finishing:
+                finish(outs)
+        return outs
+
+    return process
 
 
-_process = evaluation.EvalTrace.process_primitive  # what `value_checks` has chosen
-
-
-def _tell_of_program(jaxpr: Jaxpr) -> None:
+@program_staged.connect
+def _on_program_staged(jaxpr: Jaxpr) -> None:
     for check in _checks:
         check.program(jaxpr)
 
 
 def _follow_settings() -> None:
-    global _checks, _process
+    global _checks
     _checks = tuple(check for setting, check in evaluation_checks.items() if config.values().get(setting))
     on = bool(_checks)
     if on is not observe.checking:
         observe.set_checking(on)
-        staging.told_programs = _tell_of_program if on else None
-    value_checks.follow_settings()
-    if on:
-        _process = evaluation.EvalTrace.process_primitive
-        evaluation.EvalTrace.process_primitive = _process_and_tell  # type: ignore[method-assign]
+    evaluation.set_layer("checks", evaluation.Layer(_telling) if on else None)
 
 
 evaluation_checks: Table[str, EvaluationCheck] = Table(

@@ -13,20 +13,18 @@ from typing import Any
 
 import numpy as np
 
-from corejax import observe, tree
+from corejax import tree
 from corejax.array import Array, as_array
-from corejax.avals import ShapedArray, avals_of, get_aval
+from corejax.avals import ShapedArray, avals_of, conform, get_aval
 from corejax.caches import clears_cache
 from corejax.config import config
 from corejax.dtypes import is_inexact
-from corejax.explicit_axes import placed_as
-from corejax.interpreters import replay
 from corejax.interpreters.differentiability import (
     nondifferentiable,
     note_discrete,
     refusing,
 )
-from corejax.named_axes import varied
+from corejax.interpreters.engine import engine
 from corejax.primitive import Primitive, flat_decomposition, promised
 from corejax.rules import Derivation, jvp_rules
 from corejax.run_rule import check_result, check_tangent, each_result, run_rule
@@ -61,7 +59,7 @@ class JVPTracer(Tracer):
         return f"JVPTracer(primal={self.primal!r}, tangent={self.tangent!r})"
 
 
-class JVPTrace(Trace, reports=True):
+class JVPTrace(Trace):
     """Applies JVP rules to primal-tangent pairs.
 
     Attributes:
@@ -74,15 +72,20 @@ class JVPTrace(Trace, reports=True):
 
     def __init__(self, parent: Trace, debug: Any = None) -> None:
         super().__init__(parent, debug)
-        self.replays = replay.records(parent)
+        self.replays = engine().records(parent)
 
     def process_primitive(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
         """Run the JVP rule one level down; without a nonzero tangent, just the primitive."""
-        if observe.watched and observe.unreported(self, primitive):
-            return observe.interpret(self, primitive, args, params)
-        primals = []
-        tangents = []
-        moves = False
+        primals, tangents, moves = self.unzip(args)
+        if not moves:
+            return self.parent.process_primitive(primitive, args, params)  # type: ignore[union-attr]
+        run_rule = self.replay_rule if self.replays else self.run_rule
+        outs, tangents_out = run_rule(primitive, primals, tangents, params)
+        return [x if t is None else JVPTracer(self, x, t) for x, t in zip(outs, tangents_out, strict=True)]
+
+    def unzip(self, args: Sequence[Any]) -> tuple[list[Any], list[Any], bool]:
+        """Return primals, tangents (or None), and whether there is any tangent."""
+        primals, tangents, moves = [], [], False
         for x in args:
             if type(x) is JVPTracer and x._trace is self:
                 primals.append(x.primal)
@@ -91,60 +94,68 @@ class JVPTrace(Trace, reports=True):
             else:
                 primals.append(x)
                 tangents.append(None)
-        parent: Any = self.parent
-        if not moves:
-            outs: list[Any] = parent.process_primitive(primitive, args, params)
-            return outs
-        rule = jvp_rules.table.get(primitive)
-        call: Any = None
-        if self.replays and rule is not None:
-            call = replay.again(primitive, rule, parent, (*primals, *tangents), None, params)
-            if type(call) is list:
-                out, tangent, _ = call
-                return [out if tangent is None else JVPTracer(self, out, tangent)]
-        # Before the rule, which is given the list.
+        return primals, tangents, moves
+
+    def run_rule(
+        self, primitive: Primitive, primals: list[Any], tangents: list[Any], params: dict[str, Any]
+    ) -> tuple[Sequence[Any], Sequence[Any]]:
+        """Run the rule with the parent on top.
+
+        Returns:
+            Its results and their tangents (or None), checked to be of the types that abstract evaluation promises.
+        """
         try:
             avals = tuple([x.aval for x in primals])
         except AttributeError:  # a NumPy array, a number: rules get arrays, whose operators are corejax's
             primals = [as_array(x) for x in primals]
             avals = avals_of(primals)
-        rule = rule or _rule(primitive, avals, params)
-        out, tangent = run_rule(jvp_rules, primitive, rule, parent, (primals, tangents), params, True)
+        rule = jvp_rules.table.get(primitive) or _rule(primitive, avals, params)
+        out, tangent = run_rule(jvp_rules, primitive, rule, self.parent, (primals, tangents), params, True)
         types = None if params else primitive._memo.get(avals)
         if types is None and "higher_order" not in primitive.tags:  # those may have no types yet
             types = promised(primitive, avals, params)
         if not primitive.multiple_results:
-            boxed = self._boxed(primitive, out, tangent, None if types is None else types[0])
-            if call is not None:
-                call.learn((out, tangent))
-            return [boxed]
-        return [self._boxed(primitive, *each) for each in each_result(jvp_rules, primitive, out, tangent, types)]
+            return (out,), (_checked_tangent(primitive, out, tangent, None if types is None else types[0]),)
+        results = [*each_result(jvp_rules, primitive, out, tangent, types)]
+        return [out for out, _, _ in results], [_checked_tangent(primitive, *each) for each in results]
 
-    def _boxed(self, primitive: Primitive, out: Any, tangent: Any, aval: ShapedArray | None) -> Any:
-        """A result with its tangent, checked to be of type `aval` (None: nobody knows), as is the tangent."""
-        try:
-            found = out.aval
-        except AttributeError:
-            found = None
-        if found is not aval and aval is not None:
-            check_result(jvp_rules, primitive, out, aval)
-        if tangent is None:
-            return out
-        try:
-            moving: Any = tangent.aval
-        except AttributeError:
-            moving = None
-        if moving is not found or moving is None or not (_inexact.get(moving) or has_tangents(moving)):
-            check_tangent(primitive, out, tangent)
-            if found is not None and found.vma:
-                tangent = varied(tangent, found.vma)
-            if found is not None and found.sharding is not None:
-                tangent = placed_as(tangent, found.sharding)
-        return JVPTracer(self, out, tangent)
+    def replay_rule(
+        self, primitive: Primitive, primals: list[Any], tangents: list[Any], params: dict[str, Any]
+    ) -> tuple[Sequence[Any], Sequence[Any]]:
+        """Do as `run_rule`, by the engine if it knows what the rule records for operands of these types."""
+        rule = jvp_rules.table.get(primitive)
+        call = rule and engine().replay(primitive, rule, self.parent, (*primals, *tangents), None, params)
+        if type(call) is list:
+            return call[:1], call[1:2]
+        outs, tangents_out = self.run_rule(primitive, primals, tangents, params)
+        if call is not None:
+            call.learn((*outs, *tangents_out))
+        return outs, tangents_out
 
     def unbox(self, x: Any) -> tuple[Any, Any]:
         """Primal and tangent (or None) of any value."""
         return (x.primal, x.tangent) if type(x) is JVPTracer and x._trace is self else (x, None)
+
+
+def _checked_tangent(primitive: Primitive, out: Any, tangent: Any, aval: ShapedArray | None) -> Any:
+    """Check that a result is of type `aval` (None: not known), and its tangent of the result's; return the tangent."""
+    try:
+        found = out.aval
+    except AttributeError:
+        found = None
+    if found is not aval and aval is not None:
+        check_result(jvp_rules, primitive, out, aval)
+    if tangent is None:
+        return None
+    try:
+        moving: Any = tangent.aval
+    except AttributeError:
+        moving = None
+    if moving is not found or moving is None or not (_inexact.get(moving) or has_tangents(moving)):
+        check_tangent(primitive, out, tangent)
+        if found is not None:
+            tangent = conform(tangent, found)
+    return tangent
 
 
 def jvp_flat(
@@ -208,10 +219,8 @@ def zeros_like(x: Any) -> Any:
 
 
 def zeros_of(aval: ShapedArray) -> Any:
-    """Zeros of a type, laid out as it says."""
-    if aval.sharding is None:
-        return structural.zeros(aval)
-    return aval.sharding.place(structural.zeros(aval.laid_out(None)))
+    """Return zeros of a type."""
+    return conform(structural.zeros(_constant_aval(aval)), aval)
 
 
 def tangent_aval(aval: ShapedArray) -> ShapedArray:
@@ -222,14 +231,25 @@ def tangent_aval(aval: ShapedArray) -> ShapedArray:
 def as_tangent(x: Any, aval: ShapedArray) -> Any:
     """A value as the tangent or cotangent of one of type `aval`: strongly typed, of its dtype."""
     wanted = tangent_aval(aval)
-    if aval.sharding is not None:
-        x = placed_as(x, aval.sharding)
-    if isinstance(x, Tracer):
-        return x if x.aval is wanted else structural.astype(x, wanted.dtype)
-    x = as_array(x)
+    x = x if isinstance(x, Tracer) else as_array(x)
     if x.aval is wanted:
         return x
-    return x._with_aval(wanted) if x.aval.dtype == wanted.dtype else Array(np.asarray(x).astype(wanted.dtype), wanted)
+    if x.aval.refinement is None:
+        x = _retyped(x, _constant_aval(wanted))
+    return _retyped(conform(x, wanted), wanted)
+
+
+def _retyped(x: Any, aval: ShapedArray) -> Any:
+    if x.aval is aval:
+        return x
+    if isinstance(x, Tracer):
+        return structural.astype(x, aval.dtype)
+    return x._with_aval(aval) if x.aval.dtype == aval.dtype else Array(np.asarray(x).astype(aval.dtype), aval)
+
+
+def _constant_aval(aval: ShapedArray) -> ShapedArray:
+    """Return the type that a constant of this type can be made with; `conform` computes the rest of its refinement."""
+    return aval if aval.refinement is None else aval.refined(aval.refinement.of_any_shape)
 
 
 def instantiate(tangent: Any, primal: Any) -> Any:

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax import observe, source_info, tree
+from corejax import source_info, tree
 from corejax.array import Array, as_array
 from corejax.avals import ShapedArray, get_aval
 from corejax.config import config
@@ -36,7 +36,7 @@ class PartialEvalTracer(Tracer):
         self._var = var
 
 
-class PartialEvalTrace(Trace, reports=True):
+class PartialEvalTrace(Trace):
     """Records on a tape what depends on unknown values.
 
     Attributes:
@@ -67,8 +67,6 @@ class PartialEvalTrace(Trace, reports=True):
 
     def process_primitive(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
         """Compute with known operands; record with unknown ones; a rule of its own decides where there is one."""
-        if observe.watched and observe.unreported(self, primitive):
-            return observe.interpret(self, primitive, args, params)
         for x in args:
             if type(x) is PartialEvalTracer and x._trace is self:
                 break

@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax import observe, source_info, tree
+from corejax import source_info, tree
 from corejax.array import Array, as_array
 from corejax.avals import ShapedArray, get_aval
 from corejax.config import config
@@ -24,10 +24,10 @@ from corejax.ir.check import check_jaxpr
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from corejax.primitive import Primitive, flat_decomposition
 from corejax.rules import Derivation, abstract_eval_rules
+from corejax.seams import Signal
 from corejax.trace import Trace, Tracer, escaped, set_contexts, state
 
-# Told each program that has been recorded, while a check asks for it (`evaluation_checks`).
-told_programs: Callable[[Jaxpr], None] | None = None
+program_staged = Signal("staged programs")  # sent with each program that has been recorded
 
 _NUMBERS = (bool, int, float, complex, np.generic, np.ndarray)
 
@@ -51,7 +51,7 @@ class JitTracer(Tracer):
         return self._trace.made_at(self._var)  # type: ignore[attr-defined, no-any-return]
 
 
-class StagingTrace(Trace, reports=True):
+class StagingTrace(Trace):
     """Records equations.
 
     Attributes:
@@ -78,35 +78,11 @@ class StagingTrace(Trace, reports=True):
 
     def process_primitive(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
         """Record one equation; abstract evaluation types it."""
-        if observe.watched and observe.unreported(self, primitive):
-            return observe.interpret(self, primitive, args, params)
-        invars: list[Any]
-        key: Any = None
-        if len(args) == 2:  # this and one operand are written out: what most equations have
-            x, y = args
-            if type(x) is JitTracer and type(y) is JitTracer and x._trace is self is y._trace:
-                invars = [x._var, y._var]
-                key = (x.aval, y.aval)
-        elif len(args) == 1:
-            x = args[0]
-            if type(x) is JitTracer and x._trace is self:
-                invars = [x._var]
-                key = (x.aval,)
-        if key is None:
-            invars = [x._var if type(x) is JitTracer and x._trace is self else self.atom(x, primitive) for x in args]
-            key = tuple([x.aval for x in invars])
-        # What `primitive.abstract` does first, without the call: this is the path of every traced operation.
-        avals_out = None if params else primitive._memo.get(key)
-        if avals_out is None:
-            avals_out = primitive.abstract(key, params)
+        invars = [x._var if type(x) is JitTracer and x._trace is self else self.atom(x, primitive) for x in args]
+        avals_out = primitive.abstract(tuple([x.aval for x in invars]), params)
         source = state.source
         if source is None:
             source = source_info.capture(3, state.scope)
-        if len(avals_out) == 1:
-            aval = avals_out[0]
-            var = Var(aval)
-            self.eqns.append(JaxprEqn(primitive, invars, [var], params, source))
-            return [JitTracer(self, aval, var)]
         outvars = [Var(aval) for aval in avals_out]
         self.eqns.append(JaxprEqn(primitive, invars, outvars, params, source))
         return [JitTracer(self, v.aval, v) for v in outvars]
@@ -225,8 +201,7 @@ def stage(
         _end(trace, *earlier)
     if config.check_jaxprs:
         check_jaxpr(jaxpr)
-    if told_programs is not None:
-        told_programs(jaxpr)
+    program_staged.send(jaxpr)
     if config.check_tracer_leaks:
         from corejax.interpreters.leaks import refuse_leaks  # needed for this check only
 

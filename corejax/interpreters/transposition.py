@@ -13,7 +13,7 @@ from typing import Any
 
 from corejax.array import Array
 from corejax.attribution import attribute_to_rule
-from corejax.avals import ShapedArray, get_aval
+from corejax.avals import ShapedArray, conform, get_aval
 from corejax.caches import clears_cache
 from corejax.errors import NotLinearError
 from corejax.interpreters.differentiability import nondifferentiable, refusing_transposition
@@ -22,7 +22,6 @@ from corejax.interpreters.linearize import LinearTape
 from corejax.interpreters.staging import decomposed
 from corejax.ir.interpret import literal_value
 from corejax.ir.jaxpr import Jaxpr, JaxprEqn, Var
-from corejax.named_axes import cotangent_as
 from corejax.primitive import Primitive
 from corejax.rules import Derivation, transpose_rules
 from corejax.run_rule import check_cotangents
@@ -115,7 +114,7 @@ def transpose_tape(eqns: Sequence[JaxprEqn], cotangents: dict[Var, Any], wanted:
                 if c is not None and type(x) is Var:
                     if (c.aval if type(c) is Array else getattr(c, "aval", None)) is not x.aval:
                         check_cotangents(primitive, cts_in, _linear_avals(eqn))
-                        c = cotangent_as(c, x.aval)
+                        c = conform(c, x.aval, cotangent=True)
                     earlier = cotangents.get(x)
                     cotangents[x] = c if earlier is None else process(earlier, c)
     except NotLinearError as error:
@@ -138,7 +137,7 @@ def pull(tape: LinearTape, cts: Sequence[Any]) -> list[Any]:
     for tangent, ct in zip(tape.outs, cts, strict=True):
         if ct is not None and tape.trace.is_unknown(tangent):  # a known tangent does not depend on the inputs'
             earlier = cotangents.get(tangent._var)
-            ct = cotangent_as(ct, tangent.aval)
+            ct = conform(ct, tangent.aval, cotangent=True)
             cotangents[tangent._var] = ct if earlier is None else structural.add(earlier, ct)
     return _transpose_in_scope(tape.eqns, cotangents, tape.invars)
 
@@ -184,7 +183,7 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cts:
     cotangents: dict[Var, Any] = {}
     for v, ct in zip(jaxpr.outvars, cts, strict=True):
         if ct is not None and type(v) is Var and v not in env:
-            ct = cotangent_as(ct, v.aval)
+            ct = conform(ct, v.aval, cotangent=True)
             cotangents[v] = structural.add(cotangents[v], ct) if v in cotangents else ct
     wanted = [v if type(x) is UndefPrimal else None for v, x in zip(jaxpr.invars, args, strict=True)]
     return transpose_tape(linear, cotangents, wanted)

@@ -2,8 +2,8 @@
 
 What is looked at are results of the functions that user code calls, and of compiled programs. If one has a NaN, the
 error names the operation that made it: each eager operation with one is noted until the function returns, and the
-equations of a compiled program are evaluated again. While both settings are off, evaluation is what it is without this
-module: they exchange the functions that run.
+equations of a compiled program are evaluated again. This is a layer of evaluation, which is there while one of the
+settings is on.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from __future__ import annotations
 import contextlib
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from types import FrameType
 from typing import Any
 
@@ -22,7 +22,7 @@ from corejax.array import Array, host_value
 from corejax.attribution import mark
 from corejax.avals import get_aval
 from corejax.config import config
-from corejax.interpreters import evaluation, host_programs
+from corejax.interpreters import evaluation
 from corejax.ir.interpret import literal_value
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, Var, subjaxprs
 from corejax.primitive import Primitive
@@ -30,9 +30,7 @@ from corejax.restoring import Restoring, run_within
 from corejax.source_info import called_frame, capture, describe
 from corejax.trace import Tracer, replaying, set_current_trace, state
 
-_process = evaluation.EvalTrace.process_primitive
-_run_program = host_programs._run_program
-_bottom = evaluation._bottom
+_bottom = evaluation.bottom
 
 
 def checks_values() -> bool:
@@ -206,17 +204,18 @@ def _error(
     return error
 
 
-# -- evaluation that looks -------------------------------------------------------------------------------------------
+# -- the layer -------------------------------------------------------------------------------------------
 
 
-def _process_and_check(
-    self: evaluation.EvalTrace, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]
-) -> list[Any]:
-    outs = _process(self, primitive, args, params)
-    if not checks_values():  # an interrupt has kept a setting's end from being followed
-        follow_settings()
-    check_values(primitive, args, params, outs)
-    return outs
+def _checking(below: evaluation.Evaluate) -> evaluation.Evaluate:
+    def process(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+        outs = below(primitive, args, params)
+        if not checks_values():  # an interrupt has kept a setting's end from being followed
+            follow_settings()
+        check_values(primitive, args, params, outs)
+        return outs
+
+    return process
 
 
 def _run_and_check(jaxpr: Jaxpr, values: Sequence[Any]) -> list[Any]:
@@ -237,12 +236,12 @@ def _run_and_check(jaxpr: Jaxpr, values: Sequence[Any]) -> list[Any]:
     return [host_value(read(v)) for v in jaxpr.outvars]
 
 
+_LAYER = evaluation.Layer(_checking, lambda below: _run_and_check)
+
+
 def follow_settings() -> None:
     """Have evaluation look at results, or no longer."""
-    on = checks_values()
-    process: Callable[..., list[Any]] = _process_and_check if on else _process
-    evaluation.EvalTrace.process_primitive = process  # type: ignore[method-assign]
-    host_programs._run_program = _run_and_check if on else _run_program
+    evaluation.set_layer("values", _LAYER if checks_values() else None)
 
 
 config.changed.connect(follow_settings)

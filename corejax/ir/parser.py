@@ -4,7 +4,8 @@
                 "let" [equation ...] "in" "(" [atom, ...] ")" "}"
     constvar  = binder ["=" value]            values of all constvars or of none
     binder    = name ":" type                 an equation's output may be called _: nobody uses it
-    type      = ["~"] dtype "[" [int, ...] "]"         ~ is a weak type; dtypes are f32 or float32
+    type      = ["~"] dtype "[" [int, ...] "]"         ~ is a weak type; dtypes are f32 or float32; a plugin's
+                                                       refinement may add to sizes and behind the shape: f32[8@x]{V:i}
     equation  = [binder ... "="] primitive ["[" name "=" param ... "]"] [atom ...]
     atom      = name | scalar ":" type
 
@@ -28,7 +29,7 @@ from corejax.errors import CorejaxError, JaxprTypeError
 from corejax.ir.check import check_jaxpr
 from corejax.ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from corejax.ir.printer import BARE_PRIMITIVE, RESERVED
-from corejax.ir.reader import NAME, SCALAR, STRING, ValueReader
+from corejax.ir.reader import NAME, SCALAR, STRING, TypeText, ValueReader
 from corejax.primitive import Primitive, find_primitive, primitives
 from corejax.rules import problems, whose_primitive
 
@@ -41,7 +42,6 @@ _IN = re.compile(r"in\b")
 # What `jaxpr_text(program, requires=True)` begins with.
 _REQUIRES = re.compile(r"^# requires (?P<distribution>\S+) (?P<version>\S+): (?P<primitives>.*)$", re.MULTILINE)
 
-_PlainType = tuple[ShapedArray, str, int]
 _UNTYPED = "; programs without types do not parse"
 
 
@@ -169,11 +169,11 @@ class _Parser(ValueReader):
         return var
 
     def eqn(self, scope: dict[str, Var]) -> JaxprEqn:
-        outputs: list[tuple[str, _PlainType, int]] = []
+        outputs: list[tuple[str, TypeText, int]] = []
         start = first = self.pos
         while found := self.match(_BINDER):
             self.space()
-            outputs.append((found.group(1), self.plain_type(), start))
+            outputs.append((found.group(1), self.type_text(), start))
             self.space()
             start = self.pos
         if not self.at("=") and outputs:
@@ -181,32 +181,30 @@ class _Parser(ValueReader):
         primitive = self.primitive(untyped=not outputs)
         params = self.params()
         operands = self.operands(scope)
-        avals = self.laid_out(primitive, operands, params, [given for _, given, _ in outputs])
+        avals = self.output_types(primitive, operands, params, [given for _, given, _ in outputs])
         # Outputs are bound last: an equation does not see them.
         outvars = [self.bind(name, aval, scope, at) for (name, _, at), aval in zip(outputs, avals, strict=True)]
         eqn = JaxprEqn(primitive, operands, outvars, params)
         self.places[id(eqn)] = first
         return eqn
 
-    def laid_out(
-        self,
-        primitive: Primitive,
-        operands: list[Atom],
-        params: dict[str, Any],
-        given: list[_PlainType],
+    def output_types(
+        self, primitive: Primitive, operands: list[Atom], params: dict[str, Any], given: list[TypeText]
     ) -> list[ShapedArray]:
-        """Types of outputs. Over which mesh their axes are, those of operands tell, or parameters."""
-        avals = [aval for aval, _, _ in given]
-        if all(v.aval.sharding is None for v in operands) and not any("@" in sizes for _, sizes, _ in given):
-            return avals
+        """Return the types of outputs: the types of the abstract-eval rule, if these have the given texts.
+
+        A refinement may say more than its text, and so may the refinements of operands, and parameters.
+        """
+        if all(v.aval.refinement is None for v in operands) and not any(each.refinement for each in given):
+            return [each.aval for each in given]
         try:
             found: Any = primitive.abstract(tuple([v.aval for v in operands]), params)
-        except Exception:  # what is wrong is told where programs are checked
+        except Exception:  # it is reported when the program is checked
             found = ()
-        if [aval.laid_out(None) for aval in found] != avals:
-            return [self.split(*each) if "@" in each[1] else each[0] for each in given]
-        self.mesh = next((aval.sharding.mesh for aval in found if aval.sharding is not None), self.mesh)
-        return list(found)
+        self.refinements += [aval.refinement for aval in found if aval.refinement is not None]
+        if len(found) == len(given) and all(each.prints_as(aval) for each, aval in zip(given, found, strict=True)):
+            return list(found)
+        return [self.refined(each) for each in given]
 
     def primitive(self, untyped: bool) -> Primitive:
         self.space()

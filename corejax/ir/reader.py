@@ -7,17 +7,16 @@ import base64
 import functools
 import re
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
 from corejax import dtypes
 from corejax.array import Array
-from corejax.avals import ShapedArray, from_numbers, physical_aval
-from corejax.config import config
+from corejax.avals import Refinement, ShapedArray, from_numbers, physical_aval
 from corejax.errors import JaxprSyntaxError
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr
-from corejax.ir.values import UNSIGNED, Scalar, param_types, scalar_from_text
+from corejax.ir.values import UNSIGNED, Scalar, param_types, refinement_reader, scalar_from_text
 from corejax.rules import load_rules
 
 NAME = re.compile(r"[A-Za-z_]\w*")
@@ -25,23 +24,44 @@ SCALAR = re.compile(rf"(?:True|False|\([+-]?{UNSIGNED}[+-]{UNSIGNED}j\)|[+-]?{UN
 STRING = re.compile(r"""b?(?:'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*")""")
 _SPACE = re.compile(r"(?:\s+|#[^\n]*)*")
 _INT = re.compile(r"[+-]?\d+")
-_TYPE = re.compile(r"(~?)([A-Za-z]\w*(?:<\w+>)?)\[([\w@(),\s]*)\](?:\{V:(\w+|\(\w+(?:,\s*\w+)*\))\})?")
-_SPLIT = re.compile(r"@(?:(\w+)|\(([\w,\s]+)\))|,")  # behind a size, the axes of a mesh: `8@x`, `8@(x,y)`
+# A refinement adds to sizes, `8@x` or `8@(x,y)`, and behind the shape, `{V:i}` or `{V:(i, j)}`.
+_TYPE = re.compile(r"(~?)([A-Za-z]\w*(?:<\w+>)?)\[([\w@(),\s]*)\](\{\w+:(?:\w+|\(\w+(?:,\s*\w+)*\))\})?")
+_MARK = re.compile(r"@(?:\w+|\([\w,\s]+\))")
 _KEY = re.compile(r"([A-Za-z_]\w*)\s*=")
 _OPAQUE = re.compile(r"<[^\n]*?>(?=[\s,;)\]]|$)")
+
+
+class TypeText(NamedTuple):
+    """A type in a text.
+
+    Attributes:
+        aval: the type without its refinement.
+        refinement: the shape with what the refinement adds, `[8@x,4]{V:i}`; empty if it adds nothing.
+        start: where the type starts.
+    """
+
+    aval: ShapedArray
+    refinement: str
+    start: int
+
+    def prints_as(self, aval: ShapedArray) -> bool:
+        """Return whether another type has this text."""
+        plain = self.aval.str_short()
+        text = plain[: plain.index("[")] + self.refinement if self.refinement else plain
+        return aval.refined(None) is self.aval and "".join(text.split()) == "".join(aval.str_short().split())
 
 
 class Cursor:
     """A position in a text, and errors that show it.
 
     Attributes:
-        mesh: that of the last type that named axes of one.
+        refinements: the refinements of types that were read so far.
     """
 
     def __init__(self, text: str) -> None:
         self.text = text
         self.pos = 0
-        self.mesh: Any = None
+        self.refinements: list[Refinement] = []
 
     def fail(self, message: str, pos: int | None = None) -> NoReturn:
         pos = self.pos if pos is None else pos
@@ -101,36 +121,36 @@ class Cursor:
         return found
 
     def type(self) -> ShapedArray:
-        """A type; the axes that it names are of the mesh of the context, or of types before it."""
-        aval, sizes, start = self.plain_type()
-        return self.split(aval, sizes, start) if "@" in sizes else aval
+        """Read a type."""
+        return self.refined(self.type_text())
 
-    def plain_type(self) -> tuple[ShapedArray, str, int]:
-        """A type without the axes that sizes are split over, the text of its sizes, and where it starts."""
+    def type_text(self) -> TypeText:
+        """Read a type, and leave the text of its refinement."""
         start = self.pos
         found = self.match(_TYPE)
         if found is None:
             self.expected("a type such as `f32[3,4]`")
-        weak, name, sizes, vma = found.groups()
-        aval = _aval(weak, name, _SPLIT.sub(lambda m: "," if m.group() == "," else "", sizes), vma)
+        weak, name, sizes, rest = found.groups()
+        aval = _aval(weak, name, _MARK.sub("", sizes))
         if isinstance(aval, str):
             self.fail(aval, start)
-        return aval, sizes, start
+        return TypeText(aval, f"[{sizes}]{rest or ''}" if rest or "@" in sizes else "", start)
 
-    def split(self, aval: ShapedArray, sizes: str, start: int) -> ShapedArray:
-        """The type of arrays that are split over axes of the mesh of the context: `8@x`."""
-        mesh = config.context_mesh or self.mesh
-        axes: list[tuple[str, ...]] = [()]
-        for one, several in _SPLIT.findall(sizes):
-            if one or several:
-                axes[-1] = tuple(name.strip() for name in (one or several).split(","))
-            else:
-                axes.append(())
-        if mesh is None or not {name for names in axes for name in names} <= set(mesh.explicit_axes):
-            self.fail(f"`[{sizes}]` names axes of type Explicit of the mesh of the context, which is {mesh}", start)
-        self.mesh = mesh
-        spec = param_types["PartitionSpec"](*axes[: aval.ndim])
-        return aval.laid_out(param_types["NamedSharding"](mesh, spec).of_type(aval.ndim))
+    def refined(self, given: TypeText) -> ShapedArray:
+        """Read the refinement of a type."""
+        if not given.refinement:
+            return given.aval
+        if refinement_reader.value is None:
+            load_rules("primitives")
+        read = refinement_reader.value
+        if read is None:
+            self.fail(f"`{given.refinement}` needs a plugin that refines types, such as corejax-parallel", given.start)
+        try:
+            found = read(given.refinement, self.refinements)
+        except ValueError as error:
+            self.fail(str(error), given.start)
+        self.refinements.append(found)
+        return given.aval.refined(found)
 
     def scalar(self, dtype: np.dtype[Any]) -> Scalar:
         """A scalar of a known dtype."""
@@ -149,14 +169,13 @@ class Cursor:
 
 
 @functools.lru_cache(maxsize=4096)
-def _aval(weak: str, name: str, shape: str, vma: str | None) -> ShapedArray | str:
+def _aval(weak: str, name: str, shape: str) -> ShapedArray | str:
     """The aval, or what is wrong with it."""
     dtype = dtype_of_name(name)
     if dtype is None:
         return f"{name!r} is no dtype; dtypes are written f32, float32, i64, bool, ..."
     try:
-        aval = ShapedArray(tuple(int(d) for d in shape.split(",")) if shape.strip() else (), dtype, weak == "~")
-        return aval if vma is None else aval.varying(axis.strip() for axis in vma.strip("()").split(","))
+        return ShapedArray(tuple(int(d) for d in shape.split(",")) if shape.strip() else (), dtype, weak == "~")
     except (ValueError, OverflowError):
         return f"`[{shape}]` is no shape; shapes are written `[]`, `[3]`, `[3,4]`"
 

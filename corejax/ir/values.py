@@ -7,15 +7,17 @@ import dataclasses
 import enum
 import re
 import sys
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 
 from corejax import dtypes
 from corejax.array import host_value
-from corejax.avals import ShapedArray, numbers_of
+from corejax.avals import Refinement, ShapedArray, numbers_of
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, Literal
 from corejax.provenance import Provenance
+from corejax.seams import Slot
 from corejax.tables import Entry, Table
 from corejax.trace import Tracer
 
@@ -41,6 +43,10 @@ def _second(name: str, earlier: Entry, given: Entry) -> str:
 
 param_types: Table[str, type] = Table("parameter type", {"slice": slice, "frozenset": frozenset}, refusal=_second)
 _T = TypeVar("_T", bound=type)
+
+refinement_reader: Slot[Callable[[str, Sequence[Refinement]], Refinement]] = Slot("the reader of refinements of types")
+"""`(text, earlier) -> refinement`: undoes `Refinement.text`. Refinements that were read earlier may have what the text
+leaves out. Raises ValueError if it is not the text of a refinement."""
 
 
 def register_param_type(cls: _T) -> _T:

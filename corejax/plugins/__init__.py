@@ -11,7 +11,7 @@ Where to read, in this order (everything with an underscore is this room's own):
 - `_manifest` reads what a plugin says of itself in a file, `_usable_manifests` whether all of these together will
   do; the author's kit writes them.
 - `_rule_status` and `_primitive_table`: which rules a primitive has, and all primitives as a table, for commands.
-- `_missing_names`, `_first_party`, `_requirements`: the errors for what is not there. `_isolation`: for tests.
+- `_missing_names`, `_requirements`: the errors for what is not there. `_isolation`: for tests.
 
 This module wires the lower floors to the plugin manager: a missing rule, operator, structural operation or facade
 name has the plugins loaded. Nothing is discovered or imported until then, and pluggy itself is imported only then.
@@ -29,14 +29,13 @@ from typing import TYPE_CHECKING, Any
 from corejax import array_methods, provenance, rules
 from corejax.backends import backends
 from corejax.config import config
+from corejax.interpreters.engine import PLAIN, Engine, find_engine
 from corejax.ir import drawing
 from corejax.plugins._finder import is_import_from as is_import_from
 from corejax.structural import structural
 
 if TYPE_CHECKING:
     from corejax.plugins._example import Example
-    from corejax.plugins._first_party import HOMES as HOMES
-    from corejax.plugins._first_party import KNOWN_COMMANDS as KNOWN_COMMANDS
     from corejax.plugins._plugin_manager import PluginManager
     from corejax.plugins._primitive_table import PrimitiveTable as PrimitiveTable
     from corejax.plugins._primitive_table import Row as Row
@@ -51,7 +50,6 @@ if TYPE_CHECKING:
 
 # What other rooms use besides the functions here, imported when it is used: module -> names.
 _LATER = {
-    "_first_party": {"HOMES", "KNOWN_COMMANDS"},
     "_primitive_table": {"PrimitiveTable", "Row", "primitive_table"},
     "_records": {"PluginRecord", "causes", "named"},
     "_rule_status": {"STATUSES", "RuleStatus", "Status", "rule_statuses"},
@@ -125,8 +123,10 @@ def wire(kernel_directory: str, later: Iterable[str]) -> None:
     facade = {name for name in vars(sys.modules["corejax"]) if not name.startswith("_")}
     _reserved.update(kernel_modules, facade, later)
     array_methods.set_loader(lambda: manager().load())
+    array_methods.set_whose(_whose_method)
     structural.loader = lambda: manager().load()
     drawing.provide(_drawing)
+    find_engine.provide(_find_engine)
     backends.load_plugins = vars(config)["load_plugins"] = lambda: manager().load()
     backends.import_object = lambda name: manager().import_backend(name)
     rules.set_rule_loader(_load_for, _problems, _whose)
@@ -140,6 +140,11 @@ def _drawing() -> Any:
     if draw is None:
         raise missing_name("draw_jaxpr", importing=False)
     return draw
+
+
+def _find_engine() -> Engine | None:
+    found: Engine | None = exported("eager_engine")
+    return PLAIN if found is None and manager().loaded else found
 
 
 def _load_for(kind: str, primitive: Any = None) -> bool:
@@ -160,6 +165,12 @@ def _whose(primitive: str, distribution: str | None) -> str:
     from corejax.plugins import _missing_names
 
     return _missing_names.whose_primitive(manager(), primitive, distribution)
+
+
+def _whose_method(name: str) -> str:
+    from corejax.plugins import _missing_names
+
+    return _missing_names.whose_method(manager(), name)
 
 
 def missing_name(name: str, *, importing: bool | None = None) -> Exception:

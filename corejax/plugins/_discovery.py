@@ -17,7 +17,7 @@ def installed_entry_points() -> Iterator[PluginRecord]:
     """Entry points of the group in installed distributions; the first of a name on the path counts once.
 
     Of two plugins that offer the same, the later one is refused. So that this does not hang on the order in which
-    a file system lists directories: first the distributions that names of the facade belong to (`KNOWN_HOMES`),
+    a file system lists directories: first the distributions that names of the facade belong to (`corejax.homes`),
     then the others by name and distribution; what cannot be read comes last.
     """
     from importlib_metadata import entry_points

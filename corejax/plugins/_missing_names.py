@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from corejax.errors import PluginError, PluginMissingError, PluginMissingImportError
-from corejax.plugins._first_party import KNOWN_HOMES, KNOWN_PRIMITIVES
+from corejax.homes import homes
+from corejax.plugins._manifest import Manifest
 from corejax.plugins._records import PluginRecord
 from corejax.selection import VARIABLE
 from corejax.texts import did_you_mean, how_to_install
@@ -39,7 +41,7 @@ def missing_name(manager: PluginManager, name: str, *, importing: bool) -> Excep
         name: the name, dotted inside a namespace.
         importing: whether an import statement asked, so that the error has to be an ImportError.
     """
-    home = KNOWN_HOMES.get(name)
+    home = homes("names").get(name)
     record = _home_of(manager, name, home)
     if record is not None and record.fault is not None:
         return failure(record, name, record.fault)
@@ -68,18 +70,40 @@ def whose_primitive(manager: PluginManager, name: str, distribution: str | None 
         name: the primitive's.
         distribution: that it was from, if somebody knows.
     """
-    absent = [r for r in manager.discover().values() if r.status in ("off", "failed")]
     prefix = name.partition(".")[0] if "." in name else None
-    home = distribution or KNOWN_PRIMITIVES.get(name)
-    for record in absent:
+    home = distribution or homes("primitives").get(name)
+    found = _whose(manager, home, lambda manifest: name in manifest.primitives, prefix)
+    if found is not None:
+        return found
+    return "is the plugin that has it installed" + (f", corejax-{prefix.replace('_', '-')} perhaps?" if prefix else "?")
+
+
+def whose_method(manager: PluginManager, name: str) -> str:
+    """Return where an array method is that is not here, as the end of a sentence; "" if that is not known."""
+    home = homes("array_methods").get(name)
+    return "" if home is None else f"; {_whose(manager, home, lambda manifest: name in manifest.array_methods)}"
+
+
+def _whose(
+    manager: PluginManager, home: str | None, offers: Callable[[Manifest], bool], plugin: str | None = None
+) -> str | None:
+    """Return which plugin has something that is not here, as half a sentence.
+
+    Args:
+        manager: the manager.
+        home: the distribution that has it, if that is known.
+        offers: whether a manifest lists it.
+        plugin: the name of the plugin, if `home` is not known.
+    """
+    for record in manager.discover().values():
+        if record.status not in ("off", "failed"):
+            continue
         manifest = manager.manifest(record).manifest
-        known = manifest is not None and name in manifest.primitives
-        if known or record.comes_from(home) or (home is None and prefix == record.name):
+        known = manifest is not None and offers(manifest)
+        if known or record.comes_from(home) or (home is None and plugin == record.name):
             what = f"is switched off by {_variable()}" if record.fault is None else "failed"
             return f"it is of plugin {record.title}, which {what}"
-    if home is not None:
-        return f"it comes with {_absent(manager, home)}"
-    return "is the plugin that has it installed" + (f", corejax-{prefix.replace('_', '-')} perhaps?" if prefix else "?")
+    return None if home is None else f"it comes with {_absent(manager, home)}"
 
 
 def _absent(manager: PluginManager, home: str) -> str:
@@ -92,7 +116,7 @@ def _absent(manager: PluginManager, home: str) -> str:
 
 def is_expected(manager: PluginManager, name: str) -> bool:
     """Whether a name that no plugin exports is known to belong to one, or may be of one that is not loaded."""
-    known = name in KNOWN_HOMES or _home_of(manager, name, None) is not None
+    known = name in homes("names") or _home_of(manager, name, None) is not None
     return known or bool(_silent(manager) or manager.installed_since())
 
 

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, Any
 from corejax import array_methods
 from corejax.backends import Backend
 from corejax.errors import PluginError
+from corejax.homes import homes
 from corejax.plugins import _lazy_rules, hookspecs
 from corejax.plugins._discovery import by_name, installed_entry_points
-from corejax.plugins._first_party import KNOWN_HOMES
 from corejax.plugins._loading import Loader, withdraw
 from corejax.plugins._missing_names import LATE, failure
 from corejax.plugins._records import PluginRecord
@@ -191,7 +191,7 @@ class PluginManager:
 
     def may_export(self, name: str) -> bool:
         """Whether some plugin exports a name or a namespace around it, as far as can be told without loading."""
-        home = KNOWN_HOMES.get(name)
+        home = homes("names").get(name)
         if home is not None and any(r.status != "off" and r.comes_from(home) for r in self.discover().values()):
             return True  # no manifest has to be read
         manifests = self.usable_manifests()
@@ -207,7 +207,7 @@ class PluginManager:
 
     def has_inside(self, name: str) -> bool:
         """Whether a loaded plugin exports something inside a name that is nobody's own (`experimental.checkify`)."""
-        home = KNOWN_HOMES.get(name)
+        home = homes("names").get(name)
         return any(
             _inside(name, [n]) and (home is None or record.comes_from(home))
             for n, (_, record) in (*self.namespaces.items(), *self._loader.exports.names.items())

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
-from corejax.plugins._first_party import HOMES
+from corejax.homes import HOMES
 from corejax.tables import Owner
 from corejax.texts import message_of
 

@@ -148,8 +148,8 @@ def shaped_abstractify(x: Any) -> ShapedArray:
         return get_aval(x)
     if not isinstance(x, type) and hasattr(x, "shape") and hasattr(x, "dtype"):
         aval = ShapedArray(tuple(x.shape), np.dtype(x.dtype), bool(getattr(x, "weak_type", False)))
-        told = getattr(getattr(x, "sharding", None), "of_type", None)
-        return aval if told is None else aval.laid_out(told(aval.ndim))
+        of_type = getattr(getattr(x, "sharding", None), "of_type", None)
+        return aval if of_type is None else aval.refined(of_type(aval.ndim))
     return get_aval(x)
 
 

@@ -11,7 +11,7 @@ from corejax import tree
 from corejax.array import Array, as_array
 from corejax.avals import get_aval
 from corejax.interpreters import looping as looping  # registers the vmap rule that is derived as a loop
-from corejax.interpreters.batching import batch_flat, move_batch_axis, split_axis
+from corejax.interpreters.batching import axis_of_operands, batch_flat, move_batch_axis
 from corejax.interpreters.debug_info import DebugInfo, fun_name, named_as
 from corejax.named_axes import MappedAxis
 from corejax.source_info import VMAP
@@ -205,7 +205,7 @@ def vmap(
             size = _axis_size(fun, leaves, axes, axis_size, names)
         flat = FlatFunction(fun, in_tree, with_kwargs=True)
         debug = DebugInfo(fun, "vmap", in_tree)
-        axis = split_axis(axis_names, leaves, axes)
+        axis = axis_of_operands(axis_names, leaves, axes)
         outs, dims = batch_flat(in_scope(VMAP, flat), size, leaves, axes, axis, debug)
         return _batched_outs(fun, size, outs, dims, flat.out_tree, out_axes)
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import inspect
-import json
 import pathlib
 import re
 
 import pytest
 
-from corejax import extend
+from corejax import extend, plugins
 from corejax.config import _SETTINGS as KERNEL_SETTINGS
 from corejax.plugins import hookspecs
 
@@ -32,9 +31,9 @@ def test_every_registry_is_described(registry: str) -> None:
 def test_settings_are_described_with_their_defaults() -> None:
     shown = dict(re.findall(r"^\| `(\w+)` \| `(.*?)` \|", (DOCS / "settings.md").read_text(), re.MULTILINE))
     defaults = {name: repr(default) for name, (default, *_) in KERNEL_SETTINGS.items()}
-    for path in (DOCS.parent / "plugins").glob("*/src/*/corejax_manifest.json"):
-        for plugin in json.loads(path.read_text())["plugins"].values():
-            defaults |= plugin["settings"]
+    for record in plugins.plugins():
+        declared = record.hook.corejax_declare_settings() or {} if record.at_home else {}
+        defaults |= {name: repr(default) for name, (default, *_) in declared.items()}
     assert shown == defaults
 
 

@@ -45,7 +45,7 @@ def test_manifests_say_what_the_code_does(tmp_path: Path) -> None:
         timeout=100,
         check=False,
     )
-    assert done.returncode == 0, f"{done.stdout}{done.stderr}\nto write it: python tools/write_example_manifests.py"
+    assert done.returncode == 0, f"{done.stdout}{done.stderr}\nrun: make manifests"
 
 
 PUBLIC = {"corejax", "corejax.extend", "corejax.lax", "corejax.numpy"}

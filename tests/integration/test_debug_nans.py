@@ -184,10 +184,12 @@ def test_a_callback_and_a_primitive_of_anybodys() -> None:
 
 
 def test_off_it_is_not_there() -> None:
-    from corejax.interpreters import evaluation, host_programs
+    from corejax.interpreters import evaluation
 
-    plain = evaluation.EvalTrace.process_primitive, host_programs._run_program
+    def layers() -> list[str]:
+        return [f.__module__ for f in (evaluation.bottom.process_primitive, evaluation.bottom.run_program)]
+
+    assert "corejax.interpreters.value_checks" not in layers()
     with debug_nans():
-        assert evaluation.EvalTrace.process_primitive is not plain[0]
-    assert (evaluation.EvalTrace.process_primitive, host_programs._run_program) == plain
-    assert plain[0].__module__ == evaluation.__name__ and plain[1].__module__ == host_programs.__name__
+        assert layers() == ["corejax.interpreters.value_checks"] * 2
+    assert "corejax.interpreters.value_checks" not in layers()

@@ -39,7 +39,7 @@ def negated() -> Iterator[Primitive]:
 
 
 def test_jitted_functions_follow_the_setting(negated: Primitive) -> None:
-    from corejax_xla_backend._jit.functions import jit
+    from corejax_xla_backend._jit.jit import jit
 
     f = jit(lambda x: negated.bind(x))
     g = jit(lambda x: corejax.jvp(lambda y: negated.bind(y), (x,), (x,))[1])
@@ -56,7 +56,7 @@ def test_jitted_functions_follow_the_setting(negated: Primitive) -> None:
 
 
 def test_error_in_a_translation_names_rule_and_line() -> None:
-    from corejax_xla_backend._jit.functions import jit
+    from corejax_xla_backend._jit.jit import jit
 
     def fails(ctx: object, avals: object, vals: object) -> None:
         raise ZeroDivisionError("nobody's fault")

@@ -213,3 +213,12 @@ def test_quiet_tracebacks_do_not_say_that_frames_are_left_out():
         error = raised(layer, X)
     assert "left out" not in "".join(traceback.format_exception(error))
     assert functions(error) == ["raised", "call", "layer"]
+
+
+def test_frames_are_marked_for_tools_that_hide_them():
+    with config.override(traceback_filtering="tracebackhide"):
+        error = raised(layer, X)
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    shown = [f.f_code.co_name for f in frames if "__tracebackhide__" not in f.f_locals]
+    assert shown == ["raised", "call", "layer"]
+    assert len(frames) > len(shown)

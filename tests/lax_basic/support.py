@@ -105,7 +105,7 @@ def compiled(function: Callable[..., Any]) -> Callable[..., Any]:
     """`corejax.jit`; skips where the backend is missing."""
     pytest.importorskip("jaxlib")
     pytest.importorskip("corejax_xla_backend")
-    from corejax_xla_backend._jit.functions import jit
+    from corejax_xla_backend._jit.jit import jit
 
     return jit(function)
 

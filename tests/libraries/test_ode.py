@@ -95,3 +95,17 @@ def test_a_function_that_was_solved_before_is_neither_traced_nor_compiled():
     slope = corejax.grad(lambda a: odeint(forced, Y0, TIMES, a, 0.7)[-1].sum())
     slope(jnp.float32(0.5))
     assert not corejax.explain(slope)(jnp.float32(0.75)).jit
+
+
+def test_a_slope_may_be_a_list_of_components():
+    times = TIMES[:3]
+    listed = odeint(lambda y, t: [y[1], -y[0]], Y0, times)
+    np.testing.assert_array_equal(listed, odeint(lambda y, t: jnp.stack([y[1], -y[0]]), Y0, times))
+
+
+def test_second_derivatives_in_reverse_mode():
+    def last(a):
+        return odeint(lambda y, t, a: a * y, jnp.float32(1.0), TIMES[:3], a)[-1]  # exp(a)
+
+    second = corejax.grad(corejax.grad(last))(jnp.float32(0.5))
+    np.testing.assert_allclose(second, np.exp(0.5), rtol=1e-3)

@@ -424,3 +424,17 @@ def test_ranges_of_powers_that_are_integers_are_exact(start: int, ratio: int, nu
                 got = wrap(lambda: jnp.logspace(0, num - 1, num, base=ratio, dtype=int))()
                 np.testing.assert_array_equal(got, [ratio**i for i in range(num)])
     np.testing.assert_array_equal(jnp.geomspace(1, 100, 4, dtype=int), [1, 4, 21, 100])
+
+
+def test_what_describes_an_array_is_not_asked_for_its_values() -> None:
+    class Described:
+        shape = (2, 3)
+        dtype = np.dtype(np.float32)
+
+        def __corejax_array__(self) -> Any:
+            raise AssertionError("asked for values")
+
+    for x in (Described(), corejax.ShapeDtypeStruct((2, 3), np.float32)):
+        np.testing.assert_array_equal(jnp.zeros_like(x), np.zeros((2, 3), np.float32))
+        np.testing.assert_array_equal(jnp.full_like(x, 7), np.full((2, 3), 7, np.float32))
+    np.testing.assert_array_equal(corejax.lax.full_like(x, 7), np.full((2, 3), 7, np.float32))

@@ -113,3 +113,9 @@ def test_a_jump_of_half_a_period_keeps_its_sign() -> None:
 def test_bad_input(call: Any, error: type[Exception], match: str) -> None:
     with pytest.raises(error, match=match):
         call()
+
+
+@pytest.mark.parametrize(("shape", "axis"), [((3,), -1), ((4,), 0), ((3, 1), 1), ((2, 4), 0), ((3, 3), 1)])
+def test_distances_broadcast_with_pairs_of_neighbours(shape: tuple[int, ...], axis: int) -> None:
+    dx = np.random.RandomState(0).rand(*shape).astype(np.float32)
+    np.testing.assert_allclose(jnp.trapezoid(X, dx=dx, axis=axis), trapezoid(X, dx=dx, axis=axis), rtol=1e-6)

@@ -60,7 +60,7 @@ def test_places_that_are_data() -> None:
         values = np.arange(12, dtype=np.float32).reshape(3, 4)
         np.testing.assert_array_equal(insert(np.array(places), values), np.insert(X, places, values, axis=1))
     delete = corejax.jit(lambda i: jnp.delete(X, i, axis=1, assume_unique_indices=True))
-    for places in ([0], [3, 1], [-1, 0, 2]):
+    for places in ([0], [3, 1], [-1, 0, 2], [[1], [2]]):
         np.testing.assert_array_equal(delete(np.array(places)), np.delete(X, places, axis=1))
 
 

@@ -30,8 +30,9 @@ def test_surface_is_the_committed_one() -> None:
 
 
 def test_table_of_contents_is_complete() -> None:
-    public = {name for name in dir(extend) if not name.startswith("_")} - {"annotations"}
-    assert public == set(extend.__all__), "add the name to a section of `__all__` in corejax/extend.py"
+    modules = {"speed"}  # is what engines import
+    public = {name for name in dir(extend) if not name.startswith("_")} - {"annotations"} - modules
+    assert public == set(extend.__all__), "add the name to a section of `__all__` in corejax/extend/__init__.py"
     assert len(set(extend.__all__)) == len(extend.__all__)
 
 

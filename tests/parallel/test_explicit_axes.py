@@ -12,10 +12,10 @@ import corejax
 import corejax.numpy as cjnp
 from corejax import NamedSharding, P, lax, typeof
 from corejax.errors import ShardingTypeError
-from corejax.extend import Primitive, ShapedArray, split_axes, split_rules, vmap_rules, xla_translations
+from corejax.extend import Primitive, ShapedArray, vmap_rules, xla_translations
 from corejax.ir.equality import same_jaxpr
 from corejax.ir.parser import parse_jaxpr
-from corejax.sharding import AxisType, Mesh, reshard
+from corejax.sharding import AxisType, Mesh, reshard, split_axes, split_rules
 
 rng = np.random.default_rng(0)
 A = rng.normal(size=(8, 16)).astype(np.float32)

@@ -360,3 +360,12 @@ def test_of_a_reduction_only_what_devices_have_got_is_gathered(mesh: Mesh) -> No
     x = corejax.device_put(np.ones((4096, 2), np.int32), NamedSharding(mesh, P("a")))
     text = jit(lambda x: lax.reduce_xor(x, (0,))).lower(x).compile().as_text()
     assert "s32[4,2]" in text and "s32[4096,2]" not in text
+
+
+def test_shardings_of_results_among_which_are_tangents_of_integers(both: NamedSharding) -> None:
+    slopes = jit(
+        grad(lambda x, n: jnp.sum(x * n), argnums=(0, 1), allow_int=True), in_shardings=both, out_shardings=both
+    )
+    by_x, by_n = slopes(VALUE, np.ones((8, 4), np.int32))
+    assert by_x.sharding == both
+    assert by_n.dtype == corejax.float0

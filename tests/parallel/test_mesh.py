@@ -255,3 +255,9 @@ def test_the_kind_of_devices_of_an_abstract_mesh() -> None:
     assert given.update(axis_sizes=(4,)).abstract_device == AbstractDevice("acme", 2, "tpu")
     with pytest.raises(TypeError, match="abstract_device is an AbstractDevice or None"):
         AbstractMesh((2,), ("a",), abstract_device="tpu")
+
+
+def test_a_mesh_of_manual_axes_is_no_context() -> None:
+    mesh = Mesh(corejax.devices(), "x", axis_types=(AxisType.Manual,))
+    with pytest.raises(ValueError, match=r"set_mesh: .* contains manual axes"):
+        corejax.set_mesh(mesh)

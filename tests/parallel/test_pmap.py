@@ -120,3 +120,8 @@ def test_keys_used_twice_are_found():
             f(keys)
             with pytest.raises(corejax.errors.KeyReuseError):
                 random.bits(keys[0])
+
+
+def test_no_devices() -> None:
+    with pytest.raises(ValueError, match="pmap of <lambda>: devices is empty"):
+        corejax.pmap(lambda x: x, devices=[])

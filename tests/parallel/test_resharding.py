@@ -192,3 +192,12 @@ def test_branches_whose_results_are_laid_out_differently() -> None:
         found = corejax.tree.leaves(run(corejax.device_put(x, NamedSharding(mesh, spec))))
         for value, wanted in zip(found, expected, strict=True):
             np.testing.assert_allclose(np.asarray(value), np.asarray(wanted), rtol=1e-5)
+
+
+def test_explicit_axes_have_an_entry_for_each_dimension() -> None:
+    mesh = corejax.make_mesh((4, 2), ("x", "y"), axis_types=(corejax.sharding.AxisType.Explicit,) * 2)
+    x = np.zeros((8, 4), np.float32)
+    with corejax.set_mesh(mesh):
+        for spec, full in ((P("x"), P("x", None)), (P(), P(None, None))):
+            assert corejax.sharding.reshard(x, spec).sharding == NamedSharding(mesh, full)
+            assert jnp.zeros((8, 4), out_sharding=spec).sharding == NamedSharding(mesh, full)

@@ -274,6 +274,13 @@ def test_copies_pickles_and_deletion(x: Any) -> None:
     x.copy_to_host_async()
     several = [x, 1, "none"]
     assert corejax.copy_to_host_async(several) is several
+
+    class Fails:
+        def copy_to_host_async(self) -> None:
+            raise AttributeError("its own")
+
+    with pytest.raises(AttributeError, match="its own"):
+        corejax.copy_to_host_async(Fails())
     np.testing.assert_array_equal(corejax.device_get({"x": x})["x"], VALUE)
     y = x + 1
     y.delete()

@@ -181,9 +181,9 @@ def test_functions_among_parameters_are_not_kept() -> None:
 
 
 def test_old_traces_of_one_function_are_dropped(monkeypatch: pytest.MonkeyPatch) -> None:
-    from corejax_xla_backend._jit import jitted
+    from corejax_xla_backend._jit import traces
 
-    monkeypatch.setattr(jitted, "_MAX_TRACES", 3)
+    monkeypatch.setattr(traces, "MAX_TRACES", 3)
     traced = []
     f = jit(lambda x, n: traced.append(n) or x * n, static_argnums=1)
     for n in range(5):

@@ -19,7 +19,7 @@ from corejax.extend import as_array
 
 pytest.importorskip("jaxlib")
 
-from corejax_xla_backend._jit import jitted as traces
+from corejax_xla_backend._jit import jit as jit_page
 from corejax_xla_backend._xla import dispatch
 
 # -- functions -------------------------------------------------------------------------------------
@@ -243,7 +243,7 @@ def test_registered_containers_have_a_fast_path(monkeypatch: pytest.MonkeyPatch)
     f(argument)  # here the dispatcher learns the class, and at the second call the signature
     f(argument)
     misses = []
-    monkeypatch.setattr(traces, "compiled", lambda *args: misses.append(args))
+    monkeypatch.setattr(jit_page, "compiled", lambda *args: misses.append(args))
     monkeypatch.setattr(dispatch, "_one_level", lambda node: misses.append(node))  # no treedef is made for each
     for _ in range(2):
         out = f(Pair(3.0, {"v": 4.0}, "a"))
@@ -314,8 +314,8 @@ def test_metadata_without_a_hash_have_a_fast_path(holder: Any, monkeypatch: pyte
     """Each call compares their content with what it was when the program was found."""
     f = jit(lambda pair: pair.first * float(re.search(r"\d\.", str(pair.label))[0]))
     misses = []
-    lookup = traces.compiled
-    monkeypatch.setattr(traces, "compiled", lambda *args: (misses.append(args), lookup(*args))[1])
+    lookup = jit_page.compiled
+    monkeypatch.setattr(jit_page, "compiled", lambda *args: (misses.append(args), lookup(*args))[1])
     assert [f(Pair(x, None, holder(2.0))) for x in (1.0, 1.0, 3.0)] == [2.0, 2.0, 6.0]
     assert len(misses) <= 2, "at the first call the dispatcher learns the class, at the second the signature"
     assert f(Pair(1.0, None, holder(3.0))) == 3.0

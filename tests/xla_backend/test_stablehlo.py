@@ -23,7 +23,7 @@ from corejax.extend import (
 pytest.importorskip("jaxlib")
 
 from corejax_xla_backend import _jaxlib as jl
-from corejax_xla_backend._lowering.context import TranslationContext
+from corejax_xla_backend._lowering.context import TranslationContext, add_main
 from corejax_xla_backend._lowering.module import ModuleBuilder
 from corejax_xla_backend._lowering.types import element_type, tensor_type
 
@@ -55,7 +55,7 @@ def program(body: Callable[..., Any], in_avals: Sequence[ShapedArray], out_avals
 
 def module_text(closed: ClosedJaxpr) -> str:
     builder = ModuleBuilder()
-    builder.add_main(closed, [True] * len(closed.jaxpr.constvars + closed.jaxpr.invars))
+    add_main(builder, closed, [True] * len(closed.jaxpr.constvars + closed.jaxpr.invars))
     return builder.text("test")
 
 
@@ -419,7 +419,7 @@ def test_functions_of_no_results_and_several() -> None:
 def test_main_takes_only_what_is_kept() -> None:
     closed = stage_closed(lambda x, y: [y], [F, I])
     builder = ModuleBuilder()
-    builder.add_main(closed, [False, True])
+    add_main(builder, closed, [False, True])
     text = builder.text("test")
     assert "@main(%arg1: tensor<i32>)" in text
     assert jl.reference_eval(text, [np.int32(4)])[0] == 4
@@ -436,7 +436,7 @@ def test_platform_reaches_rules() -> None:
     seen = []
     closed = program(lambda ctx, x: [seen.append(ctx.platform) or x], [F], [F])
     builder = ModuleBuilder("cuda")
-    builder.add_main(closed, [True])
+    add_main(builder, closed, [True])
     assert seen == ["cuda"]
 
 

@@ -15,7 +15,7 @@ import pytest
 import corejax
 import corejax.numpy as jnp
 from corejax import grad, jit
-from corejax_xla_backend._jit import one_at_a_time
+from corejax_xla_backend._jit import traces as trace_cache
 
 pytest.importorskip("jaxlib")
 
@@ -25,13 +25,13 @@ X = np.arange(3, dtype=np.float32)
 @pytest.fixture(autouse=True)
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Who waits for another thread's trace, which waits for him, gives up soon."""
-    monkeypatch.setattr(one_at_a_time, "PATIENCE", 0.2)
+    monkeypatch.setattr(trace_cache, "PATIENCE", 0.2)
 
 
 @pytest.fixture
 def patient(monkeypatch: pytest.MonkeyPatch) -> None:
     """Nobody gives up."""
-    monkeypatch.setattr(one_at_a_time, "PATIENCE", LONG)
+    monkeypatch.setattr(trace_cache, "PATIENCE", LONG)
 
 
 LONG = 60  # seconds after which a thread that should have ended counts as stuck
@@ -176,7 +176,7 @@ def waits(thread: threading.Thread) -> bool:
     """Whether a thread waits for another's trace."""
     frame = sys._current_frames().get(thread.ident)
     while frame is not None:
-        if frame.f_code.co_filename == one_at_a_time.__file__:
+        if frame.f_code is trace_cache.TraceCache.trace_once.__code__:
             return True
         frame = frame.f_back
     return False

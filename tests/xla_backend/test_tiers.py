@@ -14,7 +14,7 @@ import pytest
 
 import corejax
 from corejax import grad, jit, lax, value_and_grad, vmap
-from corejax_xla_backend._jit import jitted
+from corejax_xla_backend._jit import jit as jit_page
 
 pytest.importorskip("jaxlib")
 
@@ -32,14 +32,14 @@ def wait_for(condition: Callable[[], bool]) -> None:
 def gate(monkeypatch: pytest.MonkeyPatch) -> threading.Event:
     """The background's compilations wait until it is set."""
     opened = threading.Event()
-    own = jitted.compiled
+    own = jit_page.compiled
 
     def compiled(*args: Any) -> Any:
         if threading.current_thread() is not threading.main_thread():
             assert opened.wait(60)
         return own(*args)
 
-    monkeypatch.setattr(jitted, "compiled", compiled)
+    monkeypatch.setattr(jit_page, "compiled", compiled)
     return opened
 
 
@@ -54,7 +54,7 @@ def test_early_results_are_those_of_the_program(gate: threading.Event) -> None:
     f = jit(value_and_grad(loss), tier="auto")
     right = jit(value_and_grad(loss))(params, X)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(jitted, "run", lambda *args, run=jitted.run: runs.append(args) or run(*args))
+        patch.setattr(jit_page, "run", lambda *args, run=jit_page.run: runs.append(args) or run(*args))
         early = [f(params, X) for _ in range(3)]
         assert not runs, "nothing is compiled in this thread, programs inside of it included"
         gate.set()

@@ -11,7 +11,7 @@ import pytest
 
 import corejax
 from corejax import jit, lax, tree_util, vmap
-from corejax_xla_backend._jit import jitted
+from corejax_xla_backend._jit import jit as jit_page
 from corejax_xla_backend._xla.dispatch import dispatch_registry
 
 DTYPES = (
@@ -45,7 +45,7 @@ def seen_of(f: Any, x: Any) -> list[Any]:
 def test_every_call_gives_what_the_first_one_gave(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "jax" not in sys.modules and not dispatch_registry.makes_buffers
     runs: list[Any] = []
-    monkeypatch.setattr(jitted, "run", lambda *args, run=jitted.run: runs.append(args) or run(*args))
+    monkeypatch.setattr(jit_page, "run", lambda *args, run=jit_page.run: runs.append(args) or run(*args))
     double = jit(lambda x: (x, {"twice": lax.add(x, x) if x.dtype != np.bool_ else x}))
     for x in VALUES:
         right = (np.asarray(corejax.lax.asarray(x)).tobytes(), corejax.lax.asarray(x).dtype)

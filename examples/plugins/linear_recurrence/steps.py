@@ -12,10 +12,10 @@ from types import FunctionType
 from typing import Any
 
 import numpy as np
-from corejax_linear_recurrence import kernels, recurrence, translations
 
 import corejax
 from corejax.extend import Primitive, jvp_rules, transpose_rules, vmap_rules, xla_translations
+from corejax_linear_recurrence import kernels, recurrence, translations
 
 LENGTH, BATCH = 2_000, 64
 SECONDS = 0.2  # of each measurement, of which there are five

@@ -12,8 +12,8 @@ import pytest
 import corejax as cj
 from corejax import array_methods, plugins
 from corejax.extend import dce, jvp_jaxpr, stage_closed, transpose_jaxpr
+from corejax.interpreters import evaluation
 from corejax.interpreters.batching import BatchTrace
-from corejax.interpreters.evaluation import EvalTrace
 from corejax.interpreters.jvp import JVPTrace
 from corejax.interpreters.partial_eval import PartialEvalTrace
 from corejax.interpreters.staging import StagingTrace
@@ -21,7 +21,7 @@ from tests.kernel.toys import add, call, mul, sin, sum_
 
 pytestmark = pytest.mark.usefixtures("toys")
 X = np.array([0.5, 1.0, -2.0], np.float32)
-TRACES = (EvalTrace, JVPTrace, BatchTrace, StagingTrace, PartialEvalTrace)
+TRACES = (JVPTrace, BatchTrace, StagingTrace, PartialEvalTrace)
 
 
 @contextmanager
@@ -43,12 +43,22 @@ def counted():
 
     for cls, original in originals.items():
         cls.process_primitive = counting(cls, original)
+
+    def evaluating(below):
+        def process(primitive, args, params):
+            counts["EvalTrace"] += 1
+            return below(primitive, args, params)
+
+        return process
+
+    evaluation.set_layer("reports", evaluation.Layer(evaluating))
     previous = sys.getprofile()
     sys.setprofile(profile)
     try:
         yield counts
     finally:
         sys.setprofile(previous)
+        evaluation.set_layer("reports", None)
         for cls, original in originals.items():
             cls.process_primitive = original
 

@@ -10,7 +10,7 @@ import pytest
 import corejax
 from corejax import debug_infs, debug_nans
 from corejax.extend import Primitive, check_values, checks_values, defcall, inlining, stage_closed
-from corejax.interpreters import evaluation, host_programs
+from corejax.interpreters import evaluation
 
 log_p = Primitive("value_checks.log", impl=np.log, abstract_eval=lambda x: x)
 two_p = Primitive("value_checks.two", multiple_results=True, impl=lambda x: [x, x / 0], abstract_eval=lambda x: [x, x])
@@ -30,7 +30,8 @@ def noted_log(x: Any) -> list[Any]:
 
 
 def test_on_and_off() -> None:
-    plain = evaluation.EvalTrace.process_primitive, host_programs._run_program
+    bottom = evaluation.bottom
+    plain = bottom.process_primitive, bottom.run_program
     assert not checks_values() and np.isnan(log_p.bind(-ONE))
     with debug_nans():
         assert checks_values()
@@ -42,7 +43,8 @@ def test_on_and_off() -> None:
         assert two_p.bind(ONE)[1] == np.inf
     with debug_infs(), pytest.raises(FloatingPointError, match=r"\(inf\) encountered in value_checks.two"):
         two_p.bind(ONE)
-    assert (evaluation.EvalTrace.process_primitive, host_programs._run_program) == plain
+    # The engine's layer is composed anew.
+    assert [f.__qualname__ for f in (bottom.process_primitive, bottom.run_program)] == [f.__qualname__ for f in plain]
 
 
 def test_of_a_program_the_equation_is_named_and_effects_happen_once() -> None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import importlib
-import json
-from pathlib import Path
+import os
+import re
+import subprocess
+import sys
+import textwrap
 from types import SimpleNamespace
 
 import importlib_metadata
@@ -12,27 +15,16 @@ import pytest
 from click.testing import CliRunner
 
 from corejax.cli import main
+from corejax.homes import homes
 from corejax.plugins._discovery import installed_entry_points
-from corejax.plugins._first_party import HOMES, KNOWN_COMMANDS, KNOWN_HOMES, KNOWN_PRIMITIVES
 from corejax.plugins._plugin_manager import PluginManager
 from corejax.plugins._records import PluginRecord
 from tests.kernel.plugin_sites import Site
-
-ROOT = Path(__file__).parents[3]
-MANIFESTS = sorted(ROOT.glob("plugins/*/src/*/corejax_manifest.json"))
+from tools import write_homes
 
 
-@pytest.mark.parametrize("file", MANIFESTS, ids=lambda f: f.parent.name)
-def test_homes_are_those_of_manifests(file: Path) -> None:
-    (offers,) = json.loads(file.read_text())["plugins"].values()
-    home = f"corejax-{file.parts[-4].removesuffix('_api').replace('_', '-')}"
-    assert home in HOMES
-    for name in (*offers["names"], *offers["namespaces"]):
-        assert KNOWN_HOMES.get(name) == home, f"corejax.{name} is not in KNOWN_HOMES"
-    for name in offers["primitives"]:
-        assert KNOWN_PRIMITIVES.get(name) == home, f"{name} is not in KNOWN_PRIMITIVES"
-    for name in offers["commands"]:
-        assert KNOWN_COMMANDS.get(name) == home, f"corejax {name} is not in KNOWN_COMMANDS"
+def test_the_table_is_up_to_date() -> None:
+    assert write_homes.FILE.read_text() == write_homes.text(), "run: make manifests"
 
 
 def entry(name: str, distribution: str) -> SimpleNamespace:
@@ -66,11 +58,11 @@ def test_name_and_version_of_a_distribution(metadata: str | None, known: tuple[s
     assert (record.distribution, record.version) == known
 
 
-@pytest.mark.parametrize("command", sorted(KNOWN_COMMANDS))
+@pytest.mark.parametrize("command", sorted(homes("commands")))
 def test_commands_of_absent_plugins(command: str, site: Site, fresh: PluginManager) -> None:
     result = CliRunner().invoke(main, [command, "sin"])
     assert result.exit_code == 2
-    assert f"{command!r} comes with the plugin distribution {KNOWN_COMMANDS[command]} (pip install" in result.output
+    assert f"{command!r} comes with the plugin distribution {homes('commands')[command]} (pip install" in result.output
 
 
 def test_a_command_that_the_installed_version_does_not_have(site: Site, fresh: PluginManager) -> None:
@@ -87,7 +79,7 @@ def test_methods_of_arrays_without_the_plugin_that_has_them(site: Site) -> None:
         from corejax.extend import Array, as_array
 
         x = as_array(np.ones(3))
-        for name in ("sum", "nonsense"):
+        for name in ("T", "sum", "nonsense"):
             try:
                 getattr(x, name)
             except AttributeError as error:
@@ -95,8 +87,35 @@ def test_methods_of_arrays_without_the_plugin_that_has_them(site: Site) -> None:
         print(hasattr(x, "sum"))
     """
     said = site.run(program).stdout.splitlines()
-    assert "pip install corejax-lax-basic" in said[0] and "'sum'" in said[0]
-    assert said[1:] == ["'Array' object has no attribute 'nonsense'", "False"]
+    for line, name, home in zip(said, ("T", "sum"), ("corejax-lax-basic", "corejax-numpy"), strict=False):
+        end = f"it comes with the plugin distribution {home} (pip install {home})"
+        assert line == f"'Array' object has no attribute {name!r}; {end}"
+    assert said[2:] == ["'Array' object has no attribute 'nonsense'", "False"]
+
+
+def test_methods_of_arrays_of_a_plugin_that_is_switched_off() -> None:
+    program = """
+        from corejax.extend import as_array
+
+        x = as_array(1.0) + 1
+        for use in (lambda: x.sum(), lambda: round(x)):
+            try:
+                use()
+            except Exception as error:
+                print(error)
+    """
+    environment = {**os.environ, "COREJAX_PLUGINS": "-numpy_api"}
+    done = subprocess.run(
+        [sys.executable, "-c", textwrap.dedent(program)], env=environment, capture_output=True, text=True, check=True
+    )
+    said = done.stdout.splitlines()
+    assert re.fullmatch(
+        r"'Array' object has no attribute 'sum'; it is of plugin 'numpy_api' .*, which is switched off by .*", said[0]
+    )
+    assert re.fullmatch(
+        r"no plugin provides the operator __round__ of arrays; it is of plugin 'numpy_api' .*, which is .* off by .*",
+        said[1],
+    )
 
 
 @pytest.mark.parametrize("name", ["experimental.io_callback", "pmap", "jit"])

@@ -173,9 +173,8 @@ def test_name_of_a_plugin_that_is_switched_off(
 @pytest.mark.usefixtures("fresh")
 def test_namespace_is_the_plugins_own_module(site: Site) -> None:
     site.install("toy_ops")
-    import corejax_toy.toy
-
     import corejax.toy as toy
+    import corejax_toy.toy
 
     assert toy is corejax_toy.toy is corejax.toy is sys.modules["corejax.toy"]
     assert toy.__name__ == toy.__spec__.name == "corejax_toy.toy"
@@ -183,9 +182,8 @@ def test_namespace_is_the_plugins_own_module(site: Site) -> None:
     from corejax.toy import extra, twice
 
     assert importlib.import_module("corejax.toy.extra") is extra is sys.modules["corejax_toy.toy.extra"]
-    from corejax_toy.toy.extra import Thing as SameThing
-
     from corejax.toy.extra import Thing
+    from corejax_toy.toy.extra import Thing as SameThing
 
     assert Thing is SameThing and twice is corejax.toy_twice
     assert importlib.reload(toy) is toy

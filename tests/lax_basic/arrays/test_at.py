@@ -249,3 +249,12 @@ def test_errors(f: Any, error: type[Exception], text: str) -> None:
     for transformed in (f, corejax.make_jaxpr(f)):
         with pytest.raises(error, match=text):
             transformed(as_array(data(2, 3)))
+
+
+def test_python_numbers_under_strict_promotion() -> None:
+    x = np.arange(3)
+    with corejax.config.override(numpy_dtype_promotion="strict"):
+        for value in (True, 7):
+            found = as_array(x).at[0].set(value)
+            np.testing.assert_array_equal(found, [value, 1, 2])
+            assert found.dtype == x.dtype

@@ -233,3 +233,9 @@ def test_the_dtype_of_keys_is_named_as_their_kind():
     d = random.key(0).dtype
     assert d.type.__name__ == "prng_key" and issubclass(d.type, corejax.dtypes.prng_key)
     assert pickle.loads(pickle.dumps(d)) == d
+
+
+def test_keys_are_close_to_themselves() -> None:
+    keys = corejax.random.split(corejax.random.key(0), 2)
+    np.testing.assert_array_equal(corejax.numpy.isclose(keys, keys[::-1]), [False, False])
+    assert corejax.numpy.allclose(keys, keys)

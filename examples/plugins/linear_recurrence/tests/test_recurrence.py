@@ -8,10 +8,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 import scipy.signal
-from corejax_linear_recurrence import kernels
 
 import corejax
 from corejax.linear_recurrence import linear_recurrence
+from corejax_linear_recurrence import kernels
 
 rng = np.random.default_rng(0)
 TOLERANCE = {np.float16: 2e-2, ml_dtypes.bfloat16: 1e-1, np.float32: 1e-5, np.complex64: 1e-5,

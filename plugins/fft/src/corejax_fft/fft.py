@@ -24,8 +24,6 @@ from corejax.extend import (
     get_aval,
     move_batch_axis,
     register_param_type,
-    split_axes,
-    split_rules,
 )
 from corejax_lax_basic import lax
 
@@ -193,4 +191,3 @@ fft_p = Primitive(
     doc="The discrete Fourier transform over the last axes.",
 )
 deflinear(fft_p, _transpose)
-split_rules.register(fft_p, lambda x, **params: split_axes(x))

@@ -16,14 +16,14 @@ _MODULES = {
     "_base.accuracy": """
         AccuracyMode Tolerance
     """,
-    "_base.arguments": """
-        ddof_of refuse_out
-    """,
     "_base.axes": """
         canonical_shape is_several
     """,
     "_base.constants": """
         asarray
+    """,
+    "_base.placing": """
+        place
     """,
     "_base.scalars": """
         beyond fill_scalar is_python_scalar make_scalar
@@ -142,9 +142,6 @@ _MODULES = {
     "reductions.general": """
         reduce reduce_p
     """,
-    "reductions.named": """
-        elements_along reduce_over_names split_axes
-    """,
     "reductions.reduce": """
         argmax argmax_p argmin argmin_p reduce_and reduce_and_p reduce_max reduce_max_p reduce_min reduce_min_p
         reduce_or reduce_or_p reduce_prod reduce_prod_p reduce_sum reduce_sum_p reduce_xor reduce_xor_p
@@ -212,9 +209,8 @@ _MODULES = {
 # What functions of other plugins do as those here: they find it by name, users are not shown it.
 _SHARED = """
     as_operand asarray beside beyond broadcast_operands broadcast_to canonical_numbers canonical_shape
-    check_dtype_promotion check_rank_promotion convert_operand ddof_of elements_along fill_scalar from_sequence in_dtype
-    is_python_scalar is_several make_scalar promote_dtypes promote_operands reduce_over_names refuse_out split_axes
-    yielding_scalar zeros_like_array
+    check_dtype_promotion check_rank_promotion convert_operand fill_scalar from_sequence in_dtype is_python_scalar
+    is_several make_scalar place promote_dtypes promote_operands split_axes yielding_scalar zeros_like_array
 """
 
 _HOMES = {name: module for module, names in _MODULES.items() for name in names.split()}

@@ -59,7 +59,8 @@ def odeint(
     """The solution of `dy/dt = func(y, t, *args)`, `y(t[0]) = y0`, at the times `t`.
 
     Args:
-        func: `(y, t, *args) -> dy/dt`, a pytree of y's structure, shapes and dtypes.
+        func: `(y, t, *args) -> dy/dt`, a pytree of y's structure and shapes, or of another structure with as many
+            numbers in the same order, such as a list of components.
         y0: pytree of floating-point or complex arrays.
         t: floating-point array of one axis, increasing, at least one time.
         args: pytrees of arrays that `func` takes besides; gradients reach them, and what `func` closes over.
@@ -73,7 +74,7 @@ def odeint(
 
     Raises:
         TypeError: `t` is not a floating-point array of one axis; y0 has other than floating-point leaves; a tolerance
-            is no number; `func` is no function, or gives another structure, shape or dtype than y.
+            is no number; `func` is no function, or returns another shape than y.
         ValueError: there are no times, or, as far as they are known, one is less than that before it.
 
     Example:
@@ -136,6 +137,9 @@ def _check(name: str, y0: Any, t: Any, numbers: dict[str, Any]) -> None:
 def _check_slope(name: str, slope: Any, y: Any) -> None:
     got, wanted = tree.tree_structure(slope), tree.tree_structure(y)
     if got != wanted:
+        sizes = [sum(get_aval(x).size for x in tree.tree_leaves(each)) for each in (slope, y)]
+        if sizes[0] == sizes[1]:  # a list of components for a vector
+            return
         raise TypeError(f"odeint of {name}: dy/dt has the structure of y, {wanted}, got {got}")
     for dy, each in zip(tree.tree_leaves(slope), tree.tree_leaves(y), strict=True):
         if get_aval(dy).shape != get_aval(each).shape:
@@ -243,7 +247,7 @@ def _solved(options: Any, y0: Any, ts: Any, args: Any) -> Any:
 
 
 def _forward(options: Any, y0: Any, ts: Any, args: Any) -> tuple[Any, Any]:
-    ys = _solve(options, y0, ts, args)
+    ys = _solved(options, y0, ts, args)  # which has its own rule, for second derivatives
     return ys, (ys, ts, args)
 
 

@@ -13,8 +13,6 @@ import numpy as np
 from corejax.extend import Array, Tracer, as_array, as_dim, called_function, clears_cache, dtypes, get_aval
 from corejax_lax_basic import lax
 
-refuse_out = lax.refuse_out
-
 Axis = int | str | tuple[int | str, ...] | list[int | str] | None  # a string is the name of a mapped axis
 
 
@@ -24,8 +22,6 @@ def operand(name: str, x: Any, position: int | str = 0) -> Any:
     Raises:
         TypeError: it is none of these, a list say; names the function and the argument's position, or its name.
     """
-    if type(x) is Array:
-        return x
     found = lax.as_operand(x)
     if found is NotImplemented:
         where = f"at position {position}" if isinstance(position, int) else f"as {position}"
@@ -47,7 +43,7 @@ def array_argument(name: str, x: Any, position: int | str = 0) -> Any:
     Raises:
         TypeError: it is not an array.
     """
-    return as_array(operand(name, x, position))
+    return x if type(x) is Array or isinstance(x, Tracer) else as_array(operand(name, x, position))
 
 
 def number_argument(name: str, x: Any, position: int | str = 0) -> Any:
@@ -65,6 +61,31 @@ def number_argument(name: str, x: Any, position: int | str = 0) -> Any:
 def array_arguments(name: str, *xs: Any) -> list[Any]:
     """As `array_argument`, of several arguments."""
     return [array_argument(name, x, i) for i, x in enumerate(xs)]
+
+
+def refuse_out(name: str, out: Any) -> None:
+    """Refuse NumPy's argument for the array to write to.
+
+    Raises:
+        NotImplementedError: it is not None. (Not a TypeError, after which NumPy's functions convert and try again.)
+    """
+    if out is not None:
+        raise NotImplementedError(f"{name}: `out` has to be None, results are new arrays; take the result instead")
+
+
+def ddof_of(name: str, ddof: float, correction: float | None) -> float:
+    """What a variance subtracts from the number of elements, an argument of two names.
+
+    Raises:
+        ValueError: both are given.
+    """
+    if correction is None:
+        return ddof
+    if ddof != 0:
+        raise ValueError(
+            f"{name}: `ddof` and `correction` are two names of one argument, got {ddof!r} and {correction!r}"
+        )
+    return correction
 
 
 def no_out_or_where(name: str, out: Any, where: Any) -> None:

@@ -11,16 +11,19 @@ from corejax_lax_basic import lax
 from corejax_numpy.arguments import canonical_dtype
 
 
-def view(x: Any, dtype: Any) -> Any:
+def view(x: Any, dtype: Any = None, type: None = None) -> Any:
     """The bytes of `x` as elements of a dtype; `x` itself for None.
 
     Returns:
         An array of the shape of `x`, but for the last axis where the widths differ.
 
     Raises:
+        NotImplementedError: `type` is given: arrays have one class.
         ValueError: the widths differ, and `x` has no axis, or its last one has no whole number of items.
         TypeError: a dtype is a complex one whose parts have another width than the other dtype's elements.
     """
+    if type is not None:
+        raise NotImplementedError(f"view: arrays have one class, type is None, got {type!r}")
     dtype = canonical_dtype(dtype)
     if dtype is None or dtype == x.dtype:
         return x

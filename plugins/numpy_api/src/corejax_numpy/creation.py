@@ -17,7 +17,6 @@ from corejax.extend import (
     get_aval,
     is_array_like,
     is_spread,
-    laid_out,
     recording_trace,
 )
 from corejax_lax_basic import lax
@@ -61,7 +60,7 @@ def array(
         OverflowError: a Python int that the dtype does not hold.
     """
     if out_sharding is not None:
-        return laid_out("array", array(object, dtype, copy, order, ndmin=ndmin, device=device), out_sharding)
+        return lax.place("array", array(object, dtype, copy, order, ndmin=ndmin, device=device), out_sharding)
     if order not in (None, "K", "A", "C", "F"):
         raise ValueError(f"array: order is one of 'K', 'A', 'C' and 'F', got {order!r}")
     dtype = canonical_dtype(dtype)
@@ -97,7 +96,7 @@ def asarray(
 ) -> Any:
     """As `array`: a NumPy array is copied, for its owner may write to it; `copy=False` refuses to."""
     if out_sharding is not None:
-        return laid_out("asarray", asarray(a, dtype, order, copy=copy, device=device), out_sharding)
+        return lax.place("asarray", asarray(a, dtype, order, copy=copy, device=device), out_sharding)
     return array(a, dtype, copy, order, device=device)
 
 
@@ -179,7 +178,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None, 
         ValueError: the value does not broadcast to `shape`.
     """
     if out_sharding is not None:
-        return laid_out("full", full(shape, fill_value, dtype, device=device), out_sharding)
+        return lax.place("full", full(shape, fill_value, dtype, device=device), out_sharding)
     dtype = canonical_dtype(dtype)
     if lax.is_python_scalar(fill_value) and dtype is not None:
         return _filled(shape, _host_array(fill_value, dtype), device)
@@ -198,21 +197,21 @@ def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: An
     if isinstance(dtype, np.dtype) and dtype == dtypes.float0:
         return np.zeros(canonical_shape(shape), dtype)  # the tangent of integers, which no array is
     if out_sharding is not None:
-        return laid_out("zeros", zeros(shape, dtype, device=device), out_sharding)
+        return lax.place("zeros", zeros(shape, dtype, device=device), out_sharding)
     return _filled(shape, lax.fill_scalar(0, _or_float(dtype)), device)
 
 
 def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
     """An array of ones; floating by default."""
     if out_sharding is not None:
-        return laid_out("ones", ones(shape, dtype, device=device), out_sharding)
+        return lax.place("ones", ones(shape, dtype, device=device), out_sharding)
     return _filled(shape, lax.make_scalar(1, _or_float(dtype)), device)
 
 
 def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
     """An array whose elements mean nothing (they are zero); floating by default."""
     if out_sharding is not None:
-        return laid_out("empty", empty(shape, dtype, device=device), out_sharding)
+        return lax.place("empty", empty(shape, dtype, device=device), out_sharding)
     return zeros(shape, dtype, device=device)
 
 
@@ -242,7 +241,7 @@ def full_like(
         out_sharding = a.sharding
     if out_sharding is not None:
         shape = aval.shape if shape is None else shape
-        return laid_out("full_like", full_like(a, fill_value, dtype, shape, device=device), out_sharding)
+        return lax.place("full_like", full_like(a, fill_value, dtype, shape, device=device), out_sharding)
     shape = aval.shape if shape is None else canonical_shape(shape)
     weak = dtype is None and aval.weak_type
     dtype = aval.dtype if dtype is None else canonical_dtype(dtype)
@@ -255,9 +254,10 @@ def full_like(
 
 
 def _aval_of(a: Any) -> ShapedArray:
-    if is_array_like(a):
+    described = not isinstance(a, type) and hasattr(a, "shape") and hasattr(a, "dtype")
+    if is_array_like(a) and not (described and hasattr(type(a), "__corejax_array__")):
         return get_aval(a)
-    if not isinstance(a, type) and hasattr(a, "shape") and hasattr(a, "dtype"):
+    if described:  # its values are not asked for
         return ShapedArray(tuple(a.shape), a.dtype, bool(getattr(a, "weak_type", False)))
     name = called_function() or "full_like"
     advice = f"; of a pytree: corejax.tree.map(jnp.{name}, x)" if isinstance(a, dict | list | tuple) else ""
@@ -267,14 +267,14 @@ def _aval_of(a: Any) -> ShapedArray:
 def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
     """Zeros of the shape and dtype of another array, unless given others."""
     if out_sharding is not None:
-        return laid_out("zeros_like", zeros_like(a, dtype, shape, device=device), out_sharding)
+        return lax.place("zeros_like", zeros_like(a, dtype, shape, device=device), out_sharding)
     return full_like(a, 0, dtype, shape, device=device)
 
 
 def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
     """Ones of the shape and dtype of another array, unless given others."""
     if out_sharding is not None:
-        return laid_out("ones_like", ones_like(a, dtype, shape, device=device), out_sharding)
+        return lax.place("ones_like", ones_like(a, dtype, shape, device=device), out_sharding)
     return full_like(a, 1, dtype, shape, device=device)
 
 

@@ -154,7 +154,7 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     Args:
         y: values.
         x: where they are: a vector, or an array that broadcasts with `y`; by default they are `dx` apart.
-        dx: distance of neighbours.
+        dx: distance of neighbours: a number, or an array that broadcasts with the sums of neighbours along `axis`.
         axis: the axis.
 
     Raises:
@@ -163,7 +163,11 @@ def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
     (y,) = promote_dtypes("trapezoid", array_argument("trapezoid", y), inexact=True)
     if x is None:
         y, dx = promote_dtypes("trapezoid", y, dx)
-        y = moveaxis(y, canonical_axis(axis, y.ndim, name="trapezoid"), -1)
+        axis = canonical_axis(axis, y.ndim, name="trapezoid")
+        if dx.ndim:  # as it broadcasts before the axis is moved
+            dx = lax.expand_dims(dx, range(y.ndim - dx.ndim))
+            dx = moveaxis(dx, axis - y.ndim, -1)
+        y = moveaxis(y, axis, -1)
     else:
         y, x = promote_dtypes("trapezoid", y, x)
         if not x.ndim:

@@ -46,7 +46,7 @@ def delete(arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices
         return _delete_by_data(x, obj, axis)
     if isinstance(obj, slice):
         obj = np.arange(size)[obj]
-    if isinstance(obj, Tracer) and obj.aval.ndim <= 1 and assume_unique_indices and dtypes.is_integer(obj.dtype):
+    if isinstance(obj, Tracer) and assume_unique_indices and dtypes.is_integer(obj.dtype):
         return _delete_by_data(x, obj, axis)
     which = known_array("delete", obj, "with `assume_unique_indices=True` indices may be traced")
     kept = np.ones(size, bool)

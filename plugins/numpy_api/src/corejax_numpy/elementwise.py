@@ -12,8 +12,9 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from corejax.extend import Array, Primitive, as_array, dtypes, get_aval, quick_bind, remembered
+from corejax.extend import Array, Primitive, as_array, dtypes, get_aval, remembered
 from corejax_lax_basic import lax
+from corejax_numpy._speed import FEW_INTEGERS
 from corejax_numpy.arguments import (
     array_argument,
     documented,
@@ -60,7 +61,6 @@ def _nowhere(dtype: Any) -> bool:
 
 
 _INEXACT = _dtypes_that(dtypes.is_inexact)
-_FEW = 4096  # integers
 _remembered = functools.cache(remembered)  # when it is needed
 
 
@@ -72,7 +72,7 @@ def inexact_function(name: str, apply: Unary | Primitive, doc: str) -> Unary:
         apply: what it does to an array of these: a primitive, or a function.
         doc: its docstring.
     """
-    apply = quick_bind(apply, 1) if isinstance(apply, Primitive) else apply
+    apply = apply.bind if isinstance(apply, Primitive) else apply
 
     def general(x: Any) -> Any:
         return apply(promote_dtypes(name, x, inexact=True)[0])
@@ -82,7 +82,7 @@ def inexact_function(name: str, apply: Unary | Primitive, doc: str) -> Unary:
         aval = getattr(x, "aval", None)
         if aval is not None and aval.dtype in _INEXACT:
             return apply(x)
-        if type(x) is Array and aval.size <= _FEW:  # of more, converting them is what takes long
+        if type(x) is Array and aval.size <= FEW_INTEGERS:  # of more, converting them is what takes long
             return _remembered(general)(x)
         return general(x)
 
@@ -100,7 +100,7 @@ def _binary(name: str, general: Binary, primitive: Primitive, fits: Fits, doc: s
         doc: its docstring.
     """
     direct = _dtypes_that(fits)
-    bind = quick_bind(primitive, 2)
+    bind = primitive.bind
 
     @remembered
     def broadcast(x: Any, y: Any) -> Any:
@@ -155,7 +155,7 @@ def promoted_function(
         inexact: whether booleans and integers become floating.
         fits: dtypes for which the operands are the primitive's; by default, all that it gets.
     """
-    bind = quick_bind(apply, 2) if isinstance(apply, Primitive) else apply
+    bind = apply.bind if isinstance(apply, Primitive) else apply
 
     def general(x: Any, y: Any) -> Any:
         return bind(*promote(name, x, y, inexact=inexact))
@@ -415,9 +415,11 @@ def _check_order(*xs: Any) -> None:
 def isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Any:
     """Whether `abs(a - b) <= atol + rtol * abs(b)`, or both are equal (or NaN, if `equal_nan`).
 
-    Infinities are close to themselves alone.
+    Infinities are close to themselves alone, and so are keys.
     """
     a, b = promote("isclose", a, b)
+    if dtypes.is_extended(a.dtype):
+        return lax.eq(a, b)
     rtol, atol = operand("isclose", rtol, "rtol"), operand("isclose", atol, "atol")
     if not dtypes.is_inexact(a.dtype):
         a, b = promote("isclose", a, b, inexact=True)

@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from corejax.extend import dtypes, laid_out, remembered
+from corejax.extend import dtypes, remembered
 from corejax_lax_basic import lax
 from corejax_numpy.arguments import (
     array_argument,
@@ -48,7 +48,7 @@ def bincount(
         ConcretizationTypeError: `x` is traced, and there is no `length`.
     """
     if out_sharding is not None:
-        return laid_out("bincount", bincount(x, weights, minlength, length=length), out_sharding)
+        return lax.place("bincount", bincount(x, weights, minlength, length=length), out_sharding)
     x = array_argument("bincount", x)
     if dtypes.is_bool(x.dtype):
         x = lax.convert_element_type(x, dtypes.default_int_dtype())

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import called_function, get_aval, is_array_like, laid_out
+from corejax.extend import called_function, get_aval, is_array_like
 from corejax_lax_basic import lax
 from corejax_numpy.arguments import (
     array_argument,
@@ -59,7 +59,7 @@ def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, o
         ValueError: more than one size is -1, or there is no such order.
     """
     if out_sharding is not None:
-        return laid_out("reshape", reshape(a, shape, order, copy=copy), out_sharding)
+        return lax.place("reshape", reshape(a, shape, order, copy=copy), out_sharding)
     return _reshaped("reshape", a, shape, order)
 
 
@@ -77,7 +77,7 @@ def _reshaped(name: str, a: Any, shape: Any, order: str) -> Any:
 def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
     """The elements as a vector; `order` as of `reshape`."""
     if out_sharding is not None:
-        return laid_out("ravel", ravel(a, order), out_sharding)
+        return lax.place("ravel", ravel(a, order), out_sharding)
     x = array_argument("ravel", a)
     return _reshaped("ravel", x, (x.size,), order)
 
@@ -175,7 +175,7 @@ def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
         ValueError: the array does not broadcast to the shape.
     """
     if out_sharding is not None:
-        return laid_out("broadcast_to", broadcast_to(array, shape), out_sharding)
+        return lax.place("broadcast_to", broadcast_to(array, shape), out_sharding)
     return lax.broadcast_to(array_argument("broadcast_to", array), canonical_shape(shape))
 
 

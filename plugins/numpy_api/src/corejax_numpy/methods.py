@@ -1,6 +1,6 @@
-"""Methods of arrays and tracers that are functions of `corejax.numpy`, with the array as what they work on.
+"""Methods of arrays and tracers whose arguments differ from those of the function of `corejax.numpy`.
 
-A method has NumPy's parameters in NumPy's order; the function is imported when the method is first called.
+Every other method of NumPy's is the function itself, with the array as the first argument (see `plugin`).
 """
 
 from __future__ import annotations
@@ -8,81 +8,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from corejax.extend import dtypes, remembered
+from corejax_numpy import moments
 from corejax_numpy import numpy as jnp
-
-# -- sorting and searching ---------------------------------------------------------------------------------------
-
-
-def sort(
-    self: Any,
-    axis: int | None = -1,
-    *,
-    kind: str | None = None,
-    order: None = None,
-    stable: bool = True,
-    descending: bool = False,
-) -> Any:
-    """A sorted copy along an axis; None: of the flattened array."""
-    return jnp.sort(self, axis, kind=kind, order=order, stable=stable, descending=descending)
+from corejax_numpy.arguments import Axis, refuse_out
 
 
-def argsort(
-    self: Any,
-    axis: int | None = -1,
-    *,
-    kind: str | None = None,
-    order: None = None,
-    stable: bool = True,
-    descending: bool = False,
-) -> Any:
-    """Indices that sort along an axis; None: the flattened array."""
-    return jnp.argsort(self, axis, kind=kind, order=order, stable=stable, descending=descending)
-
-
-def argpartition(self: Any, kth: int, axis: int = -1) -> Any:
-    """Indices that bring the element of rank `kth` to its place, smaller ones before it, larger ones after it."""
-    return jnp.argpartition(self, kth, axis)
-
-
-def searchsorted(self: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "scan") -> Any:
-    """Where to insert values into the sorted array."""
-    return jnp.searchsorted(self, v, side, sorter, method=method)
-
-
-def nonzero(self: Any, *, fill_value: Any = None, size: int | None = None) -> Any:
-    """Indices of elements that are not zero, an array for each axis; `size` says how many, to be traced."""
-    return jnp.nonzero(self, size=size, fill_value=fill_value)
-
-
-# -- picking elements --------------------------------------------------------------------------------------------
-
-
-def take(
-    self: Any,
-    indices: Any,
-    axis: int | None = None,
-    out: None = None,
-    mode: str | None = None,
-    unique_indices: bool = False,
-    indices_are_sorted: bool = False,
-    fill_value: Any = None,
-) -> Any:
-    """Elements at indices along an axis; None: in the flattened array."""
-    return jnp.take(
-        self,
-        indices,
-        axis,
-        out,
-        mode,
-        unique_indices=unique_indices,
-        indices_are_sorted=indices_are_sorted,
-        fill_value=fill_value,
-    )
-
-
-def choose(self: Any, choices: Any, out: None = None, mode: str = "raise") -> Any:
-    """Elements of the arrays `choices`, each of the one that the element of this array says."""
-    return jnp.choose(self, choices, out, mode)
+def clip(self: Any, min: Any = None, max: Any = None, out: None = None) -> Any:
+    """Limit the elements to an interval; see `corejax.numpy.clip`."""
+    refuse_out("clip", out)
+    return jnp.clip(self, min, max)
 
 
 def compress(
@@ -94,62 +29,61 @@ def compress(
     size: int | None = None,
     fill_value: Any = 0,
 ) -> Any:
-    """Slices along an axis where a vector of booleans is true; None: elements of the flattened array."""
+    """Take the slices along an axis for which a vector of booleans is true; None: elements of the flattened array."""
     return jnp.compress(condition, self, axis, size=size, fill_value=fill_value, out=out)
 
 
-def repeat(
+def nonzero(self: Any, *, fill_value: Any = None, size: int | None = None) -> Any:
+    """Return the indices of elements that are not zero, an array for each axis; `size` says how many, under a trace."""
+    return jnp.nonzero(self, size=size, fill_value=fill_value)
+
+
+def var(
     self: Any,
-    repeats: Any,
-    axis: int | None = None,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: float = 0,
+    keepdims: bool = False,
     *,
-    total_repeat_length: int | None = None,
-    out_sharding: Any = None,
+    where: Any = None,
+    correction: float | None = None,
 ) -> Any:
-    """Each element several times, along an axis or in the flattened array."""
-    return jnp.repeat(self, repeats, axis, total_repeat_length=total_repeat_length, out_sharding=out_sharding)
+    """Return the variance over axes; see `corejax.numpy.var`."""
+    return moments.var(self, axis, dtype, out, ddof, keepdims, where=where, correction=correction)
 
 
-def diagonal(self: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
-    """Diagonals of the matrices in two axes, as the last axis."""
-    return jnp.diagonal(self, offset, axis1, axis2)
+def std(
+    self: Any,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: None = None,
+    ddof: float = 0,
+    keepdims: bool = False,
+    *,
+    where: Any = None,
+    correction: float | None = None,
+) -> Any:
+    """Return the standard deviation over axes; see `corejax.numpy.std`."""
+    return moments.std(self, axis, dtype, out, ddof, keepdims, where=where, correction=correction)
 
 
-# -- numbers -----------------------------------------------------------------------------------------------------
-
-
-def trace(self: Any, offset: Any = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None) -> Any:
-    """Sums of the diagonals of the matrices in two axes."""
-    return jnp.trace(self, offset, axis1, axis2, dtype, out)
-
-
-def ptp(self: Any, axis: Any = None, out: None = None, keepdims: bool = False) -> Any:
-    """Distance between the largest and the smallest element over axes."""
-    return jnp.ptp(self, axis, out, keepdims)
-
-
-# -- bits --------------------------------------------------------------------------------------------------------
-
-
-def view(self: Any, dtype: Any = None, type: None = None) -> Any:
-    """The same bytes taken for another dtype; where its items are wider or narrower, the last axis is another size.
+def round_(self: Any, decimals: int | None = None, out: None = None) -> Any:
+    """Round to a number of decimals; see `corejax.numpy.round`.
 
     Raises:
-        NotImplementedError: `type` is given: arrays have one class.
-        ValueError: the bytes of the last axis are no whole number of items of the dtype.
+        NotImplementedError: the dtype is bool, or integers are to be rounded to tens.
     """
-    from corejax_numpy.bits import view
+    refuse_out("round", out)
+    if dtypes.is_bool(self.dtype):
+        raise NotImplementedError(f"round is of floating numbers, this array is {self.aval.str_short()}")
+    return jnp.round(self, decimals or 0)
 
-    if type is not None:
-        raise NotImplementedError(f"view: arrays have one class, type is None, got {type!r}")
-    return view(self, dtype)
 
-
-def byteswap(self: Any) -> Any:
-    """The elements with their bytes in reverse order."""
-    from corejax_numpy.bits import byteswap
-
-    return byteswap(self)
+def round_to_integer(self: Any, ndigits: int | None = None) -> Any:
+    """Round as Python's `round` does: to default integers, or to floating numbers if `ndigits` is given."""
+    out = round_(self, ndigits)
+    return out.astype(dtypes.default_int_dtype()) if ndigits is None and dtypes.is_float(out.dtype) else out
 
 
 def array_namespace(self: Any, /, *, api_version: str | None = None) -> Any:
@@ -166,7 +100,9 @@ def array_namespace(self: Any, /, *, api_version: str | None = None) -> Any:
 
 
 METHODS: Mapping[str, Any] = {
-    **{f.__name__: f for f in (sort, argsort, argpartition, searchsorted, nonzero)},
-    **{f.__name__: f for f in (take, choose, compress, repeat, diagonal, trace, ptp, view, byteswap)},
+    **{f.__name__: f for f in (clip, compress, nonzero)},
+    **{f.__name__: remembered(f) for f in (std, var)},
     "__array_namespace__": array_namespace,
+    "__round__": round_to_integer,
+    "round": round_,
 }

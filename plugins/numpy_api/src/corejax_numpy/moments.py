@@ -14,6 +14,7 @@ from corejax_numpy.arguments import (
     array_argument,
     canonical_axes,
     canonical_dtype,
+    ddof_of,
     like,
     promote_dtypes,
     refuse_out,
@@ -91,20 +92,22 @@ def var(
         NotImplementedError: `out` is given.
     """
     refuse_out("var", out)
-    return _variance("var", a, axis, dtype, lax.ddof_of("var", ddof, correction), keepdims, where, mean)
+    return _variance("var", a, axis, dtype, ddof_of("var", ddof, correction), keepdims, where, mean)
 
 
 def variance_dtypes(name: str, x: Any, dtype: Any) -> tuple[Any, Any]:
     """Dtype of the computation, and of the result."""
+    if dtype is None:
+        common = dtypes.inexact_dtype_of(x.dtype)
+        return working_dtype(common), dtypes.real_dtype_of(common)
     dtype = canonical_dtype(dtype)
-    if dtype is not None and dtypes.is_complex(x.dtype) and not dtypes.is_complex(dtype):
+    if dtypes.is_complex(x.dtype) and not dtypes.is_complex(dtype):
         raise ValueError(
             f"{name}: the dtype of the computation on {x.aval.str_short()} is complex too, got {dtype.name}; "
             "convert the result instead"
         )
-    out_dtype = dtype or dtypes.real_dtype_of(dtypes.inexact_dtype_of(x.dtype))
-    common = dtypes.result_type(x, out_dtype) if dtypes.is_inexact(x.dtype) else out_dtype
-    return working_dtype(dtypes.inexact_dtype_of(common)), out_dtype
+    common = dtypes.result_type(x, dtype) if dtypes.is_inexact(x.dtype) else dtype
+    return working_dtype(dtypes.inexact_dtype_of(common)), dtype
 
 
 def squared_distances(name: str, x: Any, centre: Any, axis: Axis) -> Any:
@@ -173,7 +176,7 @@ def std(
     """
     refuse_out("std", out)
     inexact_dtype("std", dtype)
-    return lax.sqrt(_variance("std", a, axis, dtype, lax.ddof_of("std", ddof, correction), keepdims, where, mean))
+    return lax.sqrt(_variance("std", a, axis, dtype, ddof_of("std", ddof, correction), keepdims, where, mean))
 
 
 def inexact_dtype(name: str, dtype: Any) -> None:

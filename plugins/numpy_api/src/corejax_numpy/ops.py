@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import dtypes, laid_out, remembered
+from corejax.extend import dtypes, remembered
 from corejax_lax_basic import lax
 from corejax_numpy.arguments import array_argument, concrete, documented, static_int
 from corejax_numpy.reductions import max as _max
@@ -67,7 +67,7 @@ def _segments(
     ) -> Any:
         if out_sharding is not None:
             out = segments(data, segment_ids, num_segments, indices_are_sorted, unique_indices, bucket_size, mode)
-            return laid_out(name, out, out_sharding)
+            return lax.place(name, out, out_sharding)
         x, ids = array_argument(name, data), array_argument(name, segment_ids, 1)
         if not dtypes.is_integer(ids.dtype):
             raise TypeError(f"{name}: segment_ids are integers, got {ids.aval.str_short()}")

@@ -22,11 +22,15 @@ def corejax_export_namespaces() -> Mapping[str, str]:
 
 @hookimpl
 def corejax_provide_array_methods() -> Mapping[str, str]:
-    """Methods of arrays and tracers that are functions of `corejax.numpy`."""
-    return dict.fromkeys(_METHODS.split(), "corejax_numpy.methods:METHODS")
+    """Functions of `corejax.numpy` as methods of arrays and tracers; those in `methods` have other arguments."""
+    functions = {name: f"corejax_numpy.numpy:{name}" for name in _FUNCTIONS.split()}
+    others = dict.fromkeys(_OTHERS.split(), "corejax_numpy.methods:METHODS")
+    bits = {name: f"corejax_numpy.bits:{name}" for name in ("byteswap", "view")}
+    return {**functions, **others, **bits, "flatten": "corejax_numpy.numpy:ravel"}
 
 
-_METHODS = """
-    __array_namespace__ argpartition argsort byteswap choose compress diagonal nonzero ptp repeat searchsorted sort take
-    trace view
+_FUNCTIONS = """
+    all any argmax argmin argpartition argsort choose cumprod cumsum diagonal dot max mean min prod ptp ravel repeat
+    searchsorted sort squeeze sum swapaxes take trace
 """
+_OTHERS = "__array_namespace__ __round__ clip compress nonzero round std var"

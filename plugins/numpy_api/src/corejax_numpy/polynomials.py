@@ -11,14 +11,12 @@ import numpy as np
 import corejax
 from corejax.extend import SymbolicDim, dtypes, max_dim
 from corejax_lax_basic import lax
+from corejax_numpy._speed import FEW_COEFFICIENTS, MANY_VALUES, UNROLLED, UNROLLED_FOR_MANY
 from corejax_numpy.arguments import array_argument, like, promote_dtypes, static_int
 from corejax_numpy.creation import asarray
 from corejax_numpy.editing import trim_zeros
 from corejax_numpy.elementwise import absolute, power
 from corejax_numpy.ranges import arange
-
-_FEW, _WRITTEN_OUT = 8, 32  # coefficients up to which `polyval` begins with the first one, and is no loop
-_MANY, _WRITTEN_OUT_FOR_MANY = 1 << 18, 128  # values from which on more are no loop: one pass over them when compiled
 
 
 def _coefficients(name: str, *polynomials: Any, inexact: bool = False) -> list[Any]:
@@ -138,14 +136,14 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
     x = lax.broadcast_to(x, shape)
     if isinstance(p.shape[0], SymbolicDim):
         return lax.scan(lambda y, c: (_horner(y, x, [c]), None), lax.full(shape, 0, p.dtype), p)[0]
-    if 0 < p.shape[0] <= _FEW:
+    if 0 < p.shape[0] <= FEW_COEFFICIENTS:
         first, *rest = lax.unstack(p)
         return _horner(lax.broadcast_to(first, shape), x, rest)
     y = lax.full(shape, 0, p.dtype)
     size = math.prod(shape)
-    if type(size) is int and size >= _MANY and p.shape[0] <= _WRITTEN_OUT_FOR_MANY and p.dtype.itemsize > 2:
+    if type(size) is int and size >= MANY_VALUES and p.shape[0] <= UNROLLED_FOR_MANY and p.dtype.itemsize > 2:
         return _horner(y, x, [lax.index_in_dim(p, i, 0, keepdims=False) for i in range(p.shape[0])])
-    if p.shape[0] <= _WRITTEN_OUT:
+    if p.shape[0] <= UNROLLED:
         return _horner(y, x, lax.unstack(p))
     steps, rest = divmod(p.shape[0], unroll)  # written out in the body: run, each step of a loop takes as long as ten
     y = _horner(y, x, lax.unstack(p[:rest]))

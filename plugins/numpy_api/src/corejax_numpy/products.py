@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from corejax.extend import ShapedArray, clears_cache, dtypes, laid_out
+from corejax.extend import ShapedArray, clears_cache, dtypes
 from corejax_lax_basic import lax
 from corejax_numpy.arguments import (
     canonical_axis,
@@ -30,7 +30,7 @@ def _check_sizes(name: str, x: Any, x_axis: int, y: Any, y_axis: int) -> None:
     if x.shape[x_axis] != y.shape[y_axis]:
         raise TypeError(
             f"{name}: axis {x_axis % x.ndim} of {x.aval.str_short()} and axis {y_axis % y.ndim} "
-            f"of {y.aval.str_short()} are contracted, so they have one size; "
+            f"of {y.aval.str_short()} are contracted, so their sizes have to be equal; "
             f"got {x.shape[x_axis]} and {y.shape[y_axis]}"
         )
 
@@ -80,7 +80,7 @@ def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = 
         TypeError: the contracted axes have different sizes.
     """
     if out_sharding is not None:
-        return laid_out(
+        return lax.place(
             "dot", dot(a, b, precision=precision, preferred_element_type=preferred_element_type), out_sharding
         )
     found = _at_once("dot", a, b, precision, preferred_element_type)
@@ -111,7 +111,7 @@ def matmul(
         TypeError: the contracted axes have different sizes.
     """
     if out_sharding is not None:
-        return laid_out(
+        return lax.place(
             "matmul", matmul(a, b, precision=precision, preferred_element_type=preferred_element_type), out_sharding
         )
     found = _at_once("matmul", a, b, precision, preferred_element_type)
@@ -324,7 +324,7 @@ def tensordot(
         ValueError: an axis does not exist.
     """
     if out_sharding is not None:
-        return laid_out(
+        return lax.place(
             "tensordot",
             tensordot(a, b, axes, precision=precision, preferred_element_type=preferred_element_type),
             out_sharding,

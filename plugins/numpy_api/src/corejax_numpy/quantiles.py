@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import SymbolicDim, Tracer, dtypes, host_value, laid_out, remembered
+from corejax.extend import SymbolicDim, Tracer, dtypes, host_value, remembered
 from corejax_lax_basic import lax
 from corejax_numpy.arguments import (
     Axis,
@@ -106,7 +106,7 @@ def percentile(
 ) -> Any:
     """As `quantile`, of shares in per cent."""
     if out_sharding is not None:
-        return laid_out(
+        return lax.place(
             "percentile", percentile(a, q, axis, out, overwrite_input, method, keepdims, weights=weights), out_sharding
         )
     return _run(q)("percentile", True, a, q, axis, out, overwrite_input, method, keepdims, weights, False)

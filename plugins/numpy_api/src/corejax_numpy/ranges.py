@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Array, SymbolicDim, Tracer, as_dim, dtypes, laid_out, max_dim
+from corejax.extend import Array, SymbolicDim, Tracer, as_dim, dtypes, max_dim
 from corejax_lax_basic import lax
 from corejax_numpy.arguments import array_argument, canonical_axis, canonical_dtype, concrete, like, operand, static_int
 from corejax_numpy.devices import on_device
@@ -33,7 +33,7 @@ def arange(
         ZeroDivisionError: `step` is 0.
     """
     if out_sharding is not None:
-        return laid_out("arange", arange(start, stop, step, dtype, device=device), out_sharding)
+        return lax.place("arange", arange(start, stop, step, dtype, device=device), out_sharding)
     return on_device(_arange(start, stop, step, dtype), device)
 
 

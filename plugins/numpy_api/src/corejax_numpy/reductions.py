@@ -20,13 +20,11 @@ from corejax_numpy.arguments import (
     canonical_dtype,
     like,
     number_argument,
-    promote,
     refuse_out,
     strong,
     to_bool,
 )
-from corejax_numpy.creation import listed
-from corejax_numpy.elementwise import isclose
+from corejax_numpy.named_axes import elements_along, reduce_over_names, split_axes
 
 Fold = Callable[[Any, tuple[int, ...]], Any]
 
@@ -39,18 +37,18 @@ def _reduce(name: str, fold: Fold, x: Any, axis: Axis, keepdims: bool) -> Any:
     elif axis is None:
         axes = tuple(range(x.ndim))
     else:
-        axis, names = lax.split_axes(axis)
+        axis, names = split_axes(axis)
         axes = tuple(sorted(canonical_axes(axis, x.ndim, name=name)))
     out = fold(x, axes) if axes else number_argument(name, x)
     if names:
-        out = lax.reduce_over_names(name, fold.__name__, out, names)
+        out = reduce_over_names(name, fold.__name__, out, names)
     return lax.expand_dims(out, axes) if keepdims and axes else out
 
 
 def count_along(name: str, shape: tuple[int, ...], axis: Axis) -> Any:
     """How many elements are reduced to one."""
-    axes, names = lax.split_axes(axis)
-    return lax.elements_along(name, shape, canonical_axes(axes, len(shape), name=name), names)
+    axes, names = split_axes(axis)
+    return elements_along(name, shape, canonical_axes(axes, len(shape), name=name), names)
 
 
 def mask_argument(name: str, where: Any, x: Any) -> Any:
@@ -91,17 +89,17 @@ def _initial(name: str, initial: Any, dtype: Any) -> Any:
     """
     if lax.is_python_scalar(initial):
         return lax.convert_element_type(initial, dtype)
-    value = array_argument(name, initial)
+    value = lax.convert_element_type(array_argument(name, initial), dtype)
     if value.ndim:
         raise ValueError(f"{name}: `initial` is a scalar, got {value.aval.str_short()}")
-    return lax.convert_element_type(value, dtype)
+    return value
 
 
 def spread_back(reduced: Any, shape: tuple[int, ...], axis: Axis) -> Any:
     """The result of reducing over axes repeated over them; a scalar stays one, since it mixes with any shape."""
     if not reduced.shape:
         return reduced
-    gone = canonical_axes(lax.split_axes(axis)[0], len(shape))
+    gone = canonical_axes(split_axes(axis)[0], len(shape))
     return lax.broadcast_in_dim(reduced, shape, tuple(d for d in range(len(shape)) if d not in gone))
 
 
@@ -214,11 +212,13 @@ def _extreme(
     x = strong(array_argument(name, a))
     if initial is None:
         if where is not None:
-            raise ValueError(f"{name}: with a mask give `initial`, the result where no element counts")
+            raise ValueError(f"{name}: with `where` give `initial`, the result where no element counts")
         if 0 in x.shape:
-            axes = canonical_axes(lax.split_axes(axis)[0], x.ndim, name=name)
+            axes = canonical_axes(split_axes(axis)[0], x.ndim, name=name)
             if 0 in [x.shape[d] for d in axes]:
-                raise ValueError(f"{name}: {x.aval.str_short()} has no elements along axes {axes}; give `initial`")
+                raise ValueError(
+                    f"{name}: {x.aval.str_short()} has no elements along the reduced axes {axes}; give `initial`"
+                )
         return _reduce(name, fold, x, axis, keepdims)
     initial = _initial(name, initial, x.dtype)
     return combine(_reduce(name, fold, _masked(name, x, where, initial), axis, keepdims), initial)
@@ -314,36 +314,3 @@ def any(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, *, 
     refuse_out("any", out)
     x = to_bool(array_argument("any", a))
     return _reduce("any", lax.reduce_or, _masked("any", x, where, False), axis, keepdims)
-
-
-def allclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Any:
-    """Whether all elements are close to each other; see `isclose`."""
-    return all(isclose(a, b, rtol, atol, equal_nan))
-
-
-def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
-    """Whether two arrays have one shape and the same elements.
-
-    Args:
-        a1: an array, or a list or tuple of which one can be made.
-        a2: another.
-        equal_nan: whether a NaN is equal to a NaN.
-    """
-    a1, a2 = array_argument("array_equal", listed(a1)), array_argument("array_equal", listed(a2), 1)
-    if a1.shape != a2.shape:
-        return lax.make_scalar(False, dtypes.bool_)
-    x, y = promote("array_equal", a1, a2)
-    same = lax.eq(x, y)
-    if equal_nan:
-        same = lax.bitwise_or(same, lax.bitwise_and(lax.ne(x, x), lax.ne(y, y)))
-    return all(same)
-
-
-def array_equiv(a1: Any, a2: Any) -> Any:
-    """Whether two arrays broadcast to one shape, and then have the same elements."""
-    a1, a2 = array_argument("array_equiv", listed(a1)), array_argument("array_equiv", listed(a2), 1)
-    try:
-        lax.broadcast_shapes(a1.shape, a2.shape)
-    except ValueError:
-        return lax.make_scalar(False, dtypes.bool_)
-    return all(lax.eq(*promote("array_equiv", a1, a2)))

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Array, SymbolicDim, Tracer, dtypes, laid_out, remembered
+from corejax.extend import Array, SymbolicDim, Tracer, dtypes, remembered
 from corejax_lax_basic import lax
 from corejax_numpy.arguments import (
     array_argument,
@@ -57,7 +57,7 @@ def repeat(
         ConcretizationTypeError: `repeats` is traced, and no length is given.
     """
     if out_sharding is not None:
-        return laid_out("repeat", repeat(a, repeats, axis, total_repeat_length=total_repeat_length), out_sharding)
+        return lax.place("repeat", repeat(a, repeats, axis, total_repeat_length=total_repeat_length), out_sharding)
     x = array_argument("repeat", a)
     if axis is None or not x.ndim:  # a scalar is repeated along its only axis, as in NumPy
         x, axis = ravel(x), axis or 0

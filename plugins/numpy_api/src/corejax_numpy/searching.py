@@ -21,6 +21,7 @@ from corejax.extend import (
     stage_closed,
 )
 from corejax_lax_basic import lax
+from corejax_numpy._speed import LOOKED_UP
 from corejax_numpy.arguments import array_argument, like, number_argument, promote_dtypes
 
 _METHODS = ("scan", "scan_unrolled", "sort", "compare_all", "default")
@@ -70,13 +71,12 @@ def _evaluated(*arrays: Any) -> bool:
     return recording_trace() is None and not any(isinstance(x, Tracer) or is_spread(x) for x in arrays)
 
 
-_MANY = 1 << 13  # elements from which on they are looked up by a compiled program, when they come again
 _programs: dict[Any, Any] = {}  # by types; None at first, False where nothing compiles
 clears_cache(_programs.clear)
 
 
 def _on_host(a: Any, v: Any, side: str, dtype: Any) -> Any:
-    if v.size >= _MANY and (found := _compiled(a, v, side, dtype)) is not None:
+    if v.size >= LOOKED_UP and (found := _compiled(a, v, side, dtype)) is not None:
         return found
     table, values = host_value(a), host_value(v)
     if table.dtype.kind == "V":  # narrower floats and integers

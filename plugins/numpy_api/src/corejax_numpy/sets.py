@@ -12,12 +12,12 @@ import numpy as np
 
 from corejax.extend import Array, SymbolicDim, Tracer, as_array, dtypes, remembered
 from corejax_lax_basic import lax
+from corejax_numpy._speed import FEW_TO_COMPARE
 from corejax_numpy.arguments import array_argument, array_arguments, canonical_axis, promote_dtypes, static_int
 from corejax_numpy.manipulation import moveaxis
 from corejax_numpy.nonzero import first_true
 from corejax_numpy.searching import searchsorted
 
-_FEW = 16  # elements that each is compared with
 _METHODS = ("auto", "compare_all", "binary_search", "sort")
 
 
@@ -409,7 +409,7 @@ def isin(
     """
     if method not in _METHODS:
         raise ValueError(f"isin: method is one of {', '.join(map(repr, _METHODS))}; got {method!r}")
-    few = type(element) is type(test_elements) is Array and test_elements.size <= _FEW
+    few = type(element) is type(test_elements) is Array and test_elements.size <= FEW_TO_COMPARE
     return (_remembered_isin if few else _isin)(element, test_elements, bool(invert), method)
 
 
@@ -418,7 +418,7 @@ def _isin(element: Any, test_elements: Any, invert: bool, method: str) -> Any:
     table = lax.reshape(table, (table.size,))
     if x.size == 0 or table.size == 0:
         return lax.full(x.shape, invert, dtypes.bool_)
-    few = not isinstance(table.size, SymbolicDim) and table.size <= _FEW
+    few = not isinstance(table.size, SymbolicDim) and table.size <= FEW_TO_COMPARE
     if method == "compare_all" or (method == "auto" and few):
         shape = (*x.shape, table.size)
         each = lax.broadcast_in_dim(x, shape, tuple(range(x.ndim)))

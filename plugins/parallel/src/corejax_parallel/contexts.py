@@ -73,8 +73,11 @@ def set_mesh(mesh: Mesh | None) -> Restoring:
 
     Raises:
         TypeError: it is no `Mesh`.
+        ValueError: an axis of it is of type Manual.
     """
-    return _SetMesh(None if mesh is None else _checked("set_mesh", mesh), now=True)
+    if mesh is not None and any(kind is AxisType.Manual for kind in _checked("set_mesh", mesh).axis_types):
+        raise ValueError(f"set_mesh: {mesh} contains manual axes; axes are Manual in the function of a shard_map only")
+    return _SetMesh(mesh, now=True)
 
 
 def use_mesh(mesh: Mesh) -> Restoring:

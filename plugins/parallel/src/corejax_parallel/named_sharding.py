@@ -8,10 +8,11 @@ from typing import Any
 import numpy as np
 
 import corejax.lax as lax
-from corejax.extend import config, exported, register_param_type
+from corejax.extend import config, register_param_type
 from corejax.sharding import Sharding
 from corejax_parallel.mesh import AbstractMesh, Mesh
 from corejax_parallel.partition_spec import UNCONSTRAINED, PartitionSpec
+from corejax_parallel.types.refinement import MeshAxes
 
 _latest: dict[AbstractMesh, tuple[Any, ...]] = {}
 """By axes the devices of the last mesh that an array was put on whose type names some of them."""
@@ -51,7 +52,7 @@ class NamedSharding(Sharding):
         self.memory_kind = _checked_memory(mesh, memory_kind)
         self._hash = hash((mesh, spec, self.memory_kind))
         self._known: dict[int, np.ndarray[Any, Any]] = {}
-        self._types: dict[int, NamedSharding | None] = {}
+        self._explicit: dict[int, NamedSharding | None] = {}
 
     @property
     def replicated_axes(self) -> frozenset[Any]:
@@ -85,19 +86,23 @@ class NamedSharding(Sharding):
             )
         return axes + ((),) * (ndim - len(axes))
 
-    # -- of types (`corejax.explicit_axes`) ----------------------------------------------------------------------------
+    # -- in types (`corejax_parallel.types`) ---------------------------------------------------------------------------
 
-    def of_type(self, ndim: int) -> NamedSharding | None:
-        """Its axes of type Explicit, over a mesh without devices; None where the mesh has none."""
-        if ndim not in self._types:
-            self._types[ndim] = self._of_type(ndim)
-        return self._types[ndim]
+    def of_type(self, ndim: int) -> MeshAxes | None:
+        """Return the refinement of types of arrays that lie so; None if the mesh has no axes of type Explicit."""
+        sharding = self.explicit_part(ndim)
+        return None if sharding is None else MeshAxes(sharding=sharding)
 
-    def _of_type(self, ndim: int) -> NamedSharding | None:
+    def explicit_part(self, ndim: int) -> NamedSharding | None:
+        """Return the sharding over the axes of type Explicit, of a mesh without devices; None if there are none."""
+        if ndim not in self._explicit:
+            self._explicit[ndim] = self._explicit_part(ndim)
+        return self._explicit[ndim]
+
+    def _explicit_part(self, ndim: int) -> NamedSharding | None:
         told = self.mesh.explicit_axes
         if not told:
             return None
-        exported("lax.with_sharding_constraint")  # its module finds out of types what operations do with such axes
         if self.device_tuple:
             _latest[self.mesh.abstract_mesh] = self.device_tuple
         axes = [x if x is None else tuple(name for name in x if name in told) for x in self.dimension_axes(ndim)]

@@ -28,6 +28,8 @@ _NAMES = {
     "mesh": "make_mesh sharding.AbstractDevice sharding.AbstractMesh sharding.AxisType sharding.Mesh",
     "named_sharding": "NamedSharding sharding.NamedSharding",
     "partition_spec": "P sharding.PartitionSpec",
+    "types.explicit": "sharding.split_rules",
+    "types.split_rules": "sharding.either_axes sharding.split_axes",
 }
 
 
@@ -90,7 +92,8 @@ def corejax_register_primitives() -> None:
     import corejax_parallel.mapping.pmap
     import corejax_parallel.mapping.primitive
     import corejax_parallel.named_sharding
-    import corejax_parallel.partitioning.custom_partitioning  # noqa: F401
+    import corejax_parallel.partitioning.custom_partitioning
+    import corejax_parallel.type_texts  # noqa: F401
 
 
 @hookimpl

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 import corejax.numpy as jnp
-from corejax.extend import dtypes, laid_out
+from corejax.extend import dtypes
 from corejax_lax_basic import lax
 from corejax_random.distributions.normal import normal as draw_normal
 from corejax_random.distributions.normal import truncated_normal as draw_truncated
@@ -34,7 +34,7 @@ def _initializer(name: str, default: Any, make: Callable[[Any, tuple[int, ...], 
     def init(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
         wanted = default if dtype is None else dtype
         found = dtypes.default_float_dtype() if wanted is None else dtypes.canonicalize_dtype(wanted)
-        return laid_out(name, make(key, shape_argument(name, shape), found), out_sharding)
+        return lax.place(name, make(key, shape_argument(name, shape), found), out_sharding)
 
     init.__name__ = init.__qualname__ = name
     return init

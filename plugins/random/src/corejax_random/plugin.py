@@ -25,7 +25,7 @@ def corejax_declare_settings() -> Mapping[str, tuple[Any, ...]]:
         "legacy_prng_key": ("allow", _legacy, True),
         "debug_key_reuse": (False, _flag),
         "random_seed_offset": (0, _integer, True),
-        "use_high_dynamic_range_gumbel": (False, _flag, True),
+        "high_dynamic_range_gumbel": (False, _flag, True),
     }
 
 

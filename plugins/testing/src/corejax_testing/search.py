@@ -203,19 +203,25 @@ def _may_be_tried(call: Call) -> bool:
 
 def _with_hypothesis(run: Callable[[Example], None], strategy: Any, count: int) -> bool:
     """Run it on examples until it raises AssertionError; False if what failed passes when it is tried again."""
-    from hypothesis import HealthCheck, Phase, Verbosity, errors, given, settings
+    from hypothesis import errors, given
 
-    quiet = settings(
-        max_examples=count, deadline=None, database=None, derandomize=True, verbosity=Verbosity.quiet,
-        phases=(Phase.generate, Phase.shrink), suppress_health_check=list(HealthCheck), report_multiple_bugs=False,
-    )  # fmt: skip
     try:
-        quiet(given(strategy)(run))()  # type: ignore[no-untyped-call]
+        quiet_settings(count)(given(strategy)(run))()  # type: ignore[no-untyped-call]
     except AssertionError:
         return True
     except errors.Flaky:
         return False
     return True
+
+
+def quiet_settings(count: int) -> Any:
+    """Make settings of hypothesis: so many examples, the same each time, and nothing printed."""
+    from hypothesis import HealthCheck, Phase, Verbosity, settings
+
+    return settings(
+        max_examples=count, deadline=None, database=None, derandomize=True, verbosity=Verbosity.quiet,
+        phases=(Phase.generate, Phase.shrink), suppress_health_check=list(HealthCheck), report_multiple_bugs=False,
+    )  # fmt: skip
 
 
 # -- making a failure small ------------------------------------------------------------------------------------------

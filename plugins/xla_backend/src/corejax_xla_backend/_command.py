@@ -70,7 +70,7 @@ def hlo(
 
 
 def _traced(call: FunctionCall) -> Any:
-    from corejax_xla_backend._jit.functions import jit
+    from corejax_xla_backend._jit.jit import jit
 
     if call.untouched is not None:
         fun, kwargs = call.untouched

@@ -25,7 +25,6 @@ from corejax.extend import (
     clears_cache,
     config,
     impl_rules,
-    runs_large_programs,
     stage_closed,
     xla_translations,
 )
@@ -82,9 +81,8 @@ def run_alone(primitive: Primitive, arrays: Sequence[Array], params: Mapping[str
     return _waited_for(dispatch(primitive, arrays, params, target, kept), target)
 
 
-@runs_large_programs
-def _run_whole(program: ClosedJaxpr, arrays: Sequence[Array], name: str) -> list[Array] | None:
-    """Results of a program of several operations that NumPy would do one after the other."""
+def run_program(program: ClosedJaxpr, arrays: Sequence[Array], name: str) -> list[Array] | None:
+    """Compile and run a program of several operations; None while programs are not to be compiled."""
     if config.disable_jit or callbacks.running or checks_values():
         return None
     target = backends.find("xla")

@@ -209,9 +209,12 @@ def device_get(x: Any) -> Any:
 
 
 def copy_to_host_async(x: Any) -> Any:
-    """Begin the transfer of all arrays of a pytree to the host; returns it."""
+    """Begin the transfer of all arrays of a pytree to the host; returns it.
+
+    Other leaves are asked by their method `copy_to_host_async`, if they have one.
+    """
     for leaf in tree.tree_leaves(x):
-        if type(leaf) is Array:
+        if hasattr(leaf, "copy_to_host_async"):
             leaf.copy_to_host_async()
     return x
 

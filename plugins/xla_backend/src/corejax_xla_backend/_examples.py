@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import Example, ShapedArray, backends, stage_closed, tree
-from corejax_xla_backend._jit.functions import jit
+from corejax_xla_backend._jit.jit import jit
 from corejax_xla_backend.callbacks.host_function import HostFunction, host_function
 from corejax_xla_backend.sharding import SingleDeviceSharding
 

@@ -168,7 +168,7 @@ def make_array_from_single_device_arrays(
         )
     if dtype is None:
         raise ValueError(f"{name}: there are no parts; give the dtype")
-    aval = ShapedArray(shape, np.dtype(dtype)).laid_out(checked.of_type(len(shape)))
+    aval = ShapedArray(shape, np.dtype(dtype)).refined(checked.of_type(len(shape)))
     backend = backends.of_device(checked.device_tuple[0])
     buffers = [buffer_of(by_device[d], backend) for d in own]
     if isinstance(checked, SingleDeviceSharding):
@@ -191,7 +191,7 @@ def _of_host_parts(
     if isinstance(sharding, SingleDeviceSharding):
         backend = backends.of_device(sharding.device_tuple[0])
         return Array(backend.put(np.array(parts[0]), aval, sharding.device_tuple[0]), aval)
-    aval = aval.laid_out(sharding.of_type(aval.ndim))
+    aval = aval.refined(sharding.of_type(aval.ndim))
     alias = len(parts) < len(numbers)  # one copy for all of the devices that hold the same
     own = [_jaxlib.aligned_copy(part) for part in parts] if alias else parts
     place = _jaxlib.placement(sharding, aval.ndim)

@@ -168,7 +168,7 @@ def _types(values: Sequence[Any]) -> tuple[ShapedArray, ...]:
 
 def _kernels(aval: ShapedArray) -> ShapedArray:
     """A type as kernels know it: nothing of whether it is weak, and along which axes values differ or are split."""
-    return aval.strip_weak_type().varying(()).laid_out(None)
+    return aval.strip_weak_type().refined(None)
 
 
 def _static(target: str, name: str, value: Any) -> Any:

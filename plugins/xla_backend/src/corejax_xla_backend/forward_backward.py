@@ -7,7 +7,7 @@ from typing import Any
 
 from corejax import vjp
 from corejax.extend import api_boundary, fun_name
-from corejax_xla_backend._jit.functions import jit
+from corejax_xla_backend._jit.jit import jit
 
 
 @api_boundary

@@ -10,7 +10,7 @@ from corejax.extend import Example, hookimpl
 # Module -> what `corejax` has of it.
 _NAMES = {
     "_jaxlib": "Device",
-    "_jit.functions": "jit xla_computation",
+    "_jit.jit": "jit xla_computation",
     "arrays_of_parts": """
         make_array_from_callback make_array_from_process_local_data make_array_from_single_device_arrays
     """,
@@ -24,6 +24,7 @@ _NAMES = {
     "environment": "print_environment_info",
     "forward_backward": "fwd_and_bwd",
     "platform_dependent": "lax.platform_dependent lax.platform_index_p",
+    "_lowering.sharding_rules": "sharding.factors_of",
     "sharding_constraint": "lax.sharding_constraint_p lax.with_sharding_constraint",
     "sharding": "Shard",
     "settings": "default_device explain_cache_misses log_compiles",

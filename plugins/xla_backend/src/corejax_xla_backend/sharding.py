@@ -15,6 +15,7 @@ import numpy as np
 from corejax.extend import (
     Array,
     Device,
+    Refinement,
     backends,
     exported,
     exported_names,
@@ -119,8 +120,8 @@ class Sharding:
         """For each dimension the axes of `mesh` that it is split over; None where the compiler may choose."""
         raise NotImplementedError(f"{type(self).__name__}.dimension_axes")
 
-    def of_type(self, ndim: int) -> Sharding | None:
-        """What types of arrays of `ndim` dimensions say of it: None but for meshes with axes of type Explicit."""
+    def of_type(self, ndim: int) -> Refinement | None:
+        """Return the refinement of types of arrays of `ndim` dimensions: None but for meshes with Explicit axes."""
         return None
 
     def like(self, tiles: np.ndarray[Any, Any]) -> Sharding:

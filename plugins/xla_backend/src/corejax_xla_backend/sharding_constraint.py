@@ -5,7 +5,7 @@ sharding_constraint : a -> a
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from corejax.extend import (
@@ -19,7 +19,6 @@ from corejax.extend import (
     backends,
     check_arguments,
     deflinear,
-    derives_splits,
     exported,
     impl_rules,
     leaf_names,
@@ -80,11 +79,14 @@ def shardings_of(what: str, treedef: Any, given: Any) -> list[Sharding | None]:
         TypeError: one is no sharding.
         ValueError: it is no prefix, or one names a memory that is not its devices' default one.
     """
+    skeleton = _skeleton(treedef)
     try:
-        places = tree.broadcast_prefix(given, _skeleton(treedef), _is_place)
+        places = tree.broadcast_prefix(given, skeleton, _is_place)
     except ValueError as error:
         raise ValueError(f"{what}: they are no prefix of the structure of the values, {treedef}: {error}") from None
-    found = [None if x is None else as_sharding(what, x) for x in places]
+    # Leaves are numbered. `float0` arrays, which the structure itself makes, are no values of a program.
+    values = [place for place, leaf in zip(places, tree.tree_leaves(skeleton), strict=True) if type(leaf) is int]
+    found = [None if x is None else as_sharding(what, x) for x in values]
     for sharding in found:
         if sharding is not None and (kind := other_memory(sharding)) is not None:
             raise ValueError(
@@ -142,6 +144,8 @@ def sharding_constraint_impl(x: Array, *, sharding: Sharding) -> Array:
     if not sharding.device_tuple:
         return x
     sharding = settled(sharding, x.ndim)
+    if sharding.of_type(x.ndim) is not None and other_memory(sharding) is None:
+        sharding = sharding.with_axes(sharding.dimension_axes(x.ndim))  # an entry for each dimension, as the type has
     return placed(x, backends.of_device(sharding.device_tuple[0]), sharding)
 
 
@@ -160,7 +164,7 @@ def _over_own_devices(sharding: Sharding, x: Array) -> Sharding:
 @abstract_eval_rules.register(sharding_constraint_p)
 def sharding_constraint_type(x: ShapedArray, *, sharding: Sharding) -> ShapedArray:
     """The operand's, which says where it is now."""
-    return x.laid_out(sharding.of_type(x.ndim))
+    return x.refined(sharding.of_type(x.ndim))
 
 
 def _transpose(ct: Any, x: Any, *, sharding: Sharding) -> list[Any]:
@@ -184,14 +188,6 @@ def sharding_constraint_vmap(
     batched = sharding.batched(dims[0], axis_of_rule().spmd)
     check_fits("vmap of with_sharding_constraint", batched, vals[0].shape)
     return sharding_constraint_p.bind(vals[0], sharding=batched), dims[0]
-
-
-@derives_splits
-def axes_by_factors(primitive: Primitive, avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> Any:
-    """The axes of a primitive's results, by its vmap rule."""
-    from corejax_xla_backend._lowering import explicit_axes
-
-    return explicit_axes.axes_by_factors(primitive, avals, params)
 
 
 @xla_translations.register(sharding_constraint_p)

@@ -2,32 +2,42 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from corejax.extend import (
+    Refinement,
     ShapedArray,
     Tracer,
     api_boundary,
     as_array,
+    conform,
     dtypes,
     get_aval,
     host_value,
     jaxpr_as_fun,
+    join_refinements,
     leaf_names,
-    placed_as,
     stage_closed,
     tree,
-    varied,
 )
 from corejax_control_flow.branches import cond_partial_eval as cond_partial_eval  # the rest of the primitive's rules
 from corejax_control_flow.branches.cond_rules import cond_p
 from corejax_control_flow.programs.in_python import in_python, known, results
 from corejax_control_flow.programs.messages import place, shown, structural_difference, whence_wide
 from corejax_control_flow.programs.rewriting import appended
-from corejax_control_flow.programs.tracing import Traced, flatten_operands, result_type, trace_where, with_common_consts
+from corejax_control_flow.programs.tracing import (
+    Traced,
+    decider_of,
+    flatten_operands,
+    make_dependent,
+    result_type,
+    trace_dependent,
+    with_common_consts,
+)
 from corejax_control_flow.programs.weak_types import common_dtype, convert
 
 _ABSENT = object()
@@ -205,17 +215,18 @@ def _choose(transform: str, index: Any, funs: Sequence[Any], names: Sequence[str
     if in_python() and (chosen := known(index)) is not None:
         return results(funs[int(chosen)](*operands))
     leaves, in_tree = flatten_operands(transform, funs[0], operands)
-    vma = get_aval(index).vma
-    if vma:
-        leaves = [varied(x, vma) for x in leaves]
+    choice = decider_of(get_aval(index))
+    leaves = [make_dependent(x, choice) for x in leaves]
     avals = [get_aval(x) for x in leaves]
-    once = {id(fun): trace_where(vma, transform, fun, in_tree, avals) for fun in {id(f): f for f in funs}.values()}
+    once = {
+        id(fun): trace_dependent(choice, transform, fun, in_tree, avals) for fun in {id(f): f for f in funs}.values()
+    }
     traced = [once[id(fun)] for fun in funs]
     common = _common_dtypes(transform, funs, names, traced)
     programs, consts = with_common_consts(traced)
     programs = [_with_dtypes(program, common) for program in programs]
     args = [*consts, *leaves]
-    programs, args = _varying(programs, args, vma)
+    programs, args = _refined_alike(programs, args, choice)
     outs = cond_p.bind(index, *args, branches=tuple(programs), linear=(False,) * len(args))
     return tree.tree_unflatten(traced[0].out_tree, outs)
 
@@ -230,25 +241,22 @@ def _with_dtypes(program: Any, wanted: Sequence[Any]) -> Any:
     )
 
 
-def _varying(programs: list[Any], args: list[Any], vma: frozenset[Any]) -> tuple[list[Any], list[Any]]:
-    """Programs whose results may differ along the same manual axes, and are laid out alike, and their operands.
+def _refined_alike(programs: list[Any], args: list[Any], choice: Refinement | None) -> tuple[list[Any], list[Any]]:
+    """Return programs whose results have the same refinements, and their operands.
 
-    Where the choice differs along some, results do, and operands are made to: devices that choose otherwise do not
-    take part in the sum of an operand's cotangents.
+    Results and operands depend on the choice: devices that choose differently do not take part in the sum of the
+    cotangents of an operand.
     """
-    if vma:
-        args = [varied(x, vma) for x in args]
+    if choice is not None:
+        args = [make_dependent(x, choice) for x in args]
         avals = [get_aval(x) for x in args]
         programs = [stage_closed(jaxpr_as_fun(p), avals, p.jaxpr.debug_info) for p in programs]
     columns = list(zip(*(p.out_avals for p in programs), strict=True))
-    wanted = [(vma.union(*(a.vma for a in c)), next((a.sharding for a in c if a.sharding), None)) for c in columns]
-    if any((a.vma, a.sharding) != w for c, w in zip(columns, wanted, strict=True) for a in c):
-        programs = [appended(p, lambda outs, _: list(map(_as_typed, outs, wanted))) for p in programs]
+    wanted = [functools.reduce(join_refinements, (a.refinement for a in c), choice) for c in columns]
+    if any(a.refinement != w for c, w in zip(columns, wanted, strict=True) for a in c):
+        avals = [c[0].refined(w) for c, w in zip(columns, wanted, strict=True)]
+        programs = [appended(p, lambda outs, _: list(map(conform, outs, avals))) for p in programs]
     return programs, args
-
-
-def _as_typed(x: Any, axes: tuple[frozenset[Any], Any]) -> Any:
-    return placed_as(varied(x, axes[0]), axes[1])
 
 
 def _common_dtypes(transform: str, funs: Sequence[Any], names: Sequence[str], traced: Sequence[Traced]) -> list[Any]:

@@ -33,6 +33,7 @@ from corejax.extend import (
     impl_rules,
     inline_closed,
     is_undef_primal,
+    join_refinements,
     jvp_jaxpr,
     jvp_rules,
     move_batch_axis,
@@ -97,7 +98,7 @@ def joined_out_avals(branches: Branches) -> list[ShapedArray]:
     found = []
     for column in zip(*(b.out_avals for b in branches), strict=True):
         aval = column[0] if all(a.weak_type for a in column) else column[0].strip_weak_type()
-        found.append(aval.varying(aval.vma.union(*(a.vma for a in column))))
+        found.append(aval.refined(functools.reduce(join_refinements, (a.refinement for a in column))))
     return found
 
 

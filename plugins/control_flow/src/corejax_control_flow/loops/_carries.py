@@ -14,13 +14,13 @@ from corejax.extend import (
     Tracer,
     as_array,
     check_arguments,
+    conform,
     fixpoint,
     get_aval,
+    join_refinements,
     leaf_names,
     partition_list,
-    placed_as,
     tree,
-    varied,
 )
 from corejax_control_flow.loops._strong_carries import with_strong_carries
 from corejax_control_flow.programs.messages import place, shown, structural_difference, typed_tree, whence_wide
@@ -76,44 +76,31 @@ def carry_fixed_point(
 
 def _of_type(x: Any, given: ShapedArray, wanted: ShapedArray) -> Any:
     same = (given.dtype, given.weak_type) == (wanted.dtype, wanted.weak_type)
-    return _as_typed(x if same else convert(x, wanted.dtype), wanted)
-
-
-def _as_typed(x: Any, aval: ShapedArray) -> Any:
-    """A value that may differ along the axes that a type says, and is laid out as it says."""
-    return placed_as(varied(x, aval.vma), aval.sharding)
+    return conform(x if same else convert(x, wanted.dtype), wanted)
 
 
 def _giving(traced: Traced, avals: Sequence[ShapedArray]) -> Traced:
-    """The body with carries that say of axes of meshes what those say that it takes."""
+    """Return the body with carries of the refinements of the carries that it takes."""
     jaxpr = traced.jaxpr
-    if all(_axes(v.aval) == _axes(aval) for v, aval in zip(jaxpr.outvars, avals, strict=False)):
+    if all(v.aval.refinement == aval.refinement for v, aval in zip(jaxpr.outvars, avals, strict=False)):
         return traced
     count = len(avals)
     closed = appended(
         ClosedJaxpr(jaxpr, traced.consts),
-        lambda outs, _: [*map(_as_typed, outs[:count], avals), *outs[count:]],
+        lambda outs, _: [*map(conform, outs[:count], avals), *outs[count:]],
     )
     return traced._replace(jaxpr=closed.jaxpr, consts=closed.consts)
 
 
 def _dtypes(avals: Sequence[ShapedArray]) -> list[Any]:
-    return [(a.dtype, *_axes(a)) for a in avals]
-
-
-def _axes(aval: ShapedArray) -> tuple[Any, ...]:
-    return aval.vma, aval.sharding
+    return [(a.dtype, a.refinement) for a in avals]
 
 
 def _promoted(taken: ShapedArray, given: ShapedArray) -> ShapedArray:
-    """The type of a first carry. A weak type becomes the strong type of what the body returns, where it can.
-
-    It may differ along manual axes along which one of both may. How it is split says the first carry; where that does
-    not say it, what the body returns.
-    """
+    """Return the type of a first carry: a weak type becomes the strong type that the body returns, if it can."""
     dtype = common_dtype((taken, given)) if taken.weak_type and given is not taken else None
     found = taken if dtype is None or dtype != given.dtype else taken.update(dtype=dtype, weak_type=False)
-    return found.varying(taken.vma | given.vma).laid_out(given.sharding if taken.sharding is None else taken.sharding)
+    return found.refined(join_refinements(taken.refinement, given.refinement))
 
 
 def _check_structure(

@@ -22,7 +22,6 @@ from corejax.extend import (
     host_value,
     stage,
     tree,
-    varied,
 )
 from corejax_control_flow.loops._carries import carry_fixed_point, check_leaves, function_or_raise, kept_with
 from corejax_control_flow.loops.progress import Progress, as_progress_bar
@@ -30,7 +29,7 @@ from corejax_control_flow.loops.scan import checked_unroll, scan_traced
 from corejax_control_flow.loops.while_loop import while_traced
 from corejax_control_flow.programs.in_python import in_python, known, results
 from corejax_control_flow.programs.messages import shown
-from corejax_control_flow.programs.tracing import Traced, trace_where
+from corejax_control_flow.programs.tracing import Traced, decider_of, dependent_type, make_dependent, trace_dependent
 from corejax_control_flow.programs.weak_types import convert
 
 
@@ -85,16 +84,15 @@ def fori_loop(
         return results(init_val)
     bar = as_progress_bar("fori_loop", progress)
     in_tree = tree.treedef_tuple([tree.tree_structure(0), init_tree])
-    ends = get_aval(lower).vma | get_aval(upper).vma  # the manual axes along which the number of iterations may differ
-    if ends:
-        lower, upper, *init = [varied(x, ends) for x in (lower, upper, *init)]
-        index = index.varying(ends)
+    ends = decider_of(get_aval(lower), get_aval(upper))
+    lower, upper, *init = [make_dependent(x, ends) for x in (lower, upper, *init)]
+    index = dependent_type(index, ends)
     init, body = carry_fixed_point(
         "fori_loop",
         body_fun,
         init,
         init_tree,
-        lambda avals: _without_index(trace_where(ends, "fori_loop", body_fun, in_tree, [index, *avals])),
+        lambda avals: _without_index(trace_dependent(ends, "fori_loop", body_fun, in_tree, [index, *avals])),
         lambda traced: traced.out_tree,
     )
     without_index = body.jaxpr

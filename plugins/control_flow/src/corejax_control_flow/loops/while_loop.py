@@ -11,6 +11,7 @@ import numpy as np
 from corejax.extend import (
     ClosedJaxpr,
     Jaxpr,
+    Refinement,
     Var,
     api_boundary,
     close_over_consts,
@@ -19,7 +20,6 @@ from corejax.extend import (
     merge_lists,
     partition_list,
     tree,
-    varied,
 )
 from corejax_control_flow.loops import while_partial_eval as while_partial_eval  # the rest of the primitive's rules
 from corejax_control_flow.loops._carries import (
@@ -36,7 +36,7 @@ from corejax_control_flow.loops.while_rules import while_p, with_more_arguments
 from corejax_control_flow.programs.in_python import in_python, while_in_python
 from corejax_control_flow.programs.messages import place
 from corejax_control_flow.programs.rewriting import rearranged, without_effects
-from corejax_control_flow.programs.tracing import Traced, result_type, trace_where
+from corejax_control_flow.programs.tracing import Traced, decider_of, make_dependent, result_type, trace_dependent
 
 
 @api_boundary
@@ -86,22 +86,22 @@ def while_loop(
         init, init_tree = check_leaves("while_loop", body_fun, init_val, "init_val")
     bar = as_progress_bar("while_loop", progress)
     in_tree = tree.treedef_tuple([init_tree])
-    ends: frozenset[Any] = frozenset()  # the manual axes along which the number of iterations may differ
+    ends: Refinement | None = None
     while True:
         init, body = carry_fixed_point(
             "while_loop",
             body_fun,
             init,
             init_tree,
-            functools.partial(trace_where, ends, "while_loop", body_fun, in_tree),
+            functools.partial(trace_dependent, ends, "while_loop", body_fun, in_tree),
             lambda traced: traced.out_tree,
         )
-        cond = trace_where(ends, "while_loop", cond_fun, in_tree, [get_aval(x) for x in init])
+        cond = trace_dependent(ends, "while_loop", cond_fun, in_tree, [get_aval(x) for x in init])
         _check_condition(cond_fun, cond)
-        if cond.jaxpr.out_avals[0].vma == ends:
+        if decider_of(cond.jaxpr.out_avals[0]) == ends:
             break
-        ends = cond.jaxpr.out_avals[0].vma
-        init = [varied(x, ends) for x in init]
+        ends = decider_of(cond.jaxpr.out_avals[0])
+        init = [make_dependent(x, ends) for x in init]
     return tree.tree_unflatten(init_tree, while_traced(cond, body, init, bar))
 
 

@@ -117,7 +117,7 @@ def unchanging(
     cond_consts, body_consts, init = split_list(args, [cond_nconsts, body_nconsts])
     invars, outvars = body_jaxpr.jaxpr.invars[body_nconsts:], body_jaxpr.jaxpr.outvars
     types = avals[cond_nconsts + body_nconsts :]
-    gone = [v is w and v.aval.varying(a.vma) is a for v, w, a in zip(invars, outvars, types, strict=True)]
+    gone = [v is w and v.aval.refined(a.refinement) is a for v, w, a in zip(invars, outvars, types, strict=True)]
     if not any(gone):
         params = (body_jaxpr, body_nconsts, cond_jaxpr, cond_nconsts)
         return gone, list(args), dict(zip(_PARAMS, params, strict=True))

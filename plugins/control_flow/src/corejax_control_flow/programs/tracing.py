@@ -12,12 +12,15 @@ from corejax.extend import (
     DebugInfo,
     FlatFunction,
     Jaxpr,
+    Refinement,
     ShapedArray,
     Var,
     arg_names,
     check_arguments,
-    diverging,
+    conform,
+    decided_by,
     get_aval,
+    join_refinements,
     run_within,
     stage,
     tree,
@@ -46,13 +49,36 @@ def trace(transform: str, fun: Callable[..., Any], in_tree: Any, avals: Sequence
     return Traced(known_program(transform, fun, jaxpr), consts, flat.out_tree)
 
 
-def trace_where(
-    diverges: frozenset[Any], transform: str, fun: Callable[..., Any], in_tree: Any, avals: Sequence[ShapedArray]
+# A value decides which branch runs, or how often a loop does. What its refinement says of any shape holds for all
+# values that depend on the decision: devices that decide differently have different values.
+
+
+def decider_of(*avals: ShapedArray) -> Refinement | None:
+    """Return what holds of all values that depend on a decision by values of these types."""
+    found = None
+    for aval in avals:
+        if aval.refinement is not None:
+            found = join_refinements(found, aval.refinement.of_any_shape)
+    return found
+
+
+def dependent_type(aval: ShapedArray, decider: Refinement | None) -> ShapedArray:
+    """Return the type of a value that depends on a decision."""
+    return aval.refined(join_refinements(aval.refinement, decider))
+
+
+def make_dependent(x: Any, decider: Refinement | None) -> Any:
+    """Return a value of the type that it has if it depends on a decision."""
+    return x if decider is None else conform(x, dependent_type(get_aval(x), decider))
+
+
+def trace_dependent(
+    decider: Refinement | None, transform: str, fun: Callable[..., Any], in_tree: Any, avals: Sequence[ShapedArray]
 ) -> Traced:
-    """As `trace`, of a function that runs, or how often it does, differs along these manual axes."""
-    if not diverges:
+    """Trace a function as `trace` does, where a decision says whether or how often the function runs."""
+    if decider is None:
         return trace(transform, fun, in_tree, avals)
-    return run_within((diverging(diverges),), trace, transform, fun, in_tree, avals)  # type: ignore[no-any-return]
+    return run_within((decided_by(decider),), trace, transform, fun, in_tree, avals)  # type: ignore[no-any-return]
 
 
 def _explain_arity(error: TypeError, transform: str, fun: Callable[..., Any], in_tree: Any) -> None:

@@ -103,7 +103,7 @@ def is_several(x: Any) -> bool:
     return hasattr(type(x), "__iter__") and not isinstance(x, str | bytes)
 
 
-def canonical_axes(axes: Any, ndim: int, what: str = "axis", error: type[ValueError] = ValueError) -> tuple[int, ...]:
+def canonical_axes(axes: Any, ndim: int, what: str = "axis") -> tuple[int, ...]:
     """Axes counted from the front, as by `canonical_axis`: all of them for None, one for an integer.
 
     Raises:
@@ -120,7 +120,7 @@ def canonical_axes(axes: Any, ndim: int, what: str = "axis", error: type[ValueEr
         else:
             return axes
     given = tuple(axes) if is_several(axes) else (axes,)
-    out = tuple(canonical_axis(axis, ndim, what, error) for axis in given)
+    out = tuple(canonical_axis(axis, ndim, what) for axis in given)
     if len(set(out)) != len(out):
         raise ValueError(f"{_named(what)} {given} names an axis twice")
     return out
@@ -129,11 +129,6 @@ def canonical_axes(axes: Any, ndim: int, what: str = "axis", error: type[ValueEr
 def method_axis(axis: Any, ndim: int, what: str) -> int:
     """As `canonical_axis`, of a method: as NumPy's arrays do, it raises AxisError, a ValueError and an IndexError."""
     return canonical_axis(axis, ndim, what, np.exceptions.AxisError)
-
-
-def method_axes(axes: Any, ndim: int, what: str) -> tuple[int, ...]:
-    """As `canonical_axes`, of a method."""
-    return canonical_axes(axes, ndim, what, np.exceptions.AxisError)
 
 
 def sequence(values: Any, what: str = "argument") -> list[Any]:

@@ -9,14 +9,12 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import dtypes
-from corejax_lax_basic._base.compiling import has_vectors
+from corejax_lax_basic._speed import NARROWED_BYTES, WIDENED, WIDENED_HALVES, has_vectors
 
 # Done in float32 for what takes several steps.
 NARROW_FLOATS = frozenset(d for d in dtypes.LONG_NAMES.values() if dtypes.is_float(d) and d.itemsize < 4)
 
 _BFLOAT16, _FLOAT16 = np.dtype(dtypes.bfloat16), np.dtype(np.float16)
-# Elements from which on it pays to work around NumPy's conversions.
-_MANY, _MANY_BYTES, _MANY_HALVES = 1 << 10, 1 << 12, 1 << 13
 _ABOVE_HALVES = 65536.0
 _NEVER = 1 << 62  # elements
 
@@ -25,12 +23,12 @@ def widened(x: Any) -> Any:
     """An array of narrow floats in float32; one of another dtype converted as NumPy does it."""
     dtype = x.dtype
     repeated = [stride == 0 and size > 1 for stride, size in zip(x.strides, x.shape, strict=True)]
-    if True in repeated and x.size >= _MANY:  # each element that is repeated once
+    if True in repeated and x.size >= WIDENED:  # each element that is repeated once
         ones = x[tuple([slice(0, 1) if of_one else slice(None) for of_one in repeated])]
         return np.broadcast_to(widened(ones), x.shape)
-    if dtype.itemsize == 1 and dtype in NARROW_FLOATS and x.size >= _MANY:
+    if dtype.itemsize == 1 and dtype in NARROW_FLOATS and x.size >= WIDENED:
         return _in_float32(dtype).take(x.view(np.uint8), mode="wrap")
-    if dtype is _FLOAT16 and x.size >= _MANY_HALVES:
+    if dtype is _FLOAT16 and x.size >= WIDENED_HALVES:
         return _widened_halves(x)
     return x.astype(np.float32)
 
@@ -54,12 +52,12 @@ def _widened_halves(x: Any) -> Any:
 
 def narrowed(x: Any, dtype: np.dtype[Any]) -> Any:
     """An array of float32, or another one, rounded to a dtype as NumPy does it."""
-    if dtype.itemsize == 1 and x.size >= _MANY_BYTES and dtype in NARROW_FLOATS:
+    if dtype.itemsize == 1 and x.size >= NARROWED_BYTES and dtype in NARROW_FLOATS:
         if x.dtype in NARROW_FLOATS:
             return _by_bits(x.dtype, dtype).take(x.view(f"u{x.dtype.itemsize}"), mode="wrap").view(dtype)
         if x.dtype == np.float32:
             return _narrowed_to_bytes(x, dtype)
-    if dtype is _FLOAT16 and x.dtype == np.float32 and x.size >= 2 * _MANY_HALVES:
+    if dtype is _FLOAT16 and x.dtype == np.float32 and x.size >= 2 * WIDENED_HALVES:
         return _narrowed_to_halves(x)
     return x.astype(dtype)
 
@@ -127,8 +125,8 @@ def many_through_float32(f: Any, ufunc: np.ufunc | None = None) -> Any:
     if ufunc is None or ufunc in _OF_BITS:
         return f
     prepare = getattr(f, "prepared", None)
-    least = dict.fromkeys(NARROW_FLOATS, _MANY)
-    least[_FLOAT16] = _NEVER if has_vectors(ufunc, "float16") else _MANY_HALVES
+    least = dict.fromkeys(NARROW_FLOATS, WIDENED)
+    least[_FLOAT16] = _NEVER if has_vectors(ufunc, "float16") else WIDENED_HALVES
 
     @functools.wraps(f)
     def impl(*arrays: Any, **params: Any) -> Any:

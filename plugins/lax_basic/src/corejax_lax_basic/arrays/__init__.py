@@ -18,15 +18,9 @@ def _methods(operators: tuple[str, ...], *others: str) -> tuple[str, ...]:
 # A mapping of methods: the names that are in it.
 PLACES = {
     "indexing:METHODS": ("__getitem__", "at"),
-    "methods:METHODS": (
-        *("T", "__round__", "astype", "clip", "conj", "conjugate", "copy", "dot", "flatten", "imag", "mT", "ravel"),
-        *("real", "reshape", "round", "squeeze", "swapaxes", "transpose"),
-    ),
+    "methods:METHODS": ("T", "astype", "conj", "conjugate", "copy", "imag", "mT", "real", "reshape", "transpose"),
     "operators:OPERATORS": _methods(_BINARY, *_OTHERS),
     "other_operators:OPERATORS": _methods(_RARER, "abs"),
-    "reducing_methods:METHODS": (
-        *("all", "any", "argmax", "argmin", "cumprod", "cumsum", "max", "mean", "min", "prod", "std", "sum", "var"),
-    ),
     "shifts:OPERATORS": _methods(_SHIFTS),
 }
 METHODS = {name: f"{__name__}.{place}" for place, names in PLACES.items() for name in names}

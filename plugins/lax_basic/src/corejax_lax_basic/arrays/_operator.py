@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from corejax.extend import Array, Primitive, dtypes, frames_left_out, quick_bind, remembered
+from corejax.extend import Array, Primitive, dtypes, frames_left_out, remembered
 from corejax_lax_basic._base.scalars import scalar_maker
 from corejax_lax_basic._promotion import as_operand, broadcast_operands, yielding_scalar
 from corejax_lax_basic.elementwise.arithmetic import add_p
@@ -43,7 +43,7 @@ def operator(
         fits: the dtypes for which it does.
     """
     direct = frozenset(filter(fits, dtypes.LONG_NAMES.values()))
-    bind = quick_bind(primitive, 2)
+    bind = primitive.bind
 
     promoted = remembered(apply)  # of arrays of several dtypes
 

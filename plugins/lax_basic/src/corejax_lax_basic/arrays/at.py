@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import dtypes, get_aval, laid_out, remembered, warn_user
+from corejax.extend import dtypes, get_aval, remembered, warn_user
+from corejax_lax_basic._base.placing import place
 from corejax_lax_basic._base.rows import named
 from corejax_lax_basic._base.scalars import is_array, make_scalar
 from corejax_lax_basic._promotion import as_operand, check_dtype_promotion, convert_operand
@@ -127,7 +128,7 @@ class IndexedArray:
         if fill_value is not None and np.ndim(fill_value):
             raise ValueError(f"at[...].get: fill_value is a scalar, got one of shape {np.shape(fill_value)}")
         found = self._elements(indices_are_sorted, unique_indices, mode, fill_value, wrap_negative_indices)
-        return found if out_sharding is None else laid_out("at[...].get", found, out_sharding)
+        return found if out_sharding is None else place("at[...].get", found, out_sharding)
 
     def _elements(
         self, indices_are_sorted: bool, unique_indices: bool, mode: Any, fill_value: Any, wrap_negative_indices: bool
@@ -208,7 +209,8 @@ def _value(name: str, x: Any, values: Any) -> tuple[Any, np.dtype[Any]]:
     dtype = x.aval.dtype
     if type(found) is int and dtypes.is_integer(dtype):
         return make_scalar(found, dtype), dtype
-    check_dtype_promotion(name, (x, found))
+    if type(found) is not bool:  # a Python number, of no dtype of its own
+        check_dtype_promotion(name, (x, found))
     joint = dtypes.result_type(x, found)
     if joint != dtype:
         warn_user(
@@ -289,7 +291,7 @@ def _method(name: str, operation: Callable[..., Any], doc: str) -> Callable[...,
             mode=mode,
             wrap_negative_indices=wrap_negative_indices,
         )
-        return found if out_sharding is None else laid_out(f"at[...].{name}", found, out_sharding)
+        return found if out_sharding is None else place(f"at[...].{name}", found, out_sharding)
 
     named(method, name, "IndexedArray")
     method.__doc__ = doc + _KEYWORDS
@@ -302,7 +304,7 @@ def _of_ones(name: str, combine: Callable[..., Any], doc: str) -> Callable[..., 
     def method(self: IndexedArray, values: Any, *, out_sharding: Any = None, **options: Any) -> Any:
         ones = full_like(self.array, 1)
         found = combine(self.array, _METHODS["multiply"](IndexedArray(ones, self.index), values, **options))
-        return found if out_sharding is None else laid_out(f"at[...].{name}", found, out_sharding)
+        return found if out_sharding is None else place(f"at[...].{name}", found, out_sharding)
 
     named(method, name, "IndexedArray")
     method.__doc__ = doc + _KEYWORDS

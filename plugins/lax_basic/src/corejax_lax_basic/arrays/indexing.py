@@ -9,12 +9,12 @@ import numpy as np
 
 from corejax.extend import dtypes, quick_array, quick_host_value
 from corejax_lax_basic._base.scalars import is_array
+from corejax_lax_basic._speed import SMALL_COPY
 from corejax_lax_basic.arrays._basic_indexing import basic_index, complete
 from corejax_lax_basic.arrays._indexing_by_arrays import index_by_arrays
 
 _STATIC = frozenset({int, slice, type(None), type(Ellipsis)})
 _NUMPYS = frozenset("biufc")  # kinds of dtypes
-_SMALL = 4096  # elements
 
 
 def _part(host: Any, index: Any) -> Any:
@@ -24,7 +24,7 @@ def _part(host: Any, index: Any) -> Any:
         return found
     entries = index if type(index) is tuple else (index,)
     part = np.asarray(host[tuple(e for e in entries if e is not None)], host.dtype).reshape(found.shape)
-    return part if part.flags.c_contiguous or part.size > _SMALL else part.copy()
+    return part if part.flags.c_contiguous or part.size > SMALL_COPY else part.copy()
 
 
 def getitem(self: Any, index: Any) -> Any:

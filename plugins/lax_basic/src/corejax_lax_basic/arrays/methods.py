@@ -1,28 +1,22 @@
-"""Methods and properties of arrays and tracers, as NumPy's arrays have them.
+"""Methods and properties of arrays and tracers that differ from the functions of `corejax.numpy`, or that these use.
 
-NumPy's functions hand arrays that are not its own to their methods: `np.sum(x)` calls `x.sum(axis=None, out=None)`.
-So the methods have NumPy's parameters in NumPy's order, `out` among them, which has to be None.
+corejax-numpy provides the other methods: they are its functions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
-from corejax.extend import dtypes, laid_out, quick_array, quick_host_value, remembered, warn_user
-from corejax_lax_basic._base.arguments import refuse_out
-from corejax_lax_basic._base.axes import canonical_shape, method_axes, method_axis
-from corejax_lax_basic._base.scalars import beyond
-from corejax_lax_basic._promotion import as_operand, promote_operands
+from corejax.extend import dtypes, quick_array, quick_host_value, remembered, warn_user
+from corejax_lax_basic._base.axes import canonical_shape, method_axis
+from corejax_lax_basic._base.placing import place
 from corejax_lax_basic.conversion.convert import convert_element_type
 from corejax_lax_basic.conversion.identity import copied
 from corejax_lax_basic.creation.filled import zeros_like_array
 from corejax_lax_basic.elementwise import complex_numbers
-from corejax_lax_basic.elementwise.arithmetic import max_p, min_p
-from corejax_lax_basic.elementwise.rounding import RoundingMethod, round_p
-from corejax_lax_basic.linear.dot import numpy_dot
 from corejax_lax_basic.shape import rearranging as shape
 
 # -- shape -------------------------------------------------------------------------------------------------------
@@ -43,7 +37,7 @@ def reshape(self: Any, *shape_: Any, order: str = "C", out_sharding: Any = None)
     """
     sizes = canonical_shape(shape_[0] if len(shape_) == 1 else shape_)
     if out_sharding is not None:
-        return laid_out("reshape", reshape(self, sizes, order=order), out_sharding)
+        return place("reshape", reshape(self, sizes, order=order), out_sharding)
     if order == "C":
         return shape.reshape(self, sizes)
     if order == "F":
@@ -51,11 +45,6 @@ def reshape(self: Any, *shape_: Any, order: str = "C", out_sharding: Any = None)
     if order == "A":
         raise NotImplementedError("reshape: arrays have no memory layout, so order is 'C' or 'F', got 'A'")
     raise ValueError(f"reshape: order is 'C' or 'F', got {order!r}")
-
-
-def ravel(self: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
-    """The elements as a vector, row by row or (`order="F"`) column by column; `out_sharding` says where."""
-    return reshape(self, -1, order=order, out_sharding=out_sharding)
 
 
 def transpose(self: Any, *axes: Any) -> Any:
@@ -85,17 +74,6 @@ def matrix_transpose(self: Any) -> Any:
     return shape.swapaxes(self, -1, -2)
 
 
-def squeeze(self: Any, axis: Any = None) -> Any:
-    """Without axes of size 1: those given, or all."""
-    return shape.squeeze(self, None if axis is None else method_axes(axis, self.aval.ndim, "squeeze: axis"))
-
-
-def swapaxes(self: Any, axis1: int, axis2: int) -> Any:
-    """Two axes exchanged."""
-    first, second = (method_axis(axis, self.aval.ndim, "swapaxes: axis") for axis in (axis1, axis2))
-    return shape.swapaxes(self, first, second)
-
-
 # -- elements ----------------------------------------------------------------------------------------------------
 
 
@@ -122,23 +100,6 @@ def copy(self: Any) -> Any:
     return copied(self)
 
 
-def clip(self: Any, min: Any = None, max: Any = None, out: None = None) -> Any:
-    """Elements limited to an interval; None leaves a side open, and so does an integer beyond those of the dtype."""
-    refuse_out("clip", out)
-    clipped = self
-    for bound, primitive, side in ((min, max_p, -1), (max, min_p, 1)):
-        if bound is not None and beyond(bound, clipped.aval.dtype) != side:
-            clipped = primitive.bind(*promote_operands(clipped, _checked(bound, "clip"), name="clip"))
-    return clipped
-
-
-def _checked(x: Any, name: str) -> Any:
-    found = as_operand(x)
-    if found is NotImplemented:
-        raise TypeError(f"{name} takes arrays and Python scalars, got {x!r} of type {type(x).__name__}")
-    return found
-
-
 def real(self: Any) -> Any:
     """Real part."""
     return complex_numbers.real(self) if dtypes.is_complex(self.aval.dtype) else self
@@ -156,52 +117,8 @@ def conj(self: Any) -> Any:
     return complex_numbers.conj(self) if dtypes.is_complex(self.aval.dtype) else self
 
 
-def dot(self: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
-    """`numpy.dot`: sums of products over the last axis and the other operand's last but one (or only) axis."""
-    return numpy_dot(self, _checked(b, "dot"), precision, preferred_element_type)
-
-
-def round_(self: Any, decimals: int | None = None, out: None = None) -> Any:
-    """The nearest number with so many decimals, ties to the even one; the derivative is zero.
-
-    Raises:
-        NotImplementedError: the dtype is bool, or integers are to be rounded to tens.
-    """
-    refuse_out("round", out)
-    decimals = decimals or 0
-    dtype = self.aval.dtype
-    if dtypes.is_integer(dtype) and decimals >= 0:
-        return self
-    if dtypes.is_complex(dtype):
-        parts = (round_(part(self), decimals) for part in (complex_numbers.real, complex_numbers.imag))
-        return complex_numbers.complex(*parts)
-    if dtypes.is_extended(dtype):
-        raise dtypes.no_numbers(dtype, "round")
-    if not dtypes.is_float(dtype):
-        raise NotImplementedError(f"round is of floating numbers, this array is {self.aval.str_short()}")
-    if not decimals:
-        return round_p.bind(self, rounding_method=RoundingMethod.TO_NEAREST_EVEN)
-    nearest = round_p.bind(self * 10.0**decimals, rounding_method=RoundingMethod.TO_NEAREST_EVEN)
-    return nearest / 10.0**decimals
-
-
-def _round_to_integers(self: Any, ndigits: int | None = None) -> Any:
-    """What `round(x)` is: default integers, as Python has it; floating with `ndigits`."""
-    out = round_(self, ndigits)
-    if ndigits is not None or not dtypes.is_float(out.aval.dtype):
-        return out
-    return convert_element_type(out, dtypes.default_int_dtype())
-
-
-_FUNCTIONS: tuple[Callable[..., Any], ...] = (
-    *(reshape, ravel, transpose, squeeze, swapaxes),
-    *(astype, copy, clip, conj, dot),
-)
 METHODS: Mapping[str, Any] = {
-    **{f.__name__: f for f in _FUNCTIONS},
-    "round": round_,
-    "__round__": _round_to_integers,
-    "flatten": ravel,
+    **{f.__name__: f for f in (reshape, transpose, astype, copy, conj)},
     "conjugate": conj,
     "T": property(transpose),
     "mT": property(matrix_transpose),

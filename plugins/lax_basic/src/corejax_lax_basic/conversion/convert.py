@@ -29,13 +29,13 @@ from corejax.extend import (
 )
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS, narrowed, widened
+from corejax_lax_basic._speed import SMALL_CONVERSION
 
 __all__ = ["convert_element_type", "convert_element_type_p", "in_dtype", "stop_gradient", "stop_gradient_p"]
 
 
 _NUMPYS = frozenset("biufc")  # kinds of dtypes
 _FLOATS = frozenset(map(np.dtype, (dtypes.bfloat16, np.float16, np.float32, np.float64)))
-_SMALL = 4096  # elements, of which NumPy's comparisons take less time than its reductions
 
 
 def convert_element_type(operand: Any, new_dtype: Any) -> Any:
@@ -87,7 +87,7 @@ def convert(x: np.ndarray[Any, Any], *, new_dtype: np.dtype[Any], weak_type: boo
 
 def _prepared(avals: Any, *, new_dtype: np.dtype[Any], weak_type: bool = False) -> Any:
     [x] = avals
-    if x.size <= _SMALL and {x.dtype, new_dtype} <= _FLOATS:
+    if x.size <= SMALL_CONVERSION and {x.dtype, new_dtype} <= _FLOATS:
         return HostCode("{out} = {0}.astype({dtype})", dtype=new_dtype)
     if not _NUMPYS.issuperset((x.dtype.kind, new_dtype.kind)):
         return None
@@ -119,7 +119,7 @@ def _saturated(x: np.ndarray[Any, Any], new_dtype: np.dtype[Any]) -> np.ndarray[
 
 def _all_inside(x: np.ndarray[Any, Any], low: float, high: float) -> bool:
     """Whether no element, of some, is outside of the interval, or NaN."""
-    if x.size > _SMALL:
+    if x.size > SMALL_CONVERSION:
         return bool(x.min() >= low and x.max() < high)
     least, end = x.dtype.type(low), x.dtype.type(high)  # infinite in float16, of which finite ones are inside then
     inside = (x < end) & (x > least if np.isinf(least) else x >= least)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import HostCode, ShapedArray, dtypes
+from corejax_lax_basic._speed import CONV_CHUNK
 from corejax_lax_basic.convolution.dimension_numbers import ConvDimensionNumbers
 from corejax_lax_basic.convolution.shapes import unpermuted
 from corejax_lax_basic.linear._on_host import as_integers, exact_in
@@ -20,7 +21,6 @@ _DIRECT = frozenset(map(np.dtype, "?bBhHiIlLqQfdFD"))
 _REAL = frozenset(map(np.dtype, "fd"))
 _SPEC = (0, 1, 2)
 _ONE_SEQUENCE = ((1, 1), (1, 1), (1,), (1,), (1,), ConvDimensionNumbers(_SPEC, _SPEC, _SPEC))
-_CHUNK = 1 << 21  # elements of windows that are laid out at a time
 
 
 def _sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
@@ -113,7 +113,7 @@ def _products(view: Any, kernel: Any, nd: int) -> Any:
     groups, batch = view.shape[:2]
     counts = view.shape[2 : 2 + nd]
     rows, inner, features = math.prod(counts), kernel.shape[1], kernel.shape[2]
-    at_once = max(1, _CHUNK // max(1, groups * rows * inner))
+    at_once = max(1, CONV_CHUNK // max(1, groups * rows * inner))
     if at_once >= batch:
         return np.matmul(view.reshape((groups, batch * rows, inner)), kernel).reshape(
             (groups, batch, *counts, features)

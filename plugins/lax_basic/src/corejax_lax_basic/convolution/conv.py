@@ -26,13 +26,12 @@ from corejax.extend import (
     is_spread,
     is_undef_primal,
     jvp_rules,
-    laid_out,
     run_compiled,
-    split_axes,
-    split_rules,
 )
 from corejax_lax_basic._base.arity import takes
+from corejax_lax_basic._base.placing import place
 from corejax_lax_basic._base.type_rules import check_equal_dtypes
+from corejax_lax_basic._speed import CONV_PRODUCTS
 from corejax_lax_basic.conversion.convert import convert_element_type
 from corejax_lax_basic.convolution._batching import merged, parted
 from corejax_lax_basic.convolution._on_host import convolve, correlation_code
@@ -98,7 +97,7 @@ def conv_general_dilated(
         ValueError: sizes, groups, padding or precision do not fit, or `padding` is a word and there is `lhs_dilation`.
     """
     if out_sharding is not None:
-        return laid_out(
+        return place(
             "conv_general_dilated",
             conv_general_dilated(
                 lhs,
@@ -366,27 +365,14 @@ conv_general_dilated_p = Primitive(
 jvp_rules.register(conv_general_dilated_p, _jvp, symbolic_zeros=True)
 
 
-@split_rules.register(conv_general_dilated_p)
-def _split(lhs: ShapedArray, rhs: ShapedArray, *, dimension_numbers: ConvDimensionNumbers, **params: Any) -> list[Any]:
-    """As the first operand's batch and positions, and the kernel's output features."""
-    axes, features = split_axes(lhs), split_axes(rhs)[dimension_numbers.rhs_spec[0]]
-    batch, _, *positions = (axes[d] for d in dimension_numbers.lhs_spec)
-    found: list[Any] = [()] * lhs.ndim
-    for d, names in zip(dimension_numbers.out_spec, (batch, features, *positions), strict=True):
-        found[d] = names
-    return found
-
-
 # -- values ------------------------------------------------------------------------------------------------------
-
-_SMALL = 1 << 18  # products up to which NumPy is done before a compiled program is
 
 
 def _is_small(lhs: ShapedArray, rhs: ShapedArray, params: dict[str, Any]) -> bool:
     """Whether NumPy is quicker than a compiled program."""
     out = conv_general_dilated_p.abstract((lhs, rhs), params)[0]
     of_each = rhs.size // max(1, rhs.shape[params["dimension_numbers"].rhs_spec[0]])
-    return out.size * of_each <= _SMALL or not dtypes.is_inexact(out.dtype)
+    return out.size * of_each <= CONV_PRODUCTS or not dtypes.is_inexact(out.dtype)
 
 
 def _prepared(avals: Any, **params: Any) -> HostCode | None:

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Primitive, ShapedArray, defzero, dtypes, laid_out
+from corejax.extend import Primitive, ShapedArray, defzero, dtypes
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import canonical_shape
+from corejax_lax_basic._base.placing import place
 
 __all__ = ["after_all", "after_all_p", "create_token", "create_token_p", "empty", "empty_p"]
 
@@ -31,7 +32,7 @@ def empty(shape: Sequence[int], dtype: Any, *, out_sharding: Any = None) -> Any:
         TypeError: the shape is not made of concrete integers.
     """
     if out_sharding is not None:
-        return laid_out("empty", empty(shape, dtype), out_sharding)
+        return place("empty", empty(shape, dtype), out_sharding)
     return empty_p.bind(shape=canonical_shape(shape), dtype=dtypes.canonicalize_dtype(dtype))
 
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from corejax.extend import Array, as_array, dtypes, get_aval, is_spread, laid_out
+from corejax.extend import Array, as_array, dtypes, get_aval, is_spread, shaped_abstractify
 from corejax_lax_basic._base.axes import canonical_shape
+from corejax_lax_basic._base.placing import place
 from corejax_lax_basic._base.scalars import PYTHON_SCALARS, fill_scalar
 from corejax_lax_basic.conversion.convert import convert_element_type, in_dtype
 from corejax_lax_basic.conversion.identity import beside
@@ -28,7 +29,7 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: 
         TypeError: the fill value is not a scalar, or the shape is not made of concrete integers.
     """
     if sharding is not None:
-        return laid_out("full", full(shape, fill_value, dtype), sharding)
+        return place("full", full(shape, fill_value, dtype), sharding)
     shape = canonical_shape(shape)
     aval = get_aval(fill_value) if dtype is None or type(fill_value) not in PYTHON_SCALARS else None
     if aval is not None and aval.ndim:
@@ -45,14 +46,17 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: 
 def full_like(
     x: Any, fill_value: Any, dtype: Any = None, shape: Sequence[int] | None = None, sharding: Any = None
 ) -> Any:
-    """As `full`, with the shape, dtype and weak type of `x` unless given, in parts on several devices if `x` is."""
-    aval = get_aval(x)
+    """As `full`, with the shape, dtype and weak type of `x` unless given, in parts on several devices if `x` is.
+
+    `x` may be a `ShapeDtypeStruct`.
+    """
+    aval = shaped_abstractify(x)
     if shape is None and aval.sharding is not None and sharding is None:
         return aval.sharding.place(full_like(x, fill_value, dtype, aval.shape))
     if shape is None and sharding is None and type(x) is Array and is_spread(x):
         sharding = x.sharding
     if sharding is not None:
-        return laid_out("full_like", full_like(x, fill_value, dtype, aval.shape if shape is None else shape), sharding)
+        return place("full_like", full_like(x, fill_value, dtype, aval.shape if shape is None else shape), sharding)
     shape = aval.shape if shape is None else canonical_shape(shape)
     if dtype is not None:
         return beside(full(shape, fill_value, dtype), x)

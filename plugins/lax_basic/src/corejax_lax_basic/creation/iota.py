@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Primitive, ShapedArray, defzero, dtypes, impl_rules, laid_out
+from corejax.extend import Primitive, ShapedArray, defzero, dtypes, impl_rules
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import canonical_axis, canonical_shape
+from corejax_lax_basic._base.placing import place
 
 __all__ = ["broadcasted_iota", "iota", "iota_p"]
 
@@ -33,7 +34,7 @@ def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int, *, out_sh
         ValueError: there is no such axis.
     """
     if out_sharding is not None:
-        return laid_out("broadcasted_iota", broadcasted_iota(dtype, shape, dimension), out_sharding)
+        return place("broadcasted_iota", broadcasted_iota(dtype, shape, dimension), out_sharding)
     shape = canonical_shape(shape)
     axis = canonical_axis(dimension, len(shape), "iota: dimension")
     return iota_p.bind(dtype=dtypes.canonicalize_dtype(dtype), shape=shape, dimension=axis)

@@ -14,6 +14,7 @@ import numpy as np
 from corejax.extend import HostCode
 from corejax_lax_basic._base.narrow_floats import through_float32
 from corejax_lax_basic._base.prepared import is_ufunc, prepared_by
+from corejax_lax_basic._speed import WIDENED_COMPLEX
 from corejax_lax_basic.elementwise._complex_ends import with_ends
 
 _NAN = complex(np.nan, np.nan)
@@ -26,7 +27,6 @@ def _of_parts(re: Any, im: Any, dtype: Any) -> Any:
 
 
 _Parts = Callable[[Any, Any], tuple[Any, Any]]
-_MANY = 512  # elements
 _LARGEST = 300.0  # part whose exponential float64 holds, and its square
 
 
@@ -36,7 +36,7 @@ def _by_parts(x: Any, parts: _Parts, largest: float = _LARGEST) -> Any:
     NumPy computes complex numbers one by one, in ten times as long. None of others, and where a part is huge, or not a
     number.
     """
-    if x.dtype != np.complex64 or x.size < _MANY:
+    if x.dtype != np.complex64 or x.size < WIDENED_COMPLEX:
         return None
     a, b = x.real.astype(np.float64), x.imag.astype(np.float64)
     if not (np.abs(a).max() < largest and np.abs(b).max() < largest):

@@ -8,7 +8,7 @@ A row gives the public function and the primitive, with all of its rules. `trans
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,9 +21,9 @@ from corejax.extend import (
     get_aval,
     impl_rules,
 )
+from corejax_lax_basic import _speed
 from corejax_lax_basic._base import by_name
 from corejax_lax_basic._base.accuracy import checked_accuracy
-from corejax_lax_basic._base.compiling import HALVES, LARGE, MANY_HALVES, many
 from corejax_lax_basic._base.derivatives import Derivative, Function
 from corejax_lax_basic._base.narrow_floats import many_through_float32
 from corejax_lax_basic._base.prepared import prepared_flag
@@ -38,25 +38,11 @@ __corejax_registers_for_caller__ = True  # a row's provenance is its own line, n
 # Primitives that are one StableHLO operation, and which.
 STABLEHLO: dict[Primitive, str] = {}
 
-# Those that take less time than reading their result from memory.
-CHEAP = {
-    *("abs", "add", "and", "ceil", "complex", "divide", "floor", "imag", "multiply", "negate", "not", "or", "real"),
-    *("select", "shift_left", "shift_right_arithmetic", "shift_right_logical", "subtract", "xor"),
-}
-
-
 # Those that do not round: NumPy gives the same bits.
 EXACT = {
     *("abs", "and", "ceil", "complex", "floor", "imag", "maximum", "minimum", "negate", "not", "or", "real", "select"),
     *("shift_left", "shift_right_arithmetic", "shift_right_logical", "sign", "xor"),
 }
-
-# Those that are rounded once everywhere, if at all: so is float16, which XLA computes step by step in others.
-ROUNDED_ONCE = {
-    *("add", "ceil", "div", "eq", "floor", "ge", "gt", "le", "lt", "max", "min", "mul", "ne", "rem", "sign", "sqrt"),
-    *("square", "sub"),
-}
-
 
 # -- rows ----------------------------------------------------------------------------------------------------------
 
@@ -100,18 +86,19 @@ def binary(
     stablehlo: str | None,
     derivative: Derivative,
     doc: str,
-    arguments: str = "",
+    written: Function | None = None,
     **more: Any,
 ) -> tuple[Function, Primitive]:
-    """As `unary`, a function of two operands, `x` and `y` or `arguments`, of which a scalar yields to the other one.
+    """As `unary`, a function of two operands, of which a scalar yields to the other one.
 
-    With `out_dtype=True` it takes one, which the operands are converted to.
+    The function is `written` (in terms of `bind_joined`) if its arguments have other names than `x` and `y`. With
+    `out_dtype=True` the function takes a dtype, which the operands are converted to.
     """
     with_out_dtype = more.pop("out_dtype", False)
     primitive = _primitive(name, 2, impl, accepts, stablehlo, derivative, doc, **more)
 
     def function(x: Any, y: Any) -> Any:
-        if getattr(x, "aval", None) is not getattr(y, "aval", x):
+        if getattr(x, "aval", None) is not getattr(y, "aval", x):  # as in `bind_joined`, one call less
             x, y = joined_operands(x, y)
         return primitive.bind(x, y)
 
@@ -122,7 +109,14 @@ def binary(
             x, y = joined_operands(x, y)
         return primitive.bind(x, y)
 
-    return defined(converting if with_out_dtype else function, primitive, more.get("function", ""), arguments)
+    return defined(written or (converting if with_out_dtype else function), primitive, more.get("function", ""))
+
+
+def bind_joined(primitive: Primitive, x: Any, y: Any) -> Any:
+    """Apply a primitive to two operands, of which a scalar yields to the other one."""
+    if getattr(x, "aval", None) is not getattr(y, "aval", x):
+        x, y = joined_operands(x, y)
+    return primitive.bind(x, y)
 
 
 def _primitive(
@@ -139,8 +133,6 @@ def _primitive(
     abstract_eval: Function | None = None,
     linear_in: tuple[int, ...] = (),
     transpose: Function | None = None,
-    large: Any = HALVES,
-    cheap: bool = False,
     exact: bool = False,
 ) -> Primitive:
     """The primitive of a row.
@@ -152,14 +144,11 @@ def _primitive(
         abstract_eval: the type rule, where it is not the common one.
         linear_in: positions of the operands in which it is linear, the others held.
         transpose: the transpose rule, where `derivative` does not have it.
-        large: dtypes with which a compiled program is faster than `impl`, or from how many elements on by these; see
-            `_base.compiling`.
-        cheap: whether it takes less time than reading its result; many an operation of StableHLO is known to.
         exact: whether nothing is rounded, so that everybody gives the same bits; of some of StableHLO it is known.
     """
     impl = many_through_float32(impl)
     tags = ["elementwise"]
-    if cheap or stablehlo in CHEAP:
+    if name in _speed.CHEAP:
         tags.append("cheap")
     if exact or stablehlo in EXACT:
         tags.append("exact")
@@ -171,9 +160,7 @@ def _primitive(
         tags=tags,
         doc=doc,
     )
-    if not isinstance(large, Mapping):
-        large = many(*large, halves=MANY_HALVES if name in ROUNDED_ONCE else LARGE)
-    impl_rules.register(primitive, impl, large=large, **prepared_flag(impl))
+    impl_rules.register(primitive, impl, large=_speed.elementwise(name), **prepared_flag(impl))
     (defvectorized if operands == 1 else defbroadcasting)(primitive)
     derivative(primitive)
     if stablehlo is not None:

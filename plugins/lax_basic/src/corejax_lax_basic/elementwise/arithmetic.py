@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import dtypes, is_undef_primal
-from corejax_lax_basic._base.compiling import COMPLEX, HALVES, INTEGERS
 from corejax_lax_basic._base.derivatives import jvp_rule, linear, tangents, tangents_with_result
 from corejax_lax_basic._base.prepared import is_ufunc
 from corejax_lax_basic._base.type_rules import ANY, NUMERIC, REAL
@@ -33,7 +32,6 @@ neg, neg_p = unary(
     linear(lambda ct, x: [neg(ct)]),
     "`-x`; integer, floating-point or complex, the same dtype out (StableHLO `negate`).",
     linear_in=(0,),
-    large=(),
 )  # fmt: skip
 
 # -- add, sub ------------------------------------------------------------------------------------------------------
@@ -153,7 +151,6 @@ div, div_p = binary(
     Integers are truncated towards zero; `x / 0` is -1 (all bits set) and the least integer over -1 is itself.
     """,
     linear_in=(0,), transpose=_div_transpose,
-    large=(*HALVES, *COMPLEX, *INTEGERS),
 )  # fmt: skip
 
 
@@ -169,7 +166,6 @@ rem, rem_p = binary(
 
     The remainder by integer 0 is `x`; by floating-point 0 it is NaN.
     """,
-    large=("float16", *INTEGERS),
 )  # fmt: skip
 
 # -- max, min ------------------------------------------------------------------------------------------------------
@@ -192,7 +188,6 @@ max, max_p = binary(
 
     Operands that tie share the derivative.
     """,
-    large=(*HALVES, *COMPLEX), cheap=True,
 )  # fmt: skip
 
 min, min_p = binary(
@@ -202,5 +197,4 @@ min, min_p = binary(
 
     Operands that tie share the derivative.
     """,
-    large=(*HALVES, *COMPLEX), cheap=True,
 )  # fmt: skip

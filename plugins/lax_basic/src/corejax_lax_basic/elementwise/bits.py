@@ -16,7 +16,7 @@ import numpy as np
 from corejax.extend import defzero, dtypes
 from corejax_lax_basic._base.prepared import is_ufunc
 from corejax_lax_basic._base.type_rules import INTEGER
-from corejax_lax_basic.elementwise._family import binary, unary
+from corejax_lax_basic.elementwise._family import binary, bind_joined, unary
 
 __all__: list[str] = []  # rows bring their own names
 
@@ -146,5 +146,5 @@ mulhi, mulhi_p = binary(
     "mulhi", _mulhi, INTEGER, None,
     defzero,
     "The upper half of the bits of `x * y`; integer, the same dtype out.",
-    "x y /",
+    lambda x, y, /: bind_joined(mulhi_p, x, y),
 )  # fmt: skip

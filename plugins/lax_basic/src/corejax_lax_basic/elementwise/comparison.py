@@ -39,7 +39,7 @@ def unequal_elements(x: Any, y: Any) -> Any:
     return np.not_equal(x, y) if x.dtype.names is None else np.asarray(x != y)
 
 
-_more = {"result": to_bool, "cheap": True, "exact": True}
+_more = {"result": to_bool, "exact": True}
 
 # Translated by one rule, in which the name is the direction of StableHLO's `compare`.
 # fmt: off

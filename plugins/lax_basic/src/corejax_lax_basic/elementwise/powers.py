@@ -23,13 +23,14 @@ from corejax.extend import (
     impl_rules,
     jvp_rules,
 )
+from corejax_lax_basic import _speed
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import integer
-from corejax_lax_basic._base.compiling import COMPLEX, HALVES
 from corejax_lax_basic._base.derivatives import tangents
 from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS, through_float32
 from corejax_lax_basic._base.type_rules import NUMERIC, check_equal_dtypes, check_kind, joint_shape
 from corejax_lax_basic._promotion import ones_repeated, scalars_yield
+from corejax_lax_basic._speed import HIGH, MANY_POWERS
 from corejax_lax_basic.conversion.convert import convert_element_type, stop_gradient
 from corejax_lax_basic.elementwise import _complex_values
 from corejax_lax_basic.elementwise._family import constant, unary
@@ -66,7 +67,7 @@ def _pow(x: Any, y: Any) -> Any:
             y = y.astype(x.dtype)
         if y.size == 1 and y.item() == 0.5 and dtypes.is_float(x.dtype):
             x = _as_base_of_roots(x)
-        if x.dtype == np.float32 and max(x.size, y.size) >= _MANY and (y.max() > _HIGH or y.min() < -_HIGH):
+        if x.dtype == np.float32 and max(x.size, y.size) >= MANY_POWERS and (y.max() > HIGH or y.min() < -HIGH):
             return np.power(x.astype(np.float64), y).astype(np.float32)
         return _complex_values.power(x, y)
     if dtypes.is_unsigned(x.dtype):
@@ -74,10 +75,6 @@ def _pow(x: Any, y: Any) -> Any:
     # With a negative exponent only 1 and -1 have an integer inverse, which is their power by the parity.
     unit = (x == 1) | (x == -1)
     return np.where((y < 0) & ~unit, x.dtype.type(0), np.power(x, np.where(y < 0, y & 1, y)))
-
-
-# Elements, and powers that float32 often does not hold: of these NumPy's take fifty times as long as others.
-_MANY, _HIGH = 256, 16
 
 
 def _as_base_of_roots(x: Any) -> Any:
@@ -96,7 +93,7 @@ def _pow_abstract_eval(x: ShapedArray, y: ShapedArray) -> ShapedArray:
 
 
 pow_p = Primitive("pow", abstract_eval=_pow_abstract_eval, tags=("elementwise",), doc=pow.__doc__)
-impl_rules.register(pow_p, _pow, large=("float16", *COMPLEX))
+impl_rules.register(pow_p, _pow, large=_speed.elementwise("pow"))
 defbroadcasting(pow_p)
 
 # The derivative of x**y by y counts as zero where x is 0, and so do all that follow from it: there the power is
@@ -192,7 +189,9 @@ integer_pow_p = Primitive(
     tags=("elementwise", "cheap"),
     doc=integer_pow.__doc__,
 )
-impl_rules.register(integer_pow_p, _integer_pow, prepared=_integer_pow_prepared, large=HALVES)
+impl_rules.register(
+    integer_pow_p, _integer_pow, prepared=_integer_pow_prepared, large=_speed.elementwise("integer_pow")
+)
 defvectorized(integer_pow_p)
 
 
@@ -212,5 +211,4 @@ square, square_p = unary(
     "square", _complex_values.square, NUMERIC, None,
     tangents(lambda t, x: mul(mul(constant(x, 2), x), t)),
     "`x * x`; integer, floating-point or complex, the same dtype out.",
-    cheap=True,
 )  # fmt: skip

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import HostCode, Primitive, ShapedArray, defvectorized, defzero, impl_rules, register_param_type
+from corejax_lax_basic import _speed
 from corejax_lax_basic._base.arity import takes
-from corejax_lax_basic._base.compiling import HALVES, MANY_HALVES, REALS, many
 from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS, through_float32
 from corejax_lax_basic._base.type_rules import FLOAT, check_kind
-from corejax_lax_basic.elementwise._family import binary
+from corejax_lax_basic.elementwise._family import binary, bind_joined
 
 __all__ = ["RoundingMethod", "round", "round_p"]
 
@@ -87,7 +87,7 @@ def _round_abstract_eval(x: ShapedArray, *, rounding_method: RoundingMethod) -> 
 
 
 round_p = Primitive("round", abstract_eval=_round_abstract_eval, tags=("elementwise", "exact"), doc=round.__doc__)
-impl_rules.register(round_p, _round_impl, prepared=_round_prepared, large=many(*HALVES, halves=MANY_HALVES))
+impl_rules.register(round_p, _round_impl, prepared=_round_prepared, large=_speed.elementwise("round"))
 defzero(round_p)
 defvectorized(round_p)
 
@@ -106,6 +106,5 @@ nextafter, nextafter_p = binary(
 
     `x2` itself where they are equal, NaN where either is. The derivative is zero.
     """,
-    "x1 x2",
-    large=REALS,
+    lambda x1, x2: bind_joined(nextafter_p, x1, x2),
 )  # fmt: skip

@@ -18,12 +18,13 @@ from corejax.extend import (
     jvp_rules,
     transpose_rules,
 )
+from corejax_lax_basic import _speed
 from corejax_lax_basic._base.arity import takes
-from corejax_lax_basic._base.compiling import COMPLEX, HALVES, INTEGERS, MANY_HALVES, REALS, many
 from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS, many_through_float32
 from corejax_lax_basic._base.scalars import make_scalar
 from corejax_lax_basic._base.type_rules import ORDERED, check_equal_dtypes, elementwise, joint_shape
 from corejax_lax_basic._promotion import scalars_yield
+from corejax_lax_basic._speed import SMALL_SELECT
 from corejax_lax_basic.elementwise._family import constant, spread, unbroadcast
 from corejax_lax_basic.elementwise.comparison import gt, lt
 from corejax_lax_basic.elementwise.logical import bitwise_and, bitwise_or
@@ -103,14 +104,13 @@ def _select_prepared(avals: Any, **params: Any) -> Any:
     )
 
 
-_SMALL = 4096  # elements
 _NUMPYS = frozenset("biufc")  # kinds of dtypes
 
 
 def _by_mask(which: Any, on_false: Any, on_true: Any) -> bool:
     """Whether elements are written over one case: of small arrays `np.where` takes three times as long."""
     shape = which.shape
-    if not shape or which.size > _SMALL or not (on_true.dtype.kind in _NUMPYS or on_true.dtype in NARROW_FLOATS):
+    if not shape or which.size > SMALL_SELECT or not (on_true.dtype.kind in _NUMPYS or on_true.dtype in NARROW_FLOATS):
         return False
     return (not on_false.shape or on_false.shape == shape) and (not on_true.shape or on_true.shape == shape)
 
@@ -141,7 +141,7 @@ def _by_bits(which: Any, on_false: Any, on_true: Any) -> Any:
 
 
 def _select_of_two(which: Any, on_false: Any, on_true: Any) -> Any:
-    if which.size > _SMALL and _are_bits(which, on_false, on_true):
+    if which.size > SMALL_SELECT and _are_bits(which, on_false, on_true):
         return _by_bits(which, on_false, on_true)
     if not _by_mask(which, on_false, on_true):
         return np.where(which, on_true, on_false)
@@ -154,7 +154,7 @@ def _select_of_two(which: Any, on_false: Any, on_true: Any) -> Any:
     return out
 
 
-impl_rules.register(select_n_p, _select_impl, large=("bool", *REALS, *COMPLEX, *INTEGERS), prepared=_select_prepared)
+impl_rules.register(select_n_p, _select_impl, large=_speed.elementwise("select_n"), prepared=_select_prepared)
 defbroadcasting(select_n_p)
 
 
@@ -223,7 +223,7 @@ clamp_p = Primitive(
     doc="x limited to an interval: minimum(maximum(x, low), high).",
 )
 _on_host = many_through_float32(_clamp_impl, np.maximum)
-impl_rules.register(clamp_p, _on_host, large=many(*HALVES, halves=MANY_HALVES), prepared=_clamp_prepared)
+impl_rules.register(clamp_p, _on_host, large=_speed.elementwise("clamp"), prepared=_clamp_prepared)
 defbroadcasting(clamp_p)
 
 

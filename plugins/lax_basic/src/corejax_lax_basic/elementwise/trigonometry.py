@@ -10,11 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from corejax.extend import dtypes, get_aval
 from corejax_lax_basic._base.accuracy import is_highest
-from corejax_lax_basic._base.compiling import COMPLEX, HALVES, REALS, SINGLES, many, unless_vectorized
 from corejax_lax_basic._base.derivatives import tangents, tangents_with_result
 from corejax_lax_basic._base.type_rules import INEXACT
 from corejax_lax_basic.elementwise import _complex_values
@@ -39,7 +36,6 @@ sin, sin_p = unary(
     tangents(lambda t, x, **how: mul(cos(x, **how), t)),
     "Sine of radians; floating-point or complex (StableHLO `sine`).",
     accuracy=True,
-    large=(*HALVES, "float64", *COMPLEX),
 )  # fmt: skip
 
 cos, cos_p = unary(
@@ -47,7 +43,6 @@ cos, cos_p = unary(
     tangents(lambda t, x, **how: mul(neg(sin(x, **how)), t)),
     "Cosine of radians; floating-point or complex (StableHLO `cosine`).",
     accuracy=True,
-    large=("float16", *COMPLEX),
 )  # fmt: skip
 
 tan, tan_p = unary(
@@ -55,7 +50,6 @@ tan, tan_p = unary(
     tangents_with_result(lambda t, out, x, **how: mul(add(_one(x), mul(out, out)), t)),
     "Tangent of radians; floating-point or complex (StableHLO `tan`).",
     accuracy=True,
-    large=(*HALVES, *COMPLEX),
 )  # fmt: skip
 
 
@@ -71,26 +65,21 @@ tanh, tanh_p = unary(
     tangents_with_result(_tanh_tangent),
     "Hyperbolic tangent; floating-point or complex (StableHLO `tanh`).",
     accuracy=True,
-    large=(*REALS, *COMPLEX),
 )  # fmt: skip
 
 sinh, sinh_p = unary(
     "sinh", _complex_values.sinh, INEXACT, None,
     tangents(lambda t, x: mul(cosh(x), t)),
     "Hyperbolic sine; floating-point or complex.",
-    large=(*HALVES, *unless_vectorized(np.sinh, "float32", "float64")),
 )  # fmt: skip
 
 cosh, cosh_p = unary(
     "cosh", _complex_values.cosh, INEXACT, None,
     tangents(lambda t, x: mul(sinh(x), t)),
     "Hyperbolic cosine; floating-point or complex.",
-    large=(*SINGLES, *unless_vectorized(np.cosh, "float64"), *COMPLEX),
 )  # fmt: skip
 
 # -- inverse functions ---------------------------------------------------------------------------------------------
-
-_MANY_COMPLEX = 1 << 12  # elements from which on programs are compiled for complex ones that NumPy takes 100 ns for
 
 
 def _by_unit_circle(x: Any) -> Any:
@@ -105,30 +94,24 @@ asin, asin_p = unary(
     "asin", _complex_values.asin, INEXACT, "chlo.asin",
     tangents(lambda t, x: mul(_by_unit_circle(x), t)),
     "Arc sine, between -pi/2 and pi/2; floating-point or complex.",
-    large=many(*COMPLEX, complexes=_MANY_COMPLEX),
 )  # fmt: skip
 
 acos, acos_p = unary(
     "acos", _complex_values.acos, INEXACT, "chlo.acos",
     tangents(lambda t, x: mul(neg(_by_unit_circle(x)), t)),
     "Arc cosine, between 0 and pi; floating-point or complex.",
-    large=many(*COMPLEX, complexes=_MANY_COMPLEX),
 )  # fmt: skip
 
 atan, atan_p = unary(
     "atan", _complex_values.atan, INEXACT, "chlo.atan",
     tangents(lambda t, x: div(t, add(_one(x), square(x)))),
     "Arc tangent, between -pi/2 and pi/2; floating-point or complex.",
-    large=(*HALVES, *unless_vectorized(np.arctan, "float32"), *COMPLEX),
 )  # fmt: skip
 
 asinh, asinh_p = unary(
     "asinh", _complex_values.asinh, INEXACT, "chlo.asinh",
     tangents(lambda t, x: mul(rsqrt(add(square(x), _one(x))), t)),
     "Inverse hyperbolic sine; floating-point or complex.",
-    large=many(
-        *HALVES, *unless_vectorized(np.arcsinh, "float32", "float64"), *COMPLEX, complexes=_MANY_COMPLEX
-    ),
 )  # fmt: skip
 
 acosh, acosh_p = unary(
@@ -136,14 +119,12 @@ acosh, acosh_p = unary(
     # Not 1/sqrt(x^2 - 1), which is on another branch where the real part is negative.
     tangents(lambda t, x: mul(mul(rsqrt(sub(x, _one(x))), rsqrt(add(x, _one(x)))), t)),
     "Inverse hyperbolic cosine, not negative; floating-point or complex.",
-    large=many(*SINGLES, *COMPLEX, complexes=_MANY_COMPLEX),
 )  # fmt: skip
 
 atanh, atanh_p = unary(
     "atanh", _complex_values.atanh, INEXACT, "chlo.atanh",
     tangents(lambda t, x: div(t, mul(sub(_one(x), x), add(_one(x), x)))),
     "Inverse hyperbolic tangent; floating-point or complex.",
-    large=(*SINGLES, *COMPLEX),
 )  # fmt: skip
 
 

@@ -14,7 +14,6 @@ import numpy as np
 
 from corejax.extend import HostCode, defzero, dtypes, get_aval
 from corejax_lax_basic._base.accuracy import is_highest
-from corejax_lax_basic._base.compiling import COMPLEX, HALVES, LARGE, REALS, many, unless_vectorized
 from corejax_lax_basic._base.derivatives import tangents, tangents_with_result
 from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS, through_float32
 from corejax_lax_basic._base.prepared import prepared_by
@@ -57,7 +56,6 @@ abs, abs_p = unary(
     The derivative at 0 is 1 for real numbers and 0 for complex ones, as in JAX.
     """,
     result=dtypes.real_dtype_of,
-    large=(),
 )  # fmt: skip
 
 
@@ -90,7 +88,7 @@ sign, sign_p = unary(
     NaN gives NaN, and a zero of either sign gives 0.0. The derivative counts as zero, for complex numbers too, as in
     JAX.
     """,
-    large=(*REALS, *COMPLEX), cheap=True, exact=True,
+    exact=True,
 )  # fmt: skip
 
 floor, floor_p = unary(
@@ -110,7 +108,6 @@ is_finite, is_finite_p = unary(
     defzero,
     "Whether neither infinite nor NaN, as bool; floating-point (StableHLO `is_finite`).",
     result=to_bool,
-    large=(), cheap=True,
 )  # fmt: skip
 
 # -- exponentials, logarithms and roots ----------------------------------------------------------------------------
@@ -120,7 +117,6 @@ exp, exp_p = unary(
     tangents_with_result(lambda t, out, x, **how: mul(out, t)),
     "Exponential; floating-point or complex (StableHLO `exponential`).",
     accuracy=True,
-    large=(*REALS, *COMPLEX),
 )  # fmt: skip
 
 exp2, exp2_p = unary(
@@ -128,7 +124,6 @@ exp2, exp2_p = unary(
     tangents_with_result(lambda t, out, x, **how: mul(mul(log(constant(x, 2)), out), t)),
     "2 to the power `x`; floating-point or complex.",
     accuracy=True,
-    large=(*HALVES, *unless_vectorized(np.exp2, "float32"), *COMPLEX),
 )  # fmt: skip
 
 
@@ -141,7 +136,6 @@ expm1, expm1_p = unary(
     tangents_with_result(_expm1_tangent),
     "`exp(x) - 1`, accurate near 0; floating-point or complex (StableHLO `exponential_minus_one`).",
     accuracy=True,
-    large=(*HALVES, *unless_vectorized(np.expm1, "float32", "float64"), *COMPLEX),
 )  # fmt: skip
 
 log, log_p = unary(
@@ -149,7 +143,6 @@ log, log_p = unary(
     tangents(lambda t, x, **how: div(t, x)),
     "Natural logarithm, NaN below 0; floating-point or complex, principal branch (StableHLO `log`).",
     accuracy=True,
-    large={"float32": 2 * LARGE} | many(*HALVES, *unless_vectorized(np.log, "float32", "float64"), *COMPLEX),
 )  # fmt: skip
 
 log1p, log1p_p = unary(
@@ -157,7 +150,6 @@ log1p, log1p_p = unary(
     tangents(lambda t, x, **how: div(t, add(x, _one(x)))),
     "`log(1 + x)`, accurate near 0; floating-point or complex (StableHLO `log_plus_one`).",
     accuracy=True,
-    large=(*HALVES, *unless_vectorized(np.log1p, "float32"), *COMPLEX),
 )  # fmt: skip
 
 sqrt, sqrt_p = unary(
@@ -165,7 +157,6 @@ sqrt, sqrt_p = unary(
     tangents_with_result(lambda t, out, x, **how: mul(div(constant(out, 0.5), out), t)),
     "Square root, NaN below 0; floating-point or complex, principal branch (StableHLO `sqrt`).",
     accuracy=True,
-    large=(*REALS, *COMPLEX),
 )  # fmt: skip
 
 rsqrt, rsqrt_p = unary(
@@ -173,7 +164,6 @@ rsqrt, rsqrt_p = unary(
     tangents_with_result(lambda t, out, x, **how: mul(mul(constant(out, -0.5), div(out, x)), t)),
     "`1 / sqrt(x)`; floating-point or complex (StableHLO `rsqrt`).",
     accuracy=True,
-    large=("float16", *COMPLEX),
 )  # fmt: skip
 
 cbrt, cbrt_p = unary(
@@ -181,7 +171,6 @@ cbrt, cbrt_p = unary(
     tangents_with_result(lambda t, out, x, **how: mul(div(constant(x, 1 / 3), mul(out, out)), t)),
     "Cube root, of negative numbers too; floating-point (StableHLO `cbrt`).",
     accuracy=True,
-    large=(),
 )  # fmt: skip
 
 
@@ -215,5 +204,4 @@ logistic, logistic_p = unary(
     tangents_with_result(_logistic_tangent),
     "The sigmoid function `1 / (1 + exp(-x))`; floating-point or complex.",
     accuracy=True,
-    large=(*REALS, *COMPLEX),
 )  # fmt: skip

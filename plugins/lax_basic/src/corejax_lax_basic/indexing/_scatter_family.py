@@ -12,12 +12,10 @@ from corejax.extend import (
     impl_rules,
     is_undef_primal,
     move_batch_axis,
-    split_axes,
-    split_rules,
 )
+from corejax_lax_basic import _speed
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import Ints
-from corejax_lax_basic._base.compiling import HALVES, with_dtypes
 from corejax_lax_basic._base.rows import named
 from corejax_lax_basic._base.scalars import make_scalar
 from corejax_lax_basic._base.type_rules import Kinds, check_kind
@@ -130,8 +128,7 @@ def scatter_primitive(
     if name == "scatter":  # which computes nothing
         impl_rules.register(primitive, impl)
     else:
-        impl_rules.register(primitive, impl, large=with_dtypes(*HALVES))
-    split_rules.register(primitive, lambda x, indices, updates, **params: split_axes(x))
+        impl_rules.register(primitive, impl, large=_speed.by_operand(name))
     named(function, name)
     function.__module__ = primitive.provenance.module
     function.__doc__ = doc + _ARGUMENTS

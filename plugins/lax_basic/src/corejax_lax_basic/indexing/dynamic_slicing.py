@@ -22,8 +22,6 @@ from corejax.extend import (
     jvp_rules,
     min_dim,
     move_batch_axis,
-    split_axes,
-    split_rules,
     vmap_rules,
     zero_cotangent,
 )
@@ -288,7 +286,6 @@ dynamic_slice_p = Primitive(
     doc="A block of static size at a start that is data, clamped to lie inside the operand.",
 )
 jvp_rules.register(dynamic_slice_p, _slice_jvp, symbolic_zeros=True)
-split_rules.register(dynamic_slice_p, lambda x, *starts, slice_sizes: split_axes(x))
 
 
 def _update_impl(x: Any, update: Any, *starts: Any) -> Any:
@@ -356,4 +353,3 @@ dynamic_update_slice_p = Primitive(
     doc="An array with a block replaced, at a start that is data, clamped so that the block lies inside.",
 )
 jvp_rules.register(dynamic_update_slice_p, _update_jvp, symbolic_zeros=True)
-split_rules.register(dynamic_update_slice_p, lambda x, *others: split_axes(x))

@@ -17,13 +17,10 @@ from corejax.extend import (
     Primitive,
     ShapedArray,
     dtypes,
-    either_axes,
     from_numbers,
     get_aval,
     impl_rules,
     jvp_rules,
-    split_axes,
-    split_rules,
     zero_cotangent,
 )
 from corejax_lax_basic._base import by_name
@@ -274,18 +271,3 @@ gather_p = Primitive(
 )
 impl_rules.register(gather_p, _impl, prepared=_prepared)
 jvp_rules.register(gather_p, _jvp, symbolic_zeros=True)
-
-
-@split_rules.register(gather_p)
-def _split(
-    x: ShapedArray, indices: ShapedArray, *, dimension_numbers: GatherDimensionNumbers, slice_sizes: Ints, **others: Any
-) -> list[Any]:
-    """Windows that are whole have the operand's axes, what they are at has the indices'."""
-    numbers, axes = dimension_numbers, split_axes(x)
-    where = list(split_axes(indices)[:-1])
-    for own, theirs in zip(numbers.operand_batching_dims, numbers.start_indices_batching_dims, strict=True):
-        where[theirs] = either_axes(where[theirs], axes[own])
-    gone = {*numbers.collapsed_slice_dims, *numbers.operand_batching_dims}
-    inside = [a if slice_sizes[d] == x.shape[d] else () for d, a in enumerate(axes) if d not in gone]
-    sides = {True: iter(inside), False: iter(where)}
-    return [next(sides[d in numbers.offset_dims]) for d in range(len(inside) + len(where))]

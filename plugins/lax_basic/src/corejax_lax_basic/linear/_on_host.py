@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import HostCode, dtypes
-from corejax_lax_basic._base.compiling import HALVES, LARGE
 from corejax_lax_basic._base.narrow_floats import widened
+from corejax_lax_basic._speed import DOT_PRODUCTS, DOT_ROWS, DOT_SECOND, FEW_PRODUCTS, HALVES, LARGE
 from corejax_lax_basic.linear._axes import DimensionNumbers, axes_of
 from corejax_lax_basic.linear.precision import DotAlgorithm, DotAlgorithmPreset, Precision
 
@@ -62,7 +62,7 @@ def _converted(x: Any, dtype: np.dtype[Any]) -> Any:
 
 def exact_in(lhs: Any, rhs: Any, terms: int) -> np.dtype[Any] | None:
     """A float dtype, for which there is BLAS, that holds all sums of products of integers, of which there are many."""
-    if lhs.size * rhs.size < _FEW * max(1, terms):
+    if lhs.size * rhs.size < FEW_PRODUCTS * max(1, terms):
         return None
     greatest = _greatest(lhs) * _greatest(rhs) * terms
     return _SINGLE if greatest <= 1 << 24 else _DOUBLE if greatest <= 1 << 53 else None
@@ -78,9 +78,6 @@ def _greatest(x: Any) -> int:
     if x.itemsize == 1:
         return 1 << (7 if x.dtype.kind == "i" else 8)
     return max(abs(int(x.min())), abs(int(x.max())))
-
-
-_FEW = 1 << 16  # products
 
 
 # What `ndarray.dot` takes a third of the time for that `np.matmul` takes. The bits are the same but where one of few
@@ -157,10 +154,8 @@ def takes_long(avals: Any, *, dimension_numbers: DimensionNumbers, **params: Any
     (contract, _), (batch, _) = dimension_numbers
     summed, batches = (math.prod(lhs.shape[a] for a in axes) for axes in (contract, batch))
     rows, columns = (x.size // max(1, summed * batches) for x in avals)
-    large = batches * rows * columns >= LARGE or (min(rows, columns) >= _ROWS and lhs.size * columns >= _PRODUCTS)
-    return rhs.dtype == np.float32 and rhs.size >= _COLUMNS and large
+    large = batches * rows * columns >= LARGE or (min(rows, columns) >= DOT_ROWS and lhs.size * columns >= DOT_PRODUCTS)
+    return rhs.dtype == np.float32 and rhs.size >= DOT_SECOND and large
 
 
 _WITHOUT_BLAS = frozenset(map(dtypes.dtype, (*HALVES, "int32", "int64", "uint32", "uint64")))
-_COLUMNS = 1 << 12  # elements of the second operand
-_ROWS, _PRODUCTS = 64, 1 << 26

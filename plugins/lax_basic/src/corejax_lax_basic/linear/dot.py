@@ -13,17 +13,14 @@ from corejax.extend import (
     ShapedArray,
     add_tangents,
     dtypes,
-    either_axes,
     get_aval,
     impl_rules,
     is_undef_primal,
     jvp_rules,
-    laid_out,
-    split_axes,
-    split_rules,
 )
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import ints
+from corejax_lax_basic._base.placing import place
 from corejax_lax_basic._base.scalars import PYTHON_SCALARS
 from corejax_lax_basic._promotion import convert_operand, promote_dtypes
 from corejax_lax_basic.linear._axes import DimensionNumbers, axes_of
@@ -63,7 +60,7 @@ def dot_general(
         ValueError: `precision` is none of these.
     """
     if out_sharding is not None:
-        return laid_out(
+        return place(
             "dot_general", dot_general(lhs, rhs, dimension_numbers, precision, preferred_element_type), out_sharding
         )
     numbers = canonical_numbers("dot_general", dimension_numbers)
@@ -300,17 +297,6 @@ impl_rules.register(dot_general_p, product, large=takes_long, prepared=prepared)
 jvp_rules.register(dot_general_p, _jvp, symbolic_zeros=True)
 
 
-@split_rules.register(dot_general_p)
-def _split(lhs: ShapedArray, rhs: ShapedArray, *, dimension_numbers: DimensionNumbers, **params: Any) -> list[Any]:
-    """Sums along an axis of the mesh are made; where both operands name one, the left keeps it."""
-    contract, batch = dimension_numbers
-    sides = split_axes(lhs), split_axes(rhs)
-    shared = [either_axes(sides[0][i], sides[1][k]) for i, k in zip(*batch, strict=True)]
-    gone = [{*c, *b} for c, b in zip(contract, batch, strict=True)]
-    free = [axes for side, away in zip(sides, gone, strict=True) for d, axes in enumerate(side) if d not in away]
-    return [*shared, *free]
-
-
 # -- in terms of it ----------------------------------------------------------------------------------------------
 
 
@@ -331,7 +317,7 @@ def dot(
         TypeError: an operand is neither a vector nor a matrix, or the sizes do not match.
     """
     if out_sharding is not None:
-        return laid_out(
+        return place(
             "dot",
             dot(
                 lhs,
@@ -361,20 +347,6 @@ def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Any:
         raise TypeError(f"batch_matmul: operands have one rank, at least 2, got {a.str_short()} and {b.str_short()}")
     batch = tuple(range(a.ndim - 2))
     return dot_general(lhs, rhs, (((a.ndim - 1,), (b.ndim - 2,)), (batch, batch)), precision)
-
-
-def numpy_dot(x: Any, y: Any, precision: Any = None, preferred_element_type: Any = None) -> Any:
-    """`numpy.dot`: the last axis of `x` with the last but one of `y` (or its only one); scalars multiply.
-
-    Raises:
-        TypeError: the sizes of these axes differ.
-    """
-    x, y = promote_dtypes(x, y, name="dot")
-    if not x.ndim or not y.ndim:
-        return x * y
-    contract = ((x.ndim - 1,), (max(y.ndim - 2, 0),))
-    _check_contraction("dot", x.aval, y.aval, contract[1][0])
-    return dot_general(x, y, (contract, ((), ())), precision, preferred_element_type or x.aval.dtype)
 
 
 def _check_contraction(name: str, a: ShapedArray, b: ShapedArray, axis: int) -> None:

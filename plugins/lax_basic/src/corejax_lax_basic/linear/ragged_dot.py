@@ -17,8 +17,9 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Primitive, ShapedArray, abstract_eval_rules, dtypes, get_aval, laid_out, register_param_type
+from corejax.extend import Primitive, ShapedArray, abstract_eval_rules, dtypes, get_aval, register_param_type
 from corejax_lax_basic._base.arity import takes
+from corejax_lax_basic._base.placing import place
 from corejax_lax_basic.conversion.convert import convert_element_type
 from corejax_lax_basic.creation.filled import full_like
 from corejax_lax_basic.creation.iota import broadcasted_iota
@@ -89,7 +90,7 @@ def ragged_dot(
         NotImplementedError: there is a `group_offset`.
     """
     if out_sharding is not None:
-        return laid_out(
+        return place(
             "ragged_dot",
             ragged_dot(lhs, rhs, group_sizes, precision, preferred_element_type, group_offset),
             out_sharding,
@@ -123,7 +124,7 @@ def ragged_dot_general(
         NotImplementedError: there is a `group_offset`.
     """
     if out_sharding is not None:
-        return laid_out(
+        return place(
             "ragged_dot_general",
             ragged_dot_general(
                 lhs, rhs, group_sizes, ragged_dot_dimension_numbers, precision, preferred_element_type, group_offset

@@ -16,16 +16,14 @@ from corejax.extend import (
     dtypes,
     get_aval,
     impl_rules,
-    laid_out,
-    split_axes,
-    split_rules,
     vmap_rules,
 )
+from corejax_lax_basic import _speed
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import canonical_axes, canonical_axis
-from corejax_lax_basic._base.compiling import HALVES, with_dtypes
 from corejax_lax_basic._base.derivatives import Derivative, Function
 from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS, narrowed, widened
+from corejax_lax_basic._base.placing import place
 from corejax_lax_basic._base.rows import defined
 from corejax_lax_basic._base.small_ints import SMALL_INT_BYTES
 from corejax_lax_basic._base.type_rules import ORDERED, Kinds, check_kind
@@ -170,7 +168,6 @@ def reduction(
     derivative: Derivative,
     doc: str,
     linear_in: tuple[int, ...] = (),
-    large: tuple[str, ...] = HALVES,
 ) -> tuple[Function, Primitive]:
     """A reduction over axes: a row in the table.
 
@@ -181,7 +178,6 @@ def reduction(
         derivative: what its derivative is, see `derivatives`.
         doc: docstring of the function and the primitive.
         linear_in: (0,) if it is linear.
-        large: dtypes with which a compiled program is faster than `impl`, see `_base.compiling`.
 
     Returns:
         The function and the primitive.
@@ -191,7 +187,7 @@ def reduction(
 
     def impl(x: Any, neutral: Function, *, axes: Axes) -> Any:
         if x.size:
-            found = reduce if of_large is None or x.size < _row_sums.LEAST else of_large
+            found = reduce if of_large is None or x.size < _speed.ROW_SUMS else of_large
             return found(x, axes, x.dtype)  # by name they take longer
         return fold.ufunc.reduce(x, axis=axes, dtype=x.dtype, initial=neutral()[()])
 
@@ -207,7 +203,7 @@ def reduction(
                 **{"scalar": True, "true": np.True_, "false": np.False_, "count": np.count_nonzero},
             )
         over = None if whole else axes[0] if len(axes) == 1 else axes
-        found = reduce if of_large is None or x.size < _row_sums.LEAST else of_large
+        found = reduce if of_large is None or x.size < _speed.ROW_SUMS else of_large
         return HostCode("{out} = {reduce}({0}, {over}, {dtype})", scalar=whole, reduce=found, over=over, dtype=x.dtype)
 
     @takes(name, 1)
@@ -218,13 +214,12 @@ def reduction(
     def function(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -> Any:
         over = canonical_axes(axes, get_aval(operand).ndim, f"{name}: axis")
         out = primitive.bind(operand, axes=tuple(sorted(over)))
-        return out if out_sharding is None else laid_out(name, out, out_sharding)
+        return out if out_sharding is None else place(name, out, out_sharding)
 
     tags = ("reduction",) if fold.wide else ("reduction", "exact")
     primitive = Primitive(name, abstract_eval=abstract_eval, linear_in=linear_in, tags=tags, doc=doc)
-    impl_rules.register(primitive, fold.on_host(impl), prepared=prepared, large=with_dtypes(*large))
+    impl_rules.register(primitive, fold.on_host(impl), prepared=prepared, large=_speed.by_operand(name))
     vmap_rules.register(primitive, _moving_axes(primitive))
-    split_rules.register(primitive, lambda x, *, axes: [a for i, a in enumerate(split_axes(x)) if i not in axes])
     derivative(primitive)
     REDUCTIONS[primitive] = fold
     return defined(function, primitive)
@@ -270,7 +265,7 @@ def index_reduction(
         return primitive.bind(operand, axes=axes, index_dtype=dtype)
 
     primitive = Primitive(name, abstract_eval=abstract_eval, tags=("exact",), doc=doc)
-    impl_rules.register(primitive, impl, prepared=prepared, large=with_dtypes("float16"))
+    impl_rules.register(primitive, impl, prepared=prepared, large=_speed.by_operand(name))
     vmap_rules.register(primitive, _moving_axes(primitive))
     derivative(primitive)
     return defined(function, primitive)
@@ -285,7 +280,7 @@ def cumulative(
     """A reduction of all elements so far along an axis: a row in the table, with the arguments of `reduction`."""
 
     def accumulate_for(size: int) -> Function:
-        large = fold.running if size >= _running_sums.LEAST else None
+        large = fold.running if size >= _speed.RUNNING_SUMS else None
         return fold.ufunc.accumulate if large is None else large
 
     def impl(x: Any, neutral: Function, *, axis: int, reverse: bool) -> Any:
@@ -314,7 +309,7 @@ def cumulative(
         return primitive.bind(operand, axis=along, reverse=bool(reverse))
 
     primitive = Primitive(name, abstract_eval=abstract_eval, linear_in=linear_in, doc=doc)
-    impl_rules.register(primitive, fold.on_host(impl), prepared=prepared, large=("float16",))
+    impl_rules.register(primitive, fold.on_host(impl), prepared=prepared, large=_speed.elementwise(name))
     vmap.__name__ = f"{name}_vmap"
     vmap_rules.register(primitive, vmap)
     derivative(primitive)

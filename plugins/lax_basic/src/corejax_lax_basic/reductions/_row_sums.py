@@ -11,9 +11,7 @@ from typing import Any
 
 import numpy as np
 
-LEAST = 1 << 14  # elements from which on it is quicker
-_BLOCK = 1024  # elements that are summed by vectors
-_SHORT = 256  # rows up to this length are summed quicker in any dtype, longer ones of floating-point numbers only
+from corejax_lax_basic._speed import ROW_BLOCK, ROW_SUMS, SHORT_ROW
 
 
 def sums(x: Any, axes: int | tuple[int, ...] | None, dtype: Any) -> Any:
@@ -21,8 +19,8 @@ def sums(x: Any, axes: int | tuple[int, ...] | None, dtype: Any) -> Any:
     over = tuple(range(x.ndim)) if axes is None else (axes,) if isinstance(axes, int) else axes
     kept = x.ndim - len(over)
     columns = x.size // max(1, math.prod(x.shape[:kept]))
-    by_rows = over == tuple(range(kept, x.ndim)) and x.flags.c_contiguous and x.size >= LEAST
-    if not by_rows or not (dtype.kind == "f" or (dtype.kind in "iu" and columns <= _SHORT)):
+    by_rows = over == tuple(range(kept, x.ndim)) and x.flags.c_contiguous and x.size >= ROW_SUMS
+    if not by_rows or not (dtype.kind == "f" or (dtype.kind in "iu" and columns <= SHORT_ROW)):
         return np.add.reduce(x, axes, dtype)
     found = _sums_of_rows(x.reshape(-1, columns)).reshape(x.shape[:kept])
     return found if kept else found[()]
@@ -30,10 +28,10 @@ def sums(x: Any, axes: int | tuple[int, ...] | None, dtype: Any) -> Any:
 
 def _sums_of_rows(x: Any) -> Any:
     rows, columns = x.shape
-    blocks = columns // _BLOCK
+    blocks = columns // ROW_BLOCK
     if blocks <= 1:
         return np.einsum("rc->r", x)
-    whole = blocks * _BLOCK
-    of_blocks = np.einsum("rbc->rb", x[:, :whole].reshape(rows, blocks, _BLOCK))
+    whole = blocks * ROW_BLOCK
+    of_blocks = np.einsum("rbc->rb", x[:, :whole].reshape(rows, blocks, ROW_BLOCK))
     total = np.add.reduce(of_blocks, 1, x.dtype)
     return total if whole == columns else total + np.einsum("rc->r", x[:, whole:])

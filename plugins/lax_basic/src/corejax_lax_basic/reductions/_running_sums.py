@@ -14,17 +14,14 @@ from typing import Any
 
 import numpy as np
 
-LEAST = 1 << 13  # elements from which on it is quicker
-_BLOCK = 32
-_LONG, _WIDE = 512, 32  # rows, one product each; columns, one product for each block of rows
-_AT_ONCE = 256  # blocks or columns of one product: BLAS takes no second thread, which may be busy, for so few
+from corejax_lax_basic._speed import RUNNING_AT_ONCE, RUNNING_BLOCK, RUNNING_COLUMNS, RUNNING_LENGTH, RUNNING_SUMS
 
 
 def running_sums(x: Any, axis: int, dtype: Any) -> Any:
     """Sums of the elements so far along an axis of an array of this dtype, as `np.add.accumulate` gives them."""
     length, columns = x.shape[axis], math.prod(x.shape[axis + 1 :])
-    pays = length >= _LONG if columns == 1 else length >= 4 * _BLOCK and columns >= _WIDE
-    if x.size < LEAST or not pays or dtype.char not in "fd":
+    pays = length >= RUNNING_LENGTH if columns == 1 else length >= 4 * RUNNING_BLOCK and columns >= RUNNING_COLUMNS
+    if x.size < RUNNING_SUMS or not pays or dtype.char not in "fd":
         return np.add.accumulate(x, axis, dtype)
     found = _by_blocks(np.ascontiguousarray(x).reshape(-1, length, columns))
     # What a product with zero makes of an infinity or NaN would be in sums before it.
@@ -34,20 +31,20 @@ def running_sums(x: Any, axis: int, dtype: Any) -> Any:
 def _by_blocks(x: Any) -> Any:
     """The same along the middle one of three axes."""
     rows, length, columns = x.shape
-    blocks = length // _BLOCK
-    whole = blocks * _BLOCK
+    blocks = length // RUNNING_BLOCK
+    whole = blocks * RUNNING_BLOCK
     out = np.empty_like(x)
-    split = (rows, blocks, _BLOCK, columns)
+    split = (rows, blocks, RUNNING_BLOCK, columns)
     given, sums = x[:, :whole].reshape(split), out[:, :whole].reshape(split)
     ones = _ones(x.dtype)
     if columns == 1:
-        several = blocks // _AT_ONCE * _AT_ONCE  # in products of equal size
-        equal = (rows, blocks // _AT_ONCE, _AT_ONCE, _BLOCK)
+        several = blocks // RUNNING_AT_ONCE * RUNNING_AT_ONCE  # in products of equal size
+        equal = (rows, blocks // RUNNING_AT_ONCE, RUNNING_AT_ONCE, RUNNING_BLOCK)
         np.matmul(given[:, :several].reshape(equal), ones.T, out=sums[:, :several].reshape(equal))
         np.matmul(given[:, several:, :, 0], ones.T, out=sums[:, several:, :, 0])
     else:
-        for start in range(0, columns, _AT_ONCE):
-            part = (..., slice(start, start + _AT_ONCE))
+        for start in range(0, columns, RUNNING_AT_ONCE):
+            part = (..., slice(start, start + RUNNING_AT_ONCE))
             np.matmul(ones, given[part], out=sums[part])
     before = np.add.accumulate(sums[:, :, -1], 1, x.dtype)
     sums[:, 1:] += before[:, :-1, None]
@@ -59,4 +56,4 @@ def _by_blocks(x: Any) -> Any:
 
 @functools.cache
 def _ones(dtype: np.dtype[Any]) -> Any:
-    return np.tril(np.ones((_BLOCK, _BLOCK), dtype))
+    return np.tril(np.ones((RUNNING_BLOCK, RUNNING_BLOCK), dtype))

@@ -21,13 +21,13 @@ from corejax.extend import (
     impl_rules,
     jvp_flat,
     jvp_rules,
-    laid_out,
     move_batch_axis,
     run_compiled,
     tree,
 )
 from corejax_lax_basic._base.axes import canonical_axes, sequence
-from corejax_lax_basic._base.compiling import LARGE
+from corejax_lax_basic._base.placing import place
+from corejax_lax_basic._speed import LARGE
 from corejax_lax_basic.conversion.convert import convert_element_type
 from corejax_lax_basic.elementwise.arithmetic import add, max, min, mul
 from corejax_lax_basic.elementwise.logical import bitwise_and, bitwise_or, bitwise_xor
@@ -96,7 +96,7 @@ def reduce(
         NotImplementedError: the function closes over a value that is being traced.
     """
     if out_sharding is not None:
-        return laid_out("reduce", reduce(operands, init_values, computation, dimensions), out_sharding)
+        return place("reduce", reduce(operands, init_values, computation, dimensions), out_sharding)
     xs, initial, treedef = operands_and_initial("reduce", operands, init_values)
     axes = tuple(
         sorted(canonical_axes(sequence(dimensions, "reduce: dimensions"), get_aval(xs[0]).ndim, "reduce: axis"))

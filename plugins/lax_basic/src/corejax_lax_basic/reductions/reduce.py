@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import defzero, get_aval
-from corejax_lax_basic._base.compiling import SINGLES
 from corejax_lax_basic._base.derivatives import jvp_rule, linear, tangents_with_result
 from corejax_lax_basic._base.type_rules import ANY, INTEGRAL, NUMERIC
 from corejax_lax_basic.conversion.convert import convert_element_type
@@ -97,7 +96,6 @@ reduce_prod, reduce_prod_p = reduction(
     "reduce_prod", MULTIPLY, NUMERIC,
     jvp_rule(_reduce_prod_jvp),
     "Product over `axes`; integer, floating-point or complex. 16-bit floats are accumulated in float32.",
-    large=SINGLES,
 )  # fmt: skip
 
 # -- extrema -------------------------------------------------------------------------------------------------------

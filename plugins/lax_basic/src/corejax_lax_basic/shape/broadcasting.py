@@ -21,18 +21,15 @@ from corejax.extend import (
     deflinear,
     get_aval,
     impl_rules,
-    laid_out,
-    split_axes,
-    split_rules,
 )
 from corejax_lax_basic._base import by_name
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import canonical_axes, canonical_shape, ints, is_several
+from corejax_lax_basic._base.placing import place
+from corejax_lax_basic._speed import SMALL_COPY
 from corejax_lax_basic.shape.rearranging import moveaxis, reshape_p, transpose
 
 __all__ = ["broadcast", "broadcast_in_dim", "broadcast_in_dim_p", "broadcast_shapes", "broadcast_to", "expand_dims"]
-
-_SMALL = 4096  # elements
 
 
 def broadcast_in_dim(
@@ -54,7 +51,7 @@ def broadcast_in_dim(
         ValueError: an axis of the operand has neither size 1 nor the size in `shape`.
     """
     if out_sharding is not None:
-        return laid_out("broadcast_in_dim", broadcast_in_dim(operand, shape, broadcast_dimensions), out_sharding)
+        return place("broadcast_in_dim", broadcast_in_dim(operand, shape, broadcast_dimensions), out_sharding)
     shape = canonical_shape(shape)
     dims = ints(broadcast_dimensions, "broadcast_dimensions")
     if get_aval(operand).shape == shape and dims == tuple(range(len(shape))):
@@ -71,8 +68,8 @@ def _impl(x: Any, *, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ..
         x = x.reshape(unit)
     if x.shape == shape:
         # Row by row, as what is repeated: products depend on it in their last bits.
-        return x if x.flags.c_contiguous or x.size > _SMALL else x.copy()
-    if math.prod(shape) > _SMALL:
+        return x if x.flags.c_contiguous or x.size > SMALL_COPY else x.copy()
+    if math.prod(shape) > SMALL_COPY:
         return np.broadcast_to(x, shape)  # a view, which costs more to make than a small copy
     out = np.empty(shape, x.dtype)
     out[...] = x
@@ -91,10 +88,10 @@ def _unit_axes(x: Any, shape: tuple[int, ...], broadcast_dimensions: tuple[int, 
 
 def _prepared(avals: Any, *, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...]) -> Any:
     [x], size = avals, math.prod(shape)
-    if x.size == size and size <= _SMALL:
+    if x.size == size and size <= SMALL_COPY:
         lines = "{out} = {0}.reshape({shape})\nif not {out}.flags.c_contiguous:\n    {out} = {out}.copy()"
         return HostCode(lines, own=False, shape=shape)
-    if size > _SMALL:
+    if size > SMALL_COPY:
         return None
     if not x.ndim:
         return HostCode(
@@ -156,21 +153,13 @@ impl_rules.register(broadcast_in_dim_p, _impl, prepared=_prepared)
 deflinear(broadcast_in_dim_p, _transpose)
 
 
-@split_rules.register(broadcast_in_dim_p)
-def _split(x: ShapedArray, *, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...]) -> list[Any]:
-    found: list[Any] = [() for _ in shape]
-    for axes, size, d in zip(split_axes(x), x.shape, broadcast_dimensions, strict=True):
-        found[d] = axes if size == shape[d] else ()
-    return found
-
-
 # -- in terms of it ----------------------------------------------------------------------------------------------
 
 
 def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -> Any:
     """An array with new leading axes of the given sizes: shape `(*sizes, *operand.shape)`."""
     if out_sharding is not None:
-        return laid_out("broadcast", broadcast(operand, sizes), out_sharding)
+        return place("broadcast", broadcast(operand, sizes), out_sharding)
     sizes = canonical_shape(sizes)
     shape = get_aval(operand).shape
     dims = range(len(sizes), len(sizes) + len(shape))

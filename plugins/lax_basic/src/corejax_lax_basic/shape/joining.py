@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
 from collections.abc import Sequence
 from typing import Any
@@ -15,21 +14,17 @@ from corejax.extend import (
     ShapedArray,
     as_array,
     deflinear,
-    either_axes,
     get_aval,
     impl_rules,
     is_undef_primal,
     move_batch_axis,
-    split_axes,
-    split_rules,
 )
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import canonical_axis, integer, sequence
+from corejax_lax_basic._speed import FEW_VECTORS
 from corejax_lax_basic.shape.slicing import slice_p
 
 __all__ = ["concatenate", "concatenate_p"]
-
-_FEW = 4  # vectors that are put into a new one faster than NumPy joins them
 
 
 def concatenate(operands: Sequence[Any], dimension: int) -> Any:
@@ -99,7 +94,7 @@ def _concatenate_vmap(axis_size: int, vals: Any, dims: Any, *, dimension: int) -
 
 def _concatenate_prepared(avals: Any, *, dimension: int) -> HostCode:
     operands = "".join(f"{{{i}}}, " for i in range(len(avals)))
-    if avals[0].ndim > 1 or len(avals) > _FEW:
+    if avals[0].ndim > 1 or len(avals) > FEW_VECTORS:
         text = f"{{out}} = {{concatenate}}(({operands}), {dimension})"
         return HostCode(text, concatenate=np.concatenate)
     ends = [0, *itertools.accumulate(aval.shape[0] for aval in avals)]
@@ -119,8 +114,3 @@ impl_rules.register(
     concatenate_p, lambda *xs, dimension: np.concatenate(xs, axis=dimension), prepared=_concatenate_prepared
 )
 deflinear(concatenate_p, _concatenate_transpose)
-
-
-@split_rules.register(concatenate_p)
-def _concatenate_split(*avals: ShapedArray, dimension: int) -> list[Any]:
-    return [functools.reduce(either_axes, column) for column in zip(*map(split_axes, avals), strict=True)]

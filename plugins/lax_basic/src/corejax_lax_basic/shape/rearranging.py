@@ -15,12 +15,10 @@ from corejax.extend import (
     deflinear,
     get_aval,
     impl_rules,
-    laid_out,
-    split_axes,
-    split_rules,
 )
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import canonical_axes, canonical_axis, canonical_shape, integer, ints
+from corejax_lax_basic._base.placing import place
 from corejax_lax_basic._base.prepared import part, reshaped
 
 __all__ = ["collapse", "reshape", "reshape_p", "rev", "rev_p", "squeeze", "squeeze_p", "transpose", "transpose_p"]
@@ -44,7 +42,7 @@ def reshape(
         ValueError: more than one size is -1.
     """
     if out_sharding is not None:
-        return laid_out("reshape", reshape(operand, new_sizes, dimensions), out_sharding)
+        return place("reshape", reshape(operand, new_sizes, dimensions), out_sharding)
     aval = get_aval(operand)
     if dimensions is not None and ints(dimensions, "reshape: dimensions") != tuple(range(aval.ndim)):
         operand = transpose(operand, dimensions)
@@ -103,27 +101,6 @@ impl_rules.register(
     prepared=lambda avals, *, new_sizes: reshaped(new_sizes),
 )
 deflinear(reshape_p, _reshape_transpose)
-
-
-@split_rules.register(reshape_p)
-def _reshape_split(x: ShapedArray, *, new_sizes: tuple[int, ...]) -> list[Any]:
-    """Where dimensions become one, or one several, the outermost has the axes of the outermost."""
-    axes = split_axes(x)
-    found: list[Any] = [() for _ in new_sizes]
-    before = [d for d, n in enumerate(x.shape) if n != 1]
-    after = [d for d, n in enumerate(new_sizes) if n != 1]
-    while x.size and before and after:
-        inner, outer, whole = before.pop(0), after.pop(0), True
-        sizes = [x.shape[inner], new_sizes[outer]]
-        while sizes[0] != sizes[1]:
-            if sizes[0] < sizes[1]:
-                whole &= not axes[before[0]]
-                sizes[0] *= x.shape[before.pop(0)]
-            else:
-                sizes[1] *= new_sizes[after.pop(0)]
-        if whole:
-            found[outer] = axes[inner]
-    return found
 
 
 # -- transpose ---------------------------------------------------------------------------------------------------
@@ -192,7 +169,6 @@ impl_rules.register(
     ),
 )
 deflinear(transpose_p, _transpose_transpose)
-split_rules.register(transpose_p, lambda x, *, permutation: [split_axes(x)[d] for d in permutation])
 
 
 # -- squeeze -----------------------------------------------------------------------------------------------------
@@ -255,7 +231,6 @@ impl_rules.register(
     prepared=lambda avals, *, dimensions: reshaped(_without(avals[0].shape, dimensions)),
 )
 deflinear(squeeze_p, _squeeze_transpose)
-split_rules.register(squeeze_p, lambda x, *, dimensions: _without(split_axes(x), dimensions))
 
 
 # -- rev ---------------------------------------------------------------------------------------------------------
@@ -306,7 +281,6 @@ impl_rules.register(
     prepared=lambda avals, *, dimensions: part(avals[0], _reversing(avals[0].ndim, dimensions)),
 )
 deflinear(rev_p, lambda ct, x, *, dimensions: [rev_p.bind(ct, dimensions=dimensions)])
-split_rules.register(rev_p, lambda x, *, dimensions: split_axes(x))
 
 
 # -- in terms of them --------------------------------------------------------------------------------------------

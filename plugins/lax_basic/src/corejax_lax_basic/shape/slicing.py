@@ -20,8 +20,6 @@ from corejax.extend import (
     jvp_rules,
     max_dim,
     move_batch_axis,
-    split_axes,
-    split_rules,
 )
 from corejax_lax_basic._base import by_name
 from corejax_lax_basic._base.arity import takes
@@ -118,7 +116,6 @@ slice_p = Primitive(
 )
 impl_rules.register(slice_p, _impl, prepared=_prepared)
 deflinear(slice_p, _transpose)
-split_rules.register(slice_p, lambda x, **params: split_axes(x))
 
 
 # -- pad ---------------------------------------------------------------------------------------------------------
@@ -245,9 +242,6 @@ pad_p = Primitive(
     transpose=_pad_transpose,
     doc="An array with a value put before, behind and between its elements.",
 )
-
-
-split_rules.register(pad_p, lambda x, value, **params: split_axes(x))
 
 
 jvp_rules.register(pad_p, _pad_jvp, symbolic_zeros=True)

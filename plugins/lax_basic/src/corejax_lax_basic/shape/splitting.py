@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import builtins
-import functools
 import itertools
 from collections.abc import Sequence
 from typing import Any
@@ -15,14 +14,11 @@ from corejax.extend import (
     Primitive,
     ShapedArray,
     deflinear,
-    either_axes,
     get_aval,
     impl_rules,
     is_undef_primal,
     jvp_rules,
     move_batch_axis,
-    split_axes,
-    split_rules,
     transpose_rules,
     zero_cotangent,
 )
@@ -185,15 +181,6 @@ _linear(split_p, _split_transpose)
 _linear(unstack_p, _unstack_transpose)
 
 
-split_rules.register(split_p, lambda x, *, sizes, axis: [split_axes(x)] * len(sizes))
-
-
-@split_rules.register(unstack_p)
-def _unstack_split(x: ShapedArray, *, axis: int) -> list[Any]:
-    axes = split_axes(x)
-    return [axes[:axis] + axes[axis + 1 :]] * x.shape[axis]
-
-
 # -- stack -------------------------------------------------------------------------------------------------------
 
 
@@ -237,9 +224,3 @@ stack_p = Primitive(
 )
 impl_rules.register(stack_p, lambda *xs, axis: np.stack(xs, axis), prepared=_stack_prepared)
 deflinear(stack_p, _stack_transpose)
-
-
-@split_rules.register(stack_p)
-def _stack_split(*avals: ShapedArray, axis: int) -> list[Any]:
-    joined = [functools.reduce(either_axes, column) for column in zip(*map(split_axes, avals), strict=True)]
-    return [*joined[:axis], (), *joined[axis:]]

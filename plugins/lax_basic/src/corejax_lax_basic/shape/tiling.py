@@ -15,8 +15,6 @@ from corejax.extend import (
     UndefPrimal,
     deflinear,
     impl_rules,
-    split_axes,
-    split_rules,
 )
 from corejax_lax_basic._base import by_name
 from corejax_lax_basic._base.arity import takes
@@ -79,4 +77,3 @@ tile_p = Primitive(
 )
 impl_rules.register(tile_p, lambda x, *, reps: np.tile(x, reps), prepared=_prepared)
 deflinear(tile_p, _transpose)
-split_rules.register(tile_p, lambda x, *, reps: [a if n == 1 else () for a, n in zip(split_axes(x), reps, strict=True)])

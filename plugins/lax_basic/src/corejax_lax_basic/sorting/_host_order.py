@@ -9,13 +9,12 @@ import numpy as np
 
 from corejax.extend import dtypes
 from corejax_lax_basic._base.small_ints import SMALL_INT_BYTES
+from corejax_lax_basic._speed import LONG_TOP_K, SMALL_SORT
 
 Host = np.ndarray[Any, Any]
 
 _FLOATS = frozenset(map(np.dtype, (np.float16, np.float32, np.float64)))
 _INTEGERS = frozenset(map(np.dtype, "?bBhHiIlLqQ"))
-_SMALL = 512  # elements below which NumPy's own stable sort is faster
-_LONG = 4096  # elements of an axis that a part is looked for in first
 
 
 def numpy_own(x: Host) -> Host:
@@ -80,7 +79,7 @@ def sorting_order(keys: Sequence[Host], axis: int, stable: bool) -> Host:
     if len(keys) > 1:
         return np.lexsort([numpy_own(k) for k in reversed(keys)], axis=axis)
     (key,) = keys
-    if key.size < _SMALL or key.dtype.itemsize != 4 or key.shape[axis] >= 1 << 32:  # of 16 bits it is a radix sort
+    if key.size < SMALL_SORT or key.dtype.itemsize != 4 or key.shape[axis] >= 1 << 32:  # of 16 bits it is a radix sort
         return np.argsort(numpy_own(key), axis=axis, kind="stable" if stable or key.dtype.kind == "c" else None)
     packed = numbered(ordinals(np.moveaxis(key, axis, -1), True))
     packed.sort(axis=-1)
@@ -89,14 +88,14 @@ def sorting_order(keys: Sequence[Host], axis: int, stable: bool) -> Host:
 
 def sorts_stably(dtype: np.dtype[Any], size: int) -> bool:
     """Whether NumPy's stable sort of elements as they are is what sorts a small array of them."""
-    return size < _SMALL and (dtype in _FLOATS or dtype in _INTEGERS)
+    return size < SMALL_SORT and (dtype in _FLOATS or dtype in _INTEGERS)
 
 
 def sorted_alone(x: Host, axis: int) -> Host:
     """`x` sorted along an axis; zeros of both signs keep their order, NaNs come last."""
     own = numpy_own(x)
     kind, bits = own.dtype.kind, 8 * own.dtype.itemsize
-    stable = own.size < _SMALL or kind == "c" or (kind != "f" and bits <= 16)  # of 16 bits it is a radix sort
+    stable = own.size < SMALL_SORT or kind == "c" or (kind != "f" and bits <= 16)  # of 16 bits it is a radix sort
     if not stable and kind == "f":  # NumPy's fast sort does not keep signs of zeros
         signs = np.signbit(own[own == 0])
         stable = bool(signs.any()) and not signs.all()
@@ -108,7 +107,7 @@ def greatest(x: Host, k: int) -> Host:
     """Places of the `k` greatest elements along the last axis, the greatest first in the total order; ties in order."""
     keys = ~ordinals(x, False)
     size = keys.shape[-1]
-    if size >= _LONG and 0 < k < size // 4:
+    if size >= LONG_TOP_K and 0 < k < size // 4:
         rows = [_least_of_row(row, k) for row in keys.reshape(-1, size)]
         return np.array(rows, np.intp).reshape(*keys.shape[:-1], k)
     if keys.dtype.itemsize > 4:

@@ -8,7 +8,6 @@ equal ones by their imaginary parts.
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import numpy as np
@@ -17,13 +16,10 @@ from corejax.extend import (
     HostCode,
     Primitive,
     ShapedArray,
-    either_axes,
     get_aval,
     impl_rules,
     jvp_rules,
     move_batch_axis,
-    split_axes,
-    split_rules,
 )
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import canonical_axis, integer
@@ -139,8 +135,3 @@ sort_p = Primitive(
 )
 impl_rules.register(sort_p, _impl, prepared=_prepared)
 jvp_rules.register(sort_p, _jvp, symbolic_zeros=True)
-
-
-@split_rules.register(sort_p)
-def _split(*avals: ShapedArray, **params: Any) -> list[Any]:
-    return [[functools.reduce(either_axes, c) for c in zip(*map(split_axes, avals), strict=True)]] * len(avals)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Primitive, ShapedArray, SymbolicDim, get_aval, impl_rules, jvp_rules, split_axes, split_rules
+from corejax.extend import Primitive, ShapedArray, SymbolicDim, get_aval, impl_rules, jvp_rules
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import canonical_axis, integer
 from corejax_lax_basic._base.type_rules import FLOAT, ORDERED, check_kind
@@ -107,7 +107,6 @@ def _few_singles(avals: Any, *, k: int, axis: int) -> bool:
 
 impl_rules.register(top_k_p, _impl, large=_few_singles)
 jvp_rules.register(top_k_p, _jvp, symbolic_zeros=True)
-split_rules.register(top_k_p, lambda x, **params: [split_axes(x)] * 2)
 
 
 # -- approximate -------------------------------------------------------------------------------------------------
@@ -248,4 +247,3 @@ approx_top_k_p = Primitive(
     doc="The greatest or least elements along an axis and their places; accelerators may miss some.",
 )
 jvp_rules.register(approx_top_k_p, _approx_jvp, symbolic_zeros=True)
-split_rules.register(approx_top_k_p, lambda x, **params: [split_axes(x)] * 2)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import Array, HostCode, primitives, run_compiled
-from corejax_lax_basic._base.compiling import SINGLES
+from corejax_lax_basic._speed import MANY_SPECIAL, SINGLES
 from corejax_lax_basic.special import _series
 
 Function = Callable[..., Any]
@@ -59,9 +59,6 @@ def by_scipy(name: str, amend: Function | None = None) -> Function:
     return impl
 
 
-MANY = 1 << 13  # elements from which on a program is compiled for what SciPy takes several times as long for
-
-
 def compiled_if_many(name: str, impl: Function) -> Function:
     """The impl rule of the primitive of that name: `impl`, or for many numbers its program.
 
@@ -69,14 +66,14 @@ def compiled_if_many(name: str, impl: Function) -> Function:
     """
 
     def rule(*arrays: Any) -> Any:
-        if max(x.size for x in arrays) >= MANY and arrays[0].dtype.name in SINGLES:
+        if max(x.size for x in arrays) >= MANY_SPECIAL and arrays[0].dtype.name in SINGLES:
             found = run_compiled(primitives[name], *[Array(x) for x in arrays])
             if found is not None:
                 return found  # whose memory is its own: an array of NumPy's would be copied
         return impl(*arrays)
 
     def prepare(avals: Any) -> Any:
-        few = all(0 < x.size < MANY for x in avals)
+        few = all(0 < x.size < MANY_SPECIAL for x in avals)
         return prepared(avals) if few and prepared is not None else None
 
     prepared = getattr(impl, "prepared", None)

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from corejax_lax_basic._base.compiling import REALS, SINGLES
 from corejax_lax_basic._base.derivatives import tangents_with_result
 from corejax_lax_basic._base.type_rules import FLOAT
 from corejax_lax_basic.elementwise._family import constant, unary
@@ -18,7 +17,7 @@ from corejax_lax_basic.elementwise.arithmetic import add, div, mul, neg, sub
 from corejax_lax_basic.elementwise.comparison import le
 from corejax_lax_basic.elementwise.select import select_n
 from corejax_lax_basic.elementwise.unary import abs, exp, sign
-from corejax_lax_basic.special._eager import MANY, by_scipy, zero_at_zero
+from corejax_lax_basic.special._eager import by_scipy, zero_at_zero
 
 __all__: list[str] = []  # rows bring their own names
 
@@ -32,7 +31,6 @@ bessel_i0e, bessel_i0e_p = unary(
     "bessel_i0e", by_scipy("i0e"), FLOAT, None,
     tangents_with_result(_i0e_jvp),
     "`exp(-|x|) I0(x)`, the scaled modified Bessel function of order 0; floating-point.",
-    large=dict.fromkeys(SINGLES, MANY),
 )  # fmt: skip
 
 
@@ -61,5 +59,4 @@ bessel_i1e, bessel_i1e_p = unary(
     "bessel_i1e", by_scipy("i1e", zero_at_zero), FLOAT, None,
     tangents_with_result(_i1e_jvp),
     "`exp(-|x|) I1(x)`, the scaled modified Bessel function of order 1; floating-point.",
-    large=dict.fromkeys(REALS, MANY),
 )  # fmt: skip

@@ -10,14 +10,13 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from corejax_lax_basic._base.compiling import REALS
 from corejax_lax_basic._base.derivatives import tangents, tangents_with_result
 from corejax_lax_basic._base.type_rules import FLOAT
 from corejax_lax_basic.elementwise._family import constant, unary
 from corejax_lax_basic.elementwise.arithmetic import mul, neg
 from corejax_lax_basic.elementwise.powers import square
 from corejax_lax_basic.elementwise.unary import exp
-from corejax_lax_basic.special._eager import MANY, by_scipy, zero_at_zero
+from corejax_lax_basic.special._eager import by_scipy, zero_at_zero
 
 __all__: list[str] = []  # rows bring their own names
 
@@ -30,19 +29,16 @@ erf, erf_p = unary(
     "erf", by_scipy("erf"), FLOAT, None,
     tangents(lambda t, x: mul(_density(x, 2 / math.sqrt(math.pi)), t)),
     "The error function, `2/sqrt(pi)` times the integral of `exp(-t**2)` from 0 to `x`; floating-point.",
-    large=dict.fromkeys(REALS, MANY),
 )  # fmt: skip
 
 erfc, erfc_p = unary(
     "erfc", by_scipy("erfc"), FLOAT, None,
     tangents(lambda t, x: mul(_density(x, -2 / math.sqrt(math.pi)), t)),
     "`1 - erf(x)`, accurate also where that is small; floating-point.",
-    large=dict.fromkeys(REALS, MANY),
 )  # fmt: skip
 
 erf_inv, erf_inv_p = unary(
     "erf_inv", by_scipy("erfinv", zero_at_zero), FLOAT, None,
     tangents_with_result(lambda t, out, x: mul(mul(constant(x, math.sqrt(math.pi) / 2), exp(square(out))), t)),
     "The inverse of `erf`: infinite at -1 and 1, NaN beyond; floating-point.",
-    large=dict.fromkeys(REALS, MANY),
 )  # fmt: skip

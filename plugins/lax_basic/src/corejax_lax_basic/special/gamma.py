@@ -9,15 +9,13 @@ computed in float64. Definitions: DLMF 5.2, 5.15 and 25.11.
 from __future__ import annotations
 
 from corejax.extend import nondifferentiable
-from corejax_lax_basic._base.compiling import SINGLES
 from corejax_lax_basic._base.derivatives import tangents
 from corejax_lax_basic._base.type_rules import FLOAT
-from corejax_lax_basic.elementwise._family import binary, constant, unary
+from corejax_lax_basic.elementwise._family import binary, bind_joined, constant, unary
 from corejax_lax_basic.elementwise.arithmetic import add, mul, neg
 from corejax_lax_basic.special import _series
 from corejax_lax_basic.special._eager import (
     ARRAYS,
-    MANY,
     by_scipy,
     compiled_if_many,
     gammaln_as_xla,
@@ -32,14 +30,12 @@ lgamma, lgamma_p = unary(
     "lgamma", by_scipy("gammaln", gammaln_as_xla), FLOAT, None,
     tangents(lambda t, x: mul(digamma(x), t)),
     "Logarithm of the absolute value of the gamma function; infinite at its poles; floating-point.",
-    large=dict.fromkeys(SINGLES, MANY),
 )  # fmt: skip
 
 digamma, digamma_p = unary(
     "digamma", by_scipy("psi", psi_as_xla), FLOAT, None,
     tangents(lambda t, x: mul(polygamma(constant(x, 1), x), t)),
     "Derivative of `lgamma`; NaN at its poles 0, -1, -2, ...; floating-point.",
-    large=dict.fromkeys(SINGLES, MANY),
 )  # fmt: skip
 
 polygamma, polygamma_p = binary(
@@ -49,7 +45,7 @@ polygamma, polygamma_p = binary(
         lambda t, m, x: mul(polygamma(add(m, constant(m, 1)), x), t),
     ),
     "The `m`-th derivative of `digamma` at `x`; NaN where `m` is not 0, 1, 2, ...; floating-point.",
-    "m x",
+    lambda m, x: bind_joined(polygamma_p, m, x),
 )  # fmt: skip
 
 zeta, zeta_p = binary(
@@ -63,5 +59,5 @@ zeta, zeta_p = binary(
     Infinite at `x = 1` and NaN below; for `q` that is not positive, NaN unless `x` is whole; where `q` is a pole,
     infinite for even `x` and NaN for odd.
     """,
-    "x q",
+    lambda x, q: bind_joined(zeta_p, x, q),
 )  # fmt: skip

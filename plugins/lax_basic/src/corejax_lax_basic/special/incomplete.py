@@ -17,7 +17,7 @@ from corejax.extend import Primitive, defbroadcasting, defjvp, nondifferentiable
 from corejax_lax_basic._base.derivatives import tangents, tangents_with_result
 from corejax_lax_basic._base.type_rules import FLOAT, elementwise
 from corejax_lax_basic._promotion import joined_operands
-from corejax_lax_basic.elementwise._family import binary, constant
+from corejax_lax_basic.elementwise._family import binary, bind_joined, constant
 from corejax_lax_basic.elementwise.arithmetic import add, div, mul, neg, sub
 from corejax_lax_basic.elementwise.unary import log
 from corejax_lax_basic.special import _incomplete_beta, _incomplete_gamma
@@ -56,7 +56,7 @@ igamma, igamma_p = binary(
 
     NaN for negative operands, and where both are zero or both infinite.
     """,
-    "a x",
+    lambda a, x: bind_joined(igamma_p, a, x),
 )  # fmt: skip
 
 igammac, igammac_p = binary(
@@ -66,7 +66,7 @@ igammac, igammac_p = binary(
         lambda t, a, x: mul(neg(gamma_density(a, x)), t),
     ),
     "The regularised upper incomplete gamma function, `1 - igamma(a, x)`, accurate also where small; floating-point.",
-    "a x",
+    lambda a, x: bind_joined(igammac_p, a, x),
 )  # fmt: skip
 
 
@@ -81,7 +81,7 @@ igamma_grad_a, igamma_grad_a_p = binary(
     FLOAT, None,
     tangents(_BY_A, lambda t, a, x: mul(mul(gamma_density(a, x), _score(a, x)), t)),
     "Derivative of `igamma(a, x)` by `a`; NaN where `a` is not positive or `x` is negative; floating-point.",
-    "a x",
+    lambda a, x: bind_joined(igamma_grad_a_p, a, x),
 )  # fmt: skip
 
 
@@ -101,7 +101,7 @@ random_gamma_grad, random_gamma_grad_p = binary(
 
     That is minus the derivative of `igamma(a, x)` by `a` over the density at `x` (Figurnov, Mohamed and Mnih 2018).
     """,
-    "a x",
+    lambda a, x: bind_joined(random_gamma_grad_p, a, x),
 )  # fmt: skip
 
 # -- beta ----------------------------------------------------------------------------------------------------------

@@ -10,19 +10,17 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import dtypes
+from corejax_lax_basic._speed import COMPILED_WINDOW, FEW_IN_WINDOW
 from corejax_lax_basic.shape.slicing import pad_on_host
 from corejax_lax_basic.windows.geometry import Ints, Pads, count_windows, dilated, dilated_shape
 from corejax_lax_basic.windows.views import windows_view
 
 Combine = Callable[..., Any]
 
-_FEW = 12  # elements of a window that are combined one by one
-_LARGEST_COMPILED = 32  # elements of a window
-
 
 def has_small_windows(avals: Any, *, window_dimensions: Ints, **params: Any) -> bool:
     """Whether a compiled program is quicker than NumPy: it takes time in proportion to the elements of all windows."""
-    return math.prod(window_dimensions) <= _LARGEST_COMPILED
+    return math.prod(window_dimensions) <= COMPILED_WINDOW
 
 
 def padded(x: Any, value: Any, padding: Pads, base_dilation: Ints) -> Any:
@@ -48,7 +46,7 @@ def _along(x: Any, ufunc: np.ufunc, axis: int, window: int, stride: int, dilatio
     def part(y: Any, start: int, n: int, step: int = 1) -> Any:
         return y[(*lead, slice(start, start + (n - 1) * step + 1 if n else start, step))]
 
-    if window <= _FEW or not count:
+    if window <= FEW_IN_WINDOW or not count:
         out = part(x, 0, count, stride).copy()
         for k in range(1, window):
             ufunc(out, part(x, k * dilation, count, stride), out=out)

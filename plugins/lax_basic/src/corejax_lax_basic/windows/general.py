@@ -24,7 +24,7 @@ from corejax.extend import (
     split_list,
     tree,
 )
-from corejax_lax_basic._base.compiling import LARGE
+from corejax_lax_basic._speed import LARGE
 from corejax_lax_basic.elementwise.arithmetic import add, max, min
 from corejax_lax_basic.reductions._program import (
     check_program,

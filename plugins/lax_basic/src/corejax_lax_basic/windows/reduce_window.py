@@ -17,8 +17,6 @@ from corejax.extend import (
     deflinear,
     get_aval,
     impl_rules,
-    split_axes,
-    split_rules,
     vmap_rules,
 )
 from corejax_lax_basic._base.arity import takes
@@ -62,7 +60,6 @@ def _windowed(name: str, fold: Fold, accepts: Kinds, doc: str, linear_in: Ints =
     impl_rules.register(primitive, fold.on_host(impl), large=has_small_windows)
     vmap.__name__ = f"{name}_vmap"
     vmap_rules.register(primitive, vmap)
-    split_rules.register(primitive, lambda x, **params: split_axes(x))
     WINDOWED[primitive] = fold
     return primitive
 

@@ -25,6 +25,7 @@ from corejax_numpy.creation import listed
 from corejax_numpy.elementwise import clip
 from corejax_numpy.elementwise import where as select
 from corejax_numpy.moments import mean as mean_over
+from corejax_numpy.named_axes import split_axes
 from corejax_numpy.reductions import count_along, mask_argument, spread_back
 from corejax_numpy.reductions import max as maximum_over
 from corejax_numpy.reductions import sum as sum_over
@@ -104,7 +105,7 @@ def logsumexp(
     if b is not None:
         exponentials = lax.mul(*promote("logsumexp", exponentials, given[1]))
     total = sum_over(exponentials, axis, where=mask)
-    axes = tuple(sorted(canonical_axes(lax.split_axes(axis)[0], x.ndim))) if keepdims else ()
+    axes = tuple(sorted(canonical_axes(split_axes(axis)[0], x.ndim))) if keepdims else ()
     if return_sign:
         out = lax.add(lax.log(lax.abs(total)), _real(top))
         return tuple(lax.expand_dims(part, axes) if axes else part for part in (out, lax.sign(total)))

@@ -43,6 +43,9 @@ _MODULES = {
     "choosing": """
         piecewise select
     """,
+    "comparing": """
+        allclose array_equal array_equiv
+    """,
     "creation": """
         array asarray astype copy empty empty_like full full_like ones ones_like zeros zeros_like
     """,
@@ -143,8 +146,7 @@ _MODULES = {
         arange eye geomspace identity linspace logspace tri tril triu
     """,
     "reductions": """
-        all allclose amax=max amin=min any argmax argmin array_equal array_equiv count_nonzero max min prod ptp
-        sum
+        all amax=max amin=min any argmax argmin count_nonzero max min prod ptp sum
     """,
     "repeating": """
         repeat resize roll tile

@@ -23,13 +23,13 @@ from corejax.extend import (
     impl_rules,
     move_batch_axis,
     unbound_axis,
-    varied,
     vmap_rules,
 )
 from corejax_lax_basic import lax
 from corejax_parallel.collectives._axes import names_of, on_leaves, size_of, take
 from corejax_parallel.collectives.gathers import all_gather
 from corejax_parallel.collectives.reductions import psum
+from corejax_parallel.types.vma import vary
 
 __all__ = [
     "axis_index",
@@ -67,7 +67,7 @@ def axis_index(axis_name: Any) -> Any:
     """
     index: Any = None
     for name in names_of("axis_index", axis_name):
-        here = varied(axis_index_p.bind(axis_name=name), (name,))
+        here = vary(axis_index_p.bind(axis_name=name), (name,))
         index = here if index is None else lax.add(lax.mul(index, np.int32(axis_size_of(name))), here)
     return as_array(np.int32(0)) if index is None else index
 
@@ -88,7 +88,7 @@ def ppermute(x: Any, axis_name: Any, perm: Any) -> Any:
     """
     names = names_of("ppermute", axis_name)
     pairs = _pairs("ppermute", perm, names)
-    return on_leaves("ppermute", lambda leaf: ppermute_p.bind(varied(leaf, names), axis_name=names, perm=pairs), x)
+    return on_leaves("ppermute", lambda leaf: ppermute_p.bind(vary(leaf, names), axis_name=names, perm=pairs), x)
 
 
 def _pairs(what: str, perm: Any, names: Sequence[Any]) -> Pairs:
@@ -152,7 +152,7 @@ def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
     def one(leaf: Any) -> Any:
         wide = lax.convert_element_type(leaf, np.int32) if dtypes.is_bool(leaf.dtype) else leaf
         total = psum(lax.select(lax.broadcast(here, leaf.shape), wide, lax.zeros_like_array(wide)), names)
-        return varied(lax.convert_element_type(total, leaf.dtype), names)
+        return vary(lax.convert_element_type(total, leaf.dtype), names)
 
     return on_leaves("pbroadcast", one, x)
 

@@ -24,9 +24,7 @@ from corejax.extend import (
     dtypes,
     find_primitive,
     impl_rules,
-    manual_axes,
     unbound_axis,
-    varied,
     vmap_rules,
 )
 from corejax_lax_basic import lax
@@ -40,6 +38,8 @@ from corejax_parallel.collectives._axes import (
     shape_with,
     size_of,
 )
+from corejax_parallel.types.refinement import with_vma
+from corejax_parallel.types.vma import manual_axes, vary
 
 __all__ = [
     "all_gather",
@@ -84,7 +84,7 @@ def all_gather(
         at = axis_of("all_gather", "axis", axis, leaf.ndim + (not tiled))
         if not names and not tiled:
             return lax.expand_dims(leaf, (at,))
-        leaf = varied(leaf, names)
+        leaf = vary(leaf, names)
         for i, name in enumerate(reversed(names)):
             leaf = _gather(leaf, name, groups, at, tiled or i > 0, to)
         return leaf
@@ -136,7 +136,7 @@ def psum_scatter(
         _check_length("psum_scatter", leaf, "scatter_dimension", at, names, count, tiled)
         if not names and not tiled:
             return lax.squeeze(leaf, (at,))
-        leaf = varied(leaf, names)
+        leaf = vary(leaf, names)
         for i, name in enumerate(names):
             last = i == len(names) - 1
             leaf = _scatter(leaf, name, groups, at, tiled or not last)
@@ -196,7 +196,7 @@ def all_to_all(
         _check_length("all_to_all", leaf, "split_axis", split, names, count, tiled)
         shape = leaf.shape
         rest = (shape[split] // count,) if tiled else ()
-        leaf = lax.reshape(varied(leaf, names), (*shape[:split], *sizes, *rest, *shape[split + 1 :]))
+        leaf = lax.reshape(vary(leaf, names), (*shape[:split], *sizes, *rest, *shape[split + 1 :]))
         for i, name in enumerate(names):
             leaf = all_to_all_p.bind(leaf, axis_name=name, axis_index_groups=groups, axis=split + i)
         leaf = lax.reshape(leaf, (*shape[:split], count, *rest, *shape[split + 1 :]))
@@ -239,7 +239,7 @@ def _gathered_type(
 
 
 def _one_type(x: ShapedArray, **params: Any) -> ShapedArray:
-    return _gathered_type(x, **params).varying(x.vma.difference((params["axis_name"],)))
+    return with_vma(_gathered_type(x, **params), x.vma.difference((params["axis_name"],)))
 
 
 def _scattered_type(
@@ -286,7 +286,7 @@ def _own_part(ct: Any, x: Any, *, axis_name: Any, axis: int, size: int, tiled: b
     if manual_axes(axis_name) is None:
         given = {"axis_name": axis_name, "axis": axis, "size": size, "tiled": tiled}
         return [reduce_scatter_p.bind(ct, **given, **params)]
-    here = varied(find_primitive("axis_index").bind(axis_name=axis_name), (axis_name,))
+    here = vary(find_primitive("axis_index").bind(axis_name=axis_name), (axis_name,))
     if not tiled:
         return [lax.dynamic_index_in_dim(ct, here, axis, keepdims=False)]
     length = ct.shape[axis] // size

@@ -13,10 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Primitive, ShapedArray, as_array, dtypes, named_axes, varied
+from corejax.extend import Primitive, ShapedArray, as_array, dtypes, named_axes
 from corejax_lax_basic import lax
 from corejax_parallel.collectives._axes import Groups, groups_of, names_of, size_of
 from corejax_parallel.collectives.gathers import all_gather, all_to_all
+from corejax_parallel.types.vma import vary
 
 __all__ = ["ragged_all_to_all", "ragged_all_to_all_p"]
 
@@ -61,8 +62,8 @@ def ragged_all_to_all(
     numbers = [as_array(x) for x in (input_offsets, send_sizes, output_offsets, recv_sizes)]
     sizes = tuple([size_of((name,)) for name in names])
     return ragged_all_to_all_p.bind(
-        varied(operand, names),
-        varied(output, names),
+        vary(operand, names),
+        vary(output, names),
         *numbers,
         axis_name=names,
         axis_index_groups=groups,

@@ -20,7 +20,6 @@ from corejax.extend import (
     dtypes,
     impl_rules,
     jvp_rules,
-    manual_axes,
     move_batch_axis,
     tree,
     unbound_axis,
@@ -28,6 +27,8 @@ from corejax.extend import (
 )
 from corejax_lax_basic import lax
 from corejax_parallel.collectives._axes import Groups, by_groups, groups_of, names_of, on_leaves, size_of
+from corejax_parallel.types.refinement import with_vma
+from corejax_parallel.types.vma import manual_axes
 
 __all__ = ["pmax", "pmax_p", "pmean", "pmin", "pmin_p", "psum", "psum_p"]
 
@@ -173,7 +174,7 @@ def _reduction(
     def same_type(x: ShapedArray, *, axis_name: Any, axis_index_groups: Groups) -> ShapedArray:
         if refuses(x.dtype):
             raise TypeError(f"{name} does not take {x.str_short(short_dtypes=False)}")
-        return x if axis_index_groups is not None else x.varying(x.vma.difference(axis_name))
+        return x if axis_index_groups is not None else with_vma(x, x.vma.difference(axis_name))
 
     primitive = Primitive(name, abstract_eval=same_type, tags=("collective",))
 

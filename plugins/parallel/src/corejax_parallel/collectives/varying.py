@@ -9,17 +9,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from corejax.extend import (
-    ManualAxes,
-    Primitive,
-    ShapedArray,
-    collective_rules,
-    deflinear,
-    manual_axes,
-    varied,
-    vmap_rules,
-)
+from corejax.extend import Primitive, ShapedArray, collective_rules, deflinear, vmap_rules
 from corejax_parallel.collectives._axes import names_of, on_leaves
+from corejax_parallel.types.refinement import with_vma
+from corejax_parallel.types.vma import ManualAxes, manual_axes, vary
 
 __all__ = ["pcast", "pvary_p"]
 
@@ -46,14 +39,14 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
     names = names_of("pcast", axis_name)
     if to not in _TO:
         raise ValueError(f'pcast: to is "varying" or "reduced", got {to!r}')
-    return on_leaves("pcast", lambda leaf: varied(leaf, names) if to == "varying" else leaf, x)
+    return on_leaves("pcast", lambda leaf: vary(leaf, names) if to == "varying" else leaf, x)
 
 
 # -- primitive and rules -----------------------------------------------------------------------------------------
 
 
 def _varying_type(x: ShapedArray, *, axis_name: tuple[Any, ...]) -> ShapedArray:
-    return x.varying(x.vma.union(axis_name))
+    return with_vma(x, x.vma.union(axis_name))
 
 
 def _itself(x: Any, *, axis_name: tuple[Any, ...]) -> Any:

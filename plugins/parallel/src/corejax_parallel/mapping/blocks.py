@@ -10,6 +10,7 @@ from typing import Any
 from corejax.extend import ShapedArray, batch_flat, move_batch_axis
 from corejax_lax_basic import lax
 from corejax_parallel.partition_spec import PartitionSpec
+from corejax_parallel.types.refinement import with_sharding, with_vma
 
 Names = tuple[Any, ...]
 
@@ -28,14 +29,14 @@ def counts(spec: PartitionSpec, sizes: dict[Any, int], ndim: int) -> list[int]:
 def block_type(aval: ShapedArray, spec: PartitionSpec, sizes: dict[Any, int]) -> ShapedArray:
     """The type of a block of an array."""
     parts = counts(spec, sizes, aval.ndim)
-    return aval.laid_out(None).update(shape=tuple([n // k for n, k in zip(aval.shape, parts, strict=True)]))
+    return with_sharding(aval, None).update(shape=tuple([n // k for n, k in zip(aval.shape, parts, strict=True)]))
 
 
 def whole_type(aval: ShapedArray, spec: PartitionSpec, sizes: dict[Any, int]) -> ShapedArray:
     """The type of an array of whose blocks this is the type."""
     parts = counts(spec, sizes, aval.ndim)
     whole = aval.update(shape=tuple([n * k for n, k in zip(aval.shape, parts, strict=True)]))
-    return whole.varying(whole.vma.difference(sizes))
+    return with_vma(whole, whole.vma.difference(sizes))
 
 
 def with_dimension(spec: PartitionSpec, position: int | None, names: Names = ()) -> PartitionSpec:

@@ -79,7 +79,8 @@ def pmap(
 
     Raises:
         TypeError: arguments are no arrays, or axes no integers.
-        ValueError: sizes differ, there are more elements than devices, or a result that differs has out axis None.
+        ValueError: sizes differ, there are more elements than devices, a result that differs has out axis None, or
+            `devices` is empty.
     """
     if fun is None:
         return functools.partial(
@@ -96,6 +97,8 @@ def pmap(
     if not callable(fun):
         raise TypeError(f"pmap transforms a function, got {fun!r} of type {type(fun).__name__}")
     what = f"pmap of {fun_name(fun)}"
+    if devices is not None and not len(devices):
+        raise ValueError(f"{what}: devices is empty; give some of corejax.devices(), or leave it out")
     name = f"<axis of {fun_name(fun)}>" if axis_name is None else axis_name
     static = _positions(static_broadcasted_argnums)
 

@@ -54,6 +54,7 @@ from corejax_parallel.collectives.reductions import psum_p
 from corejax_parallel.mapping.blocks import names_in, over_blocks, whole_type, with_dimension
 from corejax_parallel.named_sharding import NamedSharding
 from corejax_parallel.partition_spec import PartitionSpec
+from corejax_parallel.types.refinement import with_sharding
 
 Specs = tuple[PartitionSpec, ...]
 
@@ -92,8 +93,8 @@ def _out_type(aval: ShapedArray, spec: PartitionSpec, mesh: Any, axis_name: tupl
     whole = whole_type(aval, spec, sizes_of(mesh, axis_name))
     explicit = mesh.explicit_axes
     if not explicit or not set(explicit) <= set(axis_name):
-        return whole.laid_out(None)
-    return whole.laid_out(NamedSharding(mesh, spec).of_type(whole.ndim))
+        return with_sharding(whole, None)
+    return with_sharding(whole, NamedSharding(mesh, spec).explicit_part(whole.ndim))
 
 
 def runs_piecewise() -> bool:

@@ -36,6 +36,7 @@ from corejax_parallel.mapping.primitive import shard_map_p, sizes_of
 from corejax_parallel.mapping.sameness import differing
 from corejax_parallel.mesh import AbstractMesh, Mesh
 from corejax_parallel.partition_spec import PartitionSpec
+from corejax_parallel.types.refinement import with_vma
 
 __all__ = ["shard_map", "smap"]
 
@@ -160,7 +161,7 @@ class _Mapped:
         told = ()
         if self.check_vma:
             told = ((told_along(sizes), None),)
-            blocks = [a.varying(a.vma.union(names_in(spec))) for a, spec in zip(blocks, specs, strict=True)]
+            blocks = [with_vma(a, a.vma.union(names_in(spec))) for a, spec in zip(blocks, specs, strict=True)]
         axes, within = named_axes((*axes_of_body(mesh, sizes), *told)), _Within(what, mesh, manual)
         jaxpr, consts = run_within((axes, within), stage, flat, blocks)
         out = _specs(what, "out_specs", self.out_specs, flat.out_tree)

@@ -7,13 +7,12 @@ from typing import Any
 import numpy as np
 
 import corejax.numpy as jnp
-from corejax.extend import dtypes, laid_out
+from corejax.extend import dtypes
 from corejax_lax_basic import lax
 from corejax_random.distributions.arguments import (
     common_shape,
     converted,
     float_dtype,
-    integer_dtype,
     known_integer,
     number,
     of_32_bits,
@@ -25,34 +24,12 @@ from corejax_random.distributions.arguments import (
 from corejax_random.distributions.drawing import draw, keys, size_of, two_keys
 from corejax_random.distributions.normal import standard_normal
 from corejax_random.distributions.repeating import as_draw
+from corejax_random.distributions.rows import INTEGER, Parameter, distribution
 from corejax_random.distributions.uniform import between_0_and_1
 from corejax_random.keys.primitives import random_clone_p
 
 _FLOAT32 = np.dtype(np.float32)
 _MOST_STEPS = 2**31 - 1
-
-
-@as_draw
-def geometric(key: Any, p: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
-    """How many trials the first success takes: k with probability `p (1 - p)**(k - 1)`.
-
-    Args:
-        key: a key.
-        p: the probability of success. Outside of (0, 1] the numbers mean nothing.
-        shape: of the result, to which `p` broadcasts; by default its own.
-        dtype: one of integers.
-        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
-
-    Raises:
-        TypeError: it is no key, or `p` is no number.
-        ValueError: the dtype or the shape does not fit.
-    """
-    key = single_key("geometric", key)
-    dtype = integer_dtype("geometric", dtype)
-    (p,) = lax.promote_dtypes(number("geometric", "p", p), inexact=True)
-    p = of_32_bits(p)
-    shape = common_shape("geometric", shape, p=p)
-    return laid_out("geometric", draw(_geometric, size_of(shape), key, p, shape=shape, dtype=dtype), out_sharding)
 
 
 def _geometric(key: Any, p: Any, *, shape: Any, dtype: Any) -> Any:
@@ -62,31 +39,19 @@ def _geometric(key: Any, p: Any, *, shape: Any, dtype: Any) -> Any:
     return lax.convert_element_type(trials, dtype)
 
 
+def _probability(name: str, argument: str, p: Any, dtype: Any) -> Any:
+    return of_32_bits(*lax.promote_dtypes(number(name, argument, p), inexact=True))
+
+
+geometric = distribution(
+    "geometric", _geometric,
+    "Draw how many trials the first success takes: k with probability `p (1 - p)**(k - 1)`.",
+    INTEGER,
+    p=Parameter("the probability of success; outside of (0, 1] the numbers mean nothing", _probability),
+)  # fmt: skip
+
+
 # -- Poisson -------------------------------------------------------------------------------------------------------
-
-
-@as_draw
-def poisson(key: Any, lam: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
-    """Poisson numbers: k with probability `lam**k exp(-lam) / k!`.
-
-    Args:
-        key: a key.
-        lam: the mean, not negative; computed with in float32.
-        shape: of the result, to which `lam` broadcasts; by default its own.
-        dtype: one of integers.
-        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
-
-    Raises:
-        TypeError: it is no key, or `lam` is no number.
-        ValueError: the dtype or the shape does not fit, or `lam` is negative.
-    """
-    key = single_key("poisson", key)
-    dtype = integer_dtype("poisson", dtype)
-    lam = parameter("poisson", "lam", lam)
-    wide = dtypes.default_float_dtype() if type(lam) in (float, int) else lam.dtype
-    lam = converted(lam, np.dtype(np.float64) if wide == np.float64 else _FLOAT32)
-    shape = common_shape("poisson", shape, lam=lam)
-    return laid_out("poisson", draw(_poisson, size_of(shape), key, lam, shape=shape, dtype=dtype), out_sharding)
 
 
 def _poisson(key: Any, lam: Any, *, shape: Any, dtype: Any) -> Any:
@@ -104,6 +69,20 @@ def _poisson(key: Any, lam: Any, *, shape: Any, dtype: Any) -> Any:
     most_by_far = _of_large_variance(random_clone_p.bind(key), exact, exact, 1.0, shape, exact.dtype)
     most_by_far = lax.convert_element_type(most_by_far, dtype)
     return jnp.where(lam == 0, dtype.type(0), jnp.where(large, most_by_far, jnp.where(small, few, many)))
+
+
+def _mean(name: str, argument: str, lam: Any, dtype: Any) -> Any:
+    lam = parameter(name, argument, lam)
+    wide = dtypes.default_float_dtype() if type(lam) in (float, int) else lam.dtype
+    return converted(lam, np.dtype(np.float64) if wide == np.float64 else _FLOAT32)
+
+
+poisson = distribution(
+    "poisson", _poisson,
+    "Draw Poisson numbers: k with probability `lam**k exp(-lam) / k!`.",
+    INTEGER,
+    lam=Parameter("the mean, not negative; computed with in float32", _mean),
+)  # fmt: skip
 
 
 # From this variance on the errors of rejection's logarithms in float32 can be seen in 4 million draws.
@@ -181,7 +160,7 @@ def _poisson_by_rejection(key: Any, lam: Any, unused: Any, shape: Any, dtype: An
 
 @as_draw
 def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> Any:
-    """How many of `n` trials succeed, each with probability `p`.
+    """Draw how many of `n` trials succeed, each with probability `p`.
 
     Args:
         key: a key.
@@ -316,7 +295,7 @@ def _stirling_tail(k: Any) -> Any:
 
 @as_draw
 def multinomial(key: Any, n: Any, p: Any, *, shape: Any = None, dtype: Any = None, unroll: int | bool = 1) -> Any:
-    """How often each outcome happens in `n` trials.
+    """Draw how often each outcome happens in `n` trials.
 
     Args:
         key: a key.

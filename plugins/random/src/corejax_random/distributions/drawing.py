@@ -28,9 +28,6 @@ from corejax_random.keys.primitives import random_bits_p, random_split_p
 _LARGE = 2**28  # from so many numbers on the memory is looked at first, one byte for each
 COMPILED = 512  # from so many numbers on a program is faster than the operations one by one
 
-_programs: dict[Any, Callable[..., Any]] = {}
-clears_cache(_programs.clear)
-
 
 def draw(body: Callable[..., Any], size: Any, key: Any, /, *operands: Any, **static: Any) -> Any:
     """`body(key, *operands, **static)`, compiled where that is faster.
@@ -45,9 +42,7 @@ def draw(body: Callable[..., Any], size: Any, key: Any, /, *operands: Any, **sta
     if type(size) is int and size >= COMPILED and evaluating(key) and (not operands or _concrete(operands)):
         if size >= _LARGE:
             check_memory(size, f"a draw of {size} numbers")
-        program = _programs.get((body, *static.values()))
-        if program is None:
-            program = _compiled(body, static)
+        program = _program(body, static)
         if program is not None:
             return note(program(key, *operands), _checked(program, body, static), operands, as_it_is=True)
     run = functools.partial(body, **static)
@@ -70,20 +65,21 @@ def _concrete(operands: tuple[Any, ...]) -> bool:
     return all(type(x) in (Array, float, int) for x in operands)
 
 
-def _compiled(body: Callable[..., Any], static: dict[str, Any]) -> Callable[..., Any] | None:
-    """The program; None where nothing compiles."""
-    if config.disable_jit:
-        return None
-    run = functools.partial(body, **static)
-    functools.update_wrapper(run, body)
+def _program(body: Callable[..., Any], static: dict[str, Any]) -> Callable[..., Any] | None:
+    """Return the compiled program, or None if nothing compiles."""
     try:
-        program = corejax.jit(run)
+        return None if config.disable_jit else _compiled(body, **static)
     except (BackendError, PluginError, AttributeError):
         return None
-    if len(_programs) >= 1024:
-        _programs.clear()
-    _programs[(body, *static.values())] = program
-    return program
+
+
+@functools.lru_cache(1024, typed=True)
+def _compiled(body: Callable[..., Any], **static: Any) -> Callable[..., Any]:
+    run = functools.partial(body, **static)
+    return corejax.jit(functools.update_wrapper(run, body))
+
+
+clears_cache(_compiled.cache_clear)
 
 
 def size_of(shape: tuple[Any, ...]) -> Any:

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 import corejax.numpy as jnp
-from corejax.extend import as_array, dtypes, laid_out
+from corejax.extend import as_array, dtypes
 from corejax_lax_basic import lax
 from corejax_random.distributions import on_host
 from corejax_random.distributions.arguments import (
@@ -29,27 +29,8 @@ from corejax_random.distributions.arguments import (
 from corejax_random.distributions.drawing import draw, size_of, two_keys
 from corejax_random.distributions.random_between import random_between_p
 from corejax_random.distributions.repeating import as_draw
+from corejax_random.distributions.rows import INEXACT, distribution, draws, in_dtype
 from corejax_random.distributions.uniform import between, between_0_and_1, signs
-
-
-@as_draw
-def normal(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
-    """Standard normal numbers, with density `exp(-x**2 / 2) / sqrt(2 pi)`.
-
-    Args:
-        key: a key.
-        shape: of the result.
-        dtype: a floating-point or complex dtype. Real and imaginary parts of complex numbers have variance 1/2.
-        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
-
-    Raises:
-        TypeError: it is no key.
-        ValueError: the dtype is neither floating-point nor complex, or the shape is none.
-    """
-    key = single_key("normal", key)
-    shape = shape_argument("normal", shape)
-    dtype = float_dtype("normal", dtype, or_complex=True)
-    return laid_out("normal", draw(standard_normal, size_of(shape), key, shape=shape, dtype=dtype), out_sharding)
 
 
 def standard_normal(key: Any, *, shape: Any, dtype: Any) -> Any:
@@ -65,24 +46,29 @@ def standard_normal(key: Any, *, shape: Any, dtype: Any) -> Any:
     return lax.mul(as_array(np.array(math.sqrt(2), dtype)), lax.erf_inv(u))
 
 
-@as_draw
-def truncated_normal(
-    key: Any, lower: Any, upper: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
-    """Standard normal numbers that lie between two bounds.
+normal = distribution(
+    "normal", standard_normal,
+    """Draw standard normal numbers, with density `exp(-x**2 / 2) / sqrt(2 pi)`.
+
+    Real and imaginary parts of complex numbers have variance 1/2.
+    """,
+    INEXACT,
+)  # fmt: skip
+
+
+@draws
+def truncated_normal(key: Any, lower: Any, upper: Any, shape: Any = None, dtype: Any = None) -> Any:
+    """Draw standard normal numbers that lie between two bounds.
 
     Args:
-        key: a key.
         lower, upper: the bounds; neither is drawn.
         shape: of the result, to which the bounds broadcast; by default what they broadcast to.
         dtype: a floating-point dtype.
-        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
 
     Raises:
         TypeError: it is no key, or a bound is no number.
         ValueError: the dtype is not floating-point, or the bounds do not broadcast to the shape.
     """
-    key = single_key("truncated_normal", key)
     dtype = float_dtype("truncated_normal", dtype)
     lower, upper = number("truncated_normal", "lower", lower), number("truncated_normal", "upper", upper)
     shape = common_shape("truncated_normal", shape, lower=lower, upper=upper)
@@ -91,10 +77,7 @@ def truncated_normal(
         known and math.erf(lower / math.sqrt(2)) <= _tail(dtype) and math.erf(upper / math.sqrt(2)) >= -_tail(dtype)
     )
     lower, upper = converted(lower, dtype), converted(upper, dtype)
-    static = {"shape": shape, "dtype": dtype, "tails": not beside}
-    return laid_out(
-        "truncated_normal", draw(_truncated_normal, size_of(shape), key, lower, upper, **static), out_sharding
-    )
+    return draw(_truncated_normal, size_of(shape), key, lower, upper, shape=shape, dtype=dtype, tails=not beside)
 
 
 def _tail(dtype: Any) -> float:
@@ -162,51 +145,16 @@ def _log_erfcx(x: Any) -> Any:
     return jnp.where(large, by_series, lax.log(lax.erfc(small_y)) + small_y * small_y)
 
 
-@as_draw
-def lognormal(key: Any, sigma: Any = 1.0, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
-    """Numbers whose logarithm is normal, with standard deviation `sigma`.
-
-    Args:
-        key: a key.
-        sigma: not negative.
-        shape: of the result, to which `sigma` broadcasts; by default its own.
-        dtype: a floating-point or complex dtype.
-        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
-
-    Raises:
-        TypeError: it is no key, or `sigma` is no number.
-        TypePromotionError: `sigma` is of a wider dtype.
-        ValueError: the dtype or the shape does not fit, or `sigma` is negative.
-    """
-    key = single_key("lognormal", key)
-    dtype = float_dtype("lognormal", dtype, or_complex=True)
-    sigma = parameter("lognormal", "sigma", sigma, dtype)
-    shape = common_shape("lognormal", shape, sigma=sigma)
-    return laid_out("lognormal", draw(_lognormal, size_of(shape), key, sigma, shape=shape, dtype=dtype), out_sharding)
-
-
 def _lognormal(key: Any, sigma: Any, *, shape: Any, dtype: Any) -> Any:
     return lax.exp(standard_normal(key, shape=shape, dtype=dtype) * sigma)
 
 
-@as_draw
-def maxwell(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
-    """Lengths of three-dimensional standard normal vectors.
-
-    Args:
-        key: a key.
-        shape: of the result.
-        dtype: a floating-point dtype.
-        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
-
-    Raises:
-        TypeError: it is no key.
-        ValueError: the dtype is not floating-point, or the shape is none.
-    """
-    key = single_key("maxwell", key)
-    dtype = float_dtype("maxwell", dtype)
-    shape = shape_argument("maxwell", shape)
-    return laid_out("maxwell", draw(_maxwell, size_of(shape), key, shape=shape, dtype=dtype), out_sharding)
+lognormal = distribution(
+    "lognormal", _lognormal,
+    "Draw numbers whose logarithm is normal, with standard deviation `sigma`.",
+    INEXACT,
+    sigma=in_dtype("not negative", default="1.0"),
+)  # fmt: skip
 
 
 def _maxwell(key: Any, *, shape: Any, dtype: Any) -> Any:
@@ -214,9 +162,12 @@ def _maxwell(key: Any, *, shape: Any, dtype: Any) -> Any:
     return jnp.sqrt(jnp.sum(vectors * vectors, axis=-1))
 
 
+maxwell = distribution("maxwell", _maxwell, "Draw lengths of three-dimensional standard normal vectors.")
+
+
 @as_draw
 def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any = (), dtype: Any = None) -> Any:
-    """`loc` and `scale` times a `maxwell` number of random sign.
+    """Draw `maxwell` numbers of random sign, multiplied by `scale` and moved by `loc`.
 
     Args:
         key: a key.
@@ -245,27 +196,18 @@ def _double_sided_maxwell(key: Any, loc: Any, scale: Any, *, shape: Any, dtype: 
     return signs(second, shape=shape, dtype=dtype) * lengths * scale + loc
 
 
-@as_draw
+@draws
 def multivariate_normal(
-    key: Any,
-    mean: Any,
-    cov: Any,
-    shape: Any = None,
-    dtype: Any = None,
-    method: str = "cholesky",
-    *,
-    out_sharding: Any = None,
+    key: Any, mean: Any, cov: Any, shape: Any = None, dtype: Any = None, method: str = "cholesky"
 ) -> Any:
-    """Normal vectors of a given mean and covariance.
+    """Draw normal vectors of a given mean and covariance.
 
     Args:
-        key: a key.
         mean: of shape (..., n).
         cov: of shape (..., n, n), symmetric and positive definite.
         shape: of the batch, to which the leading axes of both broadcast; by default what these broadcast to.
         dtype: a floating-point dtype; by default that of `mean` and `cov`.
         method: how `cov` is factored: "cholesky", or "eigh" or "svd", which take singular ones.
-        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
 
     Returns:
         Of shape (*shape, n).
@@ -275,17 +217,14 @@ def multivariate_normal(
         ValueError: shapes, dtype or method do not fit.
     """
     name = "multivariate_normal"
-    key = single_key(name, key)
     mean, cov = lax.promote_dtypes(number(name, "mean", mean), number(name, "cov", cov), inexact=True, name=name)
     one_of(name, "method", method, ("cholesky", "eigh", "svd"))
     dtype = float_dtype(name, mean.dtype if dtype is None else dtype)
     if mean.ndim < 1 or cov.ndim < 2 or cov.shape[-2:] != (mean.shape[-1],) * 2:
         raise ValueError(f"{name}: mean is of shape (..., n) and cov (..., n, n), got {mean.shape} and {cov.shape}")
     shape = joint_shape(name, shape, {"mean": mean.shape[:-1], "cov": cov.shape[:-2]})
-    static = {"shape": shape, "dtype": dtype, "method": method}
-    return laid_out(
-        name, draw(_multivariate_normal, size_of(shape) * mean.shape[-1], key, mean, cov, **static), out_sharding
-    )
+    size = size_of(shape) * mean.shape[-1]
+    return draw(_multivariate_normal, size, key, mean, cov, shape=shape, dtype=dtype, method=method)
 
 
 def _multivariate_normal(key: Any, mean: Any, cov: Any, *, shape: Any, dtype: Any, method: str) -> Any:

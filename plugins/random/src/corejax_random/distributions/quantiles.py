@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 
 import corejax.numpy as jnp
-from corejax.extend import as_array, config, dtypes, laid_out
+from corejax.extend import as_array, config, dtypes
 from corejax_lax_basic import lax
 from corejax_random.distributions.arguments import (
-    common_shape,
     float_dtype,
     joint_shape,
     one_of,
@@ -26,55 +25,8 @@ from corejax_random.distributions.arguments import (
 from corejax_random.distributions.drawing import bits, draw, size_of, two_keys
 from corejax_random.distributions.normal import standard_normal
 from corejax_random.distributions.repeating import as_draw
+from corejax_random.distributions.rows import distribution, draws, in_dtype
 from corejax_random.distributions.uniform import between, between_0_and_1
-
-
-def _plain(name: str, body: Any, key: Any, shape: Any, dtype: Any, out_sharding: Any, **static: Any) -> Any:
-    """A draw from a distribution without parameters.
-
-    Raises:
-        TypeError: it is no key.
-        ValueError: the dtype is not floating-point, or the shape is none.
-    """
-    key = single_key(name, key)
-    dtype = float_dtype(name, dtype)
-    shape = shape_argument(name, shape)
-    return laid_out(name, draw(body, size_of(shape), key, shape=shape, dtype=dtype, **static), out_sharding)
-
-
-def _with(name: str, body: Any, key: Any, shape: Any, dtype: Any, out_sharding: Any, bounds: Any, **given: Any) -> Any:
-    """A draw from a distribution of parameters, which broadcast.
-
-    Raises:
-        TypeError: it is no key, or a parameter is no number.
-        TypePromotionError: a parameter is of a wider dtype.
-        ValueError: the dtype or the shape does not fit, or a parameter is out of bounds.
-    """
-    key = single_key(name, key)
-    dtype = float_dtype(name, dtype)
-    found = {argument: parameter(name, argument, x, dtype, least=bounds) for argument, x in given.items()}
-    shape = common_shape(name, shape, **found)
-    return laid_out(name, draw(body, size_of(shape), key, *found.values(), shape=shape, dtype=dtype), out_sharding)
-
-
-# -- without parameters --------------------------------------------------------------------------------------------
-
-
-@as_draw
-def cauchy(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
-    """Cauchy numbers, with density `1 / (pi (1 + x**2))`.
-
-    Args:
-        key: a key.
-        shape: of the result.
-        dtype: a floating-point dtype.
-        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
-
-    Raises:
-        TypeError: it is no key.
-        ValueError: the dtype is not floating-point, or the shape is none.
-    """
-    return _plain("cauchy", _cauchy, key, shape, dtype, out_sharding)
 
 
 def _cauchy(key: Any, *, shape: Any, dtype: Any) -> Any:
@@ -82,21 +34,7 @@ def _cauchy(key: Any, *, shape: Any, dtype: Any) -> Any:
     return lax.tan(u.dtype.type(math.pi) * (u - u.dtype.type(0.5)))
 
 
-@as_draw
-def exponential(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
-    """Exponential numbers, with density `exp(-x)` for positive x.
-
-    Args:
-        key: a key.
-        shape: of the result.
-        dtype: a floating-point dtype.
-        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
-
-    Raises:
-        TypeError: it is no key.
-        ValueError: the dtype is not floating-point, or the shape is none.
-    """
-    return _plain("exponential", standard_exponential, key, shape, dtype, out_sharding)
+cauchy = distribution("cauchy", _cauchy, "Draw Cauchy numbers, with density `1 / (pi (1 + x**2))`.")
 
 
 def standard_exponential(key: Any, *, shape: Any, dtype: Any) -> Any:
@@ -104,21 +42,10 @@ def standard_exponential(key: Any, *, shape: Any, dtype: Any) -> Any:
     return lax.neg(lax.log1p(lax.neg(between_0_and_1(key, shape=shape, dtype=dtype))))
 
 
-@as_draw
-def laplace(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
-    """Laplace numbers, with density `exp(-abs(x)) / 2`.
-
-    Args:
-        key: a key.
-        shape: of the result.
-        dtype: a floating-point dtype.
-        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
-
-    Raises:
-        TypeError: it is no key.
-        ValueError: the dtype is not floating-point, or the shape is none.
-    """
-    return _plain("laplace", _laplace, key, shape, dtype, out_sharding)
+exponential = distribution(
+    "exponential", standard_exponential,
+    "Draw exponential numbers, with density `exp(-x)` for positive x.",
+)  # fmt: skip
 
 
 def _laplace(key: Any, *, shape: Any, dtype: Any) -> Any:
@@ -127,21 +54,7 @@ def _laplace(key: Any, *, shape: Any, dtype: Any) -> Any:
     return lax.sign(u) * lax.log1p(lax.neg(lax.abs(u)))
 
 
-@as_draw
-def logistic(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
-    """Logistic numbers, with density `exp(-x) / (1 + exp(-x))**2`.
-
-    Args:
-        key: a key.
-        shape: of the result.
-        dtype: a floating-point dtype.
-        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
-
-    Raises:
-        TypeError: it is no key.
-        ValueError: the dtype is not floating-point, or the shape is none.
-    """
-    return _plain("logistic", _logistic, key, shape, dtype, out_sharding)
+laplace = distribution("laplace", _laplace, "Draw Laplace numbers, with density `exp(-abs(x)) / 2`.")
 
 
 def _logistic(key: Any, *, shape: Any, dtype: Any) -> Any:
@@ -149,28 +62,30 @@ def _logistic(key: Any, *, shape: Any, dtype: Any) -> Any:
     return lax.log(u) - lax.log1p(lax.neg(u))
 
 
+logistic = distribution("logistic", _logistic, "Draw logistic numbers, with density `exp(-x) / (1 + exp(-x))**2`.")
+
+
 def _positive(u: Any) -> Any:
     """Replace zeros among uniform numbers, which stand for an interval, with its middle."""
     return jnp.maximum(u, u.dtype.type(0.5 * 2.0 ** -dtypes.finfo(u.dtype).nmant))
 
 
-@as_draw
-def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None, *, out_sharding: Any = None) -> Any:
-    """Gumbel numbers, with density `exp(-x - exp(-x))`.
+@draws
+def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None) -> Any:
+    """Draw Gumbel numbers, with density `exp(-x - exp(-x))`.
 
     Args:
-        key: a key.
         shape: of the result.
         dtype: a floating-point dtype.
         mode: "low", or "high" for twice as many bits, whose greatest numbers are about 32 in float32, and not 16; by
-            default as the setting `use_high_dynamic_range_gumbel` says. "highest" draws float32 of 64 bits.
-        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
+            default as the setting `high_dynamic_range_gumbel` says. "highest" draws float32 of 64 bits.
 
     Raises:
         TypeError: it is no key.
-        ValueError: the dtype is not floating-point, the shape none, or the mode another word.
+        ValueError: the dtype is not floating-point, the shape is negative, or the mode is another word.
     """
-    return _plain("gumbel", standard_gumbel, key, shape, dtype, out_sharding, mode=gumbel_mode("gumbel", mode))
+    mode, dtype, shape = gumbel_mode("gumbel", mode), float_dtype("gumbel", dtype), shape_argument("gumbel", shape)
+    return draw(standard_gumbel, size_of(shape), key, shape=shape, dtype=dtype, mode=mode)
 
 
 def gumbel_mode(name: str, mode: str | None) -> str:
@@ -180,7 +95,7 @@ def gumbel_mode(name: str, mode: str | None) -> str:
         ValueError: it is another word.
     """
     if mode is None:
-        return "high" if config.use_high_dynamic_range_gumbel else "low"
+        return "high" if config.high_dynamic_range_gumbel else "low"
     return one_of(name, "mode", mode, ("low", "high", "highest"))
 
 
@@ -218,49 +133,15 @@ def _float_of_64_bits(high: Any, low: Any) -> Any:
     return lax.bitcast_convert_type(exponent | mantissa, np.dtype(np.float32))
 
 
-# -- with parameters -----------------------------------------------------------------------------------------------
-
-
-@as_draw
-def pareto(key: Any, b: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
-    """Pareto numbers, with density `b / x**(b + 1)` for x above 1.
-
-    Args:
-        key: a key.
-        b: not negative.
-        shape: of the result, to which `b` broadcasts; by default its own.
-        dtype: a floating-point dtype.
-        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
-
-    Raises:
-        TypeError: it is no key, or `b` is no number.
-        TypePromotionError: `b` is of a wider dtype.
-        ValueError: the dtype or the shape does not fit, or `b` is negative.
-    """
-    return _with("pareto", _pareto, key, shape, dtype, out_sharding, 0, b=b)
-
-
 def _pareto(key: Any, b: Any, *, shape: Any, dtype: Any) -> Any:
     return lax.exp(standard_exponential(key, shape=shape, dtype=dtype) / b)
 
 
-@as_draw
-def rayleigh(key: Any, scale: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
-    """Rayleigh numbers, with density `x exp(-x**2 / (2 scale**2)) / scale**2` for positive x.
-
-    Args:
-        key: a key.
-        scale: not negative.
-        shape: of the result, to which `scale` broadcasts; by default its own.
-        dtype: a floating-point dtype.
-        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
-
-    Raises:
-        TypeError: it is no key, or `scale` is no number.
-        TypePromotionError: `scale` is of a wider dtype.
-        ValueError: the dtype or the shape does not fit, or `scale` is negative.
-    """
-    return _with("rayleigh", _rayleigh, key, shape, dtype, out_sharding, 0, scale=scale)
+pareto = distribution(
+    "pareto", _pareto,
+    "Draw Pareto numbers, with density `b / x**(b + 1)` for x above 1.",
+    b=in_dtype("not negative"),
+)  # fmt: skip
 
 
 def _rayleigh(key: Any, scale: Any, *, shape: Any, dtype: Any) -> Any:
@@ -268,25 +149,11 @@ def _rayleigh(key: Any, scale: Any, *, shape: Any, dtype: Any) -> Any:
     return scale * lax.sqrt(lax.log(u) * dtype.type(-2))
 
 
-@as_draw
-def triangular(
-    key: Any, left: Any, mode: Any, right: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None
-) -> Any:
-    """Triangular numbers: between `left` and `right`, the most at `mode`.
-
-    Args:
-        key: a key.
-        left, mode, right: in this order.
-        shape: of the result, to which the parameters broadcast; by default what they broadcast to.
-        dtype: a floating-point dtype.
-        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
-
-    Raises:
-        TypeError: it is no key, or a parameter is no number.
-        TypePromotionError: a parameter is of a wider dtype.
-        ValueError: the dtype or the shape does not fit.
-    """
-    return _with("triangular", _triangular, key, shape, dtype, out_sharding, None, left=left, mode=mode, right=right)
+rayleigh = distribution(
+    "rayleigh", _rayleigh,
+    "Draw Rayleigh numbers, with density `x exp(-x**2 / (2 scale**2)) / scale**2` for positive x.",
+    scale=in_dtype("not negative"),
+)  # fmt: skip
 
 
 def _triangular(key: Any, left: Any, mode: Any, right: Any, *, shape: Any, dtype: Any) -> Any:
@@ -299,23 +166,13 @@ def _triangular(key: Any, left: Any, mode: Any, right: Any, *, shape: Any, dtype
     return jnp.where(rises, left + distance, right - distance)
 
 
-@as_draw
-def wald(key: Any, mean: Any, shape: Any = None, dtype: Any = None, *, out_sharding: Any = None) -> Any:
-    """Wald (inverse Gaussian) numbers of scale 1.
-
-    Args:
-        key: a key.
-        mean: not negative.
-        shape: of the result, to which `mean` broadcasts; by default its own.
-        dtype: a floating-point dtype.
-        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
-
-    Raises:
-        TypeError: it is no key, or `mean` is no number.
-        TypePromotionError: `mean` is of a wider dtype.
-        ValueError: the dtype or the shape does not fit, or `mean` is negative.
-    """
-    return _with("wald", _wald, key, shape, dtype, out_sharding, 0, mean=mean)
+triangular = distribution(
+    "triangular", _triangular,
+    "Draw triangular numbers, whose density rises from `left` to `mode` and falls to `right`.",
+    left=in_dtype("the least number", least=None),
+    mode=in_dtype("where the density is greatest, not less than `left`", least=None),
+    right=in_dtype("the greatest number, not less than `mode`", least=None),
+)  # fmt: skip
 
 
 def _wald(key: Any, mean: Any, *, shape: Any, dtype: Any) -> Any:
@@ -334,9 +191,16 @@ def _wald(key: Any, mean: Any, *, shape: Any, dtype: Any) -> Any:
     return jnp.where(none, mean, factor * (factor / reciprocal))
 
 
+wald = distribution(
+    "wald", _wald,
+    "Draw Wald (inverse Gaussian) numbers of scale 1.",
+    mean=in_dtype("not negative"),
+)  # fmt: skip
+
+
 @as_draw
 def weibull_min(key: Any, scale: Any, concentration: Any, shape: Any = (), dtype: Any = None) -> Any:
-    """Weibull numbers, with density proportional to `x**(c - 1) exp(-(x / scale)**c)` for positive x.
+    """Draw Weibull numbers, with density proportional to `x**(c - 1) exp(-(x / scale)**c)` for positive x.
 
     Args:
         key: a key.

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import corejax.numpy as jnp
-from corejax.extend import SymbolicDim, dtypes, laid_out
+from corejax.extend import SymbolicDim, dtypes
 from corejax_lax_basic import lax
 from corejax_random.distributions import on_host
 from corejax_random.distributions.arguments import (
@@ -27,6 +27,7 @@ from corejax_random.distributions.drawing import bits, draw, evaluating, keys, s
 from corejax_random.distributions.normal import standard_normal
 from corejax_random.distributions.quantiles import gumbel_mode, standard_gumbel
 from corejax_random.distributions.repeating import as_draw
+from corejax_random.distributions.rows import draws
 from corejax_random.distributions.uniform import between_0_and_1, integers_between
 from corejax_random.keys.arguments import is_key
 
@@ -45,32 +46,29 @@ def _count(name: str, argument: str, value: Any) -> int:
     return known_integer(name, argument, value, "an array, or an integer that is known now")
 
 
-@as_draw
-def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False, *, out_sharding: Any = None) -> Any:
-    """An array with its elements along an axis in random order; of an integer, `arange(x)`.
+@draws
+def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False) -> Any:
+    """Return an array with its elements along an axis in random order; of an integer, `arange(x)`.
 
     Args:
-        key: a key.
         x: an array, or an integer.
         axis: along which is shuffled.
         independent: whether each vector along the axis has an order of its own.
-        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
 
     Raises:
         TypeError: it is no key, or `x` neither an array nor an integer.
         ValueError: there is no such axis.
     """
-    key = single_key("permutation", key)
     x = array_or_number("permutation", "x", x)
     independent = known_flag("permutation", "independent", independent)
     if not np.ndim(x):
         _axis("permutation", axis, 1)
         count = _count("permutation", "x", x)
-        return laid_out("permutation", draw(_shuffled_range, count, key, size=max(count, 0)), out_sharding)
+        return draw(_shuffled_range, count, key, size=max(count, 0))
     axis = _axis("permutation", axis, x.ndim)
     if independent and is_key(x):
         raise TypeError(f"permutation: x is of numbers where independent is true, got {x.aval.str_short()}")
-    return laid_out("permutation", draw(_permuted, x.size, key, x, axis=axis, independent=independent), out_sharding)
+    return draw(_permuted, x.size, key, x, axis=axis, independent=independent)
 
 
 def _shuffled_range(key: Any, *, size: int) -> Any:
@@ -107,15 +105,9 @@ def _shuffled_once(axis: int) -> Any:
 
 @as_draw
 def choice(
-    key: Any,
-    a: Any,
-    shape: Any = (),
-    replace: bool = True,
-    p: Any = None,
-    axis: int = 0,
-    mode: str | None = None,
+    key: Any, a: Any, shape: Any = (), replace: bool = True, p: Any = None, axis: int = 0, mode: str | None = None
 ) -> Any:
-    """Elements of an array, drawn at random.
+    """Draw elements of an array.
 
     Args:
         key: a key.
@@ -182,35 +174,25 @@ def _by_gumbels(key: Any, p: Any, *, draws: int, mode: str) -> Any:
     return lax.convert_element_type(lax.top_k(scores, draws)[1], dtypes.default_int_dtype())
 
 
-@as_draw
+@draws
 def categorical(
-    key: Any,
-    logits: Any,
-    axis: int = -1,
-    shape: Any = None,
-    replace: bool = True,
-    mode: str | None = None,
-    *,
-    out_sharding: Any = None,
+    key: Any, logits: Any, axis: int = -1, shape: Any = None, replace: bool = True, mode: str | None = None
 ) -> Any:
-    """Indices of categories, drawn by their unnormalised log probabilities.
+    """Draw indices of categories by their unnormalised log probabilities.
 
     Args:
-        key: a key.
         logits: log probabilities, along one axis.
         axis: the axis.
         shape: of the result, to which the shape of `logits` without the axis broadcasts; by default that.
         replace: whether a category may be drawn more than once for one set of probabilities. If not, the leading axes
             of `shape`, those before the shape of `logits`, count the draws.
         mode: of the Gumbel numbers: "low" or "high" (`gumbel`).
-        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
 
     Raises:
         TypeError: it is no key, or `logits` is no array.
         ValueError: the axis is none, the shape does not fit, or more categories are to be drawn than there are.
     """
     name = "categorical"
-    key = single_key(name, key)
     (logits,) = lax.promote_dtypes(number(name, "logits", logits))
     if not dtypes.is_float(logits.dtype):
         raise ValueError(f"{name}: logits are floating-point, got {logits.aval.str_short()}")
@@ -221,18 +203,13 @@ def categorical(
     mode, replace = gumbel_mode(name, mode), known_flag(name, "replace", replace)
     before = shape[: len(shape) - len(batch)]
     if replace:
-        return laid_out(
-            name,
-            draw(_categories, size_of(shape) * logits.shape[axis], key, logits, axis=axis, shape=shape, mode=mode),
-            out_sharding,
-        )
+        size = size_of(shape) * logits.shape[axis]
+        return draw(_categories, size, key, logits, axis=axis, shape=shape, mode=mode)
     if math.prod(before) > logits.shape[axis]:
         raise ValueError(
             f"{name}: {math.prod(before)} draws without replacement, and there are {logits.shape[axis]} categories"
         )
-    return laid_out(
-        name, draw(_different_categories, logits.size, key, logits, axis=axis, before=before, mode=mode), out_sharding
-    )
+    return draw(_different_categories, logits.size, key, logits, axis=axis, before=before, mode=mode)
 
 
 def _categories(key: Any, logits: Any, *, axis: int, shape: Any, mode: str) -> Any:
@@ -255,20 +232,16 @@ def _different_categories(key: Any, logits: Any, *, axis: int, before: Any, mode
     return jnp.moveaxis(found, -1, 0).reshape(before + found.shape[:-1])
 
 
-@as_draw
-def orthogonal(
-    key: Any, n: int, shape: Any = (), dtype: Any = None, m: int | None = None, *, out_sharding: Any = None
-) -> Any:
-    """Orthogonal matrices, unitary ones of complex dtypes, distributed uniformly (Mezzadri 2007).
+@draws
+def orthogonal(key: Any, n: int, shape: Any = (), dtype: Any = None, m: int | None = None) -> Any:
+    """Draw orthogonal matrices, unitary ones of complex dtypes, uniformly (Mezzadri 2007).
 
     Args:
-        key: a key.
         n: how many rows.
         shape: of the batch.
         dtype: a floating-point or complex dtype.
         m: how many columns; by default as many as rows. Of other numbers the rows are orthonormal, or the columns,
             whichever are fewer.
-        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
 
     Returns:
         Of shape (*shape, n, m).
@@ -277,16 +250,11 @@ def orthogonal(
         TypeError: it is no key, or a size no integer.
         ValueError: the dtype or the shape does not fit.
     """
-    key = single_key("orthogonal", key)
     dtype = float_dtype("orthogonal", dtype, or_complex=True)
     shape = shape_argument("orthogonal", shape)
     sizes = (known_integer("orthogonal", "n", n), known_integer("orthogonal", "m", n if m is None else m))
     shape_argument("orthogonal", sizes, "n, m")
-    return laid_out(
-        "orthogonal",
-        draw(_orthogonal, size_of(shape + sizes), key, shape=shape, sizes=sizes, dtype=dtype),
-        out_sharding,
-    )
+    return draw(_orthogonal, size_of(shape + sizes), key, shape=shape, sizes=sizes, dtype=dtype)
 
 
 def _orthogonal(key: Any, *, shape: Any, sizes: tuple[int, int], dtype: Any) -> Any:

@@ -8,80 +8,57 @@ from typing import Any
 import numpy as np
 
 import corejax.numpy as jnp
-from corejax.extend import SymbolicDim, as_array, clears_cache, dtypes, laid_out
+from corejax.extend import SymbolicDim, as_array, clears_cache, dtypes
 from corejax_lax_basic import lax
 from corejax_random.distributions import on_host
 from corejax_random.distributions.arguments import (
     common_shape,
     converted,
-    dtype_argument,
     float_dtype,
     integer_dtype,
     number,
     of_32_bits,
     one_of,
     shape_argument,
-    single_key,
     spread,
 )
 from corejax_random.distributions.drawing import bits as draw_bits
 from corejax_random.distributions.drawing import draw, size_of, two_keys
 from corejax_random.distributions.random_between import random_between_p
-from corejax_random.distributions.repeating import as_draw, note
+from corejax_random.distributions.repeating import note
+from corejax_random.distributions.rows import ANY, UNSIGNED, distribution, draws
 from corejax_random.generators.table import UINTS
 from corejax_random.keys.primitives import random_clone_p
 
 
-@as_draw
-def bits(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
-    """Uniform bits, as unsigned integers.
+def _bits(key: Any, *, shape: Any, dtype: Any) -> Any:
+    return draw_bits(key, 8 * dtype.itemsize, shape)
+
+
+bits = distribution("bits", _bits, "Draw uniform bits, as unsigned integers.", UNSIGNED)
+
+
+@draws
+def uniform(key: Any, shape: Any = (), dtype: Any = None, minval: Any = 0.0, maxval: Any = 1.0) -> Any:
+    """Draw uniform numbers in [minval, maxval).
 
     Args:
-        key: a key.
-        shape: of the result.
-        dtype: an unsigned dtype; uint32 by default, uint64 where 64 bits are.
-        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
-
-    Raises:
-        TypeError: it is no key.
-        ValueError: the dtype is not unsigned, or the shape is none.
-    """
-    key = single_key("bits", key)
-    found = dtype_argument("bits", dtype, dtypes.default_uint_dtype)
-    if not dtypes.is_unsigned(found) or found not in UINTS.values():
-        raise ValueError(f"bits: dtype is uint8, uint16, uint32 or uint64, got {dtypes.short_name(found)}")
-    shape = shape_argument("bits", shape)
-    return laid_out(
-        "bits", draw(draw_bits, size_of(shape), key, bit_width=8 * found.itemsize, shape=shape), out_sharding
-    )
-
-
-@as_draw
-def uniform(
-    key: Any, shape: Any = (), dtype: Any = None, minval: Any = 0.0, maxval: Any = 1.0, *, out_sharding: Any = None
-) -> Any:
-    """Uniform numbers in [minval, maxval).
-
-    Args:
-        key: a key.
         shape: of the result, to which the bounds broadcast.
         dtype: a floating-point dtype.
         minval, maxval: the bounds.
-        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
 
     Raises:
         TypeError: it is no key, or a bound is no number.
         ValueError: the dtype is not floating-point, or the shape is none.
     """
-    key = single_key("uniform", key)
     dtype = float_dtype("uniform", dtype)
     if type(minval) is float and type(maxval) is float and minval == 0.0 and maxval == 1.0:
         shape = shape_argument("uniform", shape)
-        return laid_out("uniform", draw(between_0_and_1, size_of(shape), key, shape=shape, dtype=dtype), out_sharding)
+        return draw(between_0_and_1, size_of(shape), key, shape=shape, dtype=dtype)
     minval, maxval = number("uniform", "minval", minval), number("uniform", "maxval", maxval)
     shape = common_shape("uniform", shape_argument("uniform", shape), minval=minval, maxval=maxval)
     bounds = converted(minval, dtype), converted(maxval, dtype)
-    return laid_out("uniform", draw(_uniform, size_of(shape), key, *bounds, shape=shape, dtype=dtype), out_sharding)
+    return draw(_uniform, size_of(shape), key, *bounds, shape=shape, dtype=dtype)
 
 
 def _uniform(key: Any, minval: Any, maxval: Any, *, shape: Any, dtype: Any) -> Any:
@@ -116,35 +93,28 @@ def between(key: Any, minval: Any, maxval: Any, *, shape: Any, dtype: Any) -> An
 _NUMBERS = (int, float, np.generic)
 
 
-@as_draw
-def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None, *, out_sharding: Any = None) -> Any:
-    """Uniform integers in [minval, maxval); minval where there are none between.
+@draws
+def randint(key: Any, shape: Any, minval: Any, maxval: Any, dtype: Any = None) -> Any:
+    """Draw uniform integers in [minval, maxval); minval if there are none between.
 
     Twice as many bits are drawn as the dtype has (of 8 and 16 bits, 64), so that the remainder hardly favours any
     number.
 
     Args:
-        key: a key.
         shape: of the result, to which the bounds broadcast.
         minval, maxval: the bounds, integers; what is beyond the dtype counts as its end.
         dtype: a dtype of integers.
-        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
 
     Raises:
         TypeError: it is no key, a bound no number, or the dtype none of integers.
         ValueError: the bounds do not broadcast to the shape.
     """
-    key = single_key("randint", key)
     dtype = integer_dtype("randint", dtype, TypeError)
     if type(minval) is int and type(maxval) is int:
-        return laid_out(
-            "randint", integers_between(key, minval, maxval, shape_argument("randint", shape), dtype), out_sharding
-        )
+        return integers_between(key, minval, maxval, shape_argument("randint", shape), dtype)
     low, high = _bound("minval", minval), _bound("maxval", maxval)
     shape = common_shape("randint", shape_argument("randint", shape), minval=low, maxval=high)
-    return laid_out(
-        "randint", draw(integers, size_of(shape), key, low, high, shape=shape, dtype=dtype, redraw=True), out_sharding
-    )
+    return draw(integers, size_of(shape), key, low, high, shape=shape, dtype=dtype, redraw=True)
 
 
 def integers_between(key: Any, minval: int, maxval: int, shape: Any, dtype: Any) -> Any:
@@ -248,29 +218,26 @@ def _rem(x: Any, y: Any) -> Any:
     return lax.rem(spread(x, shape), spread(y, shape))
 
 
-@as_draw
-def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low", *, out_sharding: Any = None) -> Any:
-    """Booleans that are true with probability `p`.
+@draws
+def bernoulli(key: Any, p: Any = 0.5, shape: Any = None, mode: str = "low") -> Any:
+    """Draw booleans that are true with probability `p`.
 
     Args:
-        key: a key.
         p: the probability, floating-point; 1 or more is always true, 0 or less, and NaN, always false.
         shape: of the result, to which `p` broadcasts; by default its own.
         mode: "high" for twice as many bits: in float32, probabilities below 1e-7 are right too.
-        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
 
     Raises:
         TypeError: it is no key, or `p` not floating-point.
         ValueError: `mode` is another word, or `p` does not broadcast to the shape.
     """
     one_of("bernoulli", "mode", mode, ("high", "low"))
-    key = single_key("bernoulli", key)
     p = as_array(number("bernoulli", "p", p))
     if not dtypes.is_float(p.dtype):
         raise TypeError(f"bernoulli: p is floating-point, got {p.aval.str_short()}")
     p = of_32_bits(p)
     shape = common_shape("bernoulli", shape, p=p)
-    return laid_out("bernoulli", draw(_bernoulli, size_of(shape), key, p, shape=shape, mode=mode), out_sharding)
+    return draw(_bernoulli, size_of(shape), key, p, shape=shape, mode=mode)
 
 
 def _bernoulli(key: Any, p: Any, *, shape: Any, mode: str) -> Any:
@@ -281,26 +248,10 @@ def _bernoulli(key: Any, p: Any, *, shape: Any, mode: str) -> Any:
     return fine * 2.0 ** -dtypes.finfo(dtype).nmant < p - coarse
 
 
-@as_draw
-def rademacher(key: Any, shape: Any = (), dtype: Any = None, *, out_sharding: Any = None) -> Any:
-    """-1 or 1, each with probability one half.
-
-    Args:
-        key: a key.
-        shape: of the result.
-        dtype: of the result; the default one of integers for None.
-        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
-
-    Raises:
-        TypeError: it is no key.
-    """
-    key = single_key("rademacher", key)
-    dtype = dtype_argument("rademacher", dtype, dtypes.default_int_dtype)
-    shape = shape_argument("rademacher", shape)
-    return laid_out("rademacher", draw(signs, size_of(shape), key, shape=shape, dtype=dtype), out_sharding)
-
-
 def signs(key: Any, *, shape: Any, dtype: Any) -> Any:
     """-1 or 1."""
     up = between_0_and_1(key, shape=shape, dtype=dtypes.default_float_dtype()) < 0.5
     return lax.convert_element_type(2 * lax.convert_element_type(up, dtype) - 1, dtype)
+
+
+rademacher = distribution("rademacher", signs, "Draw -1 or 1, each with probability one half.", ANY)

@@ -17,7 +17,6 @@ from corejax.extend import (
     abstract_eval_rules,
     defjvp,
     dtypes,
-    laid_out,
     move_batch_axis,
     nondifferentiable,
     register_param_type,
@@ -83,7 +82,7 @@ def rng_bit_generator(
     state, bits = rng_bit_generator_p.bind(
         key, shape=shape, dtype=dtypes.canonicalize_dtype(dtype), algorithm=RandomAlgorithm(algorithm)
     )
-    return [state, laid_out("rng_bit_generator", bits, out_sharding)]
+    return [state, lax.place("rng_bit_generator", bits, out_sharding)]
 
 
 @abstract_eval_rules.register(rng_bit_generator_p)

@@ -3,11 +3,14 @@
 Operands of the next equation are taken from values that are there already and fit, in type and in the range that
 the example gives; else something there is made to fit (converted, reshaped, broadcast, squashed into the range);
 else the program gets a further argument.
+
+A program is made smaller while it is built again: equations are left out, and their results are arguments instead, with
+the values that they have. The rest of the program stays what it is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -25,7 +28,7 @@ from corejax.extend import (
     get_aval,
     stage_closed,
 )
-from corejax_testing.arrays import Array, draw, is_inexact
+from corejax_testing.arrays import Array, draw, is_inexact, wide
 from corejax_testing.calls import Call
 from corejax_testing.fuzzing.case import Case, evaluate, scalar_literal
 from corejax_testing.fuzzing.nests import lax_name, undefined_is_not_applicable
@@ -54,12 +57,30 @@ class Raised(Exception):
         self.case, self.relation = case, relation
 
 
-class Builder:
-    """A scope: arguments with values, equations, and everything computed so far."""
+Choose = Callable[[], int]
+DIGITS = 3
 
-    def __init__(self, rng: np.random.Generator, salt: int) -> None:
+
+def whole() -> int:
+    """Keep every part of a program as it is."""
+    return DIGITS
+
+
+class Builder:
+    """A scope: arguments with values, equations, and everything computed so far.
+
+    Args:
+        rng: what decides.
+        salt: of the case.
+        choose: called for each part that a smaller program may do without; 0 leaves the part out.
+        digits: decimals of floating-point operands, which `DIGITS` or more do not round.
+    """
+
+    def __init__(self, rng: np.random.Generator, salt: int, choose: Choose = whole, digits: int = DIGITS) -> None:
         self.rng = rng
         self.salt = salt
+        self.choose = choose
+        self.digits = digits
         self.invars: list[Var] = []
         self.values: list[Array] = []
         self.eqns: list[JaxprEqn] = []
@@ -87,7 +108,11 @@ class Builder:
                 made = self._made_to_fit(aval, low, high)
                 if made is not None:
                     return made
-        return self.argument(draw(self.rng, aval, low, high))
+        value = draw(self.rng, aval, low, high)
+        if self.digits < DIGITS and is_inexact(aval.dtype):
+            rounded = np.round(wide(value), self.digits).astype(value.dtype)
+            value = rounded if in_range(rounded, low, high) else value
+        return self.argument(value)
 
     def _made_to_fit(self, aval: ShapedArray, low: float, high: float) -> Var | None:
         recent = self.pool[-6:]
@@ -193,8 +218,13 @@ class Builder:
                 raise Unfit("large")
             if is_inexact(x.dtype) and not np.all(np.abs(x.astype(complex)) <= LARGEST):
                 raise Unfit("not finite, or large")
-        self.eqns += eqns
-        self.pool += [(v, x) for v, x in zip(results, outs, strict=True) if v not in there]
+        new = {v: x for v, x in zip(results, outs, strict=True) if v not in there}
+        if self.choose():
+            self.eqns += eqns
+        else:
+            self.invars += new
+            self.values += new.values()
+        self.pool += new.items()
 
     # -- the end -------------------------------------------------------------------------------------------------
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from corejax.extend import Primitive, Var
 from corejax_testing.arrays import is_inexact
-from corejax_testing.fuzzing.builder import Builder, Raised, Unfit
+from corejax_testing.fuzzing.builder import Builder, Choose, Raised, Unfit, whole
 from corejax_testing.fuzzing.case import Case
 from corejax_testing.fuzzing.nests import NESTS, nest
 from corejax_testing.fuzzing.relations import quiet
@@ -28,13 +28,14 @@ _DTYPES: tuple[tuple[Any, float], ...] = (
 )
 
 
-def generate(table: Table, seed: int, number: int, most: int) -> Case:
-    """The program of a number, the same for the same seed and the same installed primitives.
+def generate(table: Table, seed: int, number: int, most: int, choose: Choose = whole) -> Case:
+    """Build the program of a number, the same for the same seed and the same installed primitives.
 
     Args:
         table: what to build from.
         seed, number: which program.
         most: equations at the top level and in sub-programs together, before glue and what nests add.
+        choose: for a smaller program, see `Builder`.
 
     Raises:
         Raised: an impl rule raises, or a transformation of a sub-program.
@@ -43,10 +44,12 @@ def generate(table: Table, seed: int, number: int, most: int) -> Case:
     rng = np.random.default_rng([seed, number])
     dtypes, weights = zip(*_DTYPES, strict=True)
     dtype = np.dtype(dtypes[int(rng.choice(len(dtypes), p=weights))])
-    builder = Builder(rng, int(rng.integers(2**31)))
+    salt = int(rng.integers(2**31))
+    builder = Builder(rng, salt if choose() else 0, choose, choose())
     with quiet():
         _grow(builder, table, dtype, int(rng.integers(2, most + 1)), 0)
-    return builder.finish(int(rng.integers(1, 4)))
+    results = int(rng.integers(1, 4))
+    return builder.finish(results if choose() else 1)
 
 
 def _grow(builder: Builder, table: Table, dtype: np.dtype[Any], budget: int, depth: int) -> None:
@@ -76,7 +79,7 @@ def _nested(outer: Builder, table: Table, dtype: np.dtype[Any], size: int, depth
     rng = outer.rng
     names = list(NESTS)
     name = names[int(rng.integers(len(names)))]
-    inner = Builder(rng, int(rng.integers(2**31)))
+    inner = Builder(rng, int(rng.integers(2**31)), outer.choose, outer.digits)
     floats = [(v, x) for v, x in outer.pool if is_inexact(x.dtype)] or outer.pool
     chosen = [floats[int(rng.integers(len(floats)))] for _ in range(int(rng.integers(1, 3)))]
     outside: dict[Var, Var] = {}
@@ -85,7 +88,7 @@ def _nested(outer: Builder, table: Table, dtype: np.dtype[Any], size: int, depth
         outside[inner.argument(value)] = var
     _grow(inner, table, dtype, size, depth + 1)
     case = inner.finish(int(rng.integers(1, 3)))
-    wrapped = _wrapped(case, name)
+    wrapped = _wrapped(case, name) if outer.choose() else case
     there = {id(value): outside[v] for v, value in zip(inner.invars, inner.values, strict=True) if v in outside}
     operands = []
     for v, value in zip(wrapped.program.jaxpr.invars, wrapped.values, strict=True):

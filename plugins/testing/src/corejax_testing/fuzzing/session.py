@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import time
 import traceback
 from collections import Counter
@@ -98,7 +99,8 @@ def fuzz(
         if seconds is not None and time.perf_counter() - start >= seconds:
             break
         for case, relation, found in _try(table, seed, number, most, relations, kinky, summary):
-            _record(case, relation, found, (seed, number, options), seen, summary)
+            small = shrink(functools.partial(generate, table, seed, number, most), case, relation)
+            _record(case, small, relation, found, (seed, number, options), seen, summary)
         number += 1
         summary.seconds = time.perf_counter() - start
         progress(summary)
@@ -175,11 +177,10 @@ def _relations(case: Case, rng: np.random.Generator) -> list[str]:
 
 
 def _record(
-    case: Case, relation: str, found: tuple[str, bool], where: tuple[int, int, str], seen: set[tuple[str, ...]],
-    summary: Summary,
+    case: Case, small: Case, relation: str, found: tuple[str, bool], where: tuple[int, int, str],
+    seen: set[tuple[str, ...]], summary: Summary,
 ) -> None:  # fmt: skip
-    """Make a failure small; those that come to the same equations are shown once."""
-    small = shrink(case, relation)
+    """Record a failure that was made small; those that come to the same equations are shown once."""
     try:
         again = ask(Case(small.program, small.values, small.salt), relation) or found
     except NotApplicable:

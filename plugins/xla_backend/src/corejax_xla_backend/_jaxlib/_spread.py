@@ -206,7 +206,7 @@ def put_each(parts: Sequence[np.ndarray], aval: Aval, place: Placement, *, alias
             )
     devices = list(layout.devices)
     semantics = _ALIAS if alias or not aval.size else _COPY  # jaxlib cannot copy nothing where there are more processes
-    aval = aval.laid_out(place.told)
+    aval = aval.refined(place.told)
     try:
         return core.batched_device_put(aval, place, list(parts), devices, True, False, semantics, True)
     except RuntimeError as error:
@@ -220,7 +220,7 @@ def put_each(parts: Sequence[np.ndarray], aval: Aval, place: Placement, *, alias
 
 def join_parts(parts: Sequence[Buffer], aval: Aval, place: Placement) -> Buffer:
     """A buffer over several devices of one buffer on each of this process's; their memory becomes its own."""
-    return Buffer(aval.laid_out(place.told), place, list(parts), True, _skip_checks=True)
+    return Buffer(aval.refined(place.told), place, list(parts), True, _skip_checks=True)
 
 
 def renumbered(buffer: Buffer, place: Placement) -> Buffer:

@@ -1,3 +1,4 @@
-"""`jit`: `functions` traces and calls, by the `signatures` of arguments, without their `static_args`; `stages` are the
-steps of compilation, `callables` what users hold. Nothing here knows which backend compiles.
+"""`jit`: the module `jit` follows a call to its result on one page, `traces` is the cache, `stages` the single steps.
+
+Nothing here knows which backend compiles.
 """

@@ -1,4 +1,4 @@
-"""What `jit` gives users: a backend's dispatcher, or a callable in Python, that can be copied and pickled."""
+"""What `jit` returns: the backend's dispatcher itself, or a callable that runs Python around it."""
 
 from __future__ import annotations
 
@@ -10,138 +10,163 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from corejax.extend import api_boundary, frames_left_out
-from corejax_xla_backend._jit.options import JitOptions
+from corejax.extend import (
+    Array,
+    BackendError,
+    PluginError,
+    backends,
+    donating,
+    frames_left_out,
+    tree,
+)
+
+Remake = Callable[[Callable[..., Any], Any], Any]
 
 
-class PythonCallable:
-    """Takes attributes, and binds as a method, as functions do."""
+def make_callable(jitted: Any, remake: Remake) -> Any:
+    """Return what users hold of a jitted function: a callable that looks like the function, with methods.
 
-    __slots__ = ("__dict__", "__weakref__")
+    Args:
+        jitted: the function, a `Jitted`; it gets a weak reference to the callable, which holds it.
+        remake: `remake(fun, options)` makes the copies and unpickled ones.
+    """
+    call = None if jitted.options.tier == "auto" else _dispatcher(jitted)
+    if call is None or jitted.static or jitted.donated:
+        call = JittedCall(jitted, call)
+    jitted.call = weakref.ref(call)
+    functools.update_wrapper(call, jitted.fun)
+    for name in ("trace", "lower", "eval_shape", "clear_cache"):
+        setattr(call, name, getattr(jitted, name))
+    call._cache_size = lambda: len(jitted.traces)  # jaxlib's own counts the signatures that need no Python
+    # `copy` and `pickle` look this up in the instance, whose class is jaxlib's.
+    call.__reduce_ex__ = functools.partial(_reduced, jitted.call, jitted.fun, jitted.options, remake)
+    return call
+
+
+def _dispatcher(jitted: Any) -> Any:
+    """Return a dispatcher of the backend that is to compile, as far as it is known now; None if it has none."""
+    try:
+        backend, _ = backends.find(jitted.options.backend)
+    except (BackendError, PluginError):
+        return None  # the first call raises it
+    if not backend.capabilities.dispatcher:
+        return None
+    static = jitted.static
+    return backend.dispatcher(jitted.name, jitted.miss, static_argnums=static.numbers, static_argnames=static.names)
+
+
+def _reduced(call: weakref.ref[Any], fun: Callable[..., Any], options: Any, remake: Remake, protocol: Any) -> Any:
+    """Pickle a decorated function by its name, as functions are; another as its function and the options."""
+    name = str(getattr(fun, "__qualname__", ""))
+    found: Any = sys.modules.get(str(getattr(fun, "__module__", "")))
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return name if found is call() else (remake, (fun, options))
+
+
+class JittedCall:
+    """A jitted function of which every call runs Python: before, after, or in place of the dispatcher.
+
+    There are four reasons: an error about a static argument has to name it; donated arrays are deleted after the call;
+    `tier="auto"` has no dispatcher until the program is compiled; and the backend may have none.
+
+    Args:
+        jitted: the function, a `Jitted`.
+        dispatcher: the dispatcher, None if there is none yet.
+    """
+
+    __slots__ = ("__dict__", "__weakref__", "_dispatcher", "_donated", "_jitted")
+
+    def __init__(self, jitted: Any, dispatcher: Any) -> None:
+        self._jitted = jitted
+        self._dispatcher = dispatcher
+        self._donated = jitted.donated or None
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        call = self._dispatcher or self._miss
+        try:
+            try:
+                if self._donated is None:
+                    return call(*args, **kwargs)
+                return run_donating(call, args, kwargs, self._donated.given(args, kwargs), self._jitted.name)
+            except ValueError:  # of the dispatcher, for a static argument without a hash; or of the user's function
+                self._jitted.static.split(args, kwargs)
+                raise
+        except frames_left_out():  # as `api_boundary`, without its call
+            raise
+
+    def _miss(self, *args: Any, **kwargs: Any) -> Any:
+        return self._jitted.miss(*args, **kwargs)[0]
+
+    def begin(self) -> None:
+        """Have calls go to a dispatcher, which knows no signature yet."""
+        if self._dispatcher is None:
+            self._dispatcher = _dispatcher(self._jitted)
+        self._clear_cache()
+
+    def _clear_cache(self) -> None:
+        if self._dispatcher is not None:
+            self._dispatcher._clear_cache()
+
+    def _let_others_in(self) -> None:
+        let_others_in(self._dispatcher)
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
 
     @property
     def __signature__(self) -> inspect.Signature:
-        """The wrapped function's, also for who does not follow `__wrapped__`."""
+        """The wrapped function's, also for libraries that do not follow `__wrapped__`."""
         return inspect.signature(self.__wrapped__)  # type: ignore[attr-defined]
 
-
-class UndispatchedCall(PythonCallable):
-    """For a backend without a dispatcher: asks for each call what to do.
-
-    Args:
-        name: the function's.
-        miss: gives the result of a call, and how to repeat it.
-    """
-
-    __slots__ = ("_call", "_name")
-
-    def __init__(self, name: str, miss: Callable[..., tuple[Any, Any]]) -> None:
-        self._name = name
-        self._call = api_boundary(lambda *args, **kwargs: miss(*args, **kwargs)[0])
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._call(*args, **kwargs)
-
-    def _clear_cache(self) -> None:
-        """It keeps nothing."""
-
     def __repr__(self) -> str:
-        return f"<jitted function {self._name}>"
-
-
-class TieredCall(UndispatchedCall):
-    """For `tier="auto"`: asks for each call what to do until `begin` gives it a dispatcher.
-
-    Args:
-        name: the function's.
-        miss: gives the result of a call, and how to repeat it.
-        make: makes the dispatcher; None where the backend has none.
-    """
-
-    __slots__ = ("_dispatch", "_make")
-
-    def __init__(self, name: str, miss: Callable[..., tuple[Any, Any]], make: Callable[[], Any]) -> None:
-        super().__init__(name, miss)
-        self._make = make
-        self._dispatch: Any = None
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        call = self._call if self._dispatch is None else self._dispatch
-        return call(*args, **kwargs)
-
-    def begin(self) -> None:
-        """Have calls go to a dispatcher, which knows none yet."""
-        if self._dispatch is None:
-            self._dispatch = self._make()
-        self._clear_cache()
-
-    def _clear_cache(self) -> None:
-        if self._dispatch is not None:
-            self._dispatch._clear_cache()
-
-    def _let_others_in(self) -> None:
-        let_others_in(self._dispatch)
+        plain = self._dispatcher is None or self._jitted.options.tier is not None
+        return f"<jitted function {self._jitted.name}>" if plain else repr(self._dispatcher)
 
 
 def let_others_in(call: Any) -> None:
-    """Have what `jit` gives make nobody wait for calls that are going on, and that it has no program for yet."""
+    """Have calls that begin from now on not wait for calls that are going on and have no program yet."""
     let_in = getattr(call, "_let_others_in", None) or getattr(call, "_clear_cache", None)
     if let_in is not None:
         let_in()
 
 
-class CheckedCall(PythonCallable):
-    """A dispatcher of a function with static arguments; what goes wrong with these is told with their names.
+def run_donating(
+    call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], donated: list[Any], name: str
+) -> Any:
+    """Return `call(*args, **kwargs)`; delete the arrays in `donated`, some of its arguments, whose memory it took.
 
-    Args:
-        dispatch: the dispatcher, which raises `ValueError` for an argument that is not hashable.
-        check: called with the call's arguments after that; raises an error that names the argument.
+    If an interrupt keeps them from being marked, their buffers still say that they are deleted, if not by what.
+
+    Raises:
+        ValueError: an array is donated, and an argument a second time.
     """
-
-    __slots__ = ("_check", "_dispatch")
-
-    def __init__(self, dispatch: Callable[..., Any], check: Callable[..., Any]) -> None:
-        self._dispatch = dispatch
-        self._check = check
-
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    donation = donating(_arrays(donated), name)
+    try:
         try:
-            try:
-                return self._dispatch(*args, **kwargs)
-            except ValueError:  # or it is what the user's function raises
-                self._check(args, kwargs)
-                raise
-        except frames_left_out():  # as `api_boundary`, without its call
+            donation.__enter__()
+            return call(*args, **kwargs)
+        finally:
+            donation.restore()
+    except Exception as error:
+        if "donate(a)" not in str(error):  # the toy example of XLA's message
             raise
-
-    def __repr__(self) -> str:
-        return repr(self._dispatch)
-
-
-Remake = Callable[[Callable[..., Any], JitOptions], Any]
+    raise ValueError(
+        f"jit of {name}: an array that is donated is an argument of the same call a second time; pass a copy "
+        "(x.copy()) as one of them"
+    )
 
 
-def completed(
-    call: Any, fun: Callable[..., Any], options: JitOptions, remake: Remake, **methods: Callable[..., Any]
-) -> Any:
-    """`call`, looking like `fun`, with methods; it is copied and pickled as `remake(fun, options)`."""
-    functools.update_wrapper(call, fun)
-    for name, method in methods.items():
-        setattr(call, name, method)
-    # `copy` and `pickle` look this up in the instance, whose class is jaxlib's.
-    call.__reduce_ex__ = functools.partial(_reduced, weakref.ref(call), fun, options, remake)
-    return call
+_KINDS: dict[type, Callable[[Any], Any]] = {Array: lambda x: (x,), list: list, tuple: tuple, dict: dict.values}
 
 
-def _reduced(
-    call: weakref.ref[Any], fun: Callable[..., Any], options: JitOptions, remake: Remake, protocol: Any
-) -> Any:
-    """A decorated function goes by its name, as functions do; another as its function and the options."""
-    name = str(getattr(fun, "__qualname__", ""))
-    found: Any = sys.modules.get(str(getattr(fun, "__module__", "")))
-    for part in name.split("."):
-        found = getattr(found, part, None)
-    return name if found is call() else (remake, (fun, options))
+def _arrays(donated: list[Any]) -> list[Array]:
+    """Return the arrays in arguments, in any order; those in one container are found without `tree`."""
+    found: list[Array] = []
+    for argument in donated:
+        kind = _KINDS.get(type(argument))
+        items = () if kind is None else kind(argument)
+        if kind is None or set(map(type, items)) != {Array}:
+            items = [x for x in tree.tree_leaves(argument) if type(x) is Array]
+        found += items
+    return found

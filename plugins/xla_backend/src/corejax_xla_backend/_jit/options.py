@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from corejax.extend import CompileOptions, ShapedArray, backends, fun_name, get_aval, tree
+from corejax.extend import (
+    CompileOptions,
+    FlatFunction,
+    ShapedArray,
+    backends,
+    fun_name,
+    get_aval,
+    join_refinements,
+    tree,
+)
 from corejax_xla_backend.settings import EFFORTS, SETTINGS
 from corejax_xla_backend.sharding import Sharding, SingleDeviceSharding, check_fits
 from corejax_xla_backend.sharding_constraint import constrain, is_spec, shardings_of
@@ -104,16 +113,28 @@ class JitOptions(NamedTuple):
             found.append(x)
         return found
 
+    def with_results_laid_out(self, fun: Callable[..., Any], flat: FlatFunction) -> Callable[..., Any]:
+        """Return a function of leaves with results whose types say what `out_shardings` says."""
+        if self.out_shardings is UNSPECIFIED:
+            return flat
+
+        def laid_out(*leaves: Any) -> Sequence[Any]:
+            outs = flat(*leaves)
+            return self.results_laid_out(fun, flat.out_tree, outs)
+
+        return laid_out
+
     def laid_out(self, fun: Callable[..., Any], in_tree: Any, avals: Sequence[ShapedArray]) -> Sequence[ShapedArray]:
         """Types of arguments, which say what `in_shardings` says over axes of type Explicit."""
         if self.in_shardings is None or self.in_shardings is UNSPECIFIED:
             return avals
-        told = []
+        found = []
         for sharding, aval in zip(self._of_arguments(fun, in_tree), avals, strict=True):
             if sharding is not None:
                 check_fits(f"jit of {fun_name(fun)}: in_shardings", sharding, aval.shape)
-            told.append(None if sharding is None else sharding.of_type(aval.ndim))
-        return [a if s is None else a.laid_out(s) for s, a in zip(told, avals, strict=True)]
+            refinement = None if sharding is None else sharding.of_type(aval.ndim)
+            found.append(aval.refined(join_refinements(refinement, aval.refinement)))
+        return found
 
 
 def _unspecified_to_none(given: Any) -> Any:

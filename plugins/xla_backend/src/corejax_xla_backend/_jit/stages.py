@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from corejax.extend import (
+    Array,
+    Backend,
     BackendError,
     ClosedJaxpr,
     CompileOptions,
@@ -20,6 +22,7 @@ from corejax.extend import (
     api_boundary,
     as_array,
     bind_consts,
+    bound_device,
     check_values,
     checks_values,
     fun_name,
@@ -27,30 +30,14 @@ from corejax.extend import (
     physical_program,
     tree,
 )
-from corejax_xla_backend._jit.callables import let_others_in
-from corejax_xla_backend._jit.donation import run_donating
+from corejax_xla_backend._jit.callables import let_others_in, run_donating
 from corejax_xla_backend._jit.options import compiler_flags
+from corejax_xla_backend._jit.traces import TracedProgram
 from corejax_xla_backend._programs import compiled, known_options, run
-from corejax_xla_backend._several_devices import assigned, place_program
+from corejax_xla_backend._several_devices import assigned, place_at, place_program
+from corejax_xla_backend.sharding import SingleDeviceSharding, check_fits
+from corejax_xla_backend.sharding_constraint import as_sharding
 from corejax_xla_backend.xla_call import xla_call_p
-
-
-class TracedProgram(NamedTuple):
-    """One signature's program.
-
-    Attributes:
-        closed: the program; its constants are leading arguments.
-        consts: their values.
-        in_tree: structure of the arguments, `(args, kwargs)` without static ones.
-        out_tree: structure of the result.
-        known: those of the constants that are written into what is compiled, as in `CompileOptions`.
-    """
-
-    closed: ClosedJaxpr
-    consts: list[Any]
-    in_tree: Any
-    out_tree: Any
-    known: tuple[Any, ...] = ()
 
 
 class ArgInfo(NamedTuple):
@@ -121,6 +108,25 @@ class Stage:
         given = ", ".join(a.str_short() for a in self._argument_avals())
         results = ", ".join(a.str_short() for a in self._program.closed.out_avals)
         return f"<{type(self).__name__} {self.name}({given}) -> ({results})>"
+
+
+def place_of_arguments(
+    name: str, program: TracedProgram, backend: Backend, options: CompileOptions, leaves: Sequence[Any]
+) -> tuple[CompileOptions, Any]:
+    """Return options completed by where arguments are bound to be, or their types say; and the device if it is one."""
+
+    def place(x: Any) -> Any:
+        if type(x) is Array:
+            return bound_device(x, backend)
+        named = getattr(x, "sharding", None) if isinstance(x, ShapeDtypeStruct) else None
+        if named is None:
+            return None
+        sharding = as_sharding(f"jit of {name}: sharding", named)
+        check_fits(f"jit of {name}: sharding of an argument", sharding, x.shape)
+        return sharding.device_tuple[0] if isinstance(sharding, SingleDeviceSharding) else sharding
+
+    places = [place(x) for x in (*program.consts, *leaves)]
+    return place_at(program.closed, name, options, places, program.closed.in_avals)
 
 
 class Traced(Stage):

@@ -7,8 +7,9 @@ import queue
 import threading
 from collections.abc import Callable, Sequence
 
-from corejax.extend import Array, ClosedJaxpr, config
+from corejax.extend import Array, ClosedJaxpr, backends, bound_device, config
 from corejax_xla_backend._interpreting import interpret
+from corejax_xla_backend._several_devices import names_meshes
 
 
 class _Compilation:
@@ -73,11 +74,15 @@ if hasattr(os, "register_at_fork"):
 def first_tier(closed: ClosedJaxpr, arrays: Sequence[Array], compile_now: Callable[[], None]) -> list[Array] | None:
     """Results by the eager rules, and a compilation begun; None once it has ended: the executable is there, or fails.
 
+    Programs about several devices, and arrays that are bound to a device, wait for the program at once: None.
+
     Args:
         closed: the program.
         arrays: its arguments.
         compile_now: compiles it; runs in the background thread.
     """
+    if names_meshes(closed) or any(_is_bound(x) for x in arrays):
+        return None
     key = ("background", config.trace_key(), config.backend, config.default_device)
     compilation = closed.memo.get(key)
     if compilation is not None and compilation.ended:
@@ -94,3 +99,8 @@ def first_tier(closed: ClosedJaxpr, arrays: Sequence[Array], compile_now: Callab
         compilation = closed.memo[key] = _Compilation(action)
         _enqueue(compilation)
     return outs
+
+
+def _is_bound(x: Array) -> bool:
+    devices = x.devices()
+    return bool(devices) and bound_device(x, backends.of_device(next(iter(devices)))) is not None

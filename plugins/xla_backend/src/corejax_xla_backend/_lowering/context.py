@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from corejax.extend import (
 from corejax_xla_backend._lowering.custom_calls import attributes_of, check_batch, is_partitioned
 from corejax_xla_backend._lowering.in_place import InPlace
 from corejax_xla_backend._lowering.inlining import Inlining
+from corejax_xla_backend._lowering.module import MAIN, ModuleBuilder
 from corejax_xla_backend._lowering.placing import Placing
 from corejax_xla_backend._lowering.regions import TOKEN, Region
 from corejax_xla_backend._lowering.two_bits import check_divided
@@ -36,10 +37,6 @@ from corejax_xla_backend._lowering.types import (
     element_text,
     tensor_type,
 )
-
-if TYPE_CHECKING:
-    from corejax_xla_backend._lowering.module import ModuleBuilder
-
 
 # Where the order of effects would not be kept, in the user's words.
 _UNORDERED = {"while": "in the condition of a loop", "sdy.manual_computation": "in the function of a shard_map or pmap"}
@@ -412,46 +409,43 @@ class TranslationContext(Placing, InPlace, Inlining):
         )
         return self.op("compare", x, y, out=x.aval.update(dtype=np.dtype(np.bool_)), attrs=attrs)  # type: ignore[no-any-return]
 
-    # -- programs ----------------------------------------------------------------------------------
 
-    def call(self, closed: ClosedJaxpr, vals: Sequence[Value], name: str = "f") -> list[Value]:
-        """Call a program as a private function, written once for each program object."""
-        known_nan = any(v.origins & KNOWN_NAN for v in vals)
-        symbol, ordered, origins = self.module.private_function(closed, name, self.scope, known_nan=known_nan)
-        more = ([self.token], [TOKEN]) if ordered else ([], [])
-        outs = self.call_symbol(symbol, [*vals, *more[0]], [*closed.out_avals, *more[1]])
-        if ordered:
-            self.token = outs.pop()
-        for out in outs:
-            out.origins |= origins & KNOWN_NAN
-        return outs
+def add_main(
+    module: ModuleBuilder,
+    closed: ClosedJaxpr,
+    kept: Sequence[bool],
+    attributes: Mapping[int, str] | None = None,
+    result_attributes: Sequence[str] = (),
+    *,
+    embedded: bool = False,
+    known: Mapping[int, np.ndarray[Any, Any]] | None = None,
+) -> None:
+    """Write the entry point `main` of a module.
 
-    def call_symbol(
-        self, symbol: str, vals: Sequence[Value], out_avals: Sequence[ShapedArray], attrs: str = ""
-    ) -> list[Value]:
-        """Call a function of the module by its name."""
-        vals = self.apart(vals)
-        number = self._counter[0] = self._counter[0] + 1
-        names = ", ".join(v.name for v in vals)
-        types = ", ".join(tensor_type(v.aval) for v in vals)
-        results = ", ".join(tensor_type(a) for a in out_avals)
-        bound = f"%{number}:{len(out_avals)} = " if len(out_avals) > 1 else f"%{number} = " if out_avals else ""
-        self.lines.append(f"{bound}func.call @{symbol}({names}){attrs} : ({types}) -> ({results}){self.mark}")
-        origins = self._origins(vals)
-        if len(out_avals) == 1:
-            return [Value(f"%{number}", out_avals[0], origins)]
-        return [Value(f"%{number}#{i}", a, origins) for i, a in enumerate(out_avals)]
-
-    def function(self, closed: ClosedJaxpr, name: str = "f") -> str:
-        """The symbol of a private function for a program, written once for each program object.
-
-        Raises:
-            NotImplementedError: the program has ordered effects, for which it has to be called (`call`).
-        """
-        symbol, ordered, _ = self.module.private_function(closed, name, self.scope)
-        if ordered:
-            raise NotImplementedError("ordered effects in a function that is an attribute of an operation")
-        return symbol
+    Args:
+        module: the module.
+        closed: the program.
+        kept: which of its leading arguments, the constants, and its others the function takes; the rest is not
+            used. Of the others only where the constants are embedded.
+        attributes: index in (constants, arguments) -> what is said of it besides its type.
+        result_attributes: the same of each result; empty: nothing of any.
+        embedded: whether the constants are written into the function.
+        known: index of one that it does not take -> its value, which is written into it.
+    """
+    known = known or {}
+    binders = [*(() if embedded else closed.jaxpr.constvars), *closed.jaxpr.invars]
+    ctx = TranslationContext(module, scope=(f"jit({module.name})",) if module.name else ())
+    vals = [ctx.constant(known[i]) if i in known else ctx.argument(f"%arg{i}", v.aval) for i, v in enumerate(binders)]
+    outs = ctx.inline(closed, vals) if embedded else ctx.inline_jaxpr(closed.jaxpr, vals)
+    module.add_function(
+        "public",
+        MAIN,
+        [v for v, keep in zip(vals, kept, strict=True) if keep],
+        ctx.lines,
+        outs,
+        {vals[i].name: f" {{{text}}}" for i, text in (attributes or {}).items() if text},
+        [f" {{{text}}}" if text else "" for text in result_attributes],
+    )
 
 
 def _require_no_calls(name: str, texts: Sequence[str], functions: Sequence[str]) -> None:

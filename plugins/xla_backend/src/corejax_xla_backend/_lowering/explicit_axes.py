@@ -1,12 +1,11 @@
-"""Axes of meshes of type Explicit: what types say of results is written behind their operations, and found for them."""
+"""Axes of meshes of type Explicit: what types say of results is written behind their operations."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from corejax.extend import JaxprEqn, Primitive, ShapedArray, either_axes, split_axes
-from corejax_xla_backend._lowering.sharding_rules import factors_of
+from corejax.extend import JaxprEqn, ShapedArray
 from corejax_xla_backend._lowering.types import Value
 
 _TOLD = ("higher_order", "collective", "placing")  # whose own operations say it
@@ -27,18 +26,3 @@ def _constrained(ctx: Any, x: Value, aval: ShapedArray) -> Value:
     text = ctx.sharding_text(aval.sharding, aval.ndim, aval.sharding.mesh.are_all_axes_explicit)
     made: Value = ctx.op("sdy.sharding_constraint", x, out=x.aval, attrs=f"sharding = #sdy.sharding{text}")
     return made
-
-
-def axes_by_factors(
-    primitive: Primitive, avals: Sequence[ShapedArray], params: Mapping[str, Any]
-) -> list[list[Any]] | None:
-    """Of the dimensions that are a batch, by the primitive's vmap rule, the first operand's axes that has any."""
-    found = factors_of(primitive, [aval.laid_out(None) for aval in avals], params)
-    if found is None:
-        return None
-    axes: list[Any] = [()] * len(found.sizes)
-    for aval, factors in zip(avals, found.operands, strict=True):
-        for names, factor in zip(split_axes(aval), factors, strict=True):
-            if factor is not None:
-                axes[factor] = either_axes(axes[factor], names)
-    return [[() if factor is None else axes[factor] for factor in factors] for factors in found.results]

@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING
 
 from corejax.extend import ShapedArray
+from corejax_xla_backend._lowering.module import ModuleBuilder
 from corejax_xla_backend._lowering.regions import Region
 from corejax_xla_backend._lowering.types import KNOWN_NAN, OWN, Value
-
-if TYPE_CHECKING:
-    from corejax_xla_backend._lowering.module import ModuleBuilder
 
 _KEPT = ' {mhlo.frontend_attributes = {inlineable = "false"}}'
 

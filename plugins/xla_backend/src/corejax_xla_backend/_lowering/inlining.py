@@ -1,9 +1,9 @@
-"""How a translation context writes a program's equations: by their translation rules, one after the other."""
+"""How a translation context writes programs: their equations, one after the other, or calls of private functions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from corejax.extend import (
     JaxprEqn,
     Literal,
     MissingRuleError,
+    ShapedArray,
     Var,
     attribute_to_rule,
     bottom_trace,
@@ -23,13 +24,11 @@ from corejax.extend import (
     xla_translations,
 )
 from corejax_xla_backend._lowering.explicit_axes import constrained
+from corejax_xla_backend._lowering.module import ModuleBuilder
 from corejax_xla_backend._lowering.partitioned_calls import equation_in_parts, is_split
+from corejax_xla_backend._lowering.regions import TOKEN
 from corejax_xla_backend._lowering.results import results_of_rule
-from corejax_xla_backend._lowering.types import KNOWN_NAN, KnownValue, Value
-
-if TYPE_CHECKING:
-    from corejax_xla_backend._lowering.module import ModuleBuilder
-
+from corejax_xla_backend._lowering.types import KNOWN_NAN, OWN, KnownValue, Value, tensor_type
 
 # Structural operations that repeat the elements of their first operand.
 _SPREADING = frozenset({"broadcast_in_dim", "reshape"})
@@ -46,7 +45,11 @@ class Inlining:
     mark: str
     scope: tuple[str, ...]
     source: Any
+    token: Value
     constant: Callable[..., Value]
+    apart: Callable[..., list[Value]]
+    _origins: Callable[..., int]
+    _counter: list[int]
     _constants: dict[Any, Value]
 
     def inline(self, closed: ClosedJaxpr, vals: Sequence[Value]) -> list[Value]:
@@ -109,7 +112,7 @@ class Inlining:
             elif scalars or Literal in map(type, invars):
                 _mark_nan(eqn, scalars, outs)
             for v, x in zip(eqn.outvars, outs, strict=True):
-                if v.aval.sharding is not None:
+                if v.aval.refinement is not None:
                     env.update(zip(eqn.outvars, constrained(self, eqn, outs), strict=True))
                     break
                 env[v] = x
@@ -134,6 +137,76 @@ class Inlining:
         for key in list(self._constants)[constants:]:
             del self._constants[key]
         return equation_in_parts(self, eqn, rule, operands)
+
+    def call(self, closed: ClosedJaxpr, vals: Sequence[Value], name: str = "f") -> list[Value]:
+        """Call a program as a private function, written once for each program object."""
+        known_nan = any(v.origins & KNOWN_NAN for v in vals)
+        symbol, ordered, origins = self._private_function(closed, name, known_nan=known_nan)
+        more = ([self.token], [TOKEN]) if ordered else ([], [])
+        outs = self.call_symbol(symbol, [*vals, *more[0]], [*closed.out_avals, *more[1]])
+        if ordered:
+            self.token = outs.pop()
+        for out in outs:
+            out.origins |= origins & KNOWN_NAN
+        return outs
+
+    def call_symbol(
+        self, symbol: str, vals: Sequence[Value], out_avals: Sequence[ShapedArray], attrs: str = ""
+    ) -> list[Value]:
+        """Call a function of the module by its name."""
+        vals = self.apart(vals)
+        number = self._counter[0] = self._counter[0] + 1
+        names = ", ".join(v.name for v in vals)
+        types = ", ".join(tensor_type(v.aval) for v in vals)
+        results = ", ".join(tensor_type(a) for a in out_avals)
+        bound = f"%{number}:{len(out_avals)} = " if len(out_avals) > 1 else f"%{number} = " if out_avals else ""
+        self.lines.append(f"{bound}func.call @{symbol}({names}){attrs} : ({types}) -> ({results}){self.mark}")
+        origins = self._origins(vals)
+        if len(out_avals) == 1:
+            return [Value(f"%{number}", out_avals[0], origins)]
+        return [Value(f"%{number}#{i}", a, origins) for i, a in enumerate(out_avals)]
+
+    def function(self, closed: ClosedJaxpr, name: str = "f") -> str:
+        """The symbol of a private function for a program, written once for each program object.
+
+        Raises:
+            NotImplementedError: the program has ordered effects, for which it has to be called (`call`).
+        """
+        symbol, ordered, _ = self._private_function(closed, name)
+        if ordered:
+            raise NotImplementedError("ordered effects in a function that is an attribute of an operation")
+        return symbol
+
+    def _private_function(self, closed: ClosedJaxpr, name: str, *, known_nan: bool = False) -> tuple[str, bool, int]:
+        """Return the private function of a program; it is written once for each program, with the first call's scope.
+
+        Args:
+            closed: the program.
+            name: the name that the function gets if it is not taken.
+            known_nan: whether arguments depend on a constant NaN; such calls have a function of their own.
+
+        Returns:
+            The symbol of the function; whether it has ordered effects: it then takes the token as its last argument,
+            and returns it as its last result; and the origins of its results.
+        """
+        module = self.module
+        key = (id(closed), module.manual, known_nan)
+        found = module.private.get(key)
+        if found is None:
+            symbol = module.fresh_name(name)
+            ctx = type(self)(module, scope=self.scope)
+            # Its arguments may all be given one value.
+            origins = OWN | KNOWN_NAN if known_nan else OWN
+            args = [Value(f"%arg{i}", v.aval, origins) for i, v in enumerate(closed.jaxpr.invars)]
+            ctx.token = before = module.new_token()
+            outs = ctx.inline(closed, args)
+            ordered = ctx.token is not before
+            for out in outs:
+                origins |= out.origins
+            found = module.private[key] = (symbol, ordered, origins, closed)
+            more = ([before], [ctx.token]) if ordered else ([], [])
+            module.add_function("private", symbol, [*args, *more[0]], ctx.lines, [*outs, *more[1]])
+        return found[:3]
 
 
 def _known_results(eqn: JaxprEqn, operands: Sequence[Value], outs: Sequence[Value]) -> Sequence[Value]:

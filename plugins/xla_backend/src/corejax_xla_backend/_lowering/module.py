@@ -7,17 +7,14 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
-import numpy as np
-
 from corejax.extend import ClosedJaxpr, ShapedArray
 from corejax_xla_backend._callbacks import Failures
-from corejax_xla_backend._lowering.context import TranslationContext
 from corejax_xla_backend._lowering.locations import Locations, without_locations
 from corejax_xla_backend._lowering.meshes import SYMBOL, Meshes
 from corejax_xla_backend._lowering.regions import TOKEN
-from corejax_xla_backend._lowering.types import KNOWN_NAN, OWN, Value, tensor_type
+from corejax_xla_backend._lowering.types import Value, tensor_type
 
-_MAIN = "main"
+MAIN = "main"
 _NONE: Mapping[Any, Any] = MappingProxyType({})
 
 
@@ -30,6 +27,7 @@ class ModuleBuilder:
         devices: of a program over several, in order.
 
     Attributes:
+        private: the private functions of programs; see `Inlining`.
         callbacks: Python functions that the program calls, by index.
         failures: what these raise, where it is over several devices; None where each raises it at once.
         meshes: the meshes that it names.
@@ -47,6 +45,7 @@ class ModuleBuilder:
         self.manual: tuple[Any, tuple[Any, ...]] | None = None
         self.locations = Locations()
         self.functions: list[str] = []
+        self.private: dict[Any, tuple[str, bool, int, ClosedJaxpr]] = {}
         self.callbacks: list[Callable[..., Any]] = []
         self.failures = Failures() if len(devices) > 1 else None
         self.partitioners: list[Any] = []
@@ -54,10 +53,9 @@ class ModuleBuilder:
         self.elementwise = 0
         self.opaque = 0
         self._callback_indices: dict[Any, int] = {}
-        self._private: dict[Any, tuple[str, bool, int, ClosedJaxpr]] = {}
         self._spliced: dict[int, tuple[str, Any]] = {}
         self._identities: dict[ShapedArray, str] = {}
-        self._names = {_MAIN: 1, SYMBOL: 1}  # whatever else is called so: XLA starts there
+        self._names = {MAIN: 1, SYMBOL: 1}  # whatever else is called so: XLA starts there
         self._tokens = itertools.count()
         self._channels = itertools.count(1)
 
@@ -98,57 +96,13 @@ class ModuleBuilder:
         inner.failures = self.failures
         return inner
 
-    def add_part(
-        self, avals: Sequence[ShapedArray], source: Any, write: Callable[..., Sequence[Value]]
-    ) -> list[ShapedArray]:
-        """Write the entry point of such a program, `write(ctx, *parts)`; gives the types of its results."""
-        ctx = TranslationContext(self)
-        ctx.source = source
-        args = [ctx.argument(f"%arg{i}", aval) for i, aval in enumerate(avals)]
-        outs = write(ctx, *args)
-        self._write("public", _MAIN, args, ctx, outs)
-        return [x.aval for x in outs]
-
-    def private_function(
-        self, closed: ClosedJaxpr, name: str, scope: tuple[str, ...] = (), *, known_nan: bool = False
-    ) -> tuple[str, bool, int]:
-        """The function for a program; written once for each program, with the first call's scope.
-
-        Args:
-            closed: the program.
-            name: the name that the function gets if it is not taken.
-            scope: the names of the functions around.
-            known_nan: whether arguments depend on a constant NaN; such calls have a function of their own.
-
-        Returns:
-            Its name; whether it has ordered effects: it then takes the token as its last argument, and returns it
-            as its last result; and the origins of its results.
-        """
-        key = (id(closed), self.manual, known_nan)
-        found = self._private.get(key)
-        if found is None:
-            symbol = self.fresh_name(name)
-            ctx = TranslationContext(self, scope=scope)
-            # Its arguments may all be given one value.
-            origins = OWN | KNOWN_NAN if known_nan else OWN
-            args = [Value(f"%arg{i}", v.aval, origins) for i, v in enumerate(closed.jaxpr.invars)]
-            ctx.token = before = self.new_token()
-            outs = ctx.inline(closed, args)
-            ordered = ctx.token is not before
-            for out in outs:
-                origins |= out.origins
-            found = self._private[key] = (symbol, ordered, origins, closed)
-            more = ([before], [ctx.token]) if ordered else ([], [])
-            self._write("private", symbol, [*args, *more[0]], ctx, [*outs, *more[1]])
-        return found[:3]
-
     def identity(self, aval: ShapedArray) -> str:
         """Name of the function that gives its argument back."""
         found = self._identities.get(aval)
         if found is None:
             found = self._identities[aval] = self.fresh_name("identity")
             x = Value("%arg0", aval)
-            self._write("private", found, [x], TranslationContext(self), [x])
+            self.add_function("private", found, [x], [], [x])
         return found
 
     def spliced(self, owner: Any, functions: Callable[[Callable[[str], str]], list[str]]) -> str:
@@ -170,59 +124,33 @@ class ModuleBuilder:
             found = self._spliced[id(owner)] = (names[0], owner)
         return found[0]
 
-    def add_main(
-        self,
-        closed: ClosedJaxpr,
-        kept: Sequence[bool],
-        attributes: Mapping[int, str] | None = None,
-        result_attributes: Sequence[str] = (),
-        *,
-        embedded: bool = False,
-        known: Mapping[int, np.ndarray[Any, Any]] = _NONE,
-    ) -> None:
-        """Write the entry point `main`.
-
-        Args:
-            closed: the program.
-            kept: which of its leading arguments, the constants, and its others the function takes; the rest is not
-                used. Of the others only where the constants are embedded.
-            attributes: index in (constants, arguments) -> what is said of it besides its type.
-            result_attributes: the same of each result; empty: nothing of any.
-            embedded: whether the constants are written into the function.
-            known: index of one that it does not take -> its value, which is written into it.
-        """
-        binders = [*(() if embedded else closed.jaxpr.constvars), *closed.jaxpr.invars]
-        ctx = TranslationContext(self, scope=(f"jit({self.name})",) if self.name else ())
-        vals = [
-            ctx.constant(known[i]) if i in known else ctx.argument(f"%arg{i}", v.aval) for i, v in enumerate(binders)
-        ]
-        outs = ctx.inline(closed, vals) if embedded else ctx.inline_jaxpr(closed.jaxpr, vals)
-        self._write(
-            "public",
-            _MAIN,
-            [v for v, keep in zip(vals, kept, strict=True) if keep],
-            ctx,
-            outs,
-            {vals[i].name: f" {{{text}}}" for i, text in (attributes or {}).items() if text},
-            [f" {{{text}}}" if text else "" for text in result_attributes],
-        )
-
-    def _write(
+    def add_function(
         self,
         visibility: str,
         symbol: str,
         args: Sequence[Value],
-        ctx: TranslationContext,
+        lines: Sequence[str],
         outs: Sequence[Value],
         attributes: Mapping[str, str] = _NONE,
         result_attributes: Sequence[str] = (),
     ) -> None:
+        """Add a function.
+
+        Args:
+            visibility: "public" or "private".
+            symbol: its name.
+            args: its arguments.
+            lines: its operations.
+            outs: its results.
+            attributes: the name of an argument -> its attribute dictionary, after a space.
+            result_attributes: the same of each result; empty if no result has one.
+        """
         signature = ", ".join(f"{a.name}: {tensor_type(a.aval)}{attributes.get(a.name, '')}" for a in args)
         types = ", ".join(tensor_type(o.aval) for o in outs)
         returned = f"{', '.join(o.name for o in outs)} : {types}" if outs else ""
         if any(result_attributes):
             types = ", ".join(tensor_type(o.aval) + text for o, text in zip(outs, result_attributes, strict=True))
-        body = "\n    ".join([*ctx.lines, f"func.return {returned}"])
+        body = "\n    ".join([*lines, f"func.return {returned}"])
         self.functions.append(f"  func.func {visibility} @{symbol}({signature}) -> ({types}) {{\n    {body}\n  }}")
 
     def text(self, name: str, *, locations: bool = False) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from corejax.extend import (
     DerivedRuleWarning,
     JaxprEqn,
     ShapedArray,
+    TranslationContext,
     clears_cache,
     describe_source,
     exported,
@@ -24,13 +25,10 @@ from corejax.extend import (
     xla_translations,
 )
 from corejax_xla_backend._lowering.custom_calls import PARTITIONED, dimension_factors, quoted, sharding_rule
+from corejax_xla_backend._lowering.module import MAIN, ModuleBuilder
 from corejax_xla_backend._lowering.sharding_rules import Factors, factors_of
 from corejax_xla_backend._lowering.types import Value
 from corejax_xla_backend.sharding import Sharding
-
-if TYPE_CHECKING:
-    from corejax_xla_backend._lowering.context import TranslationContext
-    from corejax_xla_backend._lowering.module import ModuleBuilder
 
 _warned: set[Any] = set()  # primitives and lines
 clears_cache(_warned.clear)
@@ -87,7 +85,7 @@ def partitioned_call(
     """
     from corejax_xla_backend import _jaxlib
 
-    module, source = ctx.module, ctx.source
+    module, source, context = ctx.module, ctx.source, type(ctx)
     avals = [v.aval for v in vals]
     like = module.meshes.like
     assert like is not None
@@ -102,7 +100,7 @@ def partitioned_call(
             [s.tiles(aval.ndim) for aval, s in zip(*side, strict=True)]
             for side in ((avals, made.operands), (out_avals, made.results))
         ]
-        return program_of_part(module, source, made, *parts), *tiles
+        return program_of_part(context(module.of_part()), source, made, *parts), *tiles
 
     ranks = ([a.ndim for a in avals], [a.ndim for a in out_avals])
     partitioner = _jaxlib.CustomPartitioner(ranks, module.meshes.count, partition)
@@ -117,27 +115,31 @@ def partitioned_call(
 
 
 def program_of_part(
-    module: ModuleBuilder, source: Any, split: Split, avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray]
+    ctx: TranslationContext, source: Any, split: Split, avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray]
 ) -> str:
-    """The module of one device's part.
+    """Return the module of one device's part, written by a context of `ModuleBuilder.of_part`.
 
     Raises:
         TypeError: it gives other types than the parts of the results have.
         NotImplementedError: it calls a Python function that the program around does not.
     """
-    inner = module.of_part()
+    inner = ctx.module
     inner.enter(split.mesh, tuple(name for name, _ in split.mesh.shape_tuple))
     known = len(inner.callbacks)
-    outs = inner.add_part(avals, source, split.write)
+    ctx.source = source
+    args = [ctx.argument(f"%arg{i}", aval) for i, aval in enumerate(avals)]
+    outs = split.write(ctx, *args)
+    inner.add_function("public", MAIN, args, ctx.lines, outs)
     if len(inner.callbacks) > known:
         del inner.callbacks[known:]
         raise NotImplementedError(
             "what a device does with its part calls back on the host, which has to be known before the program is "
             "partitioned"
         )
-    got, wanted = ([(a.shape, a.dtype) for a in each] for each in (outs, out_avals))
+    sides = [x.aval for x in outs], out_avals
+    got, wanted = ([(a.shape, a.dtype) for a in each] for each in sides)
     if got != wanted:
-        shown = [", ".join(a.str_short() for a in each) for each in (outs, out_avals)]
+        shown = [", ".join(a.str_short() for a in each) for each in sides]
         raise TypeError(
             f"the program of a device's part gives ({shown[0]}), and its part of the results is ({shown[1]})"
         )

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from corejax.extend import ShapedArray
 from corejax_xla_backend._lowering.custom_calls import quoted
+from corejax_xla_backend._lowering.module import ModuleBuilder
 from corejax_xla_backend._lowering.types import SlicedValue, Value
-
-if TYPE_CHECKING:
-    from corejax_xla_backend._lowering.module import ModuleBuilder
 
 
 class Placing:

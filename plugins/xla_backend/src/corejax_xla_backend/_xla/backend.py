@@ -21,6 +21,7 @@ from corejax.extend import (
 )
 from corejax_xla_backend import _jaxlib
 from corejax_xla_backend._compiled_impl import dispatch as dispatched
+from corejax_xla_backend._compiled_impl import run_program
 from corejax_xla_backend._xla import dispatch, executable
 from corejax_xla_backend._xla.buffers import put
 from corejax_xla_backend._xla.resharding import put_sharded
@@ -100,6 +101,10 @@ class XlaBackend(Backend):
     def evaluate(self, primitive: Any, arrays: Any, params: Any) -> list[Any]:
         """The operation compiled by itself, for the devices of its operands."""
         return dispatched(primitive, arrays, params, _HERE)
+
+    def run_program(self, closed: Any, arrays: Any, name: str) -> list[Any] | None:
+        """Compile a program of eager operations and run it."""
+        return run_program(closed, arrays, name)
 
     def is_ready(self, buffer: Any) -> bool:
         """Whether XLA has computed it."""

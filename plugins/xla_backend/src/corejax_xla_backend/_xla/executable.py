@@ -23,6 +23,7 @@ from corejax.extend import (
 from corejax_xla_backend import _jaxlib
 from corejax_xla_backend._callbacks import Failures, under_way
 from corejax_xla_backend._lowering import host_callback
+from corejax_xla_backend._lowering.context import add_main
 from corejax_xla_backend._lowering.locations import without_locations
 from corejax_xla_backend._lowering.module import ModuleBuilder
 from corejax_xla_backend._lowering.two_bits import check_collectives
@@ -198,7 +199,7 @@ def lower(closed: ClosedJaxpr, name: str, platform: str, options: CompileOptions
         builder.meshes.attribute(sharding, aval.ndim)
         for sharding, aval in zip(options.out_shardings, closed.out_avals, strict=False)
     ]
-    builder.add_main(closed, kept, {i: ", ".join(texts) for i, texts in said.items()}, results, known=known)
+    add_main(builder, closed, kept, {i: ", ".join(texts) for i, texts in said.items()}, results, known=known)
     text = builder.text(f"jit_{name}", locations=True)
     return Lowering(text, kept, builder.callbacks, unusable, tuple(builder.partitioners), builder.failures)
 

@@ -151,7 +151,7 @@ call_exported_tangent_p = Primitive(
 
 def _tangent_abstract_eval(*avals: ShapedArray, exported: Any, nonzero: tuple[bool, ...]) -> list[ShapedArray]:
     wanted = [tangent_aval(aval) for aval in (*exported.in_avals, *select_list(nonzero, exported.in_avals))]
-    if [tangent_aval(aval).varying(()).laid_out(None) for aval in avals] != wanted:
+    if [tangent_aval(aval).refined(None) for aval in avals] != wanted:
         shown = [", ".join(aval.str_short() for aval in each) for each in (wanted, avals)]
         raise ValueError(f"tangents of {exported.fun_name}: expected operands ({shown[0]}), got ({shown[1]})")
     return _out_tangents(exported)

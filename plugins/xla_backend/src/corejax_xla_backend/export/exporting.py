@@ -30,6 +30,7 @@ from corejax.extend import (
 )
 from corejax_xla_backend import _jaxlib
 from corejax_xla_backend._jit.stages import Lowered
+from corejax_xla_backend._lowering.context import add_main
 from corejax_xla_backend._lowering.locations import without_locations
 from corejax_xla_backend._lowering.module import ModuleBuilder
 from corejax_xla_backend.export import checks
@@ -195,7 +196,7 @@ def _text(
     name: str, closed: ClosedJaxpr, kept: Sequence[bool], platform: str, allowed: Sequence[str], layout: Layout
 ) -> str:
     builder = ModuleBuilder(platform, name, layout.devices)
-    builder.add_main(closed, kept, embedded=True)
+    add_main(builder, closed, kept, embedded=True)
     text = builder.text(f"jit_{name}", locations=True)
     checks.check_custom_calls(name, text, allowed)
     return text

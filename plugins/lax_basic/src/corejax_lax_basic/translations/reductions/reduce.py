@@ -9,6 +9,7 @@ import numpy as np
 
 from corejax.extend import ShapedArray, SymbolicDim, dtypes, xla_translations
 from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS
+from corejax_lax_basic._speed import LONG_INDEX_AXIS
 from corejax_lax_basic.reductions._family import MAXIMUM, MINIMUM, REDUCTIONS, Axes, Fold, greatest, least
 from corejax_lax_basic.reductions.reduce import argmax_p, argmin_p
 from corejax_lax_basic.translations._widening import widened
@@ -37,9 +38,6 @@ def _folding(fold: Fold) -> Callable[..., Any]:
     return rule
 
 
-_LONG = 32  # elements of an axis
-
-
 def _places(ctx: Any, x: Any, extremum: Fold, axes: Axes, index: ShapedArray) -> Any:
     """The least index of elements that are the extremum, or NaN."""
     truth = ShapedArray(x.aval.shape, dtypes.bool_)
@@ -64,7 +62,7 @@ def _index_of(wins: str, worst_of: Callable[[Any], Any], extremum: Fold) -> Call
         x = widened(ctx, in_vals[0])
         index = ShapedArray(x.aval.shape, index_dtype)
         symbolic = any(isinstance(size, SymbolicDim) for size in index.shape)
-        if ctx.platform == "cpu" and not symbolic and index.shape[axes[0]] >= _LONG:
+        if ctx.platform == "cpu" and not symbolic and index.shape[axes[0]] >= LONG_INDEX_AXIS:
             return _places(ctx, x, extremum, axes, index)
         value_0, index_0 = ShapedArray((), x.aval.dtype), ShapedArray((), index_dtype)
 

@@ -1,0 +1,79 @@
+"""For an engine: the layers of evaluation, and what evaluates programs on NumPy arrays.
+
+An engine (`Engine`) makes eager calls faster without changing results. `corejax-eager` is one; it uses nothing of the
+kernel but `corejax.extend` and this module, whose names may change in any version.
+"""
+
+from __future__ import annotations
+
+from corejax import source_info as source_info
+from corejax.avals import ShapedArray as ShapedArray
+from corejax.caches import clears_cache as clears_cache
+from corejax.interpreters import evaluation as evaluation
+from corejax.interpreters.engine import Engine as Engine
+from corejax.interpreters.evaluation import Evaluate as Evaluate
+from corejax.interpreters.evaluation import Layer as Layer
+from corejax.interpreters.evaluation import RunProgram as RunProgram
+from corejax.interpreters.evaluation import bottom as bottom
+from corejax.interpreters.evaluation import check_size as check_size
+from corejax.interpreters.evaluation import quiet as quiet
+from corejax.interpreters.evaluation import rules_changed as rules_changed
+from corejax.interpreters.evaluation import run_equation as run_equation
+from corejax.interpreters.evaluation import run_on_arrays as run_on_arrays
+from corejax.interpreters.evaluation import run_quietly as run_quietly
+from corejax.interpreters.evaluation import set_layer as set_layer
+from corejax.interpreters.impl_results import as_promised as as_promised
+from corejax.interpreters.impl_results import check_count as check_count
+from corejax.interpreters.partial_eval import PartialEvalTrace as PartialEvalTrace
+from corejax.interpreters.partial_eval import PartialEvalTracer as PartialEvalTracer
+from corejax.interpreters.staging import JitTracer as JitTracer
+from corejax.interpreters.staging import StagingTrace as StagingTrace
+from corejax.ir.interpret import host_literal as host_literal
+from corejax.ir.interpret import last_uses as last_uses
+from corejax.memory_limit import LARGE as LARGE
+from corejax.ownership import SOLE as SOLE
+from corejax.ownership import aligned_empty as aligned_empty
+from corejax.ownership import in_own_memory as in_own_memory
+from corejax.primitive import promised as promised
+from corejax.primitive import types_changed as types_changed
+from corejax.rules import Rule as Rule
+from corejax.rules import RuleFn as RuleFn
+from corejax.rules import reporting as reporting
+from corejax.trace import state as state
+
+__all__ = [
+    "LARGE",
+    "SOLE",
+    "Engine",
+    "Evaluate",
+    "JitTracer",
+    "Layer",
+    "PartialEvalTrace",
+    "PartialEvalTracer",
+    "Rule",
+    "RuleFn",
+    "RunProgram",
+    "ShapedArray",
+    "StagingTrace",
+    "aligned_empty",
+    "as_promised",
+    "bottom",
+    "check_count",
+    "check_size",
+    "clears_cache",
+    "evaluation",
+    "host_literal",
+    "in_own_memory",
+    "last_uses",
+    "promised",
+    "quiet",
+    "reporting",
+    "rules_changed",
+    "run_equation",
+    "run_on_arrays",
+    "run_quietly",
+    "set_layer",
+    "source_info",
+    "state",
+    "types_changed",
+]

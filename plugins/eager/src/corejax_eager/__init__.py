@@ -1,0 +1,1 @@
+"""The engine that makes eager calls and repeated rules fast; see `engine`."""

@@ -1,0 +1,388 @@
+"""Python functions generated from programs: a line for each equation.
+
+`plans` goes from equation to equation, looks up each rule, and holds each result against its type. That takes as long
+as NumPy's functions take for small arrays. What a ufunc gives is known before it runs, from the types of its operands,
+and what `HostCode` gives is promised; what other rules give is looked at here, too. If a function raises, `plans` runs
+the program again, and says where.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from sys import getrefcount
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import (
+    Array,
+    HostCode,
+    Jaxpr,
+    JaxprEqn,
+    Primitive,
+    ShapedArray,
+    dtypes,
+    impl_rules,
+    is_spread,
+    note_origin,
+    tree,
+)
+from corejax.extend.speed import SOLE, as_promised, in_own_memory, last_uses
+from corejax_eager import large
+
+_LONGEST = 256  # equations
+_LARGEST = 4096  # elements of a result: what is larger is given up as soon as nothing reads it any more
+# NumPy's own; integers of fewer bits are held in them, and have to be made what was promised.
+_KNOWN_KINDS = frozenset("biufc")
+
+# Of NumPy's scalars these are Python's operators, which take a fifth of the ufunc's time.
+_OPERATORS = {
+    np.add: "{} + {}",
+    np.subtract: "{} - {}",
+    np.multiply: "{} * {}",
+    np.divide: "{} / {}",
+    np.negative: "-{}",
+}
+_WITHOUT_OUT = frozenset({np.maximum, np.minimum})  # where a third operand is deprecated, and by name it takes longer
+_OPERATORS_TAKE = frozenset({np.dtype(np.float32), np.dtype(np.float64)})
+
+_CHECKED = """\
+    out = {call}
+    {given}if type(out) is not ndarray or out.dtype is not {type}.dtype or out.shape != {type}.shape:
+        out = as_promised({eqn}.primitive, out, {type}, {eqn}.source_info)
+    elif out.base is not None or getrefcount(out) > SOLE:
+        out = in_own_memory(out, [{operands}], getrefcount(out) <= SOLE)
+    out.setflags(False)
+    {name} = out"""
+
+
+def _host_of(array: Array) -> Any:
+    if is_spread(array):
+        raise ValueError("on several devices")
+    return array._fetch()
+
+
+_COMMON = {
+    "Array": Array,
+    "ndarray": np.ndarray,
+    "asarray": np.asarray,
+    "as_promised": as_promised,
+    "in_own_memory": in_own_memory,
+    "getrefcount": getrefcount,
+    "host_of": _host_of,
+    "unflatten": tree.unflatten,
+    "SOLE": SOLE,
+    "results": large.evaluate_equation,
+}
+
+
+def generate(jaxpr: Jaxpr, literals: dict[Any, Any], rules: dict[Any, Any]) -> Callable[..., list[Any]] | None:
+    """Generate a function of a program's constants and arguments, NumPy arrays.
+
+    Args:
+        jaxpr: the program.
+        literals: values of its literals.
+        rules: the impl rules for NumPy arrays.
+
+    Returns:
+        The function, which raises `TypeError` if values are of other types than the program's variables; None for
+        programs that are long or large.
+    """
+    return _CodeGenerator(jaxpr, literals, rules).on_values() if _is_short(jaxpr) else None
+
+
+def generate_on_arrays(
+    jaxpr: Jaxpr,
+    literals: dict[Any, Any],
+    rules: dict[Any, Any],
+    known: Sequence[Any],
+    out_avals: Sequence[ShapedArray],
+    structure: Any,
+) -> Callable[..., Any] | None:
+    """Generate a function of `Array`s, for eager calls.
+
+    Args:
+        jaxpr, literals, rules: as of `generate`.
+        known: values of the constants and first arguments, NumPy arrays; the function takes the other arguments.
+        out_avals: types of the results.
+        structure: the pytree of the results; None for one array.
+
+    Returns:
+        The function, which raises `ValueError` if parts of an argument are on several devices; None as `generate`.
+    """
+    return _CodeGenerator(jaxpr, literals, rules).on_arrays(known, out_avals, structure) if _is_short(jaxpr) else None
+
+
+def _is_short(jaxpr: Jaxpr) -> bool:
+    many = any(v.aval.size > _LARGEST for eqn in jaxpr.eqns for v in eqn.outvars)
+    many = many or any(map(large.is_compiled_equation, jaxpr.eqns))
+    return not many and len(jaxpr.eqns) <= _LONGEST and not jaxpr.effects
+
+
+class _CodeGenerator:
+    """The text of a function and the names in it.
+
+    Attributes:
+        names: of variables and literals.
+        constants: values of those that are known.
+        numbers: variables that are NumPy scalars where they are written: arrays of rank 0, once they have to be.
+        fresh: variables whose arrays are the function's own, and can be written to still.
+        shared: those of them whose memory another variable has, too.
+    """
+
+    def __init__(self, jaxpr: Jaxpr, literals: dict[Any, Any], rules: Any) -> None:
+        self.jaxpr = jaxpr
+        self.rules = rules
+        self.space: dict[str, Any] = dict(_COMMON)
+        self.names: dict[Any, str] = {}
+        self.constants: dict[Any, Any] = {}
+        self.numbers: set[Any] = set()
+        self.fresh: set[Any] = set()
+        self.shared: set[Any] = set()
+        self.lines: list[str] = []
+        for atom, value in literals.items():
+            self.bind_constant("literal", atom, value)
+
+    def named(self, word: str, value: Any) -> str:
+        """A name for a value."""
+        name = f"{word}_{len(self.space)}"
+        self.space[name] = value
+        return name
+
+    def bind_constant(self, word: str, atom: Any, value: Any) -> None:
+        """Give a variable or a literal the name of its value."""
+        self.names[atom] = self.named(word, value)
+        self.constants[atom] = value
+
+    def new(self, v: Any) -> str:
+        """A name for a variable."""
+        name = self.names[v] = f"v{len(self.names)}"
+        return name
+
+    # -- the whole -----------------------------------------------------------------------------------------------
+
+    def on_values(self) -> Callable[..., list[Any]]:
+        """The function of arrays of NumPy's, which gives a list of these."""
+        binders = [*self.jaxpr.constvars, *self.jaxpr.invars]
+        for v in binders:
+            name, aval = self.new(v), self.named("type", v.aval)
+            self.lines.append(f"    if {name}.dtype is not {aval}.dtype or {name}.shape != {aval}.shape:")
+            self.lines.append(f"        raise TypeError({name!r})")
+        arguments = [self.names[v] for v in binders]
+        self.steps()
+        outs = [self.sealed(v) for v in self.jaxpr.outvars]
+        return self.compiled(arguments, f"[{', '.join(outs)}]")  # type: ignore[no-any-return]
+
+    def on_arrays(self, known: Sequence[Any], avals: Sequence[ShapedArray], structure: Any) -> Callable[..., Any]:
+        """The function of `Array`s, which gives what is to be returned."""
+        binders = [*self.jaxpr.constvars, *self.jaxpr.invars]
+        for v, value in zip(binders, known, strict=False):
+            self.bind_constant("known", v, value)
+        arguments = [self.argument(self.new(v)) for v in binders[len(known) :]]
+        self.steps()
+        made = {v for eqn in self.jaxpr.eqns for v in eqn.outvars}
+        outs = []
+        for atom, aval in zip(self.jaxpr.outvars, avals, strict=True):
+            out = self.names[atom]
+            if atom not in made or atom in self.constants:
+                out += ".copy()"  # each array has memory of its own: it may be donated
+            elif atom in self.numbers:
+                out = f"asarray({out})"
+            outs.append(f"Array({out}, {self.named('type', aval)})")
+        return self.compiled(arguments, self.put_together(outs, structure))  # type: ignore[no-any-return]
+
+    def argument(self, name: str) -> str:
+        """The name of an argument, an `Array`, whose value gets a name of its own."""
+        argument = f"array_{name}"
+        self.lines.append(f"    {name} = {argument}._host")
+        self.lines.append(f"    if {name} is None:\n        {name} = host_of({argument})")
+        return argument
+
+    def put_together(self, outs: list[str], structure: Any) -> str:
+        """The text of what is returned."""
+        if structure is None:
+            return outs[0]
+        marks = [object() for _ in outs]
+        shape = tree.unflatten(structure, marks)
+        if type(shape) in (tuple, list) and list(shape) == marks:
+            text = ", ".join(outs)
+            return f"[{text}]" if type(shape) is list else f"({text},)" if outs else "()"
+        return f"unflatten({self.named('structure', structure)}, [{', '.join(outs)}])"
+
+    def compiled(self, arguments: Sequence[str], value: str) -> Any:
+        """The function."""
+        text = "\n".join([f"def program({', '.join(arguments)}):", *self.lines, f"    return {value}"])
+        exec(compile(text, "<generated by corejax-eager>", "exec"), self.space)
+        return self.space.pop("program")
+
+    # -- operands ------------------------------------------------------------------------------------------------
+
+    def array(self, v: Any) -> str:
+        """The name of an operand, which is an array from here on."""
+        name = self.names[v]
+        if v in self.numbers:
+            self.numbers.discard(v)
+            self.fresh.add(v)
+            self.lines.append(f"    {name} = asarray({name})")
+        return name
+
+    def sealed(self, v: Any) -> str:
+        """The name of an operand, an array that is read-only from here on."""
+        name = self.array(v)
+        if v in self.fresh:
+            self.fresh.discard(v)
+            self.lines.append(f"    {name}.setflags(False)")
+        return name
+
+    def number(self, v: Any) -> str | None:
+        """The name of an operand that is a NumPy scalar; None where it is an array."""
+        if v in self.numbers:
+            return self.names[v]
+        value = self.constants.get(v)
+        return None if value is None or value.shape else self.named("number", value[()])
+
+    def reusable(self, operands: Sequence[Any], out: Any, dead: Sequence[Any]) -> Any:
+        """One of the operands whose memory may become the result's; None where there is none."""
+        if out.aval.size == 1:  # in place, NumPy takes three times as long
+            return None
+        for v in operands:
+            own = v in dead and v in self.fresh and v not in self.shared
+            if own and v.aval.shape == out.aval.shape and v.aval.dtype is out.aval.dtype:
+                return v
+        return None
+
+    # -- equations -----------------------------------------------------------------------------------------------
+
+    def steps(self) -> None:
+        """The lines of all equations, but of those that are known."""
+        for eqn, dead in zip(self.jaxpr.eqns, last_uses(self.jaxpr), strict=True):
+            rule = self.rules.get(eqn.primitive)
+            if rule is not None and not eqn.primitive.multiple_results and self.constants.keys() >= set(eqn.invars):
+                [value] = large.evaluate_equation(eqn, rule, [self.constants[x] for x in eqn.invars])
+                self.bind_constant("known", eqn.outvars[0], value)
+                continue
+            avals, outs = [x.aval for x in eqn.invars], [v.aval for v in eqn.outvars]
+            prepared = _prepared(eqn.primitive, avals, eqn.params, eqn.source_info)
+            plain = rule if not eqn.params and not eqn.primitive.multiple_results else None
+            ufunc = _as_ufunc(plain or prepared, prepared, avals, outs)
+            if ufunc is not None:
+                self.by_ufunc(eqn, ufunc, dead)
+            elif type(prepared) is HostCode:
+                self.by_code(eqn, prepared, dead)
+            else:
+                self.by_rule(eqn, rule, prepared)
+
+    def by_ufunc(self, eqn: JaxprEqn, ufunc: np.ufunc, dead: Sequence[Any]) -> None:
+        """Emit a call of a ufunc."""
+        [v] = eqn.outvars
+        if not v.aval.shape:
+            self.numbers.add(v)  # ufuncs make them of arrays of rank 0, too
+            operator = _OPERATORS.get(ufunc)
+            if operator and all(x.aval.dtype in _OPERATORS_TAKE for x in (*eqn.invars, v)):
+                numbers = [self.number(x) for x in eqn.invars]
+                if None not in numbers:
+                    self.lines.append(f"    {self.new(v)} = {operator.format(*numbers)}")
+                    return
+        operands = [self.array(x) for x in eqn.invars]
+        given = None if v in self.numbers or ufunc in _WITHOUT_OUT else self.reusable(eqn.invars, v, dead)
+        call = self.named(eqn.primitive.name.replace(".", "_"), ufunc)
+        if given is None:
+            self.lines.append(f"    {self.new(v)} = {call}({', '.join(operands)})")
+        else:
+            self.names[v] = self.names[given]
+            self.lines.append(f"    {call}({', '.join([*operands, self.names[v]])})")
+        if v not in self.numbers:
+            self.fresh.add(v)
+
+    def by_code(self, eqn: JaxprEqn, code: HostCode, dead: Sequence[Any]) -> None:
+        """Emit the lines of a `HostCode`."""
+        operands = [self.array(x) for x in eqn.invars]
+        names = {name: self.named(name, value) for name, value in code.names.items()}
+        place, text = code.in_place or (0, "")
+        given = self.reusable(eqn.invars[place : place + 1], eqn.outvars[0], dead) if code.in_place else None
+        if given is not None and eqn.invars.count(given) == 1:
+            out = self.names[eqn.outvars[0]] = self.names[given]
+        else:
+            text, outs = code.text, [self.new(v) for v in eqn.outvars]
+            out = f"[{', '.join(outs)}]" if eqn.primitive.multiple_results else outs[0]
+        self.lines.extend(f"    {line}" for line in text.format(*operands, out=out, **names).splitlines())
+        if code.scalar:
+            self.numbers.update(eqn.outvars)
+            return
+        self.fresh.update(eqn.outvars)
+        if not code.own:
+            self.shared.update(eqn.outvars, eqn.invars)
+
+    def by_rule(self, eqn: JaxprEqn, rule: Any, prepared: Any) -> None:
+        """Emit a call of the impl rule, whose result is checked."""
+        operands = [self.sealed(x) for x in eqn.invars]
+        joined, outs = ", ".join(operands), [self.new(v) for v in eqn.outvars]
+        if rule is None or eqn.primitive.multiple_results:
+            call = f"results({self.named('eqn', eqn)}, {self.named('rule', rule)}, [{joined}])"
+            self.lines.append(f"    [{', '.join(outs)}] = {call}")
+            return
+        run, [v] = prepared or rule, eqn.outvars
+        params = [f"**{self.named('params', eqn.params)}"] if run is rule and eqn.params else []
+        call = f"{self.named('rule', run)}({', '.join([*operands, *params])})"
+        names = {"eqn": self.named("eqn", eqn), "type": self.named("type", v.aval), "name": outs[0], "given": ""}
+        if not v.aval.shape:  # NumPy gives its own scalars there
+            scalar = self.named("scalar", v.aval.dtype.type)
+            names["given"] = f"if type(out) is {scalar}:\n        out = asarray(out)\n    el"
+        self.lines.append(_CHECKED.format(call=call, operands=joined, **names))
+
+
+def ufunc_for(primitive: Primitive, rule: Any, avals: Sequence[ShapedArray], out: ShapedArray) -> np.ufunc | None:
+    """The ufunc that a rule without params is, if it gives results of the type `out` for operands of these types."""
+    return _as_ufunc(rule, _prepared(primitive, avals, {}), avals, [out])
+
+
+def _as_ufunc(rule: Any, prepared: Any, avals: Sequence[ShapedArray], outs: Sequence[ShapedArray]) -> np.ufunc | None:
+    ufunc = prepared or rule
+    if rule is None or type(ufunc) is not np.ufunc or ufunc.nout != 1 or not gives(ufunc, avals, outs):
+        return None
+    return ufunc
+
+
+def _prepared(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], source: Any = None) -> Any:
+    """What the impl rule is for types of operands and params, where its author says that (`prepared=`)."""
+    rule = impl_rules.rule_of(primitive)
+    prepare = None if rule is None else rule.flags.get("prepared")
+    if prepare is None:
+        return None
+    try:
+        return prepare(avals, **params)
+    except Exception as error:
+        note_origin(error, primitive, f"`prepared` of the impl rule of primitive {primitive.name!r}", source)
+        raise
+
+
+def gives(ufunc: np.ufunc, avals: Sequence[ShapedArray], outs: Sequence[ShapedArray]) -> bool:
+    """Whether a ufunc of arrays of these types gives arrays of those, or NumPy scalars for arrays of rank 0."""
+    if (len(avals), len(outs)) != (ufunc.nin, ufunc.nout):
+        return False
+    if not all(aval.dtype.kind in _KNOWN_KINDS or dtypes.is_float(aval.dtype) for aval in (*avals, *outs)):
+        return False
+    try:
+        found = ufunc.resolve_dtypes((*(aval.dtype for aval in avals), *(None,) * ufunc.nout))[ufunc.nin :]
+        shape = np.broadcast_shapes(*(aval.shape for aval in avals))
+    except (TypeError, ValueError, RuntimeError):  # RuntimeError: more axes than it takes
+        return False
+    return all(dtype == out.dtype and shape == out.shape for dtype, out in zip(found, outs, strict=True))
+
+
+def ufunc_on_arrays(
+    ufunc: np.ufunc, avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray], structure: Any
+) -> Callable[..., Any] | None:
+    """A function of `Array`s that is one ufunc; None where the ufunc gives other types."""
+    if not gives(ufunc, avals, out_avals):
+        return None
+    generator = _CodeGenerator(Jaxpr((), (), (), ()), {}, {})
+    arguments = [generator.argument(f"v{i}") for i in range(len(avals))]
+    outs = [f"out{i}" for i in range(len(out_avals))]
+    given = ", ".join(f"v{i}" for i in range(len(avals)))
+    generator.lines.append(f"    {', '.join(outs)} = {generator.named('ufunc', ufunc)}({given})")
+    arrays = [
+        f"Array({out if aval.shape else f'asarray({out})'}, {generator.named('type', aval)})"
+        for out, aval in zip(outs, out_avals, strict=True)
+    ]
+    return generator.compiled(arguments, generator.put_together(arrays, structure))  # type: ignore[no-any-return]

@@ -1,0 +1,176 @@
+"""The engine: a layer in front of evaluation, which takes the shortest way that gives the same bits.
+
+An operation on types that were met goes from the arrays to NumPy and back (`specialise`). A large one is compiled if
+that is quicker (`large`). All others, and those that fail, are evaluated by the kernel, which says what is wrong.
+While threads are watched, only large operations are left: watchers are told of each rule that runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import Array, BackendError, Primitive, ShapedArray, impl_rules, is_spread, observe
+from corejax.extend.speed import (
+    Engine,
+    Evaluate,
+    Layer,
+    evaluation,
+    promised,
+    quiet,
+    rules_changed,
+    run_on_arrays,
+    set_layer,
+)
+from corejax_eager import large, rule_memo, specialise
+from corejax_eager.plans import run_plan
+from corejax_eager.specialise import Ufunc, note_run, operations, prepared, specialised
+
+
+def _in_front(below: Evaluate) -> Evaluate:
+    def process(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+        # The ufuncs of one and two operands are called from here: this is the path of most eager operations.
+        try:
+            if params:
+                pass
+            elif len(args) == 2:
+                x, y = args
+                if type(x) is Array and type(y) is Array:
+                    found: Any = operations.get((primitive, x.aval, y.aval))
+                    if type(found) is Ufunc and (a := x._host) is not None and (b := y._host) is not None:
+                        return [Array((quiet.run or quiet.new())(found[0], a, b), found[1])]
+            elif len(args) == 1:
+                [x] = args
+                if type(x) is Array:
+                    found = operations.get((primitive, x.aval))
+                    if type(found) is Ufunc and (a := x._host) is not None:
+                        return [Array((quiet.run or quiet.new())(found[0], a), found[1])]
+            if primitive in prepared:
+                function = specialised(primitive, args, params)
+                if function is not None:
+                    return [(quiet.run or quiet.new())(function, *args)]
+        except Exception:  # evaluation says where
+            return below(primitive, args, params)
+        return _evaluate(below, primitive, args, params, True)
+
+    return process
+
+
+def _in_front_while_watched(below: Evaluate) -> Evaluate:
+    return lambda primitive, args, params: _evaluate(below, primitive, args, params, False)
+
+
+def _evaluate(
+    below: Evaluate, primitive: Primitive, args: Sequence[Any], params: dict[str, Any], notes: bool
+) -> list[Any]:
+    """Evaluate an operation that is not specialised, by the compiler if it is large; `notes`: remember it."""
+    if primitive not in evaluation.host_rules:
+        return below(primitive, args, params)
+    arrays = [x if type(x) is Array else evaluation.as_operand(primitive, x) for x in args]
+    avals = tuple([x.aval for x in arrays])
+    avals_out = promised(primitive, avals, params)
+    if not avals_out:
+        return below(primitive, arrays, params)
+    if large.may_be_compiled(primitive, avals, avals_out):
+        outs = _evaluate_large(primitive, arrays, avals, params, avals_out, notes)
+        if outs is not None:
+            return outs
+    outs = below(primitive, arrays, params)
+    if notes and not primitive.multiple_results:
+        note_run(primitive, avals, params, avals_out[0])
+    return outs
+
+
+def _evaluate_large(
+    primitive: Primitive,
+    arrays: Sequence[Array],
+    avals: tuple[ShapedArray, ...],
+    params: dict[str, Any],
+    avals_out: tuple[ShapedArray, ...],
+    notes: bool,
+) -> list[Any] | None:
+    """Compile a large operation, or run its ufunc in memory that can be shared; None leaves it to evaluation."""
+    if any(x._host is None and is_spread(x) for x in arrays):
+        return None
+    rule = large.compiled_rule(primitive, avals, avals_out, params)
+    if rule is not None:
+        try:
+            return run_on_arrays(rule, primitive, arrays, params, avals_out)
+        except BackendError:  # it cannot run here: in a process that was forked, say
+            return None
+    if params or not notes or avals_out[0]._size < large.SIZE:
+        return None
+    ufunc = specialise.as_ufunc(primitive, avals, avals_out[0])
+    if ufunc is None:
+        return None
+    operations[(primitive, *avals)] = ufunc
+    try:
+        return [Array((quiet.run or quiet.new())(ufunc.call, *[x._fetch() for x in arrays]), ufunc.aval)]
+    except Exception:  # evaluation says where
+        return None
+
+
+_UNWATCHED = Layer(_in_front, lambda below: run_plan)
+_WATCHED = Layer(_in_front_while_watched, lambda below: run_plan)
+
+
+class _Eager(Engine):
+    @property
+    def layer(self) -> Layer:
+        """The layer in front of evaluation, now."""
+        return _WATCHED if observe.watched else _UNWATCHED
+
+    def remember(self, fun: Any, ufunc: np.ufunc | None, ufunc_of: str, numbers: bool) -> Any:
+        """Record calls that come again, and run them as programs."""
+        from corejax_eager.remembered import remember
+
+        return remember(fun, ufunc, ufunc_of, numbers)
+
+    def run_program(self, program: Any, arrays: Sequence[Array], name: str) -> list[Array] | None:
+        """Have the default backend run a program."""
+        return large.run_program(program, arrays, name)
+
+    def run_compiled(self, primitive: Primitive, arrays: Sequence[Array], params: Mapping[str, Any]) -> Any:
+        """Run the rule that would be derived: a compiled program of one equation."""
+        return large.run_compiled(primitive, arrays, params)
+
+    def comes_again(self, primitive: Primitive, avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> bool:
+        """Tell whether the same was asked before."""
+        return large.comes_again(primitive, avals, params)
+
+    def records(self, below: Any) -> bool:
+        """Tell whether what rules bind on a trace is recorded."""
+        return rule_memo.records(below)
+
+    def replay(
+        self,
+        primitive: Primitive,
+        rule: Callable[..., Any],
+        below: Any,
+        operands: Sequence[Any],
+        static: Any,
+        params: dict[str, Any],
+    ) -> Any:
+        """Append the equations that the rule recorded before."""
+        return rule_memo.again(primitive, rule, below, operands, static, params)
+
+
+ENGINE = _Eager()
+
+
+def _on_rule_changed(primitive: Primitive) -> None:
+    large.on_rule_changed(primitive)
+    specialise.on_rule_changed(primitive)
+
+
+def _on_watched_changed() -> None:
+    operations.clear()
+    set_layer("engine", ENGINE.layer)
+
+
+for _primitive in list(impl_rules):
+    _on_rule_changed(_primitive)
+rules_changed.connect(_on_rule_changed)
+observe.watched_changed.connect(_on_watched_changed)

@@ -1,0 +1,211 @@
+"""Large operations: those that an impl rule leaves to the compiler, if that is quicker than NumPy.
+
+    impl_rules.register(tanh_p, np.tanh, large=("float32",))
+
+What runs then is the rule that would be derived, a compiled program of one equation. Compiling takes as long as NumPy
+takes for millions of elements, so that it pays for large operations only. Which ones depends on types alone: the same
+call gives the same bits again.
+
+Programs of several operations on each element by itself (`remembered` records them) are compiled as one if they are
+large, by the default backend: NumPy reads and writes memory for each of the operations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import (
+    Array,
+    BackendError,
+    ClosedJaxpr,
+    JaxprEqn,
+    MissingRuleError,
+    Primitive,
+    ShapedArray,
+    backends,
+    clears_cache,
+    dtypes,
+    impl_rules,
+    note_origin,
+    observe,
+)
+from corejax.extend.speed import Rule, RuleFn, evaluation, reporting, run_equation
+
+SIZE = 1 << 18  # elements of the result from which on an operation is large
+
+# Primitives whose rule in force leaves large operations to the compiler: whether it leaves one of some types.
+compile_predicates: dict[Primitive, Callable[[Sequence[ShapedArray], Mapping[str, Any]], bool]] = {}
+# Those that are large by their operands, too: the rule was registered with a function.
+sized_by_operands: set[Primitive] = set()
+# Those of which some are left from fewer elements than `SIZE` on: from how many.
+compile_thresholds: dict[Primitive, int] = {}
+
+_derived: dict[Primitive, tuple[Rule, RuleFn]] = {}
+
+
+def run_program(program: ClosedJaxpr, arrays: Sequence[Array], name: str) -> list[Array] | None:
+    """Have the default backend run a program of several operations; None if it leaves that to NumPy."""
+    try:
+        return backends.find().backend.run_program(program, arrays, name)
+    except BackendError:  # there is none
+        return None
+
+
+def is_worth_fusing(program: ClosedJaxpr) -> bool:
+    """Whether it has two or more large operations, or one that is compiled by itself, whose operands would be copied.
+
+    All of them are on each element by itself or on where it stands, or reductions. With reductions, and with what NumPy
+    has to copy for, only those on floating-point numbers count: NumPy counts, moves and reduces as quickly. Others, a
+    product of matrices say, are compiled by themselves and with what moves elements.
+    """
+    eqns = program.jaxpr.eqns
+    tags = [eqn.primitive.tags for eqn in eqns]
+    if any(eqn.primitive.multiple_results for eqn in eqns):
+        return False
+    if any(found.isdisjoint(_tags) and not _moving <= found for found in tags):
+        left = [*map(is_compiled_equation, eqns)]
+        return any(left) and all(one or _moving <= found for one, found in zip(left, tags, strict=True))
+    large = [eqn for eqn in eqns if eqn.outvars[0].aval.size >= SIZE]
+    if all("reduction" not in found and (found & _tags) for found in tags):
+        return len(large) > 1 or any(map(is_compiled_equation, eqns))
+    return any(_makes_floats(eqn) for eqn in large) or any(map(is_compiled_equation, eqns))
+
+
+def is_exact(program: ClosedJaxpr) -> bool:
+    """Whether nothing is rounded in a program: NumPy gives the same bits."""
+    return not any(may_round_differently(eqn.primitive, [v.aval for v in eqn.invars]) for eqn in program.jaxpr.eqns)
+
+
+def run_compiled(primitive: Primitive, arrays: Sequence[Array], params: Mapping[str, Any]) -> Any:
+    """Run the compiled program of one equation; None if nothing compiles it, or runs it here."""
+    try:
+        rule = _derived_rule(primitive)
+        return None if rule is None else rule(*arrays, **params)
+    except (MissingRuleError, BackendError):
+        return None
+
+
+_tags = frozenset({"elementwise", "cheap", "reduction"})
+_moving = frozenset({"structural", "linear"})
+
+
+def _makes_floats(eqn: JaxprEqn) -> bool:
+    """Whether floating-point numbers come of such ones, and not of integers, which XLA converts slowly."""
+    if "elementwise" not in eqn.primitive.tags:
+        return False
+    floats = any(v.aval.size >= SIZE and dtypes.is_inexact(v.aval.dtype) for v in eqn.invars)
+    return floats and dtypes.is_inexact(eqn.outvars[0].aval.dtype)
+
+
+def on_rule_changed(primitive: Primitive) -> None:
+    """Read the flag `large` of a primitive's new impl rule."""
+    rule = impl_rules.rule_of(primitive)
+    _derived.pop(primitive, None)
+    compile_predicates.pop(primitive, None)
+    sized_by_operands.discard(primitive)
+    compile_thresholds.pop(primitive, None)
+    if rule is None or not rule.flags.get("large"):
+        return
+    large = rule.flags["large"]
+    if callable(large):
+        compile_predicates[primitive] = lambda avals, params: large(avals, **params)
+        sized_by_operands.add(primitive)
+    else:
+        least = large if isinstance(large, Mapping) else dict.fromkeys(large, 0)
+        if isinstance(large, Mapping) and min(large.values()) < SIZE:
+            compile_thresholds[primitive] = min(large.values())
+        compile_predicates[primitive] = _by_dtype({dtypes.dtype(dtype): size for dtype, size in least.items()})
+
+
+def _by_dtype(least: Mapping[np.dtype[Any], int]) -> Callable[[Sequence[ShapedArray], Mapping[str, Any]], bool]:
+    never = 1 << 62
+    return lambda avals, params: max([a.size for a in avals]) >= least.get(avals[-1].dtype, never)
+
+
+def may_be_compiled(primitive: Primitive, avals: Sequence[ShapedArray], avals_out: Sequence[ShapedArray]) -> bool:
+    """Tell whether the result, or for some primitives an operand, is large."""
+    return avals_out[0]._size >= compile_thresholds.get(primitive, SIZE) or (
+        primitive in sized_by_operands and max([aval._size for aval in avals], default=0) >= SIZE
+    )
+
+
+def compiled_rule(
+    primitive: Primitive, avals: Sequence[ShapedArray], avals_out: Sequence[ShapedArray], params: Mapping[str, Any]
+) -> RuleFn | None:
+    """Return the rule that compiles an operation on these types, if it is left to the compiler and worth compiling."""
+    if primitive not in compile_predicates or not is_compiled(primitive, avals, avals_out, params):
+        return None
+    if not may_round_differently(primitive, avals) and not comes_again(primitive, avals, params):
+        return None
+    return _derived_rule(primitive)
+
+
+def is_compiled(
+    primitive: Primitive, avals: Sequence[ShapedArray], avals_out: Sequence[ShapedArray], params: Mapping[str, Any]
+) -> bool:
+    """Whether an operation is large, and the rule in force leaves it to the derived one.
+
+    Args:
+        primitive, params: the operation.
+        avals, avals_out: types of its operands and results.
+    """
+    if not avals_out or not may_be_compiled(primitive, avals, avals_out):
+        return False
+    leaves = compile_predicates.get(primitive)
+    try:
+        return leaves is not None and leaves(avals, params)
+    except Exception as error:
+        note_origin(error, primitive, f"`large` of the impl rule of primitive {primitive.name!r}")
+        raise
+
+
+def is_compiled_equation(eqn: JaxprEqn) -> bool:
+    """The same of an equation."""
+    return is_compiled(eqn.primitive, [v.aval for v in eqn.invars], [v.aval for v in eqn.outvars], eqn.params)
+
+
+def evaluate_equation(eqn: JaxprEqn, rule: Any, operands: list[Any]) -> list[Any]:
+    """Evaluate an equation whose rule returns several or large results, or takes `Array`s (`rule` is None)."""
+    if rule is None or eqn.primitive.multiple_results:
+        return run_equation(eqn, operands)
+    arrays = [Array(x, v.aval) for x, v in zip(operands, eqn.invars, strict=True)]  # the engine may compile it
+    return [o._fetch() for o in evaluation.bottom.process_primitive(eqn.primitive, arrays, eqn.params)]
+
+
+def may_round_differently(primitive: Primitive, avals: Sequence[ShapedArray]) -> bool:
+    """Whether a compiled program may round otherwise than the rule in force."""
+    return primitive.tags.isdisjoint(("exact", "structural")) or any(dtypes.is_complex(aval.dtype) for aval in avals)
+
+
+def comes_again(primitive: Primitive, avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> bool:
+    """Whether an operation on these types was asked about before: what comes once is not worth compiling."""
+    try:
+        key = (primitive, *avals, *params.items())
+        if key in _met:
+            return True
+    except TypeError:  # a param that has no hash
+        return True
+    if len(_met) >= _MOST_MET:
+        _met.clear()
+    _met.add(key)
+    return False
+
+
+_met: set[Any] = set()
+clears_cache(_met.clear)
+_MOST_MET = 4096
+
+
+def _derived_rule(primitive: Primitive) -> RuleFn | None:
+    """The rule for the large operations of a primitive that are left; None where the rule in force has to do them."""
+    found = _derived.get(primitive)
+    if found is None:
+        try:
+            found = _derived[primitive] = observe.unwatched(impl_rules._derived_rule, primitive)
+        except MissingRuleError:  # there is nothing that compiles
+            return None
+    rule, fn = found
+    return reporting("impl", primitive, fn, rule) if observe.watched else fn

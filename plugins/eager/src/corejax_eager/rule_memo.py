@@ -1,0 +1,340 @@
+"""The memo of rules: equations that a rule recorded before, for operands of the same types, are appended again.
+
+    replay : (rule, types, parameters) -> (tracers -> tracers)
+
+A rule is a function of its operands, the named axes in force, the settings and other rules; if the operands are not
+known, of their types. So if all that it binds is recorded (`StagingTrace`, and the tape of a linearisation above one),
+it is run once for each list of types, and what it returns is checked once. Calls that could go otherwise are left to
+the rule: with a known value that is no scalar, of programs and functions, along axes with names or over several
+devices, if equations are at lines of the rule's own, if it warned, and while the thread is watched.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Sequence
+from enum import Enum
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import (
+    Array,
+    JaxprEqn,
+    Literal,
+    Primitive,
+    Trace,
+    Var,
+    clears_cache,
+    config,
+    jvp_rules,
+    observe,
+    partial_eval_rules,
+    transpose_rules,
+    vmap_rules,
+)
+from corejax.extend.speed import (
+    JitTracer,
+    PartialEvalTrace,
+    PartialEvalTracer,
+    StagingTrace,
+    source_info,
+    state,
+    types_changed,
+)
+
+_LIMIT = 4096  # calls that are remembered
+_UNFIT = frozenset({"higher_order", "collective"})
+_WORDS = frozenset({int, bool, str, type(None)})
+_NAMES = (np.dtype, Enum)
+
+# (rule, what else it is given, operands, parameters) -> what it recorded; False where that cannot be repeated.
+_remembered: dict[Any, _Recorded | bool] = {}
+_remembers: bool = config.remember_rules
+_forgotten = 0  # times: what a rule did before the last one is not remembered after it
+
+
+def _follow_setting() -> None:
+    global _remembers
+    _remembers = config.remember_rules
+
+
+@clears_cache
+def _forget(*_: Any) -> None:
+    global _forgotten
+    _forgotten += 1
+    _remembered.clear()
+
+
+config.changed.connect(_forget)
+config.follow(_follow_setting, "remember_rules")
+types_changed.connect(_forget)
+for _registry in (jvp_rules, vmap_rules, transpose_rules, partial_eval_rules):  # rules run others, of any primitive
+    _registry.changed.connect(_forget)
+
+
+class _Recorded:
+    """What a rule recorded.
+
+    Attributes:
+        known, tape: its equations, each as primitive, operands, parameters and type of the result. An operand is the
+            place of a tracer, from 0 of one that is known and from -1 down of one on the tape; or what it is itself.
+        outs: the places of what it gave, None for None.
+        static: what it gave beside that, whatever the values are.
+        only: its one equation, of which it gave the result, where that is of its operands as they were given.
+    """
+
+    __slots__ = ("known", "only", "outs", "static", "tape")
+
+    def __init__(
+        self, known: list[Any], tape: list[Any], outs: list[int | None], static: Any, given: list[int | None]
+    ) -> None:
+        self.known = known
+        self.tape = tape
+        self.outs = outs
+        self.static = static
+        self.only = None
+        if len(known) == 1 and not tape and outs == [len(set(given))]:
+            operands = known[0][1]
+            if all(type(i) is int for i in operands) and operands == given:
+                self.only = known[0]
+
+
+def records(below: Trace | None) -> bool:
+    """Whether what rules bind on a trace is recorded, so that it may be appended again."""
+    above: Any = below
+    return type(above) is StagingTrace or (type(above) is PartialEvalTrace and type(above.parent) is StagingTrace)
+
+
+def again(
+    primitive: Primitive,
+    rule: Callable[..., Any],
+    below: Trace,
+    operands: Sequence[Any],
+    static: Any,
+    params: dict[str, Any],
+) -> list[Any] | Call | None:
+    """What a rule gives, by the equations that it recorded before.
+
+    Args:
+        primitive: whose rule it is.
+        rule: the rule, ready to run.
+        below: the trace that interprets what it binds, which `records`.
+        operands: the values that it is given, and None for zero tangents.
+        static: what else it is given, hashable.
+        params: the primitive's parameters.
+
+    Returns:
+        The values that the rule gives, and last what it gives whatever the values are; a `Call` where this is the
+        first call, which learns from what the rule does; None where the rule is to be run each time.
+    """
+    above: Any = below
+    recorder: Any = above if type(below) is StagingTrace else above.parent
+    if not _remembers or observe.watched or primitive.multiple_results:
+        return None
+    places: dict[Var, int] = {}
+    known: list[Any] = []  # tracers
+    unknown: list[Var] = []
+    atoms: list[Any] = []  # what stands for the tracers among operands that are known
+    source = state.source
+    # Where a program is replayed, its lines are those of all equations.
+    key: list[Any] = [rule, static, source is None, state.axis_env, state.rule_axis]
+    for x in operands:
+        kind = type(x)
+        if kind is JitTracer and x._trace is recorder:
+            var: Any = x._var
+            place: Any = places.get(var)
+            if type(var) is Literal:  # a scalar, whatever it is held in
+                place = np.asarray(var.val, var.aval.dtype).tobytes()
+            elif place is None:
+                place = places[var] = len(known)
+                known.append(x)
+            atoms.append(var)
+        elif x is None:
+            key.append(None)
+            continue
+        elif kind is PartialEvalTracer and x._trace is below:
+            place = places.get(x._var)
+            if place is None:
+                place = places[x._var] = ~len(unknown)
+                unknown.append(x._var)
+        elif kind is Array and _is_scalar(x):
+            place = x._host.tobytes()
+        else:
+            return None
+        key += (x.aval, place)
+    if params:
+        key.extend(params.items())
+        key.extend([_kind(v) if type(v) is tuple else type(v) for v in params.values()])
+    exact = tuple(key)
+    try:
+        recorded: Any = _remembered.get(exact)
+    except TypeError:  # a parameter has no hash
+        return None
+    if recorded is False:
+        return None
+    if source is None:
+        source = source_info.capture(2, state.scope)
+    if recorded is None:
+        if not _UNFIT.isdisjoint(primitive.tags) or not all(map(_is_word, params.values())):
+            return None
+        given = [places.get(v) for v in atoms]
+        return Call(exact, below, recorder, places, given, len(unknown), source)
+    if recorded.only is None:
+        return _append(recorded, recorder, above, known, unknown, source)
+    made_by, _, its_params, aval = recorded.only
+    result = Var(aval)
+    recorder.eqns.append(JaxprEqn(made_by, atoms, [result], its_params, source))
+    return [JitTracer(recorder, aval, result), recorded.static]
+
+
+def _append(
+    recorded: _Recorded, recorder: StagingTrace, above: Any, known: list[Any], unknown: list[Var], source: Any
+) -> list[Any]:
+    """Append a rule's equations, to a program and to the tape above it, if one is; what the rule gives."""
+    eqns = recorder.eqns
+    for primitive, operands, params, aval in recorded.known:
+        var = Var(aval)
+        invars = [known[i]._var if type(i) is int else i for i in operands]
+        eqns.append(JaxprEqn(primitive, invars, [var], params, source))
+        known.append(JitTracer(recorder, aval, var))
+    if recorded.tape:
+        tape, source = above.tape, above._place_of(source)
+        for primitive, operands, params, aval in recorded.tape:
+            var = Var(aval)
+            invars = [i if type(i) is not int else known[i] if i >= 0 else unknown[~i] for i in operands]
+            tape.append(JaxprEqn(primitive, invars, [var], params, source))
+            unknown.append(var)
+    outs: list[Any] = []
+    for i in recorded.outs:
+        if i is None or i >= 0:
+            outs.append(None if i is None else known[i])
+        else:
+            var = unknown[~i]
+            outs.append(PartialEvalTracer(above, var.aval, var))
+    outs.append(recorded.static)
+    return outs
+
+
+class Call:
+    """The first call of a rule with operands of some types."""
+
+    __slots__ = (
+        "_below",
+        "_forgotten",
+        "_given",
+        "_key",
+        "_places",
+        "_recorder",
+        "_source",
+        "_starts",
+        "_unknown",
+        "_warned",
+    )
+
+    def __init__(
+        self,
+        key: Any,
+        below: Any,
+        recorder: StagingTrace,
+        places: dict[Var, int],
+        given: list[int | None],
+        unknown: int,
+        source: Any,
+    ) -> None:
+        self._key = key
+        self._below = below
+        self._recorder = recorder
+        self._places = places
+        self._given = given  # the places of those; None of one that is a literal
+        self._unknown = unknown
+        self._forgotten = _forgotten
+        self._source = source
+        self._warned = source_info.warnings_given[0]
+        self._starts = len(recorder.eqns), 0 if recorder is below else len(below.tape)
+
+    def learn(self, outs: Sequence[Any], static: Any = None) -> None:
+        """Remember what the rule, which was run, recorded and gave: values, and what is the same whatever they are."""
+        if self._forgotten != _forgotten:  # a rule or a setting has changed meanwhile
+            return
+        if len(_remembered) >= _LIMIT:
+            _remembered.clear()
+        _remembered[self._key] = self._read(outs, static) or False
+
+    def _read(self, outs: Sequence[Any], static: Any) -> _Recorded | None:
+        """None where it cannot be repeated."""
+        if source_info.warnings_given[0] != self._warned or not all(_plain(v.aval) for v in self._places):
+            return None
+        start, tape_start = self._starts
+        places = itertools.count(len(self._places) - self._unknown)
+        known = self._equations(self._recorder.eqns[start:], self._source, places)
+        tape: list[Any] | None = []
+        if self._below is not self._recorder:
+            eqns = self._below.tape[tape_start:]
+            tape = self._equations(eqns, self._below._place_of(self._source), itertools.count(~self._unknown, -1))
+        found = [None if x is None else self._place(x) for x in outs]
+        if (
+            known is None
+            or tape is None
+            or any(type(i) is not int for i, x in zip(found, outs, strict=True) if x is not None)
+        ):
+            return None
+        return _Recorded(known, tape, found, static, self._given)
+
+    def _equations(self, eqns: Sequence[JaxprEqn], source: Any, places: Iterator[int]) -> list[Any] | None:
+        """Equations as they are remembered; their results get places."""
+        found = []
+        for eqn, place in zip(eqns, places, strict=False):
+            operands = [self._place(x) for x in eqn.invars]
+            if any(x is None for x in operands) or not _is_repeatable(eqn, source):
+                return None
+            self._places[eqn.outvars[0]] = place
+            found.append((eqn.primitive, operands, eqn.params, eqn.outvars[0].aval))
+        return found
+
+    def _place(self, x: Any) -> Any:
+        """What stands for an operand or a result; None where nothing can."""
+        kind = type(x)
+        if kind is Var:
+            return self._places.get(x)
+        if kind is JitTracer or kind is PartialEvalTracer:
+            return self._places.get(x._var) if x._trace is self._recorder or x._trace is self._below else None
+        if kind is Array and _is_scalar(x):
+            return Array(x._host, x.aval)  # the rule's own may be deleted
+        return x if kind is Literal else None
+
+
+def _is_scalar(x: Array) -> bool:
+    return x._host is not None and x.aval.ndim == 0 and x.aval.dtype.names is None
+
+
+def _is_word(value: Any) -> bool:
+    """Whether equal parameters of one `_kind` are the same: 0.0 and -0.0 are equal, and so are two of a subclass.
+
+    A program is what it closes over.
+    """
+    if type(value) is tuple:
+        return all(map(_is_word, value))
+    return type(value) in _WORDS or isinstance(value, _NAMES)
+
+
+def _kind(value: Any) -> Any:
+    """What equal parameters may differ in: 1 and True are equal, alone and in tuples."""
+    kind = type(value)
+    return tuple([_kind(v) for v in value]) if kind is tuple else kind
+
+
+def _plain(aval: Any) -> bool:
+    return aval.refinement is None
+
+
+def _is_repeatable(eqn: JaxprEqn, source: Any) -> bool:
+    """Whether an equation is one of those that a rule records each time, at the line of who called."""
+    primitive = eqn.primitive
+    return (
+        len(eqn.outvars) == 1
+        and not primitive.effects
+        and _UNFIT.isdisjoint(primitive.tags)
+        and _plain(eqn.outvars[0].aval)
+        and eqn.source_info == source
+    )

@@ -1,0 +1,148 @@
+"""The engine's cache of single operations: what an operation on given types comes down to.
+
+An entry is found by the primitive, the types of its operands and its params. It is a `Ufunc`, if the impl rule is one;
+a `Specialised` function that was generated after the operation had run a few times; the number of its runs until then;
+or False, if nothing does it in fewer steps than evaluation. An entry never computes other bits than the impl rule: what
+it skips is looking up the rule and checking types, which are known from the key.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import Enum
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from corejax.extend import Array, Jaxpr, JaxprEqn, Primitive, ShapedArray, Var, impl_rules
+from corejax.extend.speed import LARGE, aligned_empty, clears_cache, evaluation
+from corejax_eager import large
+from corejax_eager.plans import generate_on_arrays
+
+RUNS = 4  # runs after which a function is generated
+_LIMIT = 4096
+_WORDS = (str, type(None), np.dtype, type, Enum)
+
+# Primitives whose rule in force says what it is for types and params (`prepared`), and that have one result.
+prepared: set[Primitive] = set()
+
+
+class Ufunc(NamedTuple):
+    """An operation without params that is one ufunc.
+
+    Attributes:
+        call: of NumPy arrays of the types that it was made for; returns an array.
+        aval: type of the result.
+    """
+
+    call: Callable[..., Any]
+    aval: ShapedArray
+
+
+class Specialised(NamedTuple):
+    """A generated function.
+
+    Attributes:
+        function: of `Array`s of the types that it was made for; returns one.
+        numbers: the params that are numbers, and their types: 1, 1.0 and True are equal.
+    """
+
+    function: Callable[..., Array]
+    numbers: tuple[tuple[str, type], ...]
+
+
+operations: dict[tuple[Any, ...], Ufunc | Specialised | int] = {}
+clears_cache(operations.clear)
+
+
+def on_rule_changed(primitive: Primitive) -> None:
+    """Forget all operations; note whether the primitive's impl rule is prepared now."""
+    operations.clear()
+    rule = impl_rules.rule_of(primitive)
+    if rule is not None and "prepared" in rule.flags and not primitive.multiple_results:
+        prepared.add(primitive)
+    else:
+        prepared.discard(primitive)
+
+
+def specialised(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Callable[..., Array] | None:
+    """Return the function that was generated for an operation; None if there is none yet."""
+    for x in args:
+        if type(x) is not Array:
+            return None
+    try:
+        found = operations.get((primitive, *[x.aval for x in args], *params.items()))
+    except TypeError:  # a param that has no hash
+        return None
+    if type(found) is not Specialised:
+        return None
+    for name, kind in found.numbers:
+        if type(params[name]) is not kind:
+            return None
+    return found.function
+
+
+def note_run(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], aval: ShapedArray) -> None:
+    """Note that an operation has run; specialise it if it is a ufunc, or has come a few times.
+
+    Args:
+        primitive, params: the operation.
+        avals, aval: types of its operands and its result.
+    """
+    key = (primitive, *avals, *params.items())
+    try:
+        runs = operations.get(key, 0)
+    except TypeError:  # a param that has no hash
+        return
+    if type(runs) is not int:
+        return
+    if runs == 0 and len(operations) >= _LIMIT:
+        operations.clear()
+    if runs == 0 and not params and (ufunc := as_ufunc(primitive, avals, aval)) is not None:
+        operations[key] = ufunc
+    elif primitive not in prepared:
+        operations[key] = False
+    elif runs + 1 < RUNS:
+        operations[key] = runs + 1
+    else:
+        operations[key] = _generated(primitive, avals, params, aval) or False
+
+
+def as_ufunc(primitive: Primitive, avals: Sequence[ShapedArray], aval: ShapedArray) -> Ufunc | None:
+    """Return the ufunc that the impl rule is for operands of these types.
+
+    A large result is in memory that compiled programs can share. None if the rule is no ufunc or leaves the operation
+    to the compiler, or if the result's size has to be checked.
+    """
+    from corejax_eager.codegen import ufunc_for  # in no first operation
+
+    ufunc = ufunc_for(primitive, evaluation.host_rules.get(primitive), avals, aval)
+    if ufunc is None or aval.nbytes > LARGE or large.is_compiled(primitive, avals, [aval], {}):
+        return None
+    if aval.size >= large.SIZE:
+        return Ufunc(lambda *values: ufunc(*values, aligned_empty(aval.shape, aval.dtype)), aval)
+    return Ufunc(ufunc if aval.shape else lambda *values: np.asarray(ufunc(*values)), aval)
+
+
+def _generated(
+    primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], aval: ShapedArray
+) -> Specialised | None:
+    if not all(_is_word(value) or _is_number(value) for value in params.values()):
+        return None
+    operands, out = [Var(a) for a in avals], Var(aval)
+    program = Jaxpr((), operands, [JaxprEqn(primitive, operands, [out], params)], [out])
+    function = generate_on_arrays(program, (), [aval], None)
+    numbers = tuple((name, type(value)) for name, value in params.items() if _is_number(value))
+    return None if function is None else Specialised(function, numbers)
+
+
+def _is_number(value: Any) -> bool:
+    """Tell whether a param is a number to which none of its type is equal: 0.0 and -0.0 are."""
+    return type(value) in (int, bool) or (type(value) is float and value != 0)
+
+
+def _is_word(value: Any) -> bool:
+    """Tell whether nothing else is equal to a param; tuples may hold integers, too, which say where and how many."""
+    if type(value) is tuple:
+        return all(type(v) is int or _is_word(v) for v in value)
+    return isinstance(value, _WORDS)

@@ -1,0 +1,164 @@
+"""What was measured: the operations and sizes for which one way to compute is faster than another.
+
+Rows and rules state mathematics and look up here what is fast. An operation is large from `LARGE` elements on, where a
+program of one equation may be compiled for it (the flag `large` of impl rules). The tables list the dtypes with which
+NumPy was slower than that program for a million elements, the time of copying them counted in. What only reads and
+writes memory is not listed: NumPy is as fast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import dtypes
+
+HALVES = ("bfloat16", "float16")  # NumPy converts each element
+SINGLES = (*HALVES, "float32")
+REALS = (*SINGLES, "float64")
+INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+COMPLEX = ("complex64", "complex128")
+
+# -- sizes, in elements ------------------------------------------------------------------------------------------------
+
+LARGE = 1 << 18  # from here on a compiled program is faster, its dispatch counted in
+MANY_HALVES = 1 << 15  # from here on for float16 if NumPy rounds each step, for one operation that is rounded once
+MANY_COMPLEX = 1 << 12  # from here on for complex functions that take NumPy 100 ns an element
+MANY_SPECIAL = 1 << 13  # from here on for special functions that take SciPy several times as long
+
+# Elementwise
+SMALL_SELECT = 4096  # up to here it is faster to write over one case: `np.where` takes three times as long
+SMALL_CONVERSION = 4096  # up to here NumPy's comparisons take less time than its reductions
+MANY_POWERS = 256  # from here on float32 to powers above `HIGH` is computed in float64:
+HIGH = 16  # NumPy takes fifty times as long for results that float32 does not hold
+WIDENED_COMPLEX = 512  # from here on complex64 is computed in float64, by the parts
+WIDENED, NARROWED_BYTES, WIDENED_HALVES = 1 << 10, 1 << 12, 1 << 13  # from here on it pays to avoid NumPy's conversions
+
+# Shape
+SMALL_COPY = 4096  # up to here a copy costs less than a view that is not contiguous
+FEW_VECTORS = 4  # up to so many vectors are put into a new one faster than NumPy joins them
+
+# Reductions
+ROW_SUMS = 1 << 14  # from here on sums by blocks of a row are faster
+ROW_BLOCK = 1024  # of a row, summed by vectors
+SHORT_ROW = 256  # up to here rows are summed faster in any dtype, longer ones in floating-point dtypes only
+RUNNING_SUMS = 1 << 13  # from here on running sums by products with a triangle are faster
+RUNNING_BLOCK = 32  # rows of the triangle
+RUNNING_LENGTH, RUNNING_COLUMNS = 512, 32  # from here on it pays: for one column; for products of several columns
+RUNNING_AT_ONCE = 256  # blocks or columns of one product: for so few BLAS takes no second thread, which may be busy
+LONG_INDEX_AXIS = 32  # from here on an index is found faster on the CPU in two steps: the extremum, then its place
+
+# Products, windows, order
+FEW_PRODUCTS = 1 << 16  # below this NumPy multiplies integers, from here on BLAS multiplies them as floats
+DOT_SECOND = 1 << 12  # of the second operand, from here on XLA is faster for large products: not for a few columns
+DOT_ROWS, DOT_PRODUCTS = 64, 1 << 26  # rows and columns, and products, from which on a product is large, too
+CONV_PRODUCTS = 1 << 18  # up to so many products NumPy is done before a compiled program is
+CONV_CHUNK = 1 << 21  # of windows, laid out at a time
+FEW_IN_WINDOW = 12  # up to here the elements of a window are combined one by one
+COMPILED_WINDOW = 32  # up to here a compiled program is faster: its time is proportional to the size of a window
+SMALL_SORT = 512  # below this NumPy's own stable sort is faster
+LONG_TOP_K = 4096  # of an axis, from here on the k largest are looked for in a part first
+
+# -- vectorised loops of NumPy -----------------------------------------------------------------------------------------
+
+_CODES = {"float16": "ee", "float32": "ff", "float64": "dd"}  # NumPy's codes of the types of a loop
+
+
+def _optimized_loops() -> dict[str, Any]:
+    try:
+        return np.lib.introspect.opt_func_info()
+    except AttributeError:  # before NumPy 2.2
+        return {}
+
+
+_loops = _optimized_loops()
+
+
+def has_vectors(ufunc: np.ufunc, name: str) -> bool:
+    """Return whether NumPy has a vectorised loop on this processor for a dtype, with a ufunc of one operand."""
+    found = _loops.get(ufunc.__name__, {}).get(_CODES[name], {})
+    return not found.get("current", "baseline").startswith("baseline")
+
+
+def _unless_vectorized(ufunc: np.ufunc, *names: str) -> tuple[str, ...]:
+    """Return those dtypes for which NumPy has no vectorised loop on this processor.
+
+    With one (AVX-512, say) NumPy is several times faster than without, and faster than the compiled program.
+    """
+    return tuple(name for name in names if not has_vectors(ufunc, name))
+
+
+# -- operations --------------------------------------------------------------------------------------------------------
+
+# Of elementwise and cumulative primitives that are not here, NumPy is slower with `HALVES` only.
+_ELEMENTWISE: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("abs", "cbrt", "is_finite", "neg"), ()),
+    "acosh": (*SINGLES, *COMPLEX),
+    **dict.fromkeys(("acos", "asin"), COMPLEX),
+    "asinh": (*HALVES, *_unless_vectorized(np.arcsinh, "float32", "float64"), *COMPLEX),
+    "atan": (*HALVES, *_unless_vectorized(np.arctan, "float32"), *COMPLEX),
+    "atanh": (*SINGLES, *COMPLEX),
+    **dict.fromkeys(("bessel_i0e", "digamma", "lgamma"), SINGLES),
+    **dict.fromkeys(("bessel_i1e", "erf", "erf_inv", "erfc"), REALS),
+    **dict.fromkeys(("cos", "pow", "rsqrt"), ("float16", *COMPLEX)),
+    "cosh": (*SINGLES, *_unless_vectorized(np.cosh, "float64"), *COMPLEX),
+    **dict.fromkeys(("cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum"), ("float16",)),
+    "div": (*HALVES, *COMPLEX, *INTEGERS),
+    **dict.fromkeys(("exp", "logistic", "sign", "sqrt", "tanh"), (*REALS, *COMPLEX)),
+    "exp2": (*HALVES, *_unless_vectorized(np.exp2, "float32"), *COMPLEX),
+    "expm1": (*HALVES, *_unless_vectorized(np.expm1, "float32", "float64"), *COMPLEX),
+    "log": (*SINGLES, *_unless_vectorized(np.log, "float64"), *COMPLEX),
+    "log1p": (*HALVES, *_unless_vectorized(np.log1p, "float32"), *COMPLEX),
+    **dict.fromkeys(("max", "min", "tan"), (*HALVES, *COMPLEX)),
+    "nextafter": REALS,
+    "rem": ("float16", *INTEGERS),
+    "select_n": ("bool", *REALS, *COMPLEX, *INTEGERS),
+    "sin": (*HALVES, "float64", *COMPLEX),
+    "sinh": (*HALVES, *_unless_vectorized(np.sinh, "float32", "float64")),
+}
+
+# Sizes from which on that holds, by dtype, if they are not `LARGE`.
+_SPECIAL = dict.fromkeys(REALS, MANY_SPECIAL)
+_SLOW_COMPLEX = dict.fromkeys(COMPLEX, MANY_COMPLEX)
+_SLOW_HALVES = {"float16": MANY_HALVES}
+_SIZES: dict[str, Mapping[str, int]] = {
+    **dict.fromkeys(("acos", "acosh", "asin", "asinh"), _SLOW_COMPLEX),
+    **dict.fromkeys(("bessel_i0e", "bessel_i1e", "digamma", "erf", "erf_inv", "erfc", "lgamma"), _SPECIAL),
+    # Rounded once, so that NumPy and the program give the same float16; XLA computes others step by step.
+    **dict.fromkeys(
+        (
+            *("add", "ceil", "clamp", "div", "eq", "floor", "ge", "gt", "le", "lt", "max", "min", "mul", "ne", "rem"),
+            *("round", "sign", "sqrt", "square", "sub"),
+        ),
+        _SLOW_HALVES,
+    ),
+    # A vectorised loop for float32 is slower from twice as many on.
+    "log": {} if "float32" in _unless_vectorized(np.log, "float32") else {"float32": 2 * LARGE},
+}
+
+# Primitives whose results may be small: the dtypes of the first operand.
+_BY_OPERAND: dict[str, tuple[str, ...]] = {
+    **dict.fromkeys(("argmax", "argmin"), ("float16",)),
+    "reduce_prod": SINGLES,
+}
+
+# Elementwise primitives that take less time than reading their result from memory.
+CHEAP = {
+    *("add", "and", "ceil", "complex", "div", "eq", "floor", "ge", "gt", "imag", "is_finite", "le", "lt", "max", "min"),
+    *("mul", "ne", "neg", "not", "or", "real", "shift_left", "shift_right_arithmetic", "shift_right_logical", "sign"),
+    *("square", "sub", "xor"),
+}
+
+
+def elementwise(name: str) -> dict[str, int]:
+    """Return the flag `large` of an elementwise primitive: from how many elements on, by dtype."""
+    sizes = _SIZES.get(name, {})
+    return {dtype: sizes.get(dtype, LARGE) for dtype in _ELEMENTWISE.get(name, HALVES)}
+
+
+def by_operand(name: str) -> Callable[..., bool]:
+    """Return the flag `large` of a primitive whose result may be small: whether its operand has one of some dtypes."""
+    found = frozenset(map(dtypes.dtype, _BY_OPERAND.get(name, HALVES)))
+    return lambda avals, **params: avals[0].dtype in found

@@ -1,0 +1,6 @@
+"""What types say of the axes of a mesh.
+
+- `refinement`: `MeshAxes`, the refinement of types that the kernel carries; `with_vma` and `with_sharding` make types.
+- `vma`: manual axes, along which values may differ.
+- `explicit`: axes of type Explicit, over which arrays are split; `split_rules` has the rules of primitives.
+"""

@@ -1,0 +1,127 @@
+"""Split rules of the primitives of corejax-lax-basic and corejax-fft, by name.
+
+Each takes the types of operands, and returns the axes of each dimension of the result, or a list of these for several.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from corejax.extend import ShapedArray
+
+Axes = tuple[Any, ...]
+
+
+def split_axes(aval: ShapedArray) -> tuple[Axes | None, ...]:
+    """Return the axes that each dimension is split over, by the type; None where the compiler may choose."""
+    return ((),) * aval.ndim if aval.sharding is None else aval.sharding.dimension_axes(aval.ndim)
+
+
+def either_axes(x: Axes | None, y: Axes | None) -> Axes | None:
+    """Return the axes of a dimension that two values have in common: the axes of the one that has any."""
+    return x or (y if y or x == () else x)
+
+
+def _same(x: ShapedArray, *others: ShapedArray, **params: Any) -> Any:
+    return split_axes(x)
+
+
+def _without(x: ShapedArray, dimensions: Any) -> list[Any]:
+    return [axes for d, axes in enumerate(split_axes(x)) if d not in dimensions]
+
+
+def _reduce(x: ShapedArray, *, axes: Any) -> list[Any]:
+    return _without(x, axes)
+
+
+def _joined(avals: Any) -> list[Any]:
+    return [functools.reduce(either_axes, column) for column in zip(*map(split_axes, avals), strict=True)]
+
+
+def _broadcast_in_dim(x: ShapedArray, *, shape: Any, broadcast_dimensions: Any) -> list[Any]:
+    found: list[Any] = [() for _ in shape]
+    for axes, size, d in zip(split_axes(x), x.shape, broadcast_dimensions, strict=True):
+        found[d] = axes if size == shape[d] else ()
+    return found
+
+
+def _reshape(x: ShapedArray, *, new_sizes: tuple[int, ...]) -> list[Any]:
+    """If dimensions become one, or one becomes several, the outermost has the axes of the outermost."""
+    axes = split_axes(x)
+    found: list[Any] = [() for _ in new_sizes]
+    before = [d for d, n in enumerate(x.shape) if n != 1]
+    after = [d for d, n in enumerate(new_sizes) if n != 1]
+    while x.size and before and after:
+        inner, outer, whole = before.pop(0), after.pop(0), True
+        sizes = [x.shape[inner], new_sizes[outer]]
+        while sizes[0] != sizes[1]:
+            if sizes[0] < sizes[1]:
+                whole &= not axes[before[0]]
+                sizes[0] *= x.shape[before.pop(0)]
+            else:
+                sizes[1] *= new_sizes[after.pop(0)]
+        if whole:
+            found[outer] = axes[inner]
+    return found
+
+
+def _stack(*avals: ShapedArray, axis: int) -> list[Any]:
+    joined = _joined(avals)
+    return [*joined[:axis], (), *joined[axis:]]
+
+
+def _dot_general(lhs: ShapedArray, rhs: ShapedArray, *, dimension_numbers: Any, **params: Any) -> list[Any]:
+    """Sums along an axis of the mesh are made; if both operands name one, the left keeps it."""
+    contract, batch = dimension_numbers
+    sides = split_axes(lhs), split_axes(rhs)
+    shared = [either_axes(sides[0][i], sides[1][k]) for i, k in zip(*batch, strict=True)]
+    gone = [{*c, *b} for c, b in zip(contract, batch, strict=True)]
+    free = [axes for side, away in zip(sides, gone, strict=True) for d, axes in enumerate(side) if d not in away]
+    return [*shared, *free]
+
+
+def _convolution(lhs: ShapedArray, rhs: ShapedArray, *, dimension_numbers: Any, **params: Any) -> list[Any]:
+    """The result has the axes of the first operand's batch and positions, and of the kernel's output features."""
+    axes, features = split_axes(lhs), split_axes(rhs)[dimension_numbers.rhs_spec[0]]
+    batch, _, *positions = (axes[d] for d in dimension_numbers.lhs_spec)
+    found: list[Any] = [()] * lhs.ndim
+    for d, names in zip(dimension_numbers.out_spec, (batch, features, *positions), strict=True):
+        found[d] = names
+    return found
+
+
+def _gather(x: ShapedArray, indices: ShapedArray, *, dimension_numbers: Any, slice_sizes: Any, **others: Any) -> Any:
+    """Windows that are whole have the operand's axes, and the positions of windows have the indices' axes."""
+    numbers, axes = dimension_numbers, split_axes(x)
+    where = list(split_axes(indices)[:-1])
+    for own, theirs in zip(numbers.operand_batching_dims, numbers.start_indices_batching_dims, strict=True):
+        where[theirs] = either_axes(where[theirs], axes[own])
+    gone = {*numbers.collapsed_slice_dims, *numbers.operand_batching_dims}
+    inside = [a if slice_sizes[d] == x.shape[d] else () for d, a in enumerate(axes) if d not in gone]
+    sides = {True: iter(inside), False: iter(where)}
+    return [next(sides[d in numbers.offset_dims]) for d in range(len(inside) + len(where))]
+
+
+SPLIT_RULES: dict[str, Callable[..., Any]] = {
+    "broadcast_in_dim": _broadcast_in_dim,
+    "reshape": _reshape,
+    "transpose": lambda x, *, permutation: [split_axes(x)[d] for d in permutation],
+    "squeeze": lambda x, *, dimensions: _without(x, dimensions),
+    "concatenate": lambda *avals, dimension: _joined(avals),
+    "split": lambda x, *, sizes, axis: [split_axes(x)] * len(sizes),
+    "unstack": lambda x, *, axis: [_without(x, (axis,))] * x.shape[axis],
+    "stack": _stack,
+    "tile": lambda x, *, reps: [a if n == 1 else () for a, n in zip(split_axes(x), reps, strict=True)],
+    "sort": lambda *avals, **params: [_joined(avals)] * len(avals),
+    "top_k": lambda x, **params: [split_axes(x)] * 2,
+    "approx_top_k": lambda x, **params: [split_axes(x)] * 2,
+    "dot_general": _dot_general,
+    "conv_general_dilated": _convolution,
+    "gather": _gather,
+    **dict.fromkeys(("rev", "slice", "pad", "fft", "dynamic_slice", "dynamic_update_slice"), _same),
+    **dict.fromkeys(("scatter", "scatter-add", "scatter-sub", "scatter-mul", "scatter-min", "scatter-max"), _same),
+    **dict.fromkeys(("reduce_window_sum", "reduce_window_max", "reduce_window_min"), _same),
+    **dict.fromkeys((f"reduce_{name}" for name in ("sum", "prod", "max", "min", "and", "or", "xor")), _reduce),
+}

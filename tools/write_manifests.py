@@ -1,0 +1,45 @@
+"""Write the manifests of all plugins of this repository: `python -m tools.write_manifests`.
+
+They are not in git, for the code says the same.
+The plugins under plugins/ are described together, each example plugin beside these alone.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import tomllib
+from pathlib import Path
+
+from tests.examples.from_source import EXAMPLES, environment
+
+ROOT = Path(__file__).resolve().parents[1]
+WRITE = [sys.executable, "-m", "corejax.cli", "write-manifest"]
+
+
+def plugin_names() -> list[str]:
+    """Return the entry points of the distributions under plugins/."""
+    projects = [tomllib.loads(file.read_text())["project"] for file in sorted(ROOT.glob("plugins/*/pyproject.toml"))]
+    return [name for project in projects for name in project["entry-points"]["corejax.plugins"]]
+
+
+def main() -> None:
+    """Write `corejax_manifest.json` into each package, the examples' in parallel."""
+    own = {name: value for name, value in os.environ.items() if name != "COREJAX_PLUGINS"}
+    subprocess.run([*WRITE, *plugin_names()], stdout=subprocess.DEVNULL, env=own, check=True)
+    with tempfile.TemporaryDirectory() as site:
+        started = []
+        for project in EXAMPLES:
+            (package,) = (path.parent for path in (project / "src").glob("*/__init__.py"))
+            command = [*WRITE, project.name, "--output", str(package / "corejax_manifest.json")]
+            sees = environment([project], Path(site) / project.name)
+            started.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, env=sees))
+        statuses = [process.wait() for process in started]
+        if any(statuses):
+            sys.exit("the manifest of an example could not be written")
+
+
+if __name__ == "__main__":
+    main()
