@@ -18,7 +18,6 @@ from corejax.interpreters.evaluation import bottom as bottom
 from corejax.interpreters.evaluation import check_size as check_size
 from corejax.interpreters.evaluation import quiet as quiet
 from corejax.interpreters.evaluation import rules_changed as rules_changed
-from corejax.interpreters.evaluation import run_equation as run_equation
 from corejax.interpreters.evaluation import run_on_arrays as run_on_arrays
 from corejax.interpreters.evaluation import run_quietly as run_quietly
 from corejax.interpreters.evaluation import set_layer as set_layer
@@ -69,7 +68,6 @@ __all__ = [
     "quiet",
     "reporting",
     "rules_changed",
-    "run_equation",
     "run_on_arrays",
     "run_quietly",
     "set_layer",

@@ -1,8 +1,8 @@
 """The interpreters: what gives primitives a meaning. In the order to read them in:
 
-- `evaluation`: compute now, at the bottom of the stack; `impl_results` has the checks of what impl rules give,
-  `host_programs` evaluates whole programs, `value_checks` looks for NaNs while a setting asks for it,
-  `evaluation_checks` tells plugins' checks of what is evaluated.
+- `evaluation`: compute now, at the bottom of the stack; `impl_results` checks what impl rules return, `host_programs`
+  evaluates programs on NumPy arrays. Layers in front of it: `engine` finds the one of a plugin that makes it fast,
+  `value_checks` looks for NaNs while a setting asks for it, `evaluation_checks` has plugins' checks look at operations.
 - `jvp`: push tangents forward; `jvp_helpers` registers rules, `differentiability` says what has no derivative.
 - `batching`: one batched application instead of many; `batching_helpers` registers rules, `looping` is for no rule.
 - `staging`: record a program instead of running.
@@ -15,6 +15,6 @@
 - `call`: every rule of a primitive that calls a program, from one declaration.
 
 Each file is: what it computes and what its tracers hold; the tracer; the trace, whose `process_primitive` is what
-happens to one primitive (its first two lines report to whoever watches, see `corejax.observe`); the transformation of a
-flat function; helpers for rules. `debug_info` is for messages.
+happens to one primitive: unzip, pass on what is not needed, run the rule, box; the transformation of a flat function;
+helpers for rules. `debug_info` is for messages.
 """

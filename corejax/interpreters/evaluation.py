@@ -110,16 +110,20 @@ def evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) 
 # -- programs --------------------------------------------------------------------------------------------------------
 
 
-def run_program(jaxpr: Jaxpr, values: Sequence[Any]) -> list[Any]:
+def run_program(
+    jaxpr: Jaxpr, values: Sequence[Any], run_equation: Callable[[JaxprEqn, list[Any]], list[Any]] | None = None
+) -> list[Any]:
     """Evaluate a program on NumPy arrays from end to end, nothing boxed in between.
 
     Args:
         jaxpr: the program.
         values: read-only NumPy arrays: its constants, then its arguments.
+        run_equation: evaluates one equation; by default its impl rule does.
 
     Returns:
         NumPy arrays, read-only.
     """
+    run_equation = run_equation or evaluate_equation
     env: dict[Any, Any] = dict(zip((*jaxpr.constvars, *jaxpr.invars), values, strict=True))
 
     def read(atom: Any) -> Any:
@@ -140,7 +144,7 @@ def run_program(jaxpr: Jaxpr, values: Sequence[Any]) -> list[Any]:
     return [read(v) for v in jaxpr.outvars]
 
 
-def run_equation(eqn: JaxprEqn, operands: list[Any]) -> list[Any]:
+def evaluate_equation(eqn: JaxprEqn, operands: list[Any]) -> list[Any]:
     """Evaluate one equation on NumPy arrays.
 
     Args:

@@ -27,7 +27,7 @@ from corejax.extend import (
     note_origin,
     tree,
 )
-from corejax.extend.speed import SOLE, as_promised, in_own_memory, last_uses
+from corejax.extend.speed import SOLE, as_promised, evaluation, in_own_memory, last_uses
 from corejax_eager import large
 
 _LONGEST = 256  # equations
@@ -72,7 +72,7 @@ _COMMON = {
     "host_of": _host_of,
     "unflatten": tree.unflatten,
     "SOLE": SOLE,
-    "results": large.evaluate_equation,
+    "results": evaluation.evaluate_equation,
 }
 
 
@@ -258,7 +258,7 @@ class _CodeGenerator:
         for eqn, dead in zip(self.jaxpr.eqns, last_uses(self.jaxpr), strict=True):
             rule = self.rules.get(eqn.primitive)
             if rule is not None and not eqn.primitive.multiple_results and self.constants.keys() >= set(eqn.invars):
-                [value] = large.evaluate_equation(eqn, rule, [self.constants[x] for x in eqn.invars])
+                [value] = evaluation.evaluate_equation(eqn, [self.constants[x] for x in eqn.invars])
                 self.bind_constant("known", eqn.outvars[0], value)
                 continue
             avals, outs = [x.aval for x in eqn.invars], [v.aval for v in eqn.outvars]
@@ -318,7 +318,7 @@ class _CodeGenerator:
         operands = [self.sealed(x) for x in eqn.invars]
         joined, outs = ", ".join(operands), [self.new(v) for v in eqn.outvars]
         if rule is None or eqn.primitive.multiple_results:
-            call = f"results({self.named('eqn', eqn)}, {self.named('rule', rule)}, [{joined}])"
+            call = f"results({self.named('eqn', eqn)}, [{joined}])"
             self.lines.append(f"    [{', '.join(outs)}] = {call}")
             return
         run, [v] = prepared or rule, eqn.outvars

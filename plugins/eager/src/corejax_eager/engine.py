@@ -25,7 +25,7 @@ from corejax.extend.speed import (
     set_layer,
 )
 from corejax_eager import large, rule_memo, specialise
-from corejax_eager.plans import run_plan
+from corejax_eager.plans import run_generated
 from corejax_eager.specialise import Ufunc, note_run, operations, prepared, specialised
 
 
@@ -112,8 +112,8 @@ def _evaluate_large(
         return None
 
 
-_UNWATCHED = Layer(_in_front, lambda below: run_plan)
-_WATCHED = Layer(_in_front_while_watched, lambda below: run_plan)
+_UNWATCHED = Layer(_in_front, lambda below: run_generated)
+_WATCHED = Layer(_in_front_while_watched, lambda below: run_generated)
 
 
 class _Eager(Engine):

@@ -32,7 +32,7 @@ from corejax.extend import (
     note_origin,
     observe,
 )
-from corejax.extend.speed import Rule, RuleFn, evaluation, reporting, run_equation
+from corejax.extend.speed import Rule, RuleFn, evaluation, reporting
 
 SIZE = 1 << 18  # elements of the result from which on an operation is large
 
@@ -167,12 +167,16 @@ def is_compiled_equation(eqn: JaxprEqn) -> bool:
     return is_compiled(eqn.primitive, [v.aval for v in eqn.invars], [v.aval for v in eqn.outvars], eqn.params)
 
 
-def evaluate_equation(eqn: JaxprEqn, rule: Any, operands: list[Any]) -> list[Any]:
-    """Evaluate an equation whose rule returns several or large results, or takes `Array`s (`rule` is None)."""
-    if rule is None or eqn.primitive.multiple_results:
-        return run_equation(eqn, operands)
-    arrays = [Array(x, v.aval) for x, v in zip(operands, eqn.invars, strict=True)]  # the engine may compile it
+def run_equation(eqn: JaxprEqn, operands: list[Any]) -> list[Any]:
+    """Evaluate an equation on NumPy arrays; a large one as an operation, which may be compiled."""
+    if eqn.primitive.multiple_results or not _is_large(eqn):
+        return evaluation.evaluate_equation(eqn, operands)
+    arrays = [Array(x, v.aval) for x, v in zip(operands, eqn.invars, strict=True)]
     return [o._fetch() for o in evaluation.bottom.process_primitive(eqn.primitive, arrays, eqn.params)]
+
+
+def _is_large(eqn: JaxprEqn) -> bool:
+    return any(v.aval.size >= SIZE for v in (*eqn.invars, *eqn.outvars)) or is_compiled_equation(eqn)
 
 
 def may_round_differently(primitive: Primitive, avals: Sequence[ShapedArray]) -> bool:
