@@ -63,15 +63,21 @@ def _unreadable() -> Iterator[PluginRecord]:
         except OSError as error:
             problem = f"{path} cannot be read ({error.strerror}), so that its plugins, if any, are unknown"
         else:
-            if not _SECTION_OR_LIKE.search(text) or _SECTION.search(text):
+            if _SECTION.search(text):
+                continue
+            misspelt = _MISSPELT.search(text)
+            if misspelt is None and not _SECTION_OR_LIKE.search(text):
                 continue
             problem = f"{path} mentions [{GROUP}], but not as a line of its own in UTF-8 without a byte-order mark"
+            if misspelt is not None:
+                problem = f"{path} has a group {misspelt[1].decode()}; plugins are found in [{GROUP}]"
         name = os.path.basename(os.path.dirname(path)).partition("-")[0]
         fault = PluginError(f"{problem}; mend the file, or install the distribution again")
         yield PluginRecord(name, "", name, status="failed", fault=fault)
 
 
 _SECTION = re.compile(rb"^\s*\[corejax\.plugins\]\s*$", re.MULTILINE)
+_MISSPELT = re.compile(rb"^\s*(\[\s*corejax(?:[._-]?plugin|[_-]?plugins)\s*\])\s*$", re.MULTILINE | re.IGNORECASE)
 _SECTION_OR_LIKE = re.compile(
     rb"\[\s*corejax\.plugins|corejax\.plugins\s*\]|c\0o\0r\0e\0j\0a\0x\0\.\0p\0l\0u\0g\0i\0n\0s"
 )

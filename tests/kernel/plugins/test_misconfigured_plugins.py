@@ -122,6 +122,7 @@ TEXTS = {
     "open bracket": b"[corejax.plugins\nacme = acme_plugin\n",
     "UTF-16": "[corejax.plugins]\nacme = acme_plugin\n".encode("utf-16"),
     "no value": b"[corejax.plugins]\nacme\n",
+    "group misspelt": b"[corejax.plugin]\nacme = acme_plugin\n",
     "not UTF-8": b"[corejax.plugins]\nacme = acme_plugin\n# \xff\n",
 }
 
@@ -144,6 +145,8 @@ def test_entry_points_that_cannot_be_read(tmp_path: Path) -> None:
         entry = found[f"acme{i}"]
         assert (entry["status"], entry["distribution"]) == ("failed", f"acme{i}"), kind
         assert entry["causes"], kind
+        if kind == "group misspelt":
+            assert "has a group [corejax.plugin]; plugins are found in [corejax.plugins]" in entry["causes"][0]
     assert found["good"]["status"] == "loaded" and found["numpy_api"]["status"] == "loaded"
 
 
