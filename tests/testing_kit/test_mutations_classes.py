@@ -117,6 +117,19 @@ def same_permutation(rule: Any) -> Any:
     return transpose
 
 
+def next_order_of_a_swap(rule: Any) -> Any:
+    """Wrong only for permutations of three axes that are their own inverses."""
+
+    def transpose(ct: Any, x: Any, *, permutation: Any) -> Any:
+        own = len(permutation) > 2 and tuple(np.argsort(permutation)) == tuple(permutation)
+        moved = permutation != tuple(range(len(permutation)))
+        if own and moved and len(set(ct.shape)) == 1:
+            return [lax.transpose_p.bind(ct, permutation=(*permutation[1:], permutation[0]))]
+        return rule(ct, x, permutation=permutation)
+
+    return transpose
+
+
 def inverse_if_it_fits(rule: Any) -> Any:
     def translation(ctx: Any, in_avals: Any, in_vals: Any, *, permutation: Any) -> Any:
         shape, inverse = in_avals[0].shape, tuple(int(k) for k in np.argsort(permutation))
@@ -187,6 +200,7 @@ SWAP = [Example((typed(2, 3),), {"permutation": (1, 0)})]
 EQUAL = {
     "transpose with the same permutation": Mistake("transpose", transpose_rules, same_permutation, "vjp"),
     "and examples of two axes only": Mistake("transpose", transpose_rules, same_permutation, "vjp", SWAP),
+    "transpose of a swap": Mistake("transpose", transpose_rules, next_order_of_a_swap, "vjp"),
     "translation with the inverse": Mistake("transpose", xla_translations, inverse_if_it_fits, "extremes"),
     "batched with the inverse": Mistake("transpose", vmap_rules, inverse_batched, "vmap"),
     "batch axis by its length": Mistake("cumsum", vmap_rules, batch_by_length, "vmap"),

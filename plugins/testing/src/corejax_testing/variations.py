@@ -87,17 +87,19 @@ def in_other_orders(primitive: Primitive, example: Example) -> Iterator[Example]
     """The example with the integers of a tuple in its parameters in another order, on axes that are all alike.
 
     What confuses an order of axes with its inverse, or the axes of two operands, shows only if shapes do not tell. A
-    permutation becomes a cycle of three axes at least: shorter ones are their own inverses.
+    permutation becomes a cycle of three axes at least, for shorter ones are their own inverses, and then a swap of two,
+    which is its own.
     """
     if not _has_free_lengths(primitive, example):
         return
     alike = [x.update(shape=tuple(ALIKE if n > 1 else n for n in x.shape)) for x in example.operands]
     for name, value in example.params.items():
-        for other in dict.fromkeys(_reordered(value)):
-            operands = alike
-            if set(value) == set(range(alike[0].ndim)):
-                rank = max(alike[0].ndim, 3)
-                operands, other = [x.update(shape=(ALIKE,) * rank) for x in alike], (*range(1, rank), 0)
+        operands, others = alike, list(dict.fromkeys(_reordered(value)))
+        if others and set(value) == set(range(alike[0].ndim)):
+            rank = max(alike[0].ndim, 3)
+            operands = [x.update(shape=(ALIKE,) * rank) for x in alike]
+            others = [(*range(1, rank), 0), (1, 0, *range(2, rank))]
+        for other in others:
             params = {**example.params, name: other}
             found = replace(example, operands=tuple(operands), params=params, reference=None)
             if takes(primitive, found, runs):
