@@ -194,6 +194,8 @@ def test_plugins(site: Site, toy: Run, monkeypatch: pytest.MonkeyPatch) -> None:
         "toy_ops     corejax-toy-ops     1.2.3    loaded  none      3\n"
         "# broken_ops: RuntimeError: broken_ops needs its accelerator library <- "
         "ModuleNotFoundError: No module named 'a_module_that_nobody_has'\n"
+        "# no plugin has an engine: eager calls take two to twenty times as long; install corejax-eager "
+        "(pip install corejax-eager)\n"
     )
     assert result.exit_code == 1
     assert not site.is_imported("acme")

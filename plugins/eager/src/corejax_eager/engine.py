@@ -17,6 +17,7 @@ from corejax.extend.speed import (
     Engine,
     Evaluate,
     Layer,
+    check_size,
     evaluation,
     promised,
     quiet,
@@ -74,6 +75,8 @@ def _evaluate(
     if not avals_out:
         return below(primitive, arrays, params)
     if large.may_be_compiled(primitive, avals, avals_out):
+        for aval in avals_out:
+            check_size(primitive, aval)
         outs = _evaluate_large(primitive, arrays, avals, params, avals_out, notes)
         if outs is not None:
             return outs

@@ -89,11 +89,10 @@ def note_run(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[st
         primitive, params: the operation.
         avals, aval: types of its operands and its result.
     """
+    if params and (primitive not in prepared or not all(_is_word(v) or _is_number(v) for v in params.values())):
+        return  # keys keep neither functions nor what else a param may be
     key = (primitive, *avals, *params.items())
-    try:
-        runs = operations.get(key, 0)
-    except TypeError:  # a param that has no hash
-        return
+    runs = operations.get(key, 0)
     if type(runs) is not int:
         return
     if runs == 0 and len(operations) >= _LIMIT:
@@ -127,8 +126,6 @@ def as_ufunc(primitive: Primitive, avals: Sequence[ShapedArray], aval: ShapedArr
 def _generated(
     primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], aval: ShapedArray
 ) -> Specialised | None:
-    if not all(_is_word(value) or _is_number(value) for value in params.values()):
-        return None
     operands, out = [Var(a) for a in avals], Var(aval)
     program = Jaxpr((), operands, [JaxprEqn(primitive, operands, [out], params)], [out])
     function = generate_on_arrays(program, (), [aval], None)

@@ -38,6 +38,7 @@ _OURS = (
     "checkify",
     "checkpoints",
     "control-flow",
+    "eager",
     "explain",
     "fft",
     "jet",
