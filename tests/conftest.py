@@ -91,7 +91,10 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         first = {item.path: item for item in reversed(items)}
         chosen = {item: item is first[item.path] or _WHOLE in item.path.parents for item in items}
     if config.getoption("--plain"):
-        chosen = {item: kept and HERE / "eager" not in item.path.parents for item, kept in chosen.items()}
+        chosen = {
+            item: kept and HERE / "eager" not in item.path.parents and item.get_closest_marker("engine") is None
+            for item, kept in chosen.items()
+        }
     config.hook.pytest_deselected(items=[item for item in items if not chosen[item]])
     items[:] = [item for item in items if chosen[item]]
 

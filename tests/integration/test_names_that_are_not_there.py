@@ -51,6 +51,7 @@ OF_THE_KERNEL = ["dtypes", "errors", "extend", "ir", "tree", "tree_util", "typin
 
 
 @pytest.mark.parametrize("name", [*OF_PLUGINS, *OF_THE_KERNEL])
+@pytest.mark.engine
 def test_a_misspelt_name(name: str) -> None:
     namespace = importlib.import_module(f"corejax.{name}")
     public = [n for n in dir(namespace) if not n.startswith("_")]

@@ -196,6 +196,7 @@ _MANY = {
 
 
 @pytest.mark.parametrize("name", _MANY)
+@pytest.mark.engine
 def test_many_small_matrices_are_compiled(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """They are one by one until the same call comes again, but where that would make a difference to last bits."""
     f = _MANY[name]

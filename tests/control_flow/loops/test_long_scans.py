@@ -43,6 +43,7 @@ def by_numpy(xs, reverse):
 
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("stretch", [long_scans.STRETCH, LONG // 3])
+@pytest.mark.engine
 def test_long_scans_are_compiled(runs, monkeypatch, reverse, stretch):
     monkeypatch.setattr(long_scans, "STRETCH", stretch)
     xs = np.random.default_rng(0).standard_normal(LONG).astype(np.float32)

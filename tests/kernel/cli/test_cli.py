@@ -63,6 +63,7 @@ toy_ops.twice  toy_ops  d     d              d    d     d          –          
 """
 
 
+@pytest.mark.engine
 def test_plain_table(toy: Run) -> None:
     result = toy("list-primitives")
     assert (result.stdout, result.stderr, result.exit_code) == (TABLE, "", 0)
@@ -163,6 +164,7 @@ def test_ascii_marks_where_the_encoding_has_no_others(monkeypatch: pytest.Monkey
     assert [output.mark(each) for each in "✓d·–"] == ["x", "d", ".", "-"]
 
 
+@pytest.mark.engine
 def test_failed_plugin_is_one_line_on_stderr(site: Site, toy: Run) -> None:
     site.install("broken_ops")
     result = toy("list-primitives")

@@ -42,6 +42,7 @@ def test_other_spellings_are_read(text, wanted):
 
 
 @pytest.mark.parametrize("text, wanted", cases("errors.jaxpr"))
+@pytest.mark.engine
 def test_errors_show_the_place(text, wanted):
     with pytest.raises(JaxprSyntaxError) as excinfo:
         parse_jaxpr(text)

@@ -23,6 +23,7 @@ from tests.kernel.plugin_sites import Site
 from tools import write_homes
 
 
+@pytest.mark.engine
 def test_the_table_is_up_to_date() -> None:
     assert write_homes.FILE.read_text() == write_homes.text(), "run: make manifests"
 

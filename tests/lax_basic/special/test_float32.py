@@ -70,6 +70,7 @@ def test_incomplete_gamma_functions():
         np.testing.assert_allclose(got, reference(*wide), rtol=1e-7, atol=1e-37)
 
 
+@pytest.mark.engine
 def test_large_arrays_are_computed_by_programs():
     """Those of 32 bits: the same bits as compiled. Others as few numbers are, by SciPy."""
     few, many = LINE[:100], LINE[np.arange(1 << 16) % len(LINE)]
