@@ -13,7 +13,6 @@ from corejax.interpreters import evaluation as evaluation
 from corejax.interpreters.engine import Engine as Engine
 from corejax.interpreters.evaluation import Evaluate as Evaluate
 from corejax.interpreters.evaluation import Layer as Layer
-from corejax.interpreters.evaluation import RunProgram as RunProgram
 from corejax.interpreters.evaluation import bottom as bottom
 from corejax.interpreters.evaluation import check_size as check_size
 from corejax.interpreters.evaluation import quiet as quiet
@@ -22,7 +21,6 @@ from corejax.interpreters.evaluation import run_on_arrays as run_on_arrays
 from corejax.interpreters.evaluation import run_quietly as run_quietly
 from corejax.interpreters.evaluation import set_layer as set_layer
 from corejax.interpreters.impl_results import as_promised as as_promised
-from corejax.interpreters.impl_results import check_count as check_count
 from corejax.interpreters.partial_eval import PartialEvalTrace as PartialEvalTrace
 from corejax.interpreters.partial_eval import PartialEvalTracer as PartialEvalTracer
 from corejax.interpreters.staging import JitTracer as JitTracer
@@ -51,13 +49,11 @@ __all__ = [
     "PartialEvalTracer",
     "Rule",
     "RuleFn",
-    "RunProgram",
     "ShapedArray",
     "StagingTrace",
     "aligned_empty",
     "as_promised",
     "bottom",
-    "check_count",
     "check_size",
     "clears_cache",
     "evaluation",

@@ -248,7 +248,7 @@ def check_size(primitive: Primitive, aval: ShapedArray, place: Source | None = N
 
 
 def _backend_of_sharded(arrays: Sequence[Array]) -> Backend | None:
-    """The backend of the first operand whose parts are on several devices; None if there is none."""
+    """Return the backend of the first operand whose parts are on several devices, or None."""
     for x in arrays:
         if x._host is None:
             buffer = device_buffer(x)

@@ -2,7 +2,7 @@
 
 An operation on types that were met goes from the arrays to NumPy and back (`specialise`). A large one is compiled if
 that is quicker (`large`). All others, and those that fail, are evaluated by the kernel, which says what is wrong.
-While threads are watched, only large operations are left: watchers are told of each rule that runs.
+While a thread is watched, only large operations are left, because watchers receive each rule that runs.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ def run_program(program: ClosedJaxpr, arrays: Sequence[Array], name: str) -> lis
     """Have the default backend run a program of several operations; None if it leaves that to NumPy."""
     try:
         return backends.find().backend.run_program(program, arrays, name)
-    except BackendError:  # there is none
+    except BackendError:  # no backend is installed
         return None
 
 

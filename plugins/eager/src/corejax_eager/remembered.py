@@ -312,7 +312,7 @@ def _recorded(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, 
     if recorded is None:
         return False
     found = _CachedCall(*recorded)
-    # What is given as it is would be copied: nobody minds where that is small.
+    # Arguments that are results would be copied at each call: only small ones are worth it.
     return False if any(found.avals[i].nbytes > _LARGEST_COPIED for i in found.given) else found
 
 

@@ -66,7 +66,7 @@ def on_rule_changed(primitive: Primitive) -> None:
 
 
 def specialised(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Callable[..., Array] | None:
-    """Return the function that was generated for an operation; None if there is none yet."""
+    """Return the function that was generated for an operation, or None."""
     for x in args:
         if type(x) is not Array:
             return None

@@ -72,7 +72,7 @@ class JittedCall:
 
     Args:
         jitted: the function, a `Jitted`.
-        dispatcher: the dispatcher, None if there is none yet.
+        dispatcher: the dispatcher; None before the first call.
     """
 
     __slots__ = ("__dict__", "__weakref__", "_dispatcher", "_donated", "_jitted")

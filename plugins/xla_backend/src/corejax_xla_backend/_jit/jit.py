@@ -243,7 +243,7 @@ class Jitted:
         return Target(backends.of_device(device), device.platform)
 
     def _compile_options(self, program: TracedProgram) -> CompileOptions:
-        """Return what the compiler is told of a program."""
+        """Return the compile options of a program."""
         options, consts = self.compile_options._replace(known=program.known), len(program.consts)
         donated = self.donated.leaves(self.static.numbers, program.in_tree)
         if any(donated):
