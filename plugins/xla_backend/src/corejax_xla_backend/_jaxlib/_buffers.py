@@ -17,8 +17,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from corejax.extend import BackendError, aligned_empty
+from corejax_xla_backend import _exit
 
-from . import _client, _exit
+from . import _client
 from ._client import Device, default_device, device_list, device_sharding
 from ._probe import core, xla_client
 

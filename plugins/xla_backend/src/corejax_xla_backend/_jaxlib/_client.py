@@ -19,11 +19,11 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import BackendError, config
+from corejax_xla_backend._dispatchers import clear_dispatchers
+from corejax_xla_backend._exit import busy, watch_exit
 
 from ._absent import absent, is_absent
-from ._dispatch_state import clear_dispatchers
 from ._distributed import connection
-from ._exit import busy, watch_exit
 from ._probe import core, xla_client
 
 Client = core.Client

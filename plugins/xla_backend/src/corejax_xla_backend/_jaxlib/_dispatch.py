@@ -27,10 +27,12 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from corejax_xla_backend._dispatchers import clear_dispatchers
+from corejax_xla_backend._exit import stop_at_exit
+
 from ._buffers import Buffer, place
-from ._dispatch_state import clear_dispatchers, make_dispatcher
+from ._dispatch_state import make_dispatcher
 from ._executable import Executable, FastpathData
-from ._exit import stop_at_exit
 from ._probe import core
 
 _SCALARS: tuple[type, ...] = (bool, int, float, complex)

@@ -20,7 +20,7 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from corejax_xla_backend._live import LiveSet
+from corejax_xla_backend._dispatchers import dispatchers
 
 from ._probe import core
 
@@ -89,21 +89,12 @@ def before_jax(action: Callable[[], None]) -> None:
         sys.meta_path.insert(0, _JaxWatch(action))  # type: ignore[arg-type]
 
 
-_dispatchers: LiveSet[Any] = LiveSet()
-
-
 def make_dispatcher(*args: Any) -> Any:
     """jaxlib's C++ dispatcher, made of what it takes; known to `clear_dispatchers` as long as it lives."""
     ensure_dispatch_state()
     dispatcher = core.pjit(*args)
-    _dispatchers.add(dispatcher)
+    dispatchers.add(dispatcher)
     return dispatcher
-
-
-def clear_dispatchers() -> None:
-    """Have all dispatchers forget their signatures, and the programs that they run."""
-    for dispatcher in _dispatchers:
-        dispatcher._clear_cache()
 
 
 class DispatchContext:

@@ -6,10 +6,11 @@ import copy
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from corejax_xla_backend._exit import inside, stop_at_exit
+
 from ._buffers import Aval, Buffer, place
 from ._client import Client, Device, check_not_forked, compile_options, default_device, device_list, device_sharding
 from ._dispatch_state import make_dispatcher
-from ._exit import inside, stop_at_exit
 from ._mlir import ir
 from ._probe import FEATURES, core
 

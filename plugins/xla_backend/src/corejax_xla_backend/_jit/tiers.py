@@ -8,6 +8,7 @@ import threading
 from collections.abc import Callable, Sequence
 
 from corejax.extend import Array, ClosedJaxpr, backends, bound_device, config
+from corejax_xla_backend._exit import inside, watch_exit
 from corejax_xla_backend._interpreting import interpret
 from corejax_xla_backend._several_devices import names_meshes
 
@@ -44,8 +45,6 @@ _thread: threading.Thread | None = None
 
 
 def _work() -> None:
-    from corejax_xla_backend._jaxlib._exit import inside  # other backends do without jaxlib
-
     while True:
         compilation = _waiting.get()
         with inside():  # MLIR is C++ too: Python must not end this thread while it lowers
@@ -57,7 +56,8 @@ def _enqueue(compilation: _Compilation) -> None:
     _waiting.put(compilation)
     with _starting:
         if _thread is None:
-            # A daemon: a process that ends does not wait for programs that nobody will run (see `_jaxlib._exit`).
+            # A daemon: a process that ends does not wait for programs that nobody will run (see `_exit`).
+            watch_exit()  # the thread may be the first to import jaxlib
             _thread = threading.Thread(target=_work, name="corejax-compile", daemon=True)
             _thread.start()
 

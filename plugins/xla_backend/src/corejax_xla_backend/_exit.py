@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ._dispatch_state import clear_dispatchers
+from ._dispatchers import clear_dispatchers
 
 _PATIENCE = 30.0  # seconds for what is compiled or waited for
 _GRACE = 0.1  # seconds for calls of compiled programs, which nobody counts
@@ -51,7 +51,7 @@ def inside() -> Iterator[None]:
 
 
 def watch_exit() -> None:
-    """Have the exit wait; called when there is a new client."""
+    """Have the exit wait, before later `atexit` functions; call it before C++ is entered, and for each new client."""
     atexit.unregister(_before_exit)
     atexit.register(_before_exit)
 
