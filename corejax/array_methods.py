@@ -14,6 +14,7 @@ import numpy as np
 
 from corejax.avals import ShapedArray
 from corejax.errors import DuplicateRegistrationError, PluginError, PluginMissingError
+from corejax.plugin_access import plugin_access
 from corejax.provenance import Provenance
 from corejax.tables import Table
 
@@ -28,8 +29,6 @@ OPERATORS = (
     *("__getitem__", "__round__", "__array_namespace__"),
 )
 
-# Set by `corejax.plugins`: loads the plugins that were not loaded yet.
-_loader: Callable[[], None] | None = None
 _FROM_PLUGINS = ("__add__", "sum")  # one method of each plugin that provides NumPy's
 
 
@@ -71,22 +70,6 @@ class _Deferred:
 
 
 methods: Table[str, Any] = Table("array method", changed=_put, of_hooks=True)
-
-
-def set_loader(loader: Callable[[], None]) -> None:
-    """Install the function that loads plugins."""
-    global _loader
-    _loader = loader
-
-
-def _whose(name: str) -> str:
-    return ""
-
-
-def set_whose(whose: Callable[[str], str]) -> None:
-    """Install the function that says which plugin has a method, as the end of a sentence; "" if that is not known."""
-    global _whose
-    _whose = whose  # type: ignore[assignment]
 
 
 class ArrayMethods:
@@ -171,11 +154,12 @@ def missing(x: Any, name: str) -> Any:
     Raises:
         AttributeError: no plugin provides it.
     """
-    if not name.startswith("_") and name not in methods and _loader is not None:
-        _loader()
+    if not name.startswith("_") and name not in methods:
+        plugin_access.get().load()
         if name in methods:
             return getattr(x, name)
-    raise AttributeError(f"{type(x).__name__!r} object has no attribute {name!r}{_whose(name)}", name=name, obj=x)
+    whose = plugin_access.get().whose_method(name)
+    raise AttributeError(f"{type(x).__name__!r} object has no attribute {name!r}{whose}", name=name, obj=x)
 
 
 _asks = ArrayMethods.__getattr__
@@ -195,10 +179,10 @@ def all_are_here(loaded: bool) -> None:
 
 def _stub(name: str) -> Callable[..., Any]:
     def operator(self: Any, *args: Any) -> Any:
-        if _loader is not None:
-            _loader()
+        plugin_access.get().load()
         if name not in methods:
-            raise PluginMissingError(f"no plugin provides the operator {name} of arrays{_whose(name)}")
+            whose = plugin_access.get().whose_method(name)
+            raise PluginMissingError(f"no plugin provides the operator {name} of arrays{whose}")
         return getattr(self, name)(*args)
 
     operator.__name__ = name

@@ -9,15 +9,13 @@ import inspect
 from collections.abc import Iterator
 from contextlib import suppress
 from types import CodeType, TracebackType
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from corejax import source_info
 from corejax.errors import ConcretizationTypeError, CorejaxError, NonConcreteBooleanIndexError, NotLinearError
+from corejax.primitive import Primitive, failed
 from corejax.provenance import Provenance
 from corejax.rules import Rule, RuleRegistry, impl_rules, registries
-
-if TYPE_CHECKING:
-    from corejax.primitive import Primitive
 
 E = TypeVar("E", bound=BaseException)
 
@@ -25,6 +23,7 @@ _NOTED = "__corejax_rule__"
 _OF_VALUES = (ConcretizationTypeError, NonConcreteBooleanIndexError)
 
 
+@failed.connect
 def attribute_to_rule(
     error: BaseException, primitive: Primitive, source: source_info.Source | None = None, kind: str | None = None
 ) -> None:

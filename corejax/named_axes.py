@@ -10,19 +10,8 @@ from typing import Any, NamedTuple
 
 from corejax.avals import Refinement
 from corejax.restoring import Restoring
+from corejax.trace import MappedAxis as MappedAxis
 from corejax.trace import set_contexts, state
-
-
-class MappedAxis(NamedTuple):
-    """What a mapped axis is called.
-
-    Attributes:
-        name: its name for collectives, or None.
-        spmd: names of the axes of a mesh over which it is split.
-    """
-
-    name: Any = None
-    spmd: tuple[Any, ...] = ()
 
 
 class DecidedBy(NamedTuple):

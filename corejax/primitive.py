@@ -1,32 +1,21 @@
-"""`Primitive` and `bind`: the operations that interpreters give meaning to."""
+"""`Primitive` and `bind`: the operations that interpreters give meaning to.
+
+A primitive is data. Its rules are in the registries of `corejax.rules`, which import this module and not the reverse.
+What a primitive needs of rules, they provide: `define_rules` and `infer_types`.
+"""
 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from corejax import dtypes, source_info
-from corejax.attribution import attribute_to_rule
 from corejax.avals import ShapedArray
 from corejax.caches import clears_cache
 from corejax.errors import PluginMissingError
-from corejax.memory_limit import LARGE
+from corejax.plugin_access import plugin_access
 from corejax.provenance import Provenance
-from corejax.rules import (
-    abstract_eval_rules,
-    impl_rules,
-    jvp_rules,
-    load_rules,
-    physical_rules,
-    problems,
-    registries,
-    transpose_rules,
-    vmap_rules,
-    whose_primitive,
-)
-from corejax.run_rule import mismatch
-from corejax.seams import Signal
+from corejax.seams import Signal, Slot
 from corejax.tables import Entry, Table
 from corejax.trace import state
 
@@ -45,7 +34,14 @@ primitives: Table[str, Primitive] = Table("primitive", refusal=_second)
 
 _made: weakref.WeakSet[Primitive] = weakref.WeakSet()  # those that are in no table any more, too
 
-_MEMO_LIMIT = 8192  # entries of one primitive's abstract-eval memo before it is dropped
+# Registers the rules, by kind, that a primitive is built with.
+define_rules: Slot[Callable[[Primitive, Mapping[str, Any]], None]] = Slot("registration of a primitive's rules")
+# Runs the abstract-eval rule of a primitive, and memoises the types.
+infer_types: Slot[Callable[[Primitive, tuple[ShapedArray, ...], dict[str, Any]], tuple[ShapedArray, ...]]] = Slot(
+    "type inference"
+)
+# Sent with what an application raised, and the primitive.
+failed = Signal("failed applications")
 
 
 class Primitive:
@@ -136,10 +132,8 @@ class Primitive:
             object.__setattr__(self, field, value)
         primitives.register(name, self, provenance=self.provenance)
         _made.add(self)
-        given = ((impl_rules, impl), (abstract_eval_rules, abstract_eval), (jvp_rules, jvp), (vmap_rules, vmap))
-        for registry, rule in (*given, (transpose_rules, transpose)):
-            if rule is not None:
-                registry.register(self, rule)
+        rules = {"impl": impl, "abstract_eval": abstract_eval, "jvp": jvp, "vmap": vmap, "transpose": transpose}
+        define_rules.get()(self, {kind: rule for kind, rule in rules.items() if rule is not None})
 
     def bind(self, *args: Any, **params: Any) -> Any:
         """Apply the primitive: the trace on top of the stack interprets it.
@@ -155,7 +149,7 @@ class Primitive:
             out = state.trace.process_primitive(self, args, params)
         except Exception as error:
             if not any(hasattr(type(x), "__corejax_array__") for x in args):
-                attribute_to_rule(error, self)
+                failed.send(error, self)
                 raise
         else:
             return out if self.multiple_results else out[0]
@@ -170,75 +164,10 @@ class Primitive:
             TypeError: a param is not hashable, or what the abstract-eval rule raises.
         """
         try:
-            key = (avals, tuple(params.items())) if params else avals
-            found = self._memo.get(key)
-        except TypeError:
-            raise self._unhashable(params) from None
-        return found if found is not None else self._abstract_miss(key, avals, params)
-
-    def _abstract_miss(
-        self, key: Any, avals: tuple[ShapedArray, ...], params: dict[str, Any]
-    ) -> tuple[ShapedArray, ...]:
-        rule = abstract_eval_rules.lookup(self)
-        if dtypes.has_extended():
-            self._refuse_extended(avals)
-        try:
-            out = rule(*avals, **params)
-        except TypeError as error:
-            attribute_to_rule(error, self, kind="abstract_eval")
-            raise
-        except OverflowError as error:  # a result that no machine holds
-            raise OverflowError(f"primitive {self.name!r} at {source_info.user_line()}: {error}") from None
-        several = self.multiple_results and isinstance(out, Iterable)
-        outs = tuple(out) if several else (out,)
-        if several is not self.multiple_results or not all(isinstance(aval, ShapedArray) for aval in outs):
-            raise self._no_types(out)
-        if dtypes.has_extended() and not any(aval.dtype.names for aval in avals):
-            self._refuse_extended(outs)
-        refinement = next((aval.refinement for aval in avals if aval.refinement is not None), None)
-        if refinement is not None:
-            outs = refinement.of_results(self, avals, outs, params)
-        # Who evaluates looks at the sizes of what is not in the memo.
-        large = any(aval.nbytes > LARGE for aval in outs)
-        if not large and "higher_order" not in self.tags and not _holds_function(params.values()):
-            if len(self._memo) >= _MEMO_LIMIT:
-                self._memo.clear()
-            self._memo[key] = outs
-        return outs
-
-    def _no_types(self, out: Any) -> TypeError:
-        """The error for an abstract-eval rule that gives no types."""
-        from corejax.texts import described, one_line  # needed for an error only
-
-        text = f"a {type(out).__name__} of {len(out)}" if isinstance(out, list | tuple) else ""
-        wrong = [x for x in (out if text else [out]) if not isinstance(x, ShapedArray) or x is out][:1]
-        for x in wrong:
-            kind = "None" if x is None else f"{one_line(described(x))} of type {type(x).__name__}"
-            text = f"{text}, one of them {kind}," if text else kind
-        wanted = "a list of types (ShapedArray), one for each result" if self.multiple_results else "one ShapedArray"
-        return mismatch(abstract_eval_rules, self, f"{text} where it has to give {wanted}")
-
-    def _refuse_extended(self, avals: Sequence[ShapedArray]) -> None:
-        """Elements that are not numbers are for who moves them, and for who says what he does with them."""
-        found = next((aval.dtype for aval in avals if aval.dtype.names is not None), None)
-        if found is None or self.decomposition is not None or self in physical_rules:
-            return
-        if self.tags.isdisjoint(("structural", "higher_order")):
-            raise dtypes.no_numbers(found, f"primitive {self.name!r}")
-
-    def _unhashable(self, params: dict[str, Any]) -> TypeError:
-        from corejax.trace import Tracer
-
-        for name, value in params.items():
-            try:
-                hash(value)
-            except TypeError:
-                what = "a traced value" if isinstance(value, Tracer) else f"{value!r} of type {type(value).__name__}"
-                return TypeError(
-                    f"parameter {name!r} of primitive {self.name!r} has to be static and hashable, got {what} "
-                    f"at {source_info.user_line()}. Pass array data as an operand; use tuples instead of lists."
-                )
-        return TypeError(f"parameters of primitive {self.name!r} are not hashable: {params!r}")
+            found = self._memo.get((avals, tuple(params.items())) if params else avals)
+        except TypeError:  # a parameter that is not hashable: `infer_types` refuses it
+            found = None
+        return found if found is not None else infer_types.get()(self, avals, params)
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(
@@ -258,22 +187,6 @@ class Primitive:
         return f"Primitive({self.name!r})"
 
 
-def _holds_function(values: Iterable[Any]) -> bool:
-    """Whether functions, or objects that equal nothing else, are among parameters: a memo must not keep them alive.
-
-    Programs are parameters of higher-order primitives, which have no memo at all.
-    """
-    for value in values:
-        if isinstance(value, tuple):
-            if _holds_function(value):
-                return True
-        elif (callable(value) and not isinstance(value, type)) or getattr(
-            type(value), "__hash__", None
-        ) is object.__hash__:
-            return True
-    return False
-
-
 def _positions(name: str, linear_in: Any) -> tuple[int, ...]:
     try:
         found = tuple(linear_in)
@@ -291,32 +204,17 @@ def _by_name(name: str, distribution: str | None = None, version: str | None = N
         PluginMissingError: it does not exist here; with the distribution that it was from.
     """
     if name not in primitives:
-        load_rules("primitives")
+        plugin_access.get().load_rules("primitives")
     if name in primitives:
         return primitives[name]
     home = "a module that is not imported here"
     if distribution is not None:
-        whose = whose_primitive(name, distribution)
+        whose = plugin_access.get().whose_primitive(name, distribution)
         pin = f"=={version}" if version else ""
         advice = f"pip install {distribution}{pin}" if "pip install" in whose else whose
         home = f"{distribution} {version or ''}".rstrip() + f" ({advice})"
-    notes = "".join(f"; note: {problem}" for problem in problems("primitives"))
+    notes = "".join(f"; note: {problem}" for problem in plugin_access.get().problems("primitives"))
     raise PluginMissingError(f"there is no primitive {name!r}: what is unpickled was made with {home}{notes}")
-
-
-def promised(
-    primitive: Primitive, avals: tuple[ShapedArray, ...], params: dict[str, Any]
-) -> tuple[ShapedArray, ...] | None:
-    """As `Primitive.abstract`; None where nobody gave an abstract-eval rule and none can be derived."""
-    try:
-        found = primitive._memo.get((avals, tuple(params.items())) if params else avals)
-    except TypeError:  # a parameter that has no hash
-        found = None
-    if found is not None:
-        return found
-    if primitive in abstract_eval_rules.table or abstract_eval_rules.find(primitive) is not None:
-        return primitive.abstract(avals, params)
-    return None
 
 
 def find_primitive(name: str) -> Primitive | None:
@@ -324,10 +222,9 @@ def find_primitive(name: str) -> Primitive | None:
 
     For rules of a plugin's own kind for other plugins' primitives: plugins are loaded only if the name is not there.
     """
-    found = primitives.get(name)
-    if found is None and load_rules("primitives"):
-        found = primitives.get(name)
-    return found
+    if name not in primitives:
+        plugin_access.get().load_rules("primitives")
+    return primitives.get(name)
 
 
 def flat_decomposition(primitive: Primitive) -> Callable[..., list[Any]] | None:
@@ -364,21 +261,7 @@ def results_of_body(primitive: Primitive, out: Any) -> list[Any]:
     return list(out) if sequence else [out]
 
 
-types_changed = Signal("abstract-eval rules")
-
-
-def _forget_avals(primitive: Primitive) -> None:
-    primitive._memo.clear()
-    types_changed.send()
-
-
-abstract_eval_rules.changed.connect(_forget_avals)
-
-
 @clears_cache
 def _forget_all_avals() -> None:
     for primitive in list(_made):
         primitive._memo.clear()
-
-
-__all__ = ["Primitive", "find_primitive", "flat_decomposition", "primitives", "registries"]

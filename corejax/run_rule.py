@@ -7,17 +7,15 @@ the checks are comparisons of objects; sentences are made only after something d
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import Any, NoReturn
 
 from corejax import source_info
 from corejax.attribution import attribute_to_rule, mark
 from corejax.avals import ShapedArray, get_aval
 from corejax.dtypes import is_inexact
+from corejax.primitive import Primitive
 from corejax.rules import RuleRegistry, jvp_rules, transpose_rules, vmap_rules
 from corejax.trace import Trace, state
-
-if TYPE_CHECKING:
-    from corejax.primitive import Primitive
 
 _SEQUENCE = (list, tuple)
 

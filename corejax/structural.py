@@ -16,6 +16,7 @@ from corejax.array import Array, as_array, host_value
 from corejax.avals import ShapedArray, get_aval
 from corejax.errors import PluginMissingError
 from corejax.homes import install_advice
+from corejax.plugin_access import plugin_access
 from corejax.provenance import Provenance
 from corejax.tables import Table
 from corejax.trace import Tracer
@@ -111,7 +112,6 @@ class OperationTable:
             ),
             of_hooks=True,
         )
-        self.loader: Callable[[], None] = lambda: None
 
     def provide(self, name: str, operation: Operation, *, override: bool = False, by: Provenance | None = None) -> None:
         """Supply an operation; `by` says who does, where that is not the caller.
@@ -133,7 +133,7 @@ class OperationTable:
     def __getattr__(self, name: str) -> Operation:
         if name.startswith("_") or name not in _ON_CONCRETE:
             raise AttributeError(name)
-        self.loader()
+        plugin_access.get().load()
         if name in self.table:
             return self.table[name]
         if name == "loop":  # made of other operations

@@ -14,7 +14,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable, Sequence
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from corejax import observe, source_info
 from corejax.array_methods import ArrayMethods
@@ -26,9 +26,6 @@ from corejax.errors import (
     UnexpectedTracerError,
 )
 from corejax.restoring import Restoring
-
-if TYPE_CHECKING:
-    from corejax.named_axes import MappedAxis
 
 R = TypeVar("R")
 
@@ -106,6 +103,18 @@ def _reporting(process: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
 
     vars(process_primitive)["__corejax_reports__"] = process
     return process_primitive
+
+
+class MappedAxis(NamedTuple):
+    """What a mapped axis is called.
+
+    Attributes:
+        name: its name for collectives, or None.
+        spmd: names of the axes of a mesh over which it is split.
+    """
+
+    name: Any = None
+    spmd: tuple[Any, ...] = ()
 
 
 class _State(threading.local):

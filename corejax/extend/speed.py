@@ -7,6 +7,8 @@ kernel but `corejax.extend` and this module, whose names may change in any versi
 from __future__ import annotations
 
 from corejax import source_info as source_info
+from corejax.abstract_eval import promised as promised
+from corejax.abstract_eval import types_changed as types_changed
 from corejax.avals import ShapedArray as ShapedArray
 from corejax.caches import clears_cache as clears_cache
 from corejax.interpreters import evaluation as evaluation
@@ -31,8 +33,6 @@ from corejax.memory_limit import LARGE as LARGE
 from corejax.ownership import SOLE as SOLE
 from corejax.ownership import aligned_empty as aligned_empty
 from corejax.ownership import in_own_memory as in_own_memory
-from corejax.primitive import promised as promised
-from corejax.primitive import types_changed as types_changed
 from corejax.rules import Rule as Rule
 from corejax.rules import RuleFn as RuleFn
 from corejax.rules import reporting as reporting

@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from corejax import tree
+from corejax.abstract_eval import promised
 from corejax.array import as_array
 from corejax.avals import ShapedArray, avals_of, get_aval
 from corejax.caches import clears_cache
@@ -21,7 +22,7 @@ from corejax.errors import MissingRuleError
 from corejax.interpreters.engine import engine
 from corejax.ir.jaxpr import used_axes
 from corejax.named_axes import MappedAxis, named_axes
-from corejax.primitive import Primitive, flat_decomposition, promised
+from corejax.primitive import Primitive, flat_decomposition
 from corejax.restoring import Restoring, run_within
 from corejax.rules import Derivation, collective_rules, vmap_rules
 from corejax.run_rule import check_result, each_result, refuse_batch, run_rule

@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from corejax import observe
+from corejax.abstract_eval import promised
 from corejax.array import Array, as_array, device_buffer, host_value
 from corejax.attribution import attribute_to_rule
 from corejax.avals import ShapedArray, get_aval
@@ -33,7 +34,7 @@ from corejax.ir.interpret import host_literal, last_uses
 from corejax.ir.jaxpr import Jaxpr, JaxprEqn, Var
 from corejax.memory_limit import LARGE, check_memory, keep_freed_memory
 from corejax.ownership import SOLE, in_own_memory, owned
-from corejax.primitive import Primitive, promised, results_of_body
+from corejax.primitive import Primitive, results_of_body
 from corejax.rules import Derivation, impl_rules, reporting_table
 from corejax.seams import Signal
 from corejax.source_info import Source, describe, user_line, without_caller
@@ -387,6 +388,7 @@ class _OnArrays:
         return self.fn(*map(as_array, arrays), **params)
 
 
+@impl_rules.adapt.provide
 def _as_declared(primitive: Any, fn: Callable[..., Any], flags: Any) -> Callable[..., Any]:
     return _OnArrays(fn) if flags.get("device", False) else fn
 
@@ -411,7 +413,6 @@ def _on_watched_changed() -> None:
     set_layer("reports", Layer(_reporting) if observe.watched else None)
 
 
-impl_rules.adapt = _as_declared
 impl_rules.changed.connect(_on_rule_changed)
 observe.watched_changed.connect(_on_watched_changed)
 

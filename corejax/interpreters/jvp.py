@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from corejax import tree
+from corejax.abstract_eval import promised
 from corejax.array import Array, as_array
 from corejax.avals import ShapedArray, avals_of, conform, get_aval
 from corejax.caches import clears_cache
@@ -25,7 +26,7 @@ from corejax.interpreters.differentiability import (
     refusing,
 )
 from corejax.interpreters.engine import engine
-from corejax.primitive import Primitive, flat_decomposition, promised
+from corejax.primitive import Primitive, flat_decomposition
 from corejax.rules import Derivation, jvp_rules
 from corejax.run_rule import check_result, check_tangent, each_result, run_rule
 from corejax.structural import structural
@@ -264,6 +265,7 @@ def add_tangents(x: Any, y: Any) -> Any:
     return x if y is None else structural.add(x, y)
 
 
+@jvp_rules.adapt.provide
 def _ready(primitive: Primitive, fn: Callable[..., Any], flags: Mapping[str, Any]) -> Callable[..., Any]:
     if flags.get("symbolic_zeros") or isinstance(fn, nondifferentiable):
         return refusing(primitive, fn, flags)
@@ -276,9 +278,6 @@ def _ready(primitive: Primitive, fn: Callable[..., Any], flags: Mapping[str, Any
 
 def _real_zero(tangent: Any, primal: Any) -> Any:
     return zeros_like(primal) if tangent is None and has_tangents(get_aval(primal)) else tangent
-
-
-jvp_rules.adapt = _ready
 
 
 def _jvp_from_decomposition(primitive: Primitive) -> Callable[..., Any] | None:

@@ -240,6 +240,7 @@ def zero_cotangent(aval: ShapedArray) -> Any:
     return zeros_of(tangent_aval(aval))
 
 
+@transpose_rules.adapt.provide
 def _with_real_zeros(primitive: Primitive, fn: Callable[..., Any], flags: Mapping[str, Any]) -> Callable[..., Any]:
     if isinstance(fn, nondifferentiable):
         return refusing_transposition(primitive, fn)
@@ -253,9 +254,6 @@ def _with_real_zeros(primitive: Primitive, fn: Callable[..., Any], flags: Mappin
         return fn(cts, *operands, **params)
 
     return rule
-
-
-transpose_rules.adapt = _with_real_zeros
 
 
 def _transpose_from_decomposition(primitive: Primitive) -> Callable[..., Any] | None:

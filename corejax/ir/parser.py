@@ -30,8 +30,8 @@ from corejax.ir.check import check_jaxpr
 from corejax.ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from corejax.ir.printer import BARE_PRIMITIVE, RESERVED
 from corejax.ir.reader import NAME, SCALAR, STRING, TypeText, ValueReader
+from corejax.plugin_access import plugin_access
 from corejax.primitive import Primitive, find_primitive, primitives
-from corejax.rules import problems, whose_primitive
 
 _SAME_LINE = re.compile(r"[ \t]*")
 _BINDER = re.compile(r"([A-Za-z_]\w*)[ \t]*:")
@@ -221,11 +221,11 @@ class _Parser(ValueReader):
 
     def _fail_missing(self, name: str, start: int) -> NoReturn:
         """Say where a primitive was, if the text tells; else what was probably meant, and which plugins failed."""
-        notes = "".join(f"\n  note: {problem}" for problem in problems("primitives"))
+        notes = "".join(f"\n  note: {problem}" for problem in plugin_access.get().problems("primitives"))
         home = next((m for m in _REQUIRES.finditer(self.text) if name in _names(m["primitives"])), None)
         if home is None:
             close = [repr(other) for other in difflib.get_close_matches(name, primitives, 3, cutoff=0.75)]
-            advice = whose_primitive(name)
+            advice = plugin_access.get().whose_primitive(name)
             advice = f"did you mean {' or '.join(close)}?" if close and advice.endswith("?") else advice
         else:
             version = "" if home["version"] == "?" else f"=={home['version']}"

@@ -17,7 +17,7 @@ from corejax.avals import Refinement, ShapedArray, from_numbers, physical_aval
 from corejax.errors import JaxprSyntaxError
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr
 from corejax.ir.values import UNSIGNED, Scalar, param_types, refinement_reader, scalar_from_text
-from corejax.rules import load_rules
+from corejax.plugin_access import plugin_access
 
 NAME = re.compile(r"[A-Za-z_]\w*")
 SCALAR = re.compile(rf"(?:True|False|\([+-]?{UNSIGNED}[+-]{UNSIGNED}j\)|[+-]?{UNSIGNED})(?![\w.])")
@@ -141,7 +141,7 @@ class Cursor:
         if not given.refinement:
             return given.aval
         if refinement_reader.value is None:
-            load_rules("primitives")
+            plugin_access.get().load_rules("primitives")
         read = refinement_reader.value
         if read is None:
             self.fail(f"`{given.refinement}` needs a plugin that refines types, such as corejax-parallel", given.start)
@@ -186,7 +186,7 @@ def dtype_of_name(name: str) -> np.dtype[Any] | None:
         try:
             return dtypes.from_short_name(name)
         except ValueError:
-            if "<" in name and not load_rules("primitives"):
+            if "<" in name and not plugin_access.get().load_rules("primitives"):
                 break
     return dtypes.LONG_NAMES.get(name)
 

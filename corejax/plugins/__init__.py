@@ -26,13 +26,14 @@ import threading
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from corejax import array_methods, provenance, rules
+from corejax import array_methods, provenance
 from corejax.backends import backends
 from corejax.config import config
 from corejax.interpreters.engine import PLAIN, Engine, find_engine
 from corejax.ir import drawing
+from corejax.plugin_access import plugin_access
 from corejax.plugins._finder import is_import_from as is_import_from
-from corejax.structural import structural
+from corejax.rules import registries
 
 if TYPE_CHECKING:
     from corejax.plugins._example import Example
@@ -96,7 +97,7 @@ def load_everything() -> None:
     """Have every plugin register its primitives, its rule kinds and its rules of every kind (`list-primitives`)."""
     manager().load_primitives()
     manager().load_rule_kinds()
-    for kind in list(rules.registries):
+    for kind in list(registries):
         manager().load_rules(kind)
 
 
@@ -122,14 +123,11 @@ def wire(kernel_directory: str, later: Iterable[str]) -> None:
     kernel_modules = {name.partition(".")[0] for name in os.listdir(os.path.abspath(kernel_directory))}
     facade = {name for name in vars(sys.modules["corejax"]) if not name.startswith("_")}
     _reserved.update(kernel_modules, facade, later)
-    array_methods.set_loader(lambda: manager().load())
-    array_methods.set_whose(_whose_method)
-    structural.loader = lambda: manager().load()
+    plugin_access.provide(_PluginAccess())
     drawing.provide(_drawing)
     find_engine.provide(_find_engine)
     backends.load_plugins = vars(config)["load_plugins"] = lambda: manager().load()
     backends.import_object = lambda name: manager().import_backend(name)
-    rules.set_rule_loader(_load_for, _problems, _whose)
     provenance.set_resolver(lambda module: manager().owner_of(module))
     _finder.install(manager, kernel_modules)
 
@@ -147,30 +145,33 @@ def _find_engine() -> Engine | None:
     return PLAIN if found is None and manager().loaded else found
 
 
-def _load_for(kind: str, primitive: Any = None) -> bool:
-    if kind == "primitives":
-        return manager().load_primitives()
-    return manager().load_rule_kinds() if kind == "rule_kinds" else manager().load_rules(kind, primitive)
+class _PluginAccess:
+    """See `corejax.plugin_access.PluginAccess`."""
 
+    def load(self) -> None:
+        manager().load()
 
-def _problems(kind: str) -> list[str]:
-    found = manager().problems(kind)
-    off = [record.title for record in manager().records.values() if record.status == "off"]
-    if kind == "primitives" and off:
-        found.append(f"COREJAX_PLUGINS={manager().selection.text} switches off {', '.join(off)}")
-    return found
+    def load_rules(self, kind: str, primitive: Any = None) -> bool:
+        if kind == "primitives":
+            return manager().load_primitives()
+        return manager().load_rule_kinds() if kind == "rule_kinds" else manager().load_rules(kind, primitive)
 
+    def problems(self, kind: str) -> list[str]:
+        found = manager().problems(kind)
+        off = [record.title for record in manager().records.values() if record.status == "off"]
+        if kind == "primitives" and off:
+            found.append(f"COREJAX_PLUGINS={manager().selection.text} switches off {', '.join(off)}")
+        return found
 
-def _whose(primitive: str, distribution: str | None) -> str:
-    from corejax.plugins import _missing_names
+    def whose_primitive(self, name: str, distribution: str | None = None) -> str:
+        from corejax.plugins import _missing_names
 
-    return _missing_names.whose_primitive(manager(), primitive, distribution)
+        return _missing_names.whose_primitive(manager(), name, distribution)
 
+    def whose_method(self, name: str) -> str:
+        from corejax.plugins import _missing_names
 
-def _whose_method(name: str) -> str:
-    from corejax.plugins import _missing_names
-
-    return _missing_names.whose_method(manager(), name)
+        return _missing_names.whose_method(manager(), name)
 
 
 def missing_name(name: str, *, importing: bool | None = None) -> Exception:

@@ -9,6 +9,9 @@ from corejax.errors import DuplicateRegistrationError, PluginError
 from corejax.plugins._targets import check_plain_name, check_targets, import_instance
 from corejax.rules import RuleRegistry, registries
 
+# What `PluginAccess.load_rules` loads besides rules of a kind, so that no rule kind may be called that.
+NOT_KINDS = frozenset({"primitives", "rule_kinds"})
+
 _EXAMPLE = '{"interval": "acme_corejax.interpreter:interval_rules"}'
 
 
@@ -22,7 +25,7 @@ def check_rule_kinds(declared: Any) -> dict[str, str]:
     found = check_targets("corejax_declare_rule_kinds", _EXAMPLE, declared)
     for kind in found:
         check_plain_name("a rule kind", "interval", kind)
-        if kind in rules.NOT_KINDS or is_kernels(kind):
+        if kind in NOT_KINDS or is_kernels(kind):
             raise DuplicateRegistrationError(f"rule kind {kind!r} is the kernel's own; choose another name for yours")
     return found
 

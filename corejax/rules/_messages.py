@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from corejax import source_info
 from corejax.config import config
 from corejax.derivation import Derivation
-from corejax.provenance import Provenance
-from corejax.rules._loading import problems
-
-if TYPE_CHECKING:
-    from corejax.primitive import Primitive
+from corejax.plugin_access import plugin_access
+from corejax.primitive import Primitive
+from corejax.tables import Entry
 
 
-def second(title: str, primitive: Primitive, platform: str | None, earlier: Provenance, given: Provenance) -> str:
-    """There is a rule, and somebody registers another one."""
+def second(title: str, key: tuple[Primitive, str | None], earlier: Entry, given: Entry) -> str:
+    """Refuse a second rule that does not say `override=True`."""
+    primitive, platform = key
     where = f" on platform {platform!r}" if platform else ""
     return (
-        f"primitive {primitive.name!r} has a {title}{where} from {earlier}; "
-        f"{given} registers a second one. If that is meant, register it with override=True."
+        f"primitive {primitive.name!r} has a {title}{where} from {earlier.provenance}; "
+        f"{given.provenance} registers a second one. If that is meant, register it with override=True."
     )
 
 
@@ -34,7 +33,8 @@ def template(text: str, primitive: Primitive) -> str:
 def miss(registry: Any, primitive: Primitive, platform: str | None) -> str:
     """Nobody wrote the rule, and none can be derived."""
     where = f" for platform {platform!r}" if platform else ""
-    notes = "".join(f"Note: {fault}\n" for fault in [*problems(registry.kind), *_nonlinear(registry.kind, primitive)])
+    problems = plugin_access.get().problems(registry.kind)
+    notes = "".join(f"Note: {fault}\n" for fault in [*problems, *_nonlinear(registry.kind, primitive)])
     line = source_info.needed("It was needed at")
     where_needed = f"{line}.\n" if line else ""
     return (

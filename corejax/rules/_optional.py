@@ -24,9 +24,7 @@ class OptionalRules(Table):
         super().__init__(
             f"{kind} rule",
             changed=changed,
-            refusal=lambda primitive, earlier, given: second(
-                f"{kind} rule", primitive, None, earlier.provenance, given.provenance
-            ),
+            refusal=lambda primitive, earlier, given: second(f"{kind} rule", (primitive, None), earlier, given),
         )
         self.kind = kind
         optional_rules[kind] = self

@@ -1,30 +1,30 @@
-"""`RuleRegistry`: the rules of one kind, those that come lazily and those that can be derived among them."""
+"""`RuleRegistry`: the rules of one kind, those that plugins load lazily and those that can be derived included."""
 
 from __future__ import annotations
 
+import functools
 import weakref
-from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 from corejax import observe, source_info
 from corejax.config import config
 from corejax.derivation import Derivation, Derivations
 from corejax.errors import DerivedRuleWarning, MissingRuleError
+from corejax.plugin_access import plugin_access
+from corejax.primitive import Primitive, define_rules
 from corejax.provenance import Provenance
 from corejax.rules import _messages
-from corejax.rules._loading import load_rules
-from corejax.rules._reporting import follow_watchers, reporting
 from corejax.rules._rule import Rule, RuleFn
-from corejax.rules._written import WrittenRules, follow_settings
+from corejax.seams import Signal, Slot
 from corejax.tables import Table
-
-if TYPE_CHECKING:
-    from corejax.primitive import Primitive
 
 __corejax_registers_for_caller__ = True
 
+Key = tuple[Primitive, str | None]  # with the platform that a rule is for; None: all
 
-class RuleRegistry(WrittenRules, Mapping["Primitive", RuleFn]):
+
+class RuleRegistry(Mapping[Primitive, RuleFn]):
     """The rules of one kind: a mapping from primitive to rule, with `register`, provenance and good misses.
 
     Attributes:
@@ -32,10 +32,11 @@ class RuleRegistry(WrittenRules, Mapping["Primitive", RuleFn]):
         title: the rule kind in a sentence ("JVP rule").
         template: the code that an author has to write, with `{name}` for the primitive.
         table: primitive -> callable ready to run; read by interpreters: `table.get(primitive) or lookup(primitive)`.
-            While somebody watches (`corejax.observe`) its rules, and those of `lookup`, report their runs.
+            While a thread is watched (`corejax.observe`) its rules, and those of `lookup`, report their runs.
         required: whether a primitive without such a rule counts as incomplete. Rule kinds that plugins add say False.
         flags: declarations that `register` takes for rules of the kind.
-        adapt: `(primitive, rule, flags)` to the callable ready to run; by default the rule itself.
+        adapt: slot for a function `(primitive, rule, flags)` that returns the callable ready to run; without one, rules
+            run as they are.
         derivations: ways to make missing rules, tried in order; `derived_by` names this order, best first.
         changed: signal sent with a primitive whose rule has changed.
         provenance: who made the registry.
@@ -54,13 +55,150 @@ class RuleRegistry(WrittenRules, Mapping["Primitive", RuleFn]):
         flags: tuple[str, ...] = (),
         derived_by: tuple[str, ...] = (),
     ) -> None:
-        super().__init__(kind, title, flags)
-        self.provenance = Provenance.of_caller()
+        self.kind = kind
+        self.title = title
         self.template = template
         self.required = required
+        self.flags = frozenset(flags)
+        self.adapt: Slot[Callable[[Any, RuleFn, Mapping[str, Any]], RuleFn]] = Slot(f"how {title}s are adapted")
         self.derivations = Derivations(title, derived_by, self.forget_derived)
+        self.changed = Signal(f"{title}s")
+        self.provenance = Provenance.of_caller()
+        self._written: Table[Key, Rule] = Table(
+            title,
+            changed=self._follow,
+            refusal=lambda key, earlier, given: _messages.second(title, key, earlier, given),
+        )
+        # What is in force, ready to run: written rules, and derived ones once they were needed.
+        self._ready: dict[Primitive, RuleFn] = {}
+        self._platform_table: dict[tuple[Primitive, str], RuleFn] = {}
+        self._derived: dict[Primitive, Rule] = {}
         self._warned: weakref.WeakSet[Primitive] = weakref.WeakSet()
+        self.table = reporting_table(self, self._ready)
         registries.register(kind, self, provenance=self.provenance)
+
+    # -- written rules -------------------------------------------------------------------------------------------------
+
+    def register(
+        self,
+        primitive: Primitive,
+        rule: RuleFn | None = None,
+        *,
+        platform: str | None = None,
+        override: bool = False,
+        by: str | None = None,
+        **flags: Any,
+    ) -> Any:
+        """Give `primitive` a rule of this kind; without `rule` and `by`, a decorator.
+
+        Args:
+            primitive: the primitive.
+            rule: the rule.
+            platform: for translations, the platform that the rule is for (`"cpu"`, `"cuda"`); None: for all.
+            override: replace an existing rule, on purpose; both stay visible in `registered`.
+            by: in place of a rule, the name of the derivation that makes it (`"host callback"`, `"loop"`): what is
+                derived is then what the author means. It counts as written: no warning, and strict rules allow it.
+            flags: declarations that the rule kind understands.
+
+        Raises:
+            DuplicateRegistrationError: a rule exists and `override` is not given.
+            TypeError: the rule is not callable, the kind has no such flag, or something else is given beside `by`.
+        """
+        if by is not None and (rule is not None or platform is not None or flags):
+            raise TypeError(f"{primitive.name!r}: a {self.title} by {by!r} takes no function, platform or flags")
+        if rule is None and by is None:
+            return lambda fn: self.register(primitive, fn, platform=platform, override=override, **flags)
+        if rule is None:
+            rule = self._chosen(primitive)
+        if not callable(rule):
+            raise TypeError(f"a {self.title} is a function, got {rule!r} for primitive {primitive.name!r}")
+        unknown = sorted(set(flags) - self.flags)
+        if unknown:
+            raise TypeError(f"a {self.title} takes no flag {unknown[0]!r}; there are {sorted(self.flags)}")
+        where = Provenance.of(rule)
+        given = Rule(rule, where, None, flags if by is None else {"by": by}, overriding=override)
+        self._written.register((primitive, platform), given, override=override, provenance=where)
+        return rule
+
+    def _chosen(self, primitive: Primitive) -> RuleFn:
+        """Stands for a rule that a derivation makes at first use: the plugin that has the derivation may load later."""
+
+        def rule(*args: Any, **params: Any) -> Any:
+            return self.lookup(primitive)(*args, **params)
+
+        rule.__provenance__ = Provenance.of_caller()  # type: ignore[attr-defined]
+        return rule
+
+    def unregister(self, primitive: Primitive, platform: str | None = None) -> None:
+        """Take a rule back; the rule that it had overridden, if any, is in force again.
+
+        Raises:
+            KeyError: there is no such rule.
+        """
+        key = (primitive, platform)
+        if key in self._written:
+            self._written.remove(key)
+        elif platform is None and primitive in self._derived:
+            self._install(primitive, None, None)
+        else:
+            where = f" on platform {platform!r}" if platform else ""
+            raise KeyError(f"primitive {primitive.name!r} has no {self.title}{where} to unregister")
+
+    def _follow(self, key: Key, entry: Rule | None) -> None:
+        """Put in force what the table says; what was derived before is forgotten."""
+        primitive, platform = key
+        rule = entry if entry is None or not entry.overriding else self._in_force(primitive, platform)
+        ready = None
+        if rule is not None and "by" not in rule.flags:  # those are made when they are looked for
+            ready = self._adapted(primitive, rule.fn, rule.flags)
+        self._install(primitive, platform, ready)
+
+    def _install(
+        self, primitive: Primitive, platform: str | None, ready: RuleFn | None, derived: Rule | None = None
+    ) -> None:
+        table: dict[Any, RuleFn] = self._ready if platform is None else self._platform_table
+        key = primitive if platform is None else (primitive, platform)
+        if ready is None:
+            table.pop(key, None)
+        else:
+            table[key] = ready
+        if derived is not None:
+            self._derived[primitive] = derived
+        elif platform is None:
+            self._derived.pop(primitive, None)
+        self.changed.send(primitive)
+
+    def _adapted(self, primitive: Primitive, fn: RuleFn, flags: Mapping[str, Any]) -> RuleFn:
+        adapt = self.adapt.value
+        return fn if adapt is None else adapt(primitive, fn, flags)
+
+    def _in_force(self, primitive: Primitive, platform: str | None = None) -> Rule | None:
+        """Return the written rule that `config.rule_overrides` puts in force."""
+        for rule in self.registered(primitive, platform):
+            # Whose a rule is costs a look at the plugins, so ask for it last.
+            if not rule.overriding or config.rule_overrides is True or config.overrides_are_on(rule.provenance.plugin):
+                return rule
+        return None
+
+    def rule_of(self, primitive: Primitive, platform: str | None = None) -> Rule | None:
+        """The rule in force, with provenance; nothing is loaded or derived."""
+        found = self._in_force(primitive, platform)
+        return found if found is not None or platform is not None else self._derived.get(primitive)
+
+    def registered(self, primitive: Primitive, platform: str | None = None) -> list[Rule]:
+        """Every rule that plugins wrote: in force or not, the one that replaces others before those."""
+        found: list[Rule] = []
+        for entry in reversed(self._written.entries((primitive, platform))):
+            found.append(entry.value._replace(overridden=found[-1]) if found else entry.value)
+        return found[::-1]
+
+    def platforms_of(self, primitive: Primitive) -> tuple[str, ...]:
+        """Platforms with a rule of their own in force."""
+        return tuple(sorted(p for q, p in self._platform_table if q is primitive))
+
+    def platforms_registered(self, primitive: Primitive) -> tuple[str, ...]:
+        """Platforms with a written rule of their own, in force or not."""
+        return tuple(sorted(p for q, p in self._written if q is primitive and p is not None))
 
     # -- lookup --------------------------------------------------------------------------------------------------------
 
@@ -99,22 +237,23 @@ class RuleRegistry(WrittenRules, Mapping["Primitive", RuleFn]):
 
     def _find(self, primitive: Primitive, platform: str | None) -> RuleFn | None:
         if platform is not None:
-            # A platform's rule may come with the lazy ones where a general one is here.
-            load_rules(self.kind, primitive)
+            self._load(primitive)  # a platform's rule may load lazily though a general one is here
             found = self._platform_table.get((primitive, platform))
             if found is not None:
                 return found
         found = self._ready.get(primitive)
-        if found is None and load_rules(self.kind, primitive):
+        if found is None and self._load(primitive):
             found = self._ready.get(primitive)
         return found if found is not None else self._derive(primitive)
 
+    def _load(self, primitive: Primitive) -> bool:
+        return plugin_access.get().load_rules(self.kind, primitive)
+
     def is_written(self, primitive: Primitive) -> bool:
-        """Whether somebody wrote a rule, for all platforms or for some; loads what comes lazily."""
-        rule = self.rule_of(primitive)
-        if (rule is None or rule.derived is not None) and load_rules(self.kind, primitive):
-            rule = self.rule_of(primitive)
-        return (rule is not None and rule.derived is None) or bool(self.platforms_of(primitive))
+        """Whether a plugin wrote a rule, for all platforms or for some; loads what comes lazily."""
+        if self._in_force(primitive) is None:
+            self._load(primitive)
+        return self._in_force(primitive) is not None or bool(self.platforms_of(primitive))
 
     def template_for(self, primitive: Primitive) -> str:
         """The code that an author of this rule starts from."""
@@ -123,7 +262,7 @@ class RuleRegistry(WrittenRules, Mapping["Primitive", RuleFn]):
     # -- derived rules -------------------------------------------------------------------------------------------------
 
     def derived(self, primitive: Primitive) -> RuleFn:
-        """The rule that would be there had nobody written one: for a rule to hand on cases that it does not do.
+        """The derived rule, for a written rule to fall back on.
 
             @vmap_rules.register(p)
             def p_vmap(axis_size, vals, dims, **params):
@@ -139,14 +278,16 @@ class RuleRegistry(WrittenRules, Mapping["Primitive", RuleFn]):
         return self._derived_rule(primitive)[1]
 
     def _derived_rule(self, primitive: Primitive) -> tuple[Rule, RuleFn]:
-        """As `derived`, with what there is to say of the rule."""
-        load_rules(self.kind, primitive)  # ways to derive come with the lazy ones
+        """Return the derived rule as it would be registered, and ready to run."""
+        self._load(primitive)  # derivations load with the rules
         found = self._derivation(primitive)
         if found is None:
             raise self._error(_messages.underivable(self, primitive), primitive)
-        derivation, fn = found
+        return self._made(primitive, *found)
+
+    def _made(self, primitive: Primitive, derivation: Derivation, fn: RuleFn) -> tuple[Rule, RuleFn]:
         rule = Rule(fn, primitive.provenance, derivation.name, derivation.flags)
-        return rule, self.adapt(primitive, fn, derivation.flags)
+        return rule, self._adapted(primitive, fn, derivation.flags)
 
     def _derivation(self, primitive: Primitive) -> tuple[Derivation, RuleFn] | None:
         """The best derivation that gives a rule, and the rule; neither is kept."""
@@ -164,12 +305,10 @@ class RuleRegistry(WrittenRules, Mapping["Primitive", RuleFn]):
         found = self._derivation(primitive) if by is None else self._made_by(primitive, by)
         if found is None or (by is None and config.strict_rules):
             return None
-        derivation, fn = found
-        ready = self.adapt(primitive, fn, derivation.flags)
-        if by is None:
-            ready = self._warning(primitive, derivation, ready) if derivation.slow else ready
-            self._derived[primitive] = Rule(fn, primitive.provenance, derivation.name, derivation.flags)
-        self._install(primitive, None, ready)
+        rule, ready = self._made(primitive, *found)
+        if by is None and found[0].slow:
+            ready = self._warning(primitive, found[0], ready)
+        self._install(primitive, None, ready, rule if by is None else None)
         return ready
 
     def _made_by(self, primitive: Primitive, by: str) -> tuple[Derivation, RuleFn]:
@@ -189,6 +328,17 @@ class RuleRegistry(WrittenRules, Mapping["Primitive", RuleFn]):
             return ready(*args, **params)
 
         return rule
+
+    def forget_derived(self) -> None:
+        """Drop derived rules; they are made again when they are needed, if they are not refused by then."""
+        for primitive in list(self._derived):
+            self._install(primitive, None, None)
+
+    def follow_overrides(self) -> None:
+        """Put rules that replace others in force, or those that they replace, as `config.rule_overrides` says."""
+        for key, rule in list(self._written.items()):
+            if rule.overriding:
+                self._written.follow(key)
 
     # -- a mapping -----------------------------------------------------------------------------------------------------
 
@@ -228,5 +378,73 @@ registries: Table[str, RuleRegistry] = Table(
         f"rule kind {kind!r} exists, from {earlier.provenance}; {given.provenance} makes a second one"
     ),
 )
-follow_settings(registries)
-follow_watchers(registries)
+
+
+@define_rules.provide
+def _define(primitive: Primitive, rules: Mapping[str, RuleFn]) -> None:
+    """Register the rules that a primitive is built with."""
+    for kind, rule in rules.items():
+        registries[kind].register(primitive, rule)
+
+
+# -- rules that report their runs --------------------------------------------------------------------------------------
+
+
+def reporting(
+    kind: str, primitive: Primitive, rule: RuleFn, registered: Rule | None, platform: str | None = None
+) -> RuleFn:
+    """Return a rule that reports its runs to this thread's watchers; the rule itself if there are none."""
+    if not observe.watched_here():
+        return rule
+    step = observe.Step(primitive, None, kind, platform, registered)
+
+    @functools.wraps(rule)
+    def reported(*args: Any, **params: Any) -> Any:
+        return observe.run_step(step, rule, args, params)
+
+    return reported
+
+
+class _ReportingTable(dict[Primitive, RuleFn]):
+    """Looks like a table of ready rules, which it holds none of itself; the rules that it returns report."""
+
+    def __init__(self, registry: RuleRegistry, ready: dict[Primitive, RuleFn]) -> None:
+        self._registry = registry
+        self._ready = ready
+
+    def get(self, primitive: Primitive, default: Any = None) -> Any:
+        return self[primitive] if primitive in self._ready else default
+
+    def __getitem__(self, primitive: Primitive) -> RuleFn:
+        registry = self._registry
+        return reporting(registry.kind, primitive, self._ready[primitive], registry.rule_of(primitive))
+
+    def __contains__(self, primitive: object) -> bool:
+        return primitive in self._ready
+
+
+def reporting_table(registry: RuleRegistry, ready: dict[Primitive, RuleFn]) -> dict[Primitive, RuleFn]:
+    """Return a table of rules ready to run, or while a thread is watched, one whose rules report their runs."""
+    return _ReportingTable(registry, ready) if observe.watched else ready
+
+
+@observe.watched_changed.connect
+def _report() -> None:
+    for registry in list(registries.values()):
+        registry.table = reporting_table(registry, registry._ready)
+
+
+# -- settings ----------------------------------------------------------------------------------------------------------
+
+_followed = config.rule_overrides
+
+
+@config.changed.connect
+def _follow_settings() -> None:
+    global _followed
+    earlier, _followed = _followed, config.rule_overrides
+    for registry in list(registries.values()):
+        if config.strict_rules:
+            registry.forget_derived()
+        if _followed != earlier:
+            registry.follow_overrides()

@@ -51,7 +51,7 @@ depth_rules = RuleRegistry(
     "    @depth_rules.register({var})\\n    def {name}_depth(*depths, **params):\\n        return depth",
     required=False, flags=("free",),
 )
-depth_rules.adapt = lambda primitive, rule, flags: (lambda *d, **p: max(d)) if flags.get("free") else rule
+depth_rules.adapt.provide(lambda primitive, rule, flags: (lambda *d, **p: max(d)) if flags.get("free") else rule)
 
 
 class DepthTracer(Tracer):

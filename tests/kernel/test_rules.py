@@ -20,13 +20,13 @@ from corejax.errors import DuplicateRegistrationError, MissingRuleError
 from corejax.interpreters import evaluation
 from corejax.interpreters.batching_helpers import defbroadcasting, defvectorized
 from corejax.interpreters.jvp_helpers import defjvp
+from corejax.plugin_access import plugin_access
 from corejax.plugins._rule_status import is_required, rule_status, rule_statuses
 from corejax.primitive import Primitive, primitives
 from corejax.provenance import Provenance
 from corejax.rules import (
     Derivation,
     RuleRegistry,
-    _loading,
     abstract_eval_rules,
     impl_rules,
     jvp_rules,
@@ -42,8 +42,8 @@ _names = (f"rules_test.p{i}" for i in itertools.count())
 @pytest.fixture(autouse=True)
 def kernel_tables_as_before(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Each test's primitives and rules are gone after it; no plugin is loaded for a miss."""
-    monkeypatch.setattr(_loading, "_rule_loader", None)
-    monkeypatch.setattr(_loading, "_faults", _loading._no_faults)
+    monkeypatch.setattr(plugin_access.get(), "load_rules", lambda kind, primitive=None: False)
+    monkeypatch.setattr(plugin_access.get(), "problems", lambda kind: ())
     before = snapshot()
     yield
     restore(before)
@@ -214,7 +214,7 @@ def test_lazy_platform_rule_is_loaded_although_there_is_a_general_one(monkeypatc
         xla_translations.register(p, lambda *_: "cuda", platform="cuda")
         return True
 
-    monkeypatch.setattr(_loading, "_rule_loader", load)
+    monkeypatch.setattr(plugin_access.get(), "load_rules", load)
     assert xla_translations.lookup(p, "cuda")() == "cuda"
 
 
@@ -244,7 +244,9 @@ def test_miss_says_primitive_owner_kind_line_and_what_to_write() -> None:
 
 
 def test_miss_names_plugins_that_failed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_loading, "_faults", lambda kind: [f"plugin 'acme' failed to load its {kind} rules"])
+    monkeypatch.setattr(
+        plugin_access.get(), "problems", lambda kind: [f"plugin 'acme' failed to load its {kind} rules"]
+    )
     with pytest.raises(MissingRuleError, match="Note: plugin 'acme' failed to load its vmap rules"):
         vmap_rules.lookup(make())
 

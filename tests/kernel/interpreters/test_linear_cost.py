@@ -10,13 +10,14 @@ import numpy as np
 import pytest
 
 import corejax as cj
-from corejax import array_methods, plugins
+from corejax import plugins
 from corejax.extend import dce, jvp_jaxpr, stage_closed, transpose_jaxpr
 from corejax.interpreters import evaluation
 from corejax.interpreters.batching import BatchTrace
 from corejax.interpreters.jvp import JVPTrace
 from corejax.interpreters.partial_eval import PartialEvalTrace
 from corejax.interpreters.staging import StagingTrace
+from corejax.plugin_access import plugin_access
 from tests.kernel.toys import add, call, mul, sin, sum_
 
 pytestmark = pytest.mark.usefixtures("toys")
@@ -170,9 +171,8 @@ def test_nothing_after_the_first_output_is_kept():
     assert len(cj.make_jaxpr(f_lin)(X).eqns) == 1
 
 
-def test_asking_a_tracer_for_an_unknown_attribute_is_cheap():
+def test_asking_a_tracer_for_an_unknown_attribute_is_cheap(monkeypatch):
     loads = []
-    earlier = array_methods._loader
 
     def costs(x):
         with counted() as counts:
@@ -191,15 +191,12 @@ def test_asking_a_tracer_for_an_unknown_attribute_is_cheap():
     for use in (cj.make_jaxpr(f), cj.vmap(f), lambda x: cj.jvp(f, (x,), (x,))):
         use(X)
     assert max(found) < 300, found  # twenty questions
-    try:
-        array_methods.set_loader(lambda: loads.append(1) or plugins.manager().load())
-        discovered = plugins.manager().records
-        cj.make_jaxpr(lambda x: hasattr(x, "_private") or x)(X)
-        assert loads == []  # private names are never a plugin's
-        assert not hasattr(cj.Array(X), "nope") and len(loads) == 1
-        assert plugins.manager().records is discovered
-    finally:
-        array_methods.set_loader(earlier)
+    monkeypatch.setattr(plugin_access.get(), "load", lambda: loads.append(1) or plugins.manager().load())
+    discovered = plugins.manager().records
+    cj.make_jaxpr(lambda x: hasattr(x, "_private") or x)(X)
+    assert loads == []  # private names are never a plugin's
+    assert not hasattr(cj.Array(X), "nope") and len(loads) == 1
+    assert plugins.manager().records is discovered
 
 
 def test_a_message_costs_nothing_until_it_is_shown():

@@ -22,8 +22,8 @@ from corejax.ir import (
 )
 from corejax.ir.reader import ValueReader
 from corejax.ir.values import scalar_from_text, scalar_text, value_text
+from corejax.plugin_access import plugin_access
 from corejax.primitive import Primitive, primitives
-from corejax.rules import _loading
 from tests.kernel.toy_programs import ToyNumbers, cases, chain, make_p, params, programs
 
 # -- fixtures ------------------------------------------------------------------------------------------------
@@ -141,7 +141,7 @@ def test_primitives_are_loaded_when_they_are_first_named(monkeypatch):
         Primitive("toy.late", abstract_eval=lambda a: a)
         return True
 
-    monkeypatch.setattr(_loading, "_rule_loader", load)
+    monkeypatch.setattr(plugin_access.get(), "load_rules", load)
     try:
         closed = parse_jaxpr("{ lambda ; a:f32[]. let b:f32[] = toy.late a in (b,) }")
     finally:

@@ -51,6 +51,7 @@ interval_rules = RuleRegistry(
 )
 
 
+@interval_rules.adapt.provide
 def _with_rounding(primitive: Primitive, rule: Callable[..., Any], flags: Any) -> Callable[..., Any]:
     """The rule, its result widened by the `ulps` that it was registered with."""
     ulps = flags.get("ulps")
@@ -63,9 +64,6 @@ def _with_rounding(primitive: Primitive, rule: Callable[..., Any], flags: Any) -
         return [rounding.outward(b, ulps) for b in out] if primitive.multiple_results else rounding.outward(out, ulps)
 
     return widened
-
-
-interval_rules.adapt = _with_rounding
 
 
 class IntervalTracer(Tracer):
