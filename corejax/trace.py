@@ -177,23 +177,39 @@ def set_contexts(count: int) -> None:
         state.told = inside
 
 
-class _Scope(Restoring):
-    __slots__ = ("earlier", "name")
+class _Change(Restoring):
+    """Another value of one of the state's attributes."""
+
+    __slots__ = ("attribute", "earlier", "value")
+
+    def __init__(self, attribute: str, value: Any) -> None:
+        self.attribute = attribute
+        self.value = value
+        self.earlier = getattr(state, attribute)
+
+    def __enter__(self) -> Any:
+        self.earlier = getattr(state, self.attribute)
+        setattr(state, self.attribute, self.value)
+        return self.value
+
+    def restore(self) -> None:
+        """Put the earlier value back."""
+        setattr(state, self.attribute, self.earlier)
+
+
+class _Scope(_Change):
+    __slots__ = ("name",)
 
     def __init__(self, name: Any) -> None:
+        super().__init__("scope", state.scope)
         self.name = name
-        self.earlier = state.scope
 
     def _recreate_cm(self) -> _Scope:
         return _Scope(self.name)
 
     def __enter__(self) -> None:
-        self.earlier = state.scope
-        state.scope = (*self.earlier, self.name)
-
-    def restore(self) -> None:
-        """As it was before."""
-        state.scope = self.earlier
+        self.value = (*state.scope, self.name)
+        super().__enter__()
 
 
 def scope(name: str) -> Restoring:
@@ -201,25 +217,9 @@ def scope(name: str) -> Restoring:
     return _Scope(name)
 
 
-class _Source(Restoring):
-    __slots__ = ("earlier", "source")
-
-    def __init__(self, source: Any) -> None:
-        self.source = source
-        self.earlier = state.source
-
-    def __enter__(self) -> None:
-        self.earlier = state.source
-        state.source = self.source
-
-    def restore(self) -> None:
-        """As it was before."""
-        state.source = self.earlier
-
-
 def replaying(source: Any) -> Restoring:
     """Errors name the user's line `source` (of an equation: `eqn.source_info`), for a `with` block."""
-    return _Source(source)
+    return _Change("source", source)
 
 
 def replayed_source() -> Any:
@@ -274,40 +274,23 @@ def trace_stack() -> list[Trace]:
     return stack[::-1]
 
 
-class _Top(Restoring):
-    __slots__ = ("earlier", "trace")
-
-    def __init__(self, trace: Trace) -> None:
-        self.trace = trace
-        self.earlier = state.trace
-
-    def __enter__(self) -> Trace:
-        self.earlier = state.trace
-        state.trace = self.trace
-        return self.trace
-
-    def restore(self) -> None:
-        """As it was before."""
-        state.trace = self.earlier
-
-
-class _Main(_Top):
+class _Main(_Change):
     __slots__ = ()
 
     def restore(self) -> None:
-        """As it was before; the trace has ended."""
-        state.trace = self.earlier
-        self.trace.alive = False
+        """Put the earlier trace back; this one has ended."""
+        super().restore()
+        self.value.alive = False
 
 
 def new_main(trace: Trace) -> Restoring:
     """Put `trace` on top for a `with` block and mark it dead afterwards, whatever happens inside."""
-    return _Main(trace)
+    return _Main("trace", trace)
 
 
 def set_current_trace(trace: Trace) -> Restoring:
     """Put `trace` on top for a `with` block; it stays alive."""
-    return _Top(trace)
+    return _Change("trace", trace)
 
 
 def run_with_trace(trace: Trace, fun: Callable[..., R], args: Iterable[Any]) -> R:
