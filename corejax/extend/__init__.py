@@ -97,6 +97,11 @@ from corejax.interpreters.batching import unmapped_aval as unmapped_aval
 from corejax.interpreters.batching_helpers import align_batch_axes as align_batch_axes
 from corejax.interpreters.batching_helpers import defbroadcasting as defbroadcasting
 from corejax.interpreters.batching_helpers import defvectorized as defvectorized
+from corejax.interpreters.checks import EvaluationCheck as EvaluationCheck
+from corejax.interpreters.checks import check_values as check_values
+from corejax.interpreters.checks import checks_calls as checks_calls
+from corejax.interpreters.checks import checks_values as checks_values
+from corejax.interpreters.checks import evaluation_checks as evaluation_checks
 from corejax.interpreters.debug_info import DebugInfo as DebugInfo
 from corejax.interpreters.debug_info import fun_name as fun_name
 from corejax.interpreters.debug_info import named_as as named_as
@@ -109,9 +114,6 @@ from corejax.interpreters.engine import quick_host_value as quick_host_value
 from corejax.interpreters.engine import remembered as remembered
 from corejax.interpreters.engine import run_compiled as run_compiled
 from corejax.interpreters.engine import run_whole as run_whole
-from corejax.interpreters.evaluation_checks import EvaluationCheck as EvaluationCheck
-from corejax.interpreters.evaluation_checks import checks_calls as checks_calls
-from corejax.interpreters.evaluation_checks import evaluation_checks as evaluation_checks
 from corejax.interpreters.host_code import HostCode as HostCode
 from corejax.interpreters.host_programs import eval_jaxpr_on_host as eval_jaxpr_on_host
 from corejax.interpreters.jvp import JVPTrace as JVPTrace
@@ -140,8 +142,6 @@ from corejax.interpreters.staging import stage_closed as stage_closed
 from corejax.interpreters.transposition import UndefPrimal as UndefPrimal
 from corejax.interpreters.transposition import is_undef_primal as is_undef_primal
 from corejax.interpreters.transposition import zero_cotangent as zero_cotangent
-from corejax.interpreters.value_checks import check_values as check_values
-from corejax.interpreters.value_checks import checks_values as checks_values
 from corejax.ir import ClosedJaxpr as ClosedJaxpr
 from corejax.ir import Jaxpr as Jaxpr
 from corejax.ir import JaxprEqn as JaxprEqn

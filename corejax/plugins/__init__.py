@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any
 from corejax import array_methods, provenance, rules
 from corejax.backends import backends
 from corejax.config import config
+from corejax.interpreters.checks import Checks, find_checks, follow_settings
 from corejax.interpreters.engine import PLAIN, Engine, find_engine
 from corejax.ir import drawing
 from corejax.plugins._finder import is_import_from as is_import_from
@@ -132,6 +133,8 @@ def wire(kernel_directory: str, later: Iterable[str]) -> None:
     rules.set_rule_loader(_load_for, _problems, _whose)
     provenance.set_resolver(lambda module: manager().owner_of(module))
     _finder.install(manager, kernel_modules)
+    find_checks.provide(_find_checks)
+    follow_settings()  # the environment may have turned a check on
 
 
 def _drawing() -> Any:
@@ -140,6 +143,16 @@ def _drawing() -> Any:
     if draw is None:
         raise missing_name("draw_jaxpr", importing=False)
     return draw
+
+
+def _find_checks() -> Checks:
+    """The plugin's checks that settings turn on."""
+    found: Checks | None = exported("debug_checks")
+    if found is None:
+        error = missing_name("debug_checks", importing=False)
+        error.add_note("Its checks are needed because debug_nans, debug_infs, check_tracer_leaks or the like is on.")
+        raise error
+    return found
 
 
 def _find_engine() -> Engine | None:
