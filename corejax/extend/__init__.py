@@ -277,7 +277,6 @@ __all__ = [  # noqa: RUF022  by section
     "from_numbers",
     "numbers_of",
     "physical_aval",
-    "physical_program",
     # jvp rules: helpers and types of tangents
     "add_tangents",
     "as_tangent",
@@ -308,7 +307,6 @@ __all__ = [  # noqa: RUF022  by section
     "TranslationValue",
     # programs as data
     "ClosedJaxpr",
-    "Graph",
     "Jaxpr",
     "JaxprEqn",
     "Literal",
@@ -326,7 +324,6 @@ __all__ = [  # noqa: RUF022  by section
     "inline_equations",
     "jaxpr_as_fun",
     "parse_jaxpr",
-    "program_graph",
     "register_param_type",
     "same_jaxpr",
     "quick_array",
@@ -514,10 +511,7 @@ if _TYPE_CHECKING:
     from corejax.interpreters.lists import split_list as split_list
     from corejax.interpreters.lists import spread_list as spread_list
     from corejax.interpreters.partial_eval_jaxpr import partial_eval_jaxpr as partial_eval_jaxpr
-    from corejax.interpreters.physical import physical_program as physical_program
-    from corejax.ir import Graph as Graph
     from corejax.ir import parse_jaxpr as parse_jaxpr
-    from corejax.ir import program_graph as program_graph
     from corejax.ir import same_jaxpr as same_jaxpr
     from corejax.plugins import _manifest as manifest
     from corejax.plugins._function_commands import FunctionCall as FunctionCall
@@ -537,14 +531,13 @@ if _TYPE_CHECKING:
 else:  # a type checker would take it for every name that there is not
     # In no first operation: imported when they are used.
     _HOMES = {
-        "corejax.ir": "Graph parse_jaxpr program_graph same_jaxpr",
+        "corejax.ir": "parse_jaxpr same_jaxpr",
         "corejax.interpreters.call": "CallChange defcall defrecompute inlining",
         "corejax.interpreters.jaxpr_transforms": (
             "batch_jaxpr dce_jaxpr inline_closed inline_equations jvp_jaxpr memoised transpose_jaxpr"
         ),
         "corejax.interpreters.lists": "fixpoint merge_lists partition_list select_list split_list spread_list",
         "corejax.interpreters.partial_eval_jaxpr": "partial_eval_jaxpr",
-        "corejax.interpreters.physical": "physical_program",
         "corejax.plugins._function_commands": "FunctionCall takes_function",
         "corejax.plugins._isolation": "isolated_plugins",
         "corejax.transforms.flattening": (
