@@ -321,7 +321,12 @@ class Config:
             raise ValueError(f"{name}: {error}") from None
         when_dropped(partial(self._back, name, earlier, parsed))
         self.__dict__[name] = parsed
-        self._changed((name,))
+        try:
+            self._changed((name,))
+        except BaseException:  # no plugin provides what the setting turns on
+            self.__dict__[name] = earlier
+            self._changed((name,))
+            raise
 
     def _setting_of(self, name: str) -> Setting:
         if name not in self._settings and not name.startswith("_"):

@@ -97,6 +97,11 @@ from corejax.interpreters.batching import unmapped_aval as unmapped_aval
 from corejax.interpreters.batching_helpers import align_batch_axes as align_batch_axes
 from corejax.interpreters.batching_helpers import defbroadcasting as defbroadcasting
 from corejax.interpreters.batching_helpers import defvectorized as defvectorized
+from corejax.interpreters.checks import EvaluationCheck as EvaluationCheck
+from corejax.interpreters.checks import check_values as check_values
+from corejax.interpreters.checks import checks_calls as checks_calls
+from corejax.interpreters.checks import checks_values as checks_values
+from corejax.interpreters.checks import evaluation_checks as evaluation_checks
 from corejax.interpreters.debug_info import DebugInfo as DebugInfo
 from corejax.interpreters.debug_info import fun_name as fun_name
 from corejax.interpreters.debug_info import named_as as named_as
@@ -109,9 +114,6 @@ from corejax.interpreters.engine import quick_host_value as quick_host_value
 from corejax.interpreters.engine import remembered as remembered
 from corejax.interpreters.engine import run_compiled as run_compiled
 from corejax.interpreters.engine import run_whole as run_whole
-from corejax.interpreters.evaluation_checks import EvaluationCheck as EvaluationCheck
-from corejax.interpreters.evaluation_checks import checks_calls as checks_calls
-from corejax.interpreters.evaluation_checks import evaluation_checks as evaluation_checks
 from corejax.interpreters.host_code import HostCode as HostCode
 from corejax.interpreters.host_programs import eval_jaxpr_on_host as eval_jaxpr_on_host
 from corejax.interpreters.jvp import JVPTrace as JVPTrace
@@ -140,8 +142,6 @@ from corejax.interpreters.staging import stage_closed as stage_closed
 from corejax.interpreters.transposition import UndefPrimal as UndefPrimal
 from corejax.interpreters.transposition import is_undef_primal as is_undef_primal
 from corejax.interpreters.transposition import zero_cotangent as zero_cotangent
-from corejax.interpreters.value_checks import check_values as check_values
-from corejax.interpreters.value_checks import checks_values as checks_values
 from corejax.ir import ClosedJaxpr as ClosedJaxpr
 from corejax.ir import Jaxpr as Jaxpr
 from corejax.ir import JaxprEqn as JaxprEqn
@@ -277,7 +277,6 @@ __all__ = [  # noqa: RUF022  by section
     "from_numbers",
     "numbers_of",
     "physical_aval",
-    "physical_program",
     # jvp rules: helpers and types of tangents
     "add_tangents",
     "as_tangent",
@@ -308,7 +307,6 @@ __all__ = [  # noqa: RUF022  by section
     "TranslationValue",
     # programs as data
     "ClosedJaxpr",
-    "Graph",
     "Jaxpr",
     "JaxprEqn",
     "Literal",
@@ -326,7 +324,6 @@ __all__ = [  # noqa: RUF022  by section
     "inline_equations",
     "jaxpr_as_fun",
     "parse_jaxpr",
-    "program_graph",
     "register_param_type",
     "same_jaxpr",
     "quick_array",
@@ -514,10 +511,7 @@ if _TYPE_CHECKING:
     from corejax.interpreters.lists import split_list as split_list
     from corejax.interpreters.lists import spread_list as spread_list
     from corejax.interpreters.partial_eval_jaxpr import partial_eval_jaxpr as partial_eval_jaxpr
-    from corejax.interpreters.physical import physical_program as physical_program
-    from corejax.ir import Graph as Graph
     from corejax.ir import parse_jaxpr as parse_jaxpr
-    from corejax.ir import program_graph as program_graph
     from corejax.ir import same_jaxpr as same_jaxpr
     from corejax.plugins import _manifest as manifest
     from corejax.plugins._function_commands import FunctionCall as FunctionCall
@@ -537,14 +531,13 @@ if _TYPE_CHECKING:
 else:  # a type checker would take it for every name that there is not
     # In no first operation: imported when they are used.
     _HOMES = {
-        "corejax.ir": "Graph parse_jaxpr program_graph same_jaxpr",
+        "corejax.ir": "parse_jaxpr same_jaxpr",
         "corejax.interpreters.call": "CallChange defcall defrecompute inlining",
         "corejax.interpreters.jaxpr_transforms": (
             "batch_jaxpr dce_jaxpr inline_closed inline_equations jvp_jaxpr memoised transpose_jaxpr"
         ),
         "corejax.interpreters.lists": "fixpoint merge_lists partition_list select_list split_list spread_list",
         "corejax.interpreters.partial_eval_jaxpr": "partial_eval_jaxpr",
-        "corejax.interpreters.physical": "physical_program",
         "corejax.plugins._function_commands": "FunctionCall takes_function",
         "corejax.plugins._isolation": "isolated_plugins",
         "corejax.transforms.flattening": (

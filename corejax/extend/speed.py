@@ -1,7 +1,8 @@
-"""For an engine: the layers of evaluation, and what evaluates programs on NumPy arrays.
+"""For layers of evaluation: an engine, checks of what is evaluated, and what evaluates programs on NumPy arrays.
 
-An engine (`Engine`) makes eager calls faster without changing results. `corejax-eager` is one; it uses nothing of the
-kernel but `corejax.extend` and this module, whose names may change in any version.
+An engine (`Engine`) makes eager calls faster without changing results; `corejax-eager` is one. `Checks` look at values
+and operations while a setting is on; those of `corejax-explain` do. Both use nothing of the kernel but `corejax.extend`
+and this module, whose names may change in any version.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from corejax.abstract_eval import types_changed as types_changed
 from corejax.avals import ShapedArray as ShapedArray
 from corejax.caches import clears_cache as clears_cache
 from corejax.interpreters import evaluation as evaluation
+from corejax.interpreters.checks import Checks as Checks
 from corejax.interpreters.engine import Engine as Engine
 from corejax.interpreters.evaluation import Evaluate as Evaluate
 from corejax.interpreters.evaluation import Layer as Layer
@@ -27,6 +29,7 @@ from corejax.interpreters.partial_eval import PartialEvalTrace as PartialEvalTra
 from corejax.interpreters.partial_eval import PartialEvalTracer as PartialEvalTracer
 from corejax.interpreters.staging import JitTracer as JitTracer
 from corejax.interpreters.staging import StagingTrace as StagingTrace
+from corejax.interpreters.staging import program_staged as program_staged
 from corejax.ir.interpret import host_literal as host_literal
 from corejax.ir.interpret import last_uses as last_uses
 from corejax.memory_limit import LARGE as LARGE

@@ -2,7 +2,7 @@
 
 - `evaluation`: compute now, at the bottom of the stack; `impl_results` checks what impl rules return, `host_programs`
   evaluates programs on NumPy arrays. Layers in front of it: `engine` finds the one of a plugin that makes it fast,
-  `value_checks` looks for NaNs while a setting asks for it, `evaluation_checks` has plugins' checks look at operations.
+  `checks` finds those of a plugin that look for NaNs and leaked tracers while a setting asks for it.
 - `jvp`: push tangents forward; `jvp_helpers` registers rules, `differentiability` says what has no derivative.
 - `batching`: one batched application instead of many; `batching_helpers` registers rules, `looping` is for no rule.
 - `staging`: record a program instead of running.

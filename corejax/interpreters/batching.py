@@ -17,8 +17,8 @@ from corejax.abstract_eval import promised
 from corejax.array import as_array
 from corejax.avals import ShapedArray, avals_of, get_aval
 from corejax.caches import clears_cache
-from corejax.config import config
 from corejax.errors import MissingRuleError
+from corejax.interpreters.checks import refuse_leaks
 from corejax.interpreters.engine import engine
 from corejax.ir.jaxpr import used_axes
 from corejax.named_axes import MappedAxis, named_axes
@@ -263,10 +263,7 @@ def batch_flat(
         axes = ((axis.name, axis_size),) if axis is not None and axis.name is not None else ()
         outs = run_within((named_axes(axes), _RuleAxis(None)), run_with_trace, trace, fun, boxed)
     pairs = [trace.unbox(x) for x in outs]
-    if config.check_tracer_leaks:
-        from corejax.interpreters.leaks import refuse_leaks  # needed for this check only
-
-        refuse_leaks(trace)
+    refuse_leaks(trace)
     return [x for x, _ in pairs], [d for _, d in pairs]
 
 

@@ -20,6 +20,7 @@ from corejax.avals import ShapedArray, avals_of, conform, get_aval
 from corejax.caches import clears_cache
 from corejax.config import config
 from corejax.dtypes import is_inexact
+from corejax.interpreters.checks import refuse_leaks
 from corejax.interpreters.differentiability import (
     nondifferentiable,
     note_discrete,
@@ -178,10 +179,7 @@ def jvp_flat(
         x if t is None else JVPTracer(trace, as_array(x), as_array(t)) for x, t in zip(primals, tangents, strict=True)
     ]
     pairs = [trace.unbox(x) for x in run_with_trace(trace, fun, boxed)]
-    if config.check_tracer_leaks:
-        from corejax.interpreters.leaks import refuse_leaks  # needed for this check only
-
-        refuse_leaks(trace)
+    refuse_leaks(trace)
     return [p for p, _ in pairs], [t for _, t in pairs]
 
 

@@ -15,8 +15,8 @@ import numpy as np
 
 from corejax.array import Array, as_array
 from corejax.avals import get_aval
-from corejax.config import config
 from corejax.interpreters.batching import BatchTracer
+from corejax.interpreters.checks import refuse_leaks
 from corejax.interpreters.jvp import JVPTrace, JVPTracer, tangent_aval
 from corejax.interpreters.partial_eval import PartialEvalTrace, PartialEvalTracer
 from corejax.ir.interpret import eval_jaxpr
@@ -91,10 +91,7 @@ def linearize_flat(
         primal, tangent = trace.unbox(x)
         primals_out.append(primal)
         tangents_out.append(tangent)
-    if config.check_tracer_leaks:
-        from corejax.interpreters.leaks import refuse_leaks  # needed for this check only
-
-        refuse_leaks(trace)
+    refuse_leaks(trace)
     if observed():
         notify(_report(tape, tangents_out))
     return primals_out, LinearTape(tape, tracers, tangents_out)

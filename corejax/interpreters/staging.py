@@ -20,6 +20,7 @@ from corejax import source_info, tree
 from corejax.array import Array, as_array
 from corejax.avals import ShapedArray, get_aval
 from corejax.config import config
+from corejax.interpreters.checks import refuse_leaks
 from corejax.ir.check import check_jaxpr
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from corejax.primitive import Primitive, flat_decomposition
@@ -202,10 +203,7 @@ def stage(
     if config.check_jaxprs:
         check_jaxpr(jaxpr)
     program_staged.send(jaxpr)
-    if config.check_tracer_leaks:
-        from corejax.interpreters.leaks import refuse_leaks  # needed for this check only
-
-        refuse_leaks(trace)
+    refuse_leaks(trace)
     return jaxpr, consts
 
 

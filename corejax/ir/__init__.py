@@ -7,7 +7,6 @@ To be read in this order:
     interpret  `eval_jaxpr`: a program run
     dce        what no output needs, dropped; the rules by which equations take part
     printer    programs as text; `values` is the text of literals, constants and parameters
-    graph      programs as nodes and edges, for pictures; `dot` writes them in Graphviz' language
     parser     programs from text, the grammar; `reader` reads types, constants and parameters
     equality   when two programs are the same
 """
@@ -40,19 +39,14 @@ from corejax.ir.values import register_param_type as register_param_type
 
 if TYPE_CHECKING:
     from corejax.ir.equality import same_jaxpr as same_jaxpr
-    from corejax.ir.graph import Graph as Graph
-    from corejax.ir.graph import program_graph as program_graph
     from corejax.ir.parser import parse_jaxpr as parse_jaxpr
     from corejax.ir.printer import jaxpr_text as jaxpr_text
 
 # What works on text is imported when it is first used: most programs never are printed.
 _LAZY = {
-    "Graph": "graph",
-    "dot_text": "dot",
     "eqn_text": "printer",
     "jaxpr_text": "printer",
     "parse_jaxpr": "parser",
-    "program_graph": "graph",
     "same_jaxpr": "equality",
 }
 

@@ -26,8 +26,12 @@ class Shown:
         return printer.get()("jaxpr_text")(self, **options)  # type: ignore[no-any-return]
 
     def to_dot(self) -> str:
-        """The program as a graph in Graphviz' language, types on the edges, programs inside equations as clusters."""
-        return printer.get()("dot_text")(self)  # type: ignore[no-any-return]
+        """The program as a graph in Graphviz' language, types on the edges, programs inside equations as clusters.
+
+        Raises:
+            PluginMissingError: no plugin that draws is installed (corejax-explain).
+        """
+        return drawing.get()()(self).dot  # type: ignore[no-any-return]
 
     def to_svg(self) -> str:
         """The program as a picture, an SVG document; needs nothing but the plugin that draws.

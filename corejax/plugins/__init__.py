@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any
 from corejax import array_methods, provenance
 from corejax.backends import backends
 from corejax.config import config
+from corejax.interpreters.checks import Checks, find_checks, follow_settings
 from corejax.interpreters.engine import PLAIN, Engine, find_engine
 from corejax.ir import drawing
 from corejax.plugin_access import plugin_access
@@ -130,6 +131,8 @@ def wire(kernel_directory: str, later: Iterable[str]) -> None:
     backends.import_object = lambda name: manager().import_backend(name)
     provenance.set_resolver(lambda module: manager().owner_of(module))
     _finder.install(manager, kernel_modules)
+    find_checks.provide(_find_checks)
+    follow_settings()  # the environment may have turned a check on
 
 
 def _drawing() -> Any:
@@ -138,6 +141,16 @@ def _drawing() -> Any:
     if draw is None:
         raise missing_name("draw_jaxpr", importing=False)
     return draw
+
+
+def _find_checks() -> Checks:
+    """The plugin's checks that settings turn on."""
+    found: Checks | None = exported("debug_checks")
+    if found is None:
+        error = missing_name("debug_checks", importing=False)
+        error.add_note("Its checks are needed because debug_nans, debug_infs, check_tracer_leaks or the like is on.")
+        raise error
+    return found
 
 
 def _find_engine() -> Engine | None:

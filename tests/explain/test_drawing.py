@@ -14,8 +14,8 @@ import pytest
 import corejax as cj
 import corejax.numpy as jnp
 from corejax import lax
-from corejax.extend import Jaxpr, program_graph
-from corejax_explain.drawing import draw_jaxpr
+from corejax.extend import Jaxpr
+from corejax_explain.drawing import draw_jaxpr, program_graph
 from corejax_explain.drawing.boxes import Picture, outer_height, outer_width, picture
 from corejax_explain.drawing.layout import layers_of, layout
 

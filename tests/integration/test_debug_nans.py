@@ -189,7 +189,7 @@ def test_off_it_is_not_there() -> None:
     def layers() -> list[str]:
         return [f.__module__ for f in (evaluation.bottom.process_primitive, evaluation.bottom.run_program)]
 
-    assert "corejax.interpreters.value_checks" not in layers()
+    assert "corejax_explain.checks.values" not in layers()
     with debug_nans():
-        assert layers() == ["corejax.interpreters.value_checks"] * 2
-    assert "corejax.interpreters.value_checks" not in layers()
+        assert layers() == ["corejax_explain.checks.values"] * 2
+    assert "corejax_explain.checks.values" not in layers()

@@ -16,8 +16,13 @@ def corejax_declare_api_version() -> int:
 
 @hookimpl
 def corejax_export_names() -> Mapping[str, str]:
-    """`corejax.explain`, `corejax.draw_jaxpr`."""
-    return {"draw_jaxpr": "corejax_explain.drawing:draw_jaxpr", "explain": "corejax_explain._explain:explain"}
+    """Return the places of what users call, and of the checks that settings turn on."""
+    return {
+        "debug_checks": "corejax_explain.checks:DEBUG_CHECKS",
+        "draw_jaxpr": "corejax_explain.drawing:draw_jaxpr",
+        "explain": "corejax_explain._explain:explain",
+        "program_graph": "corejax_explain.drawing:program_graph",
+    }
 
 
 @hookimpl

@@ -26,12 +26,12 @@ from corejax.extend import (
     compiled_by,
     config,
     observe,
-    physical_program,
     programs_of,
     run_by,
 )
 from corejax_xla_backend._live import LiveSet
 from corejax_xla_backend._log import tell, watched_by_anybody
+from corejax_xla_backend._physical import physical_program
 from corejax_xla_backend._several_devices import place_program
 
 _programs: LiveSet[ClosedJaxpr] = LiveSet()  # those with an executable in their memo

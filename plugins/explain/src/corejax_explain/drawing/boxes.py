@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from corejax.extend import Graph
+from corejax_explain.drawing.graph import Graph
 from corejax_explain.drawing.layout import Layout, layout
 
 CHARACTER, LINE = 6.7, 14.0  # of the monospaced letters of 11 pixels that pictures are written in

@@ -8,8 +8,10 @@ from collections.abc import Iterator
 from html import escape
 from typing import Any
 
-from corejax.extend import ClosedJaxpr, Graph, Jaxpr, program_graph, shown, subjaxprs
+from corejax.extend import ClosedJaxpr, Jaxpr, shown, subjaxprs
 from corejax_explain.drawing.boxes import LINE, PAD, Box, Picture, outer_height, outer_width, picture
+from corejax_explain.drawing.dot import dot_text
+from corejax_explain.drawing.graph import Graph, program_graph
 
 _MARGIN = 10.0
 _LARGEST = 200  # equations up to which a notebook shows the picture
@@ -38,6 +40,11 @@ class Drawing:
     def graph(self) -> Graph:
         """The program's nodes and edges."""
         return program_graph(self.program)
+
+    @property
+    def dot(self) -> str:
+        """The graph in Graphviz' language."""
+        return dot_text(self.graph)
 
     @property
     def svg(self) -> str:

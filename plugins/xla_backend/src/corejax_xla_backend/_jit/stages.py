@@ -27,12 +27,12 @@ from corejax.extend import (
     checks_values,
     fun_name,
     get_aval,
-    physical_program,
     tree,
 )
 from corejax_xla_backend._jit.callables import let_others_in, run_donating
 from corejax_xla_backend._jit.options import compiler_flags
 from corejax_xla_backend._jit.traces import TracedProgram
+from corejax_xla_backend._physical import physical_program
 from corejax_xla_backend._programs import compiled, known_options, run
 from corejax_xla_backend._several_devices import assigned, place_at, place_program
 from corejax_xla_backend.sharding import SingleDeviceSharding, check_fits

@@ -19,7 +19,6 @@ from corejax.extend import (
     inline_closed,
     jaxpr_as_fun,
     linearize_flat,
-    physical_program,
     select_list,
     split_list,
     stage_closed,
@@ -33,6 +32,7 @@ from corejax_xla_backend._jit.stages import Lowered
 from corejax_xla_backend._lowering.context import add_main
 from corejax_xla_backend._lowering.locations import without_locations
 from corejax_xla_backend._lowering.module import ModuleBuilder
+from corejax_xla_backend._physical import physical_program
 from corejax_xla_backend.export import checks
 from corejax_xla_backend.export.calling import ArgumentNames, is_differentiable
 from corejax_xla_backend.export.dims import DimExpr, SymbolicScope

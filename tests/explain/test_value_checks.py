@@ -1,7 +1,10 @@
-"""`debug_nans` and `debug_infs` on primitives without any plugin; compiled programs are in tests/integration."""
+"""`debug_nans` and `debug_infs` on primitives; compiled programs are in tests/integration."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -70,3 +73,24 @@ def test_results_that_somebody_else_computed() -> None:
             check_values(call_p, [ONE], params, [nan])
         with pytest.raises(FloatingPointError, match=r"evaluated again, and failed"):
             check_values(call_p, [], params, [nan])
+
+
+WITHOUT_PLUGIN = """
+import corejax
+for name in ("debug_nans", "debug_infs", "check_tracer_leaks"):
+    try:
+        corejax.config.update(name, True)
+    except corejax.errors.PluginMissingError as error:
+        assert "corejax-explain" in str(error), error
+    else:
+        raise AssertionError(name)
+    assert getattr(corejax.config, name) is False
+"""
+
+
+def test_without_the_plugin_a_setting_says_what_to_install() -> None:
+    environment = {**os.environ, "COREJAX_PLUGINS": "-explain"}
+    subprocess.run([sys.executable, "-c", WITHOUT_PLUGIN], check=True, env=environment)
+    environment["COREJAX_DEBUG_NANS"] = "1"
+    run = subprocess.run([sys.executable, "-c", "import corejax"], capture_output=True, text=True, env=environment)
+    assert "corejax-explain" in run.stderr

@@ -5,10 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from corejax.ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
-from corejax.ir.printer import Scope, eqn_text
-from corejax.ir.values import has_programs, literal_scalar, scalar_text, type_text, value_text
-from corejax.source_info import describe, scope_of, scope_text
+from corejax.extend import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, describe_source, scope_of, scope_text
+from corejax.extend.printing import (
+    Scope,
+    eqn_text,
+    has_programs,
+    literal_scalar,
+    scalar_text,
+    type_text,
+    value_text,
+)
 
 _PARAMS, _WIDTH = 3, 40  # parameters that a node shows, and how long they may be
 
@@ -107,7 +113,7 @@ class _Builder:
     def typed(self, v: Var) -> str:
         return f"{self.scope.names[v]}:{type_text(v.aval)}"
 
-    def atom(self, atom: Atom) -> str:
+    def atom(self, atom: Var | Literal) -> str:
         return self.scope.names[atom] if type(atom) is Var else scalar_text(literal_scalar(atom))  # type: ignore[arg-type]
 
 
@@ -139,6 +145,6 @@ def _note(eqn: JaxprEqn, scope: Scope | None) -> str:
     """The equation, with a scope's names, and where it is from."""
     lines = [] if scope is None else [eqn_text(eqn, scope)]
     if eqn.source_info is not None:
-        lines.append(describe(eqn.source_info))
+        lines.append(describe_source(eqn.source_info))
         lines += filter(None, [scope_text(scope_of(eqn.source_info))])
     return "\n".join(lines)

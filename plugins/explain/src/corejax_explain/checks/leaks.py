@@ -8,9 +8,7 @@ from itertools import pairwise
 from types import CellType, FrameType, FunctionType
 from typing import Any
 
-from corejax.errors import UnexpectedTracerError
-from corejax.interpreters.debug_info import DebugInfo
-from corejax.trace import Trace, Tracer
+from corejax.extend import DebugInfo, Trace, Tracer, UnexpectedTracerError
 
 _CONTAINERS = (list, tuple, dict, set)
 _CLOSURES = (CellType, FunctionType)  # what a function closes over is held by who holds the function

@@ -17,25 +17,32 @@ from typing import Any
 
 import numpy as np
 
-from corejax import dtypes, tree
-from corejax.array import Array, host_value
-from corejax.attribution import mark
-from corejax.avals import get_aval
-from corejax.config import config
-from corejax.interpreters import evaluation
-from corejax.ir.interpret import literal_value
-from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, Var, subjaxprs
-from corejax.primitive import Primitive
-from corejax.restoring import Restoring, run_within
-from corejax.source_info import called_frame, capture, describe
-from corejax.trace import Tracer, replaying, set_current_trace, state
-
-_bottom = evaluation.bottom
-
-
-def checks_values() -> bool:
-    """Whether results are looked at: `config.debug_nans` or `config.debug_infs` is on."""
-    return config.debug_nans or config.debug_infs
+from corejax.extend import (
+    Array,
+    ClosedJaxpr,
+    Jaxpr,
+    Primitive,
+    Restoring,
+    Tracer,
+    Var,
+    bottom_trace,
+    called_frame,
+    capture_source,
+    checks_values,
+    config,
+    describe_source,
+    dtypes,
+    get_aval,
+    host_value,
+    not_of_rule,
+    replayed_source,
+    replaying,
+    run_within,
+    set_current_trace,
+    subjaxprs,
+    tree,
+)
+from corejax.extend.speed import Evaluate, Layer, host_literal, set_layer
 
 
 class _State(threading.local):
@@ -95,7 +102,7 @@ def check_values(primitive: Primitive, args: Sequence[Any], params: dict[str, An
             _state.finding.note(primitive, args, params, out, kind)
             continue
         frame = called_frame()
-        if frame in (None, sys._getframe()) or sys.getprofile() not in (None, _look_at_result):
+        if frame in (None, sys._getframe(1)) or sys.getprofile() not in (None, _look_at_result):
             raise _error(primitive, args, params, out, kind)
         _state.calls.setdefault(frame, _Suspects()).note(primitive, args, params, out, kind)
         sys.setprofile(_look_at_result)
@@ -173,7 +180,7 @@ def _find_inside(primitive: Primitive, args: Sequence[Any], params: dict[str, An
         return _state.finding.error_of(outs) if _state.finding else None
 
     try:
-        found = run_within([_Finding(), set_current_trace(_bottom)], evaluate)
+        found = run_within([_Finding(), set_current_trace(bottom_trace())], evaluate)
     except Exception as error:  # its arguments are gone, say
         return f". To find out which operation that was it was evaluated again, and failed: {error}"
     return found or ". Its operations, evaluated one by one, make none: the compiler has rewritten them"
@@ -189,25 +196,25 @@ def _error(
     value = out._fetch()
     bad = np.isnan(value) if kind == "nan" else np.isinf(value)
     where = "" if not value.ndim else f", {int(bad.sum())} of its elements, the first at {np.argwhere(bad)[0].tolist()}"
-    line = describe(state.source if state.source is not None else capture(2))
+    line = describe_source(replayed_source() or capture_source(2))
     name = params.get("name")
     called = f"{primitive.name} of {name!r}" if isinstance(name, str) else primitive.name
     given: list[str] = []
     with contextlib.suppress(Exception):  # arguments that are gone
         given.extend(str(i) for i, x in enumerate(args) if _found_in(x) is not None)
-    error = FloatingPointError(
-        f"invalid value ({kind}) encountered in {called}, at {line}: in its result {out.aval.str_short()}{where}"
-        + (f". It was given such values, as operand {', '.join(given)}" if given else "")
-        + why
+    return not_of_rule(
+        FloatingPointError(
+            f"invalid value ({kind}) encountered in {called}, at {line}: in its result {out.aval.str_short()}{where}"
+            + (f". It was given such values, as operand {', '.join(given)}" if given else "")
+            + why
+        )
     )
-    mark(error, primitive)
-    return error
 
 
 # -- the layer -------------------------------------------------------------------------------------------
 
 
-def _checking(below: evaluation.Evaluate) -> evaluation.Evaluate:
+def _checking(below: Evaluate) -> Evaluate:
     def process(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
         outs = below(primitive, args, params)
         if not checks_values():  # an interrupt has kept a setting's end from being followed
@@ -223,7 +230,7 @@ def _run_and_check(jaxpr: Jaxpr, values: Sequence[Any]) -> list[Any]:
     env: dict[Any, Any] = {}
 
     def read(atom: Any) -> Any:
-        return env[atom] if type(atom) is Var else literal_value(atom)
+        return env[atom] if type(atom) is Var else Array(host_literal(atom), atom.aval)
 
     for v, value in zip((*jaxpr.constvars, *jaxpr.invars), values, strict=True):
         env[v] = Array(value, v.aval)
@@ -231,18 +238,16 @@ def _run_and_check(jaxpr: Jaxpr, values: Sequence[Any]) -> list[Any]:
         if _state.finding is not None and eqn.primitive.effects and not eqn.outvars:
             continue
         operands = [read(v) for v in eqn.invars]
-        outs = run_within([replaying(eqn.source_info)], _bottom.process_primitive, eqn.primitive, operands, eqn.params)
+        outs = run_within(
+            [replaying(eqn.source_info)], bottom_trace().process_primitive, eqn.primitive, operands, eqn.params
+        )
         env.update(zip(eqn.outvars, outs, strict=True))
     return [host_value(read(v)) for v in jaxpr.outvars]
 
 
-_LAYER = evaluation.Layer(_checking, lambda below: _run_and_check)
+_LAYER = Layer(_checking, lambda below: _run_and_check)
 
 
 def follow_settings() -> None:
     """Have evaluation look at results, or no longer."""
-    evaluation.set_layer("values", _LAYER if checks_values() else None)
-
-
-config.changed.connect(follow_settings)
-follow_settings()
+    set_layer("values", _LAYER if checks_values() else None)

@@ -15,16 +15,29 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from corejax import dtypes
-from corejax.array import Array, as_array
-from corejax.avals import ShapedArray, from_numbers, numbers_of, physical_aval
-from corejax.errors import CorejaxError
-from corejax.interpreters.batching import batch_flat, move_batch_axis
-from corejax.interpreters.jaxpr_transforms import inline_equations, memoised
-from corejax.interpreters.staging import decomposed, stage_closed
-from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var, close_over_consts
-from corejax.primitive import Primitive, flat_decomposition
-from corejax.rules import physical_rules, vmap_rules
+from corejax.extend import (
+    Array,
+    ClosedJaxpr,
+    CorejaxError,
+    Jaxpr,
+    JaxprEqn,
+    Primitive,
+    ShapedArray,
+    Var,
+    batch_flat,
+    close_over_consts,
+    decomposed,
+    dtypes,
+    flat_decomposition,
+    inline_equations,
+    memoised,
+    move_batch_axis,
+    numbers_of,
+    physical_aval,
+    physical_rules,
+    stage_closed,
+    vmap_rules,
+)
 
 
 class NoPhysicalRuleError(CorejaxError, NotImplementedError):
@@ -46,18 +59,6 @@ def physical_program(closed: ClosedJaxpr) -> ClosedJaxpr:
     return closed if found is None else found
 
 
-def physical_value(x: Any) -> Any:
-    """A concrete array as the array of its numbers; others as they are."""
-    if type(x) is Array and _extended(x.aval):
-        return Array(numbers_of(x._fetch()), physical_aval(x.aval))
-    return x
-
-
-def logical_value(x: Any, aval: ShapedArray) -> Any:
-    """The array of an extended dtype that is held as these numbers; others as they are."""
-    return Array(from_numbers(as_array(x)._fetch(), aval.dtype), aval) if _extended(aval) else x
-
-
 def _extended(aval: ShapedArray) -> bool:
     return aval.dtype.names is not None
 
@@ -68,7 +69,14 @@ def _physical(closed: ClosedJaxpr) -> ClosedJaxpr | None:
     jaxpr = rewriting.program(closed.jaxpr)
     if jaxpr is closed.jaxpr:
         return None
-    return ClosedJaxpr(jaxpr, [*map(physical_value, closed.consts), *rewriting.consts])
+    return ClosedJaxpr(jaxpr, [*map(_physical_value, closed.consts), *rewriting.consts])
+
+
+def _physical_value(x: Any) -> Any:
+    """Return a concrete array as the array of its numbers; others as they are."""
+    if type(x) is Array and _extended(x.aval):
+        return Array(numbers_of(x._fetch()), physical_aval(x.aval))
+    return x
 
 
 class _Rewriting:
@@ -201,6 +209,3 @@ def _over_elements(
 def _bound(primitive: Primitive, vals: Sequence[Any], params: dict[str, Any]) -> list[Any]:
     out = primitive.bind(*vals, **params)
     return list(out) if primitive.multiple_results else [out]
-
-
-__all__ = ["NoPhysicalRuleError", "logical_value", "physical_program", "physical_value"]

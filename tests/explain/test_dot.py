@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 import corejax as cj
-from corejax.ir import ClosedJaxpr, Jaxpr, parse_jaxpr, program_graph
+from corejax.ir import ClosedJaxpr, Jaxpr, parse_jaxpr
+from corejax_explain.drawing import draw_jaxpr, program_graph
 from tests.kernel import toys as toy_plugin
 from tests.kernel.toys import add, call, mul, sin
 
@@ -60,7 +61,7 @@ def test_programs_inside_are_clusters_with_their_own_nodes() -> None:
     graph = program_graph(outer)
     ((parameter, within),) = graph.nodes[1].programs
     assert [node.kind for node in within.nodes] == ["argument", "equation", "output"]
-    text = outer.to_dot()
+    text = draw_jaxpr(outer).dot
     assert f'label="{parameter}' in text and "subgraph cluster_n1_0_" in text
     assert 'n1_0_0 -> n1_0_1 [label="a:f32[]"]' in text
     assert text.count("{") == text.count("}")
@@ -71,13 +72,13 @@ def test_names_that_would_break_the_language_are_quoted() -> None:
         return x
 
     f.__name__ = 'a"b\\c\nd\x1b'
-    text = program(f, np.float32(1)).to_dot()
+    text = draw_jaxpr(program(f, np.float32(1))).dot
     assert text.startswith('digraph "a\\"b\\\\c\\nd\\\\x1b" {')
 
 
 def test_programs_without_anything() -> None:
     assert program_graph(Jaxpr([], [], [], [])) == ("", [], [])
-    assert Jaxpr([], [], [], []).to_dot().startswith('digraph "program" {')
+    assert draw_jaxpr(Jaxpr([], [], [], [])).dot.startswith('digraph "program" {')
 
 
 def test_nodes_and_edges_agree_with_the_equations_of_a_longer_program() -> None:
@@ -87,7 +88,7 @@ def test_nodes_and_edges_agree_with_the_equations_of_a_longer_program() -> None:
         return x
 
     made = program(cj.grad(f), np.float32(1))
-    text = made.to_dot()
+    text = draw_jaxpr(made).dot
     uses = sum(len({id(v) for v in eqn.invars if hasattr(v, "aval") and not hasattr(v, "val")}) for eqn in made.eqns)
     assert len(re.findall(r"^  n\d+ \[", text, re.M)) == len(made.eqns) + 2
     assert len(re.findall(r"^  n\d+ -> ", text, re.M)) == uses + 1
@@ -95,6 +96,6 @@ def test_nodes_and_edges_agree_with_the_equations_of_a_longer_program() -> None:
 
 @pytest.mark.skipif(shutil.which("dot") is None, reason="Graphviz is not installed")
 def test_graphviz_reads_it() -> None:
-    text = program(call(lambda x: sin(x)), np.float32(1)).to_dot()
+    text = draw_jaxpr(program(call(lambda x: sin(x)), np.float32(1))).dot
     done = subprocess.run(["dot", "-Tplain"], input=text, capture_output=True, text=True)
     assert done.returncode == 0 and not done.stderr and done.stdout.startswith("graph")

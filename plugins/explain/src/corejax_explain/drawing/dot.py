@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from corejax.ir.graph import Graph, Node, program_graph
-from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr
-from corejax.texts import one_line
+from corejax.extend import shown
+from corejax_explain.drawing.graph import Graph, Node
 
 _HEAD = """\
   compound=true; fontname="Helvetica"; fontsize=11;
@@ -19,9 +18,8 @@ _STYLES = {
 }
 
 
-def dot_text(program: Jaxpr | ClosedJaxpr) -> str:
-    """A program as a graph: types on the edges, programs inside equations as clusters beside their equation."""
-    graph = program_graph(program)
+def dot_text(graph: Graph) -> str:
+    """Write a program's graph: types on the edges, programs inside equations as clusters beside their equation."""
     writer = _Writer()
     writer.graph(graph, "n", "  ")
     return f"digraph {_quoted(graph.name or 'program')} {{\n{_HEAD}" + "".join(writer.lines) + "}\n"
@@ -65,5 +63,5 @@ class _Writer:
 
 def _quoted(text: str) -> str:
     """A string of the language: lines stay lines, control characters are shown."""
-    lines = (one_line(line).replace("\\", "\\\\").replace('"', '\\"') for line in text.split("\n"))
+    lines = (shown(line).replace("\t", "\\t").replace("\\", "\\\\").replace('"', '\\"') for line in text.split("\n"))
     return '"' + "\\n".join(lines) + '"'

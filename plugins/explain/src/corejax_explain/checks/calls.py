@@ -1,0 +1,61 @@
+"""Plugins' checks of what is evaluated and staged, each while its setting is on: `config.debug_key_reuse`, say.
+
+A check sees each application of a primitive that the user asks for, before it runs, and its results; not those that a
+rule makes on its way. Of a compiled program's call it sees the primitive and its program. While a check is on, fast
+paths are disabled. The checks are a layer of evaluation.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from corejax.extend import EvaluationCheck, Jaxpr, Primitive, config, evaluation_checks, observe
+from corejax.extend.speed import Evaluate, Layer, program_staged, set_layer
+
+
+class _State(threading.local):
+    inside = False  # whether a rule runs, whose applications are not checked
+
+
+_state = _State()
+_checks: tuple[EvaluationCheck, ...] = ()
+
+
+def _checking(below: Evaluate) -> Evaluate:
+    def process(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+        if _state.inside:
+            return below(primitive, args, params)
+        finishing: list[Callable[[Sequence[Any] | None], None]] = []
+        outs = None
+        try:
+            _state.inside = True
+            for check in _checks:
+                finish = check.call(primitive, args, params)
+                if finish is not None:
+                    finishing.append(finish)
+            outs = below(primitive, args, params)
+        finally:
+            _state.inside = False
+            for finish in finishing:
+                finish(outs)
+        return outs
+
+    return process
+
+
+@program_staged.connect
+def _on_program_staged(jaxpr: Jaxpr) -> None:
+    for check in _checks:
+        check.program(jaxpr)
+
+
+def follow_settings() -> None:
+    """Put the layer in front of evaluation while a check is on."""
+    global _checks
+    _checks = tuple(check for setting, check in evaluation_checks.items() if config.values().get(setting))
+    on = bool(_checks)
+    if on is not observe.checking:
+        observe.set_checking(on)
+    set_layer("checks", Layer(_checking) if on else None)
