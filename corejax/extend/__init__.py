@@ -10,15 +10,13 @@ frozen in `tests/packaging/extend_surface.txt`; a test prints what differs. What
 - Names, optional arguments, hooks, hook arguments and attributes are added in any minor version of corejax. A plugin
   that needs one asks for that version: `corejax>=0.2`.
 - A name is removed or renamed only after two minor versions in which using it gives a `CorejaxDeprecationWarning` that
-  names the replacement; then an error names it. `corejax/deprecations.py` has the table. Arguments are not renamed or
-  removed: a function whose arguments change gets a new name.
+  names the replacement. Arguments are not renamed or removed: a function whose arguments change gets a new name.
 - `API_VERSION` counts what neither of these can carry: a rule signature or a hook that means something else. A plugin
   declares the one that it was made for (hook `corejax_declare_api_version`) and is refused by any other.
 """
 
 from __future__ import annotations
 
-import sys as _sys
 from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
@@ -65,7 +63,6 @@ from corejax.caches import clears_cache as clears_cache
 from corejax.caches import drop_oldest as drop_oldest
 from corejax.caches import exact as exact
 from corejax.config import config as config
-from corejax.deprecations import retired as _retired
 from corejax.derivation import Derivation as Derivation
 from corejax.dims import SymbolicDim as SymbolicDim
 from corejax.dims import as_dim as as_dim
@@ -171,7 +168,6 @@ from corejax.ownership import aligned_empty as aligned_empty
 from corejax.plugins import examples_of as examples_of
 from corejax.plugins import exported as exported
 from corejax.plugins import exported_names as exported_names
-from corejax.plugins import is_import_from as _is_import_from
 from corejax.plugins import load_everything as load_everything
 from corejax.plugins import missing_name as missing_name
 from corejax.plugins import plugins as plugin_records
@@ -565,4 +561,6 @@ else:  # a type checker would take it for every name that there is not
         if home is not None:
             found = globals()[name] = getattr(_import_module(home), name)
             return found
-        return _retired(name, importing=_is_import_from(_sys._getframe(1)))
+        from corejax.texts import no_such_name  # needed for an error only
+
+        raise no_such_name(__name__, name, __all__)
