@@ -492,6 +492,8 @@ __all__ = [  # noqa: RUF022  by section
 ]
 
 if _TYPE_CHECKING:
+    from corejax.cli.function_commands import FunctionCall as FunctionCall
+    from corejax.cli.function_commands import takes_function as takes_function
     from corejax.interpreters.call import CallChange as CallChange
     from corejax.interpreters.call import defcall as defcall
     from corejax.interpreters.call import defrecompute as defrecompute
@@ -516,8 +518,6 @@ if _TYPE_CHECKING:
     from corejax.ir import program_graph as program_graph
     from corejax.ir import same_jaxpr as same_jaxpr
     from corejax.plugins import _manifest as manifest
-    from corejax.plugins._function_commands import FunctionCall as FunctionCall
-    from corejax.plugins._function_commands import takes_function as takes_function
     from corejax.plugins._isolation import isolated_plugins as isolated_plugins
     from corejax.transforms.flattening import FlatFunction as FlatFunction
     from corejax.transforms.flattening import ShapeDtypeStruct as ShapeDtypeStruct
@@ -541,7 +541,7 @@ else:  # a type checker would take it for every name that there is not
         "corejax.interpreters.lists": "fixpoint merge_lists partition_list select_list split_list spread_list",
         "corejax.interpreters.partial_eval_jaxpr": "partial_eval_jaxpr",
         "corejax.interpreters.physical": "physical_program",
-        "corejax.plugins._function_commands": "FunctionCall takes_function",
+        "corejax.cli.function_commands": "FunctionCall takes_function",
         "corejax.plugins._isolation": "isolated_plugins",
         "corejax.transforms.flattening": (
             "FlatFunction ShapeDtypeStruct arg_names check_arguments check_outputs float0 leaf_names leaves_like "

@@ -29,8 +29,8 @@ def test_the_table_is_up_to_date() -> None:
 
 
 def installed(name: str, distribution: str) -> SimpleNamespace:
-    metadata = {"METADATA": f"Name: {distribution}\nVersion: 1.0\n\nName: text\n", "entry_points.txt": "[corejax.plugins]"}
-    dist = SimpleNamespace(read_text=metadata.get)
+    metadata = f"Name: {distribution}\nVersion: 1.0\n\nName: text\n"
+    dist = SimpleNamespace(read_text={"METADATA": metadata, "entry_points.txt": "[corejax.plugins]"}.get)
     found = SimpleNamespace(name=name, value=f"{name}_plugin", group="corejax.plugins", dist=dist)
     dist.entry_points = SimpleNamespace(select=lambda group: [found])
     return dist
