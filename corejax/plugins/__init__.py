@@ -177,6 +177,4 @@ def exported(name: str) -> Any:
 
 def exported_names(namespace: str) -> list[str]:
     """The names that plugins export inside a namespace (`"lax"`), for its `__dir__`; nothing is imported."""
-    prefix = namespace + "."
-    names = (name.removeprefix(prefix) for name in manager().offered() if name.startswith(prefix))
-    return sorted(name for name in names if "." not in name)
+    return manager().names_inside(namespace)
