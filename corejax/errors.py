@@ -57,14 +57,6 @@ class CorejaxDeprecationWarning(DeprecationWarning):
     """
 
 
-class RemovedNameError(CorejaxError, AttributeError):
-    """A name of `corejax.extend` was removed after its deprecation; the message names the replacement."""
-
-
-class RemovedImportError(CorejaxError, ImportError):
-    """As `RemovedNameError`, for `from corejax.extend import name`."""
-
-
 class HostCallbackError(CorejaxError, RuntimeError):
     """An impl rule that a compiled program called back on the host raised something that is not at hand any more.
 

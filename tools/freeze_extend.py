@@ -3,7 +3,7 @@
     python tools/freeze_extend.py            # accept the surface as it is: rewrite the committed file
     python tools/freeze_extend.py --check    # say what differs; exit status 1 if something does
 
-What breaks authors is marked. Deprecate it first (corejax/deprecations.py), or raise API_VERSION.
+What breaks authors is marked. Deprecate it first, or raise API_VERSION.
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ def surface() -> dict[str, str]:
     """Line of every thing, by what it is about. Plugins must be off: they add methods, settings and rule kinds."""
     os.environ["COREJAX_PLUGINS"] = ""
     import corejax.extend as extend
-    from corejax import deprecations
     from corejax.plugins import hookspecs
 
     lines = {"API_VERSION": f"API_VERSION = {extend.API_VERSION}"}
@@ -45,8 +44,6 @@ def surface() -> dict[str, str]:
         lines[f"rule kind {name}"] = _rule_kind(extend.registries[name])
     for name in sorted(vars(extend.config)["_settings"]):
         lines[f"setting {name}"] = f"setting {name}"
-    for name, entry in deprecations.TABLE.items():
-        lines[f"deprecated {name}"] = f"deprecated {name}: removed in {entry.removed}, use {entry.use}"
     return lines
 
 

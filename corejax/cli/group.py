@@ -21,8 +21,9 @@ from corejax.cli.show import show
 from corejax.errors import CorejaxDeprecationWarning, CorejaxError, DuplicateRegistrationError, PluginError
 from corejax.homes import homes
 from corejax.plugins import manager
+from corejax.plugins._missing_names import where
 from corejax.provenance import Provenance
-from corejax.texts import error_text, how_to_install, one_line, shown
+from corejax.texts import error_text, one_line, shown
 
 _CONTRIBUTED = "corejax.cli.contributed"
 INTERRUPTED = 130  # as shells have it: 128 and the number of the signal
@@ -41,19 +42,6 @@ def _print_version(context: click.Context, parameter: click.Parameter, value: bo
     if value and not context.resilient_parsing:
         click.echo(f"corejax {_version()}")
         context.exit()
-
-
-def _absent(command: str) -> str:
-    """What to do for a command of a plugin that is not here."""
-    home = homes("commands")[command]
-    record = next((r for r in manager().records.values() if r.comes_from(home)), None)
-    if record is None:
-        return f"the command {command!r} comes with the plugin distribution {how_to_install(home)}"
-    if record.status == "off":
-        return f"the command {command!r} comes with plugin {record.title}, which is switched off by COREJAX_PLUGINS"
-    if record.fault is not None:
-        return f"the command {command!r} comes with plugin {record.title}, which failed; to see why: corejax plugins"
-    return f"the command {command!r} comes with {home}, but the installed plugin {record.title} does not have it"
 
 
 class ContributedCommands(click.Group):
@@ -120,7 +108,8 @@ class CommandLine(click.Group):
         if found is None and (promised is None or cmd_name in promised):
             found = self._contributed(ctx).get(cmd_name)
         if found is None and cmd_name in homes("commands"):
-            raise click.UsageError(_absent(cmd_name), ctx)
+            place = where(manager(), homes("commands")[cmd_name], "does not have it")
+            raise click.UsageError(f"the command {cmd_name!r} comes with {place}", ctx)
         return found
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:

@@ -12,7 +12,10 @@ import click
 
 from corejax.cli.faults import report_faults
 from corejax.cli.output import Column, mark, print_json, print_table
-from corejax.plugins import STATUSES, PluginRecord, PrimitiveTable, Row, Status, manager, named, primitive_table
+from corejax.cli.primitive_table import PrimitiveTable, Row, primitive_table
+from corejax.cli.rule_status import STATUSES, Status
+from corejax.plugins import manager
+from corejax.plugins._records import PluginRecord, named
 
 _FEW = 30  # names that are listed in place of a suggestion
 

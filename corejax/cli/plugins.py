@@ -13,8 +13,9 @@ from corejax.cli.faults import report_selection
 from corejax.cli.list_primitives import no_such
 from corejax.cli.output import Column, print_json, print_table
 from corejax.homes import HOMES, install_advice
-from corejax.plugins import PluginRecord, causes, load_everything, manager, named
+from corejax.plugins import load_everything, manager
 from corejax.plugins._manifest import Manifest
+from corejax.plugins._records import PluginRecord, causes, named
 from corejax.primitive import primitives
 from corejax.texts import how_to_install
 

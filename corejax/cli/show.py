@@ -13,8 +13,10 @@ import click
 from corejax.cli.faults import report_faults
 from corejax.cli.list_primitives import no_such
 from corejax.cli.output import complain, print_json, say
+from corejax.cli.rule_status import RuleStatus, rule_statuses
 from corejax.config import config
-from corejax.plugins import RuleStatus, load_everything, manager, named, rule_statuses
+from corejax.plugins import load_everything, manager
+from corejax.plugins._records import named
 from corejax.primitive import Primitive, primitives
 from corejax.provenance import Provenance
 from corejax.rules import Rule, abstract_eval_rules, impl_rules, optional_rules, registries

@@ -10,15 +10,13 @@ frozen in `tests/packaging/extend_surface.txt`; a test prints what differs. What
 - Names, optional arguments, hooks, hook arguments and attributes are added in any minor version of corejax. A plugin
   that needs one asks for that version: `corejax>=0.2`.
 - A name is removed or renamed only after two minor versions in which using it gives a `CorejaxDeprecationWarning` that
-  names the replacement; then an error names it. `corejax/deprecations.py` has the table. Arguments are not renamed or
-  removed: a function whose arguments change gets a new name.
+  names the replacement. Arguments are not renamed or removed: a function whose arguments change gets a new name.
 - `API_VERSION` counts what neither of these can carry: a rule signature or a hook that means something else. A plugin
   declares the one that it was made for (hook `corejax_declare_api_version`) and is refused by any other.
 """
 
 from __future__ import annotations
 
-import sys as _sys
 from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
@@ -65,7 +63,6 @@ from corejax.caches import clears_cache as clears_cache
 from corejax.caches import drop_oldest as drop_oldest
 from corejax.caches import exact as exact
 from corejax.config import config as config
-from corejax.deprecations import retired as _retired
 from corejax.derivation import Derivation as Derivation
 from corejax.dims import SymbolicDim as SymbolicDim
 from corejax.dims import as_dim as as_dim
@@ -171,7 +168,6 @@ from corejax.ownership import aligned_empty as aligned_empty
 from corejax.plugins import examples_of as examples_of
 from corejax.plugins import exported as exported
 from corejax.plugins import exported_names as exported_names
-from corejax.plugins import is_import_from as _is_import_from
 from corejax.plugins import load_everything as load_everything
 from corejax.plugins import missing_name as missing_name
 from corejax.plugins import plugins as plugin_records
@@ -493,6 +489,8 @@ __all__ = [  # noqa: RUF022  by section
 ]
 
 if _TYPE_CHECKING:
+    from corejax.cli.function_commands import FunctionCall as FunctionCall
+    from corejax.cli.function_commands import takes_function as takes_function
     from corejax.interpreters.call import CallChange as CallChange
     from corejax.interpreters.call import defcall as defcall
     from corejax.interpreters.call import defrecompute as defrecompute
@@ -514,8 +512,6 @@ if _TYPE_CHECKING:
     from corejax.ir import parse_jaxpr as parse_jaxpr
     from corejax.ir import same_jaxpr as same_jaxpr
     from corejax.plugins import _manifest as manifest
-    from corejax.plugins._function_commands import FunctionCall as FunctionCall
-    from corejax.plugins._function_commands import takes_function as takes_function
     from corejax.plugins._isolation import isolated_plugins as isolated_plugins
     from corejax.transforms.flattening import FlatFunction as FlatFunction
     from corejax.transforms.flattening import ShapeDtypeStruct as ShapeDtypeStruct
@@ -538,7 +534,7 @@ else:  # a type checker would take it for every name that there is not
         ),
         "corejax.interpreters.lists": "fixpoint merge_lists partition_list select_list split_list spread_list",
         "corejax.interpreters.partial_eval_jaxpr": "partial_eval_jaxpr",
-        "corejax.plugins._function_commands": "FunctionCall takes_function",
+        "corejax.cli.function_commands": "FunctionCall takes_function",
         "corejax.plugins._isolation": "isolated_plugins",
         "corejax.transforms.flattening": (
             "FlatFunction ShapeDtypeStruct arg_names check_arguments check_outputs float0 leaf_names leaves_like "
@@ -558,4 +554,6 @@ else:  # a type checker would take it for every name that there is not
         if home is not None:
             found = globals()[name] = getattr(_import_module(home), name)
             return found
-        return _retired(name, importing=_is_import_from(_sys._getframe(1)))
+        from corejax.texts import no_such_name  # needed for an error only
+
+        raise no_such_name(__name__, name, __all__)

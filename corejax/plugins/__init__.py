@@ -4,13 +4,12 @@ Where to read, in this order (everything with an underscore is this room's own):
 
 - `hookspecs` is the contract: what a plugin may give. `_example` is one of the types in it.
 - `_records`: what is known of one plugin (`corejax.selection`: whether it is on). `_discovery` finds what is installed.
-- `_hooks` makes hooks of a plugin object, `_exports` takes what they give (`_targets` checks and imports places),
+- `_hooks` makes hooks of a plugin object, `_exports` checks and takes what they give,
   `_loading` runs them one plugin at a time (with `_load_lock`; what a failed one registered is taken back),
   `_lazy_rules` at first need.
 - `_plugin_manager` puts these together for a process. `_finder` imports `corejax.<namespace>` through it.
 - `_manifest` reads what a plugin says of itself in a file, `_usable_manifests` whether all of these together will
   do; the author's kit writes them.
-- `_rule_status` and `_primitive_table`: which rules a primitive has, and all primitives as a table, for commands.
 - `_missing_names`, `_requirements`: the errors for what is not there. `_isolation`: for tests.
 
 This module wires the lower floors to the plugin manager: a missing rule, operator, structural operation or facade
@@ -19,7 +18,6 @@ name has the plugins loaded. Nothing is discovered or imported until then, and p
 
 from __future__ import annotations
 
-import importlib
 import os
 import sys
 import threading
@@ -39,23 +37,7 @@ from corejax.rules import registries
 if TYPE_CHECKING:
     from corejax.plugins._example import Example
     from corejax.plugins._plugin_manager import PluginManager
-    from corejax.plugins._primitive_table import PrimitiveTable as PrimitiveTable
-    from corejax.plugins._primitive_table import Row as Row
-    from corejax.plugins._primitive_table import primitive_table as primitive_table
-    from corejax.plugins._records import PluginRecord as PluginRecord
-    from corejax.plugins._records import causes as causes
-    from corejax.plugins._records import named as named
-    from corejax.plugins._rule_status import STATUSES as STATUSES
-    from corejax.plugins._rule_status import RuleStatus as RuleStatus
-    from corejax.plugins._rule_status import Status as Status
-    from corejax.plugins._rule_status import rule_statuses as rule_statuses
-
-# What other rooms use besides the functions here, imported when it is used: module -> names.
-_LATER = {
-    "_primitive_table": {"PrimitiveTable", "Row", "primitive_table"},
-    "_records": {"PluginRecord", "causes", "named"},
-    "_rule_status": {"STATUSES", "RuleStatus", "Status", "rule_statuses"},
-}
+    from corejax.plugins._records import PluginRecord
 
 _manager: PluginManager | None = None
 _making = threading.Lock()
@@ -209,13 +191,4 @@ def exported(name: str) -> Any:
 
 def exported_names(namespace: str) -> list[str]:
     """The names that plugins export inside a namespace (`"lax"`), for its `__dir__`; nothing is imported."""
-    prefix = namespace + "."
-    names = (name.removeprefix(prefix) for name in manager().offered() if name.startswith(prefix))
-    return sorted(name for name in names if "." not in name)
-
-
-def __getattr__(name: str) -> Any:
-    for module, names in _LATER.items():
-        if name in names:
-            return getattr(importlib.import_module(f"corejax.plugins.{module}"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return manager().names_inside(namespace)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from typing import Any
 
 from corejax.errors import PluginError
 from corejax.plugins._records import PluginRecord, canonical
@@ -14,81 +16,63 @@ GROUP = "corejax.plugins"
 
 
 def installed_entry_points() -> Iterator[PluginRecord]:
-    """Entry points of the group in installed distributions; the first of a name on the path counts once.
+    """Yield a record for each entry point of the group; of two distributions of one name, the first on the path counts.
 
-    Of two plugins that offer the same, the later one is refused. So that this does not hang on the order in which
-    a file system lists directories: first the distributions that names of the facade belong to (`corejax.homes`),
-    then the others by name and distribution; what cannot be read comes last.
+    A distribution whose entry points cannot be read gives a record that failed. If two plugins offer the same, the
+    later one is refused, so the order must not depend on how a file system lists directories: the distributions that
+    names of the facade belong to (`corejax.homes`) come first, then the others by name and distribution; failed
+    records come last.
     """
-    from importlib_metadata import entry_points
+    from importlib_metadata import distributions
 
-    try:
-        records = [PluginRecord.of_entry_point(entry) for entry in entry_points(group=GROUP)]
-    except Exception:  # one distribution's metadata is enough
-        records = list(_one_by_one())
-    records += _unreadable()
+    records: list[PluginRecord] = []
+    seen: set[str] = set()
+    for dist in distributions():
+        directory = str(getattr(dist, "_path", ""))
+        name = os.path.basename(directory).partition("-")[0] or repr(dist)
+        if canonical(name) in seen:
+            continue
+        seen.add(canonical(name))
+        try:
+            records += _plugins_of(dist, os.path.join(directory, "entry_points.txt"))
+        except Exception as error:
+            with suppress(Exception):
+                name = dist.name
+            records.append(PluginRecord(name, "", name, status="failed", fault=error))
     order = ((r.status == "failed", not r.at_home, r.name, canonical(r.distribution or ""), r) for r in records)
     return (record for *_, record in sorted(order, key=lambda key: key[:-1]))
 
 
-def _one_by_one() -> Iterator[PluginRecord]:
-    """Records of what is installed, one distribution after the other; one that cannot be read counts as failed."""
-    from importlib_metadata import distributions
+def _plugins_of(dist: Any, path: str) -> list[PluginRecord]:
+    """Return the records of one distribution.
 
-    seen = set()
-    for dist in distributions():
-        directory = str(getattr(dist, "_path", ""))
-        name = os.path.basename(directory).partition("-")[0]
-        try:
-            name = dist.name
-            if canonical(name) not in seen:
-                yield from map(PluginRecord.of_entry_point, dist.entry_points.select(group=GROUP))
-            seen.add(canonical(name))
-        except Exception as error:
-            if _mentions(os.path.join(directory, "entry_points.txt"), GROUP):
-                yield PluginRecord(name, "", name, status="failed", fault=error)
-
-
-def _unreadable() -> Iterator[PluginRecord]:
-    """Records of distributions whose entry points the metadata library passes over in silence."""
-    from importlib_metadata import distributions
-
-    for dist in distributions():
-        path = os.path.join(str(getattr(dist, "_path", "")), "entry_points.txt")
-        try:
-            with open(path, "rb") as file:
-                text = file.read()
-        except (FileNotFoundError, NotADirectoryError):
-            continue  # no such file, or the distribution is in an archive
-        except OSError as error:
-            problem = f"{path} cannot be read ({error.strerror}), so that its plugins, if any, are unknown"
-        else:
-            if _SECTION.search(text):
-                continue
-            misspelt = _MISSPELT.search(text)
-            if misspelt is None and not _SECTION_OR_LIKE.search(text):
-                continue
-            problem = f"{path} mentions [{GROUP}], but not as a line of its own in UTF-8 without a byte-order mark"
-            if misspelt is not None:
-                problem = f"{path} has a group {misspelt[1].decode()}; plugins are found in [{GROUP}]"
-        name = os.path.basename(os.path.dirname(path)).partition("-")[0]
-        fault = PluginError(f"{problem}; mend the file, or install the distribution again")
-        yield PluginRecord(name, "", name, status="failed", fault=fault)
+    Raises:
+        PluginError: its entry points cannot be read, or seem to have the group in a form that would be passed over.
+    """
+    try:
+        with open(path, "rb") as file:
+            text = file.read()
+    except (FileNotFoundError, NotADirectoryError):  # no entry points, or the distribution is in an archive
+        text = (dist.read_text("entry_points.txt") or "").encode()
+    except OSError as error:
+        problem = f"{path} cannot be read ({error.strerror}), so that its plugins, if any, are unknown"
+        raise PluginError(f"{problem}; {_MEND}") from error
+    if _SECTION.search(text):
+        return [PluginRecord.of_entry_point(entry) for entry in dist.entry_points.select(group=GROUP)]
+    if misspelt := _MISSPELT.search(text):
+        raise PluginError(f"{path} has a group {misspelt[1].decode()}; plugins are found in [{GROUP}]; {_MEND}")
+    if _SECTION_OR_LIKE.search(text):
+        problem = f"{path} mentions [{GROUP}], but not as a line of its own in UTF-8 without a byte-order mark"
+        raise PluginError(f"{problem}; {_MEND}")
+    return []
 
 
+_MEND = "mend the file, or install the distribution again"
 _SECTION = re.compile(rb"^\s*\[corejax\.plugins\]\s*$", re.MULTILINE)
 _MISSPELT = re.compile(rb"^\s*(\[\s*corejax(?:[._-]?plugin|[_-]?plugins)\s*\])\s*$", re.MULTILINE | re.IGNORECASE)
 _SECTION_OR_LIKE = re.compile(
     rb"\[\s*corejax\.plugins|corejax\.plugins\s*\]|c\0o\0r\0e\0j\0a\0x\0\.\0p\0l\0u\0g\0i\0n\0s"
 )
-
-
-def _mentions(path: str, word: str) -> bool:
-    try:
-        with open(path, "rb") as file:
-            return word.encode() in file.read()
-    except OSError:
-        return False
 
 
 def by_name(found: Iterable[PluginRecord], selection: Selection) -> dict[str, PluginRecord]:

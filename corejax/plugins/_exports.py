@@ -1,11 +1,11 @@
-"""What plugins give when they are loaded: names of the facade, rule kinds, settings, operations, array methods."""
+"""What plugins give when they are loaded, checked and put into tables; what it names is imported later."""
 
 from __future__ import annotations
 
 import importlib
 import keyword
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from corejax import array_methods
@@ -13,11 +13,24 @@ from corejax.backends import backends
 from corejax.config import config
 from corejax.errors import DuplicateRegistrationError, PluginError
 from corejax.plugins._records import PluginRecord
-from corejax.plugins._rule_kinds import check_rule_kinds
-from corejax.plugins._targets import check_plain_name, check_targets, entries
 from corejax.provenance import Provenance
+from corejax.rules import registries
 from corejax.structural import structural
 from corejax.tables import Table
+
+# Hooks that give mappings, with an example for messages.
+_EXAMPLES = {
+    "corejax_export_names": '{"jit": "acme_corejax.api:jit"}',
+    "corejax_export_namespaces": '{"lax": "acme_corejax.lax"}',
+    "corejax_declare_rule_kinds": '{"interval": "acme_corejax.interpreter:interval_rules"}',
+    "corejax_declare_settings": '{"acme_level": (3, int)}',
+    "corejax_provide_operations": '{"stack": stack}',
+    "corejax_provide_array_methods": '{"cubed": cube}',
+    "corejax_provide_backends": '{"acme": "acme_corejax.backend:BACKEND"}',
+}
+# What `PluginAccess.load_rules` loads besides rules of a kind, so that no rule kind may be called that.
+_NOT_KINDS = frozenset({"primitives", "rule_kinds"})
+_WORD = "a word, or several with dots between them, none of Python's own and none that begins with an underscore"
 
 
 class Exports:
@@ -39,32 +52,40 @@ class Exports:
         self.reserved = frozenset(reserved)
 
     def take(self, record: PluginRecord) -> None:
-        """Take what a plugin's hooks give.
+        """Call a plugin's hooks and register what they give.
 
         Raises:
             PluginError: it is not of the form that the hook wants.
             DuplicateRegistrationError: a name is taken.
         """
-        hook, by = record.hook, Provenance(record.module)
-        self._take_names(record, self.names, check_names(hook.corejax_export_names()))
-        self._take_names(record, self.namespaces, check_namespaces(hook.corejax_export_namespaces()))
-        for kind, target in check_rule_kinds(hook.corejax_declare_rule_kinds()).items():
-            if kind in self.rule_kinds:
-                owner = self.rule_kinds[kind][1].title
-                raise DuplicateRegistrationError(
-                    f"rule kind {kind!r} is declared by plugin {owner}; plugin {record.title} declares a second one"
-                )
+        by = Provenance(record.module)
+        self._take_names(record, "corejax_export_names", self.names, colons=1)
+        self._take_names(record, "corejax_export_namespaces", self.namespaces, colons=0)
+        for kind, target in _targets(record, "corejax_declare_rule_kinds").items():
+            self._check_rule_kind(record, kind)
             self.rule_kinds.register(kind, (target, record), provenance=by)
-        for name, declared in check_settings(hook.corejax_declare_settings()):
+        for name, declared in _mapping(record, hook := "corejax_declare_settings").items():
+            if not isinstance(declared, tuple | list) or not 1 <= len(declared) <= 3:
+                wanted = f"{_EXAMPLES[hook]}: (default, parser), or with True as third where traces depend on it"
+                raise PluginError(f"{hook} gives entries such as {wanted}; got {name!r}: {declared!r}")
             config.add_setting(name, *declared, by=by)
-        for name, operation in check_operations(hook.corejax_provide_operations()):
+        for name, operation in _mapping(record, hook := "corejax_provide_operations").items():
+            if not callable(operation):
+                raise PluginError(f"{hook} gives functions, such as {_EXAMPLES[hook]}; got {name!r}: {operation!r}")
             structural.provide(name, operation, by=by)
-        for name, method in check_methods(hook.corejax_provide_array_methods()):
+        for name, method in _mapping(record, "corejax_provide_array_methods").items():
             array_methods.provide(name, method, by=by)
-        for name, target in check_backends(hook.corejax_provide_backends()).items():
+        for name, target in _targets(record, "corejax_provide_backends").items():
+            _check_plain_name("a backend's name", "acme", name)
             backends.provide(name, target, record, by=by)
 
-    def _take_names(self, record: PluginRecord, table: Table[str, Any], exports: Mapping[str, str]) -> None:
+    def _take_names(self, record: PluginRecord, hook: str, table: Table[str, Any], colons: int) -> None:
+        exports = _targets(record, hook, colons)
+        for name, target in exports.items():
+            if not all(_is_word(word) and not word.startswith("_") for word in name.split(".")):
+                raise PluginError(f"{hook}: nobody could write a name such as {name!r}; it is {_WORD}")
+            if not all(map(_is_word, re.split("[.:]", target))):
+                raise PluginError(f"{hook}: {name!r} is to be found at {target!r}, which is no place for an object")
         record.offers |= exports
         for name, target in exports.items():
             found = self.target(name)
@@ -74,6 +95,16 @@ class Exports:
                     f"corejax.{name} is exported by {owner}; plugin {record.title} exports a second one"
                 )
             table.register(name, (target, record), provenance=Provenance(record.module))
+
+    def _check_rule_kind(self, record: PluginRecord, kind: str) -> None:
+        _check_plain_name("a rule kind", "interval", kind)
+        if kind in _NOT_KINDS or (kind in registries and registries[kind].provenance.package == "corejax"):
+            raise DuplicateRegistrationError(f"rule kind {kind!r} is the kernel's own; choose another name for yours")
+        if kind in self.rule_kinds:
+            owner = self.rule_kinds[kind][1].title
+            raise DuplicateRegistrationError(
+                f"rule kind {kind!r} is declared by plugin {owner}; plugin {record.title} declares a second one"
+            )
 
     def refuse_hidden(self, record: PluginRecord) -> None:
         """Refuse names of a plugin that nothing can reach; the modules around them are imported.
@@ -107,75 +138,28 @@ class Exports:
         return self.names.get(name) or self.namespaces.get(name)
 
 
-def check_names(exports: Any) -> dict[str, str]:
-    """What `corejax_export_names` returned, validated."""
-    return _check("corejax_export_names", '{"jit": "acme_corejax.api:jit"}', exports, colons=1)
+def _mapping(record: PluginRecord, hook: str) -> Mapping[Any, Any]:
+    """Call a hook that gives a mapping; None counts as an empty one."""
+    given = getattr(record.hook, hook)()
+    if given is None:
+        return {}
+    if not hasattr(given, "items"):
+        raise PluginError(f"{hook} gives a mapping such as {_EXAMPLES[hook]}, this one gave {given!r}")
+    return given  # type: ignore[no-any-return]
 
 
-def check_namespaces(exports: Any) -> dict[str, str]:
-    """What `corejax_export_namespaces` returned, validated."""
-    return _check("corejax_export_namespaces", '{"lax": "acme_corejax.lax"}', exports, colons=0)
+def _targets(record: PluginRecord, hook: str, colons: int = 1) -> dict[str, str]:
+    """Call a hook that gives a mapping from names to places, `module:object`, or `module` without a colon."""
+    given = _mapping(record, hook)
+    for name, target in given.items():
+        if not (isinstance(name, str) and isinstance(target, str) and target.count(":") == colons):
+            raise PluginError(f"{hook} gives entries such as {_EXAMPLES[hook]}, got {name!r}: {target!r}")
+    return dict(given.items())
 
 
-def check_settings(declared: Any) -> Iterator[tuple[str, tuple[Any, ...]]]:
-    """What `corejax_declare_settings` returned, one by one.
-
-    Raises:
-        PluginError: an entry is no tuple of default and parser.
-    """
-    hook, example = "corejax_declare_settings", '{"acme_level": (3, int)}'
-    for name, setting in entries(hook, example, declared):
-        if not isinstance(setting, tuple | list) or not 1 <= len(setting) <= 3:
-            wanted = "(default, parser), or with True as third where traces depend on it"
-            raise PluginError(f"{hook} gives entries such as {example}: {wanted}; got {name!r}: {setting!r}")
-        yield name, tuple(setting)
-
-
-def check_operations(provided: Any) -> Iterator[tuple[str, Any]]:
-    """What `corejax_provide_operations` returned, one by one.
-
-    Raises:
-        PluginError: an operation is no function.
-    """
-    hook, example = "corejax_provide_operations", '{"stack": stack}'
-    for name, operation in entries(hook, example, provided):
-        if not callable(operation):
-            raise PluginError(f"{hook} gives functions, such as {example}; got {name!r}: {operation!r}")
-        yield name, operation
-
-
-def check_methods(provided: Any) -> Iterable[tuple[str, Any]]:
-    """What `corejax_provide_array_methods` returned, one by one.
-
-    Raises:
-        PluginError: it is no mapping.
-    """
-    return entries("corejax_provide_array_methods", '{"cubed": cube}', provided)
-
-
-def check_backends(provided: Any) -> dict[str, str]:
-    """What `corejax_provide_backends` returned, validated; nothing is imported.
-
-    Raises:
-        PluginError: naming the entry and the form that is wanted.
-    """
-    found = check_targets("corejax_provide_backends", '{"acme": "acme_corejax.backend:BACKEND"}', provided)
-    for name in found:
-        check_plain_name("a backend's name", "acme", name)
-    return found
-
-
-_WORD = "a word, or several with dots between them, none of Python's own and none that begins with an underscore"
-
-
-def _check(hook: str, example: str, exports: Any, *, colons: int) -> dict[str, str]:
-    found = check_targets(hook, example, exports, colons=colons)
-    for name, target in found.items():
-        if not all(_is_word(word) and not word.startswith("_") for word in name.split(".")):
-            raise PluginError(f"{hook}: nobody could write a name such as {name!r}; it is {_WORD}")
-        if not all(map(_is_word, re.split("[.:]", target))):
-            raise PluginError(f"{hook}: {name!r} is to be found at {target!r}, which is no place for an object")
-    return found
+def _check_plain_name(what: str, example: str, name: str) -> None:
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
+        raise PluginError(f"{what} is lower-case letters, digits and underscores, such as {example!r}; got {name!r}")
 
 
 def _is_word(text: str) -> bool:

@@ -6,6 +6,7 @@ import importlib
 import importlib.machinery
 import sys
 from collections.abc import Callable, Collection, Sequence
+from functools import partial
 from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any
 
@@ -13,47 +14,51 @@ if TYPE_CHECKING:
     from corejax.plugins._plugin_manager import PluginManager
 
 
-class _AliasLoader:
-    """Gives an already importable module to the import system; it keeps its own name and spec.
+class _Loader:
+    """Gives a module to the import system under a name of the facade; an alias keeps its own name and spec.
 
-    Where the module has no `__dir__`, `dir` lists its `__all__`, or what is no module, not what it imports. Where it
-    has no `__getattr__`, the error for a name that it lacks says what was meant, and what users call the module.
-    A module with other plugins' namespaces inside (`lax.linalg` in `lax`) is a package to the import system.
+    A module without `__dir__` lists its `__all__`, or its public names that are not modules, and what plugins export
+    inside it. A module without `__getattr__` has those exports; the error for another name says what was meant.
+
+    Args:
+        manager: gives the plugin manager.
+        name: of the namespace.
+        make: gives the module.
     """
 
-    def __init__(self, manager: Callable[[], PluginManager], name: str, target: str, has_inside: bool) -> None:
+    def __init__(self, manager: Callable[[], PluginManager], name: str, make: Callable[[], ModuleType]) -> None:
         self.manager = manager
         self.name = name
-        self.target = target
-        self.has_inside = has_inside
+        self.make = make
         self.spec: Any = None
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
-        module = importlib.import_module(self.target)
-        self.spec = module.__spec__
+        module = self.make()
+        self.spec = module.__spec__ or spec
         return module
 
     def exec_module(self, module: ModuleType) -> None:
         module.__spec__ = self.spec
-        if self.has_inside and not hasattr(module, "__path__"):
-            module.__path__ = []
-        if not self.has_inside and "__dir__" not in vars(module):
-            module.__dir__ = lambda: sorted({*_public(module), *(n for n in vars(module) if n.startswith("__"))})  # type: ignore[method-assign]
+        if "__dir__" not in vars(module):
+            module.__dir__ = lambda: sorted({*_public(module), *self.manager().names_inside(self.name)})  # type: ignore[method-assign]
         if "__getattr__" not in vars(module):
-            module.__getattr__ = self.missing  # type: ignore[method-assign]
+            module.__getattr__ = self.attribute  # type: ignore[method-assign]
 
-    def missing(self, attribute: str) -> Any:
-        """For a name that the module does not have.
+    def attribute(self, attribute: str) -> Any:
+        """Return what a plugin exports inside the namespace.
 
         Raises:
-            PluginMissingError: always, or `AttributeError` for a private name.
+            PluginMissingError: no plugin exports the name. For a private name it is an `AttributeError`.
         """
         if attribute.startswith("_"):
             raise AttributeError(f"module 'corejax.{self.name}' has no attribute {attribute!r}")
-        from corejax.plugins._missing_names import missing_name  # needed for an error only
+        found = self.manager().exported(f"{self.name}.{attribute}")
+        if found is None:
+            from corejax.plugins._missing_names import missing_name  # needed for an error only
 
-        importing = is_import_from(sys._getframe(1))
-        raise missing_name(self.manager(), f"{self.name}.{attribute}", importing=importing)
+            importing = is_import_from(sys._getframe(1))
+            raise missing_name(self.manager(), f"{self.name}.{attribute}", importing=importing)
+        return found
 
 
 def _public(module: ModuleType) -> list[str]:
@@ -62,52 +67,6 @@ def _public(module: ModuleType) -> list[str]:
         return list(names)
     found = ((name, value) for name, value in vars(module).items() if not name.startswith("_"))
     return [name for name, value in found if not isinstance(value, ModuleType) and name != "annotations"]
-
-
-class _InsideLoader:
-    """Gives what a namespace has among its names and is a module, without a file of its own: `scipy.stats.norm`."""
-
-    def __init__(self, module: ModuleType) -> None:
-        self.module = module
-
-    def create_module(self, spec: importlib.machinery.ModuleSpec) -> ModuleType:
-        return self.module
-
-    def exec_module(self, module: ModuleType) -> None:
-        return None
-
-
-class _OuterLoader:
-    """Makes the module around namespaces with a dot in their names: `corejax.experimental` of `experimental.checkify`.
-
-    Its names are what plugins export inside it.
-    """
-
-    def __init__(self, manager: Callable[[], PluginManager], name: str) -> None:
-        self.manager = manager
-        self.name = name
-
-    def create_module(self, spec: importlib.machinery.ModuleSpec) -> None:
-        return None
-
-    def exec_module(self, module: ModuleType) -> None:
-        def get(attribute: str) -> Any:
-            found = None if attribute.startswith("_") else self.manager().exported(f"{self.name}.{attribute}")
-            if found is None:
-                from corejax.plugins._missing_names import missing_name  # needed for an error only
-
-                raise missing_name(self.manager(), f"{self.name}.{attribute}", importing=False)
-            return found
-
-        module.__doc__ = f"What plugins export as `corejax.{self.name}.<name>`."
-        module.__getattr__ = get  # type: ignore[method-assign]
-        module.__dir__ = self.names  # type: ignore[method-assign]
-
-    def names(self) -> list[str]:
-        """What is inside."""
-        prefix = f"{self.name}."
-        inside = {name.removeprefix(prefix) for name in self.manager().offered() if name.startswith(prefix)}
-        return sorted(name for name in inside if "." not in name)
 
 
 class NamespaceFinder:
@@ -137,23 +96,27 @@ class NamespaceFinder:
         manager = self.manager()
         if manager.may_export(name):
             manager.load()
-        module = self._target(manager, name)
-        if module is None and manager.has_inside(name):
-            outer = _OuterLoader(self.manager, name)
-            return importlib.machinery.ModuleSpec(fullname, outer, is_package=True)  # type: ignore[arg-type]
-        if module is None:
+        target = self._target(manager, name)
+        if target is None and manager.has_inside(name):  # `corejax.experimental`, around `experimental.checkify`
+            make = partial(ModuleType, fullname, f"What plugins export as `{fullname}.<name>`.")
+            return self._spec(fullname, make, is_package=True)
+        if target is None:
             from corejax.plugins._missing_names import is_expected, missing_name  # needed for an error only
 
             if is_expected(manager, name):
                 raise missing_name(manager, name, importing=True)
             return None
-        if "." in name and not _exists(module):
-            inside = _inside(module)
-            if inside is None:
-                return None  # so that the error names the module that was asked for
-            return importlib.machinery.ModuleSpec(fullname, _InsideLoader(inside))  # type: ignore[arg-type]
-        loader = _AliasLoader(self.manager, name, module, manager.has_namespace_inside(name))
-        return importlib.machinery.ModuleSpec(fullname, loader)  # type: ignore[arg-type]
+        if "." in name and not _exists(target):  # a module without a file of its own, `scipy.stats.norm`
+            inside = _inside(target)
+            # None, so that the error names the module that was asked for.
+            return None if inside is None else self._spec(fullname, lambda: inside)
+        return self._spec(fullname, partial(importlib.import_module, target), manager.has_namespace_inside(name))
+
+    def _spec(
+        self, fullname: str, make: Callable[[], ModuleType], is_package: bool = False
+    ) -> importlib.machinery.ModuleSpec:
+        loader = _Loader(self.manager, fullname.partition(".")[2], make)
+        return importlib.machinery.ModuleSpec(fullname, loader, is_package=is_package)  # type: ignore[arg-type]
 
     def _target(self, manager: PluginManager, name: str) -> str | None:
         namespace, rest = name, ""

@@ -10,7 +10,6 @@ from typing import Any
 
 import pluggy
 
-from corejax.deprecations import TABLE
 from corejax.errors import PluginError
 from corejax.plugins import hookspecs
 
@@ -115,8 +114,6 @@ def _check_marks(plugin: Any, manager: pluggy.PluginManager) -> None:
 
 
 def _no_such_hook(name: str) -> str:
-    if name in TABLE:
-        return TABLE[name].message(f"hook {name}")
     close = difflib.get_close_matches(name, HOOKS, 1)
     hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(HOOKS)}"
     return f"there is no hook named {name}; {hint}"

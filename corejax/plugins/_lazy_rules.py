@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Iterable, Iterator
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from corejax.backends import Backend, backends, ill_made, lacking
-from corejax.errors import PluginError
+from corejax.errors import DuplicateRegistrationError, PluginError
 from corejax.plugins._loading import Loader, fail_rules
 from corejax.plugins._records import PluginRecord
-from corejax.plugins._rule_kinds import import_registry
-from corejax.plugins._targets import import_instance
+from corejax.rules import RuleRegistry, registries
 from corejax.texts import error_text
 
 if TYPE_CHECKING:
@@ -35,9 +35,22 @@ def import_registries(loader: Loader) -> bool:
     done = False
     with loader.lock:
         for kind, (target, record) in list(loader.exports.rule_kinds.items()):
-            take = partial(import_registry, kind, target)
+            take = partial(_import_registry, kind, target)
             done |= loader.run_once(record, ("registry", kind), take, fail_rules(kind))
     return done
+
+
+def _import_registry(kind: str, target: str) -> None:
+    found: RuleRegistry = _import_instance(f"rule kind {kind!r} is declared", target, RuleRegistry, "a RuleRegistry")
+    if found.kind != kind:
+        raise PluginError(f"rule kind {kind!r} is declared as {target}, which is the registry of kind {found.kind!r}")
+    # Not always there: a plugin that is registered again finds its modules imported and its registry taken out.
+    if kind not in registries:
+        registries.register(kind, found, provenance=found.provenance)
+    if registries[kind] is not found:
+        raise DuplicateRegistrationError(
+            f"rule kind {kind!r} exists, from {registries[kind].provenance}; {target} is a second one"
+        )
 
 
 def register_rules(loader: Loader, records: Iterable[PluginRecord], kind: str, primitive: Primitive | None) -> bool:
@@ -88,7 +101,7 @@ def import_backend(loader: Loader, name: str) -> Backend:
 
 
 def _backend_at(name: str, target: str) -> Backend:
-    found: Backend = import_instance(f"backend {name!r} is provided", target, Backend, "a corejax.extend.Backend")
+    found: Backend = _import_instance(f"backend {name!r} is provided", target, Backend, "a corejax.extend.Backend")
     missing = lacking(found)
     if missing:
         raise PluginError(
@@ -97,6 +110,16 @@ def _backend_at(name: str, target: str) -> Backend:
     wrong = ill_made(found)
     if wrong:
         raise PluginError(f"backend {name!r}, {target}: {wrong}; corejax.extend.Backend says what each has to be")
+    return found
+
+
+def _import_instance(said: str, target: str, wanted: type, title: str) -> Any:
+    """Import the object at a place and check its class; `said` and `title` begin and end the message."""
+    module, _, attribute = target.partition(":")
+    found = getattr(importlib.import_module(module), attribute, None)
+    if not isinstance(found, wanted):
+        given = "there is nothing of that name" if found is None else f"it is {found!r}"
+        raise PluginError(f"{said} as {target}, which has to be {title}; {given}")
     return found
 
 

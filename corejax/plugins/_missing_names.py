@@ -12,7 +12,7 @@ from corejax.homes import homes
 from corejax.plugins._manifest import Manifest
 from corejax.plugins._records import PluginRecord
 from corejax.selection import VARIABLE
-from corejax.texts import did_you_mean, how_to_install
+from corejax.texts import did_you_mean, error_text, how_to_install
 
 if TYPE_CHECKING:
     from corejax.plugins._plugin_manager import PluginManager
@@ -23,8 +23,6 @@ LATE = "was installed after plugins were loaded: restart Python"
 
 def failure(record: PluginRecord, name: str, fault: BaseException) -> PluginError:
     """The error for a name of a plugin that failed; the fault is its cause."""
-    from corejax.texts import error_text  # needed for an error only
-
     error = PluginError(
         f"corejax.{name} comes from plugin {record.title}, which failed: "
         + "; ".join([error_text(fault), *record.unmet])
@@ -34,7 +32,7 @@ def failure(record: PluginRecord, name: str, fault: BaseException) -> PluginErro
 
 
 def missing_name(manager: PluginManager, name: str, *, importing: bool) -> Exception:
-    """The error for a name that nobody exports.
+    """Return the error for a name that no plugin exports.
 
     Args:
         manager: the manager.
@@ -49,26 +47,41 @@ def missing_name(manager: PluginManager, name: str, *, importing: bool) -> Excep
     message = f"module {namespace!r} has no attribute {last!r}"
     if importing and name in manager.names:
         message = f"{f'corejax.{name}'!r} is no module: from {namespace} import {last}"
-    elif record is not None and record.status == "off":
-        message += f"; it comes with plugin {record.title}, which is switched off by {_variable()}"
     elif record is not None:
-        message += f"; it comes with {home}, but the installed plugin {record.title} does not export it"
+        message += f"; it comes with {_where(manager, record, home, 'does not export it')}"
     elif manager.outside is not None and name in manager.outside.offered():
         message += "; the plugin that has it is not in this block of isolated_plugins: import the name before the block"
     elif home is not None:
-        message += f"; it comes with {_absent(manager, home)}"
+        message += f"; it comes with {_where(manager, None, home)}"
     else:
         message += _guesses(manager, name)
     return (PluginMissingImportError if importing else PluginMissingError)(message)
 
 
+def where(manager: PluginManager, home: str, lacks: str) -> str:
+    """Return where a distribution is whose plugin lacks something, or how to install it; `lacks` ends the sentence."""
+    record = next((r for r in manager.discover().values() if r.comes_from(home)), None)
+    return _where(manager, record, home, lacks)
+
+
+def _where(manager: PluginManager, record: PluginRecord | None, home: str | None, lacks: str = "") -> str:
+    if record is None:
+        late = any(r.comes_from(home) for r in manager.installed_since())
+        return f"the plugin distribution {f'{home}, which {LATE}' if late else how_to_install(home or '')}"
+    if record.status == "off":
+        return f"plugin {record.title}, which is switched off by {_variable()}"
+    if record.fault is not None:
+        return f"plugin {record.title}, which failed; to see why: corejax plugins"
+    return f"{home}, but the installed plugin {record.title} {lacks}"
+
+
 def whose_primitive(manager: PluginManager, name: str, distribution: str | None = None) -> str:
-    """Where a primitive is that is not here, in half a sentence: a plugin that is off or failed, or what to install.
+    """Return where a primitive is that is not here, in half a sentence.
 
     Args:
         manager: the manager.
         name: the primitive's.
-        distribution: that it was from, if somebody knows.
+        distribution: the one that it was from, if that is known.
     """
     prefix = name.partition(".")[0] if "." in name else None
     home = distribution or homes("primitives").get(name)
@@ -101,17 +114,8 @@ def _whose(
         manifest = manager.manifest(record).manifest
         known = manifest is not None and offers(manifest)
         if known or record.comes_from(home) or (home is None and plugin == record.name):
-            what = f"is switched off by {_variable()}" if record.fault is None else "failed"
-            return f"it is of plugin {record.title}, which {what}"
-    return None if home is None else f"it comes with {_absent(manager, home)}"
-
-
-def _absent(manager: PluginManager, home: str) -> str:
-    """A distribution that no plugin is of, and what to do."""
-    late = any(record.comes_from(home) for record in manager.installed_since())
-    return (
-        f"the plugin distribution {home}, which {LATE}" if late else f"the plugin distribution {how_to_install(home)}"
-    )
+            return f"it is of {_where(manager, record, home)}"
+    return None if home is None else f"it comes with {_where(manager, None, home)}"
 
 
 def is_expected(manager: PluginManager, name: str) -> bool:

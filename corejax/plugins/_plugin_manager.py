@@ -189,6 +189,12 @@ class PluginManager:
         self.load()
         return {name: record.name for name, (_, record) in (*self.names.items(), *self.namespaces.items())}
 
+    def names_inside(self, namespace: str) -> list[str]:
+        """Return the names that plugins export inside a namespace; nothing is imported."""
+        prefix = f"{namespace}."
+        names = (name.removeprefix(prefix) for name in self.offered() if name.startswith(prefix))
+        return sorted(name for name in names if "." not in name)
+
     def may_export(self, name: str) -> bool:
         """Whether some plugin exports a name or a namespace around it, as far as can be told without loading."""
         home = homes("names").get(name)

@@ -6,8 +6,7 @@ contributes nothing: what it had registered is taken back. Each plugin's hooks a
 the first result is the only one.
 
 A hook or an argument that is renamed stays here while it is deprecated, with `@hookspec(warn_on_impl=...)` or
-`@hookspec(warn_on_impl_args={"old": CorejaxDeprecationWarning("...")})`, and its caller passes both; see
-`corejax/deprecations.py` for names that are gone.
+`@hookspec(warn_on_impl_args={"old": CorejaxDeprecationWarning("...")})`, and its caller passes both.
 """
 
 from __future__ import annotations

@@ -29,10 +29,8 @@ KERNEL = Path(__file__).parents[2]
 # What a program under test runs first: only distributions of the site are installed.
 ONLY_THE_SITE = """
 import importlib_metadata as _metadata
-_entry_points = _metadata.entry_points
-def _only_the_site(**wanted):
-    return [e for e in _entry_points(**wanted) if str(e.dist.locate_file("")) == {site!r}]
-_metadata.entry_points = _only_the_site
+_distributions = _metadata.distributions
+_metadata.distributions = lambda: _distributions(path=[{site!r}])
 """
 
 

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import corejax as cj
+from corejax.cli.rule_status import rule_statuses
 from corejax.errors import MissingRuleError, NotDifferentiableError
 from corejax.extend import (
     Array,
@@ -28,7 +29,6 @@ from corejax.extend import (
     vmap_rules,
     why_not_differentiable,
 )
-from corejax.plugins._rule_status import rule_statuses
 from tests.kernel.toys import cos, mul, sin, sum_
 
 pytestmark = pytest.mark.usefixtures("toys")

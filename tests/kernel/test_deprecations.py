@@ -1,8 +1,7 @@
-"""Names that leave `corejax.extend`, and hooks that are gone: the replacement is named."""
+"""Names that are not in `corejax.extend`, and hooks whose arguments change."""
 
 from __future__ import annotations
 
-import importlib
 import sys
 import warnings
 from typing import Any
@@ -10,62 +9,10 @@ from typing import Any
 import pluggy
 import pytest
 
-import corejax
 import corejax.extend as extend
-from corejax.deprecations import TABLE, Deprecation
 from corejax.errors import CorejaxDeprecationWarning, PluginError
 from corejax.extend import hookimpl
 from corejax.plugins import _hooks, hookspecs
-
-DEPRECATED = Deprecation("corejax.extend.defjvp", removed="0.6", target="corejax.interpreters.jvp_helpers:defjvp")
-REMOVED = Deprecation("corejax.extend.defjvp", removed="0.6")
-
-
-@pytest.fixture
-def deprecated(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(TABLE, "old_defjvp", DEPRECATED)
-
-
-@pytest.fixture
-def removed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(TABLE, "old_defjvp", REMOVED)
-
-
-def test_real_table_is_sound() -> None:
-    """Names that are gone from `corejax.extend` and the hooks; a target is where an object is."""
-    assert not TABLE.keys() & {*extend.__all__, *_hooks.HOOKS}
-    for name, entry in TABLE.items():
-        module, _, attribute = entry.target.partition(":")
-        assert not module or hasattr(importlib.import_module(module), attribute), name
-
-
-# -- names ---------------------------------------------------------------------------------------------------------
-
-
-def test_deprecated_name_still_works(deprecated: None) -> None:
-    with pytest.warns(CorejaxDeprecationWarning) as caught:
-        found = extend.old_defjvp  # type: ignore[attr-defined]
-    assert found is extend.defjvp
-    assert str(caught[0].message) == (
-        "corejax.extend.old_defjvp is deprecated and will be removed in corejax 0.6; use corejax.extend.defjvp instead"
-    )
-    assert caught[0].filename == __file__  # the author's line
-
-
-def test_deprecated_name_can_be_imported(deprecated: None) -> None:
-    with pytest.warns(CorejaxDeprecationWarning) as caught:
-        from corejax.extend import old_defjvp  # type: ignore[attr-defined]
-    assert old_defjvp is extend.defjvp
-    assert {w.filename for w in caught} == {__file__}
-
-
-def test_removed_name_names_its_replacement(removed: None) -> None:
-    words = r"corejax.extend.old_defjvp was removed in corejax 0.6; use corejax.extend.defjvp instead"
-    with pytest.raises(AttributeError, match=words):
-        extend.old_defjvp  # type: ignore[attr-defined]  # noqa: B018
-    with pytest.raises(ImportError, match=words):
-        from corejax.extend import old_defjvp  # type: ignore[attr-defined]  # noqa: F401
-    assert not hasattr(extend, "old_defjvp")
 
 
 def test_names_that_never_were() -> None:
@@ -139,21 +86,6 @@ def test_unknown_hook_argument_is_named() -> None:
     assert "\n" not in message, "`corejax plugins` shows the first line"
 
 
-class OldHook:
-    """A plugin made when the hook had another name."""
-
-    @hookimpl
-    def corejax_import_rules(self, kind: str) -> None: ...
-
-
-def test_removed_hook_names_its_replacement(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(TABLE, "corejax_import_rules", Deprecation("corejax_register_rules", removed="0.6"))
-    with extend.isolated_plugins() as manager:
-        record = manager.register(OldHook(), "old")
-    expected = "hook corejax_import_rules was removed in corejax 0.6; use corejax_register_rules instead"
-    assert str(record.fault) == expected
-
-
 def test_the_command_shows_deprecations(monkeypatch: pytest.MonkeyPatch) -> None:
     from click.testing import CliRunner
 
@@ -187,5 +119,3 @@ def test_pluggy_lets_specifications_grow() -> None:
 def test_warning_class_is_what_test_runners_show() -> None:
     assert issubclass(CorejaxDeprecationWarning, DeprecationWarning)
     assert extend.CorejaxDeprecationWarning is CorejaxDeprecationWarning
-    assert corejax.errors.RemovedNameError.__mro__[1] is corejax.errors.CorejaxError
-    assert "corejax.deprecations" in sys.modules

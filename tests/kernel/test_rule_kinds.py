@@ -12,11 +12,11 @@ import pytest
 
 import corejax
 from corejax import extend, plugins
+from corejax.cli.rule_status import rule_statuses
 from corejax.config import config
 from corejax.errors import DuplicateRegistrationError, MissingRuleError, PluginError
 from corejax.extend import find_primitive, flat_decomposition, isolated_plugins, memoised, stage_closed, trace_stack
 from corejax.plugins._plugin_manager import PluginManager
-from corejax.plugins._rule_status import rule_statuses
 from corejax.primitive import Primitive, primitives
 from corejax.rules import registries
 from corejax.tables import contents

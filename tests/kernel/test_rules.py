@@ -15,13 +15,13 @@ import pytest
 import corejax
 from corejax import rules
 from corejax.avals import ShapedArray
+from corejax.cli.rule_status import is_required, rule_status, rule_statuses
 from corejax.config import config
 from corejax.errors import DuplicateRegistrationError, MissingRuleError
 from corejax.interpreters import evaluation
 from corejax.interpreters.batching_helpers import defbroadcasting, defvectorized
 from corejax.interpreters.jvp_helpers import defjvp
 from corejax.plugin_access import plugin_access
-from corejax.plugins._rule_status import is_required, rule_status, rule_statuses
 from corejax.primitive import Primitive, primitives
 from corejax.provenance import Provenance
 from corejax.rules import (

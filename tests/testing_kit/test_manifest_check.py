@@ -48,8 +48,8 @@ def test_first_party_manifests_ship() -> None:
 def test_listing_is_the_same_with_manifests_and_without() -> None:
     """In processes of their own: this one has loaded the plugins."""
     program = (
-        "import sys\nfrom corejax.cli import main\nfrom corejax.plugins import _primitive_table\n"
-        "found = _primitive_table.primitive_table(load={})\n"
+        "import sys\nfrom corejax.cli import main\nfrom corejax.cli.primitive_table import primitive_table\n"
+        "found = primitive_table(load={})\n"
         "print(found.kinds, *([r.name, r.owner, r.version, r.module, "
         "[(k, c.status, c.derivation) for k, c in r.rules.items()]] for r in found.rows), *found.overrides, sep='\\n')"
     )

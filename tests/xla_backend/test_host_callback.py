@@ -16,9 +16,9 @@ import pytest
 
 import corejax as cj
 from corejax import config, jit, lax, vmap
+from corejax.cli.rule_status import rule_statuses
 from corejax.errors import DerivedRuleWarning, MissingRuleError
 from corejax.extend import Primitive, ShapedArray, impl_rules, trace_stack, xla_translations
-from corejax.plugins._rule_status import rule_statuses
 
 pytest.importorskip("jaxlib")
 

@@ -71,7 +71,7 @@ def test_a_jitted_function_is_inlined_by_derivation() -> None:
 
 
 def test_its_own_rules_are_not_replaced_by_derived_ones() -> None:
-    from corejax.plugins._rule_status import rule_statuses
+    from corejax.cli.rule_status import rule_statuses
 
     primitive = find_primitive("xla_call")
     assert primitive is not None

@@ -11,8 +11,8 @@ import pytest
 
 import corejax
 import corejax.lax as lax
+from corejax.cli.rule_status import rule_statuses
 from corejax.extend import Derivation, DerivedRuleWarning, Primitive, RuleRegistry, registries
-from corejax.plugins._rule_status import rule_statuses
 from corejax.tables import restore, snapshot
 
 corejax.plugins.load_everything()

@@ -13,6 +13,7 @@ import pytest
 
 import corejax as cj
 from corejax import lax
+from corejax.cli.rule_status import rule_statuses
 from corejax.config import config
 from corejax.errors import DerivedRuleWarning, MissingRuleError
 from corejax.extend import (
@@ -26,7 +27,6 @@ from corejax.extend import (
     transpose_rules,
     vmap_rules,
 )
-from corejax.plugins._rule_status import rule_statuses
 from corejax.structural import OperationTable, unrolled_loop
 
 ignored = pytest.mark.filterwarnings("ignore::corejax.errors.DerivedRuleWarning")

@@ -28,20 +28,23 @@ def test_the_table_is_up_to_date() -> None:
     assert write_homes.FILE.read_text() == write_homes.text(), "run: make manifests"
 
 
-def entry(name: str, distribution: str) -> SimpleNamespace:
-    dist = SimpleNamespace(read_text={"METADATA": f"Name: {distribution}\nVersion: 1.0\n\nName: text\n"}.get)
-    return SimpleNamespace(name=name, value=f"{name}_plugin", group="corejax.plugins", dist=dist)
+def installed(name: str, distribution: str) -> SimpleNamespace:
+    metadata = f"Name: {distribution}\nVersion: 1.0\n\nName: text\n"
+    dist = SimpleNamespace(read_text={"METADATA": metadata, "entry_points.txt": "[corejax.plugins]"}.get)
+    found = SimpleNamespace(name=name, value=f"{name}_plugin", group="corejax.plugins", dist=dist)
+    dist.entry_points = SimpleNamespace(select=lambda group: [found])
+    return dist
 
 
 def test_the_order_of_discovery_is_not_that_of_the_file_system(monkeypatch: pytest.MonkeyPatch) -> None:
-    entries = [
-        entry("zebra", "corejax-zebra"),
-        entry("acme", "acme"),
-        entry("xla_backend", "corejax_xla_backend"),
-        entry("lax_basic", "Corejax-Lax.Basic"),
+    dists = [
+        installed("zebra", "corejax-zebra"),
+        installed("acme", "acme"),
+        installed("xla_backend", "corejax_xla_backend"),
+        installed("lax_basic", "Corejax-Lax.Basic"),
     ]
-    for found in (entries, entries[::-1]):
-        monkeypatch.setattr(importlib_metadata, "entry_points", lambda group, found=found: found)
+    for found in (dists, dists[::-1]):
+        monkeypatch.setattr(importlib_metadata, "distributions", lambda found=found: found)
         assert [r.name for r in installed_entry_points()] == ["lax_basic", "xla_backend", "acme", "zebra"]
 
 

@@ -15,12 +15,12 @@ from click.testing import CliRunner, Result
 import corejax
 from corejax import plugins
 from corejax.cli import main
+from corejax.cli.primitive_table import primitive_table
 from corejax.config import config
 from corejax.errors import PluginMissingError
 from corejax.plugins import _manifest as manifest
 from corejax.plugins._manifest import FILE
 from corejax.plugins._plugin_manager import PluginManager
-from corejax.plugins._primitive_table import primitive_table
 from corejax.plugins._usable_manifests import known_derivations
 from corejax.primitive import primitives
 from tests.kernel.cli.test_cli import TABLE

@@ -216,7 +216,7 @@ def test_metadata_that_is_not_utf8(file: str, site: Site) -> None:
         metadata.write(b"# \xff\xfe\n")
     program = """
         import importlib_metadata
-        importlib_metadata.entry_points = _entry_points
+        importlib_metadata.distributions = _distributions
         import corejax
         from corejax import plugins, tables
         for record in plugins.plugins():

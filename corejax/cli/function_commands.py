@@ -101,7 +101,7 @@ def takes_function(name: str) -> Callable[[Callable[..., None]], click.Command]:
                 fun = find_function(function)
             callback(FunctionCall(function, fun, args, kwargs, transforms), **options)
 
-        from corejax.plugins._typed_arguments import read_arguments
+        from corejax.cli.typed_arguments import read_arguments
 
         choice = click.Choice(list(_TRANSFORMS))
         text = "Look at this transformation of the function; several are applied in the order given."

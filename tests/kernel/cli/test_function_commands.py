@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
+from corejax.cli.function_commands import find_function
+from corejax.cli.typed_arguments import read_arguments
 from corejax.errors import JaxprSyntaxError
 from corejax.extend import FunctionCall, ShapeDtypeStruct, takes_function
-from corejax.plugins._function_commands import find_function
-from corejax.plugins._typed_arguments import read_arguments
 
 F32 = np.float32
 

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from corejax import plugins
+from corejax.cli.rule_status import RuleStatus, Status, rule_statuses, written
 from corejax.config import config
 from corejax.plugins._manifest import ANY, Manifest, PrimitiveEntry
-from corejax.plugins._rule_status import RuleStatus, Status, rule_statuses, written
 from corejax.primitive import Primitive, primitives
 from corejax.rules import registries
 
@@ -159,7 +159,7 @@ def _of_manifests(manifests: Mapping[str, Manifest]) -> PrimitiveTable:
 def _status(
     name: str, entry: PrimitiveEntry, kind: str, plugin: str, required: bool, manifests: Mapping[str, Manifest]
 ) -> RuleStatus:
-    """As `corejax.plugins._rule_status.rule_status`, of what manifests say."""
+    """As `corejax.cli.rule_status.rule_status`, of what manifests say."""
     platforms = set(entry.rules.get(kind, ()))
     for other, m in manifests.items():
         given = set(m.rules.get(name, {}).get(kind, ())) if other != plugin else platforms
