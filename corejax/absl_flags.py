@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import itertools
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 PREFIX = "corejax_"
 
 
-def define(settings: Mapping[str, bool], values: Mapping[str, Any], update: Callable[[str, Any], None]) -> None:
+def define(config: Any, settings: Mapping[str, bool]) -> None:
     """Define a flag `--corejax_<setting>` for each setting, and have absl set what is given once it has parsed them.
 
     Args:
+        config: the settings.
         settings: their names, and whether each is on or off (so that `--corejax_x` and `--nocorejax_x` are enough).
-        values: of the settings, for absl's help.
-        update: sets one.
 
     Raises:
         ImportError: absl-py is not installed.
@@ -26,29 +25,30 @@ def define(settings: Mapping[str, bool], values: Mapping[str, Any], update: Call
     for name, on_or_off in settings.items():
         if PREFIX + name in flags.FLAGS:
             continue
-        text = f"corejax's setting {name}"
+        value, text = getattr(config, name), f"corejax's setting {name}"
         if on_or_off:
-            flags.DEFINE_bool(PREFIX + name, values[name], text)
+            flags.DEFINE_bool(PREFIX + name, value, text)
         else:
-            flags.DEFINE_string(PREFIX + name, None if values[name] is None else str(values[name]), text)
-    app.call_after_init(lambda: apply(settings, update))
+            flags.DEFINE_string(PREFIX + name, None if value is None else str(value), text)
+    app.call_after_init(lambda: _apply(config, settings))
 
 
-def apply(settings: Mapping[str, bool], update: Callable[[str, Any], None]) -> None:
+def parse(config: Any, settings: Mapping[str, bool]) -> None:
+    """Read from the command line what begins as the flags do, up to a `--`, and leave the rest to others."""
+    from absl import flags
+
+    define(config, settings)
+    given = itertools.takewhile(lambda word: word != "--", sys.argv[1:])
+    ours = [word for word in given if word.lstrip("-").removeprefix("no").startswith(PREFIX)]
+    flags.FLAGS([sys.argv[0], *ours], known_only=True)
+    _apply(config, settings)
+
+
+def _apply(config: Any, settings: Mapping[str, bool]) -> None:
     """Set those settings whose flags are on the command line."""
     from absl import flags
 
     for name in settings:
         flag = flags.FLAGS[PREFIX + name]
         if flag.present:
-            update(name, flag.value)
-
-
-def parse(settings: Mapping[str, bool], update: Callable[[str, Any], None]) -> None:
-    """Read from the command line what begins as the flags do, up to a `--`, and leave the rest to others."""
-    from absl import flags
-
-    given = itertools.takewhile(lambda word: word != "--", sys.argv[1:])
-    ours = [word for word in given if word.lstrip("-").removeprefix("no").startswith(PREFIX)]
-    flags.FLAGS([sys.argv[0], *ours], known_only=True)
-    apply(settings, update)
+            config.update(name, flag.value)

@@ -16,6 +16,7 @@ from corejax.restoring import Restoring
 from corejax.seams import Signal
 from corejax.selection import Selection
 from corejax.tables import Entry, Table, when_dropped
+from corejax.texts import did_you_mean, error_text, message_of
 
 __corejax_registers_for_caller__ = True
 
@@ -91,41 +92,25 @@ def _one_of(name: str, *choices: str) -> Callable[[Any], str]:
     return parse
 
 
-# name -> (default, parser of the environment's text, what it does)
-_SETTINGS: dict[str, tuple[Any, Callable[[Any], Any], str]] = {
-    "default_dtype_bits": (32, _bits, "width of dtypes made from Python scalars and by creation functions: 32 or 64"),
-    "check_jaxprs": (False, _flag, "run the jaxpr type checker after every transformation"),
-    "check_tracer_leaks": (False, _flag, "look for traced values that outlive their transformation, and raise"),
-    "disable_jit": (False, _flag, "run jitted functions, and control flow, in Python, operation by operation"),
-    "debug_nans": (False, _flag, "raise FloatingPointError where an operation or a compiled function makes a NaN"),
-    "debug_infs": (
-        False,
-        _flag,
-        "raise FloatingPointError where an operation or a compiled function makes an infinity",
-    ),
-    "strict_plugins": (False, _flag, "raise when a plugin fails to load instead of recording the fault"),
-    "strict_rules": (False, _flag, "refuse derived rules"),
-    "remember_rules": (True, _flag, "run JVP and vmap rules once for operands of the same types while tracing"),
-    "rule_overrides": (True, _overrides, "rules that replace another plugin's: all, none, a,b only, -c all but"),
-    "memory_limit": (0, _bytes, "bytes that one value or program may take; 0: what the machine has"),
-    "backend": ("", _name, "name of the backend, or the platform, that programs are compiled for; empty: the first"),
-    "traceback_filtering": (
-        "auto",
-        _filtering,
-        "the library's frames in tracebacks: auto, off, remove_frames, quiet_remove_frames, tracebackhide",
-    ),
-    "default_matmul_precision": (None, _precision, "precision of products for which none is given, by name"),
-    "x64_compat": (False, _flag, "as JAX with x64 off: explicit 64-bit types, and NumPy's arrays, become 32 bits wide"),
-    "numpy_dtype_promotion": (
-        "standard",
-        _one_of("numpy_dtype_promotion", "standard", "strict"),
-        "which dtypes mix: standard, or strict: only Python's numbers yield to arrays",
-    ),
-    "numpy_rank_promotion": (
-        "allow",
-        _one_of("numpy_rank_promotion", "allow", "warn", "raise"),
-        "whether arrays of different ranks (but scalars) broadcast together: allow, warn, raise",
-    ),
+# name -> (default, parser of the environment's text); `Config` says what each does
+_SETTINGS: dict[str, tuple[Any, Callable[[Any], Any]]] = {
+    "default_dtype_bits": (32, _bits),
+    "check_jaxprs": (False, _flag),
+    "check_tracer_leaks": (False, _flag),
+    "disable_jit": (False, _flag),
+    "debug_nans": (False, _flag),
+    "debug_infs": (False, _flag),
+    "strict_plugins": (False, _flag),
+    "strict_rules": (False, _flag),
+    "remember_rules": (True, _flag),
+    "rule_overrides": (True, _overrides),
+    "memory_limit": (0, _bytes),
+    "backend": ("", _name),
+    "traceback_filtering": ("auto", _filtering),
+    "default_matmul_precision": (None, _precision),
+    "x64_compat": (False, _flag),
+    "numpy_dtype_promotion": ("standard", _one_of("numpy_dtype_promotion", "standard", "strict")),
+    "numpy_rank_promotion": ("allow", _one_of("numpy_rank_promotion", "allow", "warn", "raise")),
 }
 
 # What JAX calls a setting -> the setting, and its value by JAX's.
@@ -222,13 +207,13 @@ class Config:
     numpy_rank_promotion: str
     _settings: Table[str, Setting]
     changed: Signal  # sent after any setting changes
-    _followers: dict[str, list[Callable[[], None]]]  # called after one of these changes
+    _followers: list[tuple[Callable[[], None], frozenset[str]]]  # each is called after one of its settings changes
 
     def __init__(self) -> None:
         self.__dict__["changed"] = Signal("settings")
-        self.__dict__["_followers"] = {}
+        self.__dict__["_followers"] = []
         self.__dict__["load_plugins"] = lambda: None
-        own = {name: self._setting(name, default, parser) for name, (default, parser, _) in _SETTINGS.items()}
+        own = {name: self._setting(name, default, parser) for name, (default, parser) in _SETTINGS.items()}
         self.__dict__["_settings"] = Table("setting", own, changed=self._put, refusal=_second, of_hooks=True)
         self.__dict__.update((name, setting.initial) for name, setting in own.items())
         for name in ("enable_x64", "platforms"):
@@ -245,16 +230,6 @@ class Config:
         """The same, as JAX's users read it."""
         return self.enable_x64
 
-    @property
-    def enable_checks(self) -> bool:
-        """JAX's name for `check_jaxprs`."""
-        return self.check_jaxprs
-
-    @property
-    def platforms(self) -> str:
-        """JAX's name for `backend`."""
-        return self.backend
-
     @staticmethod
     def _setting(name: str, default: Any, parser: Callable[[str], Any]) -> Setting:
         """A setting whose value is the environment's, if it has one."""
@@ -264,8 +239,6 @@ class Config:
         try:
             return Setting(parser(text), parser)
         except Exception as error:
-            from corejax.texts import error_text, message_of  # needed for an error only
-
             said = message_of(error) if isinstance(error, ValueError) else error_text(error)
             raise ValueError(f"environment variable COREJAX_{name.upper()}={text!r}: {said}") from None
 
@@ -294,7 +267,9 @@ class Config:
         """
         if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name) or name.startswith("_"):
             raise ValueError(f"a setting's name is a word such as 'acme_level', got {name!r}")
-        if name not in self._settings and (name in self.__dict__ or hasattr(type(self), name) or name == "plugins"):
+        if name not in self._settings and (
+            name in self.__dict__ or hasattr(type(self), name) or name in _JAX_NAMES or name == "plugins"
+        ):
             raise ValueError(f"setting {name!r} exists, or something else goes by this name")
         if not callable(parser):
             raise TypeError(f"setting {name!r}: its parser is a function, got {parser!r}")
@@ -333,8 +308,6 @@ class Config:
             self.load_plugins()
         setting = self._settings.get(name)
         if setting is None:
-            from corejax.texts import did_you_mean  # needed for an error only
-
             meant = did_you_mean(name, (*self._settings, *_JAX_NAMES))
             raise AttributeError(
                 f"no setting named {name!r}" + (meant or f"; there are {', '.join(sorted(self._settings))}")
@@ -380,14 +353,14 @@ class Config:
 
     def follow(self, hook: Callable[[], None], *names: str) -> None:
         """Have a function called now, and after each change of one of the settings."""
-        for name in names:
-            self._followers.setdefault(name, []).append(hook)
+        self._followers.append((hook, frozenset(names)))
         hook()
 
     def _changed(self, names: Iterable[str]) -> None:
         self.changed.send()
-        for hook in {hook: None for name in names for hook in self._followers.get(name, ())}:
-            hook()
+        for hook, followed in self._followers:
+            if not followed.isdisjoint(names):
+                hook()
 
     def __setattr__(self, name: str, value: Any) -> None:
         self.update(name, value)
@@ -400,14 +373,13 @@ class Config:
         """
         from corejax.absl_flags import define  # absl is no dependency
 
-        define(self._flags(), {name: getattr(self, name) for name in self._flags()}, self.update)
+        define(self, self._flags())
 
     def parse_flags_with_absl(self) -> None:
         """The same for a program that does not call `absl.app.run`: flags of settings are read now, others left."""
         from corejax.absl_flags import parse
 
-        self.config_with_absl()
-        parse(self._flags(), self.update)
+        parse(self, self._flags())
 
     def _flags(self) -> dict[str, bool]:
         """Names of settings, those of JAX's among them that differ, and whether each is on or off."""
@@ -428,15 +400,7 @@ class Config:
 
     def trace_key(self) -> tuple[Any, ...]:
         """What a cached trace depends on besides its arguments."""
-        return (
-            self.default_dtype_bits,
-            self.x64_compat,
-            self.rule_overrides,
-            self.numpy_dtype_promotion,
-            self.numpy_rank_promotion,
-            self.default_matmul_precision,
-            *(self.__dict__.get(name) for name in self.trace_settings[len(Config.trace_settings) :]),
-        )
+        return tuple(map(self.__dict__.get, self.trace_settings))
 
     def __repr__(self) -> str:
         return "Config(" + ", ".join(f"{name}={getattr(self, name)!r}" for name in sorted(self._settings)) + ")"

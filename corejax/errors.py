@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from corejax.texts import suggest_names
 
 
 class CorejaxError(Exception):
@@ -163,12 +163,4 @@ JaxRuntimeError = RuntimeError
 JAXTypeError = TypeError
 JAXIndexError = IndexError
 
-
-if not TYPE_CHECKING:  # a type checker would take it for every name that there is not
-
-    def __getattr__(name: str) -> Any:
-        if name.startswith("_"):  # the import system asks for some
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from corejax.texts import no_such_name  # needed for an error only
-
-        raise no_such_name(__name__, name, globals())
+suggest_names(globals())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, NoReturn
 
 _KEPT = "\n\t"
 _HIDDEN = re.compile(r"[^\n -~]")  # looked at closer: whether it is printable
@@ -88,8 +88,23 @@ def no_such_name(module: str, name: str, known: Iterable[str]) -> AttributeError
 
     Names like `__path__` are asked for by Python itself, at each `from module import name`: nothing is like them.
     """
-    meant = "" if name.startswith("__") else did_you_mean(name, (n for n in known if not n.startswith("_")))
+    meant = "" if name.startswith("_") else did_you_mean(name, (n for n in known if not n.startswith("_")))
     return AttributeError(f"module {module!r} has no attribute {name!r}{meant}")
+
+
+def suggest_names(module: dict[str, Any]) -> None:
+    """Give a module a `__getattr__` that raises an error with the public name that was probably meant.
+
+    A type checker does not see it. It would take a `def __getattr__` in the module for every name that is missing.
+
+    Args:
+        module: the module's globals.
+    """
+
+    def missing(name: str) -> NoReturn:
+        raise no_such_name(module["__name__"], name, module)
+
+    module["__getattr__"] = missing
 
 
 def add_note(error: BaseException, note: str) -> None:

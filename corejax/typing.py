@@ -7,11 +7,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from corejax.array import Array
+from corejax.texts import suggest_names
 
 __all__ = ["ArrayLike", "DTypeLike", "SupportsDType"]
 
@@ -30,12 +31,4 @@ ArrayLike = Array | np.ndarray | np.bool_ | np.number | bool | int | float | com
 DTypeLike = str | type[Any] | np.dtype | SupportsDType
 """What functions take as a dtype: "float32", `float`, `numpy.float32`, `corejax.numpy.float32`, a NumPy dtype."""
 
-
-if not TYPE_CHECKING:  # a type checker would take it for every name that there is not
-
-    def __getattr__(name: str) -> Any:
-        if name.startswith("_"):  # the import system asks for some
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from corejax.texts import no_such_name  # needed for an error only
-
-        raise no_such_name(__name__, name, globals())
+suggest_names(globals())

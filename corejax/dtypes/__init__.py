@@ -4,111 +4,53 @@
 that are not numbers, `_promotion` the lattice.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any
-
-from corejax.dtypes._extended import (
-    element_of,
-    extended,
-    extended_dtype,
-    has_extended,
-    is_extended,
-    no_numbers,
-    prng_key,
-)
-from corejax.dtypes._kinds import (
-    complex_dtype_of,
-    finfo,
-    iinfo,
-    inexact_dtype_of,
-    is_bool,
-    is_complex,
-    is_float,
-    is_inexact,
-    is_integer,
-    is_unsigned,
-    issubdtype,
-    itemsize_bits,
-    real_dtype_of,
-    scalar_type_of,
-)
+from corejax.dtypes._extended import element_of as element_of
+from corejax.dtypes._extended import extended as extended
+from corejax.dtypes._extended import extended_dtype as extended_dtype
+from corejax.dtypes._extended import has_extended as has_extended
+from corejax.dtypes._extended import is_extended as is_extended
+from corejax.dtypes._extended import no_numbers as no_numbers
+from corejax.dtypes._extended import prng_key as prng_key
+from corejax.dtypes._kinds import complex_dtype_of as complex_dtype_of
+from corejax.dtypes._kinds import finfo as finfo
+from corejax.dtypes._kinds import iinfo as iinfo
+from corejax.dtypes._kinds import inexact_dtype_of as inexact_dtype_of
+from corejax.dtypes._kinds import is_bool as is_bool
+from corejax.dtypes._kinds import is_complex as is_complex
+from corejax.dtypes._kinds import is_float as is_float
+from corejax.dtypes._kinds import is_inexact as is_inexact
+from corejax.dtypes._kinds import is_integer as is_integer
+from corejax.dtypes._kinds import is_unsigned as is_unsigned
+from corejax.dtypes._kinds import issubdtype as issubdtype
+from corejax.dtypes._kinds import itemsize_bits as itemsize_bits
+from corejax.dtypes._kinds import real_dtype_of as real_dtype_of
+from corejax.dtypes._kinds import scalar_type_of as scalar_type_of
 from corejax.dtypes._names import LONG_NAMES as LONG_NAMES
 from corejax.dtypes._names import SMALL_INTS as SMALL_INTS
 from corejax.dtypes._names import DType as DType
 from corejax.dtypes._names import bfloat16 as bfloat16
 from corejax.dtypes._names import bool_ as bool_
-from corejax.dtypes._names import (
-    canonicalize_dtype,
-    default_complex_dtype,
-    default_float_dtype,
-    default_int_dtype,
-    default_uint_dtype,
-    dtype,
-    from_short_name,
-    scalar_dtype,
-    short_name,
-)
+from corejax.dtypes._names import canonicalize_dtype as canonicalize_dtype
+from corejax.dtypes._names import default_complex_dtype as default_complex_dtype
+from corejax.dtypes._names import default_float_dtype as default_float_dtype
+from corejax.dtypes._names import default_int_dtype as default_int_dtype
+from corejax.dtypes._names import default_uint_dtype as default_uint_dtype
+from corejax.dtypes._names import dtype as dtype
 from corejax.dtypes._names import float0 as float0
-from corejax.dtypes._promotion import (
-    TypePromotionError,
-    check_strict_promotion,
-    dtype_and_weak_type,
-    lattice_result_type,
-    promote_types,
-    result_type,
-)
+from corejax.dtypes._names import from_short_name as from_short_name
+from corejax.dtypes._names import scalar_dtype as scalar_dtype
+from corejax.dtypes._names import short_name as short_name
+from corejax.dtypes._promotion import TypePromotionError as TypePromotionError
+from corejax.dtypes._promotion import check_strict_promotion as check_strict_promotion
+from corejax.dtypes._promotion import dtype_and_weak_type as dtype_and_weak_type
+from corejax.dtypes._promotion import lattice_result_type as lattice_result_type
+from corejax.dtypes._promotion import promote_types as promote_types
+from corejax.dtypes._promotion import result_type as result_type
+from corejax.texts import suggest_names as _suggest_names
 
-__all__ = [
-    "TypePromotionError",
-    "canonicalize_dtype",
-    "check_strict_promotion",
-    "complex_dtype_of",
-    "default_complex_dtype",
-    "default_float_dtype",
-    "default_int_dtype",
-    "default_uint_dtype",
-    "dtype",
-    "dtype_and_weak_type",
-    "element_of",
-    "extended",
-    "extended_dtype",
-    "finfo",
-    "from_short_name",
-    "has_extended",
-    "iinfo",
-    "inexact_dtype_of",
-    "is_bool",
-    "is_complex",
-    "is_extended",
-    "is_float",
-    "is_inexact",
-    "is_integer",
-    "is_unsigned",
-    "issubdtype",
-    "itemsize_bits",
-    "lattice_result_type",
-    "no_numbers",
-    "prng_key",
-    "promote_types",
-    "real_dtype_of",
-    "result_type",
-    "scalar_dtype",
-    "scalar_type_of",
-    "short_name",
-]
-
-for _public in map(globals().__getitem__, __all__):  # users know one module
+for _public in list(globals().values()):  # users know one module
     if getattr(_public, "__module__", "").startswith(__name__):
         _public.__module__ = __name__
 del _public
 
-
-if not TYPE_CHECKING:  # a type checker would take it for every name that there is not
-
-    def __getattr__(name: str) -> Any:
-        if name.startswith("_"):  # the import system asks for some
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from corejax.texts import no_such_name  # needed for an error only
-
-        raise no_such_name(__name__, name, globals())
+_suggest_names(globals())

@@ -36,6 +36,7 @@ from corejax.ir.jaxpr import printer
 from corejax.ir.jaxpr import programs_of as programs_of
 from corejax.ir.jaxpr import subjaxprs as subjaxprs
 from corejax.ir.values import register_param_type as register_param_type
+from corejax.texts import no_such_name
 
 if TYPE_CHECKING:
     from corejax.ir.equality import same_jaxpr as same_jaxpr
@@ -52,11 +53,7 @@ _LAZY = {
 
 
 def __getattr__(name: str) -> Any:
-    if name.startswith("_"):  # the import system asks for some
-        raise AttributeError(f"module 'corejax.ir' has no attribute {name!r}")
     if name not in _LAZY:
-        from corejax.texts import no_such_name  # needed for an error only
-
         raise no_such_name("corejax.ir", name, (*globals(), *_LAZY))
     return getattr(importlib.import_module(f"corejax.ir.{_LAZY[name]}"), name)
 

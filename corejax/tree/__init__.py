@@ -4,151 +4,74 @@
 makes classes nodes; `_prefix` holds trees against trees; `_functions` are map, reduce and transpose.
 """
 
-from typing import TYPE_CHECKING, Any
+from corejax.texts import suggest_names as _suggest_names
+from corejax.tree import _optree as _optree  # before any other import of optree
+from corejax.tree._functions import build_tree as build_tree
+from corejax.tree._functions import tree_all as tree_all
+from corejax.tree._functions import tree_map as tree_map
+from corejax.tree._functions import tree_map_with_path as tree_map_with_path
+from corejax.tree._functions import tree_reduce as tree_reduce
+from corejax.tree._functions import tree_reduce_associative as tree_reduce_associative
+from corejax.tree._functions import tree_transpose as tree_transpose
+from corejax.tree._paths import DictKey as DictKey
+from corejax.tree._paths import FlattenedIndexKey as FlattenedIndexKey
+from corejax.tree._paths import GetAttrKey as GetAttrKey
+from corejax.tree._paths import KeyEntry as KeyEntry
+from corejax.tree._paths import KeyPath as KeyPath
+from corejax.tree._paths import SequenceKey as SequenceKey
+from corejax.tree._paths import flatten_one_level as flatten_one_level
+from corejax.tree._paths import flatten_one_level_with_keys as flatten_one_level_with_keys
+from corejax.tree._paths import keystr as keystr
+from corejax.tree._paths import tree_flatten_with_path as tree_flatten_with_path
+from corejax.tree._paths import tree_leaves_with_path as tree_leaves_with_path
+from corejax.tree._paths import unflatten_one_level as unflatten_one_level
+from corejax.tree._prefix import broadcast_prefix as broadcast_prefix
+from corejax.tree._prefix import equality_errors as equality_errors
+from corejax.tree._prefix import flatten_axes as flatten_axes
+from corejax.tree._prefix import prefix_errors as prefix_errors
+from corejax.tree._prefix import tree_broadcast as tree_broadcast
+from corejax.tree._registry import Partial as Partial
+from corejax.tree._registry import register_dataclass as register_dataclass
+from corejax.tree._registry import register_pytree_node as register_pytree_node
+from corejax.tree._registry import register_pytree_node_class as register_pytree_node_class
+from corejax.tree._registry import register_pytree_with_keys as register_pytree_with_keys
+from corejax.tree._registry import register_pytree_with_keys_class as register_pytree_with_keys_class
+from corejax.tree._registry import register_static as register_static
+from corejax.tree._registry import static as static
+from corejax.tree._treedef import PyTreeDef as PyTreeDef
+from corejax.tree._treedef import all_leaves as all_leaves
+from corejax.tree._treedef import is_registered_node as is_registered_node
+from corejax.tree._treedef import is_tree_node as is_tree_node
+from corejax.tree._treedef import mark_leaf_types as mark_leaf_types
+from corejax.tree._treedef import metadata_content as metadata_content
+from corejax.tree._treedef import tree_flatten as tree_flatten
+from corejax.tree._treedef import tree_leaves as tree_leaves
+from corejax.tree._treedef import tree_structure as tree_structure
+from corejax.tree._treedef import tree_unflatten as tree_unflatten
+from corejax.tree._treedef import treedef_children as treedef_children
+from corejax.tree._treedef import treedef_is_leaf as treedef_is_leaf
+from corejax.tree._treedef import treedef_is_strict_leaf as treedef_is_strict_leaf
+from corejax.tree._treedef import treedef_tuple as treedef_tuple
 
-import corejax.tree._optree  # before any other import of optree
-from corejax.tree._functions import (
-    build_tree,
-    tree_all,
-    tree_map,
-    tree_map_with_path,
-    tree_reduce,
-    tree_reduce_associative,
-    tree_transpose,
-)
-from corejax.tree._functions import tree_all as all
-from corejax.tree._functions import tree_map as map
-from corejax.tree._functions import tree_map_with_path as map_with_path
-from corejax.tree._functions import tree_reduce as reduce
-from corejax.tree._functions import tree_reduce_associative as reduce_associative
-from corejax.tree._functions import tree_transpose as transpose
-from corejax.tree._paths import (
-    DictKey,
-    FlattenedIndexKey,
-    GetAttrKey,
-    KeyEntry,
-    KeyPath,
-    SequenceKey,
-    flatten_one_level,
-    flatten_one_level_with_keys,
-    keystr,
-    tree_flatten_with_path,
-    tree_leaves_with_path,
-    unflatten_one_level,
-)
-from corejax.tree._paths import tree_flatten_with_path as flatten_with_path
-from corejax.tree._paths import tree_leaves_with_path as leaves_with_path
-from corejax.tree._prefix import (
-    broadcast_prefix,
-    equality_errors,
-    flatten_axes,
-    prefix_errors,
-    tree_broadcast,
-)
-from corejax.tree._prefix import tree_broadcast as broadcast
-from corejax.tree._registry import (
-    Partial,
-    register_dataclass,
-    register_pytree_node,
-    register_pytree_node_class,
-    register_pytree_with_keys,
-    register_pytree_with_keys_class,
-    register_static,
-    static,
-)
-from corejax.tree._treedef import (
-    PyTreeDef,
-    all_leaves,
-    is_registered_node,
-    is_tree_node,
-    mark_leaf_types,
-    metadata_content,
-    tree_flatten,
-    tree_leaves,
-    tree_structure,
-    tree_unflatten,
-    treedef_children,
-    treedef_is_leaf,
-    treedef_is_strict_leaf,
-    treedef_tuple,
-)
-from corejax.tree._treedef import tree_flatten as flatten
-from corejax.tree._treedef import tree_leaves as leaves
-from corejax.tree._treedef import tree_structure as structure
-from corejax.tree._treedef import tree_unflatten as unflatten
+# The names of `jax.tree`.
+all = tree_all
+broadcast = tree_broadcast
+flatten = tree_flatten
+flatten_with_path = tree_flatten_with_path
+leaves = tree_leaves
+leaves_with_path = tree_leaves_with_path
+map = tree_map
+map_with_path = tree_map_with_path
+reduce = tree_reduce
+reduce_associative = tree_reduce_associative
+structure = tree_structure
+transpose = tree_transpose
+unflatten = tree_unflatten
 
-__all__ = [
-    "DictKey",
-    "FlattenedIndexKey",
-    "GetAttrKey",
-    "KeyEntry",
-    "KeyPath",
-    "Partial",
-    "PyTreeDef",
-    "SequenceKey",
-    "all",
-    "all_leaves",
-    "broadcast",
-    "broadcast_prefix",
-    "build_tree",
-    "equality_errors",
-    "flatten",
-    "flatten_axes",
-    "flatten_one_level",
-    "flatten_one_level_with_keys",
-    "flatten_with_path",
-    "is_registered_node",
-    "is_tree_node",
-    "keystr",
-    "leaves",
-    "leaves_with_path",
-    "map",
-    "map_with_path",
-    "mark_leaf_types",
-    "metadata_content",
-    "prefix_errors",
-    "reduce",
-    "reduce_associative",
-    "register_dataclass",
-    "register_pytree_node",
-    "register_pytree_node_class",
-    "register_pytree_with_keys",
-    "register_pytree_with_keys_class",
-    "register_static",
-    "static",
-    "structure",
-    "transpose",
-    "tree_all",
-    "tree_broadcast",
-    "tree_flatten",
-    "tree_flatten_with_path",
-    "tree_leaves",
-    "tree_leaves_with_path",
-    "tree_map",
-    "tree_map_with_path",
-    "tree_reduce",
-    "tree_reduce_associative",
-    "tree_structure",
-    "tree_transpose",
-    "tree_unflatten",
-    "treedef_children",
-    "treedef_is_leaf",
-    "treedef_is_strict_leaf",
-    "treedef_tuple",
-    "unflatten",
-    "unflatten_one_level",
-]
+__all__ = sorted(name for name in globals() if not name.startswith("_"))
 
 for _class in (DictKey, FlattenedIndexKey, GetAttrKey, Partial, PyTreeDef, SequenceKey):
     _class.__module__ = __name__
 del _class
 
-
-if not TYPE_CHECKING:  # a type checker would take it for every name that there is not
-
-    def __getattr__(name: str) -> Any:
-        if name.startswith("_"):  # the import system asks for some
-            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-        from corejax.texts import no_such_name  # needed for an error only
-
-        raise no_such_name(__name__, name, globals())
+_suggest_names(globals())

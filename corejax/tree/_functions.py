@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from corejax.tree._paths import tree_flatten_with_path
-from corejax.tree._prefix import prefix_mismatch
+from corejax.tree._prefix import subtrees_like
 from corejax.tree._treedef import (
     IsLeaf,
     PyTreeDef,
@@ -35,18 +35,8 @@ def tree_map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf | Non
     leaves, treedef = tree_flatten(tree, is_leaf)
     if not rest:
         return treedef.unflatten([f(x) for x in leaves])  # of `map` a StopIteration of `f` would be the end
-    return treedef.unflatten([f(*xs) for xs in zip(leaves, *_matched(tree, treedef, rest, is_leaf), strict=True)])
-
-
-def _matched(tree: Any, treedef: PyTreeDef, rest: Iterable[Any], is_leaf: Callable[..., bool] | None) -> Any:
-    """Each tree of `rest` flattened as far as `treedef` goes."""
-    out = []
-    for other in rest:
-        try:
-            out.append(treedef.flatten_up_to(other))
-        except ValueError as error:
-            raise ValueError(f"tree.map: {prefix_mismatch(tree, other, is_leaf, error)}") from None
-    return out
+    others = [subtrees_like(treedef, tree, other, is_leaf, "tree.map: ") for other in rest]
+    return treedef.unflatten([f(*xs) for xs in zip(leaves, *others, strict=True)])
 
 
 def tree_map_with_path(
@@ -58,7 +48,8 @@ def tree_map_with_path(
 ) -> Any:
     """`tree_map` of `f(path, leaf, *others)`; arguments as in `tree_flatten_with_path`."""
     pairs, treedef = tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)
-    others = _matched(tree, treedef, rest, None if is_leaf_takes_path else is_leaf)
+    ends = None if is_leaf_takes_path else is_leaf
+    others = [subtrees_like(treedef, tree, other, ends, "tree.map: ") for other in rest]
     paths, leaves = zip(*pairs, strict=True) if pairs else ((), ())
     return treedef.unflatten([f(*xs) for xs in zip(paths, leaves, *others, strict=True)])
 

@@ -17,20 +17,6 @@ from corejax.tree._treedef import (
 )
 
 
-def _describe(tree: Any, is_leaf: IsLeaf | None) -> str:
-    """A node in words."""
-    if tree is None:
-        return "None"
-    kind = type(tree)
-    if tree is _LEAF or (is_leaf is not None and is_leaf(tree)) or is_leaf_node(tree):
-        return "a leaf" if tree is _LEAF else f"a leaf of type {kind.__qualname__}"
-    if isinstance(tree, dict):
-        return f"{kind.__name__} with keys {list(tree)}"
-    if kind in registered:
-        return f"{kind.__qualname__} with metadata {flatten_one_level_with_keys(tree)[1]!r}"
-    return f"{kind.__name__} of {len(tree)}"
-
-
 class _Leaf:
     def __repr__(self) -> str:
         return "*"
@@ -39,29 +25,38 @@ class _Leaf:
 _LEAF = _Leaf()
 
 
+def _describe(tree: Any, is_leaf: bool) -> str:
+    """Return a node in words."""
+    kind = type(tree)
+    if tree is None or tree is _LEAF:
+        return "None" if tree is None else "a leaf"
+    if is_leaf:
+        return f"a leaf of type {kind.__qualname__}"
+    if isinstance(tree, dict):
+        return f"{kind.__name__} with keys {list(tree)}"
+    if kind in registered:
+        return f"{kind.__qualname__} with metadata {flatten_one_level_with_keys(tree)[1]!r}"
+    return f"{kind.__name__} of {len(tree)}"
+
+
 def _differences(
     path: KeyPath, left: Any, right: Any, is_leaf: IsLeaf | None, prefix: bool
 ) -> Iterator[tuple[KeyPath, str]]:
-    """Where two trees differ; with `prefix`, a leaf on the left stands for any subtree."""
+    """Yield where two trees differ; with `prefix`, a leaf on the left stands for any subtree."""
 
-    def leaf(tree: Any) -> bool:
+    def ends(tree: Any) -> bool:
         return (is_leaf is not None and bool(is_leaf(tree))) or is_leaf_node(tree)
 
-    if leaf(left):
-        if not prefix and not leaf(right):
-            yield path, f"{_describe(left, is_leaf)} against {_describe(right, is_leaf)}"
-        return
-    both = f"{_describe(left, is_leaf)} against {_describe(right, is_leaf)}"
-    if type(left) is not type(right) or (not prefix and leaf(right)):
-        yield path, both
-        return
-    (left_children, left_data), (right_children, right_data) = map(flatten_one_level_with_keys, (left, right))
-    left_keys, right_keys = ([key for key, _ in children] for children in (left_children, right_children))
-    if left_data != right_data or left_keys != right_keys:
-        yield path, both
-        return
-    for (key, a), (_, b) in zip(left_children, right_children, strict=True):
-        yield from _differences((*path, key), a, b, is_leaf, prefix)
+    if ends(left):
+        if prefix or ends(right):
+            return
+    elif type(left) is type(right) and (prefix or not ends(right)):
+        (left_children, left_data), (right_children, right_data) = map(flatten_one_level_with_keys, (left, right))
+        if left_data == right_data and [key for key, _ in left_children] == [key for key, _ in right_children]:
+            for (key, a), (_, b) in zip(left_children, right_children, strict=True):
+                yield from _differences((*path, key), a, b, is_leaf, prefix)
+            return
+    yield path, f"{_describe(left, ends(left))} against {_describe(right, ends(right))}"
 
 
 def _sentences(name: str, found: Iterator[tuple[KeyPath, str]]) -> list[str]:
@@ -120,8 +115,6 @@ def flatten_axes(name: str, treedef: PyTreeDef, axes_tree: Any) -> list[Any]:
     Raises:
         ValueError: it is no prefix; the message shows both and the path of the first mismatch.
     """
-    if axes_tree is None or isinstance(axes_tree, int):
-        return [axes_tree] * treedef.num_leaves
     out: list[Any] = []
     if not _add_axes(axes_tree, treedef, out):
         raise ValueError(_axes_error(name, treedef, axes_tree))
@@ -133,9 +126,11 @@ def _add_axes(axes: Any, treedef: PyTreeDef, out: list[Any]) -> bool:
     if axes is None or isinstance(axes, int):
         out.extend([axes] * treedef.num_leaves)
         return True
-    if isinstance(axes, tuple | list) and treedef.root_type is type(axes) in (tuple, list):
+    if isinstance(axes, tuple | list) and treedef._spec.type is type(axes) in (tuple, list):
         parts = treedef.children()
-        return len(axes) == len(parts) and all(map(_add_axes, axes, parts, (out,) * len(parts)))
+        return len(axes) == len(parts) and all(
+            _add_axes(axis, part, out) for axis, part in zip(axes, parts, strict=True)
+        )
     # One level only: everything but the root is a leaf, None too.
     children, root = tree_flatten(axes, lambda node: node is not axes)
     if treedef_is_strict_leaf(root):
@@ -166,17 +161,24 @@ def broadcast_prefix(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf | None = 
         ValueError: `prefix_tree` is no prefix of `full_tree`; the message says where.
     """
     leaves, treedef = tree_flatten(prefix_tree, is_leaf)
-    try:
-        subtrees = treedef.flatten_up_to(full_tree)
-    except ValueError as error:
-        raise prefix_mismatch(prefix_tree, full_tree, is_leaf, error) from None
+    subtrees = subtrees_like(treedef, prefix_tree, full_tree, is_leaf)
     return [leaf for leaf, subtree in zip(leaves, subtrees, strict=True) for _ in tree_leaves(subtree)]
 
 
-def prefix_mismatch(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf | None, error: Exception) -> ValueError:
-    """The error that names the first place where one tree is no prefix of the other."""
-    found = prefix_errors(prefix_tree, full_tree, is_leaf)
-    return ValueError(f"tree structures do not match {found[0]}" if found else str(error))
+def subtrees_like(
+    treedef: PyTreeDef, prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf | None, caller: str = ""
+) -> list[Any]:
+    """Return the subtree of `full_tree` for each leaf of `prefix_tree`, whose structure is `treedef`.
+
+    Raises:
+        ValueError: `prefix_tree` is no prefix; names the caller, and the first place that differs.
+    """
+    try:
+        return treedef.flatten_up_to(full_tree)
+    except ValueError as error:
+        found = prefix_errors(prefix_tree, full_tree, is_leaf)
+        text = f"tree structures do not match {found[0]}" if found else str(error)
+        raise ValueError(caller + text) from None
 
 
 def tree_broadcast(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf | None = None) -> Any:

@@ -5,31 +5,20 @@ from __future__ import annotations
 import dataclasses
 import functools
 import operator
-import sys
-import threading
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from corejax.errors import DuplicateRegistrationError
 from corejax.provenance import Provenance
 from corejax.tree._paths import GetAttrKey
-from corejax.tree._treedef import Registration, is_builtin_node, is_marked_leaf_type, registered
+from corejax.tree._treedef import Registration, is_marked_leaf_type, is_tree_node, registered
+
+__corejax_registers_for_caller__ = True
 
 T = TypeVar("T", bound=type)
 Flatten = Callable[[Any], tuple[Iterable[Any], Hashable]]
 FlattenWithKeys = Callable[[Any], tuple[Iterable[tuple[Any, Any]], Hashable]]
 Unflatten = Callable[[Any, Any], Any]
-
-_lock = threading.Lock()
-_MACHINERY = (__name__, "functools", "dataclasses")
-
-
-def _caller() -> Provenance:
-    """Provenance of the first caller outside this module."""
-    frame = sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__") in _MACHINERY:
-        frame = frame.f_back
-    return Provenance(frame.f_globals.get("__name__", "__main__"), frame.f_code.co_filename, frame.f_lineno)
 
 
 def register_pytree_node(
@@ -52,19 +41,13 @@ def register_pytree_node(
     """
     if not isinstance(nodetype, type):
         raise TypeError(f"expected a class to register as pytree node, got {nodetype!r}")
-    owner = _caller()
-    with _lock:
-        known = nodetype in registered
-        if known or is_builtin_node(nodetype):
-            by = f"by {registered.provenance(nodetype)}" if known else "built in"
-            raise DuplicateRegistrationError(
-                f"{nodetype.__module__}.{nodetype.__qualname__} is a pytree node already: "
-                f"registered {by}, and again by {owner}"
-            )
-        if is_marked_leaf_type(nodetype):
-            raise ValueError(f"{nodetype.__module__}.{nodetype.__qualname__} is a leaf: it cannot be a node")
-        given = Registration(flatten_func, unflatten_func, flatten_with_keys_func)
-        registered.register(nodetype, given, provenance=owner)
+    owner, name = Provenance.of_caller(), f"{nodetype.__module__}.{nodetype.__qualname__}"
+    if is_tree_node(nodetype):
+        by = f"by {registered.provenance(nodetype)}" if nodetype in registered else "built in"
+        raise DuplicateRegistrationError(f"{name} is a pytree node already: registered {by}, and again by {owner}")
+    if is_marked_leaf_type(nodetype):
+        raise ValueError(f"{name} is a leaf: it cannot be a node")
+    registered.register(nodetype, Registration(flatten_func, unflatten_func, flatten_with_keys_func), provenance=owner)
 
 
 def register_pytree_with_keys(
@@ -108,16 +91,6 @@ def register_pytree_with_keys_class(cls: T) -> T:
         operator.methodcaller("tree_flatten") if hasattr(cls, "tree_flatten") else None,
     )
     return cls
-
-
-def _attributes(names: tuple[str, ...]) -> Callable[[Any], tuple[Any, ...]]:
-    """`node -> values` of the attributes."""
-    if len(names) > 1:
-        return operator.attrgetter(*names)
-    if not names:
-        return lambda node: ()
-    get = operator.attrgetter(*names)
-    return lambda node: (get(node),)
 
 
 def _checked_fields(
@@ -172,14 +145,14 @@ def register_dataclass(
         TypeError: one of the two lists is missing, or both and the class is no dataclass.
     """
     data, meta = _checked_fields(nodetype, data_fields, meta_fields, drop_fields)
-    children_of, metadata_of = _attributes(data), _attributes(meta)
     keys = tuple(map(GetAttrKey, data))
 
     def flatten(node: Any) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
-        return children_of(node), metadata_of(node)
+        return tuple([getattr(node, name) for name in data]), tuple([getattr(node, name) for name in meta])
 
     def flatten_with_keys(node: Any) -> tuple[Iterable[tuple[Any, Any]], tuple[Any, ...]]:
-        return tuple(zip(keys, children_of(node), strict=True)), metadata_of(node)
+        children, metadata = flatten(node)
+        return tuple(zip(keys, children, strict=True)), metadata
 
     def unflatten(metadata: tuple[Any, ...], children: Iterable[Any]) -> Any:
         return nodetype(**dict(zip(data, children, strict=True)), **dict(zip(meta, metadata, strict=True)))

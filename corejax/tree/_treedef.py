@@ -113,17 +113,6 @@ def metadata_content(node: type, data: Any) -> Any:
     )
 
 
-# What a treedef takes from its spec. The functions are bound methods, one Python call cheaper than our own.
-_FROM_SPEC: dict[str, Callable[[optree.PyTreeSpec], Any]] = {
-    "_hash": _hash_of,
-    "flatten_up_to": lambda spec: spec.flatten_up_to,
-    "num_leaves": lambda spec: spec.num_leaves,
-    "num_nodes": lambda spec: spec.num_nodes,
-    "root_type": lambda spec: spec.type,
-    "unflatten": lambda spec: functools.partial(spec.traverse, f_node=_with_sorted_keys),
-}
-
-
 class PyTreeDef:
     """Structure of a pytree: what is left when the leaves are taken out. Immutable, hashable, comparable.
 
@@ -132,33 +121,28 @@ class PyTreeDef:
     Attributes:
         num_leaves: number of leaves.
         num_nodes: number of nodes, leaves included.
-        root_type: class of the root; None for a leaf.
-        unflatten: `leaves -> tree`; raises ValueError where the number of leaves differs.
-        flatten_up_to: `tree -> subtrees`, one for each leaf of this structure; raises ValueError where `tree`
-            does not begin with it.
     """
 
-    __slots__ = ("__weakref__", "_children", "_spec", *_FROM_SPEC)
-
-    unflatten: Callable[[Iterable[Any]], Any]
-    flatten_up_to: Callable[[Any], list[Any]]
-    num_leaves: int
-    num_nodes: int
-    _hash: int
-    root_type: type | None
+    __slots__ = ("__weakref__", "_children", "_hash", "_spec", "num_leaves", "num_nodes")
 
     def __init__(self, spec: optree.PyTreeSpec) -> None:
         self._spec = spec
         self._children: tuple[PyTreeDef, ...] | None = None
+        self._hash: int | None = None
+        self.num_leaves: int = spec.num_leaves
+        self.num_nodes: int = spec.num_nodes
 
-    def __getattr__(self, name: str) -> Any:
-        # Runs once for each slot that is still empty: many treedefs are made, and only compared or dropped.
-        make = _FROM_SPEC.get(name)
-        if make is None:
-            raise AttributeError(f"PyTreeDef has no attribute {name!r}")
-        value = make(self._spec)
-        setattr(self, name, value)
-        return value
+    def unflatten(self, leaves: Iterable[Any]) -> Any:
+        """Return the tree with these leaves; raises ValueError if their number differs."""
+        return self._spec.unflatten(leaves)
+
+    def flatten_up_to(self, tree: Any) -> list[Any]:
+        """Return the subtrees of a tree, one for each leaf of this structure.
+
+        Raises:
+            ValueError: the tree does not begin with this structure.
+        """
+        return self._spec.flatten_up_to(tree)
 
     def children(self) -> list[PyTreeDef]:
         """Structures of the root's children; none for a leaf."""
@@ -198,10 +182,16 @@ class _CustomTreeDef(PyTreeDef):
 
     __slots__ = ()
 
+    def unflatten(self, leaves: Iterable[Any]) -> Any:
+        """Return the tree with these leaves, dicts in the order of their sorted keys."""
+        return self._spec.traverse(leaves, f_node=_with_sorted_keys)
+
     def __eq__(self, other: object) -> bool:
         return self._spec == other._spec if isinstance(other, PyTreeDef) else NotImplemented
 
     def __hash__(self) -> int:
+        if self._hash is None:
+            self._hash = _hash_of(self._spec)
         return self._hash
 
 
@@ -255,7 +245,6 @@ def _intern(spec: optree.PyTreeSpec) -> PyTreeDef:
         treedef = ref() if ref is not None else None
         if treedef is None:
             treedef = PyTreeDef(ordered)
-            treedef.unflatten = ordered.unflatten  # in order already
             _interned[ordered] = weakref.ref(treedef, functools.partial(_forget, ordered))
         _recent.append(treedef)
     return treedef
@@ -384,11 +373,6 @@ def all_leaves(iterable: Iterable[Any], is_leaf: IsLeaf | None = None) -> bool:
 
 
 _BUILTIN_NODES = frozenset({tuple, list, dict, type(None), OrderedDict, defaultdict, deque})
-
-
-def is_builtin_node(kind: type) -> bool:
-    """Whether the class is a node without being registered (namedtuples aside)."""
-    return kind in _BUILTIN_NODES
 
 
 def is_tree_node(typ: type) -> bool:
