@@ -32,7 +32,7 @@ from corejax.extend import (
     tree,
 )
 from corejax.extend.speed import bottom, evaluation, quiet, rules_changed, run_quietly, state
-from corejax_eager import large, plans
+from corejax_eager import codegen, large, plans
 from corejax_eager.fused import (
     ARRAYS,
     LIMIT,
@@ -103,7 +103,7 @@ class _CachedCall:
         self.runs = 0
         if checks_values():
             return None
-        function = plans.generate_on_arrays(self.jaxpr, self.known, self.avals, self.tree)
+        function = codegen.generate_on_arrays(self.jaxpr, self.known, self.avals, self.tree)
         if function is not None:
             vars(function)["program"] = self
         return function
@@ -256,9 +256,7 @@ def _as_ufunc(ufunc: np.ufunc, codes: str, arrays: Sequence[Array], found: Any) 
         return found
     if type(found) is not _CachedCall or checks_values():
         return found
-    from corejax_eager.codegen import ufunc_on_arrays  # in no first operation
-
-    function = ufunc_on_arrays(ufunc, [x.aval for x in arrays], found.avals, found.tree)
+    function = codegen.ufunc_on_arrays(ufunc, [x.aval for x in arrays], found.avals, found.tree)
     return found if function is None else function
 
 
