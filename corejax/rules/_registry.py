@@ -136,10 +136,10 @@ class RuleRegistry(WrittenRules, Mapping["Primitive", RuleFn]):
         Raises:
             MissingRuleError: none can be derived; says what a rule is derived from.
         """
-        return self._derived_rule(primitive)[1]
+        return self.derived_rule(primitive)[1]
 
-    def _derived_rule(self, primitive: Primitive) -> tuple[Rule, RuleFn]:
-        """As `derived`, with what there is to say of the rule."""
+    def derived_rule(self, primitive: Primitive) -> tuple[Rule, RuleFn]:
+        """Return the rule of `derived` as it is registered, and ready to run."""
         load_rules(self.kind, primitive)  # ways to derive come with the lazy ones
         found = self._derivation(primitive)
         if found is None:
