@@ -92,6 +92,7 @@ def generate_on_arrays(
     known: Sequence[Any],
     out_avals: Sequence[ShapedArray],
     structure: Any,
+    ufunc: np.ufunc | None = None,
 ) -> Callable[..., Any] | None:
     """Generate a function of `Array`s, for eager calls.
 
@@ -100,11 +101,16 @@ def generate_on_arrays(
         known: values of the constants and first arguments, NumPy arrays; the function takes the other arguments.
         out_avals: types of the results.
         structure: the pytree of the results; None for one array.
+        ufunc: what the function calls in place of the program's rules, if it gives results of these types.
 
     Returns:
         The function, which raises `ValueError` if parts of an argument are on several devices; None as `generate`.
     """
-    return _CodeGenerator(jaxpr).on_arrays(known, out_avals, structure) if _is_short(jaxpr) else None
+    if ufunc is not None and not gives(ufunc, [v.aval for v in jaxpr.invars][-ufunc.nin :], out_avals):
+        ufunc = None
+    if ufunc is None and not _is_short(jaxpr):
+        return None
+    return _CodeGenerator(jaxpr).on_arrays(known, out_avals, structure, ufunc)
 
 
 def _is_short(jaxpr: Jaxpr) -> bool:
@@ -169,13 +175,21 @@ class _CodeGenerator:
         outs = [self.sealed(v) for v in self.jaxpr.outvars]
         return self.compiled(arguments, f"[{', '.join(outs)}]")  # type: ignore[no-any-return]
 
-    def on_arrays(self, known: Sequence[Any], avals: Sequence[ShapedArray], structure: Any) -> Callable[..., Any]:
+    def on_arrays(
+        self, known: Sequence[Any], avals: Sequence[ShapedArray], structure: Any, ufunc: np.ufunc | None
+    ) -> Callable[..., Any]:
         """The function of `Array`s, which gives what is to be returned."""
         binders = [*self.jaxpr.constvars, *self.jaxpr.invars]
         for v, value in zip(binders, known, strict=False):
             self.bind_constant("known", v, value)
         arguments = [self.argument(self.new(v)) for v in binders[len(known) :]]
-        self.steps()
+        if ufunc is None:
+            self.steps()
+        else:
+            given = ", ".join(self.names[v] for v in binders[len(known) :])
+            results = ", ".join([self.new(v) for v in self.jaxpr.outvars])
+            self.lines.append(f"    {results} = {self.named('ufunc', ufunc)}({given})")
+            self.numbers.update(v for v in self.jaxpr.outvars if not v.aval.shape)
         made = {v for eqn in self.jaxpr.eqns for v in eqn.outvars}
         outs = []
         for atom, aval in zip(self.jaxpr.outvars, avals, strict=True):
@@ -364,21 +378,3 @@ def gives(ufunc: np.ufunc, avals: Sequence[ShapedArray], outs: Sequence[ShapedAr
     except (TypeError, ValueError, RuntimeError):  # RuntimeError: more axes than it takes
         return False
     return all(dtype == out.dtype and shape == out.shape for dtype, out in zip(found, outs, strict=True))
-
-
-def ufunc_on_arrays(
-    ufunc: np.ufunc, avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray], structure: Any
-) -> Callable[..., Any] | None:
-    """A function of `Array`s that is one ufunc; None where the ufunc gives other types."""
-    if not gives(ufunc, avals, out_avals):
-        return None
-    generator = _CodeGenerator(Jaxpr((), (), (), ()))
-    arguments = [generator.argument(f"v{i}") for i in range(len(avals))]
-    outs = [f"out{i}" for i in range(len(out_avals))]
-    given = ", ".join(f"v{i}" for i in range(len(avals)))
-    generator.lines.append(f"    {', '.join(outs)} = {generator.named('ufunc', ufunc)}({given})")
-    arrays = [
-        f"Array({out if aval.shape else f'asarray({out})'}, {generator.named('type', aval)})"
-        for out, aval in zip(outs, out_avals, strict=True)
-    ]
-    return generator.compiled(arguments, generator.put_together(arrays, structure))  # type: ignore[no-any-return]
