@@ -275,10 +275,10 @@ class RuleRegistry(Mapping[Primitive, RuleFn]):
         Raises:
             MissingRuleError: none can be derived; says what a rule is derived from.
         """
-        return self._derived_rule(primitive)[1]
+        return self.derived_rule(primitive)[1]
 
-    def _derived_rule(self, primitive: Primitive) -> tuple[Rule, RuleFn]:
-        """Return the derived rule as it would be registered, and ready to run."""
+    def derived_rule(self, primitive: Primitive) -> tuple[Rule, RuleFn]:
+        """Return the rule of `derived` as it is registered, and ready to run."""
         self._load(primitive)  # derivations load with the rules
         found = self._derivation(primitive)
         if found is None:

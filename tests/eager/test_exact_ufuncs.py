@@ -85,7 +85,8 @@ def test_a_ufunc_is_what_runs_unless_values_are_looked_at() -> None:
     x = jnp.asarray(np.float32([1.5, -2.0, 0.0]))
 
     def recorded() -> set[str]:
-        return {type(p).__name__ for table in remembering._known_tables() for p in table.values() if p is not None}
+        found = [p for remembered in remembering._all_remembered for p in remembered.programs.values()]
+        return {type(p).__name__ for p in found if p is not None}
 
     corejax.clear_caches()
     for _ in range(3):

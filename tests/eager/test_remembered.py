@@ -218,14 +218,14 @@ def test_programs_are_found_again_when_settings_come_back() -> None:
 
 def test_a_function_that_is_gone_leaves_nothing() -> None:
     gc.collect()
-    before = len(remembered_module._tables)
+    before = len(remembered_module._all_remembered)
     f = remembered(lambda x: add(x, x))
     for _ in range(6):
         f(X)
-    assert len(remembered_module._tables) == before + 1
+    assert len(remembered_module._all_remembered) == before + 1
     del f
     gc.collect()
-    assert len(remembered_module._tables) == before
+    assert len(remembered_module._all_remembered) == before
 
 
 def test_what_is_no_function() -> None:

@@ -21,13 +21,14 @@ from corejax.extend import (
     JaxprEqn,
     Primitive,
     ShapedArray,
+    Var,
     dtypes,
     impl_rules,
     is_spread,
     note_origin,
     tree,
 )
-from corejax.extend.speed import SOLE, as_promised, evaluation, in_own_memory, last_uses
+from corejax.extend.speed import SOLE, as_promised, evaluation, host_literal, in_own_memory, last_uses
 from corejax_eager import large
 
 _LONGEST = 256  # equations
@@ -76,41 +77,40 @@ _COMMON = {
 }
 
 
-def generate(jaxpr: Jaxpr, literals: dict[Any, Any], rules: dict[Any, Any]) -> Callable[..., list[Any]] | None:
-    """Generate a function of a program's constants and arguments, NumPy arrays.
-
-    Args:
-        jaxpr: the program.
-        literals: values of its literals.
-        rules: the impl rules for NumPy arrays.
+def generate(jaxpr: Jaxpr) -> Callable[..., list[Any]] | None:
+    """Generate a function of a program's constants and arguments, NumPy arrays, with the impl rules in force.
 
     Returns:
         The function, which raises `TypeError` if values are of other types than the program's variables; None for
         programs that are long or large.
     """
-    return _CodeGenerator(jaxpr, literals, rules).on_values() if _is_short(jaxpr) else None
+    return _CodeGenerator(jaxpr).on_values() if _is_short(jaxpr) else None
 
 
 def generate_on_arrays(
     jaxpr: Jaxpr,
-    literals: dict[Any, Any],
-    rules: dict[Any, Any],
     known: Sequence[Any],
     out_avals: Sequence[ShapedArray],
     structure: Any,
+    ufunc: np.ufunc | None = None,
 ) -> Callable[..., Any] | None:
     """Generate a function of `Array`s, for eager calls.
 
     Args:
-        jaxpr, literals, rules: as of `generate`.
+        jaxpr: the program.
         known: values of the constants and first arguments, NumPy arrays; the function takes the other arguments.
         out_avals: types of the results.
         structure: the pytree of the results; None for one array.
+        ufunc: what the function calls in place of the program's rules, if it gives results of these types.
 
     Returns:
         The function, which raises `ValueError` if parts of an argument are on several devices; None as `generate`.
     """
-    return _CodeGenerator(jaxpr, literals, rules).on_arrays(known, out_avals, structure) if _is_short(jaxpr) else None
+    if ufunc is not None and not gives(ufunc, [v.aval for v in jaxpr.invars][-ufunc.nin :], out_avals):
+        ufunc = None
+    if ufunc is None and not _is_short(jaxpr):
+        return None
+    return _CodeGenerator(jaxpr).on_arrays(known, out_avals, structure, ufunc)
 
 
 def _is_short(jaxpr: Jaxpr) -> bool:
@@ -130,9 +130,8 @@ class _CodeGenerator:
         shared: those of them whose memory another variable has, too.
     """
 
-    def __init__(self, jaxpr: Jaxpr, literals: dict[Any, Any], rules: Any) -> None:
+    def __init__(self, jaxpr: Jaxpr) -> None:
         self.jaxpr = jaxpr
-        self.rules = rules
         self.space: dict[str, Any] = dict(_COMMON)
         self.names: dict[Any, str] = {}
         self.constants: dict[Any, Any] = {}
@@ -140,8 +139,11 @@ class _CodeGenerator:
         self.fresh: set[Any] = set()
         self.shared: set[Any] = set()
         self.lines: list[str] = []
-        for atom, value in literals.items():
-            self.bind_constant("literal", atom, value)
+        for atom in (*(x for eqn in jaxpr.eqns for x in eqn.invars), *jaxpr.outvars):
+            if type(atom) is not Var and atom not in self.names:
+                value = host_literal(atom)
+                value.setflags(False)
+                self.bind_constant("literal", atom, value)
 
     def named(self, word: str, value: Any) -> str:
         """A name for a value."""
@@ -173,13 +175,21 @@ class _CodeGenerator:
         outs = [self.sealed(v) for v in self.jaxpr.outvars]
         return self.compiled(arguments, f"[{', '.join(outs)}]")  # type: ignore[no-any-return]
 
-    def on_arrays(self, known: Sequence[Any], avals: Sequence[ShapedArray], structure: Any) -> Callable[..., Any]:
+    def on_arrays(
+        self, known: Sequence[Any], avals: Sequence[ShapedArray], structure: Any, ufunc: np.ufunc | None
+    ) -> Callable[..., Any]:
         """The function of `Array`s, which gives what is to be returned."""
         binders = [*self.jaxpr.constvars, *self.jaxpr.invars]
         for v, value in zip(binders, known, strict=False):
             self.bind_constant("known", v, value)
         arguments = [self.argument(self.new(v)) for v in binders[len(known) :]]
-        self.steps()
+        if ufunc is None:
+            self.steps()
+        else:
+            given = ", ".join(self.names[v] for v in binders[len(known) :])
+            results = ", ".join([self.new(v) for v in self.jaxpr.outvars])
+            self.lines.append(f"    {results} = {self.named('ufunc', ufunc)}({given})")
+            self.numbers.update(v for v in self.jaxpr.outvars if not v.aval.shape)
         made = {v for eqn in self.jaxpr.eqns for v in eqn.outvars}
         outs = []
         for atom, aval in zip(self.jaxpr.outvars, avals, strict=True):
@@ -256,7 +266,7 @@ class _CodeGenerator:
     def steps(self) -> None:
         """The lines of all equations, but of those that are known."""
         for eqn, dead in zip(self.jaxpr.eqns, last_uses(self.jaxpr), strict=True):
-            rule = self.rules.get(eqn.primitive)
+            rule = evaluation.host_rules.get(eqn.primitive)
             if rule is not None and not eqn.primitive.multiple_results and self.constants.keys() >= set(eqn.invars):
                 [value] = evaluation.evaluate_equation(eqn, [self.constants[x] for x in eqn.invars])
                 self.bind_constant("known", eqn.outvars[0], value)
@@ -368,21 +378,3 @@ def gives(ufunc: np.ufunc, avals: Sequence[ShapedArray], outs: Sequence[ShapedAr
     except (TypeError, ValueError, RuntimeError):  # RuntimeError: more axes than it takes
         return False
     return all(dtype == out.dtype and shape == out.shape for dtype, out in zip(found, outs, strict=True))
-
-
-def ufunc_on_arrays(
-    ufunc: np.ufunc, avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray], structure: Any
-) -> Callable[..., Any] | None:
-    """A function of `Array`s that is one ufunc; None where the ufunc gives other types."""
-    if not gives(ufunc, avals, out_avals):
-        return None
-    generator = _CodeGenerator(Jaxpr((), (), (), ()), {}, {})
-    arguments = [generator.argument(f"v{i}") for i in range(len(avals))]
-    outs = [f"out{i}" for i in range(len(out_avals))]
-    given = ", ".join(f"v{i}" for i in range(len(avals)))
-    generator.lines.append(f"    {', '.join(outs)} = {generator.named('ufunc', ufunc)}({given})")
-    arrays = [
-        f"Array({out if aval.shape else f'asarray({out})'}, {generator.named('type', aval)})"
-        for out, aval in zip(outs, out_avals, strict=True)
-    ]
-    return generator.compiled(arguments, generator.put_together(arrays, structure))  # type: ignore[no-any-return]

@@ -7,10 +7,8 @@ While a thread is watched, only large operations are left, because watchers rece
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
-
-import numpy as np
 
 from corejax.extend import Array, BackendError, Primitive, ShapedArray, impl_rules, is_spread, observe
 from corejax.extend.speed import (
@@ -27,6 +25,7 @@ from corejax.extend.speed import (
 )
 from corejax_eager import large, rule_memo, specialise
 from corejax_eager.plans import run_generated
+from corejax_eager.remembered import remember
 from corejax_eager.specialise import Ufunc, note_run, operations, prepared, specialised
 
 
@@ -125,39 +124,12 @@ class _Eager(Engine):
         """The layer in front of evaluation, now."""
         return _WATCHED if observe.watched else _UNWATCHED
 
-    def remember(self, fun: Any, ufunc: np.ufunc | None, ufunc_of: str, numbers: bool) -> Any:
-        """Record calls that come again, and run them as programs."""
-        from corejax_eager.remembered import remember
-
-        return remember(fun, ufunc, ufunc_of, numbers)
-
-    def run_program(self, program: Any, arrays: Sequence[Array], name: str) -> list[Array] | None:
-        """Have the default backend run a program."""
-        return large.run_program(program, arrays, name)
-
-    def run_compiled(self, primitive: Primitive, arrays: Sequence[Array], params: Mapping[str, Any]) -> Any:
-        """Run the rule that would be derived: a compiled program of one equation."""
-        return large.run_compiled(primitive, arrays, params)
-
-    def comes_again(self, primitive: Primitive, avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> bool:
-        """Tell whether the same was asked before."""
-        return large.comes_again(primitive, avals, params)
-
-    def records(self, below: Any) -> bool:
-        """Tell whether what rules bind on a trace is recorded."""
-        return rule_memo.records(below)
-
-    def replay(
-        self,
-        primitive: Primitive,
-        rule: Callable[..., Any],
-        below: Any,
-        operands: Sequence[Any],
-        static: Any,
-        params: dict[str, Any],
-    ) -> Any:
-        """Append the equations that the rule recorded before."""
-        return rule_memo.again(primitive, rule, below, operands, static, params)
+    remember = staticmethod(remember)
+    run_program = staticmethod(large.run_program)
+    run_compiled = staticmethod(large.run_compiled)
+    comes_again = staticmethod(large.comes_again)
+    records = staticmethod(rule_memo.records)
+    replay = staticmethod(rule_memo.again)
 
 
 ENGINE = _Eager()

@@ -13,7 +13,7 @@ large, by the default backend: NumPy reads and writes memory for each of the ope
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -36,13 +36,25 @@ from corejax.extend.speed import Rule, RuleFn, evaluation, reporting
 
 SIZE = 1 << 18  # elements of the result from which on an operation is large
 
-# Primitives whose rule in force leaves large operations to the compiler: whether it leaves one of some types.
-compile_predicates: dict[Primitive, Callable[[Sequence[ShapedArray], Mapping[str, Any]], bool]] = {}
-# Those that are large by their operands, too: the rule was registered with a function.
-sized_by_operands: set[Primitive] = set()
-# Those of which some are left from fewer elements than `SIZE` on: from how many.
-compile_thresholds: dict[Primitive, int] = {}
 
+class Flag(NamedTuple):
+    """The flag `large` of an impl rule.
+
+    Attributes:
+        leaves: tells whether the rule leaves a large operation on given types to the compiler.
+        least: elements of the result from which on an operation may be large.
+        by_operands: whether an operation with a small result is large if an operand is.
+    """
+
+    leaves: Callable[[Sequence[ShapedArray], Mapping[str, Any]], bool]
+    least: int = SIZE
+    by_operands: bool = False
+
+
+# The flags of the rules in force, of the primitives whose rules have one.
+flags: dict[Primitive, Flag] = {}
+
+_NO_FLAG = Flag(lambda avals, params: False)
 _derived: dict[Primitive, tuple[Rule, RuleFn]] = {}
 
 
@@ -104,20 +116,14 @@ def on_rule_changed(primitive: Primitive) -> None:
     """Read the flag `large` of a primitive's new impl rule."""
     rule = impl_rules.rule_of(primitive)
     _derived.pop(primitive, None)
-    compile_predicates.pop(primitive, None)
-    sized_by_operands.discard(primitive)
-    compile_thresholds.pop(primitive, None)
-    if rule is None or not rule.flags.get("large"):
-        return
-    large = rule.flags["large"]
+    flags.pop(primitive, None)
+    large = None if rule is None else rule.flags.get("large")
     if callable(large):
-        compile_predicates[primitive] = lambda avals, params: large(avals, **params)
-        sized_by_operands.add(primitive)
-    else:
-        least = large if isinstance(large, Mapping) else dict.fromkeys(large, 0)
-        if isinstance(large, Mapping) and min(large.values()) < SIZE:
-            compile_thresholds[primitive] = min(large.values())
-        compile_predicates[primitive] = _by_dtype({dtypes.dtype(dtype): size for dtype, size in least.items()})
+        flags[primitive] = Flag(lambda avals, params: large(avals, **params), by_operands=True)
+    elif large:
+        sizes = large if isinstance(large, Mapping) else dict.fromkeys(large, 0)
+        least = min(large.values()) if isinstance(large, Mapping) else SIZE
+        flags[primitive] = Flag(_by_dtype({dtypes.dtype(d): size for d, size in sizes.items()}), min(least, SIZE))
 
 
 def _by_dtype(least: Mapping[np.dtype[Any], int]) -> Callable[[Sequence[ShapedArray], Mapping[str, Any]], bool]:
@@ -127,8 +133,9 @@ def _by_dtype(least: Mapping[np.dtype[Any], int]) -> Callable[[Sequence[ShapedAr
 
 def may_be_compiled(primitive: Primitive, avals: Sequence[ShapedArray], avals_out: Sequence[ShapedArray]) -> bool:
     """Tell whether the result, or for some primitives an operand, is large."""
-    return avals_out[0]._size >= compile_thresholds.get(primitive, SIZE) or (
-        primitive in sized_by_operands and max([aval._size for aval in avals], default=0) >= SIZE
+    flag = flags.get(primitive, _NO_FLAG)
+    return avals_out[0]._size >= flag.least or (
+        flag.by_operands and max([aval._size for aval in avals], default=0) >= SIZE
     )
 
 
@@ -136,7 +143,7 @@ def compiled_rule(
     primitive: Primitive, avals: Sequence[ShapedArray], avals_out: Sequence[ShapedArray], params: Mapping[str, Any]
 ) -> RuleFn | None:
     """Return the rule that compiles an operation on these types, if it is left to the compiler and worth compiling."""
-    if primitive not in compile_predicates or not is_compiled(primitive, avals, avals_out, params):
+    if primitive not in flags or not is_compiled(primitive, avals, avals_out, params):
         return None
     if not may_round_differently(primitive, avals) and not comes_again(primitive, avals, params):
         return None
@@ -154,9 +161,8 @@ def is_compiled(
     """
     if not avals_out or not may_be_compiled(primitive, avals, avals_out):
         return False
-    leaves = compile_predicates.get(primitive)
     try:
-        return leaves is not None and leaves(avals, params)
+        return flags.get(primitive, _NO_FLAG).leaves(avals, params)
     except Exception as error:
         note_origin(error, primitive, f"`large` of the impl rule of primitive {primitive.name!r}")
         raise
@@ -208,7 +214,7 @@ def _derived_rule(primitive: Primitive) -> RuleFn | None:
     found = _derived.get(primitive)
     if found is None:
         try:
-            found = _derived[primitive] = observe.unwatched(impl_rules._derived_rule, primitive)
+            found = _derived[primitive] = observe.unwatched(impl_rules.derived_rule, primitive)
         except MissingRuleError:  # there is nothing that compiles
             return None
     rule, fn = found

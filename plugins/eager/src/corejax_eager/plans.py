@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from corejax.extend import Jaxpr, ShapedArray, Var, observe
-from corejax.extend.speed import evaluation, host_literal
-from corejax_eager import large
+from corejax.extend import Jaxpr, observe
+from corejax.extend.speed import evaluation
+from corejax_eager import codegen, large
 
 RUNS = 3  # of a program, before a function is generated
 
@@ -40,28 +40,8 @@ class _Generated:
         if self.runs < RUNS:
             self.runs += 1
             if self.runs == RUNS and not observe.watched:
-                from corejax_eager import codegen  # in no first operation
-
-                self.function = codegen.generate(jaxpr, _literals(jaxpr), rules[0])
+                self.function = codegen.generate(jaxpr)
         return self.function
-
-
-def generate_on_arrays(
-    jaxpr: Jaxpr, known: Sequence[Any], avals: Sequence[ShapedArray], structure: Any
-) -> Callable[..., Any] | None:
-    """Generate a function of `Array`s from a program, with the rules in force; see `codegen.generate_on_arrays`."""
-    from corejax_eager import codegen  # in no first operation
-
-    return codegen.generate_on_arrays(jaxpr, _literals(jaxpr), evaluation.host_rules, known, avals, structure)
-
-
-def _literals(jaxpr: Jaxpr) -> dict[Any, Any]:
-    """Return the values of a program's literals, read-only."""
-    atoms = (*(x for eqn in jaxpr.eqns for x in eqn.invars), *jaxpr.outvars)
-    found = {x: host_literal(x) for x in atoms if type(x) is not Var}
-    for value in found.values():
-        value.setflags(write=False)
-    return found
 
 
 def run_generated(jaxpr: Jaxpr, values: Sequence[Any]) -> list[Any]:

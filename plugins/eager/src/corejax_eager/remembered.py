@@ -2,9 +2,9 @@
 
     remembered : (arrays -> arrays) -> (arrays -> arrays)
 
-The first call with operands of some types runs the function. The second one records it; later ones run the program,
-which costs what its impl rules cost, and then a function generated from it. Under a transformation, and while the
-thread is watched, the function itself runs, as if it were not remembered.
+The first call with operands of some types runs the function. The second one records it as a program and generates a
+function from that, which later calls run; programs that are long or large run as they are. Under a transformation, and
+while the thread is watched, the function itself runs, as if it were not remembered.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import functools
 import weakref
 from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from corejax.extend import (
     Array,
     ClosedJaxpr,
     Jaxpr,
+    ShapedArray,
     as_array,
     checks_values,
     clears_cache,
@@ -32,12 +33,11 @@ from corejax.extend import (
     tree,
 )
 from corejax.extend.speed import bottom, evaluation, quiet, rules_changed, run_quietly, state
-from corejax_eager import large, plans
+from corejax_eager import codegen, large
 from corejax_eager.fused import (
     ARRAYS,
     LIMIT,
     MISSING,
-    CompiledCall,
     fused_call,
     staged,
 )
@@ -46,17 +46,6 @@ _LARGEST_KNOWN = 1 << 20  # bytes of values that a program keeps; above it compu
 _LARGEST_COPIED = 1 << 14  # bytes of a result that is an argument
 _PLAIN = frozenset({int, bool, str, type(None), type(Ellipsis), type})
 _Function = type(lambda: None)
-_tables: dict[int, weakref.ref[_Calls]] = {}  # of all functions that there are, by id
-
-
-class _Calls(dict[Any, Any]):
-    """What is remembered of one function: types and static arguments -> see `_slow_call`."""
-
-    __slots__ = ("__weakref__",)
-
-
-def _known_tables() -> list[_Calls]:
-    return [programs for table in list(_tables.values()) if (programs := table()) is not None]
 
 
 class _CachedCall:
@@ -68,10 +57,9 @@ class _CachedCall:
         given: which results no equation makes.
         avals: types of the results.
         tree: how they are put together; None for one array.
-        runs: how often it was run, until a function is generated.
     """
 
-    __slots__ = ("avals", "given", "jaxpr", "known", "runs", "tree")
+    __slots__ = ("avals", "given", "jaxpr", "known", "tree")
 
     def __init__(self, closed: ClosedJaxpr, structure: Any) -> None:
         self.avals = closed.out_avals
@@ -79,7 +67,6 @@ class _CachedCall:
         self.jaxpr, self.known = _with_known_values(closed)
         made = {v for eqn in self.jaxpr.eqns for v in eqn.outvars}
         self.given = [i for i, v in enumerate(self.jaxpr.outvars) if v not in made]
-        self.runs = 0
 
     def run(self, arrays: Sequence[Array]) -> Any:
         """The results for operands of the recorded types.
@@ -87,7 +74,6 @@ class _CachedCall:
         Raises:
             ValueError: an operand's parts are on several devices, where the results are to be.
         """
-        self.runs += 1
         values = _host_values(self.known.copy(), arrays)
         run = quiet.run or quiet.new()
         outs = run(bottom.run_program, self.jaxpr, values)
@@ -95,18 +81,6 @@ class _CachedCall:
             outs[i] = outs[i].copy()
         arrays = [Array(o, aval) for o, aval in zip(outs, self.avals, strict=True)]
         return arrays[0] if self.tree is None else tree.unflatten(self.tree, arrays)
-
-    def generated(self) -> Callable[..., Any] | None:
-        """Generate a function of the operands that does the same; None before the program has run a few times."""
-        if self.runs < plans.RUNS - 1:
-            return None
-        self.runs = 0
-        if checks_values():
-            return None
-        function = plans.generate_on_arrays(self.jaxpr, self.known, self.avals, self.tree)
-        if function is not None:
-            vars(function)["program"] = self
-        return function
 
 
 def _host_values(values: list[Any], arrays: Sequence[Array]) -> list[Any]:
@@ -144,10 +118,8 @@ def _on_host(values: list[Any]) -> list[Any]:
 
 def remember(fun: Callable[..., Any], ufunc: np.ufunc | None, ufunc_of: str, numbers: bool) -> Callable[..., Any]:
     """Wrap a function that was marked `remembered`; the arguments are as there."""
-    given = _Options(ufunc, ufunc_of, numbers)
-    programs = _Calls()
-    where = id(programs)
-    _tables[where] = weakref.ref(programs, lambda _: _tables.pop(where, None))
+    remembered = _Remembered(fun, ufunc, ufunc_of, numbers)
+    programs = remembered.programs
 
     @functools.wraps(fun)
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -182,97 +154,110 @@ def remember(fun: Callable[..., Any], ufunc: np.ufunc | None, ufunc_of: str, num
                 return (quiet.run or quiet.new())(found, *arrays)
             except Exception:  # the function's own error names the lines of this call
                 return fun(*args, **kwargs)
-        if found is False:
-            return fun(*args, **kwargs)
-        return _slow_call(fun, args, kwargs, arrays, programs, exact, found, given)
+        return remembered.slow_call(args, kwargs, arrays, exact, found)
 
+    call.__corejax_remembered__ = remembered  # type: ignore[attr-defined]
     return call
 
 
-class _Options(NamedTuple):
-    """The arguments of `remembered`."""
+class _Remembered:
+    """A remembered function.
 
-    ufunc: np.ufunc | None
-    ufunc_of: str
-    numbers: bool
+    Attributes:
+        fun, ufunc, ufunc_of, numbers: the arguments of `remembered`.
+        programs: for the types and static arguments of a call (its key), a generated function, a `_CachedCall`, a
+            `CompiledCall`, False if the function itself has to run, or None if it has run once.
+    """
+
+    def __init__(self, fun: Callable[..., Any], ufunc: np.ufunc | None, ufunc_of: str, numbers: bool) -> None:
+        self.fun = fun
+        self.ufunc = ufunc
+        self.ufunc_of = ufunc_of
+        self.numbers = numbers
+        self.programs: dict[Any, Any] = {}
+        _all_remembered.add(self)
+
+    def slow_call(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], arrays: Sequence[Array], key: tuple[Any, ...], found: Any
+    ) -> Any:
+        """Handle a call for which no function has been generated; `found` is what `programs` has of it."""
+        if found is MISSING or found is None:
+            return self.early_call(args, kwargs, arrays, key, found is None)
+        if found is not False:
+            try:
+                return found.run(arrays)
+            except Exception:  # the function's own error names the lines of this call
+                pass
+        return self.fun(*args, **kwargs)
+
+    def early_call(
+        self, args: tuple[Any, ...], kwargs: dict[str, Any], arrays: Sequence[Array], key: tuple[Any, ...], again: bool
+    ) -> Any:
+        """Run the function, and record it if the call has come `again`; or run it as a compiled program."""
+        wide = _any_large([x.aval for x in arrays])
+        if wide and (out := self.fused_call(args, kwargs, key, again)) is not MISSING:
+            return out
+        if again:
+            recorded = self.recorded(args, kwargs)
+            avals = () if recorded is None else recorded.avals
+        else:
+            out = self.fun(*args, **kwargs)  # an error is no reason to remember
+            avals = (out.aval,) if type(out) is Array else ()
+            if len(self.programs) >= LIMIT:
+                self.programs.clear()
+            self.programs[key] = None
+        if not wide and _any_large(avals) and (fused := self.fused_call(args, kwargs, key, again)) is not MISSING:
+            return fused
+        if not again:
+            return out
+        of_arrays = len(arrays) == len(args) and not kwargs
+        self.programs[key] = recorded is not None and self.shortest(recorded, arrays if of_arrays else None)
+        return self.fun(*args, **kwargs)
+
+    def fused_call(self, args: tuple[Any, ...], kwargs: dict[str, Any], key: tuple[Any, ...], again: bool) -> Any:
+        """Run a call as a compiled program; `MISSING` if it is not worth compiling."""
+        found, arrays = fused_call(self.fun, args, kwargs, self.programs, key, again, self.numbers)
+        return MISSING if found is MISSING else self.slow_call(args, kwargs, arrays, key, found)
+
+    def recorded(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> _CachedCall | None:
+        """Record a call; None if it needs values, has effects, warns or returns anything but arrays."""
+        recorded = staged(self.fun, *tree.flatten((args, kwargs)), ARRAYS)
+        if recorded is None:
+            return None
+        found = _CachedCall(*recorded)
+        # Arguments that are results would be copied at each call: only small ones are worth it.
+        return None if any(found.avals[i].nbytes > _LARGEST_COPIED for i in found.given) else found
+
+    def shortest(self, call: _CachedCall, arrays: Sequence[Array] | None) -> Any:
+        """Return a generated function that does what a recorded call does, or the call itself.
+
+        Args:
+            call: the recorded call.
+            arrays: its operands, if these are all arguments.
+        """
+        if checks_values():
+            return call
+        ufunc = self.ufunc if arrays is not None and self._runs_ufunc(arrays) else None
+        return codegen.generate_on_arrays(call.jaxpr, call.known, call.avals, call.tree, ufunc) or call
+
+    def _runs_ufunc(self, arrays: Sequence[Array]) -> bool:
+        if self.ufunc_of and not (arrays and arrays[0].aval.dtype.char in self.ufunc_of):
+            return False
+        # Some narrow floats have no signs of zeros.
+        return not any(x.aval.dtype.kind == "V" and x.aval.dtype.itemsize == 1 for x in arrays)
 
 
-def _slow_call(
-    fun: Callable[..., Any],
-    args: tuple[Any, ...],
-    kwargs: dict[str, Any],
-    arrays: Sequence[Array],
-    programs: dict[Any, Any],
-    exact: tuple[Any, ...],
-    found: Any,
-    given: _Options,
-) -> Any:
-    """Handle a call for which no function has been generated."""
-    wide = (found is MISSING or found is None) and any(x.aval.size >= large.SIZE for x in arrays)
-    if wide:
-        whole, taken = fused_call(fun, args, kwargs, programs, exact, found is None, given.numbers)
-        if whole is not MISSING:
-            found, arrays = whole, taken
-    if type(found) is _CachedCall or type(found) is CompiledCall:
-        try:
-            out = found.run(arrays)
-        except Exception:  # the function's own error names the lines of this call
-            return fun(*args, **kwargs)
-        if type(found) is _CachedCall and (function := found.generated()) is not None:
-            programs[exact] = function
-        return out
-    if found is None:
-        found = _recorded(fun, args, kwargs)
-        if not wide and _is_large(found):
-            whole, taken = fused_call(fun, args, kwargs, programs, exact, True, given.numbers)
-            if whole is not MISSING:
-                return _slow_call(fun, args, kwargs, taken, programs, exact, whole, given)
-        if given.ufunc is not None and not kwargs and len(arrays) == len(args):
-            found = _as_ufunc(given.ufunc, given.ufunc_of, arrays, found)
-        programs[exact] = found
-        return fun(*args, **kwargs)
-    if found is MISSING:
-        out = fun(*args, **kwargs)  # an error is no reason to remember
-        if len(programs) >= LIMIT:
-            programs.clear()
-        programs[exact] = None
-        if not wide and type(out) is Array and out.aval.size >= large.SIZE:  # of small operands
-            whole, taken = fused_call(fun, args, kwargs, programs, exact, False, given.numbers)
-            if whole is not MISSING:
-                return _slow_call(fun, args, kwargs, taken, programs, exact, whole, given)
-        return out
-    return fun(*args, **kwargs)
+_all_remembered: weakref.WeakSet[_Remembered] = weakref.WeakSet()
 
 
-def _is_large(found: _CachedCall | bool) -> bool:
-    return type(found) is _CachedCall and any(aval.size >= large.SIZE for aval in found.avals)
-
-
-def _as_ufunc(ufunc: np.ufunc, codes: str, arrays: Sequence[Array], found: Any) -> Any:
-    """A recorded call as a ufunc, if that gives results of the same types, while nothing looks for NaNs."""
-    if codes and not (arrays and arrays[0].aval.dtype.char in codes):
-        return found
-    if any(x.aval.dtype.kind == "V" and x.aval.dtype.itemsize == 1 for x in arrays):  # some have no signs of zeros
-        return found
-    if type(found) is not _CachedCall or checks_values():
-        return found
-    from corejax_eager.codegen import ufunc_on_arrays  # in no first operation
-
-    function = ufunc_on_arrays(ufunc, [x.aval for x in arrays], found.avals, found.tree)
-    return found if function is None else function
+def _any_large(avals: Sequence[ShapedArray]) -> bool:
+    return any(aval.size >= large.SIZE for aval in avals)
 
 
 def _described(args: tuple[Any, ...], kwargs: dict[str, Any], key: list[Any], arrays: list[Array]) -> bool:
-    """Add arguments to the key of a call, and their arrays; False where one cannot be told from others."""
+    """Add arguments to the key of a call, and their arrays; False if one cannot be told from others."""
     for x in args:
-        kind = type(x)
-        if kind is Array:
-            key.append(x.aval)
-            arrays.append(x)
-        elif kind in _PLAIN:
-            key.append(kind)
-            key.append(x)
-        elif not _describe(x, key, arrays):
+        if not _describe(x, key, arrays):
             return False
     for name in kwargs:
         key.append(name)
@@ -306,28 +291,10 @@ def _describe(x: Any, key: list[Any], arrays: list[Array]) -> bool:
     return True
 
 
-def _recorded(fun: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> _CachedCall | bool:
-    """The call as a program; False where it needs values, has effects, warns or gives something else than arrays."""
-    recorded = staged(fun, *tree.flatten((args, kwargs)), ARRAYS)
-    if recorded is None:
-        return False
-    found = _CachedCall(*recorded)
-    # Arguments that are results would be copied at each call: only small ones are worth it.
-    return False if any(found.avals[i].nbytes > _LARGEST_COPIED for i in found.given) else found
-
-
 @clears_cache
 def _forget_programs() -> None:
-    for programs in _known_tables():
-        programs.clear()
-
-
-def _forget_functions() -> None:
-    """Leave functions that were generated with other rules to be generated again."""
-    for programs in _known_tables():
-        for key, found in list(programs.items()):
-            if type(found) is _Function and (program := vars(found).get("program")) is not None:
-                programs[key] = program
+    for remembered in list(_all_remembered):
+        remembered.programs.clear()
 
 
 def _number_settings() -> int:
@@ -335,7 +302,7 @@ def _number_settings() -> int:
     global _settings, _rules
     rules = evaluation.rules_version
     if rules != _rules:
-        _forget_functions()
+        _forget_programs()
         _rules = rules
     values = tuple(config.values().values())
     try:

@@ -17,7 +17,7 @@ import numpy as np
 from corejax.extend import Array, Jaxpr, JaxprEqn, Primitive, ShapedArray, Var, impl_rules
 from corejax.extend.speed import LARGE, aligned_empty, clears_cache, evaluation
 from corejax_eager import large
-from corejax_eager.plans import generate_on_arrays
+from corejax_eager.codegen import generate_on_arrays, ufunc_for
 
 RUNS = 4  # runs after which a function is generated
 _LIMIT = 4096
@@ -113,8 +113,6 @@ def as_ufunc(primitive: Primitive, avals: Sequence[ShapedArray], aval: ShapedArr
     A large result is in memory that compiled programs can share. None if the rule is no ufunc or leaves the operation
     to the compiler, or if the result's size has to be checked.
     """
-    from corejax_eager.codegen import ufunc_for  # in no first operation
-
     ufunc = ufunc_for(primitive, evaluation.host_rules.get(primitive), avals, aval)
     if ufunc is None or aval.nbytes > LARGE or large.is_compiled(primitive, avals, [aval], {}):
         return None

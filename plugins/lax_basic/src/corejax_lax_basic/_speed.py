@@ -33,8 +33,6 @@ SMALL_SELECT = 4096  # up to here it is faster to write over one case: `np.where
 SMALL_CONVERSION = 4096  # up to here NumPy's comparisons take less time than its reductions
 MANY_POWERS = 256  # from here on float32 to powers above `HIGH` is computed in float64:
 HIGH = 16  # NumPy takes fifty times as long for results that float32 does not hold
-WIDENED_COMPLEX = 512  # from here on complex64 is computed in float64, by the parts
-WIDENED, NARROWED_BYTES, WIDENED_HALVES = 1 << 10, 1 << 12, 1 << 13  # from here on it pays to avoid NumPy's conversions
 
 # Shape
 SMALL_COPY = 4096  # up to here a copy costs less than a view that is not contiguous
@@ -44,10 +42,6 @@ FEW_VECTORS = 4  # up to so many vectors are put into a new one faster than NumP
 ROW_SUMS = 1 << 14  # from here on sums by blocks of a row are faster
 ROW_BLOCK = 1024  # of a row, summed by vectors
 SHORT_ROW = 256  # up to here rows are summed faster in any dtype, longer ones in floating-point dtypes only
-RUNNING_SUMS = 1 << 13  # from here on running sums by products with a triangle are faster
-RUNNING_BLOCK = 32  # rows of the triangle
-RUNNING_LENGTH, RUNNING_COLUMNS = 512, 32  # from here on it pays: for one column; for products of several columns
-RUNNING_AT_ONCE = 256  # blocks or columns of one product: for so few BLAS takes no second thread, which may be busy
 LONG_INDEX_AXIS = 32  # from here on an index is found faster on the CPU in two steps: the extremum, then its place
 
 # Products, windows, order

@@ -24,7 +24,7 @@ def is_ufunc(ufunc: np.ufunc, kinds: str = "f") -> Callable[[F], F]:
         return ufunc if dtype.kind in kinds or ("f" in kinds and dtype in NARROW_FLOATS) else None
 
     def mark(impl: F) -> F:
-        impl.prepared, impl.ufunc = prepare, ufunc  # type: ignore[attr-defined]
+        impl.prepared = prepare  # type: ignore[attr-defined]
         return impl
 
     return mark

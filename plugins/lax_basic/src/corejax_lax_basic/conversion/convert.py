@@ -28,7 +28,7 @@ from corejax.extend import (
     tree,
 )
 from corejax_lax_basic._base.arity import takes
-from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS, narrowed, widened
+from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS
 from corejax_lax_basic._speed import SMALL_CONVERSION
 
 __all__ = ["convert_element_type", "convert_element_type_p", "in_dtype", "stop_gradient", "stop_gradient_p"]
@@ -72,7 +72,7 @@ def as_weak_as(x: Any, *others: Any) -> Any:
 def convert(x: np.ndarray[Any, Any], *, new_dtype: np.dtype[Any], weak_type: bool = False) -> np.ndarray[Any, Any]:
     """The elements in another dtype, as StableHLO's `convert`."""
     if x.dtype in NARROW_FLOATS and new_dtype not in NARROW_FLOATS:
-        x = widened(x)  # exactly, and zero is there, which not every format has
+        x = x.astype(np.float32)  # exactly, and zero is there, which not every format has
     if dtypes.is_bool(new_dtype):
         return np.asarray(x != np.zeros((), x.dtype))
     if dtypes.is_complex(x.dtype) and not dtypes.is_complex(new_dtype):
@@ -80,9 +80,9 @@ def convert(x: np.ndarray[Any, Any], *, new_dtype: np.dtype[Any], weak_type: boo
     if dtypes.is_integer(new_dtype) and dtypes.is_float(x.dtype):
         return _saturated(x, new_dtype)
     try:
-        return narrowed(x, new_dtype)
+        return x.astype(new_dtype)
     except TypeError:  # not every pair of ml_dtypes' dtypes has a conversion: by a wider type, exactly
-        return (widened(x) if dtypes.is_float(x.dtype) else x.astype(np.int32)).astype(new_dtype)
+        return x.astype(np.float32 if dtypes.is_float(x.dtype) else np.int32).astype(new_dtype)
 
 
 def _prepared(avals: Any, *, new_dtype: np.dtype[Any], weak_type: bool = False) -> Any:

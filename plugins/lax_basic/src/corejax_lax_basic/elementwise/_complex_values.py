@@ -14,7 +14,6 @@ import numpy as np
 from corejax.extend import HostCode
 from corejax_lax_basic._base.narrow_floats import through_float32
 from corejax_lax_basic._base.prepared import is_ufunc, prepared_by
-from corejax_lax_basic._speed import WIDENED_COMPLEX
 from corejax_lax_basic.elementwise._complex_ends import with_ends
 
 _NAN = complex(np.nan, np.nan)
@@ -26,103 +25,14 @@ def _of_parts(re: Any, im: Any, dtype: Any) -> Any:
     return out
 
 
-_Parts = Callable[[Any, Any], tuple[Any, Any]]
-_LARGEST = 300.0  # part whose exponential float64 holds, and its square
-
-
-def _by_parts(x: Any, parts: _Parts, largest: float = _LARGEST) -> Any:
-    """A function of many complex64 by `parts`, the real and imaginary part of its result as functions of float64.
-
-    NumPy computes complex numbers one by one, in ten times as long. None of others, and where a part is huge, or not a
-    number.
-    """
-    if x.dtype != np.complex64 or x.size < WIDENED_COMPLEX:
-        return None
-    a, b = x.real.astype(np.float64), x.imag.astype(np.float64)
-    if not (np.abs(a).max() < largest and np.abs(b).max() < largest):
-        return None
-    return _of_parts(*parts(a, b), x.dtype)
-
-
-def _sin(x: Any) -> Any:
-    """Of a number that was float32: for that NumPy has a loop of vectors."""
-    return np.sin(x.astype(np.float32))
-
-
-def _cos(x: Any) -> Any:
-    return np.cos(x.astype(np.float32))
-
-
-def _exp_parts(a: Any, b: Any) -> tuple[Any, Any]:
-    size = np.exp(a)
-    return size * _cos(b), size * _sin(b)
-
-
-def _expm1_parts(a: Any, b: Any) -> tuple[Any, Any]:
-    size, half = np.expm1(a), _sin(b / 2)
-    return size * _cos(b) - 2 * half * half, (size + 1) * _sin(b)
-
-
-def _log_parts(a: Any, b: Any) -> tuple[Any, Any]:
-    """Squares of float32 are exact, and so are sums of these and -1 near the unit circle."""
-    square, other = (np.square(f(np.abs(a), np.abs(b))) for f in (np.maximum, np.minimum))
-    size = square + other
-    return np.where(size < 0.5, np.log(size), np.log1p((square - 1) + other)) / 2, np.arctan2(b, a)
-
-
-def _sqrt_parts(a: Any, b: Any) -> tuple[Any, Any]:
-    large = np.sqrt((np.abs(a) + np.sqrt(a * a + b * b)) / 2)
-    small = np.abs(b) / np.where(large == 0, 1, 2 * large)
-    right = a >= 0
-    return np.where(right, large, small), np.copysign(np.where(right, small, large), b)
-
-
-def _atanh_parts(a: Any, b: Any) -> tuple[Any, Any]:
-    """DLMF 4.37.24 and its imaginary part; odd, so that the logarithm is of numbers above 1."""
-    size = np.abs(a)
-    re = np.log1p(4 * size / (np.square(1 - size) + b * b)) / 4
-    return np.copysign(re, a), np.arctan2(2 * b, (1 - size) * (1 + size) - b * b) / 2
-
-
-def _sinh_parts(a: Any, b: Any) -> tuple[Any, Any]:
-    return np.sinh(a) * _cos(b), np.cosh(a) * _sin(b)
-
-
-def _cosh_parts(a: Any, b: Any) -> tuple[Any, Any]:
-    return np.cosh(a) * _cos(b), np.sinh(a) * _sin(b)
-
-
-def _tanh_parts(a: Any, b: Any) -> tuple[Any, Any]:
-    """Of sums of squares, which do not cancel about the poles."""
-    sinh, cos = np.sinh(a), _cos(b)
-    size = sinh * sinh + cos * cos
-    return sinh * np.cosh(a) / size, _sin(b) * cos / size
-
-
-def _turned(parts: _Parts) -> _Parts:
-    """`f(z)` as `-i g(iz)`, by the parts of `g`: a sine by that of the hyperbolic one."""
-
-    def turned(a: Any, b: Any) -> tuple[Any, Any]:
-        re, im = parts(-b, a)
-        return im, -re
-
-    return turned
-
-
-def _cos_parts(a: Any, b: Any) -> tuple[Any, Any]:
-    return _cosh_parts(-b, a)
-
-
-def _with_ends(name: str, f: Any, parts: _Parts | None = None, largest: float = _LARGEST) -> Callable[[Any], Any]:
+def _with_ends(name: str, f: Any) -> Callable[[Any], Any]:
     """NumPy's `f`, with the values of `ENDS` where that of complex numbers is not finite throughout.
 
-    NumPy has one implementation of each function, whatever `accuracy` is asked for. With `parts` see `_by_parts`.
+    NumPy has one implementation of each function, whatever `accuracy` is asked for.
     """
 
     @is_ufunc(f, "biuf")
     def impl(x: Any, *, accuracy: Any = None) -> Any:
-        if parts is not None and (found := _by_parts(x, parts, largest)) is not None:
-            return found
         out = f(x)
         if x.dtype.kind == "c" and not (np.isfinite(out).all() and np.isfinite(x).all()):
             return with_ends(name, x, out)
@@ -136,14 +46,14 @@ def absolute(x: Any) -> Any:
     return np.absolute(x)
 
 
-log = _with_ends("log", np.log, _log_parts, np.inf)
-_expm1 = _with_ends("expm1", np.expm1, _expm1_parts)
-tan = _with_ends("tan", np.tan, _turned(_tanh_parts))
-tanh = _with_ends("tanh", np.tanh, _tanh_parts)
-sin = _with_ends("sin", np.sin, _turned(_sinh_parts))
-cos = _with_ends("cos", np.cos, _cos_parts)
-sinh = _with_ends("sinh", np.sinh, _sinh_parts)
-cosh = _with_ends("cosh", np.cosh, _cosh_parts)
+log = _with_ends("log", np.log)
+_expm1 = _with_ends("expm1", np.expm1)
+tan = _with_ends("tan", np.tan)
+tanh = _with_ends("tanh", np.tanh)
+sin = _with_ends("sin", np.sin)
+cos = _with_ends("cos", np.cos)
+sinh = _with_ends("sinh", np.sinh)
+cosh = _with_ends("cosh", np.cosh)
 
 
 @is_ufunc(np.expm1, "biuf")
@@ -172,9 +82,9 @@ def _cut(f: Any, of_complex: Any) -> Callable[[Any], Any]:
     return impl
 
 
-atanh = _with_ends("atanh", np.arctanh, _atanh_parts, np.inf)
-atan = _with_ends("atan", np.arctan, _turned(_atanh_parts), np.inf)
-sqrt = _cut(np.sqrt, _with_ends("sqrt", np.sqrt, _sqrt_parts, np.inf))
+atanh = _with_ends("atanh", np.arctanh)
+atan = _with_ends("atan", np.arctan)
+sqrt = _cut(np.sqrt, _with_ends("sqrt", np.sqrt))
 asin = _cut(np.arcsin, _with_ends("asin", np.arcsin))
 acos = _cut(np.arccos, _with_ends("acos", np.arccos))
 asinh = _cut(np.arcsinh, _with_ends("asinh", np.arcsinh))
@@ -211,7 +121,7 @@ def rsqrt(x: Any, *, accuracy: Any = None) -> Any:
     return out
 
 
-exp = _with_ends("exp", np.exp, _exp_parts)
+exp = _with_ends("exp", np.exp)
 
 
 @is_ufunc(np.exp2)

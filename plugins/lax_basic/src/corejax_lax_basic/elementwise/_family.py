@@ -25,7 +25,6 @@ from corejax_lax_basic import _speed
 from corejax_lax_basic._base import by_name
 from corejax_lax_basic._base.accuracy import checked_accuracy
 from corejax_lax_basic._base.derivatives import Derivative, Function
-from corejax_lax_basic._base.narrow_floats import many_through_float32
 from corejax_lax_basic._base.prepared import prepared_flag
 from corejax_lax_basic._base.rows import defined
 from corejax_lax_basic._base.type_rules import Kinds, elementwise
@@ -146,7 +145,6 @@ def _primitive(
         transpose: the transpose rule, where `derivative` does not have it.
         exact: whether nothing is rounded, so that everybody gives the same bits; of some of StableHLO it is known.
     """
-    impl = many_through_float32(impl)
     tags = ["elementwise"]
     if name in _speed.CHEAP:
         tags.append("cheap")

@@ -20,7 +20,7 @@ from corejax.extend import (
 )
 from corejax_lax_basic import _speed
 from corejax_lax_basic._base.arity import takes
-from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS, many_through_float32
+from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS
 from corejax_lax_basic._base.scalars import make_scalar
 from corejax_lax_basic._base.type_rules import ORDERED, check_equal_dtypes, elementwise, joint_shape
 from corejax_lax_basic._promotion import scalars_yield
@@ -115,34 +115,7 @@ def _by_mask(which: Any, on_false: Any, on_true: Any) -> bool:
     return (not on_false.shape or on_false.shape == shape) and (not on_true.shape or on_true.shape == shape)
 
 
-_BITS = {size: np.dtype(f"i{size}") for size in (1, 2, 4, 8)}
-
-
-def _are_bits(which: Any, on_false: Any, on_true: Any) -> bool:
-    """Whether values are bits of a number of NumPy's, and cases of the shape of `which`, or scalars."""
-    dtype = on_true.dtype
-    if dtype.itemsize not in _BITS or (dtype.kind not in _NUMPYS and dtype.isbuiltin != 2):
-        return False
-    return all(not case.shape or case.shape == which.shape for case in (on_false, on_true))
-
-
-def _by_bits(which: Any, on_false: Any, on_true: Any) -> Any:
-    """`on_false ^ ((on_false ^ on_true) & -which)`, without branches.
-
-    NumPy's `where` has one for each element: where choices cannot be foreseen it takes ten times as long.
-    """
-    bits = _BITS[on_true.dtype.itemsize]
-    out = np.empty(which.shape, on_true.dtype)
-    chosen, other = out.view(bits), on_false.view(bits)
-    np.negative(which.view(np.int8), chosen, dtype=bits)
-    np.bitwise_and(chosen, np.bitwise_xor(on_true.view(bits), other), chosen)
-    np.bitwise_xor(chosen, other, chosen)
-    return out
-
-
 def _select_of_two(which: Any, on_false: Any, on_true: Any) -> Any:
-    if which.size > SMALL_SELECT and _are_bits(which, on_false, on_true):
-        return _by_bits(which, on_false, on_true)
     if not _by_mask(which, on_false, on_true):
         return np.where(which, on_true, on_false)
     if on_false.shape:
@@ -222,8 +195,7 @@ clamp_p = Primitive(
     tags=("elementwise", "cheap", "exact"),
     doc="x limited to an interval: minimum(maximum(x, low), high).",
 )
-_on_host = many_through_float32(_clamp_impl, np.maximum)
-impl_rules.register(clamp_p, _on_host, large=_speed.elementwise("clamp"), prepared=_clamp_prepared)
+impl_rules.register(clamp_p, _clamp_impl, large=_speed.elementwise("clamp"), prepared=_clamp_prepared)
 defbroadcasting(clamp_p)
 
 

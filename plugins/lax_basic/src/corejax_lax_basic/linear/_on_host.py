@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import HostCode, dtypes
-from corejax_lax_basic._base.narrow_floats import widened
 from corejax_lax_basic._speed import DOT_PRODUCTS, DOT_ROWS, DOT_SECOND, FEW_PRODUCTS, HALVES, LARGE
 from corejax_lax_basic.linear._axes import DimensionNumbers, axes_of
 from corejax_lax_basic.linear.precision import DotAlgorithm, DotAlgorithmPreset, Precision
@@ -46,18 +45,12 @@ def product(
     if isinstance(precision, DotAlgorithm):
         lhs, rhs = lhs.astype(precision.lhs_precision_type), rhs.astype(precision.rhs_precision_type)
     exact = exact_in(lhs, rhs, math.prod(lhs.shape[a] for a in lhs_contract)) if working.kind in "iu" else None
-    lhs, rhs = [_converted(x, exact or working) for x in (lhs, rhs)]
+    lhs, rhs = [x.astype(exact or working, copy=False) for x in (lhs, rhs)]
     if not lhs_batch and lhs.ndim and lhs_contract == (lhs.ndim - 1,) and rhs_contract == (0,) and rhs.ndim <= 2:
         out = _product(lhs, rhs)  # the usual one
     else:
         out = _general_product(lhs, rhs, dimension_numbers)
     return as_integers(out, preferred_element_type) if exact else out.astype(preferred_element_type, copy=False)
-
-
-def _converted(x: Any, dtype: np.dtype[Any]) -> Any:
-    if x.dtype == dtype:
-        return x
-    return widened(x) if dtype == np.float32 else x.astype(dtype)
 
 
 def exact_in(lhs: Any, rhs: Any, terms: int) -> np.dtype[Any] | None:

@@ -22,12 +22,12 @@ from corejax_lax_basic import _speed
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import canonical_axes, canonical_axis
 from corejax_lax_basic._base.derivatives import Derivative, Function
-from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS, narrowed, widened
+from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS
 from corejax_lax_basic._base.placing import place
 from corejax_lax_basic._base.rows import defined
 from corejax_lax_basic._base.small_ints import SMALL_INT_BYTES
 from corejax_lax_basic._base.type_rules import ORDERED, Kinds, check_kind
-from corejax_lax_basic.reductions import _row_sums, _running_sums
+from corejax_lax_basic.reductions import _row_sums
 
 __corejax_registers_for_caller__ = True  # a row's provenance is its own line, not one of this file
 
@@ -87,7 +87,6 @@ class Fold:
         neutral: what the reduction of nothing gives, by dtype.
         wide: whether it rounds, so that 16-bit floats are accumulated in float32.
         large: the ufunc's `reduce(x, axes, dtype)` for large arrays, where there is a quicker one.
-        running: its `accumulate(x, axis, dtype)`, likewise.
     """
 
     ufunc: np.ufunc
@@ -95,7 +94,6 @@ class Fold:
     neutral: Callable[[np.dtype[Any]], np.ndarray[Any, Any]]
     wide: bool = False
     large: Function | None = None
-    running: Function | None = None
 
     def width(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
         """The dtype that the host accumulates in: a wide one also for extrema, of which NumPy has slow loops."""
@@ -116,13 +114,13 @@ class Fold:
             wide = width(dtype)
             if wide is dtype:
                 return impl(x, lambda: self.neutral(dtype), **params)
-            x = widened(x) if wide == np.float32 else x.astype(wide)
-            return narrowed(np.asarray(impl(x, lambda: self.neutral(dtype).astype(wide), **params)), dtype)
+            out = impl(x.astype(wide), lambda: self.neutral(dtype).astype(wide), **params)
+            return np.asarray(out).astype(dtype)
 
         return on_host
 
 
-ADD = Fold(np.add, "add", zero, wide=True, large=_row_sums.sums, running=_running_sums.running_sums)
+ADD = Fold(np.add, "add", zero, wide=True, large=_row_sums.sums)
 MULTIPLY = Fold(np.multiply, "multiply", one, wide=True)
 MAXIMUM = Fold(np.maximum, "maximum", least)
 MINIMUM = Fold(np.minimum, "minimum", greatest)
@@ -235,7 +233,7 @@ def index_reduction(
 
     def impl(x: Any, *, axes: Axes, index_dtype: np.dtype[Any]) -> Any:
         if x.dtype in NARROW_FLOATS:
-            x = widened(x)
+            x = x.astype(np.float32)
         return np.asarray(find(x, axis=axes[0])).astype(index_dtype)
 
     def prepared(avals: Any, *, axes: Axes, index_dtype: np.dtype[Any]) -> Any:
@@ -279,16 +277,14 @@ def cumulative(
 ) -> tuple[Function, Primitive]:
     """A reduction of all elements so far along an axis: a row in the table, with the arguments of `reduction`."""
 
-    def accumulate_for(size: int) -> Function:
-        large = fold.running if size >= _speed.RUNNING_SUMS else None
-        return fold.ufunc.accumulate if large is None else large
+    accumulate = fold.ufunc.accumulate
 
     def impl(x: Any, neutral: Function, *, axis: int, reverse: bool) -> Any:
         way = (slice(None),) * axis + (slice(None, None, -1 if reverse else None),)
-        return accumulate_for(x.size)(x[way], axis, x.dtype)[way]
+        return accumulate(x[way], axis, x.dtype)[way]
 
     def prepared(avals: Any, *, axis: int, reverse: bool) -> Any:
-        dtype, accumulate = avals[0].dtype, accumulate_for(avals[0].size)
+        dtype = avals[0].dtype
         plain = not reverse and avals[0].size and fold.width(dtype) is dtype
         if not plain or dtype.kind not in "biufc":
             return None
