@@ -46,6 +46,7 @@ from ._dispatch import UNKNOWN as UNKNOWN
 from ._dispatch import DispatchRegistry as DispatchRegistry
 from ._dispatch import fast_dispatch as fast_dispatch
 from ._dispatch import make_fastpath_data as make_fastpath_data
+from ._dispatch_state import NO_CONTEXT as NO_CONTEXT
 from ._dispatch_state import before_jax as before_jax
 from ._dispatch_state import dispatch_context as dispatch_context
 from ._distributed import connect as connect

@@ -7,7 +7,6 @@ from typing import Any
 
 from corejax.extend import (
     Primitive,
-    ShapedArray,
     note_origin,
     replayed_source,
     tree,
@@ -82,12 +81,7 @@ register_one_by_one(io_callback_p)
 
 @vmap_rules.register(ordered_io_callback_p)
 def ordered_io_callback_vmap(
-    axis_size: int,
-    vals: Sequence[Any],
-    dims: Sequence[int | None],
-    *,
-    callback: HostFunction,
-    out_types: tuple[ShapedArray, ...],
+    axis_size: int, vals: Sequence[Any], dims: Sequence[int | None], *, callback: HostFunction, **params: Any
 ) -> Any:
     """Refused: one program for a whole batch has no order between its elements."""
     error = ValueError(
