@@ -44,8 +44,6 @@ def corejax_register_rules(kind: str, primitive: Primitive | None) -> None:
         import corejax_control_flow.translations.custom_linear_solve
         import corejax_control_flow.translations.custom_vjp
         import corejax_control_flow.translations.dce_sink
-        import corejax_control_flow.translations.if_taken
-        import corejax_control_flow.translations.name
         import corejax_control_flow.translations.optimization_barrier
         import corejax_control_flow.translations.progress
         import corejax_control_flow.translations.scan

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 import os
 import sys
@@ -11,24 +12,23 @@ from typing import Any
 from corejax.extend import backends, config
 
 
-def _flag(name: str) -> Callable[[Any], bool]:
-    def parse(value: Any) -> bool:
-        words = {
-            "1": True,
-            "true": True,
-            "on": True,
-            "yes": True,
-            "0": False,
-            "false": False,
-            "off": False,
-            "no": False,
-        }
-        found = words.get(str(value).strip().lower())
-        if found is None:
-            raise ValueError(f"{name} is on or off, got {value!r}")
-        return found
+def _parser(name: str, expected: str, convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return what makes a value of what is given; it raises ValueError if `convert` fails."""
+
+    def parse(value: Any) -> Any:
+        try:
+            return convert(value)
+        except (KeyError, TypeError, ValueError):
+            raise ValueError(f"{name}{expected}, got {value!r}") from None
 
     return parse
+
+
+_WORDS = {"1": True, "true": True, "on": True, "yes": True, "0": False, "false": False, "off": False, "no": False}
+
+
+def _flag(name: str) -> Callable[[Any], bool]:
+    return _parser(name, " is on or off", lambda value: _WORDS[str(value).strip().lower()])
 
 
 def _device(value: Any) -> Any:
@@ -71,16 +71,14 @@ def _directory(value: Any) -> str:
 
 
 def _number(name: str, least: float, kind: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    def parse(value: Any) -> Any:
-        try:
-            number = kind(value)
-        except (TypeError, ValueError):
-            number = None
-        if isinstance(value, bool) or number is None or not number >= least:
-            raise ValueError(f"{name} is a number not below {least}, got {value!r}")
-        return number
+    return _parser(name, f" is a number not below {least}", lambda value: _between(kind, value, least, math.inf))
 
-    return parse
+
+def _between(kind: Callable[[Any], Any], value: Any, least: float, most: float) -> Any:
+    number = kind(value)
+    if isinstance(value, bool) or not least <= number <= most:
+        raise ValueError
+    return number
 
 
 # Options of the compiler that settings say, two numbers and two words.
@@ -88,39 +86,24 @@ EFFORTS = ("exec_time_optimization_effort", "memory_fitting_effort", "memory_fit
 
 
 def _effort(name: str) -> Callable[[Any], float]:
-    def parse(value: Any) -> float:
-        try:
-            number = float(value)
-        except (TypeError, ValueError):
-            number = 2.0
-        if isinstance(value, bool) or not -1 <= number <= 1:
-            raise ValueError(f"{name} is a number from -1 to 1, got {value!r}")
-        return number
+    return _parser(name, " is a number from -1 to 1", lambda value: _between(float, value, -1, 1))
 
-    return parse
+
+_DEGREES = {degree: degree for degree in ("UNKNOWN", "O0", "O1", "O2", "O3")}
 
 
 def _degree(name: str) -> Callable[[Any], str]:
-    def parse(value: Any) -> str:
-        if value not in ("UNKNOWN", "O0", "O1", "O2", "O3"):
-            raise ValueError(f"{name} is UNKNOWN, O0, O1, O2 or O3, got {value!r}")
-        return str(value)
-
-    return parse
+    return _parser(name, " is UNKNOWN, O0, O1, O2 or O3", _DEGREES.__getitem__)
 
 
 GUARD_LEVELS = ("allow", "log", "disallow", "log_explicit", "disallow_explicit")
 
 
-def _level(name: str) -> Callable[[Any], str | None]:
-    def parse(value: Any) -> str | None:
-        if value in (None, ""):
-            return None
-        if value not in GUARD_LEVELS:
-            raise ValueError(f"{name}: the levels are {', '.join(GUARD_LEVELS)}, got {value!r}")
-        return str(value)
+_LEVELS = {None: None, "": None} | {level: level for level in GUARD_LEVELS}
 
-    return parse
+
+def _level(name: str) -> Callable[[Any], str | None]:
+    return _parser(name, f": the levels are {', '.join(GUARD_LEVELS)}", _LEVELS.__getitem__)
 
 
 # name -> (default, what makes a value of what is given)

@@ -300,10 +300,6 @@ class TiledSharding(Sharding):
         """An axis for each."""
         return tuple((f"_{i}",) for i in range(ndim))
 
-    def known_devices(self) -> tuple[Device, ...]:
-        """Of one over a mesh without devices those that it is most likely about; empty where nothing tells."""
-        return self.device_tuple
-
     def batched(self, dim: int, names: tuple[str, ...] = ()) -> Sharding:
         """With the new dimension whole."""
         return TiledSharding(self.device_tuple, np.expand_dims(self._tiles, dim))
@@ -369,10 +365,6 @@ class SingleDeviceSharding(Sharding):
     def dimension_axes(self, ndim: int) -> tuple[tuple[str, ...] | None, ...]:
         """None is split."""
         return ((),) * ndim
-
-    def known_devices(self) -> tuple[Device, ...]:
-        """Of one over a mesh without devices those that it is most likely about; empty where nothing tells."""
-        return self.device_tuple
 
     def batched(self, dim: int, names: tuple[str, ...] = ()) -> Sharding:
         """Itself."""

@@ -14,19 +14,6 @@ from corejax.extend import (
     tree,
 )
 
-_FORWARDED = {"def_vmap", "defjvp", "defjvps", "defvjp"}
-
-
-class RuleGiven:
-    """A function with rules, around another one perhaps, whose rules are given through the outer one as well."""
-
-    fun: Callable[..., Any]
-
-    def __getattr__(self, name: str) -> Any:
-        if name in _FORWARDED and "fun" in self.__dict__:
-            return getattr(self.fun, name)
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
-
 
 class Parameters:
     """A function's positional parameters, for calls by keyword and for positions given by name."""

@@ -30,10 +30,10 @@ class JvpCall(UserCall):
     primitive = custom_jvp_call_p
     transform = "custom_jvp"
 
-    def __init__(self, fun: Any, rule: Any, symbolic_zeros: bool, arguments: Arguments) -> None:
-        super().__init__(fun, symbolic_zeros, arguments)
-        self.rule = rule
-        self.__name__ = fun_name(rule)
+    def __init__(self, rules: Any, arguments: Arguments) -> None:
+        super().__init__(rules.fun, rules.symbolic_zeros, arguments)
+        self.rule = rules.jvp
+        self.__name__ = fun_name(self.rule)
 
     def rules(self) -> tuple[Any, ...]:
         """Function, rule, and whether the rule is told which tangents are zero."""

@@ -1,13 +1,61 @@
-"""What one call of a `custom_jvp` and one of a `custom_vjp` function share: the user's function on leaves."""
+"""What functions with rules of their own share, and what one call of a `custom_jvp` or `custom_vjp` function is."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import functools
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from corejax.extend import ShapedArray, check_outputs, tree
-from corejax_control_flow.custom._arguments import Arguments
-from corejax_control_flow.custom.open_calls import Call, Closed, staged
+from corejax.extend import ShapedArray, check_outputs, fun_name, tree
+from corejax_control_flow.custom._arguments import Arguments, Parameters
+from corejax_control_flow.custom.open_calls import Call, Closed, bind_call, staged
+
+_FORWARDED = {"def_vmap", "defjvp", "defjvps", "defvjp"}
+
+
+class RuleGiven:
+    """A function with rules, around another one perhaps, whose rules are given through the outer one as well.
+
+    Attributes:
+        fun: the function.
+        symbolic_zeros: whether the rules are told which tangents are zero.
+        nondiff_argnums: positions of the arguments that are not differentiated.
+    """
+
+    _transform: str  # the decorator's name
+    _no_rules: Mapping[str, Any]  # attributes for the rules, before they are given
+
+    def __init__(
+        self,
+        fun: Callable[..., Any],
+        nondiff_argnums: int | Sequence[int] = (),
+        nondiff_argnames: str | Sequence[str] = (),
+    ) -> None:
+        if not callable(fun):
+            raise TypeError(f"{self._transform} takes a function, got {fun!r} of type {type(fun).__name__}")
+        functools.update_wrapper(self, fun)
+        vars(self).update(self._no_rules)  # `fun` may have rules of its own, which `update_wrapper` copies
+        self.fun = fun
+        self.symbolic_zeros = False
+        self._parameters = Parameters(fun, nondiff_argnums, nondiff_argnames)
+        self.nondiff_argnums = self._parameters.nondiff
+
+    def __getattr__(self, name: str) -> Any:
+        if name in _FORWARDED and "fun" in self.__dict__:
+            return getattr(self.fun, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+
+    def __repr__(self) -> str:
+        return f"<{self._transform} {fun_name(self.fun)}>"
+
+    def _bind(self, make: Callable[[Arguments], UserCall], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Run or record the call that `make` returns for the arguments."""
+        leaves: list[Any] = []
+        arguments = Arguments(self._parameters.positional(args, kwargs), self.nondiff_argnums, leaves)
+        arguments.check(self._transform, self.fun, leaves)
+        call = make(arguments)
+        outs = bind_call(call, leaves)
+        return tree.tree_unflatten(call.out_tree, outs)
 
 
 class UserCall(Call):

@@ -14,7 +14,6 @@ from corejax.extend import (
     ShapedArray,
     Tracer,
     api_boundary,
-    check_arguments,
     check_outputs,
     dtypes,
     eval_jaxpr,
@@ -33,7 +32,7 @@ from corejax.extend import (
 from corejax_control_flow.custom._arguments import Parameters
 from corejax_control_flow.custom.custom_vjp import custom_vjp
 from corejax_control_flow.programs.messages import shown, typed_tree
-from corejax_control_flow.programs.tracing import trace
+from corejax_control_flow.programs.tracing import check_leaves, trace
 
 
 def custom_gradient(fun: Callable[..., Any]) -> custom_vjp:
@@ -149,8 +148,7 @@ def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callab
     Raises:
         TypeError: an argument is not an array; or `converted` is called on other types or structures.
     """
-    leaves, in_tree = tree.tree_flatten(example_args)
-    check_arguments("closure_convert", fun, leaves, lambda: leaf_names(in_tree, "example_args"))
+    leaves, in_tree = check_leaves("closure_convert", fun, example_args, "example_args")
     avals = [get_aval(x) for x in leaves]
     jaxpr, consts, out_tree = trace("closure_convert", fun, in_tree, avals)
     hoisted = [isinstance(c, Tracer) and dtypes.is_inexact(get_aval(c).dtype) for c in consts]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 from corejax.extend import (
     NotDifferentiableError,
@@ -16,9 +15,9 @@ from corejax.extend import (
     nondifferentiable,
     tree,
 )
-from corejax_control_flow.custom._arguments import Arguments, Parameters, RuleGiven
 from corejax_control_flow.custom._custom_jvp_call import JvpCall
-from corejax_control_flow.custom.open_calls import bind_call, is_plain
+from corejax_control_flow.custom._user_call import RuleGiven
+from corejax_control_flow.custom.open_calls import is_plain
 from corejax_control_flow.custom.symbolic_zeros import SymbolicZero, checked_linear, unflattened_like
 from corejax_control_flow.programs.messages import place
 
@@ -51,20 +50,9 @@ class custom_jvp(RuleGiven):
         ValueError: there is no argument of such a position or name.
     """
 
-    def __init__(
-        self,
-        fun: Callable[..., Any],
-        nondiff_argnums: int | Sequence[int] = (),
-        nondiff_argnames: str | Sequence[str] = (),
-    ) -> None:
-        if not callable(fun):
-            raise TypeError(f"custom_jvp takes a function, got {fun!r} of type {type(fun).__name__}")
-        functools.update_wrapper(self, fun)
-        self.fun = fun
-        self.jvp: Callable[..., Any] | None = None
-        self.symbolic_zeros = False
-        self._parameters = Parameters(fun, nondiff_argnums, nondiff_argnames)
-        self.nondiff_argnums = self._parameters.nondiff
+    _transform = "custom_jvp"
+    _no_rules: ClassVar = {"jvp": None}
+    jvp: Callable[..., Any] | None
 
     def defjvp(self, jvp: Callable[..., Any], symbolic_zeros: bool = False) -> Callable[..., Any]:
         """Give the rule; a decorator.
@@ -151,13 +139,4 @@ class custom_jvp(RuleGiven):
             )
         if is_plain(args, kwargs):
             return self.fun(*args)
-        args = self._parameters.positional(args, kwargs)
-        leaves: list[Any] = []
-        arguments = Arguments(args, self.nondiff_argnums, leaves)
-        arguments.check("custom_jvp", self.fun, leaves)
-        call = JvpCall(self.fun, self.jvp, self.symbolic_zeros, arguments)
-        outs = bind_call(call, leaves)
-        return tree.tree_unflatten(call.out_tree, outs)
-
-    def __repr__(self) -> str:
-        return f"<custom_jvp {fun_name(self.fun)}>"
+        return self._bind(lambda arguments: JvpCall(self, arguments), args, kwargs)

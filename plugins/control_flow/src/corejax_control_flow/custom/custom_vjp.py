@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 from corejax.extend import (
     api_boundary,
     fun_name,
-    tree,
 )
-from corejax_control_flow.custom._arguments import Arguments, Parameters, RuleGiven
 from corejax_control_flow.custom._custom_vjp_call import VjpCall
-from corejax_control_flow.custom.open_calls import bind_call, is_plain
+from corejax_control_flow.custom._user_call import RuleGiven
+from corejax_control_flow.custom.open_calls import is_plain
 from corejax_control_flow.programs.messages import place
 
 
@@ -47,22 +45,11 @@ class custom_vjp(RuleGiven):
         ValueError: there is no argument of such a position or name.
     """
 
-    def __init__(
-        self,
-        fun: Callable[..., Any],
-        nondiff_argnums: int | Sequence[int] = (),
-        nondiff_argnames: str | Sequence[str] = (),
-    ) -> None:
-        if not callable(fun):
-            raise TypeError(f"custom_vjp takes a function, got {fun!r} of type {type(fun).__name__}")
-        functools.update_wrapper(self, fun)
-        self.fun = fun
-        self.fwd: Callable[..., Any] | None = None
-        self.bwd: Callable[..., Any] | None = None
-        self.symbolic_zeros = False
-        self.optimize_remat = False
-        self._parameters = Parameters(fun, nondiff_argnums, nondiff_argnames)
-        self.nondiff_argnums = self._parameters.nondiff
+    _transform = "custom_vjp"
+    _no_rules: ClassVar = {"fwd": None, "bwd": None, "optimize_remat": False}
+    fwd: Callable[..., Any] | None
+    bwd: Callable[..., Any] | None
+    optimize_remat: bool
 
     def defvjp(
         self,
@@ -114,13 +101,4 @@ class custom_vjp(RuleGiven):
             )
         if is_plain(args, kwargs):
             return self.fun(*args)
-        args = self._parameters.positional(args, kwargs)
-        leaves: list[Any] = []
-        arguments = Arguments(args, self.nondiff_argnums, leaves)
-        arguments.check("custom_vjp", self.fun, leaves)
-        call = VjpCall(self, arguments)
-        outs = bind_call(call, leaves)
-        return tree.tree_unflatten(call.out_tree, outs)
-
-    def __repr__(self) -> str:
-        return f"<custom_vjp {fun_name(self.fun)}>"
+        return self._bind(lambda arguments: VjpCall(self, arguments), args, kwargs)

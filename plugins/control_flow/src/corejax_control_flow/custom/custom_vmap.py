@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from corejax.extend import (
     Array,
@@ -14,7 +13,6 @@ from corejax.extend import (
     Tracer,
     api_boundary,
     as_array,
-    check_arguments,
     check_outputs,
     close_over_consts,
     current_trace,
@@ -24,11 +22,11 @@ from corejax.extend import (
     tree,
     unmapped_aval,
 )
-from corejax_control_flow.custom._arguments import Parameters, RuleGiven
+from corejax_control_flow.custom._user_call import RuleGiven
 from corejax_control_flow.custom.custom_vmap_rules import custom_vmap_call_p
 from corejax_control_flow.custom.open_calls import evaluates
 from corejax_control_flow.programs.messages import place, shown, typed_tree
-from corejax_control_flow.programs.tracing import trace
+from corejax_control_flow.programs.tracing import check_leaves, trace
 
 
 class custom_vmap(RuleGiven):
@@ -54,13 +52,12 @@ class custom_vmap(RuleGiven):
         TypeError: `fun` is not a function.
     """
 
+    _transform = "custom_vmap"
+    _no_rules: ClassVar = {"vmap_rule": None}
+    vmap_rule: Callable[..., Any] | None
+
     def __init__(self, fun: Callable[..., Any]) -> None:
-        if not callable(fun):
-            raise TypeError(f"custom_vmap takes a function, got {fun!r} of type {type(fun).__name__}")
-        functools.update_wrapper(self, fun)
-        self.fun = fun
-        self.vmap_rule: Callable[..., Any] | None = None
-        self._parameters = Parameters(fun, ())
+        super().__init__(fun)
 
     def def_vmap(self, vmap_rule: Callable[..., Any]) -> Callable[..., Any]:
         """Give the rule; a decorator.
@@ -99,8 +96,7 @@ class custom_vmap(RuleGiven):
         if plain and not kwargs and all(type(x) is Array or isinstance(x, Tracer) for x in args):
             return self.fun(*args)
         args = self._parameters.positional(args, kwargs)
-        leaves, in_tree = tree.tree_flatten(args)
-        check_arguments("custom_vmap", self.fun, leaves, lambda: leaf_names(in_tree, "args"))
+        leaves, in_tree = check_leaves("custom_vmap", self.fun, args, "args")
         if plain:
             arrays = tree.tree_unflatten(in_tree, [as_array(x) for x in leaves])
             return tree.tree_map(as_array, self.fun(*arrays))
@@ -115,9 +111,6 @@ class custom_vmap(RuleGiven):
             rule=_UserRule(self.fun, self.vmap_rule, in_tree, out_tree, program.out_avals),
         )
         return tree.tree_unflatten(out_tree, outs)
-
-    def __repr__(self) -> str:
-        return f"<custom_vmap {fun_name(self.fun)}>"
 
 
 def _nothing_batches(trace: Trace | None) -> bool:

@@ -14,7 +14,6 @@ from corejax.extend import (
     add_tangents,
     api_boundary,
     batch_jaxpr,
-    check_arguments,
     defcall,
     fun_name,
     get_aval,
@@ -24,7 +23,6 @@ from corejax.extend import (
     is_undef_primal,
     jvp_jaxpr,
     jvp_rules,
-    leaf_names,
     memoised,
     split_list,
     spread_list,
@@ -38,7 +36,7 @@ from corejax.extend import (
     zero_cotangent,
 )
 from corejax_control_flow.programs.messages import typed_tree
-from corejax_control_flow.programs.tracing import trace, with_common_consts
+from corejax_control_flow.programs.tracing import check_leaves, trace, with_common_consts
 
 linear_call_p = Primitive(
     "linear_call",
@@ -68,8 +66,7 @@ def linear_call(
     Raises:
         TypeError: `fun_transpose` does not return what `linear_args` are; or an argument is not an array.
     """
-    leaves, in_tree = tree.tree_flatten((residual_args, linear_args))
-    check_arguments("linear_call", fun, leaves, lambda: leaf_names(in_tree, "args"))
+    leaves, in_tree = check_leaves("linear_call", fun, (residual_args, linear_args), "args")
     res_tree, lin_tree = in_tree.children()
     avals = [get_aval(x) for x in leaves]
     res_avals, lin_avals = split_list(avals, [res_tree.num_leaves])

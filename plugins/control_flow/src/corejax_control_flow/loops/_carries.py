@@ -13,14 +13,12 @@ from corejax.extend import (
     ShapedArray,
     Tracer,
     as_array,
-    check_arguments,
     conform,
     fixpoint,
     get_aval,
     join_refinements,
     leaf_names,
     partition_list,
-    tree,
 )
 from corejax_control_flow.loops._strong_carries import with_strong_carries
 from corejax_control_flow.programs.messages import place, shown, structural_difference, typed_tree, whence_wide
@@ -195,14 +193,3 @@ def function_or_raise(transform: str, what: str, fun: Any) -> None:
     """
     if not callable(fun):
         raise TypeError(f"{transform}: {what}, got {fun!r} of type {type(fun).__name__}")
-
-
-def check_leaves(transform: str, fun: Any, value: Any, name: str) -> tuple[list[Any], Any]:
-    """Leaves and structure of one argument of a loop.
-
-    Raises:
-        TypeError: a leaf is not an array; names it.
-    """
-    leaves, treedef = tree.tree_flatten(value)
-    check_arguments(transform, fun, leaves, lambda: leaf_names(treedef, name))
-    return leaves, treedef

@@ -23,13 +23,20 @@ from corejax.extend import (
     stage,
     tree,
 )
-from corejax_control_flow.loops._carries import carry_fixed_point, check_leaves, function_or_raise, kept_with
+from corejax_control_flow.loops._carries import carry_fixed_point, function_or_raise, kept_with
 from corejax_control_flow.loops.progress import Progress, as_progress_bar
 from corejax_control_flow.loops.scan import checked_unroll, scan_traced
 from corejax_control_flow.loops.while_loop import while_traced
 from corejax_control_flow.programs.in_python import in_python, known, results
 from corejax_control_flow.programs.messages import shown
-from corejax_control_flow.programs.tracing import Traced, decider_of, dependent_type, make_dependent, trace_dependent
+from corejax_control_flow.programs.tracing import (
+    Traced,
+    check_leaves,
+    decider_of,
+    dependent_type,
+    make_dependent,
+    trace_dependent,
+)
 from corejax_control_flow.programs.weak_types import convert
 
 

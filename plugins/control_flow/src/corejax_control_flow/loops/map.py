@@ -7,10 +7,11 @@ from collections.abc import Callable
 from typing import Any
 
 from corejax.extend import FlatFunction, api_boundary, batch_flat, fun_name, get_aval, leaf_names, move_batch_axis, tree
-from corejax_control_flow.loops._carries import check_leaves, function_or_raise
+from corejax_control_flow.loops._carries import function_or_raise
 from corejax_control_flow.loops.progress import Progress
 from corejax_control_flow.loops.scan import scan
 from corejax_control_flow.programs.messages import shown
+from corejax_control_flow.programs.tracing import check_leaves
 
 
 @api_boundary

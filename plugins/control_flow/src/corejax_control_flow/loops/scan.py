@@ -24,12 +24,12 @@ from corejax.extend import (
 )
 from corejax_control_flow.loops import scan_partial_eval as scan_partial_eval  # the rest of the primitive's rules
 from corejax_control_flow.loops import scan_transpose as scan_transpose
-from corejax_control_flow.loops._carries import as_results, carry_fixed_point, check_leaves, unchanged, without_carries
+from corejax_control_flow.loops._carries import as_results, carry_fixed_point, unchanged, without_carries
 from corejax_control_flow.loops.progress import Progress, ProgressBar, as_progress_bar, counted, first_count
 from corejax_control_flow.loops.scan_rules import scan_p
 from corejax_control_flow.programs.in_python import in_python, scan_in_python
 from corejax_control_flow.programs.messages import place, shown
-from corejax_control_flow.programs.tracing import Traced, result_type, trace
+from corejax_control_flow.programs.tracing import Traced, check_leaves, result_type, trace
 
 
 @api_boundary

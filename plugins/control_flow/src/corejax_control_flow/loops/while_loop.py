@@ -25,7 +25,6 @@ from corejax_control_flow.loops import while_partial_eval as while_partial_eval 
 from corejax_control_flow.loops._carries import (
     as_results,
     carry_fixed_point,
-    check_leaves,
     function_or_raise,
     kept_with,
     unchanged,
@@ -36,7 +35,14 @@ from corejax_control_flow.loops.while_rules import while_p, with_more_arguments
 from corejax_control_flow.programs.in_python import in_python, while_in_python
 from corejax_control_flow.programs.messages import place
 from corejax_control_flow.programs.rewriting import rearranged, without_effects
-from corejax_control_flow.programs.tracing import Traced, decider_of, make_dependent, result_type, trace_dependent
+from corejax_control_flow.programs.tracing import (
+    Traced,
+    check_leaves,
+    decider_of,
+    make_dependent,
+    result_type,
+    trace_dependent,
+)
 
 
 @api_boundary

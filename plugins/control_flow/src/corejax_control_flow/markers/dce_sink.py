@@ -11,14 +11,12 @@ from typing import Any
 from corejax.extend import (
     Primitive,
     ShapedArray,
-    check_arguments,
     jvp_rules,
-    leaf_names,
     physical_rules,
     transpose_rules,
-    tree,
     vmap_rules,
 )
+from corejax_control_flow.programs.tracing import check_leaves
 
 
 def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
@@ -33,9 +31,7 @@ def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
     Raises:
         TypeError: a leaf is not an array.
     """
-    leaves, treedef = tree.tree_flatten(val)
-    check_arguments("dce_sink", dce_sink, leaves, lambda: leaf_names(treedef, "val"))
-    for leaf in leaves:
+    for leaf in check_leaves("dce_sink", dce_sink, val, "val")[0]:
         dce_sink_p.bind(leaf, prevent_mlir_dce=bool(prevent_mlir_dce))
 
 

@@ -12,13 +12,12 @@ import numpy as np
 from corejax.extend import (
     Primitive,
     ShapedArray,
-    check_arguments,
     defvectorized,
     jvp_rules,
-    leaf_names,
     transpose_rules,
     tree,
 )
+from corejax_control_flow.programs.tracing import check_leaves
 
 
 def checkpoint_name(x: Any, name: str) -> Any:
@@ -36,8 +35,7 @@ def checkpoint_name(x: Any, name: str) -> Any:
     """
     if not isinstance(name, str):
         raise TypeError(f"checkpoint_name takes a string for a name, got {name!r} of type {type(name).__name__}")
-    leaves, treedef = tree.tree_flatten(x)
-    check_arguments("checkpoint_name", checkpoint_name, leaves, lambda: leaf_names(treedef, "x"))
+    leaves, treedef = check_leaves("checkpoint_name", checkpoint_name, x, "x")
     return tree.tree_unflatten(treedef, [name_p.bind(leaf, name=name) for leaf in leaves])
 
 

@@ -11,14 +11,13 @@ from typing import Any
 from corejax.extend import (
     Primitive,
     ShapedArray,
-    check_arguments,
     jvp_rules,
-    leaf_names,
     physical_rules,
     transpose_rules,
     tree,
     vmap_rules,
 )
+from corejax_control_flow.programs.tracing import check_leaves
 
 
 def optimization_barrier(operand: Any) -> Any:
@@ -36,8 +35,7 @@ def optimization_barrier(operand: Any) -> Any:
     Raises:
         TypeError: a leaf is not an array.
     """
-    leaves, treedef = tree.tree_flatten(operand)
-    check_arguments("optimization_barrier", optimization_barrier, leaves, lambda: leaf_names(treedef, "operand"))
+    leaves, treedef = check_leaves("optimization_barrier", optimization_barrier, operand, "operand")
     return tree.tree_unflatten(treedef, optimization_barrier_p.bind(*leaves)) if leaves else operand
 
 

@@ -21,6 +21,7 @@ from corejax.extend import (
     decided_by,
     get_aval,
     join_refinements,
+    leaf_names,
     run_within,
     stage,
     tree,
@@ -98,6 +99,17 @@ def _entered(error: TypeError, fun: Callable[..., Any]) -> bool:
     """Whether the user's function ran, so that it is not its call that failed."""
     code = getattr(inspect.unwrap(fun), "__code__", None)
     return code is not None and any(frame.f_code is code for frame, _ in traceback.walk_tb(error.__traceback__))
+
+
+def check_leaves(transform: str, fun: Any, value: Any, name: str) -> tuple[list[Any], Any]:
+    """Leaves and structure of one argument.
+
+    Raises:
+        TypeError: a leaf is not an array; names it.
+    """
+    leaves, treedef = tree.tree_flatten(value)
+    check_arguments(transform, fun, leaves, lambda: leaf_names(treedef, name))
+    return leaves, treedef
 
 
 def flatten_operands(transform: str, fun: Callable[..., Any], operands: tuple[Any, ...]) -> tuple[list[Any], Any]:

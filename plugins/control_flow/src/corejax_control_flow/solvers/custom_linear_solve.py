@@ -18,7 +18,6 @@ from corejax.extend import (
     add_tangents,
     api_boundary,
     batch_jaxpr,
-    check_arguments,
     close_over_consts,
     eval_jaxpr_on_host,
     fun_name,
@@ -29,7 +28,6 @@ from corejax.extend import (
     is_undef_primal,
     jvp_jaxpr,
     jvp_rules,
-    leaf_names,
     move_batch_axis,
     split_list,
     spread_list,
@@ -39,9 +37,10 @@ from corejax.extend import (
     vmap_rules,
     zero_cotangent,
 )
-from corejax_control_flow.programs.messages import check_functions, typed_tree
+from corejax_control_flow.programs.messages import check_functions
 from corejax_control_flow.programs.rewriting import with_outputs
-from corejax_control_flow.programs.tracing import result_type, trace
+from corejax_control_flow.programs.tracing import check_leaves, trace
+from corejax_control_flow.solvers._programs import check_returns, negated, on_trees, solver_program
 
 
 def _solved(*args: Any, const_lengths: Any, solve: ClosedJaxpr, **params: Any) -> list[Any]:
@@ -92,12 +91,12 @@ def custom_linear_solve(
     """
     given = {} if transpose_solve is None else {"transpose_solve": transpose_solve}
     check_functions("custom_linear_solve", matvec=matvec, solve=solve, **given)
-    leaves, in_tree = tree.tree_flatten(b)
-    check_arguments("custom_linear_solve", solve, leaves, lambda: leaf_names(in_tree, "b"))
+    leaves, in_tree = check_leaves("custom_linear_solve", solve, b, "b")
     avals = [get_aval(x) for x in leaves]
     of_b = tree.treedef_tuple([in_tree])
     recorded = trace("custom_linear_solve", matvec, of_b, avals)
-    _check("matvec", matvec, in_tree, avals, recorded.out_tree, recorded.jaxpr.out_avals, result_type(recorded))
+    what, out_avals = f"custom_linear_solve: matvec {fun_name(matvec)}", recorded.jaxpr.out_avals
+    check_returns(what, "right-hand side", in_tree, avals, recorded.out_tree, out_avals)
     forward = close_over_consts(recorded.jaxpr)
     backward, vec_consts = None, []
     if symmetric:
@@ -127,14 +126,6 @@ def custom_linear_solve(
     return tree.tree_unflatten(out_tree, outs)
 
 
-def _check(what: str, fun: Any, in_tree: Any, avals: Any, out_tree: Any, got: Any, text: str) -> None:
-    if out_tree != in_tree or any(a.shape != b.shape or a.dtype != b.dtype for a, b in zip(got, avals, strict=True)):
-        raise TypeError(
-            f"custom_linear_solve: {what} {fun_name(fun)} has to return what the right-hand side is:\n"
-            f"  {typed_tree(in_tree, avals)}\nit returns\n  {text}"
-        )
-
-
 def _transposed(program: ClosedJaxpr, num_consts: int) -> ClosedJaxpr:
     """The transposed linear program `(consts, ct) -> ct`."""
     count = len(program.out_avals)
@@ -152,28 +143,9 @@ def _solver(
 ) -> tuple[ClosedJaxpr, list[Any], Any]:
     """A solver as a program of what it closes over and the right-hand side."""
     assert program is not None
-
-    def matvec(x: Any) -> Any:
-        leaves, treedef = tree.tree_flatten(x)
-        if treedef != in_tree:
-            raise TypeError(
-                f"custom_linear_solve: {fun_name(solve)} calls its linear function on structure {treedef}, not "
-                f"{in_tree}"
-            )
-        return tree.tree_unflatten(in_tree, inline_closed(program, [*consts, *leaves]))
-
-    def solution(b: Any) -> Any:
-        out = solve(matvec, b)
-        if has_aux and (not isinstance(out, tuple | list) or len(out) != 2):
-            raise TypeError(f"custom_linear_solve with has_aux=True: {fun_name(solve)} returns (x, aux), got {out!r}")
-        return tuple(out) if has_aux else out
-
-    solution.__name__ = fun_name(solve)
-    recorded = trace("custom_linear_solve", solution, tree.treedef_tuple([in_tree]), avals)
-    x_tree = recorded.out_tree.children()[0] if has_aux else recorded.out_tree
-    got = recorded.jaxpr.out_avals[: x_tree.num_leaves]
-    _check("solver", solve, in_tree, avals, x_tree, got, typed_tree(x_tree, got))
-    return close_over_consts(recorded.jaxpr), recorded.consts, recorded.out_tree
+    matvec = on_trees(f"custom_linear_solve: {fun_name(solve)} calls its linear function", program, consts, in_tree)
+    what = f"custom_linear_solve: solver {fun_name(solve)}"
+    return solver_program("custom_linear_solve", what, "right-hand side", solve, matvec, in_tree, avals, has_aux)
 
 
 # -- the primitive's rules -----------------------------------------------------------------------------------
@@ -214,18 +186,12 @@ def custom_linear_solve_jvp(
         given = [*consts[: const_lengths[0]], *x, *(t for t in tangents[: const_lengths[0]] if t is not None)]
         found = inline_closed(pushed, given)[len(b) :]
         changes = spread_list(nonzeros, found)
-        rhs = [add_tangents(t, None if c is None else _negated(c)) for t, c in zip(rhs, changes, strict=True)]
+        rhs = [add_tangents(t, None if c is None else negated(c)) for t, c in zip(rhs, changes, strict=True)]
     if all(t is None for t in rhs):
         return outs, [None] * len(outs)
     real = [instantiate(t, each) for t, each in zip(rhs, b, strict=True)]
     solved = custom_linear_solve_p.bind(*consts, *real, const_lengths=const_lengths, matvec=matvec, **params)
     return outs, [*solved[: len(b)], *(None for _ in outs[len(b) :])]
-
-
-def _negated(x: Any) -> Any:
-    from corejax_lax_basic import lax
-
-    return lax.neg(x)
 
 
 @transpose_rules.register(custom_linear_solve_p, symbolic_zeros=True)

@@ -10,9 +10,7 @@ from typing import Any
 
 from corejax.extend import (
     ClosedJaxpr,
-    ShapedArray,
     api_boundary,
-    check_arguments,
     close_over_consts,
     fun_name,
     get_aval,
@@ -20,15 +18,15 @@ from corejax.extend import (
     instantiate,
     jvp_flat,
     jvp_jaxpr,
-    leaf_names,
     partial_eval_jaxpr,
     split_list,
     tree,
 )
 from corejax_control_flow.custom.custom_jvp import custom_jvp
 from corejax_control_flow.custom.symbolic_zeros import SymbolicZero
-from corejax_control_flow.programs.messages import check_functions, typed_tree
-from corejax_control_flow.programs.tracing import trace
+from corejax_control_flow.programs.messages import check_functions
+from corejax_control_flow.programs.tracing import check_leaves, trace
+from corejax_control_flow.solvers._programs import check_returns, negated, on_trees, solver_program
 
 
 @api_boundary
@@ -59,14 +57,24 @@ def custom_root(
         TypeError: `f` or a solver returns something of another structure or type than the guess.
     """
     check_functions("custom_root", f=f, solve=solve, tangent_solve=tangent_solve)
-    leaves, in_tree = tree.tree_flatten(initial_guess)
-    check_arguments("custom_root", f, leaves, lambda: leaf_names(in_tree, "initial_guess"))
+    leaves, in_tree = check_leaves("custom_root", f, initial_guess, "initial_guess")
     avals = [get_aval(x) for x in leaves]
     of_x = tree.treedef_tuple([in_tree])
     recorded = trace("custom_root", f, of_x, avals)
-    _check("function", f, in_tree, avals, recorded.out_tree, recorded.jaxpr.out_avals)
+    check_returns(
+        f"custom_root: the function {fun_name(f)}",
+        "initial guess",
+        in_tree,
+        avals,
+        recorded.out_tree,
+        recorded.jaxpr.out_avals,
+    )
     program = close_over_consts(recorded.jaxpr)
-    solver, solve_consts, out_tree = _solver(solve, program, recorded.consts, in_tree, avals, has_aux)
+    own = on_trees(_CALLS, program, recorded.consts, in_tree)
+    what = f"custom_root: the solver {fun_name(solve)}"
+    solver, solve_consts, out_tree = solver_program(
+        "custom_root", what, "initial guess", solve, own, in_tree, avals, has_aux
+    )
     lengths = len(recorded.consts), len(solve_consts)
     count = len(leaves)
 
@@ -85,8 +93,9 @@ def custom_root(
         linear = _linearised(program, consts, x, in_tree)
         y = [instantiate(t, each) for t, each in zip(rhs, x, strict=True)]
         result, result_tree = tree.tree_flatten(tangent_solve(linear, tree.tree_unflatten(in_tree, y)))
-        _check("tangent solver", tangent_solve, in_tree, avals, result_tree, [get_aval(t) for t in result])
-        return outs, [*map(_negated, result), *zeros[count:]]
+        what = f"custom_root: the tangent solver {fun_name(tangent_solve)}"
+        check_returns(what, "initial guess", in_tree, avals, result_tree, [get_aval(t) for t in result])
+        return outs, [*map(negated, result), *zeros[count:]]
 
     root.__name__ = fun_name(solve)
     solution = custom_jvp(root)
@@ -98,41 +107,7 @@ def _tangent(t: Any) -> Any:
     return None if t.dtype.names else t  # float0
 
 
-def _check(what: str, fun: Any, in_tree: Any, avals: Sequence[ShapedArray], out_tree: Any, got: Any) -> None:
-    if out_tree != in_tree or any(a.shape != b.shape or a.dtype != b.dtype for a, b in zip(got, avals, strict=True)):
-        raise TypeError(
-            f"custom_root: the {what} {fun_name(fun)} has to return what the initial guess is:\n"
-            f"  {typed_tree(in_tree, avals)}\nit returns\n  {typed_tree(out_tree, got)}"
-        )
-
-
-def _solver(
-    solve: Any, program: ClosedJaxpr, consts: Sequence[Any], in_tree: Any, avals: Any, has_aux: bool
-) -> tuple[ClosedJaxpr, list[Any], Any]:
-    """The solver as a program of what it closes over and the guess."""
-
-    def solution(guess: Any) -> Any:
-        out = solve(_on_trees(program, consts, in_tree), guess)
-        if has_aux and (not isinstance(out, tuple | list) or len(out) != 2):
-            raise TypeError(f"custom_root with has_aux=True: {fun_name(solve)} returns (x, aux), got {out!r}")
-        return tuple(out) if has_aux else out
-
-    recorded = trace("custom_root", solution, tree.treedef_tuple([in_tree]), avals)
-    x_tree = recorded.out_tree.children()[0] if has_aux else recorded.out_tree
-    _check("solver", solve, in_tree, avals, x_tree, recorded.jaxpr.out_avals[: x_tree.num_leaves])
-    return close_over_consts(recorded.jaxpr), recorded.consts, recorded.out_tree
-
-
-def _on_trees(program: ClosedJaxpr, leading: Sequence[Any], in_tree: Any) -> Callable[[Any], Any]:
-    """A program as a function of one pytree, the last arguments; the first ones are given."""
-
-    def fun(x: Any) -> Any:
-        leaves, treedef = tree.tree_flatten(x)
-        if treedef != in_tree:
-            raise TypeError(f"custom_root: a solver calls its function on structure {treedef}, not {in_tree}")
-        return tree.tree_unflatten(in_tree, inline_closed(program, [*leading, *leaves]))
-
-    return fun
+_CALLS = "custom_root: a solver calls its function"
 
 
 def _linearised(program: ClosedJaxpr, consts: Sequence[Any], x: Sequence[Any], in_tree: Any) -> Callable[[Any], Any]:
@@ -142,13 +117,7 @@ def _linearised(program: ClosedJaxpr, consts: Sequence[Any], x: Sequence[Any], i
     unknown = [False] * len(program.in_avals) + [True] * count
     known, linear, _, _ = partial_eval_jaxpr(pushed, unknown, [False] * count + [True] * count)
     _, residuals = split_list(inline_closed(known, [*consts, *x]), [count])
-    return _on_trees(linear, residuals, in_tree)
-
-
-def _negated(x: Any) -> Any:
-    from corejax_lax_basic import lax
-
-    return lax.neg(x)
+    return on_trees(_CALLS, linear, residuals, in_tree)
 
 
 __all__ = ["custom_root"]

@@ -21,7 +21,6 @@ import inspect
 import weakref
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from operator import attrgetter
 from typing import Any
 
 import ml_dtypes
@@ -71,17 +70,12 @@ class DispatchRegistry:
     leaf that the dispatcher does not know, and calls with it take the slow path.
 
     Args:
-        array_type: the class of arrays; ``getattr(x, field)`` is an array's buffer or, where it is on the host,
-            something else.
+        array_type: the class of arrays; ``array._buf`` is an array's buffer.
         to_array: makes an array of a result: ``to_array(None, (buffer,))``.
-        to_buffer: makes the buffer of an array that is on the host, or of a NumPy array or scalar, with the aval
-            that says its shape, dtype and weak type. It may keep the buffer in the array, so that the next call
-            finds it. What it raises reaches the caller of the jitted function.
-        field: the attribute of the buffer.
-        always_buffer: ``getattr(x, field)`` is a buffer for every array (by a fallback in ``__getattr__``,
-            say). Arrays are then taken apart in C++, which saves about 0.2 us of a call.
-        wait: called with what ``getattr(x, field)`` is, before the program gets it; arrays are taken apart in
-            Python then.
+        to_buffer: makes the buffer of a NumPy array or a scalar, with the aval that says its shape, dtype and weak
+            type. What it raises reaches the caller of the jitted function.
+        wait: called with ``array._buf`` before the program gets it. Arrays are then taken apart in Python, and
+            otherwise in C++, which saves about 0.2 us of a call.
     """
 
     def __init__(
@@ -90,8 +84,6 @@ class DispatchRegistry:
         to_array: Callable[[None, tuple[Buffer]], Any],
         to_buffer: Callable[[Any], Buffer],
         *,
-        field: str = "_buf",
-        always_buffer: bool = False,
         wait: Callable[[Any], None] | None = None,
     ) -> None:
         self.array_type = array_type
@@ -100,14 +92,11 @@ class DispatchRegistry:
         # Results are put together by a registry of their own: C++ puts dataclasses together in twice the time of nodes,
         # and takes them apart in half of it.
         self._results = core.pytree.PyTreeRegistry()
-        read = attrgetter(field)
-        self._results.register_node(array_type, lambda array: ((read(array),), None), to_array)
-        if wait is not None:
-            self._registry.register_node(array_type, _waiting(wait, read), _never)
-        elif always_buffer:
-            self._registry.register_dataclass_node(array_type, [field], [])
+        self._results.register_node(array_type, lambda array: ((array._buf,), None), to_array)
+        if wait is None:
+            self._registry.register_dataclass_node(array_type, ["_buf"], [])
         else:
-            self._registry.register_node(array_type, _taking_apart(to_buffer, read), _never)
+            self._registry.register_node(array_type, _waiting(wait), _never)
 
         self.makes_buffers = False
         self._scalars = {kind: _ScalarChildren(kind, to_buffer) for kind in _SCALARS}
@@ -218,25 +207,12 @@ class _ScalarChildren(dict[Any, tuple[tuple[Any], None]]):
         return children
 
 
-def _taking_apart(
-    to_buffer: Callable[[Any], Buffer], read: Callable[[Any], Any]
-) -> Callable[[Any], tuple[tuple[Buffer], None]]:
-    """How arrays are taken apart that may be on the host; on the hot path of every call."""
-
-    def to_children(array: Any) -> tuple[tuple[Buffer], None]:
-        buffer = read(array)
-        return ((buffer if type(buffer) is Buffer else to_buffer(array)),), None
-
-    return to_children
-
-
-def _waiting(wait: Callable[[Any], None], read: Callable[[Any], Any]) -> Callable[[Any], tuple[tuple[Any], None]]:
+def _waiting(wait: Callable[[Any], None]) -> Callable[[Any], tuple[tuple[Any], None]]:
     """How arrays are taken apart of programs that run when the arguments are there."""
 
     def to_children(array: Any) -> tuple[tuple[Any], None]:
-        buffer = read(array)
-        wait(buffer)
-        return (buffer,), None
+        wait(array._buf)
+        return (array._buf,), None
 
     return to_children
 

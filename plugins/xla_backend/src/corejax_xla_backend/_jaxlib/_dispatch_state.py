@@ -18,6 +18,7 @@ import importlib
 import sys
 import threading
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from corejax_xla_backend._dispatchers import dispatchers
@@ -97,43 +98,15 @@ def make_dispatcher(*args: Any) -> Any:
     return dispatcher
 
 
-class DispatchContext:
-    """A value that is part of every dispatcher's signature: per thread, over a default for all threads.
+@cache
+def dispatch_context() -> Any:
+    """Return the value that is part of every dispatcher's signature: per thread, over a default for all threads.
 
-    A call made under another value is another entry in the dispatcher's cache, at no cost in Python. Values
-    are hashed on every call of every dispatcher in the process (jax's too): use small integers.
+    A call made under another value is another entry in the dispatcher's cache, at no cost in Python. It is hashed on
+    every call of every dispatcher in the process (jax's too), so it is a small integer.
     """
-
-    def __init__(self, name: str, value: int = 0) -> None:
-        self._config = core.config.Config(name, value, include_in_jit_key=True)
-
-    @property
-    def value(self) -> int:
-        """The value in this thread."""
-        return self._config.value
-
-    def set(self, value: int) -> None:
-        """Set the value for this thread."""
-        self._config.set_local(value)
-
-    def reset(self) -> None:
-        """Back to the default in this thread."""
-        self._config.set_local(core.config.unset)
-
-    def set_default(self, value: int) -> None:
-        """Set the value of all threads that have none of their own."""
-        self._config.set_global(value)
+    return core.config.Config("corejax_context", 0, include_in_jit_key=True)
 
 
-_context: DispatchContext | None = None
-
-
-def dispatch_context() -> DispatchContext:
-    """The one context value of corejax's dispatchers, made when first asked for (importing jaxlib adds
-    nothing).
-    """
-    global _context
-    with _lock:
-        if _context is None:
-            _context = DispatchContext("corejax_context")
-        return _context
+NO_CONTEXT = core.config.unset
+"""What a thread that follows the default has in the place of a value."""

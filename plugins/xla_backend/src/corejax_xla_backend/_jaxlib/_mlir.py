@@ -1,18 +1,18 @@
-"""MLIR: contexts with StableHLO, types from and to NumPy dtypes, constants, modules of functions.
+"""MLIR: contexts with StableHLO, types from and to NumPy dtypes, modules.
 
-Functions here use MLIR's own thread-local context: call them inside ``with context, location:`` (entering a
-:class:`ModuleBuilder` does both).
+Functions here use MLIR's own thread-local context: call them inside ``with context, location:``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable
 from functools import cache
 from typing import Any
 
 import ml_dtypes
 import numpy as np
+
+from corejax_xla_backend._element_types import ELEMENT_TYPES
 
 from ._interrupts import uninterrupted
 from ._probe import core  # checks jaxlib's version before its MLIR is imported
@@ -20,40 +20,17 @@ from ._probe import core  # checks jaxlib's version before its MLIR is imported
 with uninterrupted():
     from jaxlib.mlir import ir
     from jaxlib.mlir._mlir_libs import _chlo, _jax_mlir_ext, _stablehlo
-    from jaxlib.mlir.dialects import func
+    from jaxlib.mlir.dialects import func as func
     from jaxlib.mlir.passmanager import PassManager
 
-Value = ir.Value
-
-_SPELLINGS: dict[str, str] = {
-    "bool": "i1",
-    **{f"int{bits}": f"i{bits}" for bits in (2, 4, 8, 16, 32, 64)},
-    **{f"uint{bits}": f"ui{bits}" for bits in (2, 4, 8, 16, 32, 64)},
-    "float16": "f16",
-    "bfloat16": "bf16",
-    "float32": "f32",
-    "float64": "f64",
-    "complex64": "complex<f32>",
-    "complex128": "complex<f64>",
-    "float4_e2m1fn": "f4E2M1FN",
-    "float6_e2m3fn": "f6E2M3FN",
-    "float6_e3m2fn": "f6E3M2FN",
-    "float8_e3m4": "f8E3M4",
-    "float8_e4m3": "f8E4M3",
-    "float8_e4m3b11fnuz": "f8E4M3B11FNUZ",
-    "float8_e4m3fn": "f8E4M3FN",
-    "float8_e4m3fnuz": "f8E4M3FNUZ",
-    "float8_e5m2": "f8E5M2",
-    "float8_e5m2fnuz": "f8E5M2FNUZ",
-    "float8_e8m0fnu": "f8E8M0FNU",
-}
+_ELEMENT_TYPES = ELEMENT_TYPES | {"float6_e2m3fn": "f6E2M3FN", "float6_e3m2fn": "f6E3M2FN"}
 
 
 def _numpy_dtype(name: str) -> np.dtype:
     return np.dtype(getattr(ml_dtypes, name, name))
 
 
-_DTYPE_TO_TEXT: dict[np.dtype, str] = {_numpy_dtype(name): text for name, text in _SPELLINGS.items()}
+_DTYPE_TO_TEXT: dict[np.dtype, str] = {_numpy_dtype(name): text for name, text in _ELEMENT_TYPES.items()}
 _TEXT_TO_DTYPE: dict[str, np.dtype] = {text: dtype for dtype, text in _DTYPE_TO_TEXT.items()}
 
 DTYPES: tuple[np.dtype, ...] = tuple(_DTYPE_TO_TEXT)
@@ -101,13 +78,24 @@ def dtype_of(mlir_type: ir.Type) -> np.dtype:
     return dtype
 
 
+def readable_as(dtype: np.dtype) -> tuple[str, np.dtype] | None:
+    """Return the StableHLO operation that gives a type which Python can read, and that type; None if it reads `dtype`.
+
+    The same bits as unsigned integers; for types below a byte, which NumPy keeps one to a byte, the same values.
+    """
+    if dtype.name == "bfloat16" or dtype.name.startswith("float8"):
+        return "bitcast_convert", np.dtype(f"u{dtype.itemsize}")
+    if dtype.name in ("int2", "int4"):
+        return "convert", np.dtype(np.int8)
+    if dtype.name in ("uint2", "uint4"):
+        return "convert", np.dtype(np.uint8)
+    if dtype.name.startswith(("float4_", "float6_")):
+        return "convert", np.dtype(np.float32)
+    return None
+
+
 def _is_tensor(mlir_type: ir.Type) -> bool:
     return isinstance(mlir_type, ir.RankedTensorType) or str(mlir_type).startswith("tensor<")
-
-
-def tensor_type(shape: Sequence[int], dtype: Any) -> ir.RankedTensorType:
-    """``tensor<2x3xf32>`` for ``((2, 3), float32)``."""
-    return ir.RankedTensorType.get(tuple(shape), element_type(dtype))
 
 
 def dense_attr(value: np.ndarray | np.generic) -> ir.Attribute:
@@ -117,115 +105,6 @@ def dense_attr(value: np.ndarray | np.generic) -> ir.Attribute:
         array = array.astype(array.dtype.newbyteorder("="))
     contiguous = np.ascontiguousarray(array).reshape(array.shape)  # ascontiguousarray lifts rank 0 to 1
     return ir.DenseElementsAttr.get(contiguous, type=element_type(array.dtype), shape=array.shape)
-
-
-def constant(value: np.ndarray | np.generic) -> ir.Value:
-    """A StableHLO constant at the current insertion point.
-
-    Axes of stride zero (``np.broadcast_to``) are not written out: the rest becomes the constant, then a
-    ``broadcast_in_dim``. Scalars take 2 us.
-    """
-    array = np.asarray(value)
-    kept = tuple(axis for axis, stride in enumerate(array.strides) if stride != 0 or array.shape[axis] == 1)
-    if len(kept) == array.ndim or array.size <= 1:
-        return _constant_op(dense_attr(array))
-    core = array[tuple(slice(None) if axis in kept else 0 for axis in range(array.ndim))]
-    return ir.Operation.create(
-        "stablehlo.broadcast_in_dim",
-        [tensor_type(array.shape, array.dtype)],
-        [_constant_op(dense_attr(core))],
-        {"broadcast_dimensions": ir.DenseI64ArrayAttr.get(kept)},
-    ).result
-
-
-def _constant_op(attr: ir.Attribute) -> ir.Value:
-    return ir.Operation.create("stablehlo.constant", [attr.type], [], {"value": attr}).result
-
-
-class ModuleBuilder:
-    """One MLIR module under construction: a public ``main`` and private functions that it calls.
-
-    A context manager: inside, its context and an unknown location are current. The lowering of one program is
-    one builder; builders are independent and may be used in different threads at the same time.
-
-    Attributes:
-        context: the MLIR context, a new one unless given.
-        module: the ``ir.Module``.
-    """
-
-    def __init__(self, name: str = "main", *, context: ir.Context | None = None) -> None:
-        self.context = new_context() if context is None else context
-        self._entered = ExitStack()
-        self._types: dict[tuple[tuple[int, ...], np.dtype], ir.RankedTensorType] = {}
-        with self.context, ir.Location.unknown():
-            self.module = ir.Module.create()
-            self.module.operation.attributes["sym_name"] = ir.StringAttr.get(module_name(name))
-            self._symbols = ir.SymbolTable(self.module.operation)
-
-    def __enter__(self) -> ModuleBuilder:
-        self._entered.enter_context(self.context)
-        self._entered.enter_context(ir.Location.unknown(self.context))
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._entered.close()
-
-    def tensor(self, shape: tuple[int, ...], dtype: np.dtype) -> ir.RankedTensorType:
-        """:func:`tensor_type`, remembered."""
-        found = self._types.get((shape, dtype))
-        if found is None:
-            found = self._types[shape, dtype] = tensor_type(shape, dtype)
-        return found
-
-    @contextmanager
-    def function(
-        self,
-        name: str,
-        inputs: Sequence[ir.Type],
-        outputs: Sequence[ir.Type],
-        *,
-        public: bool = False,
-        input_attrs: Sequence[Mapping[str, ir.Attribute]] | None = None,
-        output_attrs: Sequence[Mapping[str, ir.Attribute]] | None = None,
-    ) -> Iterator[tuple[Any, tuple[ir.Value, ...], Callable[[Sequence[ir.Value]], None]]]:
-        """A new function; yields ``(op, arguments, finish)``, with the insertion point in its body.
-
-        ``finish(values)`` must be called once, at the end. A name that is taken gets a number added. ``main``
-        has to
-        be public: XLA compiles nothing else, and drops private functions that nobody calls.
-        """
-        with ir.InsertionPoint(self.module.body):
-            op = func.FuncOp(name, ir.FunctionType.get(list(inputs), list(outputs)))
-        op.attributes["sym_visibility"] = ir.StringAttr.get("public" if public else "private")
-        for key, attrs in (("arg_attrs", input_attrs), ("res_attrs", output_attrs)):
-            if attrs is not None and any(attrs):
-                op.attributes[key] = ir.ArrayAttr.get([ir.DictAttr.get(dict(each)) for each in attrs])
-        self._symbols.insert(op)
-        block = op.add_entry_block()
-        with ir.InsertionPoint(block):
-            yield op, tuple(block.arguments), lambda values: func.ReturnOp(list(values))
-
-    def call(self, op: Any, arguments: Sequence[ir.Value]) -> list[ir.Value]:
-        """Call a function of this module, made by :meth:`function`; its results."""
-        return list(
-            ir.Operation.create(
-                "func.call",
-                list(ir.FunctionType(op.type).results),
-                list(arguments),
-                {"callee": ir.FlatSymbolRefAttr.get(ir.StringAttr(op.attributes["sym_name"]).value)},
-            ).results
-        )
-
-    def verify(self) -> None:
-        """MLIR's own checks of the module; raises ``ir.MLIRError`` with the operation at fault."""
-        self.module.operation.verify()
-
-
-def module_name(name: str) -> str:
-    """``name`` with everything but letters, digits, ``_``, ``.`` and ``-`` replaced, as XLA wants module
-    names.
-    """
-    return "".join(c if c.isascii() and (c.isalnum() or c in "_.-") else "_" for c in name) or "main"
 
 
 def parse_module(text: str | bytes, context: ir.Context | None = None) -> ir.Module:

@@ -12,10 +12,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from corejax_xla_backend._element_types import ELEMENT_TYPES
+
 from ._buffers import Buffer, block_until_ready, device_of
 from ._client import Device
 from ._executable import Executable, compile_module
-from ._mlir import ModuleBuilder, ir
+from ._mlir import parse_module, readable_as
 from ._probe import FEATURES
 
 
@@ -49,27 +51,13 @@ def _copy_to_numpy(buffer: Buffer) -> np.ndarray:
         return np.array(buffer._to_np_array_did_copy()[0])
     dtype = np.dtype(buffer.aval.dtype)
     device = device_of(buffer)
-    operation, readable = _readable(dtype)
-    if device.platform != "cpu" or not operation:
+    readable = readable_as(dtype)
+    if device.platform != "cpu" or readable is None:
         return np.array(buffer._single_device_array_to_np_array_did_copy()[0])
-    (bits,) = _reader(operation, dtype, readable, tuple(buffer.aval.shape), device)(buffer)
+    operation, kind = readable
+    (bits,) = _reader(operation, dtype, kind, tuple(buffer.aval.shape), device)(buffer)
     host = np.asarray(memoryview(bits))
     return np.array(host.view(dtype) if operation == "bitcast_convert" else host.astype(dtype))
-
-
-def _readable(dtype: np.dtype) -> tuple[str, np.dtype]:
-    """The StableHLO operation that makes a type readable, and the type that it makes of it."""
-    if dtype.name == "bfloat16":
-        return "bitcast_convert", np.dtype(np.uint16)
-    if dtype.name.startswith("float8"):
-        return "bitcast_convert", np.dtype(np.uint8)
-    if dtype.name in ("int2", "int4"):
-        return "convert", np.dtype(np.int8)
-    if dtype.name in ("uint2", "uint4"):
-        return "convert", np.dtype(np.uint8)
-    if dtype.name == "float4_e2m1fn":
-        return "convert", np.dtype(np.float32)
-    return "", dtype
 
 
 class _Result(NamedTuple):
@@ -83,15 +71,14 @@ class _Result(NamedTuple):
 @lru_cache(maxsize=512)
 def _reader(operation: str, dtype: np.dtype, readable: np.dtype, shape: tuple[int, ...], device: Device) -> Executable:
     """The program of that one operation for one type; 20 ms to compile."""
-    with ModuleBuilder("read") as builder:
-        after = builder.tensor(shape, readable)
-        with builder.function("main", [builder.tensor(shape, dtype)], [after], public=True) as (
-            _,
-            args,
-            finish,
-        ):
-            finish([ir.Operation.create(f"stablehlo.{operation}", [after], list(args)).result])
-    return compile_module(builder.module, [_Result(shape, readable)], device)
+    dims = "".join(f"{size}x" for size in shape)
+    before, after = (f"tensor<{dims}{ELEMENT_TYPES[kind.name]}>" for kind in (dtype, readable))
+    module = parse_module(
+        f"""module @read {{ func.func public @main(%x: {before}) -> {after} {{
+          %0 = "stablehlo.{operation}"(%x) : ({before}) -> {after}
+          return %0 : {after} }} }}"""
+    )
+    return compile_module(module, [_Result(shape, readable)], device)
 
 
 def forget_readers() -> None:

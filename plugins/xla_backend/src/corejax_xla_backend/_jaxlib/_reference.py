@@ -12,7 +12,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ._mlir import _stablehlo, clone, dense_attr, dtype_of, element_type, func, ir, parse_module, run_passes
+from ._mlir import (
+    _stablehlo,
+    clone,
+    dense_attr,
+    dtype_of,
+    element_type,
+    func,
+    ir,
+    parse_module,
+    readable_as,
+    run_passes,
+)
 
 _ENTRY = "main"
 _INNER = "corejax_reference_main"
@@ -61,15 +72,8 @@ def _readable(dtype: np.dtype) -> list[tuple[str, np.dtype]]:
     if dtype.kind == "c":
         half = np.dtype(f"f{dtype.itemsize // 2}")
         return [("stablehlo.real", half), ("stablehlo.imag", half)]
-    if dtype.name in ("int2", "int4"):
-        return [("stablehlo.convert", np.dtype(np.int8))]
-    if dtype.name in ("uint2", "uint4"):
-        return [("stablehlo.convert", np.dtype(np.uint8))]
-    if dtype.name.startswith(("float4_", "float6_")):
-        return [("stablehlo.convert", np.dtype(np.float32))]
-    if dtype.name == "bfloat16" or dtype.name.startswith("float8"):
-        return [("stablehlo.bitcast_convert", np.dtype(f"u{dtype.itemsize}"))]
-    return []
+    readable = readable_as(dtype)
+    return [] if readable is None else [(f"stablehlo.{readable[0]}", readable[1])]
 
 
 def _add_entry(module: ir.Module, kind: ir.FunctionType) -> None:

@@ -8,27 +8,7 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import ShapedArray, SymbolicDim, bytes_text, clears_cache
-
-_ELEMENT_TYPES = {
-    "bool": "i1",
-    "bfloat16": "bf16",
-    "float16": "f16",
-    "float32": "f32",
-    "float64": "f64",
-    "complex64": "complex<f32>",
-    "complex128": "complex<f64>",
-    "float8_e3m4": "f8E3M4",
-    "float8_e4m3": "f8E4M3",
-    "float8_e4m3fn": "f8E4M3FN",
-    "float8_e4m3fnuz": "f8E4M3FNUZ",
-    "float8_e4m3b11fnuz": "f8E4M3B11FNUZ",
-    "float8_e5m2": "f8E5M2",
-    "float8_e5m2fnuz": "f8E5M2FNUZ",
-    "float8_e8m0fnu": "f8E8M0FNU",
-    "float4_e2m1fn": "f4E2M1FN",
-    **{f"int{n}": f"i{n}" for n in (2, 4, 8, 16, 32, 64)},
-    **{f"uint{n}": f"ui{n}" for n in (2, 4, 8, 16, 32, 64)},
-}
+from corejax_xla_backend._element_types import ELEMENT_TYPES
 
 _ADDRESSABLE = 1 << 48  # bytes; XLA's sums of a program's sizes would overflow for larger values
 _types: dict[ShapedArray, str] = {}
@@ -43,7 +23,7 @@ def element_type(dtype: Any) -> str:
     """
     name = np.dtype(dtype).name
     try:
-        return _ELEMENT_TYPES[name]
+        return ELEMENT_TYPES[name]
     except KeyError:
         raise TypeError(f"dtype {name} has no StableHLO element type") from None
 

@@ -72,8 +72,8 @@ def _host_to_ready_buffer(value: Any) -> Any:
 
 def _registry(waits: bool) -> _jaxlib.DispatchRegistry:
     if waits:
-        return _jaxlib.DispatchRegistry(Array, _to_array, _host_to_ready_buffer, field="_buf", wait=_wait)
-    return _jaxlib.DispatchRegistry(Array, _to_array, _host_to_buffer, field="_buf", always_buffer=True)
+        return _jaxlib.DispatchRegistry(Array, _to_array, _host_to_ready_buffer, wait=_wait)
+    return _jaxlib.DispatchRegistry(Array, _to_array, _host_to_buffer)
 
 
 # Programs that call Python back wait for their arguments. Large NumPy arrays are copied before a program runs.
@@ -334,13 +334,10 @@ def _follow_context() -> None:
     def settings_changed() -> None:
         checked = checks_values() or checks_calls()
         key = (config.trace_key(), config.backend, config.default_device, config.disable_jit, checked)
-        context.set_default(2 * _settings.setdefault(key, len(_settings)))
+        context.set_global(2 * _settings.setdefault(key, len(_settings)))
 
     def inside(entered: bool) -> None:
-        if entered:
-            context.set(1)
-        else:
-            context.reset()
+        context.set_local(1 if entered else _jaxlib.NO_CONTEXT)
 
     config.changed.connect(settings_changed)
     settings_changed()

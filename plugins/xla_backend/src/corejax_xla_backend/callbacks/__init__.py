@@ -1,5 +1,5 @@
 """Python functions that programs call.
 
-`pure`, `io` and `debug_callback` are primitives with their rules, `host_function` is what their parameter `callback`
-holds. `debug_print` and `breakpoint` call functions of their own, a formatter and the `debugger`.
+`pure`, `io` and `debug_callback` are primitives, and `rules` has their rules. Their parameter `callback` is of
+`host_function`. `debug_print` and `breakpoint` call functions of their own, a formatter and the `debugger`.
 """

@@ -5,27 +5,12 @@ They are called with primal values, once for each element of a batch, and once w
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
-from corejax.extend import (
-    Array,
-    Primitive,
-    ShapedArray,
-    abstract_eval_rules,
-    get_aval,
-    impl_rules,
-    is_array_like,
-    jvp_rules,
-    physical_rules,
-    transpose_rules,
-    tree,
-    vmap_rules,
-    xla_translations,
-)
-from corejax_xla_backend._vmap_methods import one_by_one
-from corejax_xla_backend.callbacks.host_function import HostFunction, check_callable, of_numbers
+from corejax.extend import Primitive, get_aval, is_array_like, tree
+from corejax_xla_backend.callbacks.host_function import HostFunction, check_callable
+from corejax_xla_backend.callbacks.rules import register_call, register_observer, register_one_by_one
 
 debug_callback_p = Primitive(
     "debug_callback",
@@ -100,53 +85,7 @@ def call(
     primitive.bind(*operands, callback=HostFunction(api, fun, in_tree, fixed), partitioned=partitioned)
 
 
-# -- rules -------------------------------------------------------------------------------------------------------------
-
-
-def _impl(*arrays: Array, callback: HostFunction, partitioned: bool, primitive: Primitive) -> list[Any]:
-    return callback.run(primitive, arrays)
-
-
-def _type(*avals: ShapedArray, callback: HostFunction, partitioned: bool) -> Sequence[ShapedArray]:
-    return ()
-
-
-def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, primitive: Primitive, **params: Any) -> Any:
-    """Called with the primal values."""
-    return primitive.bind(*primals, **params), []
-
-
-def _transpose(cts: Sequence[Any], *operands: Any, **params: Any) -> list[None]:
-    """It gives nothing, so nothing comes back."""
-    return [None] * len(operands)
-
-
-def _vmap(
-    axis_size: int,
-    vals: Sequence[Any],
-    dims: Sequence[int | None],
-    *,
-    primitive: Primitive,
-    **params: Any,
-) -> tuple[list[Any], list[int]]:
-    """One call for each element, in their order."""
-    return one_by_one(functools.partial(primitive.bind, **params), axis_size, vals, dims, ())
-
-
-def _physical(avals: Any, *numbers: Any, callback: HostFunction, partitioned: bool, primitive: Primitive) -> Any:
-    """The callback makes keys of their words."""
-    return primitive.bind(*numbers, callback=of_numbers(callback, avals), partitioned=partitioned)
-
-
-def _give_rules(primitive: Primitive) -> None:
-    impl_rules.register(primitive, functools.partial(_impl, primitive=primitive), device=True)
-    abstract_eval_rules.register(primitive, _type)
-    jvp_rules.register(primitive, functools.partial(_jvp, primitive=primitive), symbolic_zeros=True)
-    vmap_rules.register(primitive, functools.partial(_vmap, primitive=primitive))
-    transpose_rules.register(primitive, _transpose, symbolic_zeros=True)
-    physical_rules.register(primitive, functools.partial(_physical, primitive=primitive))
-    xla_translations.register(primitive, by="host callback")
-
-
 for _primitive in (debug_callback_p, ordered_debug_callback_p):
-    _give_rules(_primitive)
+    register_call(_primitive)
+    register_observer(_primitive)
+    register_one_by_one(_primitive)

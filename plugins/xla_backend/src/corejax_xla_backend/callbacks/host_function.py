@@ -190,6 +190,16 @@ def check_callable(api: str, fun: Any) -> None:
         raise TypeError(f"{api}: the callback is a function, got {fun!r} of type {type(fun).__name__}")
 
 
+def check_placement(api: str, sharding: Any) -> None:
+    """Accept shardings of one device, which say nothing.
+
+    Raises:
+        NotImplementedError: it is of several devices, or of none that one can tell.
+    """
+    if sharding is not None and len(getattr(sharding, "device_set", ())) != 1:
+        raise NotImplementedError(f"{api}: sharding is None or of one device, got {sharding!r}")
+
+
 def _argument_names(in_tree: Any) -> list[str]:
     """`args[0]['w']`: of arguments that nobody but the callback names."""
     return [("args" if name.startswith("[0]") else "kwargs") + name[3:] for name in leaf_names(in_tree)]

@@ -2,34 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
-from corejax.extend import (
-    Array,
-    Primitive,
-    ShapedArray,
-    abstract_eval_rules,
-    impl_rules,
-    is_array_like,
-    jvp_rules,
-    transpose_rules,
-    tree,
-    vmap_rules,
-)
+from corejax.extend import Array, Primitive, impl_rules, is_array_like, tree, vmap_rules
 from corejax_xla_backend.callbacks.host_function import HostFunction, check_callable
-
-
-class OneDevice(NamedTuple):
-    """The sharding of an array on one device."""
-
-    device: Any
-
-    @property
-    def device_set(self) -> set[Any]:
-        """The device."""
-        return {self.device}
-
+from corejax_xla_backend.callbacks.rules import register_observer, register_type
 
 inspect_sharding_p = Primitive(
     "inspect_sharding",
@@ -61,31 +39,12 @@ def inspect_array_sharding(value: Any, *, callback: Callable[[Any], Any]) -> Non
 
 @impl_rules.register(inspect_sharding_p, device=True)
 def inspect_sharding_impl(value: Array, *, callback: HostFunction) -> list[Any]:
-    """Call it with the array's sharding, or where arrays have none with its device."""
-    return callback.run(inspect_sharding_p, [getattr(value, "sharding", None) or OneDevice(value.device)])
+    """Call it with the array's sharding."""
+    return callback.run(inspect_sharding_p, [value.sharding])
 
 
-@abstract_eval_rules.register(inspect_sharding_p)
-def inspect_sharding_type(value: ShapedArray, *, callback: HostFunction) -> Sequence[ShapedArray]:
-    """Nothing."""
-    return ()
-
-
-@jvp_rules.register(inspect_sharding_p, symbolic_zeros=True)
-def inspect_sharding_jvp(primals: Sequence[Any], tangents: Sequence[Any], *, callback: HostFunction) -> Any:
-    """Of the primal value."""
-    return inspect_sharding_p.bind(*primals, callback=callback), []
-
-
-@vmap_rules.register(inspect_sharding_p)
-def inspect_sharding_vmap(
-    axis_size: int, vals: Any, dims: Any, *, callback: HostFunction
-) -> tuple[list[Any], list[Any]]:
-    """Of the batch."""
-    return inspect_sharding_p.bind(*vals, callback=callback), []
-
-
-@transpose_rules.register(inspect_sharding_p, symbolic_zeros=True)
-def inspect_sharding_transpose(cts: Sequence[Any], value: Any, *, callback: HostFunction) -> list[None]:
-    """It gives nothing, so nothing comes back."""
-    return [None]
+register_type(inspect_sharding_p)
+register_observer(inspect_sharding_p)
+vmap_rules.register(
+    inspect_sharding_p, lambda axis_size, vals, dims, **params: (inspect_sharding_p.bind(*vals, **params), [])
+)

@@ -2,31 +2,18 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from corejax.extend import (
-    Array,
     Primitive,
-    ShapedArray,
-    abstract_eval_rules,
-    impl_rules,
-    jvp_rules,
-    nondifferentiable,
     note_origin,
-    physical_rules,
     replayed_source,
-    transpose_rules,
     tree,
     vmap_rules,
-    xla_translations,
 )
-from corejax_xla_backend._vmap_methods import one_by_one
-from corejax_xla_backend.callbacks.host_function import HostFunction, host_function, of_numbers
-from corejax_xla_backend.callbacks.placement import check_placement
-
-Types = tuple[ShapedArray, ...]
+from corejax_xla_backend.callbacks.host_function import HostFunction, check_placement, host_function
+from corejax_xla_backend.callbacks.rules import refuse_derivatives, register_call, register_one_by_one
 
 _PARAMS = "Params: callback, out_types (of its results)."
 io_callback_p = Primitive(
@@ -80,50 +67,21 @@ def io_callback(
     return tree.tree_unflatten(tree.tree_structure(result_shape_dtypes), outs)
 
 
-def _impl(*arrays: Array, callback: HostFunction, out_types: Types, primitive: Primitive) -> list[Any]:
-    return callback.run(primitive, arrays, out_types)
-
-
-def _type(*avals: ShapedArray, callback: HostFunction, out_types: Types) -> Types:
-    return out_types
-
-
 _NO_DERIVATIVE = (
     "IO callbacks do not support JVP. Give one with custom_jvp or custom_vjp around io_callback, or call "
     "debug.callback, which gives nothing back"
 )
 
 
-def _physical(avals: Any, *numbers: Any, callback: HostFunction, out_types: Types, primitive: Primitive) -> Any:
-    """The callback makes keys of their words."""
-    return primitive.bind(*numbers, callback=of_numbers(callback, avals), out_types=out_types)
-
-
-def _give_rules(primitive: Primitive) -> None:
-    impl_rules.register(primitive, functools.partial(_impl, primitive=primitive), device=True)
-    abstract_eval_rules.register(primitive, _type)
-    jvp_rules.register(primitive, nondifferentiable(_NO_DERIVATIVE))
-    transpose_rules.register(primitive, nondifferentiable(_NO_DERIVATIVE))
-    physical_rules.register(primitive, functools.partial(_physical, primitive=primitive))
-    xla_translations.register(primitive, by="host callback")
-
-
 for _primitive in (io_callback_p, ordered_io_callback_p):
-    _give_rules(_primitive)
-
-
-@vmap_rules.register(io_callback_p)
-def io_callback_vmap(
-    axis_size: int, vals: Sequence[Any], dims: Sequence[int | None], *, callback: HostFunction, out_types: Types
-) -> tuple[list[Any], list[int]]:
-    """One call for each element."""
-    bind = functools.partial(io_callback_p.bind, callback=callback, out_types=out_types)
-    return one_by_one(bind, axis_size, vals, dims, out_types)
+    register_call(_primitive)
+    refuse_derivatives(_primitive, _NO_DERIVATIVE)
+register_one_by_one(io_callback_p)
 
 
 @vmap_rules.register(ordered_io_callback_p)
 def ordered_io_callback_vmap(
-    axis_size: int, vals: Sequence[Any], dims: Sequence[int | None], *, callback: HostFunction, out_types: Types
+    axis_size: int, vals: Sequence[Any], dims: Sequence[int | None], *, callback: HostFunction, **params: Any
 ) -> Any:
     """Refused: one program for a whole batch has no order between its elements."""
     error = ValueError(

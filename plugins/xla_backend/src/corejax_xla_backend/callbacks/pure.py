@@ -7,24 +7,16 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from corejax.extend import (
-    Array,
     Primitive,
     ShapedArray,
-    abstract_eval_rules,
-    impl_rules,
-    jvp_rules,
-    nondifferentiable,
     note_origin,
-    physical_rules,
     replayed_source,
-    transpose_rules,
     tree,
     vmap_rules,
-    xla_translations,
 )
 from corejax_xla_backend._vmap_methods import all_at_once, one_by_one
-from corejax_xla_backend.callbacks.host_function import HostFunction, host_function, of_numbers
-from corejax_xla_backend.callbacks.placement import check_placement
+from corejax_xla_backend.callbacks.host_function import HostFunction, check_placement, host_function
+from corejax_xla_backend.callbacks.rules import refuse_derivatives, register_call
 
 VMAP_METHODS = ("sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized")
 
@@ -77,28 +69,6 @@ def pure_callback(
     return tree.tree_unflatten(tree.tree_structure(result_shape_dtypes), outs)
 
 
-@impl_rules.register(pure_callback_p, device=True)
-def pure_callback_impl(
-    *arrays: Array,
-    callback: HostFunction,
-    out_types: tuple[ShapedArray, ...],
-    vmap_method: str | None,
-) -> list[Any]:
-    """Call it."""
-    return callback.run(pure_callback_p, arrays, out_types)
-
-
-@abstract_eval_rules.register(pure_callback_p)
-def pure_callback_type(
-    *avals: ShapedArray,
-    callback: HostFunction,
-    out_types: tuple[ShapedArray, ...],
-    vmap_method: str | None,
-) -> Sequence[ShapedArray]:
-    """As promised."""
-    return out_types
-
-
 @vmap_rules.register(pure_callback_p)
 def pure_callback_vmap(
     axis_size: int,
@@ -125,13 +95,6 @@ def pure_callback_vmap(
     return all_at_once(bind, axis_size, vals, dims, out_types, vmap_method)
 
 
-@physical_rules.register(pure_callback_p)
-def pure_callback_numbers(avals: Any, *numbers: Any, callback: HostFunction, **params: Any) -> Any:
-    """The callback makes keys of their words."""
-    return pure_callback_p.bind(*numbers, callback=of_numbers(callback, avals), **params)
-
-
 _NO_DERIVATIVE = "Pure callbacks do not support JVP. Give one with custom_jvp or custom_vjp around pure_callback"
-jvp_rules.register(pure_callback_p, nondifferentiable(_NO_DERIVATIVE))
-transpose_rules.register(pure_callback_p, nondifferentiable(_NO_DERIVATIVE))
-xla_translations.register(pure_callback_p, by="host callback")
+refuse_derivatives(pure_callback_p, _NO_DERIVATIVE)
+register_call(pure_callback_p)

@@ -33,9 +33,6 @@ def _cells(shape: Sequence[int], sharding: Any) -> _Cells:
         raise ValueError(
             f"debug.visualize_sharding draws arrays of one or two dimensions, got the shape {tuple(shape)}"
         )
-    if not hasattr(sharding, "tiles"):
-        (device,) = sharding.device_set
-        return _Cells(1, 1, [[device]])
     tiles = sharding.tiles(len(shape))
     rows, columns = (1, tiles.shape[0]) if len(shape) == 1 else tiles.shape[:2]
     held = tiles.reshape(rows * columns, -1)

@@ -1,0 +1,75 @@
+"""The rules of primitives that call a Python function, their parameter `callback`.
+
+Types of the results are the parameter `out_types`; a primitive without it has no results.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any
+
+from corejax.extend import (
+    Array,
+    Primitive,
+    abstract_eval_rules,
+    impl_rules,
+    jvp_rules,
+    nondifferentiable,
+    physical_rules,
+    transpose_rules,
+    vmap_rules,
+    xla_translations,
+)
+from corejax_xla_backend._vmap_methods import one_by_one
+from corejax_xla_backend.callbacks.host_function import HostFunction, of_numbers
+
+
+def register_call(primitive: Primitive) -> None:
+    """Register the rules by which a primitive is evaluated, typed and compiled."""
+
+    def impl(*arrays: Array, callback: HostFunction, **params: Any) -> list[Any]:
+        return callback.run(primitive, arrays, params.get("out_types", ()))
+
+    def physical(avals: Any, *numbers: Any, callback: HostFunction, **params: Any) -> Any:
+        """Bind the primitive to the words of keys, of which the callback makes keys again."""
+        return primitive.bind(*numbers, callback=of_numbers(callback, avals), **params)
+
+    impl_rules.register(primitive, impl, device=True)
+    register_type(primitive)
+    physical_rules.register(primitive, physical)
+    xla_translations.register(primitive, by="host callback")
+
+
+def register_type(primitive: Primitive) -> None:
+    """Register the abstract-eval rule: results are as promised."""
+    abstract_eval_rules.register(primitive, lambda *avals, **params: params.get("out_types", ()))
+
+
+def register_one_by_one(primitive: Primitive) -> None:
+    """Register a vmap rule that calls the function for each element, in their order."""
+
+    def vmap(axis_size: int, vals: Sequence[Any], dims: Sequence[int | None], **params: Any) -> Any:
+        bind = functools.partial(primitive.bind, **params)
+        return one_by_one(bind, axis_size, vals, dims, params.get("out_types", ()))
+
+    vmap_rules.register(primitive, vmap)
+
+
+def register_observer(primitive: Primitive) -> None:
+    """Register the derivative of a primitive without results: it is called with the primal values."""
+
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
+        return primitive.bind(*primals, **params), []
+
+    def transpose(cts: Sequence[Any], *operands: Any, **params: Any) -> list[None]:
+        return [None] * len(operands)
+
+    jvp_rules.register(primitive, jvp, symbolic_zeros=True)
+    transpose_rules.register(primitive, transpose, symbolic_zeros=True)
+
+
+def refuse_derivatives(primitive: Primitive, reason: str) -> None:
+    """Register rules that raise `NotDifferentiableError` with a reason."""
+    jvp_rules.register(primitive, nondifferentiable(reason))
+    transpose_rules.register(primitive, nondifferentiable(reason))
