@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
 
@@ -40,6 +41,15 @@ class ShardingTypeError(CorejaxError, TypeError):
 
     Only axes of a mesh of type Explicit are in types; `reshard` lays an operand out as the other.
     """
+
+
+class UnfilteredStackTrace(CorejaxError):
+    """The cause of an exception from which the library's frames were removed: it has the whole traceback.
+
+    Only with the setting `traceback_filtering="remove_frames"`.
+    """
+
+    filtered: TracebackType | None = None
 
 
 class DerivedRuleWarning(UserWarning):
