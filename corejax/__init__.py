@@ -11,6 +11,7 @@ from importlib import import_module as _import_module
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 from typing import Any as _Any
 
+from corejax import errors as _errors
 from corejax import plugins as plugins
 from corejax.array import Array as Array
 from corejax.avals import ShapedArray as ShapedArray
@@ -32,6 +33,7 @@ from corejax.interpreters.compile_time import ensure_compile_time_eval as ensure
 from corejax.ir import ClosedJaxpr as ClosedJaxpr
 from corejax.ir import Jaxpr as Jaxpr
 from corejax.ir import eval_jaxpr as eval_jaxpr
+from corejax.texts import suggest_names as _suggest_names
 from corejax.trace import Tracer as Tracer
 
 if _TYPE_CHECKING:
@@ -59,6 +61,7 @@ _TRANSFORMS = (
 # The kernel's own; other modules of it are nobody's to see, though the import system puts them here.
 _NAMESPACES = ("dtypes", "errors", "extend", "ir", "tree", "tree_util", "typing")
 
+_suggest_names(vars(_errors))
 plugins.wire(_os.path.dirname(__file__), _TRANSFORMS)
 
 

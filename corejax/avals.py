@@ -11,9 +11,13 @@ from corejax import dtypes, source_info
 from corejax.config import config
 from corejax.dims import SymbolicDim, as_dim
 from corejax.memory_limit import bytes_text
+from corejax.seams import Slot
 
 _MAX = (1 << 63) - 1
 _interned: dict[tuple[Any, ...], ShapedArray] = {}
+
+unsplit_sharding: Slot[Callable[[int], Any]] = Slot("the sharding of types that do not say how an array is split")
+"""`provide(ndim -> sharding)`: a sharding over the mesh of the context, or None if there is no such mesh."""
 
 
 class Refinement(Protocol):
@@ -119,9 +123,17 @@ class ShapedArray:
         return getattr(self.refinement, "vma", frozenset())
 
     @property
-    def sharding(self) -> Any:
+    def explicit_sharding(self) -> Any:
         """How the array is split over axes of type Explicit of a mesh; None if the type does not say it."""
         return getattr(self.refinement, "sharding", None)
+
+    @property
+    def sharding(self) -> Any:
+        """As `explicit_sharding`; if that is None, the mesh of the context with no axis for any dimension."""
+        found = self.explicit_sharding
+        if found is None and unsplit_sharding.value is not None:
+            return unsplit_sharding.value(self.ndim)
+        return found
 
     @property
     def size(self) -> int:

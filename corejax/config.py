@@ -161,9 +161,10 @@ class Config:
             (default): as many as the machine has. Less than a gibibyte is never refused. `COREJAX_MEMORY_LIMIT`.
         backend: name of the backend that programs are compiled by, or of a platform; empty (default): the first
             backend there is; `COREJAX_BACKEND`.
-        traceback_filtering: "off" shows the library's own frames in tracebacks; "remove_frames" and "auto" (now the
-            same) show the user's and plugin authors' only; "quiet_remove_frames" also leaves out the line that says
-            so; "tracebackhide" keeps the library's frames and marks them with a local variable `__tracebackhide__`,
+        traceback_filtering: "off" shows the library's own frames in tracebacks; "auto" shows the user's and plugin
+            authors' only, and a line for what was left out; "remove_frames" has no such line and keeps the whole
+            traceback, in an `errors.UnfilteredStackTrace` that is the exception's cause; "quiet_remove_frames" has a
+            note on the exception in place of the line; "tracebackhide" keeps the library's frames and marks them with a local variable `__tracebackhide__`,
             by which IPython and pytest hide them; `COREJAX_TRACEBACK_FILTERING`.
         default_matmul_precision: precision of products for which none is given, "highest" say; None (default) leaves it
             to the backend; `COREJAX_DEFAULT_MATMUL_PRECISION`.

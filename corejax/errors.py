@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from corejax.texts import suggest_names
+from types import TracebackType
+from typing import Any
 
 
 class CorejaxError(Exception):
@@ -40,6 +41,15 @@ class ShardingTypeError(CorejaxError, TypeError):
 
     Only axes of a mesh of type Explicit are in types; `reshard` lays an operand out as the other.
     """
+
+
+class UnfilteredStackTrace(CorejaxError):
+    """The cause of an exception from which the library's frames were removed: it has the whole traceback.
+
+    Only with the setting `traceback_filtering="remove_frames"`.
+    """
+
+    filtered: TracebackType | None = None
 
 
 class DerivedRuleWarning(UserWarning):
@@ -162,5 +172,3 @@ class JaxprSyntaxError(CorejaxError, ValueError):
 JaxRuntimeError = RuntimeError
 JAXTypeError = TypeError
 JAXIndexError = IndexError
-
-suggest_names(globals())

@@ -15,12 +15,17 @@ from types import TracebackType
 from typing import Any, TypeVar, cast
 
 from corejax.config import config
+from corejax.errors import UnfilteredStackTrace
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 # Prefixes of file names. Of contextlib there are frames where a context manager decorates a function.
 _prefixes: list[str] = [os.path.join(os.path.dirname(os.path.abspath(__file__)), ""), contextlib.__file__]
 _MARKER = "<corejax>"  # the file of the line that stands for what was left out
+_NOTE = (
+    "For simplicity, this traceback is without corejax's own frames; "
+    'corejax.config.update("traceback_filtering", "off") shows all'
+)
 
 
 def leave_out(directory: str) -> None:
@@ -61,15 +66,47 @@ def frames_left_out() -> tuple[()]:
 
 
 def _filter(error: Exception) -> None:
+    mode = config.traceback_filtering
+    whole = error.__traceback__
     for each in _chain(error):
-        if config.traceback_filtering == "tracebackhide":
+        if mode == "tracebackhide":
             _hide(each.__traceback__)
             continue
         entries, dropped, earlier = _split(each.__traceback__)
-        if dropped and config.traceback_filtering == "quiet_remove_frames":
-            each.__traceback__ = _joined(entries)
-        elif dropped:
-            each.__traceback__ = _joined([_marker(dropped + earlier), *entries])
+        if dropped:
+            each.__traceback__ = _joined([_marker(dropped + earlier), *entries] if mode == "auto" else entries)
+        if dropped and mode == "quiet_remove_frames":
+            _note(each)
+    if mode == "remove_frames" and error.__traceback__ is not whole:
+        _keep_whole(error, whole)
+
+
+def _note(error: BaseException) -> None:
+    """Say in a note, once, that frames were removed."""
+    if _NOTE not in getattr(error, "__notes__", ()):
+        error.add_note(_NOTE)
+
+
+def _keep_whole(error: Exception, whole: TracebackType | None) -> None:
+    """Make the exception's cause one with the traceback before frames were removed.
+
+    At an outer boundary the exception has such a cause already: it gets the entries that were added since.
+    """
+    cause = error.__cause__
+    if isinstance(cause, UnfilteredStackTrace):
+        added = []
+        while whole is not None and whole is not cause.filtered:
+            added.append(whole)
+            whole = whole.tb_next
+        cause.__traceback__ = _joined(added, cause.__traceback__)
+    else:
+        made = UnfilteredStackTrace(
+            f"{type(error).__name__}: {error}\n\nThis is its traceback before frames were removed."
+        )
+        made.__traceback__, made.__cause__, made.__context__ = whole, cause, error.__context__
+        made.__suppress_context__ = error.__suppress_context__
+        error.__cause__ = cause = made
+    cause.filtered = error.__traceback__
 
 
 def _hide(traceback: TracebackType | None) -> None:
@@ -95,12 +132,12 @@ def _marker(count: int) -> TracebackType:
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """An exception, and those that led to it."""
+    """An exception, and those that led to it, up to one that keeps a whole traceback."""
     seen: set[int] = set()
     left: list[BaseException | None] = [error]
     while left:
         each = left.pop()
-        if each is not None and id(each) not in seen:
+        if each is not None and id(each) not in seen and not isinstance(each, UnfilteredStackTrace):
             seen.add(id(each))
             yield each
             left += [each.__cause__, each.__context__]
@@ -122,8 +159,8 @@ def _split(traceback: TracebackType | None) -> tuple[list[TracebackType], int, i
     return entries, dropped, earlier
 
 
-def _joined(entries: list[TracebackType]) -> TracebackType | None:
-    joined: TracebackType | None = None
+def _joined(entries: list[TracebackType], rest: TracebackType | None = None) -> TracebackType | None:
+    joined = rest
     for entry in reversed(entries):
         joined = TracebackType(joined, entry.tb_frame, entry.tb_lasti, entry.tb_lineno)
     return joined

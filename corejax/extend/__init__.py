@@ -44,6 +44,7 @@ from corejax.avals import conform as conform
 from corejax.avals import from_numbers as from_numbers
 from corejax.avals import get_aval as get_aval
 from corejax.avals import is_array_like as is_array_like
+from corejax.avals import unsplit_sharding as unsplit_sharding
 from corejax.avals import join_refinements as join_refinements
 from corejax.avals import numbers_of as numbers_of
 from corejax.avals import physical_aval as physical_aval
@@ -390,6 +391,7 @@ __all__ = [  # noqa: RUF022  by section
     "decided_by",
     "join_refinements",
     "refinement_reader",
+    "unsplit_sharding",
     # user functions: pytrees, names for messages
     "DebugInfo",
     "FlatFunction",

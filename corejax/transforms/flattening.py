@@ -256,4 +256,4 @@ types_of[ShapeDtypeStruct] = shaped_abstractify
 
 def type_without_value(aval: ShapedArray) -> ShapeDtypeStruct:
     """What an aval says of arrays, for users."""
-    return ShapeDtypeStruct(aval.shape, aval.dtype, aval.weak_type, sharding=aval.sharding)
+    return ShapeDtypeStruct(aval.shape, aval.dtype, aval.weak_type, sharding=aval.explicit_sharding)

@@ -131,11 +131,11 @@ def test_the_environment_variable():
         "except TypeError as e: print(len(traceback.extract_tb(e.__traceback__)))\n"
     )
     counts = {}
-    for mode in ("off", "remove_frames"):
+    for mode in ("off", "auto", "remove_frames"):
         env = {**os.environ, "COREJAX_TRACEBACK_FILTERING": mode}
         out = subprocess.run([sys.executable, "-c", program], env=env, capture_output=True, text=True, check=True)
         counts[mode] = int(out.stdout)
-    assert counts["remove_frames"] == 3 < counts["off"]
+    assert counts["remove_frames"] == 2 < counts["auto"] == 3 < counts["off"]
 
 
 def test_errors_of_arguments_point_to_the_call():
@@ -208,11 +208,45 @@ def test_an_error_in_a_user_function_does_not_break_what_follows():
     np.testing.assert_allclose(cj.jit(cj.vmap(cj.grad(lambda x: jnp.sum(x * x))))(X), 2 * X)
 
 
-def test_quiet_tracebacks_do_not_say_that_frames_are_left_out():
+def nested(x):
+    try:
+        cj.vmap(layer)(x)
+    except TypeError as error:
+        raise ValueError("nested") from error
+
+
+def test_quiet_tracebacks_say_in_a_note_that_frames_are_removed():
     with config.override(traceback_filtering="quiet_remove_frames"):
-        error = raised(layer, X)
+        error = raised(cj.jit(cj.vmap(layer)), X)
     assert "left out" not in "".join(traceback.format_exception(error))
     assert functions(error) == ["raised", "call", "layer"]
+    (note,) = error.__notes__
+    assert "without corejax's own frames" in note and "traceback_filtering" in note
+
+
+def without_boundaries(error):
+    """The names of functions in a traceback, without those of `api_boundary`, at which exceptions are filtered."""
+    return [frame.name for frame in frames(error) if os.path.basename(frame.filename) != "tracebacks.py"]
+
+
+@pytest.mark.parametrize("nest", ["operator", "jit of vmap of grad", "scan"])
+def test_remove_frames_keeps_the_whole_traceback_in_the_cause(nest):
+    with config.override(traceback_filtering="remove_frames"):
+        error = raised(NESTS[nest])
+    with config.override(traceback_filtering="off"):
+        whole = raised(NESTS[nest])
+    assert files(error) == {"test_tracebacks.py"} and error.__cause__.__cause__ is None
+    assert isinstance(error.__cause__, cj.errors.UnfilteredStackTrace)
+    named = without_boundaries(error.__cause__)
+    assert without_boundaries(whole)[-len(named) :] == named
+    assert len(named) > len(frames(error)) and str(error) in str(error.__cause__)
+
+
+def test_remove_frames_keeps_the_users_cause():
+    with config.override(traceback_filtering="remove_frames"):
+        error = raised(cj.jit(nested), X)
+    assert isinstance(error.__cause__, cj.errors.UnfilteredStackTrace)
+    assert isinstance(error.__cause__.__cause__, TypeError)
 
 
 def test_frames_are_marked_for_tools_that_hide_them():

@@ -146,7 +146,7 @@ def test_what_jax_leaves_open_is_decided(put: Any) -> None:
         ((8,), ("x",), (1, 8, 1), "f32[1,8@x,1]"),
         ((8, 4), ("x", "y"), (32,), "f32[32]"),
         ((8, 4), ("x", None), (32,), "f32[32@x]"),
-        ((8, 4), (("x", "y"), None), (2, 16), "f32[2,16]"),
+        ((8, 4), (("x", "y"), None), (2, 16), "f32[2@x,16@y]"),
         ((32, 2), ("y", None), (4, 8, 2), "f32[4@y,8,2]"),
         ((0, 8), ("x", "y"), (8, 0, 3), "f32[8,0,3]"),
         ((2, 1), ("x", None), (2,), "f32[2@x]"),
@@ -200,7 +200,8 @@ def test_types_of_blocks_and_of_what_shard_map_gives(put: Any, mesh: Mesh) -> No
         return lax.psum(x * 2, "y")
 
     f = corejax.shard_map(block, mesh=mesh, in_specs=P("x", "y"), out_specs=P("x"))
-    assert shown(f(put(A, "x", "y"))) == "f32[8@x,4]" and seen == [None]
+    assert shown(f(put(A, "x", "y"))) == "f32[8@x,4]"
+    assert [s.spec for s in seen] == [P(None, None)] and seen[0].mesh.are_all_axes_manual
     gradient = corejax.jit(corejax.grad(lambda x: (f(x) ** 2).sum()))(put(A, "x", "y"))
     sums = 2 * A.reshape(8, 4, 4).sum(1)
     assert shown(gradient) == "f32[8@x,16@y]"
@@ -235,6 +236,44 @@ def test_axes_of_other_types_are_not_in_types(mesh: Mesh) -> None:
     assert shown(corejax.device_put(moved, x.sharding)) == "f32[8@x,16@y]"
     assert typeof(corejax.device_put(x, corejax.devices()[0])).sharding is None
     assert typeof(cjnp.array(np.asarray(x))).sharding is None
+
+
+@pytest.mark.parametrize("kind", [AxisType.Auto, AxisType.Explicit])
+def test_types_that_do_not_say_it_are_of_the_mesh_of_the_context(kind: AxisType) -> None:
+    seen = []
+
+    def f(x: Any) -> Any:
+        seen.append(typeof(x).sharding)
+        return cjnp.sin(x)
+
+    corejax.jit(f)(A)
+    with corejax.set_mesh(corejax.make_mesh((2,), ("x",), axis_types=(kind,))) as mesh:
+        corejax.jit(f)(A)
+        assert typeof(A[0]).sharding == NamedSharding(mesh.abstract_mesh, P(None))
+    assert seen == [None, NamedSharding(mesh.abstract_mesh, P(None, None))]
+    assert typeof(A).explicit_sharding is None
+
+
+@pytest.mark.parametrize(
+    ("shape", "spec", "new", "expected"),
+    [
+        ((2, 4, 3), P("x", "y"), (8, 3), P(("x", "y"), None)),
+        ((8, 3), P(("x", "y")), (2, 4, 3), P("x", "y", None)),
+        ((8,), P(("x", "y")), (4, 2), P(None, None)),
+        ((16,), P(("x", "y")), (8, 2), P(("x", "y"), None)),
+        ((2, 2, 4), P("x", None, "y"), (16,), P(None)),
+        ((4, 4), P("x", "y"), (16,), P(None)),
+        ((4, 8), P("y", "x"), (2, 2, 8), P(None, None, "x")),
+    ],
+)
+def test_reshape_keeps_what_each_device_has(put: Any, shape: Any, spec: Any, new: Any, expected: Any) -> None:
+    values = np.arange(np.prod(shape), dtype=np.float32).reshape(shape)
+    x = put(values, *spec)
+    y = corejax.jit(lambda x: x.reshape(new))(x)
+    assert typeof(y).sharding.spec == expected
+    np.testing.assert_array_equal(y, values.reshape(new))
+    g = corejax.jit(corejax.grad(lambda x: (x.reshape(new) ** 2).sum()))(x)
+    assert typeof(g).sharding == typeof(x).sharding
 
 
 def test_programs_are_text(put: Any, mesh: Mesh) -> None:

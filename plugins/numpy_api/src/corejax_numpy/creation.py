@@ -235,8 +235,8 @@ def full_like(
         out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
     """
     aval = _aval_of(a)
-    if shape is device is out_sharding is None and aval.sharding is not None:
-        return aval.sharding.place(full_like(a, fill_value, dtype, aval.shape))
+    if shape is device is out_sharding is None and aval.explicit_sharding is not None:
+        return aval.explicit_sharding.place(full_like(a, fill_value, dtype, aval.shape))
     if shape is device is out_sharding is None and type(a) is Array and is_spread(a):
         out_sharding = a.sharding
     if out_sharding is not None:

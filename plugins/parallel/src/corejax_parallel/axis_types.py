@@ -125,7 +125,7 @@ def _cast(xs: Any, types: dict[Any, AxisType]) -> Any:
 
 
 def _cast_leaf(x: Any, types: dict[Any, AxisType]) -> Any:
-    told = get_aval(x).sharding if is_array_like(x) else None
+    told = get_aval(x).explicit_sharding if is_array_like(x) else None
     if told is None or not types.keys() <= set(told.mesh.axis_names):
         return x
     mesh = told.mesh.update_axis_types(types)

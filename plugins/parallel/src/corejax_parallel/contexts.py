@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import corejax.lax as lax
-from corejax.extend import Restoring, axes_in_scope, config
+from corejax.extend import Restoring, axes_in_scope, config, unsplit_sharding
 from corejax_parallel.mesh import AbstractMesh, AxisType, Mesh
 from corejax_parallel.named_sharding import NamedSharding
 from corejax_parallel.partition_spec import PartitionSpec
@@ -144,6 +144,12 @@ def get_abstract_mesh() -> AbstractMesh:
     body = _body()
     found: AbstractMesh = get_mesh().abstract_mesh
     return found if body is None else found.update_axis_types(dict.fromkeys(body.manual, AxisType.Manual))
+
+
+@unsplit_sharding.provide
+def _unsplit(ndim: int) -> NamedSharding | None:
+    mesh = get_abstract_mesh()
+    return None if mesh.empty else NamedSharding(mesh, PartitionSpec(*[None] * ndim))
 
 
 def reshard(xs: Any, out_shardings: Any) -> Any:

@@ -185,7 +185,7 @@ def _as_typed(
 ) -> CompileOptions:
     """Options that say what types say of arguments that are nowhere yet, and of results, where they do not say it."""
     outs = closed.out_avals
-    if all(aval.sharding is None for aval in (*avals, *outs)):
+    if all(aval.explicit_sharding is None for aval in (*avals, *outs)):
         return options
     ins = options.in_shardings or (None,) * len(avals)
     given = [_told(aval) if s is None and p is None else s for s, p, aval in zip(ins, places, avals, strict=True)]
@@ -196,7 +196,7 @@ def _as_typed(
 
 def _told(aval: ShapedArray) -> Any:
     """The sharding that a type says; None where the compiler chooses along axes of other types."""
-    return aval.sharding if aval.sharding is not None and aval.sharding.mesh.are_all_axes_explicit else None
+    return aval.explicit_sharding if aval.explicit_sharding is not None and aval.explicit_sharding.mesh.are_all_axes_explicit else None
 
 
 def _over_devices(

@@ -51,8 +51,8 @@ def full_like(
     `x` may be a `ShapeDtypeStruct`.
     """
     aval = shaped_abstractify(x)
-    if shape is None and aval.sharding is not None and sharding is None:
-        return aval.sharding.place(full_like(x, fill_value, dtype, aval.shape))
+    if shape is None and aval.explicit_sharding is not None and sharding is None:
+        return aval.explicit_sharding.place(full_like(x, fill_value, dtype, aval.shape))
     if shape is None and sharding is None and type(x) is Array and is_spread(x):
         sharding = x.sharding
     if sharding is not None:

@@ -292,8 +292,8 @@ def _specs_of_types(what: str, mesh: Any, manual: tuple[Any, ...], avals: Sequen
             f"are split; {', '.join(map(repr, others))} of {mesh} {'is' if len(others) == 1 else 'are'} not"
         )
     return [
-        PartitionSpec(*([n for n in axes or () if n in manual] for axes in a.sharding.spec.axes()))
-        if a.sharding is not None
+        PartitionSpec(*([n for n in axes or () if n in manual] for axes in a.explicit_sharding.spec.axes()))
+        if a.explicit_sharding is not None
         else PartitionSpec()
         for a in avals
     ]

@@ -1,4 +1,4 @@
-"""Axes of type Explicit: types say over which of them each dimension of an array is split (`aval.sharding`).
+"""Axes of type Explicit: types say over which of them each dimension of an array is split (`aval.explicit_sharding`).
 
 If the types of operands say it, so do the types of results. An elementwise primitive has the axes of its operands;
 others have a split rule, or keep the axes of the dimensions that are a batch by their vmap rule. All other dimensions
@@ -36,7 +36,7 @@ def results_shardings(
         ShardingTypeError: operands are over different meshes, or elementwise ones split one dimension differently.
         TypeError: a split rule returns axes of other dimensions than results have.
     """
-    first, *others = [aval.sharding for aval in avals if aval.sharding is not None]
+    first, *others = [aval.explicit_sharding for aval in avals if aval.explicit_sharding is not None]
     for other in others:
         if other.mesh != first.mesh:
             raise _refused(primitive, avals, "are over different meshes", "reshard one to the other's mesh")
@@ -65,7 +65,7 @@ def _axes_of_results(
 def _axes_of_elements(primitive: Primitive, avals: Sequence[ShapedArray], out: ShapedArray) -> Sequence[Axes | None]:
     axes: Sequence[Axes | None] = ((),) * out.ndim
     for aval in avals:
-        if aval.sharding is None or aval.shape != out.shape:
+        if aval.explicit_sharding is None or aval.shape != out.shape:
             continue
         own = split_axes(aval)
         if any(x and y and x != y for x, y in zip(axes, own, strict=True)):

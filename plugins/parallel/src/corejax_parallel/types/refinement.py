@@ -34,7 +34,7 @@ class MeshAxes(NamedTuple):
         names = vma_of_results(primitive, avals, params)
         outs = tuple([with_vma(aval, aval.vma | names) for aval in outs])
         complete = not primitive.tags.isdisjoint(("higher_order", "collective", "placing"))
-        if complete or all(aval.sharding is None for aval in avals):
+        if complete or all(aval.explicit_sharding is None for aval in avals):
             return outs
         shardings = results_shardings(primitive, avals, outs, params)
         return tuple([with_sharding(aval, sharding) for aval, sharding in zip(outs, shardings, strict=True)])
@@ -44,8 +44,8 @@ class MeshAxes(NamedTuple):
         if cotangent:
             x = sum_cotangent(x, aval.vma)
         x = vary(x, aval.vma)
-        sharding = aval.sharding
-        return x if sharding is None or get_aval(x).sharding == sharding else sharding.place(x)
+        sharding = aval.explicit_sharding
+        return x if sharding is None or get_aval(x).explicit_sharding == sharding else sharding.place(x)
 
     def join(self, other: MeshAxes) -> MeshAxes:
         """A value may differ along axes along which one may, and is split as the first says, if that says it."""
@@ -80,9 +80,9 @@ def _refinement(names: frozenset[Any], sharding: Any) -> MeshAxes | None:
 def with_vma(aval: ShapedArray, names: Iterable[Any]) -> ShapedArray:
     """Return the type of values that may differ along these manual axes, and along no other."""
     found = frozenset(names)
-    return aval if found == aval.vma else aval.refined(_refinement(found, aval.sharding))
+    return aval if found == aval.vma else aval.refined(_refinement(found, aval.explicit_sharding))
 
 
 def with_sharding(aval: ShapedArray, sharding: Any) -> ShapedArray:
     """Return the type of arrays with this sharding over axes of type Explicit; None if the type does not say it."""
-    return aval if sharding is aval.sharding else aval.refined(_refinement(aval.vma, sharding))
+    return aval if sharding is aval.explicit_sharding else aval.refined(_refinement(aval.vma, sharding))

@@ -6,6 +6,7 @@ Each takes the types of operands, and returns the axes of each dimension of the 
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -16,7 +17,7 @@ Axes = tuple[Any, ...]
 
 def split_axes(aval: ShapedArray) -> tuple[Axes | None, ...]:
     """Return the axes that each dimension is split over, by the type; None where the compiler may choose."""
-    return ((),) * aval.ndim if aval.sharding is None else aval.sharding.dimension_axes(aval.ndim)
+    return ((),) * aval.ndim if aval.explicit_sharding is None else aval.explicit_sharding.dimension_axes(aval.ndim)
 
 
 def either_axes(x: Axes | None, y: Axes | None) -> Axes | None:
@@ -48,23 +49,56 @@ def _broadcast_in_dim(x: ShapedArray, *, shape: Any, broadcast_dimensions: Any) 
 
 
 def _reshape(x: ShapedArray, *, new_sizes: tuple[int, ...]) -> list[Any]:
-    """If dimensions become one, or one becomes several, the outermost has the axes of the outermost."""
+    """Split groups of dimensions of equal size, one of `x` and one of the result, so that each device keeps its block."""
     axes = split_axes(x)
     found: list[Any] = [() for _ in new_sizes]
     before = [d for d, n in enumerate(x.shape) if n != 1]
     after = [d for d, n in enumerate(new_sizes) if n != 1]
     while x.size and before and after:
-        inner, outer, whole = before.pop(0), after.pop(0), True
-        sizes = [x.shape[inner], new_sizes[outer]]
+        inner, outer = [before.pop(0)], [after.pop(0)]
+        sizes = [x.shape[inner[0]], new_sizes[outer[0]]]
         while sizes[0] != sizes[1]:
             if sizes[0] < sizes[1]:
-                whole &= not axes[before[0]]
-                sizes[0] *= x.shape[before.pop(0)]
+                inner.append(before.pop(0))
+                sizes[0] *= x.shape[inner[-1]]
             else:
-                sizes[1] *= new_sizes[after.pop(0)]
-        if whole:
-            found[outer] = axes[inner]
+                outer.append(after.pop(0))
+                sizes[1] *= new_sizes[outer[-1]]
+        counts = {} if x.explicit_sharding is None else dict(x.explicit_sharding.mesh.shape_tuple)
+        names = _merged([(x.shape[d], axes[d]) for d in inner], counts)
+        for d, taken in zip(outer, _distributed(names, [new_sizes[d] for d in outer], counts), strict=True):
+            found[d] = taken
     return found
+
+
+def _merged(dimensions: list[tuple[int, Axes | None]], counts: dict[Any, int]) -> Axes | None:
+    """Return the axes of the dimension that several become: nothing if a block would not be one range of it."""
+    (_, found), *rest = dimensions
+    whole = _parts(found, counts) == dimensions[0][0]
+    for size, names in rest:
+        if names and (found is None or not whole):
+            return ()
+        found = (*found, *names) if found is not None and names else found
+        whole = whole and _parts(names, counts) == size
+    return found
+
+
+def _distributed(names: Axes | None, sizes: list[int], counts: dict[Any, int]) -> list[Axes | None]:
+    """Return the axes of the dimensions that one becomes: a dimension is split if those before it are split fully."""
+    outermost: list[Axes | None] = [names, *[() for _ in sizes[1:]]]
+    left, taken = list(names or ()), []
+    for size in sizes:
+        own: list[Any] = []
+        while left and size % _parts((*own, left[0]), counts) == 0:
+            own.append(left.pop(0))
+        taken.append(tuple(own))
+        if _parts(own, counts) != size:
+            break
+    return outermost if left or names is None else [*taken, *outermost[len(taken) :]]
+
+
+def _parts(names: Any, counts: dict[Any, int]) -> int:
+    return math.prod(counts[name] for name in names or ())
 
 
 def _stack(*avals: ShapedArray, axis: int) -> list[Any]:

@@ -15,14 +15,14 @@ def constrained(ctx: Any, eqn: JaxprEqn, outs: Sequence[Value]) -> list[Value]:
     """The results of an equation, laid out as their types say, where no operand of that shape is laid out so."""
     if ctx.module.manual is not None or not eqn.primitive.tags.isdisjoint(_TOLD):
         return list(outs)
-    known = {(v.aval.shape, v.aval.sharding) for v in eqn.invars}
+    known = {(v.aval.shape, v.aval.explicit_sharding) for v in eqn.invars}
     return [
-        x if v.aval.sharding is None or (v.aval.shape, v.aval.sharding) in known else _constrained(ctx, x, v.aval)
+        x if v.aval.explicit_sharding is None or (v.aval.shape, v.aval.explicit_sharding) in known else _constrained(ctx, x, v.aval)
         for x, v in zip(outs, eqn.outvars, strict=True)
     ]
 
 
 def _constrained(ctx: Any, x: Value, aval: ShapedArray) -> Value:
-    text = ctx.sharding_text(aval.sharding, aval.ndim, aval.sharding.mesh.are_all_axes_explicit)
+    text = ctx.sharding_text(aval.explicit_sharding, aval.ndim, aval.explicit_sharding.mesh.are_all_axes_explicit)
     made: Value = ctx.op("sdy.sharding_constraint", x, out=x.aval, attrs=f"sharding = #sdy.sharding{text}")
     return made
