@@ -64,7 +64,7 @@ class ElementBuffer:
 def _backend(buffer: Any = None) -> Backend:
     """Whose buffer it is; without one, who makes the buffer of an array that is on the host."""
     if type(buffer) is Deleted:
-        from corejax.attribution import not_of_rule  # needed for an error only
+        from corejax.marks import not_of_rule  # needed for an error only
 
         line = source_info.describe(buffer.why.source)
         raise not_of_rule(RuntimeError(f"the array has been deleted at {line}: {buffer.why.reason}"))

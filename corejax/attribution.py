@@ -7,19 +7,15 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterator
-from contextlib import suppress
 from types import CodeType, TracebackType
-from typing import TypeVar
 
 from corejax import source_info
 from corejax.errors import ConcretizationTypeError, CorejaxError, NonConcreteBooleanIndexError, NotLinearError
+from corejax.marks import is_noted, mark
 from corejax.primitive import Primitive, failed
 from corejax.provenance import Provenance
 from corejax.rules import Rule, RuleRegistry, impl_rules, registries
 
-E = TypeVar("E", bound=BaseException)
-
-_NOTED = "__corejax_rule__"
 _OF_VALUES = (ConcretizationTypeError, NonConcreteBooleanIndexError)
 
 
@@ -38,7 +34,7 @@ def attribute_to_rule(
         source: the user's line, if that is not the one that is running.
         kind: of the rule that ran, if the caller knows.
     """
-    if hasattr(error, _NOTED) or isinstance(error, NotLinearError):
+    if is_noted(error) or isinstance(error, NotLinearError):
         return
     among = list(registries.values()) if kind is None else [registries[kind]]
     says_itself = isinstance(error, CorejaxError) and not isinstance(error, _OF_VALUES)
@@ -60,24 +56,6 @@ def _name_function(error: TypeError | ValueError) -> None:
         error.args = (f"{name}: {error.args[0]}",)
 
 
-def mark(error: BaseException, primitive: Primitive, kind: str | None = None) -> None:
-    """Say that an exception names the rule itself, of this kind: no note is added to it."""
-    with suppress(Exception):  # an exception with slots, say: a second note does no harm
-        setattr(error, _NOTED, (primitive.name, kind))
-
-
-def not_of_rule(error: E) -> E:
-    """Say that an exception tells what the user did, whichever rule finds out: no note names the rule.
-
-    Returns:
-        The exception, to be raised.
-    """
-    if not hasattr(error, _NOTED):
-        with suppress(Exception):
-            setattr(error, _NOTED, None)
-    return error
-
-
 def note_origin(
     error: BaseException, primitive: Primitive, what: str, source: source_info.Source | None = None
 ) -> None:
@@ -91,20 +69,9 @@ def note_origin(
     """
     from corejax.texts import add_note  # needed for an error only
 
-    if not hasattr(error, _NOTED):
+    if not is_noted(error):
         mark(error, primitive)
         add_note(error, f"This came out of {what}{source_info.needed(', called at', source)}.")
-
-
-def is_noted(error: BaseException) -> bool:
-    """Whether it is said already whose fault an exception is."""
-    return hasattr(error, _NOTED)
-
-
-def attributed_rule(error: BaseException) -> tuple[str, str | None] | None:
-    """Name of the primitive and kind of the rule that an exception was attributed to, if it was."""
-    found: tuple[str, str | None] | None = getattr(error, _NOTED, None)
-    return found
 
 
 def _note(

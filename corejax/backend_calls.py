@@ -12,16 +12,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from corejax import source_info
-from corejax.attribution import is_noted, not_of_rule
-from corejax.backends import Backend, Device, Executable, backends
+from corejax.backends import Backend, Device, Executable, Program, backends
 from corejax.errors import BackendError, CorejaxError
+from corejax.marks import is_noted, not_of_rule
 
 if TYPE_CHECKING:
     from corejax.avals import ShapedArray
-    from corejax.ir.jaxpr import ClosedJaxpr
 
 
-def compiled_by(backend: Backend, closed: ClosedJaxpr, *, name: str, **more: Any) -> Executable:
+def compiled_by(backend: Backend, closed: Program, *, name: str, **more: Any) -> Executable:
     """A program, compiled by a backend.
 
     Args:

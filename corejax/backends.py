@@ -22,8 +22,19 @@ from corejax.tables import Table
 
 if TYPE_CHECKING:
     from corejax.avals import ShapedArray
-    from corejax.ir.jaxpr import ClosedJaxpr
     from corejax.primitive import Primitive
+
+
+class Program(Protocol):
+    """A program to compile or run: a `ClosedJaxpr`, whose room is above this one."""
+
+    @property
+    def jaxpr(self) -> Any:
+        """The jaxpr."""
+
+    @property
+    def consts(self) -> Sequence[Any]:
+        """Values of its constants."""
 
 
 class Device(Protocol):
@@ -225,7 +236,7 @@ class Backend:
         """Results of one operation on arrays, some of which are spread; of a backend that has such ones."""
         raise NotImplementedError
 
-    def run_program(self, closed: ClosedJaxpr, arrays: Sequence[Any], name: str) -> list[Any] | None:
+    def run_program(self, closed: Program, arrays: Sequence[Any], name: str) -> list[Any] | None:
         """Compile and run a program of several eager operations on large arrays.
 
         Args:
@@ -251,7 +262,7 @@ class Backend:
 
     def compile(
         self,
-        closed: ClosedJaxpr,
+        closed: Program,
         *,
         name: str,
         platform: str | None = None,
@@ -269,7 +280,7 @@ class Backend:
 
     def lower(
         self,
-        closed: ClosedJaxpr,
+        closed: Program,
         *,
         name: str,
         platform: str | None = None,

@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
 
 from corejax import source_info
-from corejax.attribution import attribute_to_rule, mark
+from corejax.attribution import attribute_to_rule
 from corejax.avals import ShapedArray, get_aval
 from corejax.dtypes import is_inexact
+from corejax.marks import mark
 from corejax.primitive import Primitive
 from corejax.rules import RuleRegistry, jvp_rules, transpose_rules, vmap_rules
 from corejax.trace import Trace, state

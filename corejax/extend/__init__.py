@@ -35,8 +35,6 @@ from corejax.array import is_spread as is_spread
 from corejax.array import placed as placed
 from corejax.array import wait_for as wait_for
 from corejax.attribution import attribute_to_rule as attribute_to_rule
-from corejax.attribution import attributed_rule as attributed_rule
-from corejax.attribution import not_of_rule as not_of_rule
 from corejax.attribution import note_origin as note_origin
 from corejax.avals import Refinement as Refinement
 from corejax.avals import ShapedArray as ShapedArray
@@ -44,10 +42,10 @@ from corejax.avals import conform as conform
 from corejax.avals import from_numbers as from_numbers
 from corejax.avals import get_aval as get_aval
 from corejax.avals import is_array_like as is_array_like
-from corejax.avals import unsplit_sharding as unsplit_sharding
 from corejax.avals import join_refinements as join_refinements
 from corejax.avals import numbers_of as numbers_of
 from corejax.avals import physical_aval as physical_aval
+from corejax.avals import unsplit_sharding as unsplit_sharding
 from corejax.backend_calls import compiled_by as compiled_by
 from corejax.backend_calls import run_by as run_by
 from corejax.backends import DEFAULT_OPTIONS as DEFAULT_OPTIONS
@@ -156,6 +154,8 @@ from corejax.ir import programs_of as programs_of
 from corejax.ir import register_param_type as register_param_type
 from corejax.ir import subjaxprs as subjaxprs
 from corejax.ir.values import refinement_reader as refinement_reader
+from corejax.marks import attributed_rule as attributed_rule
+from corejax.marks import not_of_rule as not_of_rule
 from corejax.memory_limit import bytes_text as bytes_text
 from corejax.memory_limit import check_memory as check_memory
 from corejax.named_axes import DecidedBy as DecidedBy

@@ -15,10 +15,10 @@ import numpy as np
 
 from corejax import source_info
 from corejax.abstract_eval import promised
-from corejax.attribution import mark
 from corejax.avals import ShapedArray
 from corejax.dtypes import is_inexact
 from corejax.errors import NotDifferentiableError
+from corejax.marks import mark
 from corejax.primitive import Primitive
 from corejax.provenance import Provenance
 from corejax.rules import Derivation, abstract_eval_rules, impl_rules, jvp_rules

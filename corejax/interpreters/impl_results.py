@@ -13,8 +13,8 @@ import numpy as np
 
 from corejax import dtypes
 from corejax.array import Array
-from corejax.attribution import mark
 from corejax.avals import ShapedArray, get_aval, ndarray_aval
+from corejax.marks import mark
 from corejax.primitive import Primitive
 from corejax.rules import impl_rules
 from corejax.run_rule import mismatch, shown

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from corejax.attribution import mark
 from corejax.ir.jaxpr import Jaxpr, JaxprEqn, Var
+from corejax.marks import mark
 from corejax.provenance import Provenance
 from corejax.rules import OptionalRules
 from corejax.source_info import describe

@@ -1,0 +1,43 @@
+"""The mark on an exception that says which rule it came out of, so that no second rule is blamed."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Protocol, TypeVar
+
+E = TypeVar("E", bound=BaseException)
+_MARK = "__corejax_rule__"
+
+
+class _Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+def mark(error: BaseException, primitive: _Named, kind: str | None = None) -> None:
+    """Say that an exception names the rule itself, of this kind: no note is added to it."""
+    with suppress(Exception):  # an exception with slots, say: a second note does no harm
+        setattr(error, _MARK, (primitive.name, kind))
+
+
+def not_of_rule(error: E) -> E:
+    """Say that an exception tells what the user did, whichever rule finds out: no note names the rule.
+
+    Returns:
+        The exception, to be raised.
+    """
+    if not hasattr(error, _MARK):
+        with suppress(Exception):
+            setattr(error, _MARK, None)
+    return error
+
+
+def is_noted(error: BaseException) -> bool:
+    """Whether it is said already whose fault an exception is."""
+    return hasattr(error, _MARK)
+
+
+def attributed_rule(error: BaseException) -> tuple[str, str | None] | None:
+    """Name of the primitive and kind of the rule that an exception was attributed to, if it was."""
+    found: tuple[str, str | None] | None = getattr(error, _MARK, None)
+    return found
