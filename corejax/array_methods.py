@@ -6,9 +6,10 @@ Until a plugin has provided one, an operator's stub asks for the plugins to be l
 from __future__ import annotations
 
 import importlib
+import math
 from collections.abc import Callable, Iterator, Mapping
 from keyword import iskeyword
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -17,6 +18,8 @@ from corejax.errors import DuplicateRegistrationError, PluginError, PluginMissin
 from corejax.plugin_access import plugin_access
 from corejax.provenance import Provenance
 from corejax.tables import Table
+
+T = TypeVar("T")
 
 BINARY = (
     *("add", "sub", "mul", "truediv", "floordiv", "mod", "divmod", "pow", "matmul"),
@@ -118,6 +121,28 @@ class ArrayMethods:
     def nbytes(self) -> int:
         """Bytes of all elements."""
         return self.aval.size * self.aval.dtype.itemsize
+
+    def _scalar(self, kind: Callable[[Any], T], what: str) -> T:
+        """Convert the one element by `kind`, for Python's `what`."""
+        raise NotImplementedError(f"{type(self).__name__}._scalar")
+
+    def __int__(self) -> int:
+        return self._scalar(int, "int()")
+
+    def __float__(self) -> float:
+        return self._scalar(float, "float()")
+
+    def __complex__(self) -> complex:
+        return self._scalar(complex, "complex()")
+
+    def __trunc__(self) -> int:
+        return self._scalar(math.trunc, "math.trunc()")  # type: ignore[no-any-return]
+
+    def __floor__(self) -> int:
+        return self._scalar(math.floor, "math.floor()")  # type: ignore[no-any-return]
+
+    def __ceil__(self) -> int:
+        return self._scalar(math.ceil, "math.ceil()")  # type: ignore[no-any-return]
 
     def __len__(self) -> int:
         if not self.shape:

@@ -208,7 +208,7 @@ def _derived_rule(primitive: Primitive) -> RuleFn | None:
     found = _derived.get(primitive)
     if found is None:
         try:
-            found = _derived[primitive] = observe.unwatched(impl_rules._derived_rule, primitive)
+            found = _derived[primitive] = observe.unwatched(impl_rules.derived_rule, primitive)
         except MissingRuleError:  # there is nothing that compiles
             return None
     rule, fn = found
