@@ -191,10 +191,10 @@ _asks = ArrayMethods.__getattr__
 
 
 def all_are_here(loaded: bool) -> None:
-    """Told whether all plugins have been loaded: what is missing then is nobody's, and Python's own error says so.
+    """Drop `ArrayMethods.__getattr__`, which loads plugins, once all of them are loaded.
 
-    Before Python 3.12 the interpreter reads attributes of a class with `__getattr__` in six times the time: tracing
-    takes a tenth less without.
+    Before Python 3.12, attributes of a class with `__getattr__` take six times as long to read: tracing takes a tenth
+    less time without.
     """
     if not loaded or any(name not in methods for name in _FROM_PLUGINS):
         ArrayMethods.__getattr__ = _asks  # type: ignore[method-assign]
@@ -226,7 +226,7 @@ def provide(name: str, value: Any, *, override: bool = False, by: Provenance | N
         value: the method, or a property; or its place, `"module:object"`, from where it is imported when it is first
             used. The object may be a mapping that has it under its name.
         override: replace another one, on purpose.
-        by: who provides it, where that is not the caller.
+        by: its provenance, by default the caller.
 
     Raises:
         ValueError: `name` is none that arrays could have, or `value` is text and no place.

@@ -27,7 +27,7 @@ _OF_VALUES = (ConcretizationTypeError, NonConcreteBooleanIndexError)
 def attribute_to_rule(
     error: BaseException, primitive: Primitive, source: source_info.Source | None = None, kind: str | None = None
 ) -> None:
-    """Note on an exception which of a primitive's rules raised it, if one did and nobody noted it before.
+    """Note on an exception which of a primitive's rules raised it, if one did and the exception has no note yet.
 
     Errors of corejax's own say it themselves, but for those of a rule that looks at a traced value; and a TypeError or
     ValueError of an abstract-eval rule is what such a rule refuses operands with.
@@ -81,7 +81,7 @@ def not_of_rule(error: E) -> E:
 def note_origin(
     error: BaseException, primitive: Primitive, what: str, source: source_info.Source | None = None
 ) -> None:
-    """Note on an exception what of a primitive's own raised it: not one of its rules, but a function of the user's.
+    """Note on an exception that a function of the user's, which a primitive calls, raised it.
 
     Args:
         error: what was raised.
@@ -97,12 +97,12 @@ def note_origin(
 
 
 def is_noted(error: BaseException) -> bool:
-    """Whether it is said already whose fault an exception is."""
+    """Return whether an exception has its note."""
     return hasattr(error, _NOTED)
 
 
 def attributed_rule(error: BaseException) -> tuple[str, str | None] | None:
-    """Name of the primitive and kind of the rule that an exception was attributed to, if it was."""
+    """Return the primitive's name and the kind of the rule that an exception was attributed to, or None."""
     found: tuple[str, str | None] | None = getattr(error, _NOTED, None)
     return found
 

@@ -1,4 +1,4 @@
-"""`Provenance`: who contributed a primitive or a rule, as module, file and line.
+"""`Provenance`: the module, file and line that contributed a primitive or a rule.
 
 Which plugin the module belongs to is looked up when it is shown.
 """
@@ -30,14 +30,14 @@ class Provenance(NamedTuple):
 
     @classmethod
     def of(cls, function: Any, caller: Provenance | None = None) -> Provenance:
-        """Provenance of a rule: where its function was written, or who registers it if they did not write it.
+        """Return where a rule's function was written, or where it is registered if another package wrote it.
 
-        A plugin that registers a library's function (`np.sin`, `scipy.special.erf`) owns that rule, and not
-        the library.
+        So a plugin that registers a library's function (`np.sin`, `scipy.special.erf`) owns the rule, and not the
+        library.
 
         Args:
             function: the rule.
-            caller: who registers it; by default who calls.
+            caller: where it is registered; by default the caller.
         """
         while isinstance(function, functools.partial) or hasattr(function, "__wrapped__"):
             if hasattr(function, "__provenance__"):

@@ -67,7 +67,7 @@ class Trace:
             _set_reporting(cls)
 
     def kept(self) -> dict[Any, Any]:
-        """What is remembered as long as the trace lives, by keys of whoever does; made when first asked for."""
+        """Return a dict that lives as long as the trace, created on first use."""
         try:
             return self._kept
         except AttributeError:
