@@ -62,7 +62,7 @@ class ElementBuffer:
 
 
 def _backend(buffer: Any = None) -> Backend:
-    """Whose buffer it is; without one, who makes the buffer of an array that is on the host."""
+    """Return the backend of a buffer; without one, the backend that makes buffers of arrays on the host."""
     if type(buffer) is Deleted:
         from corejax.marks import not_of_rule  # needed for an error only
 
@@ -135,7 +135,7 @@ class Array(NumbersAndText, ArrayMethods, metaclass=_ArrayType):
             host.setflags(write=False)
             self._host = host
             return host
-        if name == "aval":  # not read by who only passes the array from one compiled function to the next
+        if name == "aval":  # not needed while the array only passes from one compiled function to the next
             known = self._host
             buffer = _held(self)  # a host view that was fetched meanwhile says nothing of the weak type
             self.aval = aval = buffer.aval if known is None or buffer is not None else ndarray_aval(known)
@@ -441,7 +441,7 @@ def wait_for(arrays: Sequence[Array]) -> None:
 
 
 def _sealed(host: Any) -> np.ndarray[Any, Any]:
-    """A view of an array's memory whose flag nobody can set back: to NumPy its base is a read-only buffer."""
+    """Return a view that cannot be made writable again, for its base is a read-only buffer."""
     try:
         return np.asarray(memoryview(host).toreadonly())
     except ValueError:  # Python's buffers lack the type: bfloat16, say

@@ -6,9 +6,10 @@ Until a plugin has provided one, an operator's stub asks for the plugins to be l
 from __future__ import annotations
 
 import importlib
+import math
 from collections.abc import Callable, Iterator, Mapping
 from keyword import iskeyword
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -17,6 +18,8 @@ from corejax.errors import DuplicateRegistrationError, PluginError, PluginMissin
 from corejax.plugin_access import plugin_access
 from corejax.provenance import Provenance
 from corejax.tables import Table
+
+T = TypeVar("T")
 
 BINARY = (
     *("add", "sub", "mul", "truediv", "floordiv", "mod", "divmod", "pow", "matmul"),
@@ -119,6 +122,28 @@ class ArrayMethods:
         """Bytes of all elements."""
         return self.aval.size * self.aval.dtype.itemsize
 
+    def _scalar(self, kind: Callable[[Any], T], what: str) -> T:
+        """Convert the one element by `kind`, for Python's `what`."""
+        raise NotImplementedError(f"{type(self).__name__}._scalar")
+
+    def __int__(self) -> int:
+        return self._scalar(int, "int()")
+
+    def __float__(self) -> float:
+        return self._scalar(float, "float()")
+
+    def __complex__(self) -> complex:
+        return self._scalar(complex, "complex()")
+
+    def __trunc__(self) -> int:
+        return self._scalar(math.trunc, "math.trunc()")  # type: ignore[no-any-return]
+
+    def __floor__(self) -> int:
+        return self._scalar(math.floor, "math.floor()")  # type: ignore[no-any-return]
+
+    def __ceil__(self) -> int:
+        return self._scalar(math.ceil, "math.ceil()")  # type: ignore[no-any-return]
+
     def __len__(self) -> int:
         if not self.shape:
             raise TypeError("len() of a 0-d array")
@@ -166,10 +191,10 @@ _asks = ArrayMethods.__getattr__
 
 
 def all_are_here(loaded: bool) -> None:
-    """Told whether all plugins have been loaded: what is missing then is nobody's, and Python's own error says so.
+    """Drop `ArrayMethods.__getattr__`, which loads plugins, once all of them are loaded.
 
-    Before Python 3.12 the interpreter reads attributes of a class with `__getattr__` in six times the time: tracing
-    takes a tenth less without.
+    Before Python 3.12, attributes of a class with `__getattr__` take six times as long to read: tracing takes a tenth
+    less time without.
     """
     if not loaded or any(name not in methods for name in _FROM_PLUGINS):
         ArrayMethods.__getattr__ = _asks  # type: ignore[method-assign]
@@ -201,7 +226,7 @@ def provide(name: str, value: Any, *, override: bool = False, by: Provenance | N
         value: the method, or a property; or its place, `"module:object"`, from where it is imported when it is first
             used. The object may be a mapping that has it under its name.
         override: replace another one, on purpose.
-        by: who provides it, where that is not the caller.
+        by: its provenance, by default the caller.
 
     Raises:
         ValueError: `name` is none that arrays could have, or `value` is text and no place.

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from corejax import dtypes
 from corejax.avals import ShapedArray, numbers_of
+
+T = TypeVar("T")
 
 
 class NumbersAndText:
@@ -48,29 +49,11 @@ class NumbersAndText:
             )
         return bool(self._fetch().reshape(())[()])
 
-    def _scalar(self, kind: Callable[[Any], Any]) -> Any:
+    def _scalar(self, kind: Callable[[Any], T], what: str) -> T:
         self._require_numbers(getattr(kind, "__name__", "a number"))
         if self.aval.size != 1:
             raise TypeError(f"only arrays of size 1 convert to a Python scalar, this one has shape {self.aval.shape}")
         return kind(self._fetch().reshape(()).item())
-
-    def __int__(self) -> int:
-        return self._scalar(int)  # type: ignore[no-any-return]
-
-    def __float__(self) -> float:
-        return self._scalar(float)  # type: ignore[no-any-return]
-
-    def __complex__(self) -> complex:
-        return self._scalar(complex)  # type: ignore[no-any-return]
-
-    def __trunc__(self) -> int:
-        return self._scalar(math.trunc)  # type: ignore[no-any-return]
-
-    def __floor__(self) -> int:
-        return self._scalar(math.floor)  # type: ignore[no-any-return]
-
-    def __ceil__(self) -> int:
-        return self._scalar(math.ceil)  # type: ignore[no-any-return]
 
     def __index__(self) -> int:
         if self.aval.ndim or self.aval.dtype.kind not in "iub" or self.aval.dtype.kind == "b":

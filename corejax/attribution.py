@@ -23,7 +23,7 @@ _OF_VALUES = (ConcretizationTypeError, NonConcreteBooleanIndexError)
 def attribute_to_rule(
     error: BaseException, primitive: Primitive, source: source_info.Source | None = None, kind: str | None = None
 ) -> None:
-    """Note on an exception which of a primitive's rules raised it, if one did and nobody noted it before.
+    """Note on an exception which of a primitive's rules raised it, if one did and the exception has no note yet.
 
     Errors of corejax's own say it themselves, but for those of a rule that looks at a traced value; and a TypeError or
     ValueError of an abstract-eval rule is what such a rule refuses operands with.
@@ -59,7 +59,7 @@ def _name_function(error: TypeError | ValueError) -> None:
 def note_origin(
     error: BaseException, primitive: Primitive, what: str, source: source_info.Source | None = None
 ) -> None:
-    """Note on an exception what of a primitive's own raised it: not one of its rules, but a function of the user's.
+    """Note on an exception that a function of the user's, which a primitive calls, raised it.
 
     Args:
         error: what was raised.

@@ -206,7 +206,7 @@ def _intern(
     return found
 
 
-_scalar_types: dict[type, str] = {bool: "bool", int: "int", float: "float", complex: "complex"}
+_SCALARS = (bool, int, float, complex)
 _scalar_avals: dict[tuple[type, int], ShapedArray] = {}
 
 
@@ -269,15 +269,15 @@ def get_aval(x: Any) -> ShapedArray:
     aval = getattr(x, "aval", None)  # asked for once: a nested JVPTracer computes it
     if type(aval) is ShapedArray:
         return aval
-    if type(x) in _scalar_types:
+    if type(x) in _SCALARS:
         return python_scalar_aval(x)
     if isinstance(x, np.ndarray | np.generic):
         aval = ndarray_aval(x)
         return aval.update(dtype=dtypes.canonicalize_dtype(aval.dtype)) if config.x64_compat else aval
     if hasattr(type(x), "__corejax_array__"):
         return get_aval(x.__corejax_array__())
-    if isinstance(x, bool | int | float | complex):  # a subclass, an IntEnum say
-        kind = next(t for t in (bool, int, float, complex) if isinstance(x, t))
+    if isinstance(x, _SCALARS):  # a subclass, an IntEnum say
+        kind = next(t for t in _SCALARS if isinstance(x, t))
         return python_scalar_aval(kind(x))  # type: ignore[arg-type]
     raise TypeError(
         f"{source_info.by_caller()}{x!r} of type {type(x).__name__} is not an array: expected an array, a NumPy array "
@@ -370,7 +370,7 @@ def is_array_like(x: Any) -> bool:
     """Whether `get_aval` takes `x`."""
     return (
         type(getattr(x, "aval", None)) is ShapedArray
-        or type(x) in _scalar_types
+        or type(x) in _SCALARS
         or isinstance(x, np.ndarray | np.generic | bool | int | float | complex)
         or hasattr(type(x), "__corejax_array__")
     )

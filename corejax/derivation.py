@@ -33,7 +33,7 @@ class Derivation(NamedTuple):
 
     @property
     def provenance(self) -> Provenance:
-        """Who contributed it: the module of `make`."""
+        """The module of `make`, which contributed it."""
         return Provenance(self.make.__module__)
 
 
@@ -54,10 +54,10 @@ class Derivations(Sequence[Derivation]):
         self._ranks = {name: rank for rank, name in enumerate(order)}
 
     def append(self, derivation: Derivation) -> None:
-        """Add one.
+        """Add a derivation.
 
         Raises:
-            DuplicateRegistrationError: there is one of that name.
+            DuplicateRegistrationError: another one has its name.
         """
         self._table.register(derivation.name, derivation, provenance=Provenance.of(derivation.make))
 
@@ -67,15 +67,15 @@ class Derivations(Sequence[Derivation]):
         return self
 
     def remove(self, derivation: Derivation) -> None:
-        """Take one back."""
+        """Remove a derivation."""
         del self._table[derivation.name]
 
     def clear(self) -> None:
-        """Take all of them back."""
+        """Remove all derivations."""
         self._table.clear()
 
     def named(self, name: str) -> Derivation | None:
-        """The one of that name."""
+        """Return the derivation of a name, or None."""
         return self._table.get(name)
 
     def __getitem__(self, i: Any) -> Any:

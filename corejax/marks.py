@@ -33,11 +33,11 @@ def not_of_rule(error: E) -> E:
 
 
 def is_noted(error: BaseException) -> bool:
-    """Whether it is said already whose fault an exception is."""
+    """Return whether an exception has its note."""
     return hasattr(error, _MARK)
 
 
 def attributed_rule(error: BaseException) -> tuple[str, str | None] | None:
-    """Name of the primitive and kind of the rule that an exception was attributed to, if it was."""
+    """Return the primitive's name and the kind of the rule that an exception was attributed to, or None."""
     found: tuple[str, str | None] | None = getattr(error, _MARK, None)
     return found

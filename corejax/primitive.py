@@ -1,7 +1,7 @@
 """`Primitive` and `bind`: the operations that interpreters give meaning to.
 
-A primitive is data. Its rules are in the registries of `corejax.rules`, which import this module and not the reverse.
-What a primitive needs of rules, they provide: `define_rules` and `infer_types`.
+A primitive is data. Its rules are in registries of `corejax.rules`, which imports this module and not the reverse, and
+provides what a primitive needs of them: `define_rules` and `infer_types`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def _second(name: str, earlier: Entry, given: Entry) -> str:
 
 primitives: Table[str, Primitive] = Table("primitive", refusal=_second)
 
-_made: weakref.WeakSet[Primitive] = weakref.WeakSet()  # those that are in no table any more, too
+_made: weakref.WeakSet[Primitive] = weakref.WeakSet()  # also primitives that are in no table any more
 
 # Registers the rules, by kind, that a primitive is built with.
 define_rules: Slot[Callable[[Primitive, Mapping[str, Any]], None]] = Slot("registration of a primitive's rules")
@@ -153,12 +153,12 @@ class Primitive:
                 raise
         else:
             return out if self.multiple_results else out[0]
-        # Interpreters look for their own tracers, not for what stands for one.
+        # Interpreters recognise their own tracers only, so try again with the arrays that other objects stand for.
         values = [x.__corejax_array__() if hasattr(type(x), "__corejax_array__") else x for x in args]
         return self.bind(*values, **params)
 
     def abstract(self, avals: tuple[ShapedArray, ...], params: dict[str, Any]) -> tuple[ShapedArray, ...]:
-        """Avals of the outputs, memoised on (avals, params).
+        """Return the types of the outputs, memoised on (avals, params).
 
         Raises:
             TypeError: a param is not hashable, or what the abstract-eval rule raises.
@@ -198,15 +198,14 @@ def _positions(name: str, linear_in: Any) -> tuple[int, ...]:
 
 
 def _by_name(name: str, distribution: str | None = None, version: str | None = None) -> Primitive:
-    """The primitive that was pickled.
+    """Return the primitive that was pickled.
 
     Raises:
-        PluginMissingError: it does not exist here; with the distribution that it was from.
+        PluginMissingError: no plugin has it; names the distribution that it was from.
     """
-    if name not in primitives:
-        plugin_access.get().load_rules("primitives")
-    if name in primitives:
-        return primitives[name]
+    found = find_primitive(name)
+    if found is not None:
+        return found
     home = "a module that is not imported here"
     if distribution is not None:
         whose = plugin_access.get().whose_primitive(name, distribution)
@@ -218,9 +217,9 @@ def _by_name(name: str, distribution: str | None = None, version: str | None = N
 
 
 def find_primitive(name: str) -> Primitive | None:
-    """The primitive of that name, of whatever plugin, or None where none that is installed has one.
+    """Return the primitive of a name, or None if no installed plugin has one.
 
-    For rules of a plugin's own kind for other plugins' primitives: plugins are loaded only if the name is not there.
+    For a plugin's rules for the primitives of others. Plugins are loaded only if the name is not known yet.
     """
     if name not in primitives:
         plugin_access.get().load_rules("primitives")
@@ -228,10 +227,9 @@ def find_primitive(name: str) -> Primitive | None:
 
 
 def flat_decomposition(primitive: Primitive) -> Callable[..., list[Any]] | None:
-    """The primitive's decomposition as a function `(*args, **params)` to a list of outputs; None without one.
+    """Return the primitive's decomposition as a function `(*args, **params)` to a list of outputs; None without one.
 
-    What a `Derivation` of rules from decompositions runs: under the interpreter that the rule is for, it binds
-    primitives that have rules.
+    A `Derivation` runs it under the interpreter that the rule is for: it binds primitives that have rules.
     """
     body = primitive.decomposition
     if body is None:
@@ -244,10 +242,10 @@ def flat_decomposition(primitive: Primitive) -> Callable[..., list[Any]] | None:
 
 
 def results_of_body(primitive: Primitive, out: Any) -> list[Any]:
-    """What a decomposition gave, as a list.
+    """Return the results of a decomposition as a list.
 
     Raises:
-        TypeError: it gives a sequence for one result, or no sequence for several, or nothing.
+        TypeError: the decomposition gives a sequence for one result, or no sequence for several, or nothing.
     """
     sequence = isinstance(out, list | tuple)
     if out is None or sequence is not primitive.multiple_results:

@@ -1,4 +1,4 @@
-"""`Provenance`: who contributed a primitive or a rule, as module, file and line.
+"""`Provenance`: the module, file and line that contributed a primitive or a rule.
 
 Which plugin the module belongs to is looked up when it is shown.
 """
@@ -30,14 +30,14 @@ class Provenance(NamedTuple):
 
     @classmethod
     def of(cls, function: Any, caller: Provenance | None = None) -> Provenance:
-        """Provenance of a rule: where its function was written, or who registers it if they did not write it.
+        """Return where a rule's function was written, or where it is registered if another package wrote it.
 
-        A plugin that registers a library's function (`np.sin`, `scipy.special.erf`) owns that rule, and not
-        the library.
+        So a plugin that registers a library's function (`np.sin`, `scipy.special.erf`) owns the rule, and not the
+        library.
 
         Args:
             function: the rule.
-            caller: who registers it; by default who calls.
+            caller: where it is registered; by default the caller.
         """
         while isinstance(function, functools.partial) or hasattr(function, "__wrapped__"):
             if hasattr(function, "__provenance__"):
@@ -75,28 +75,25 @@ class Provenance(NamedTuple):
     @property
     def owner(self) -> str:
         """`plugin NAME VERSION`, or the module where no plugin is known to own it."""
-        found = _resolve(self.module)
-        if found:
-            return f"plugin {found[0]} {found[1] or 'of unknown version'}"
+        plugin, version, _ = _resolve(self.module)
+        if plugin:
+            return f"plugin {plugin} {version or 'of unknown version'}"
         return "the kernel" if self.package == "corejax" else f"module {self.module}"
 
     @property
     def plugin(self) -> str | None:
         """Name of the plugin, if the module belongs to one."""
-        found = _resolve(self.module)
-        return found[0] if found else None
+        return _resolve(self.module)[0]
 
     @property
     def version(self) -> str | None:
         """Version of the plugin's distribution."""
-        found = _resolve(self.module)
-        return found[1] if found else None
+        return _resolve(self.module)[1]
 
     @property
     def distribution(self) -> str | None:
         """Name of the plugin's distribution."""
-        found = _resolve(self.module)
-        return found[2] if found else None
+        return _resolve(self.module)[2]
 
     def redefines(self, earlier: Provenance) -> bool:
         """Whether this is the same definition run again: a reloaded module, a notebook's cell run twice."""
@@ -128,5 +125,6 @@ def set_resolver(resolver: Resolver) -> None:
     _resolver = resolver
 
 
-def _resolve(module: str) -> Owner | None:
-    return _resolver(module) if _resolver is not None else None
+def _resolve(module: str) -> tuple[str | None, str | None, str | None]:
+    found = _resolver(module) if _resolver is not None else None
+    return found or (None, None, None)

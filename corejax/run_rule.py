@@ -69,7 +69,7 @@ def each_result(
         primitive: whose rule it is.
         outs: the results.
         second: their tangents, or batching dimensions.
-        types: the promised types, or None where nobody knows them.
+        types: the promised types, or None if they are not known.
 
     Raises:
         TypeError: these are no two lists of the promised length.
@@ -105,7 +105,7 @@ def mismatch(
 
 
 def shown(x: Any) -> str:
-    """What came, in a few words: a type where it has one."""
+    """Describe a value in a few words, by its type if it is an array."""
     if x is None:
         return "None"
     if isinstance(x, list | tuple):
@@ -118,7 +118,7 @@ def shown(x: Any) -> str:
 
 
 def fits(x: Any, aval: ShapedArray) -> bool:
-    """Whether a value has the shape and dtype of `aval`."""
+    """Return whether a value has the shape and dtype of `aval`."""
     try:
         found = get_aval(x)
     except TypeError:
@@ -127,7 +127,7 @@ def fits(x: Any, aval: ShapedArray) -> bool:
 
 
 def _refuse_pair(registry: RuleRegistry, primitive: Primitive, result: Any) -> NoReturn:
-    """What a JVP or vmap rule gave is not the pair, or not the pair of lists, that it has to be.
+    """Raise the error for a JVP or vmap rule that does not return a pair, or a pair of lists.
 
     Raises:
         TypeError: always.
@@ -195,7 +195,7 @@ def check_tangent(primitive: Primitive, out: Any, tangent: Any) -> None:
 
 
 def refuse_batch(primitive: Primitive, axis_size: int, out: Any, dim: Any) -> NoReturn:
-    """A vmap rule's result has no axis of the batch's length where the rule says.
+    """Raise the error for a vmap rule whose result has no axis of the batch's length at the position that it names.
 
     Raises:
         TypeError: always.

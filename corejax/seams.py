@@ -88,11 +88,12 @@ class Signal:
         if stage not in self._followers:
             raise ValueError(f"{self.name}: no stage {stage!r}; stages are {', '.join(map(repr, self._followers))}")
         self._followers[stage] += (follower,)
-        when_dropped(partial(self._disconnect, follower, stage))
+        when_dropped(partial(self.disconnect, follower, stage))
         return follower
 
-    def _disconnect(self, follower: Callable[..., object], stage: str) -> None:
-        self._followers[stage] = tuple(f for f in self._followers[stage] if f is not follower)
+    def disconnect(self, follower: Callable[..., object], stage: str = "") -> None:
+        """No longer have a function called."""
+        self._followers[stage] = tuple(f for f in self._followers[stage] if f != follower)
 
     def send(self, *args: Any) -> None:
         """Call the followers, stage by stage."""

@@ -114,7 +114,7 @@ class OperationTable:
         )
 
     def provide(self, name: str, operation: Operation, *, override: bool = False, by: Provenance | None = None) -> None:
-        """Supply an operation; `by` says who does, where that is not the caller.
+        """Supply an operation; `by` is its provenance, by default the caller.
 
         Raises:
             KeyError: the kernel needs no operation of that name.

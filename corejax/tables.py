@@ -7,6 +7,7 @@ were given for the key, so that an override can be taken back, in whichever orde
 
 from __future__ import annotations
 
+import dataclasses
 import itertools
 import sys
 import threading
@@ -23,13 +24,13 @@ __corejax_registers_for_caller__ = True
 
 
 class Owner(Restoring):
-    """Somebody's code for the length of a `with` block: what this thread writes meanwhile is its own.
+    """Owns what this thread writes to tables during a `with` block, such as a plugin while its code runs.
 
-    Blocks nest: what is written in an inner one belongs to the inner owner. What other threads write belongs to theirs.
+    Blocks nest: the innermost one owns what is written. Threads have owners of their own.
 
     Attributes:
-        name: of a plugin.
-        dropped: whether what it wrote was taken back.
+        name: the plugin's name.
+        dropped: whether the entries were removed again.
     """
 
     __slots__ = ("_outer", "_undo", "dropped", "name")
@@ -46,7 +47,7 @@ class Owner(Restoring):
         return self
 
     def restore(self) -> None:
-        """What is written from now on is the outer owner's again."""
+        """Let the outer block own what is written from now on."""
         if _thread.owner is self:
             _thread.owner = self._outer
 
@@ -65,37 +66,33 @@ _tables: list[weakref.ref[Table[Any, Any]]] = []
 
 
 def running() -> Owner | None:
-    """Whose code is running in this thread."""
+    """Return the owner of what this thread writes now."""
     return _thread.owner
 
 
 def when_dropped(undo: Callable[[], object]) -> None:
-    """Have something done, besides, when what the running owner wrote is dropped; nothing where nobody's code runs."""
+    """Have a function called when the entries of the running owner are dropped, if there is one."""
     if _thread.owner is not None:
         _thread.owner._undo.append(undo)
 
 
+@dataclasses.dataclass(eq=False, slots=True)
 class Entry:
-    """What was given for one key.
+    """A value that was given for a key.
 
     Attributes:
-        value: what it is.
-        provenance: who contributed it, from which file and line.
-        override: whether it was given to replace another one, whichever of the two comes first.
-        owner: whose code was running; None: no plugin's.
-        serial: the later of two overrides is the one in force.
+        value: the value.
+        provenance: the module, file and line that contributed it.
+        override: whether it replaces another entry, whichever of the two comes first.
+        owner: the plugin whose code was running, or None.
+        serial: the order of entries; the latest override is in force.
     """
 
-    __slots__ = ("override", "owner", "provenance", "serial", "value")
-
-    def __init__(
-        self, value: Any, provenance: Provenance, override: bool = False, owner: Owner | None = None, serial: int = 0
-    ) -> None:
-        self.value = value
-        self.provenance = provenance
-        self.override = override
-        self.owner = owner
-        self.serial = serial
+    value: Any
+    provenance: Provenance
+    override: bool = False
+    owner: Owner | None = None
+    serial: int = 0
 
 
 Entries = tuple[Entry, ...]  # of one key: overrides, the latest first, then the one that they replace
@@ -112,7 +109,7 @@ class Table(dict[K, V], Generic[K, V]):
     `table[key] = value` is `register(key, value)`; `del table[key]` takes back everything that was given for the key.
 
     Args:
-        name: what one entry is, for messages ("array method").
+        name: what an entry is, for messages ("array method").
         initial: the kernel's own entries.
         changed: called with a key, and with its value in force or None, after it has changed.
         refusal: gives the message for a second entry of `(key, earlier, given)`.
@@ -141,18 +138,16 @@ class Table(dict[K, V], Generic[K, V]):
     # -- writing -------------------------------------------------------------------------------------------------------
 
     def register(self, key: Any, value: Any, *, override: bool = False, provenance: Provenance | None = None) -> None:
-        """Give an entry.
-
-        The same definition run again (a reloaded module, a notebook's cell) takes the place of the earlier one.
+        """Add an entry. The same definition run again (a reloaded module, a notebook's cell) replaces the earlier one.
 
         Args:
-            key: of what.
-            value: the entry.
-            override: replace what is there, or what comes later, on purpose.
-            provenance: where it is from; by default where the value was written, if it is a function, else the caller.
+            key: the key.
+            value: the value.
+            override: replace the entry that is there, or one that comes later, on purpose.
+            provenance: where the value is from; by default where it was written, if it is a function, else the caller.
 
         Raises:
-            DuplicateRegistrationError: there is an entry already; names both provenances.
+            DuplicateRegistrationError: the key has an entry; names both provenances.
         """
         given = Entry(value, provenance or Provenance.of(value), override, _thread.owner, next(_serial))
         with _lock:
@@ -170,10 +165,10 @@ class Table(dict[K, V], Generic[K, V]):
             raise
 
     def remove(self, key: Any) -> None:
-        """Take back the entry in force; the one that it had replaced, if any, is in force again.
+        """Remove the entry in force; the entry that it had replaced, if any, is in force again.
 
         Raises:
-            KeyError: there is none.
+            KeyError: the key has no entry.
         """
         with _lock:
             there = self._entries[key]
@@ -181,7 +176,7 @@ class Table(dict[K, V], Generic[K, V]):
         self.follow(key)
 
     def follow(self, key: Any) -> None:
-        """Put in force what the entries of a key say."""
+        """Put the first entry of a key in force, and tell what follows the table."""
         there = self._entries.get(key)
         if there is None:
             super().pop(key, None)
@@ -203,7 +198,7 @@ class Table(dict[K, V], Generic[K, V]):
             self._entries.pop(key, None)
 
     def _put_back(self, key: Any, entry: Entry) -> None:
-        """Undo a removal, unless somebody has given another entry since then: when that one is dropped, that is."""
+        """Undo a removal; if another entry has taken its place meanwhile, when that entry is dropped."""
         if entry.owner is not None and entry.owner.dropped:
             return
         with _lock:
@@ -226,14 +221,14 @@ class Table(dict[K, V], Generic[K, V]):
     # -- reading besides what a dict gives -----------------------------------------------------------------------------
 
     def entries(self, key: Any) -> Entries:
-        """Everything that was given for a key, the entry in force first."""
+        """Return all entries of a key, the one in force first."""
         return self._entries.get(key, ())
 
     def provenance(self, key: Any) -> Provenance:
-        """Who contributed the entry in force.
+        """Return the provenance of the entry in force.
 
         Raises:
-            KeyError: there is none.
+            KeyError: the key has no entry.
         """
         return self._entries[key][0].provenance
 
@@ -284,20 +279,18 @@ class Table(dict[K, V], Generic[K, V]):
 
 
 def _with(there: Entries, given: Entry) -> Entries | None:
-    """Entries with one more, in its place; None where it would be a second one of which nobody said it is meant."""
-    if not there:
-        return (given,)
+    """Add an entry in its place; return None for a duplicate that is no override."""
     earlier = next((entry for entry in there if _in_place_of(given, entry)), None)
     if earlier is None:
         return _ordered((*there, given))
     if not given.provenance.redefines(earlier.provenance):
         return None
-    again = Entry(given.value, given.provenance, given.override, given.owner, earlier.serial)
+    again = dataclasses.replace(given, serial=earlier.serial)
     return tuple(again if entry is earlier else entry for entry in there)
 
 
 def _in_place_of(given: Entry, other: Entry) -> bool:
-    """Whether there is no room for both: neither is an override, or they are the same definition."""
+    """Return whether one entry replaces the other: neither is an override, or both are the same definition."""
     if not given.override and not other.override:
         return True
     return given.override and other.override and given.provenance.redefines(other.provenance)
@@ -311,7 +304,7 @@ def _ordered(entries: Entries) -> Entries:
 
 
 def all_tables() -> Iterator[Table]:
-    """Every table there is."""
+    """Yield every table."""
     yield from (table for found in list(_tables) if (table := found()) is not None)
 
 
@@ -320,11 +313,11 @@ def _nothing(table: Table, entry: Entry) -> bool:
 
 
 def drop(*owners: Owner, keep: Callable[[Table, Entry], bool] = _nothing) -> None:
-    """Take back what owners have written, in every table; what they had replaced or removed is there again.
+    """Remove the entries of owners from every table, and put back the entries that they had removed.
 
     Args:
-        owners: whose entries.
-        keep: which of them stay nevertheless.
+        owners: the owners.
+        keep: whether an entry stays nevertheless.
     """
     for owner in owners:
         owner.dropped = True
@@ -342,12 +335,12 @@ Snapshot = list[tuple[Table[Any, Any], dict[Any, Entries]]]
 
 
 def snapshot(*tables: Table[Any, Any]) -> Snapshot:
-    """What is in some tables, by default in all of them."""
+    """Return the entries of some tables, by default of all, for `restore`."""
     return [(table, dict(table._entries)) for table in tables or all_tables()]
 
 
 def restore(before: Snapshot) -> None:
-    """Put tables back as they were."""
+    """Put tables back as they were when `snapshot` was called."""
     for table, entries in before:
         for key in {**entries, **table._entries}:
             if entries.get(key) != table._entries.get(key):
@@ -357,7 +350,7 @@ def restore(before: Snapshot) -> None:
 
 
 def contents() -> dict[str, dict[Any, Entries]]:
-    """What is in the tables, by their names, to compare."""
+    """Return the entries of all tables by the tables' names, to compare."""
     found: dict[str, dict[Any, Entries]] = {}
     for table in all_tables():
         if table._entries:

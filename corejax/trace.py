@@ -26,6 +26,7 @@ from corejax.errors import (
     UnexpectedTracerError,
 )
 from corejax.restoring import Restoring
+from corejax.seams import Signal
 
 R = TypeVar("R")
 
@@ -66,7 +67,7 @@ class Trace:
             _set_reporting(cls)
 
     def kept(self) -> dict[Any, Any]:
-        """What is remembered as long as the trace lives, by keys of whoever does; made when first asked for."""
+        """Return a dict that lives as long as the trace, created on first use."""
         try:
             return self._kept
         except AttributeError:
@@ -143,7 +144,7 @@ def set_bottom(trace: Trace) -> None:
     _State.trace = state.trace = trace
 
 
-_context_hooks: list[Callable[[bool], None]] = []
+_contexts_changed = Signal("staging traces and named axes in force")
 
 
 def in_context() -> bool:
@@ -152,28 +153,27 @@ def in_context() -> bool:
 
 
 def on_context(hook: Callable[[bool], None]) -> Callable[[bool], None]:
-    """Have `hook` called with True where a thread enters its first context, with False where it leaves its last one.
+    """Have `hook` called with True when a thread enters its first context, and with False when it leaves its last one.
 
-    A context is what `in_context` says. A backend's dispatcher keeps its fast path to the outside. The hook is called
-    at once where this thread is in a context already.
+    A context is a staging trace or a named axis, as for `in_context`; outside of contexts, a backend's dispatcher may
+    take its fast path. If this thread is in a context already, the hook is called at once.
 
     Returns:
         The hook.
     """
-    _context_hooks.append(hook)
+    _contexts_changed.connect(hook)
     if in_context():
         hook(True)
     return hook
 
 
 def set_contexts(count: int) -> None:
-    """Set how many staging traces and named axes are in force in this thread; to be repeated where interrupted."""
+    """Set how many staging traces and named axes are in force in this thread; if interrupted, to be repeated."""
     state.contexts = count
     inside = count > 0
     if state.told is not inside:
         state.told = None  # if what follows is interrupted, it is repeated
-        for hook in _context_hooks:
-            hook(inside)
+        _contexts_changed.send(inside)
         state.told = inside
 
 
@@ -314,6 +314,9 @@ def run_with_trace(trace: Trace, fun: Callable[..., R], args: Iterable[Any]) -> 
         trace.alive = False
 
 
+_WHOLE = (int, math.trunc, math.floor, math.ceil, operator.index)  # conversions to integers, for control flow
+
+
 class Tracer(ArrayMethods):
     """A boxed value. Subclasses hold what their interpreter adds to it.
 
@@ -378,8 +381,9 @@ class Tracer(ArrayMethods):
             "(static_argnums, static_argnames) so that its value is known while tracing.",
         )
 
-    def _scalar(self, kind: Callable[[Any], Any], what: str, value: Any = None) -> Any:
-        value = self.concrete() if value is None else value
+    def _scalar(self, kind: Callable[[Any], R], what: str, value: Any = None) -> R:
+        if value is None:
+            value = self.steering() if kind in _WHOLE else self.concrete()
         if value is not None:
             return kind(value)
         error = TracerIntegerConversionError if what == "__index__" else ConcretizationTypeError
@@ -390,26 +394,8 @@ class Tracer(ArrayMethods):
             "(static_argnums, static_argnames).",
         )
 
-    def __int__(self) -> int:
-        return self._scalar(int, "int()", self.steering())  # type: ignore[no-any-return]
-
-    def __trunc__(self) -> int:
-        return self._scalar(math.trunc, "math.trunc()", self.steering())  # type: ignore[no-any-return]
-
-    def __floor__(self) -> int:
-        return self._scalar(math.floor, "math.floor()", self.steering())  # type: ignore[no-any-return]
-
-    def __ceil__(self) -> int:
-        return self._scalar(math.ceil, "math.ceil()", self.steering())  # type: ignore[no-any-return]
-
-    def __float__(self) -> float:
-        return self._scalar(float, "float()")  # type: ignore[no-any-return]
-
-    def __complex__(self) -> complex:
-        return self._scalar(complex, "complex()")  # type: ignore[no-any-return]
-
     def __index__(self) -> int:
-        return self._scalar(operator.index, "__index__", self.steering())  # type: ignore[no-any-return]
+        return self._scalar(operator.index, "__index__")
 
     def item(self, *args: int) -> Any:
         """The value as a Python scalar, where it is known now."""

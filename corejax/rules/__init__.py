@@ -1,7 +1,7 @@
-"""Rule registries: one-to-one tables keyed by primitive (and platform), which know who contributed what.
+"""Rule registries: one-to-one tables keyed by primitive (and platform), with the provenance of each rule.
 
-The hot path reads `registry.table`, a plain dict; everything else (lazy loading, derived rules, good misses)
-happens in `lookup`, once per primitive.
+Hot paths read `registry.table`, a plain dict. All else (lazy loading, derived rules, errors for missing rules) happens
+in `lookup`, once for each primitive.
 """
 
 from __future__ import annotations

@@ -1,8 +1,7 @@
-"""What the registries say: of a rule that is missing, or derived and slow, or a second one."""
+"""Messages of the registries."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,8 +13,8 @@ from corejax.primitive import Primitive
 from corejax.tables import Entry
 
 
-def second(title: str, key: tuple[Primitive, str | None], earlier: Entry, given: Entry) -> str:
-    """Refuse a second rule that does not say `override=True`."""
+def duplicate_rule(title: str, key: tuple[Primitive, str | None], earlier: Entry, given: Entry) -> str:
+    """Say that a primitive has a rule already."""
     primitive, platform = key
     where = f" on platform {platform!r}" if platform else ""
     return (
@@ -24,14 +23,8 @@ def second(title: str, key: tuple[Primitive, str | None], earlier: Entry, given:
     )
 
 
-def template(text: str, primitive: Primitive) -> str:
-    """The code that an author of a rule starts from."""
-    name = re.sub(r"\W", "_", primitive.name)
-    return text.replace("{name}", name).replace("{var}", f"{name}_p")
-
-
-def miss(registry: Any, primitive: Primitive, platform: str | None) -> str:
-    """Nobody wrote the rule, and none can be derived."""
+def missing_rule(registry: Any, primitive: Primitive, platform: str | None) -> str:
+    """Say that a primitive has no rule and none can be derived, and show the rule to write."""
     where = f" for platform {platform!r}" if platform else ""
     problems = plugin_access.get().problems(registry.kind)
     notes = "".join(f"Note: {fault}\n" for fault in [*problems, *_nonlinear(registry.kind, primitive)])
@@ -78,7 +71,7 @@ def _other_ways(registry: Any) -> str:
 
 
 def _better(registry: Any, derivation: Derivation) -> str:
-    """The derivations that come before a slow one, as advice."""
+    """Advise to give the primitive what a better derivation needs."""
     better = registry.derivations[: registry.derivations.index(derivation)]
     ways = " or ".join(f"{d.needs} (by={d.name!r})" for d in better if d.needs)
     return f"Or give the primitive {ways}, from which a fast one is derived.\n" if ways else ""
@@ -88,8 +81,8 @@ def _needs(derivations: Sequence[Derivation]) -> str:
     return "; or ".join(dict.fromkeys(d.needs for d in derivations if d.needs))
 
 
-def underivable(registry: Any, primitive: Primitive) -> str:
-    """Somebody asked for the derived rule, and there is none."""
+def no_derived_rule(registry: Any, primitive: Primitive) -> str:
+    """Say that `registry.derived` has no derivation that applies."""
     return (
         f"primitive {primitive.name!r} (from {primitive.provenance.owner}): no {registry.title} can be derived, "
         f"which was asked for by {registry.kind}_rules.derived at {source_info.user_line()}. It is derived from "
@@ -97,8 +90,8 @@ def underivable(registry: Any, primitive: Primitive) -> str:
     )
 
 
-def not_made(registry: Any, primitive: Primitive, by: str, found: Derivation | None) -> str:
-    """The derivation that the author chose does not give a rule."""
+def no_rule_by(registry: Any, primitive: Primitive, by: str, found: Derivation | None) -> str:
+    """Say that the derivation that the author chose (`by=`) does not return a rule."""
     known = ", ".join(repr(derivation.name) for derivation in registry.derivations) or "none"
     reason = f"there are {known}" if found is None else f"it needs {found.needs}"
     return (
@@ -107,8 +100,8 @@ def not_made(registry: Any, primitive: Primitive, by: str, found: Derivation | N
     )
 
 
-def slow(registry: Any, primitive: Primitive, derivation: Derivation) -> str:
-    """A derived rule is a stopgap."""
+def slow_rule(registry: Any, primitive: Primitive, derivation: Derivation) -> str:
+    """Say that a derived rule is slow, and show the rule to write."""
     return (
         f"primitive {primitive.name!r} (from {primitive.provenance.owner}) has no {registry.title}: "
         f"{derivation.slow}, which is slow. To make it fast, write one:\n\n"

@@ -1,4 +1,4 @@
-"""Rules that few primitives have and that none is incomplete without: a table of each kind, and nothing is derived."""
+"""`OptionalRules`: rules that few primitives have and none needs; none is derived."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from corejax.provenance import Provenance
-from corejax.rules._messages import second
+from corejax.rules._messages import duplicate_rule
 from corejax.tables import Table
 
 __corejax_registers_for_caller__ = True
@@ -24,7 +24,7 @@ class OptionalRules(Table):
         super().__init__(
             f"{kind} rule",
             changed=changed,
-            refusal=lambda primitive, earlier, given: second(f"{kind} rule", (primitive, None), earlier, given),
+            refusal=lambda primitive, earlier, given: duplicate_rule(f"{kind} rule", (primitive, None), earlier, given),
         )
         self.kind = kind
         optional_rules[kind] = self

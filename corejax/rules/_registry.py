@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
@@ -39,7 +40,7 @@ class RuleRegistry(Mapping[Primitive, RuleFn]):
             run as they are.
         derivations: ways to make missing rules, tried in order; `derived_by` names this order, best first.
         changed: signal sent with a primitive whose rule has changed.
-        provenance: who made the registry.
+        provenance: the module and line that made the registry.
 
     Raises:
         DuplicateRegistrationError: there is a registry of this kind, made elsewhere.
@@ -67,7 +68,7 @@ class RuleRegistry(Mapping[Primitive, RuleFn]):
         self._written: Table[Key, Rule] = Table(
             title,
             changed=self._follow,
-            refusal=lambda key, earlier, given: _messages.second(title, key, earlier, given),
+            refusal=lambda key, earlier, given: _messages.duplicate_rule(title, key, earlier, given),
         )
         # What is in force, ready to run: written rules, and derived ones once they were needed.
         self._ready: dict[Primitive, RuleFn] = {}
@@ -121,7 +122,7 @@ class RuleRegistry(Mapping[Primitive, RuleFn]):
         return rule
 
     def _chosen(self, primitive: Primitive) -> RuleFn:
-        """Stands for a rule that a derivation makes at first use: the plugin that has the derivation may load later."""
+        """Return a stand-in for the rule that a derivation makes at first use, once its plugin is loaded."""
 
         def rule(*args: Any, **params: Any) -> Any:
             return self.lookup(primitive)(*args, **params)
@@ -130,7 +131,7 @@ class RuleRegistry(Mapping[Primitive, RuleFn]):
         return rule
 
     def unregister(self, primitive: Primitive, platform: str | None = None) -> None:
-        """Take a rule back; the rule that it had overridden, if any, is in force again.
+        """Remove a rule; the rule that it had overridden, if any, is in force again.
 
         Raises:
             KeyError: there is no such rule.
@@ -145,7 +146,7 @@ class RuleRegistry(Mapping[Primitive, RuleFn]):
             raise KeyError(f"primitive {primitive.name!r} has no {self.title}{where} to unregister")
 
     def _follow(self, key: Key, entry: Rule | None) -> None:
-        """Put in force what the table says; what was derived before is forgotten."""
+        """Put the written rule in force, in place of one that was derived."""
         primitive, platform = key
         rule = entry if entry is None or not entry.overriding else self._in_force(primitive, platform)
         ready = None
@@ -181,32 +182,32 @@ class RuleRegistry(Mapping[Primitive, RuleFn]):
         return None
 
     def rule_of(self, primitive: Primitive, platform: str | None = None) -> Rule | None:
-        """The rule in force, with provenance; nothing is loaded or derived."""
+        """Return the rule in force, with its provenance; nothing is loaded or derived."""
         found = self._in_force(primitive, platform)
         return found if found is not None or platform is not None else self._derived.get(primitive)
 
     def registered(self, primitive: Primitive, platform: str | None = None) -> list[Rule]:
-        """Every rule that plugins wrote: in force or not, the one that replaces others before those."""
+        """Return every written rule, in force or not: each before the rules that it overrides."""
         found: list[Rule] = []
         for entry in reversed(self._written.entries((primitive, platform))):
             found.append(entry.value._replace(overridden=found[-1]) if found else entry.value)
         return found[::-1]
 
     def platforms_of(self, primitive: Primitive) -> tuple[str, ...]:
-        """Platforms with a rule of their own in force."""
+        """Return the platforms with a rule of their own in force."""
         return tuple(sorted(p for q, p in self._platform_table if q is primitive))
 
     def platforms_registered(self, primitive: Primitive) -> tuple[str, ...]:
-        """Platforms with a written rule of their own, in force or not."""
+        """Return the platforms with a written rule of their own, in force or not."""
         return tuple(sorted(p for q, p in self._written if q is primitive and p is not None))
 
     # -- lookup --------------------------------------------------------------------------------------------------------
 
     def lookup(self, primitive: Primitive, platform: str | None = None) -> RuleFn:
-        """The rule ready to run: the platform's, else the general one, else a derived one.
+        """Return the rule ready to run: the platform's, else the general one, else a derived one.
 
         Raises:
-            MissingRuleError: nobody wrote one and none can be derived.
+            MissingRuleError: no plugin wrote one and none can be derived.
         """
         found = self.find(primitive, platform)
         if found is None:
@@ -214,17 +215,17 @@ class RuleRegistry(Mapping[Primitive, RuleFn]):
         return found
 
     def missing(self, primitive: Primitive, platform: str | None = None) -> MissingRuleError:
-        """The error for a rule that nobody wrote."""
-        return self._error(_messages.miss(self, primitive, platform), primitive)
+        """Return the error for a missing rule."""
+        return self._error(_messages.missing_rule(self, primitive, platform), primitive)
 
     def _error(self, message: str, primitive: Primitive) -> MissingRuleError:
         return MissingRuleError(message, primitive=primitive, kind=self.kind)
 
     def find(self, primitive: Primitive, platform: str | None = None) -> RuleFn | None:
-        """As `lookup`, with None instead of the error."""
+        """Do as `lookup`, but return None if the rule is missing."""
         if not observe.watched:
             return self._find(primitive, platform)
-        # What a derived rule is made of outlives the watching, and is no step of what is watched.
+        # A derived rule outlives the watching, and deriving it is no step of what is watched.
         found = observe.unwatched(self._find, primitive, platform)
         if found is None:
             return None
@@ -232,7 +233,7 @@ class RuleRegistry(Mapping[Primitive, RuleFn]):
         return reporting(self.kind, primitive, found, self.rule_of(primitive, platform), platform)
 
     def ready(self, primitive: Primitive) -> RuleFn | None:
-        """The rule ready to run, if it is at hand: nothing is loaded or derived, and no run of it is reported."""
+        """Return the rule ready to run, or None, without loading or deriving it; its runs are not reported."""
         return self._ready.get(primitive)
 
     def _find(self, primitive: Primitive, platform: str | None) -> RuleFn | None:
@@ -250,19 +251,20 @@ class RuleRegistry(Mapping[Primitive, RuleFn]):
         return plugin_access.get().load_rules(self.kind, primitive)
 
     def is_written(self, primitive: Primitive) -> bool:
-        """Whether a plugin wrote a rule, for all platforms or for some; loads what comes lazily."""
+        """Load the rule, and return whether a plugin wrote one, for all platforms or for some."""
         if self._in_force(primitive) is None:
             self._load(primitive)
         return self._in_force(primitive) is not None or bool(self.platforms_of(primitive))
 
     def template_for(self, primitive: Primitive) -> str:
-        """The code that an author of this rule starts from."""
-        return _messages.template(self.template, primitive)
+        """Return the code that an author of this rule starts from."""
+        name = re.sub(r"\W", "_", primitive.name)
+        return self.template.replace("{name}", name).replace("{var}", f"{name}_p")
 
     # -- derived rules -------------------------------------------------------------------------------------------------
 
     def derived(self, primitive: Primitive) -> RuleFn:
-        """The derived rule, for a written rule to fall back on.
+        """Return the derived rule, for a written rule to fall back on.
 
             @vmap_rules.register(p)
             def p_vmap(axis_size, vals, dims, **params):
@@ -282,7 +284,7 @@ class RuleRegistry(Mapping[Primitive, RuleFn]):
         self._load(primitive)  # derivations load with the rules
         found = self._derivation(primitive)
         if found is None:
-            raise self._error(_messages.underivable(self, primitive), primitive)
+            raise self._error(_messages.no_derived_rule(self, primitive), primitive)
         return self._made(primitive, *found)
 
     def _made(self, primitive: Primitive, derivation: Derivation, fn: RuleFn) -> tuple[Rule, RuleFn]:
@@ -290,12 +292,12 @@ class RuleRegistry(Mapping[Primitive, RuleFn]):
         return rule, self._adapted(primitive, fn, derivation.flags)
 
     def _derivation(self, primitive: Primitive) -> tuple[Derivation, RuleFn] | None:
-        """The best derivation that gives a rule, and the rule; neither is kept."""
+        """Return the best derivation that applies, and its rule; neither is kept."""
         made = ((derivation, derivation.make(primitive)) for derivation in self.derivations)
         return next(((derivation, fn) for derivation, fn in made if fn is not None), None)
 
     def can_derive(self, primitive: Primitive) -> str | None:
-        """Name of the derivation that would supply the rule, without keeping it; None where it is refused."""
+        """Return the name of the derivation that applies; None if none does or derived rules are refused."""
         found = self._derivation(primitive)
         return None if found is None or config.strict_rules else found[0].name
 
@@ -315,27 +317,27 @@ class RuleRegistry(Mapping[Primitive, RuleFn]):
         found = self.derivations.named(by)
         fn = None if found is None else found.make(primitive)
         if found is None or fn is None:
-            raise self._error(_messages.not_made(self, primitive, by, found), primitive)
+            raise self._error(_messages.no_rule_by(self, primitive, by, found), primitive)
         return found, fn
 
     def _warning(self, primitive: Primitive, derivation: Derivation, ready: RuleFn) -> RuleFn:
-        """The rule, which says when it first runs that it is a stopgap."""
+        """Wrap a slow rule so that it warns when it first runs."""
 
         def rule(*args: Any, **params: Any) -> Any:
             if primitive not in self._warned:
-                source_info.warn_user(_messages.slow(self, primitive, derivation), DerivedRuleWarning)
+                source_info.warn_user(_messages.slow_rule(self, primitive, derivation), DerivedRuleWarning)
                 self._warned.add(primitive)
             return ready(*args, **params)
 
         return rule
 
     def forget_derived(self) -> None:
-        """Drop derived rules; they are made again when they are needed, if they are not refused by then."""
+        """Drop derived rules; they are derived again when they are needed."""
         for primitive in list(self._derived):
             self._install(primitive, None, None)
 
     def follow_overrides(self) -> None:
-        """Put rules that replace others in force, or those that they replace, as `config.rule_overrides` says."""
+        """Put overriding rules in force, or the rules that they override, as `config.rule_overrides` says."""
         for key, rule in list(self._written.items()):
             if rule.overriding:
                 self._written.follow(key)
@@ -352,7 +354,7 @@ class RuleRegistry(Mapping[Primitive, RuleFn]):
         return primitive in self._ready
 
     def get(self, primitive: Primitive, default: Any = None) -> Any:
-        """The rule in the table or derivable, else `default`."""
+        """Return the rule, or `default` if it is missing."""
         found = self.find(primitive)
         return default if found is None else found
 

@@ -16,7 +16,7 @@ class Rule(NamedTuple):
 
     Attributes:
         fn: the function as its author wrote it.
-        provenance: who contributed it, from which file and line.
+        provenance: the module, file and line that contributed it.
         derived: how it was made of others ("decomposition", ...); None for a rule of an author's own.
         flags: what its author declared (`symbolic_zeros=True`, `device=True`, ...; `by`, a derivation's name).
         overridden: the rule that this one replaced, if any.

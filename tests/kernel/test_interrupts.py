@@ -11,7 +11,7 @@ import corejax as cj
 from corejax.extend import config, named_axes, new_main, run_with_trace, set_current_trace
 from corejax.interpreters.batching import BatchTrace
 from corejax.restoring import run_within
-from corejax.trace import _context_hooks
+from corejax.trace import _contexts_changed, on_context
 from corejax.trace import state as trace_state
 from corejax_explain._explain import explain
 from tests.kernel.interrupting import interrupt_everywhere, thread_state
@@ -48,11 +48,11 @@ ONE_RUN_IS_LONG = {"vmap of grad", "make_jaxpr of grad of vmap", "grad of a call
 def as_before():
     before = thread_state()
     heard: list[bool] = []
-    _context_hooks.append(heard.append)
+    on_context(heard.append)
     try:
         yield heard
     finally:
-        _context_hooks.remove(heard.append)
+        _contexts_changed.disconnect(heard.append)
     assert thread_state() == before and gc.isenabled()
 
 

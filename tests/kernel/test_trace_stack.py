@@ -29,7 +29,7 @@ from corejax.extend import (
 from corejax.interpreters.batching import BatchTrace
 from corejax.interpreters.jvp import JVPTrace, JVPTracer
 from corejax.interpreters.staging import JitTracer, StagingTrace
-from corejax.trace import _context_hooks, bottom_trace
+from corejax.trace import _contexts_changed, bottom_trace
 from corejax.trace import state as trace_state
 from tests.kernel.toys import add, call, cos, mul, sin, sum_
 
@@ -194,7 +194,7 @@ def test_clean_after_an_exception_in_a_rule(rule):
 
 def test_named_axes_and_context_hooks():
     calls = []
-    _context_hooks.append(calls.append)
+    on_context(calls.append)
     try:
         with pytest.raises(Boom), named_axes([("i", 3)]):
             assert trace_state.axis_env == (("i", 3),) and trace_state.contexts == 1
@@ -205,7 +205,7 @@ def test_named_axes_and_context_hooks():
         cj.grad(sin)(1.0)
         assert calls == [True, False, True, False]  # once for each outermost context; not for vmap and grad as such
     finally:
-        _context_hooks.remove(calls.append)
+        _contexts_changed.disconnect(calls.append)
     assert trace_state.axis_env == ()
 
 
@@ -295,7 +295,7 @@ def test_a_hook_on_contexts_is_told_of_the_one_that_it_is_added_in():
             assert on_context(calls.append) == calls.append and calls == [True]
         assert calls == [True, False] and not in_context() and axes_in_scope() == ()
     finally:
-        _context_hooks.remove(calls.append)
+        _contexts_changed.disconnect(calls.append)
 
 
 def test_which_trace_records():
