@@ -7,7 +7,7 @@
 - `batching`: one batched application instead of many; `batching_helpers` registers rules, `looping` is for no rule.
 - `staging`: record a program instead of running.
 - `partial_eval`: compute what is known, record the rest on a tape.
-- `linearize`: jvp on partial evaluation, which leaves a linear tape; `linear_program` is such a tape as a pytree.
+- `linearize`: jvp on partial evaluation, which leaves a linear tape, or a program where it travels as a pytree.
 - `transposition`: walk the tape backward, cotangents in place of tangents.
 - `jaxpr_transforms` and `partial_eval_jaxpr`: the same from program to program, for the rules of primitives that carry
   programs; `rematerialization` chooses what is computed again, `splitting` takes equations apart, `lists` flat lists,

@@ -39,9 +39,10 @@ from corejax.trace import set_current_trace
 __corejax_registers_for_caller__ = True
 
 Params = dict[str, Any]
-Sources = Callable[[], Iterable[int | None]]
+Positions = Sequence[int | None]
 
 
+@dataclass(frozen=True, slots=True)
 class CallChange:
     """What a rule puts in the place of a call: a call of another program.
 
@@ -53,17 +54,9 @@ class CallChange:
             in the old one; None for residuals and cotangents.
     """
 
-    __slots__ = ("_operands", "kind", "program")
-
-    def __init__(self, kind: str, program: ClosedJaxpr, operands: Sources) -> None:
-        self.kind = kind
-        self.program = program
-        self._operands = operands
-
-    @property
-    def operands(self) -> list[int | None]:
-        """Looked up only where somebody asks."""
-        return list(self._operands())
+    kind: str
+    program: ClosedJaxpr
+    operands: Positions
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,13 +87,13 @@ class _Call:
             f"holds, says its defcall in {self.place}: {problem}"
         )
 
-    def params(self, kind: str, program: ClosedJaxpr, operands: Sources, params: Params) -> Params:
+    def params(self, kind: str, program: ClosedJaxpr, operands: Positions, params: Params) -> Params:
         """Parameters of the call of another program."""
         changed = {} if self.update is None else self.update(CallChange(kind, program, operands), params)
         return {**params, **changed, self.param: program}
 
     def apply(
-        self, kind: str, program: ClosedJaxpr, operands: Sources, params: Params, values: Sequence[Any]
+        self, kind: str, program: ClosedJaxpr, operands: Positions, params: Params, values: Sequence[Any]
     ) -> list[Any]:
         """Call another program, or bind its equations in place; one that does nothing is not called."""
         if not _runs(program):
@@ -158,7 +151,7 @@ def _jvp(call: _Call) -> Callable[..., Any]:
         pushed, nonzeros_out = jvp_jaxpr(call.program(params), nonzeros)
         places = range(len(primals))
         values = [*primals, *select_list(nonzeros, tangents)]
-        outs = call.apply("jvp", pushed, lambda: [*places, *select_list(nonzeros, places)], params, values)
+        outs = call.apply("jvp", pushed, [*places, *select_list(nonzeros, places)], params, values)
         count = len(nonzeros_out)
         return outs[:count], spread_list(nonzeros_out, outs[count:])
 
@@ -168,7 +161,7 @@ def _jvp(call: _Call) -> Callable[..., Any]:
 def _vmap(call: _Call) -> Callable[..., Any]:
     def vmap(axis_size: int, vals: Sequence[Any], dims: Sequence[int | None], /, **params: Any) -> Any:
         batched, dims_out = batch_jaxpr(call.program(params), axis_size, dims)
-        return call.apply("vmap", batched, lambda: range(len(vals)), params, vals), dims_out
+        return call.apply("vmap", batched, [*range(len(vals))], params, vals), dims_out
 
     return vmap
 
@@ -188,24 +181,17 @@ def _partial_eval(call: _Call) -> Callable[..., Any]:
         known, unknown, unknowns_out, num_res = call.split(params, unknowns)
         now, later = partition_list(unknowns, args)
         computing, plan = without_forwarded(known)
-        computed = call.apply("known", computing, _known_half(unknowns), params, now)
+        known_places, unknown_places = partition_list(unknowns, range(len(args)))
+        computed = call.apply("known", computing, known_places, params, now)
         outs = [now[i] if forwarded else computed[i] for forwarded, i in plan]
         residuals = outs[len(outs) - num_res :]
         recorded: list[Any] = []
         if _runs(unknown):
-            new = call.params("unknown", unknown, _unknown_half(unknowns, num_res), params)
+            new = call.params("unknown", unknown, [*[None] * num_res, *unknown_places], params)
             recorded = trace.record(call.primitive, [*residuals, *later], new)
         return merge_lists(unknowns_out, outs[: len(outs) - num_res], recorded)
 
     return partial_eval
-
-
-def _known_half(unknowns: Sequence[bool]) -> Sources:
-    return lambda: partition_list(unknowns, range(len(unknowns)))[0]
-
-
-def _unknown_half(unknowns: Sequence[bool], num_res: int) -> Sources:
-    return lambda: [*[None] * num_res, *select_list(unknowns, range(len(unknowns)))]
 
 
 def _partial_eval_jaxpr(call: _Call) -> Callable[..., Any]:
@@ -215,11 +201,12 @@ def _partial_eval_jaxpr(call: _Call) -> Callable[..., Any]:
         params = eqn.params
         known, unknown, unknowns_out, num_res = call.split(params, unknowns)
         known_in, unknown_in = partition_list(unknowns, eqn.invars)
+        known_places, unknown_places = partition_list(unknowns, range(len(unknowns)))
         known_out, unknown_out = partition_list(unknowns_out, eqn.outvars)
         smaller, extra, residuals = _residuals_apart(known, num_res, known_in, known_out)
-        new = call.params("known", smaller, _known_half(unknowns), params)
+        new = call.params("known", smaller, known_places, params)
         known_eqn = eqn.replace(invars=known_in, outvars=[*known_out, *extra], params=new)
-        new = call.params("unknown", unknown, _unknown_half(unknowns, num_res), params)
+        new = call.params("unknown", unknown, [*[None] * num_res, *unknown_places], params)
         unknown_eqn = eqn.replace(invars=[*residuals, *unknown_in], outvars=unknown_out, params=new)
         return (
             known_eqn if _runs(smaller) else None,
@@ -266,11 +253,8 @@ def _transpose(call: _Call) -> Callable[..., Any]:
         pulled, nonzeros = transpose_jaxpr(call.program(params), linear, [ct is not None for ct in cts])
         residuals = [x for x in operands if not is_undef_primal(x)]
         given = [ct for ct in cts if ct is not None]
-
-        def sources() -> list[int | None]:
-            return [*partition_list(linear, range(len(linear)))[0], *[None] * len(given)]
-
-        outs = call.apply("transpose", pulled, sources, params, [*residuals, *given])
+        places = [i for i, x in enumerate(operands) if not is_undef_primal(x)]
+        outs = call.apply("transpose", pulled, [*places, *[None] * len(given)], params, [*residuals, *given])
         return spread_list(linear, spread_list(nonzeros, outs))
 
     return transpose
@@ -284,7 +268,7 @@ def _dce(call: _Call) -> Callable[..., Any]:
         return used, eqn.replace(
             invars=select_list(used, eqn.invars),
             outvars=select_list(used_outputs, eqn.outvars),
-            params=call.params("dce", smaller, lambda: select_list(used, range(len(used))), eqn.params),
+            params=call.params("dce", smaller, select_list(used, range(len(used))), eqn.params),
         )
 
     return dce
@@ -296,10 +280,10 @@ def _recompute(call: _Call) -> Callable[..., Any]:
         if not count:
             return None
         saved = [Var(a) for a in first.out_avals[len(eqn.outvars) :]]
-        places = range(len(eqn.invars))
-        params = call.params("recompute", first, lambda: places, eqn.params)
+        places = [*range(len(eqn.invars))]
+        params = call.params("recompute", first, places, eqn.params)
         whole = eqn.replace(outvars=[*eqn.outvars, *saved], params=params)
-        params = call.params("recompute", again, lambda: [*[None] * count, *places], eqn.params)
+        params = call.params("recompute", again, [*[None] * count, *places], eqn.params)
         return whole, eqn.replace(invars=[*saved, *eqn.invars], params=params), saved
 
     return recompute

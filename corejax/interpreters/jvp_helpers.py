@@ -25,55 +25,31 @@ def defjvp(primitive: Primitive, *rules: Callable[..., Any] | None) -> None:
         TypeError: the primitive has several results, something is not a rule, or there are more or fewer rules than
             operands; where their number is not known before the primitive is applied, the rule raises.
     """
-    refused = checked_rules("defjvp", primitive, rules)
-    count = len(rules)
-    only = rules[0] if count == 1 else None
-    if only is not None:
-
-        def jvp(primals: Sequence[Any], tangents: Sequence[Any], /, **params: Any) -> tuple[Any, Any]:
-            # Reached with a nonzero tangent only, so there is nothing to choose.
-            if len(primals) != 1:
-                raise wrong_count("defjvp", primitive, 1, len(primals))
-            return primitive.bind(*primals, **params), only(*tangents, *primals, **params)
-
-    else:
-
-        def jvp(primals: Sequence[Any], tangents: Sequence[Any], /, **params: Any) -> tuple[Any, Any]:
-            if len(primals) != count:
-                raise wrong_count("defjvp", primitive, count, len(primals))
-            out = primitive.bind(*primals, **params)
-            tangent = None
-            for rule, t in zip(rules, tangents, strict=True):
-                if t is not None and rule is not None:
-                    part = rule(t, *primals, **params)
-                    tangent = part if tangent is None else add_tangents(tangent, part)
-            return out, tangent
-
-    _register_by_operand(primitive, jvp, rules, refused)
+    _register_by_operand("defjvp", primitive, rules, with_result=False)
 
 
 def defjvp_with_result(primitive: Primitive, *rules: Callable[..., Any] | None) -> None:
     """As `defjvp`; each rule gets the result too: `rule(tangent, out, *primals, **params)`."""
-    refused = checked_rules("defjvp_with_result", primitive, rules)
+    _register_by_operand("defjvp_with_result", primitive, rules, with_result=True)
+
+
+def _register_by_operand(helper: str, primitive: Primitive, rules: Sequence[Any], *, with_result: bool) -> None:
+    """Register the rule that adds up what each operand's function makes of its tangent."""
+    refused = checked_rules(helper, primitive, rules)
 
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], /, **params: Any) -> tuple[Any, Any]:
         if len(primals) != len(rules):
-            raise wrong_count("defjvp_with_result", primitive, len(rules), len(primals))
+            raise wrong_count(helper, primitive, len(rules), len(primals))
         out = primitive.bind(*primals, **params)
+        known = (out, *primals) if with_result else primals
         tangent = None
         for rule, t in zip(rules, tangents, strict=True):
             if t is not None and rule is not None:
-                part = rule(t, out, *primals, **params)
+                part = rule(t, *known, **params)
                 tangent = part if tangent is None else add_tangents(tangent, part)
         return out, tangent
 
-    _register_by_operand(primitive, jvp, rules, refused)
-
-
-def _register_by_operand(primitive: Primitive, jvp: Any, rules: Sequence[Any], refused: dict[int, str]) -> None:
-    jvp.__name__ = f"{primitive.name}_jvp"
-    flags: dict[str, Any] = {"nondifferentiable": refused} if refused else {}
-    jvp_rules.register(primitive, _as_written(jvp, rules), symbolic_zeros=True, **flags)
+    _register(primitive, jvp, rules, **({"nondifferentiable": refused} if refused else {}))
 
 
 def deflinear(primitive: Primitive, transpose: Callable[..., Any]) -> None:
@@ -89,8 +65,7 @@ def deflinear(primitive: Primitive, transpose: Callable[..., Any]) -> None:
         real = [zeros_like(x) if t is None else t for x, t in zip(primals, tangents, strict=True)]
         return primitive.bind(*primals, **params), primitive.bind(*real, **params)
 
-    jvp.__name__ = f"{primitive.name}_jvp"
-    jvp_rules.register(primitive, _as_written(jvp, (transpose,)), symbolic_zeros=True)
+    _register(primitive, jvp, (transpose,))
     transpose_rules.register(primitive, transpose)
 
 
@@ -101,16 +76,14 @@ def defzero(primitive: Primitive) -> None:
         out = primitive.bind(*primals, **params)
         return out, [None] * len(out) if primitive.multiple_results else None
 
-    jvp.__name__ = f"{primitive.name}_jvp"
-    jvp_rules.register(primitive, _as_written(jvp, ()), symbolic_zeros=True)
+    _register(primitive, jvp, ())
 
 
-def _as_written(fn: Any, rules: Sequence[Any]) -> Any:
-    """Give a rule made by a helper the place where its author wrote it, so that provenance points there."""
+def _register(primitive: Primitive, jvp: Any, rules: Sequence[Any], **flags: Any) -> None:
+    """Register a rule made by a helper, with the place where its author wrote it as its provenance."""
     from corejax.provenance import Provenance
 
     written = next((r for r in rules if getattr(r, "__code__", None) is not None), None)
     place = Provenance.of(written) if written is not None else Provenance.of_caller()
-    fn.__module__ = place.module
-    fn.__provenance__ = place
-    return fn
+    jvp.__name__, jvp.__module__, jvp.__provenance__ = f"{primitive.name}_jvp", place.module, place
+    jvp_rules.register(primitive, jvp, symbolic_zeros=True, **flags)

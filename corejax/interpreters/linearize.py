@@ -3,13 +3,13 @@
     linearize : (a -> b) -> a -> (b, T a -o T b)
 
 It has no tracers of its own. In one pass JVP rules run with a partial-evaluation trace below them, on which tangents
-are unknown and primals known.
+are unknown and primals known. The tape pushes tangents and pulls cotangents; so does the program that it becomes.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,15 +18,55 @@ from corejax.avals import get_aval
 from corejax.interpreters.batching import BatchTracer
 from corejax.interpreters.checks import refuse_leaks
 from corejax.interpreters.jvp import JVPTrace, JVPTracer, tangent_aval
+from corejax.interpreters.lists import select_list
 from corejax.interpreters.partial_eval import PartialEvalTrace, PartialEvalTracer
+from corejax.interpreters.transposition import UndefPrimal, add_cotangent, backward_pass, transpose_tape
 from corejax.ir.interpret import eval_jaxpr
 from corejax.ir.jaxpr import Jaxpr, JaxprEqn, Var
 from corejax.observe import Event, notify, observed
-from corejax.trace import Tracer, run_with_trace, state
+from corejax.source_info import TRANSPOSE
+from corejax.trace import Tracer, in_scope, run_with_trace, state
+
+
+class LinearProgram(NamedTuple):
+    """A linear function as a program, without the values of its residuals.
+
+    Attributes:
+        jaxpr: from the tangents of active inputs to the nonzero output tangents; constvars are the residuals.
+        active: which inputs are differentiated.
+        nonzeros: which outputs have tangents.
+    """
+
+    jaxpr: Jaxpr
+    active: tuple[bool, ...]
+    nonzeros: tuple[bool, ...]
+
+
+class LinearCall(NamedTuple):
+    """A linear program with its residuals: what becomes of a tape that travels as a pytree."""
+
+    program: LinearProgram
+    residuals: Sequence[Any]
+
+    def push(self, tangents: Sequence[Any]) -> list[Any]:
+        """Output tangents (None for zero) for input tangents."""
+        program = self.program
+        outs = iter(eval_jaxpr(program.jaxpr, self.residuals, select_list(program.active, tangents)))
+        return [next(outs) if nonzero else None for nonzero in program.nonzeros]
+
+    def pull(self, cts: Sequence[Any]) -> list[Any]:
+        """Input cotangents (None for zero) for output cotangents (None for zero)."""
+        program = self.program
+        linear = [UndefPrimal(v.aval) for v in program.jaxpr.invars]
+        given = select_list(program.nonzeros, cts)
+        outs = iter(in_scope(TRANSPOSE, backward_pass)(program.jaxpr, self.residuals, linear, given))
+        return [next(outs) if active else None for active in program.active]
 
 
 class LinearTape:
     """The tangent part of a function at a point: equations linear in the tangents, with residuals in place.
+
+    A program is made of it only when a tangent is pushed, or when it travels as a pytree.
 
     Attributes:
         tracers: the unknown input tangents; None for inputs that are not differentiated.
@@ -43,11 +83,6 @@ class LinearTape:
         self.outs = outs
         self._program: tuple[Jaxpr, list[Any]] | None = None
 
-    @property
-    def invars(self) -> list[Var | None]:
-        """Variables of the input tangents."""
-        return [None if t is None else t._var for t in self.tracers]
-
     def to_jaxpr(self) -> tuple[Jaxpr, list[Any]]:
         """The tape as a jaxpr from input tangents to the nonzero output tangents, and its residuals."""
         if self._program is None:
@@ -55,12 +90,31 @@ class LinearTape:
             self._program = self.trace.to_jaxpr(args, [t for t in self.outs if t is not None])
         return self._program
 
+    @property
+    def program(self) -> LinearProgram:
+        """The tape as a program."""
+        active, nonzeros = (tuple(x is not None for x in xs) for xs in (self.tracers, self.outs))
+        return LinearProgram(self.to_jaxpr()[0], active, nonzeros)
+
+    @property
+    def residuals(self) -> Sequence[Any]:
+        """The values that the program refers to."""
+        return self.to_jaxpr()[1]
+
     def push(self, tangents: Sequence[Any]) -> list[Any]:
         """Output tangents (None for zero) for input tangents."""
-        jaxpr, residuals = self.to_jaxpr()
-        given = [t for t, tracer in zip(tangents, self.tracers, strict=True) if tracer is not None]
-        outs = iter(eval_jaxpr(jaxpr, residuals, given))
-        return [None if t is None else next(outs) for t in self.outs]
+        return LinearCall(self.program, self.residuals).push(tangents)
+
+    def pull(self, cts: Sequence[Any]) -> list[Any]:
+        """Input cotangents (None for zero) for output cotangents (None for zero)."""
+        cotangents: dict[Var, Any] = {}
+        for tangent, ct in zip(self.outs, cts, strict=True):
+            if ct is not None and self.trace.is_unknown(tangent):  # a known tangent does not depend on the inputs'
+                add_cotangent(cotangents, tangent._var, ct)
+        return _transpose_in_scope(self.eqns, cotangents, [None if t is None else t._var for t in self.tracers])
+
+
+_transpose_in_scope = in_scope(TRANSPOSE, transpose_tape)
 
 
 def linearize_flat(

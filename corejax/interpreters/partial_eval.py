@@ -97,7 +97,9 @@ class PartialEvalTrace(Trace):
                 avals.append(get_aval(x))
         key = tuple(avals)
         avals_out = (None if params else primitive._memo.get(key)) or primitive.abstract(key, params)
-        source = self._source() if self.located else state.source
+        source = state.source
+        if self.located:
+            source = self.place_of(source or source_info.capture(3, state.scope))
         if len(avals_out) == 1:  # at once for what is frequent
             [aval] = avals_out
             var = Var(aval)
@@ -107,18 +109,10 @@ class PartialEvalTrace(Trace):
         self.tape.append(JaxprEqn(primitive, operands, outvars, params, source))
         return [PartialEvalTracer(self, v.aval, v) for v in outvars]
 
-    def _source(self) -> source_info.Source | None:
-        """The user's line and the scope inside this transformation."""
-        source: source_info.Source | None = state.source
-        if source is None:
-            source = source_info.capture(4, state.scope)
-        return self._place_of(source)
-
-    def _place_of(self, source: source_info.Source | None) -> source_info.Source | None:
-        """What equations remember of a place: the scope inside this transformation."""
+    def place_of(self, source: source_info.Source | None) -> source_info.Source | None:
+        """Return what equations remember of the user's line: its scope inside this transformation."""
         if not self.located:
-            source = state.source
-            return source
+            return state.source  # type: ignore[no-any-return]
         if not self.depth or source is None or len(source) < 3:
             return source
         return (source[0], source[1], source[2][self.depth :])
@@ -195,11 +189,6 @@ def partial_eval_flat(
     unknown_outs = [x for x, u in zip(outs, unknowns_out, strict=True) if u]
     jaxpr, residuals = trace.to_jaxpr([x for x in args if trace.is_unknown(x)], unknown_outs)
     return jaxpr, residuals, [None if u else x for x, u in zip(outs, unknowns_out, strict=True)], unknowns_out
-
-
-def user_source() -> Any:
-    """The user's line, for equations that rules record."""
-    return state.source or source_info.capture(2)
 
 
 tree.mark_leaf_types(PartialEvalTracer)

@@ -11,8 +11,7 @@ from typing import Any
 from corejax.config import config
 from corejax.interpreters.jaxpr_transforms import Flags, flag_each, memoised, one_for_each, with_used_consts
 from corejax.interpreters.lists import partition_list
-from corejax.interpreters.rematerialization import Policy, recompute
-from corejax.interpreters.residuals import cheap_again
+from corejax.interpreters.rematerialization import Policy, cheap_again, recompute
 from corejax.interpreters.splitting import split_equations
 from corejax.ir.check import check_partial_eval
 from corejax.ir.dce import dce_jaxpr as dce_open_jaxpr
@@ -97,8 +96,8 @@ def without_forwarded(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[tuple[bool
         The smaller program, and for each output of the whole: whether it is an argument, and the index of that
         argument or of the smaller program's output. Memoised.
     """
-    found = closed.memo.get("without_forwarded")
-    if found is None:
+
+    def make() -> tuple[ClosedJaxpr, list[tuple[bool, int]]]:
         jaxpr = closed.jaxpr
         position = {v: i for i, v in enumerate(jaxpr.invars)}
         kept: dict[Any, int] = {}
@@ -107,8 +106,9 @@ def without_forwarded(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[tuple[bool
             for v in jaxpr.outvars
         ]
         smaller = Jaxpr(jaxpr.constvars, jaxpr.invars, jaxpr.eqns, list(kept), jaxpr.debug_info)
-        found = closed.memo["without_forwarded"] = (ClosedJaxpr(smaller, closed.consts), plan)
-    return found
+        return ClosedJaxpr(smaller, closed.consts), plan
+
+    return memoised(closed, ("without_forwarded",), make)
 
 
 __all__ = ["partial_eval_jaxpr", "without_forwarded"]

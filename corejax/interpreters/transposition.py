@@ -18,16 +18,15 @@ from corejax.caches import clears_cache
 from corejax.errors import NotLinearError
 from corejax.interpreters.differentiability import nondifferentiable, refusing_transposition
 from corejax.interpreters.jvp import tangent_aval, zeros_of
-from corejax.interpreters.linearize import LinearTape
 from corejax.interpreters.staging import decomposed
 from corejax.ir.interpret import literal_value
 from corejax.ir.jaxpr import Jaxpr, JaxprEqn, Var
 from corejax.primitive import Primitive
 from corejax.rules import Derivation, transpose_rules
 from corejax.run_rule import check_cotangents
-from corejax.source_info import TRANSPOSE, inside, needed, scope_of
+from corejax.source_info import inside, needed, scope_of
 from corejax.structural import structural
-from corejax.trace import in_scope, state
+from corejax.trace import state
 
 _SEQUENCE = (list, tuple)
 
@@ -128,18 +127,10 @@ def transpose_tape(eqns: Sequence[JaxprEqn], cotangents: dict[Var, Any], wanted:
     return [None if v is None else cotangents.get(v) for v in wanted]
 
 
-_transpose_in_scope = in_scope(TRANSPOSE, transpose_tape)
-
-
-def pull(tape: LinearTape, cts: Sequence[Any]) -> list[Any]:
-    """Input cotangents (None for zero) for output cotangents (None for zero)."""
-    cotangents: dict[Var, Any] = {}
-    for tangent, ct in zip(tape.outs, cts, strict=True):
-        if ct is not None and tape.trace.is_unknown(tangent):  # a known tangent does not depend on the inputs'
-            earlier = cotangents.get(tangent._var)
-            ct = conform(ct, tangent.aval, cotangent=True)
-            cotangents[tangent._var] = ct if earlier is None else structural.add(earlier, ct)
-    return _transpose_in_scope(tape.eqns, cotangents, tape.invars)
+def add_cotangent(cotangents: dict[Var, Any], v: Var, ct: Any) -> None:
+    """Add an output's cotangent to those of the same variable."""
+    ct = conform(ct, v.aval, cotangent=True)
+    cotangents[v] = structural.add(cotangents[v], ct) if v in cotangents else ct
 
 
 def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
@@ -183,8 +174,7 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cts:
     cotangents: dict[Var, Any] = {}
     for v, ct in zip(jaxpr.outvars, cts, strict=True):
         if ct is not None and type(v) is Var and v not in env:
-            ct = conform(ct, v.aval, cotangent=True)
-            cotangents[v] = structural.add(cotangents[v], ct) if v in cotangents else ct
+            add_cotangent(cotangents, v, ct)
     wanted = [v if type(x) is UndefPrimal else None for v, x in zip(jaxpr.invars, args, strict=True)]
     return transpose_tape(linear, cotangents, wanted)
 

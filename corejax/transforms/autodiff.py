@@ -11,7 +11,6 @@ from corejax.array import as_array
 from corejax.avals import ShapedArray, get_aval
 from corejax.interpreters.debug_info import DebugInfo, fun_name
 from corejax.interpreters.jvp import jvp_flat
-from corejax.interpreters.linear_program import TapeCall
 from corejax.interpreters.linearize import linearize_flat
 from corejax.interpreters.splitting import unzipped
 from corejax.interpreters.staging import stage
@@ -160,7 +159,7 @@ def _linear_at(transform: str, kind: Any, fun: Any, primals: tuple[Any, ...], ha
     n = flat.num_out if has_aux else len(outs)
     tape.outs = tape.outs[:n]
     avals_out = tuple(get_aval(x) for x in outs[:n])
-    linear = kind(Signature(fun, avals_in, avals_out, in_tree, flat.out_tree), TapeCall(tape))
+    linear = kind(Signature(fun, avals_in, avals_out, in_tree, flat.out_tree), tape)
     result = (_unflatten_outputs(flat, outs[:n]), linear)
     return (*result, flat.aux.unflatten(outs[n:])) if has_aux else result
 

@@ -18,7 +18,6 @@ from corejax.avals import get_aval, is_array_like
 from corejax.interpreters.debug_info import DebugInfo, fun_name, named_as
 from corejax.interpreters.jvp import zeros_like
 from corejax.interpreters.linearize import linearize_flat
-from corejax.interpreters.transposition import pull
 from corejax.source_info import JVP
 from corejax.trace import Tracer, escaped, in_scope
 from corejax.tracebacks import api_boundary
@@ -202,7 +201,7 @@ def _value_and_grad(asked: Differentiation, args: tuple[Any, ...], kwargs: dict[
     outs, tape = linearize_flat(in_scope(JVP, value_then_aux), chosen.leaves, active, debug)
     value = as_array(outs[0])
     tape.outs = tape.outs[:1]
-    cts = [None] * len(active) if tape.outs[0] is None else pull(tape, [_one(get_aval(value).dtype)])
+    cts = [None] * len(active) if tape.outs[0] is None else tape.pull([_one(get_aval(value).dtype)])
     grads = chosen.rebuilt(
         [
             ct if ct is not None else (zeros_like(x) if on else np.zeros(get_aval(x).shape, float0))

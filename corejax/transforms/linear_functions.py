@@ -15,7 +15,7 @@ from corejax import dtypes, tree
 from corejax.avals import ShapedArray, get_aval
 from corejax.interpreters.debug_info import fun_name
 from corejax.interpreters.jvp import as_tangent
-from corejax.interpreters.linear_program import LinearCall, LinearProgram, TapeCall
+from corejax.interpreters.linearize import LinearCall, LinearProgram, LinearTape
 from corejax.interpreters.transposition import zero_cotangent
 from corejax.tracebacks import api_boundary
 from corejax.transforms.flattening import arg_names, float0, leaf_names, leaves_like
@@ -88,7 +88,7 @@ class Signature(NamedTuple):
 class _LinearFunction:
     __slots__ = ("_call", "_signature")
 
-    def __init__(self, signature: Signature, call: TapeCall | LinearCall):
+    def __init__(self, signature: Signature, call: LinearTape | LinearCall):
         self._signature = signature
         self._call = call
 

@@ -19,7 +19,7 @@ from corejax.extend import (
     zero_cotangent,
 )
 from corejax.interpreters.linearize import linearize_flat
-from corejax.interpreters.transposition import backward_pass, pull
+from corejax.interpreters.transposition import backward_pass
 from corejax.trace import state as trace_state
 from tests.kernel.toys import (
     add,
@@ -46,7 +46,7 @@ VEC = ShapedArray((3,), np.float32)
 def test_tape():
     outs, tape = linearize_flat(lambda x, y: [mul(sin(x), y), cos(y), 3.0], [X, Y], [True, False])
     assert [e.primitive.name for e in tape.eqns] == ["toy.mul", "toy.mul"]
-    assert tape.outs[1:] == [None, None] and tape.invars[1] is None
+    assert tape.outs[1:] == [None, None] and tape.tracers[1] is None
     np.testing.assert_allclose(outs[0], np.sin(X) * Y, rtol=1e-6)
     jaxpr, residuals = tape.to_jaxpr()
     assert check_jaxpr(jaxpr) == ([VEC], [VEC]) and len(residuals) == 2
@@ -54,9 +54,9 @@ def test_tape():
     pushed = tape.push([Y, None])
     np.testing.assert_allclose(pushed[0], np.cos(X) * Y * Y, rtol=1e-6)
     assert pushed[1:] == [None, None]
-    cts = pull(tape, [X, Y, None])  # a cotangent of an output with zero tangent does not matter
+    cts = tape.pull([X, Y, None])  # a cotangent of an output with zero tangent does not matter
     np.testing.assert_allclose(cts[0], X * Y * np.cos(X), rtol=1e-6)
-    assert cts[1] is None and pull(tape, [None, None, None]) == [None, None]
+    assert cts[1] is None and tape.pull([None, None, None]) == [None, None]
 
 
 def test_residuals_are_computed_once():

@@ -199,7 +199,7 @@ def _append(
         eqns.append(JaxprEqn(primitive, invars, [var], params, source))
         known.append(JitTracer(recorder, aval, var))
     if recorded.tape:
-        tape, source = above.tape, above._place_of(source)
+        tape, source = above.tape, above.place_of(source)
         for primitive, operands, params, aval in recorded.tape:
             var = Var(aval)
             invars = [i if type(i) is not int else known[i] if i >= 0 else unknown[~i] for i in operands]
@@ -271,7 +271,7 @@ class Call:
         tape: list[Any] | None = []
         if self._below is not self._recorder:
             eqns = self._below.tape[tape_start:]
-            tape = self._equations(eqns, self._below._place_of(self._source), itertools.count(~self._unknown, -1))
+            tape = self._equations(eqns, self._below.place_of(self._source), itertools.count(~self._unknown, -1))
         found = [None if x is None else self._place(x) for x in outs]
         if (
             known is None
