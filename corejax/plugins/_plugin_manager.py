@@ -56,7 +56,6 @@ class PluginManager:
         self.rule_kinds, self.reserved = exports.rule_kinds, exports.reserved
         self._manifests: dict[str, Found] = {}
         self._usable: dict[str, Manifest] | None = None
-        self._usable_known = False
         self._discovered = False
         self._loaded = False
         self._done: set[str | tuple[str, str]] = set()  # kinds of rules, and primitives of one
@@ -103,7 +102,7 @@ class PluginManager:
             self._loader.run(record, lambda: self._loader.exports.refuse_hidden(record))
 
     def _load(self, record: PluginRecord) -> None:
-        self._usable, self._usable_known = None, True  # from now on the tables tell more
+        self._usable = None  # from now on the tables tell more
         self._loader.load(record)
         self._done.clear()
 
@@ -173,12 +172,10 @@ class PluginManager:
 
     def usable_manifests(self) -> dict[str, Manifest] | None:
         """Manifests of all selected plugins, by name, where none is loaded yet and they tell all that loading would."""
-        if not self._usable_known:
+        if self._usable is None:
             from corejax.plugins import _usable_manifests
 
-            records = self.discover().values()
-            self._usable = _usable_manifests.usable(records, self.manifest, self.reserved)
-            self._usable_known = True
+            self._usable = _usable_manifests.usable(self.discover().values(), self.manifest, self.reserved)
         return self._usable
 
     def offered(self) -> dict[str, str]:
