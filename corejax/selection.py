@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 
+from corejax.texts import did_you_mean
+
 VARIABLE = "COREJAX_PLUGINS"
 
 
@@ -31,12 +33,9 @@ class Selection:
 
     def problems(self, names: Iterable[str], variable: str = VARIABLE) -> list[str]:
         """Names in it that no plugin has, one sentence each; `variable` is where it was given."""
-        import difflib  # needed for an error only
-
         known = list(names)
         found = []
         for word in sorted((self.excluded | (self.only or set())).difference(known)):
-            close = difflib.get_close_matches(word, known, 1)
-            hint = f"; did you mean {close[0]!r}?" if close else ""
+            hint = did_you_mean(word, known)
             found.append(f"{variable}={self.text} names {word!r}, which is no installed plugin{hint}")
         return found

@@ -139,7 +139,7 @@ def read(text: str) -> dict[str, str]:
 
 
 def _about(line: str) -> str:
-    for head in ("hook ", "rule kind ", "setting ", "deprecated "):
+    for head in ("hook ", "rule kind ", "setting "):
         if line.startswith(head):
             return head + line.removeprefix(head).partition("(" if head == "hook " else ":")[0]
     plain = line.removeprefix("class ").removeprefix("module ")
@@ -150,19 +150,13 @@ def _about(line: str) -> str:
 
 def differences(old: dict[str, str], new: dict[str, str]) -> list[str]:
     """One line or three for each difference; what breaks authors says so."""
-    retired = {name.removeprefix("deprecated ") for name in new if name.startswith("deprecated ")}
     found = []
     for name in sorted({*old, *new}):
         was, now = old.get(name), new.get(name)
         if was is None:
             found.append(f"+ {now}")
         elif now is None:
-            note = (
-                ""
-                if name.removeprefix("hook ").partition(".")[0] in retired or name.startswith("deprecated ")
-                else "   <- BREAKS authors: deprecate it"
-            )
-            found.append(f"- {was}{note}")
+            found.append(f"- {was}   <- BREAKS authors: deprecate it")
         elif was != now:
             note = "" if is_compatible(was, now) else "   <- BREAKS authors: only optional arguments may come"
             found.append(f"~ {name}{note}\n    was: {was}\n    now: {now}")

@@ -6,7 +6,6 @@
 from __future__ import annotations
 
 import contextlib
-import difflib
 import functools
 import importlib
 import importlib.util
@@ -19,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 from corejax import tree
 from corejax.errors import JaxprSyntaxError
 from corejax.source_info import raised_at
-from corejax.texts import error_text
+from corejax.texts import did_you_mean, error_text
 from corejax.transforms.flattening import ShapeDtypeStruct
 from corejax.transforms.gradients import grad, value_and_grad
 from corejax.transforms.tracing import make_jaxpr
@@ -158,8 +157,8 @@ def find_function(text: str) -> Callable[..., Any]:
     found: Any = _file(place) if place.endswith(".py") else _module(place)
     for part in path.split("."):
         if not hasattr(found, part):
-            close = difflib.get_close_matches(part, [n for n in dir(found) if not n.startswith("__")], 1)
-            raise click.UsageError(f"{place} has no {path!r}" + (f"; did you mean {close[0]!r}?" if close else ""))
+            known = [name for name in dir(found) if not name.startswith("__")]
+            raise click.UsageError(f"{place} has no {path!r}{did_you_mean(part, known)}")
         found = getattr(found, part)
     if not callable(found):
         raise click.UsageError(f"{text} is no function: {path} is of type {type(found).__name__}")

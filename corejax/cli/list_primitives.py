@@ -46,7 +46,7 @@ def list_primitives(plugins: Sequence[str], present: Sequence[str], missing: Seq
     found = primitive_table(load=bool(missing) or as_json)
     present = [_kind(k, "--rule", found) for k in present]
     missing = [_kind(k, "--missing", found) for k in missing]
-    records = [record for name in plugins for record in _named(name)]
+    records = [record for name in plugins for record in plugins_named(name, "--plugin: ")]
     wanted = {record.name for record in records}
     chosen = [
         row
@@ -71,10 +71,11 @@ def _kind(text: str, option: str, found: PrimitiveTable) -> str:
     return kind
 
 
-def _named(name: str) -> list[PluginRecord]:
-    found = named(manager().records, name)
+def plugins_named(name: str, option: str = "") -> list[PluginRecord]:
+    """Return the plugin of a name, or those of a distribution; `option` begins the error if there is none."""
+    found = named(manager().discover(), name)
     if not found:
-        raise click.UsageError(f"--plugin: {no_such('plugin', name, manager().records)}")
+        raise click.UsageError(option + no_such("plugin", name, manager().records))
     return found
 
 

@@ -10,12 +10,12 @@ import click
 
 from corejax.backends import backends
 from corejax.cli.faults import report_selection
-from corejax.cli.list_primitives import no_such
+from corejax.cli.list_primitives import plugins_named
 from corejax.cli.output import Column, print_json, print_table
 from corejax.homes import HOMES, install_advice
 from corejax.plugins import load_everything, manager
 from corejax.plugins._manifest import Manifest
-from corejax.plugins._records import PluginRecord, causes, named
+from corejax.plugins._records import PluginRecord, causes
 from corejax.primitive import primitives
 from corejax.texts import how_to_install
 
@@ -52,7 +52,7 @@ def plugins(names: Sequence[str], load: bool, no_load: bool, as_json: bool) -> N
     if load or (not no_load and manager().usable_manifests() is None):
         load_everything()
     counts = Counter(primitive.provenance.plugin for primitive in list(primitives.values()))
-    records = list(manager().discover().values()) if not names else [r for name in names for r in _named(name)]
+    records = list(manager().discover().values()) if not names else [r for name in names for r in plugins_named(name)]
     entries = [_entry(record, counts) for record in dict.fromkeys(records)]
     entries.sort(key=lambda entry: entry["name"])
     if as_json:
@@ -64,19 +64,10 @@ def plugins(names: Sequence[str], load: bool, no_load: bool, as_json: bool) -> N
         click.get_current_context().exit(1)
 
 
-def _named(name: str) -> list[PluginRecord]:
-    found = named(manager().discover(), name)
-    if not found:
-        raise click.UsageError(no_such("plugin", name, manager().records))
-    return found
-
-
 def _entry(record: PluginRecord, counts: Counter[str | None]) -> dict[str, Any]:
     failed = [] if record.fault is None else [*causes(record.fault), *record.unmet]
-    for kind, fault in record.rule_faults.items():
-        failed += [f"{kind} rules: {cause}" for cause in causes(fault)]
-    for name, fault in record.backend_faults.items():
-        failed += [f"backend {name!r}: {cause}" for cause in causes(fault)]
+    for what, fault in record.late_faults.items():
+        failed += [f"{what}: {cause}" for cause in causes(fault)]
     manifest = manager().manifest(record)
     count = counts[record.name] if record.status == "loaded" else None
     if count is None and manifest.manifest is not None and record.status == "found":

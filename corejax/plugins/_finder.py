@@ -96,21 +96,22 @@ class NamespaceFinder:
         manager = self.manager()
         if manager.may_export(name):
             manager.load()
-        target = self._target(manager, name)
-        if target is None and manager.has_inside(name):  # `corejax.experimental`, around `experimental.checkify`
+        place = self._target(manager, name)
+        if place is None and manager.has_inside(name):  # `corejax.experimental`, around `experimental.checkify`
             make = partial(ModuleType, fullname, f"What plugins export as `{fullname}.<name>`.")
             return self._spec(fullname, make, is_package=True)
-        if target is None:
+        if place is None:
             from corejax.plugins._missing_names import is_expected, missing_name  # needed for an error only
 
             if is_expected(manager, name):
                 raise missing_name(manager, name, importing=True)
             return None
-        if "." in name and not _exists(target):  # a module without a file of its own, `scipy.stats.norm`
-            inside = _inside(target)
+        if "." in name and not _exists(place):  # a module without a file of its own, `scipy.stats.norm`
+            inside = _inside(place)
             # None, so that the error names the module that was asked for.
             return None if inside is None else self._spec(fullname, lambda: inside)
-        return self._spec(fullname, partial(importlib.import_module, target), manager.has_namespace_inside(name))
+        has_inside = any(other.startswith(f"{name}.") for other in manager.namespaces)  # `lax.linalg` in `lax`
+        return self._spec(fullname, partial(importlib.import_module, place), has_inside)
 
     def _spec(
         self, fullname: str, make: Callable[[], ModuleType], is_package: bool = False

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from corejax.backends import Backend, backends, ill_made, lacking
 from corejax.errors import DuplicateRegistrationError, PluginError
-from corejax.plugins._loading import Loader, fail_rules
+from corejax.plugins._loading import Loader
 from corejax.plugins._records import PluginRecord
 from corejax.rules import RuleRegistry, registries
 from corejax.texts import error_text
@@ -36,7 +36,7 @@ def import_registries(loader: Loader) -> bool:
     with loader.lock:
         for kind, (target, record) in list(loader.exports.rule_kinds.items()):
             take = partial(_import_registry, kind, target)
-            done |= loader.run_once(record, ("registry", kind), take, fail_rules(kind))
+            done |= loader.run_once(record, ("registry", kind), take, f"{kind} rules")
     return done
 
 
@@ -69,7 +69,7 @@ def register_rules(loader: Loader, records: Iterable[PluginRecord], kind: str, p
                     continue
                 what, asked = (*what, primitive.name), primitive
             register = partial(record.hook.corejax_register_rules, kind=kind, primitive=asked)
-            done |= loader.run_once(record, what, register, fail_rules(kind))
+            done |= loader.run_once(record, what, register, f"{kind} rules")
     return done
 
 
@@ -85,15 +85,12 @@ def import_backend(loader: Loader, name: str) -> Backend:
     """
     target, record = backends.provided[name]
     found: list[Backend] = []
-
-    def on_fault(record: PluginRecord, error: BaseException) -> None:
-        record.backend_faults[name] = error
-
+    what = f"backend {name!r}"
     with loader.lock:
-        if name not in record.backend_faults:
-            loader.run(record, lambda: found.append(_backend_at(name, target)), on_fault)
+        if what not in record.late_faults:
+            loader.run(record, lambda: found.append(_backend_at(name, target)), what)
     if not found:
-        fault = record.backend_faults[name]
+        fault = record.late_faults[what]
         raise PluginError(
             f"backend {name!r} comes from plugin {record.title}, which failed to load it: {error_text(fault)}"
         ) from fault

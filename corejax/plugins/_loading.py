@@ -23,8 +23,6 @@ from corejax.tables import Entry, Owner, Table
 from corejax.texts import error_text
 from corejax.tracebacks import leave_out
 
-OnFault = Callable[[PluginRecord, BaseException], None]
-
 
 class Loader:
     """Loads plugins and calls their hooks.
@@ -60,13 +58,14 @@ class Loader:
                 _begin_again(*record.contributions)
                 record.hook, record.status = None, "found"
 
-    def run(self, record: PluginRecord, action: Callable[[], Any], on_fault: OnFault | None = None) -> bool:
+    def run(self, record: PluginRecord, action: Callable[[], Any], late: str = "") -> bool:
         """Run a plugin's code; when it fails, what it has registered is taken back and the fault is kept.
 
         Args:
             record: the plugin.
             action: what to run; the lock is held.
-            on_fault: what to do then; by default the plugin counts as failed.
+            late: what is loaded late; if that fails, what the plugin contributed before stays. By default a fault
+                fails the plugin.
 
         Returns:
             Whether it succeeded.
@@ -85,15 +84,16 @@ class Loader:
                 _begin_again(owner)
                 raise
             _drop(record, owner)
-            (on_fault or fail)(record, error)
+            if late:
+                record.late_faults[late] = error
+            else:
+                _fail(record, error)
             if config.strict_plugins:
                 raise PluginError(f"plugin {record.title} failed to load: {error_text(error)}") from error
             return False
         return True
 
-    def run_once(
-        self, record: PluginRecord, what: Any, action: Callable[[], Any], on_fault: OnFault | None = None
-    ) -> bool:
+    def run_once(self, record: PluginRecord, what: Any, action: Callable[[], Any], late: str = "") -> bool:
         """Run a plugin's code, the only time unless it is interrupted; `what` is its key in `record.done`.
 
         Returns:
@@ -101,17 +101,13 @@ class Loader:
         """
         if what in record.done:
             return False
-        finished = False
         try:
             record.done.add(what)  # at once, for the code may ask for itself
-            self.run(record, action, on_fault)
-            finished = True
-        except Exception:
-            finished = True  # strict plugins: a fault is raised once
-            raise
-        finally:
-            if not finished:
+            self.run(record, action, late)
+        except BaseException as error:
+            if not isinstance(error, Exception):  # an interrupt; strict plugins raise a fault once
                 record.done.discard(what)
+            raise
         return True
 
     def add_commands(self, record: PluginRecord, group: Any) -> None:
@@ -152,22 +148,13 @@ def _is_of_another(plugin: str, table: Table[Any, Any], entry: Entry) -> bool:
     return _is_of_whole_module(table, entry) and entry.provenance.plugin not in (None, plugin)
 
 
-def fail(record: PluginRecord, error: BaseException) -> None:
+def _fail(record: PluginRecord, error: BaseException) -> None:
     """A plugin failed: it contributes nothing, and keeps the fault."""
     from corejax.plugins._requirements import unmet  # needed for a fault only
 
     withdraw(record)
     record.status = "failed"
     record.fault, record.unmet = error, unmet(record.entry_point)
-
-
-def fail_rules(kind: str) -> OnFault:
-    """A plugin's rules of one kind failed: the fault is kept, and what the plugin contributed before stays."""
-
-    def on_fault(record: PluginRecord, error: BaseException) -> None:
-        record.rule_faults[kind] = error
-
-    return on_fault
 
 
 def withdraw(record: PluginRecord) -> None:

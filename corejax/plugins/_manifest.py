@@ -47,7 +47,7 @@ class PrimitiveEntry:
     linear_in: list[int] = field(default_factory=list)
     tags: list[str] = field(default_factory=list)
     rules: Platforms = field(default_factory=dict)
-    derivable: Mapping[str, list[list[str | None]]] = field(default_factory=dict)
+    derivable: Mapping[str, list[tuple[str, str | None]]] = field(default_factory=dict)
     rules_of: list[str] = field(default_factory=list)
 
 
@@ -84,8 +84,8 @@ class Manifest:
     commands: Mapping[str, str] = field(default_factory=dict)
     backends: Mapping[str, str] = field(default_factory=dict)
     rule_kinds: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    derivations: list[list[str]] = field(default_factory=list)
-    derivations_known: list[list[str | None]] = field(default_factory=list)
+    derivations: list[tuple[str, str]] = field(default_factory=list)
+    derivations_known: list[tuple[str, str, str | None]] = field(default_factory=list)
     primitives: Mapping[str, PrimitiveEntry] = field(default_factory=dict)
     rules: Mapping[str, Platforms] = field(default_factory=dict)
     overrides: Mapping[str, Platforms] = field(default_factory=dict)
@@ -95,17 +95,12 @@ class Manifest:
         """From JSON.
 
         Raises:
-            TypeError, ValueError, AttributeError: it is malformed.
+            TypeError, AttributeError: it is malformed.
         """
         entries = {name: PrimitiveEntry(**entry) for name, entry in data["primitives"].items()}
         found = cls(**{**data, "primitives": entries})
         for part in (found, *entries.values()):
             _check_fields(part)
-        rows = [(row, 2) for row in found.derivations] + [(row, 3) for row in found.derivations_known]
-        rows += [(row, 2) for entry in entries.values() for ways in entry.derivable.values() for row in ways]
-        for row, length in rows:
-            if len(row) != length:
-                raise ValueError(f"{row!r} is not a list of {length}")
         return found
 
 
@@ -126,6 +121,8 @@ def _fits(value: Any, hint: Any) -> bool:
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is list:
         return isinstance(value, list) and all(_fits(item, arguments[0]) for item in value)
+    if origin is tuple:
+        return isinstance(value, list) and len(value) == len(arguments) and all(map(_fits, value, arguments))
     if origin is Mapping:
         return isinstance(value, dict) and all(isinstance(k, str) and _fits(x, arguments[1]) for k, x in value.items())
     if origin is not None:

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING
 
 from corejax.errors import PluginError, PluginMissingError, PluginMissingImportError
 from corejax.homes import homes
-from corejax.plugins._manifest import Manifest
-from corejax.plugins._records import PluginRecord
 from corejax.selection import VARIABLE
 from corejax.texts import did_you_mean, error_text, how_to_install
 
 if TYPE_CHECKING:
+    from corejax.plugins._manifest import Manifest
     from corejax.plugins._plugin_manager import PluginManager
+    from corejax.plugins._records import PluginRecord
 
 
 LATE = "was installed after plugins were loaded: restart Python"

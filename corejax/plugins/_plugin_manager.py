@@ -56,7 +56,6 @@ class PluginManager:
         self.rule_kinds, self.reserved = exports.rule_kinds, exports.reserved
         self._manifests: dict[str, Found] = {}
         self._usable: dict[str, Manifest] | None = None
-        self._usable_known = False
         self._discovered = False
         self._loaded = False
         self._done: set[str | tuple[str, str]] = set()  # kinds of rules, and primitives of one
@@ -103,7 +102,7 @@ class PluginManager:
             self._loader.run(record, lambda: self._loader.exports.refuse_hidden(record))
 
     def _load(self, record: PluginRecord) -> None:
-        self._usable, self._usable_known = None, True  # from now on the tables tell more
+        self._usable = None  # from now on the tables tell more
         self._loader.load(record)
         self._done.clear()
 
@@ -173,12 +172,10 @@ class PluginManager:
 
     def usable_manifests(self) -> dict[str, Manifest] | None:
         """Manifests of all selected plugins, by name, where none is loaded yet and they tell all that loading would."""
-        if not self._usable_known:
+        if self._usable is None:
             from corejax.plugins import _usable_manifests
 
-            records = self.discover().values()
-            self._usable = _usable_manifests.usable(records, self.manifest, self.reserved)
-            self._usable_known = True
+            self._usable = _usable_manifests.usable(self.discover().values(), self.manifest, self.reserved)
         return self._usable
 
     def offered(self) -> dict[str, str]:
@@ -200,28 +197,17 @@ class PluginManager:
         home = homes("names").get(name)
         if home is not None and any(r.status != "off" and r.comes_from(home) for r in self.discover().values()):
             return True  # no manifest has to be read
-        manifests = self.usable_manifests()
-        if manifests is None:
+        if self.usable_manifests() is None:
             return True
-        parts = name.split(".")
-        around = [".".join(parts[:i]) for i in range(1, len(parts) + 1)]
-        return any(
-            n in m.names or n in m.namespaces or _inside(n, (*m.names, *m.namespaces))
-            for m in manifests.values()
-            for n in around
-        )
+        return name.partition(".")[0] in {n.partition(".")[0] for n in self.offered()}
 
     def has_inside(self, name: str) -> bool:
-        """Whether a loaded plugin exports something inside a name that is nobody's own (`experimental.checkify`)."""
+        """Whether a loaded plugin exports something inside a name that no plugin exports (`experimental.checkify`)."""
         home = homes("names").get(name)
         return any(
-            _inside(name, [n]) and (home is None or record.comes_from(home))
-            for n, (_, record) in (*self.namespaces.items(), *self._loader.exports.names.items())
+            n.startswith(f"{name}.") and (home is None or record.comes_from(home))
+            for n, (_, record) in (*self.namespaces.items(), *self.names.items())
         )
-
-    def has_namespace_inside(self, name: str) -> bool:
-        """Whether a loaded plugin exports a namespace inside another one (`lax.linalg` in `lax`)."""
-        return any(_inside(name, [n]) for n in self.namespaces)
 
     def exported(self, name: str) -> Any:
         """The object behind `corejax.NAME`, or None if no plugin exports it.
@@ -335,8 +321,3 @@ def _asking(record: PluginRecord, what: str) -> Iterator[None]:
     except BaseException as error:
         raise_interrupt(error)
         raise PluginError(f"plugin {record.title} fails to give {what}: {error_text(error)}") from error
-
-
-def _inside(name: str, others: Iterable[str]) -> bool:
-    """Whether one of the others is inside a name."""
-    return any(n.startswith(f"{name}.") for n in others)

@@ -40,9 +40,8 @@ class PluginRecord:
         status: "found", "off" (not selected), "loading", "loaded" or "failed".
         fault: why it failed.
         unmet: versions that it requires of corejax and its plugins and that are not installed, if it failed.
-        rule_faults: rule kind -> why the plugin's lazily loaded rules of that kind could not be loaded;
-            what it contributed before stays.
-        backend_faults: name of a backend -> why it could not be imported; the same holds.
+        late_faults: "vmap rules", "backend 'acme'" -> why these could not be loaded when they were needed; what the
+            plugin contributed before stays.
         offers: facade names and namespaces that it declared, kept when it fails.
         plugin: the loaded object.
         hook: calls the hooks of a plugin that is loaded: `record.hook.corejax_register_rules(kind=kind)`.
@@ -57,8 +56,7 @@ class PluginRecord:
     status: str = "found"
     fault: BaseException | None = None
     unmet: list[str] = field(default_factory=list)
-    rule_faults: dict[str, BaseException] = field(default_factory=dict)
-    backend_faults: dict[str, BaseException] = field(default_factory=dict)
+    late_faults: dict[str, BaseException] = field(default_factory=dict)
     offers: dict[str, str] = field(default_factory=dict)
     entry_point: Any = field(default=None, repr=False)
     plugin: Any = field(default=None, repr=False)
@@ -106,16 +104,14 @@ class PluginRecord:
         """What went wrong, one sentence each.
 
         Args:
-            kind: of the faults in lazily loaded rules, only those of this rule kind.
+            kind: of the late faults, only those in rules of this kind.
         """
         found = []
         if self.fault is not None:
             found.append(f"plugin {self.title} failed: {'; '.join([causes(self.fault)[0], *self.unmet])}")
-        for each, fault in self.rule_faults.items():
-            if kind in (None, each):
-                found.append(f"plugin {self.title} failed to load its {each} rules: {causes(fault)[0]}")
-        for name, fault in self.backend_faults.items() if kind is None else ():
-            found.append(f"plugin {self.title} failed to load its backend {name!r}: {causes(fault)[0]}")
+        for what, fault in self.late_faults.items():
+            if kind is None or what == f"{kind} rules":
+                found.append(f"plugin {self.title} failed to load its {what}: {causes(fault)[0]}")
         return found
 
 

@@ -350,7 +350,7 @@ def test_a_registry_that_cannot_be_had(
     plugins.load_everything()
     record = fresh.records["depth"]
     assert record.status == "loaded", "what else it contributes stays"
-    assert type(record.rule_faults["depth"]) is error and text in str(record.rule_faults["depth"])
+    assert type(record.late_faults["depth rules"]) is error and text in str(record.late_faults["depth rules"])
     assert list(registries) == before
     [problem] = fresh.problems("depth")
     assert problem.startswith("plugin 'depth' (corejax-depth 1.0) failed to load its depth rules: ")
@@ -373,7 +373,7 @@ def test_a_registry_whose_module_fails_half_way_is_taken_back(depth_site: Site, 
     path.write_text(path.read_text() + "\nraise ZeroDivisionError('half-way')\n")
     plugins.load_everything()
     assert "depth" not in registries
-    assert isinstance(fresh.records["depth"].rule_faults["depth"], ZeroDivisionError)
+    assert isinstance(fresh.records["depth"].late_faults["depth rules"], ZeroDivisionError)
     assert find_primitive("ops.twice") is not None
     with pytest.raises(ZeroDivisionError):
         importlib.import_module("depth_plugin.interpreter")
@@ -412,7 +412,7 @@ def test_two_plugins_with_one_rule_kind(depth_site: Site, fresh: PluginManager) 
 def test_a_registry_of_that_kind_made_by_somebody_else(depth_site: Site, fresh: PluginManager) -> None:
     made = extend.RuleRegistry("depth", "another rule", "")
     fresh.load_rule_kinds()
-    assert isinstance(fresh.records["depth"].rule_faults["depth"], DuplicateRegistrationError)
+    assert isinstance(fresh.records["depth"].late_faults["depth rules"], DuplicateRegistrationError)
     assert registries["depth"] is made
 
 

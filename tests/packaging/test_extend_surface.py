@@ -69,8 +69,6 @@ def changed(*pairs: tuple[str, str]) -> list[str]:
         ("f(x, y=1)", "f(x, y=1, *, z=2)", "~ f\n    was: f(x, y=1)\n    now: f(x, y=1, *, z=2)"),
         ("do(kind)", "do(kind, platform)", "~ hook corejax_do\n"),
         ("symbolic_zeros", "symbolic_zeros, flag late", "~ rule kind jvp\n"),
-        ("hook corejax_do(kind)", "deprecated corejax_do: removed in 0.4, use b", "- hook corejax_do(kind)"),
-        ("gone(x)\n", "deprecated gone: removed in 0.4, use f\n", "- gone(x)"),
     ],
 )
 def test_compatible_changes_are_shown(old: str, new: str, words: str) -> None:

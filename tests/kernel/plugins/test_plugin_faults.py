@@ -147,7 +147,7 @@ def test_raising_for_one_rule_kind_loses_that_kind_only(site: Site, fresh: Plugi
     plugins.load_everything()
     record = fresh.records["acme"]
     assert record.status == "loaded" and record.fault is None
-    assert isinstance(record.rule_faults["xla_translation"], ImportError)
+    assert isinstance(record.late_faults["xla_translation rules"], ImportError)
     p = primitives["acme.p"]
     assert float(p.bind(np.float32(3))) == 3
     with pytest.raises(MissingRuleError) as caught:

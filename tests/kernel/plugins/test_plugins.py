@@ -314,7 +314,7 @@ def test_rules_of_one_primitive_where_a_plugin_tells_its_primitives_apart(site: 
     assert vmap_rules.rule_of(acme.one) is not None and vmap_rules.rule_of(acme.two) is None
     assert not fresh.load_rules("vmap", other.other), "another's primitive is none of its business"
     fresh.load_rules("vmap", acme.bad)
-    assert "no rule for it" in str(fresh.records["acme"].rule_faults["vmap"])
+    assert "no rule for it" in str(fresh.records["acme"].late_faults["vmap rules"])
     assert vmap_rules.rule_of(acme.one) is not None, "what it contributed before stays"
     assert fresh.load_rules("vmap") and not fresh.load_rules("vmap") and not fresh.load_rules("vmap", acme.two)
     assert acme.asked == [("vmap", "acme.one"), ("vmap", "acme.bad"), ("vmap", None)] and other.asked == ["vmap"]

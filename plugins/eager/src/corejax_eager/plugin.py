@@ -8,12 +8,6 @@ from corejax.extend import hookimpl
 
 
 @hookimpl
-def corejax_declare_api_version() -> int:
-    """Made for version 1 of the plugin API."""
-    return 1
-
-
-@hookimpl
 def corejax_export_names() -> Mapping[str, str]:
     """Return the place of the engine, which the kernel imports at the first eager operation."""
     return {"eager_engine": "corejax_eager.engine:ENGINE"}

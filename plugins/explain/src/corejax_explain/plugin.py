@@ -9,12 +9,6 @@ from corejax.extend import hookimpl
 
 
 @hookimpl
-def corejax_declare_api_version() -> int:
-    """Made for version 1 of the plugin API."""
-    return 1
-
-
-@hookimpl
 def corejax_export_names() -> Mapping[str, str]:
     """Return the places of what users call, and of the checks that settings turn on."""
     return {

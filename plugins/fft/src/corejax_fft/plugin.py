@@ -8,12 +8,6 @@ from corejax.extend import Example, Primitive, hookimpl
 
 
 @hookimpl
-def corejax_declare_api_version() -> int:
-    """Made for version 1 of the plugin API."""
-    return 1
-
-
-@hookimpl
 def corejax_export_names() -> Mapping[str, str]:
     """The primitive and its function in `corejax.lax`."""
     return {f"lax.{name}": f"corejax_fft.fft:{name}" for name in ("FftType", "fft", "fft_p")}

@@ -9,12 +9,6 @@ from corejax.extend import Example, Primitive, hookimpl
 
 
 @hookimpl
-def corejax_declare_api_version() -> int:
-    """Made for version 1 of the plugin API."""
-    return 1
-
-
-@hookimpl
 def corejax_register_primitives() -> None:
     """Import every module that defines primitives."""
     from corejax_lax_basic.lax import _import_all

@@ -9,12 +9,6 @@ from corejax.extend import Example, Primitive, hookimpl
 
 
 @hookimpl
-def corejax_declare_api_version() -> int:
-    """Made for version 1 of the plugin API."""
-    return 1
-
-
-@hookimpl
 def corejax_register_primitives() -> None:
     """All primitives are names of `corejax.lax.linalg`, or what these are made of."""
     import corejax_linalg.lax_linalg  # noqa: F401

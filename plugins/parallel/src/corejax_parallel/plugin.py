@@ -34,12 +34,6 @@ _NAMES = {
 
 
 @hookimpl
-def corejax_declare_api_version() -> int:
-    """Made for version 1 of the plugin API."""
-    return 1
-
-
-@hookimpl
 def corejax_declare_settings() -> dict[str, tuple[Any, ...]]:
     """The mesh that `set_mesh` sets, which traces depend on."""
 

@@ -10,12 +10,6 @@ from corejax.extend import Example, Primitive, hookimpl
 
 
 @hookimpl
-def corejax_declare_api_version() -> int:
-    """Made for version 1 of the plugin API."""
-    return 1
-
-
-@hookimpl
 def corejax_declare_settings() -> Mapping[str, tuple[Any, ...]]:
     """Which generator, and what is said of keys."""
     return {

@@ -9,12 +9,6 @@ from corejax.extend import Example, hookimpl
 
 
 @hookimpl
-def corejax_declare_api_version() -> int:
-    """Made for version 1 of the plugin API."""
-    return 1
-
-
-@hookimpl
 def corejax_export_namespaces() -> Mapping[str, str]:
     """`corejax.scipy` and the namespaces below it; `scipy.linalg` is another plugin's."""
     below = (

@@ -8,12 +8,6 @@ from corejax.extend import hookimpl
 
 
 @hookimpl
-def corejax_declare_api_version() -> int:
-    """Made for version 1 of the plugin API."""
-    return 1
-
-
-@hookimpl
 def corejax_add_cli_commands(group: Any) -> None:
     """`corejax verify`, `corejax fuzz`, `corejax new-plugin`, `corejax write-manifest`."""
     from corejax_testing.command import verify

@@ -39,12 +39,6 @@ _ATTRIBUTES = """
 
 
 @hookimpl
-def corejax_declare_api_version() -> int:
-    """Made for plugin API version 1."""
-    return 1
-
-
-@hookimpl
 def corejax_register_primitives() -> None:
     """Import the primitives with their rules."""
     import corejax_xla_backend.callbacks.debug_callback

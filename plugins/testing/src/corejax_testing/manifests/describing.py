@@ -42,7 +42,7 @@ def _manifest(record: Any) -> manifest.Manifest:
         plugin=plugin,
         distribution=record.distribution,
         version=record.version,
-        api_version=record.hook.corejax_declare_api_version() or API_VERSION,
+        api_version=record.hook.corejax_declare_api_version() or 1,
         sources="" if path is None else manifest.digest(os.path.dirname(path)),
         names=dict(said("corejax_export_names")),
         namespaces=dict(said("corejax_export_namespaces")),
