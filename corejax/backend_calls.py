@@ -5,7 +5,7 @@ The backend with the dispatcher is taken at its word: it compiles and moves most
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from corejax import source_info
 from corejax.backends import Backend, Device, Executable, Program, backends
 from corejax.errors import BackendError, CorejaxError
 from corejax.marks import is_noted, not_of_rule
+from corejax.texts import add_note, described, one_line
 
 if TYPE_CHECKING:
     from corejax.avals import ShapedArray
@@ -32,11 +33,7 @@ def compiled_by(backend: Backend, closed: Program, *, name: str, **more: Any) ->
     Raises:
         BackendError: what it gives cannot be run.
     """
-    try:
-        found: Executable = backend.compile(closed, name=name, **more)
-    except Exception as error:
-        _note(error, backend, type(backend), f"compile, of {name!r}")
-        raise
+    found: Executable = _call(backend, backend, "compile", lambda: repr(name), closed, name=name, **more)
     if backend is not backends.of_dispatcher:
         for method in ("run", "calls_python"):
             if not hasattr(found, method):
@@ -58,11 +55,7 @@ def run_by(
     Raises:
         BackendError: it gives something else.
     """
-    try:
-        outs = executable.run(buffers)
-    except Exception as error:
-        _note(error, backend, type(executable), "run")
-        raise
+    outs: Sequence[Any] = _call(backend, executable, "run", None, buffers)
     if backend is backends.of_dispatcher:
         return outs
     wanted = f"the program has {len(out_avals)} {'result' if len(out_avals) == 1 else 'results'}"
@@ -82,11 +75,7 @@ def put_by(backend: Backend, value: Any, aval: ShapedArray, *device: Device) -> 
     Raises:
         BackendError: the backend gives none.
     """
-    try:
-        buffer = backend.put(value, aval, *device)
-    except Exception as error:
-        _note(error, backend, type(backend), f"put, of {aval.str_short()}")
-        raise
+    buffer = _call(backend, backend, "put", aval.str_short, value, aval, *device)
     if type(buffer) is not backend.buffer_type and backend is not backends.of_dispatcher:
         raise _refusal(backend, "put", f"{_shown(buffer)} for {aval.str_short()}; {_buffers(backend)}")
     return buffer
@@ -103,11 +92,7 @@ def fetched_by(backend: Backend, buffer: Any, aval: ShapedArray | None) -> np.nd
     Raises:
         BackendError: the backend gives no NumPy array, or one of another type.
     """
-    try:
-        host: np.ndarray[Any, Any] = backend.fetch(buffer)
-    except Exception as error:
-        _note(error, backend, type(backend), "fetch")
-        raise
+    host: np.ndarray[Any, Any] = _call(backend, backend, "fetch", None, buffer)
     if backend is backends.of_dispatcher or aval is None:
         return host
     if not isinstance(host, np.ndarray):
@@ -120,10 +105,15 @@ def fetched_by(backend: Backend, buffer: Any, aval: ShapedArray | None) -> np.nd
 
 def place_of(backend: Backend, buffer: Any) -> Device:
     """Where a buffer is."""
+    return _call(backend, backend, "device_of", None, buffer)  # type: ignore[no-any-return]
+
+
+def _call(backend: Backend, of: Any, method: str, what: Callable[[], str] | None, *args: Any, **more: Any) -> Any:
+    """Call a method of a backend or of its executable; an exception gets a note that names the method, and `what()`."""
     try:
-        return backend.device_of(buffer)
+        return getattr(of, method)(*args, **more)
     except Exception as error:
-        _note(error, backend, type(backend), "device_of")
+        _note(error, backend, f"{type(of).__qualname__}.{method}{f', of {what()}' if what else ''}")
         raise
 
 
@@ -144,22 +134,18 @@ def _buffers(backend: Backend) -> str:
 
 
 def _shown(x: Any) -> str:
-    from corejax.texts import described, one_line  # needed for an error only
-
     text = one_line(described(x))
     return f"{text if len(text) < 60 else text[:57] + '...'} of type {type(x).__name__}" if x is not None else "None"
 
 
-def _note(error: Exception, backend: Backend, cls: type, doing: str) -> None:
+def _note(error: Exception, backend: Backend, method: str) -> None:
     """Say whose method raised, unless that is said already, or something did that the method called the kernel for."""
     if is_noted(error) or isinstance(error, CorejaxError) or backend is backends.of_dispatcher:
         return
-    from corejax.texts import add_note  # needed for an error only
-
     below = list(_rooms(error.__traceback__))[1:]
     if "corejax" not in below:  # what it has the kernel do, the program is to blame for
         where = source_info.needed("; it was needed at")
-        add_note(error, f"This came out of {whose(backend)}: {cls.__qualname__}.{doing}{where}.")
+        add_note(error, f"This came out of {whose(backend)}: {method}{where}.")
         not_of_rule(error)
 
 

@@ -14,8 +14,9 @@ from typing import Any
 
 from corejax.avals import ShapedArray, get_aval
 from corejax.errors import CorejaxError, JaxprTypeError
-from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, subjaxprs
+from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, opened, subjaxprs
 from corejax.source_info import describe
+from corejax.texts import error_text, message_of
 
 
 def check_jaxpr(program: Jaxpr | ClosedJaxpr) -> tuple[list[ShapedArray], list[ShapedArray]]:
@@ -34,7 +35,7 @@ _Checked = dict[int, Any]  # programs that have been checked, by identity: one i
 
 
 def _check(program: Jaxpr | ClosedJaxpr, checked: _Checked) -> tuple[list[ShapedArray], list[ShapedArray]]:
-    jaxpr = program.jaxpr if isinstance(program, ClosedJaxpr) else program
+    jaxpr = opened(program)
     if isinstance(program, ClosedJaxpr):
         for v, const in zip(jaxpr.constvars, program.consts, strict=True):
             if get_aval(const) is not v.aval:
@@ -71,8 +72,6 @@ def _check_eqn(eqn: JaxprEqn, bound: set[Var], checked: _Checked) -> None:
     except CorejaxError:
         raise
     except Exception as error:  # a rule may trip over parameters that its own function would never bind
-        from corejax.texts import error_text, message_of
-
         said = message_of(error) if isinstance(error, TypeError | ValueError) else error_text(error)
         raise JaxprTypeError(f"primitive {name!r} does not take its operands: {said}") from error
     if len(out_avals) != len(eqn.outvars):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 
 from corejax.array import host_value
 from corejax.avals import get_aval
-from corejax.ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, Var
+from corejax.ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, Var, opened
 from corejax.ir.values import literal_scalar
 from corejax.source_info import scope_of
 from corejax.trace import Tracer
@@ -53,15 +52,9 @@ class _Comparison:
             return True
         pair = id(a), id(b)
         if pair not in self._known:
-            jaxpr_a, consts_a = _parts(a)
-            jaxpr_b, consts_b = _parts(b)
-            same_consts = _same_list(consts_a, consts_b, _same_const)
-            self._known[pair] = same_consts and _same_program(jaxpr_a, jaxpr_b, self)
+            same_consts = _same_list(getattr(a, "consts", ()), getattr(b, "consts", ()), _same_const)
+            self._known[pair] = same_consts and _same_program(opened(a), opened(b), self)
         return self._known[pair]
-
-
-def _parts(program: Jaxpr | ClosedJaxpr) -> tuple[Jaxpr, list[Any]]:
-    return (program.jaxpr, program.consts) if isinstance(program, ClosedJaxpr) else (program, [])
 
 
 def _same_list(xs: Any, ys: Any, same: Any) -> bool:
@@ -143,12 +136,9 @@ def _same_value(x: Any, y: Any, of: _Comparison) -> bool:
         return bool(x == y)  # numpy.float32 and its dtype are one
     if type(x) is not type(y):
         return False
-    if type(x) is float:
-        return struct.pack("d", x) == struct.pack("d", y)
-    if type(x) is complex:
-        return struct.pack("dd", x.real, x.imag) == struct.pack("dd", y.real, y.imag)
-    if isinstance(x, np.generic):
-        return bool(x.dtype == y.dtype and x.tobytes() == y.tobytes())
+    if isinstance(x, float | complex | np.generic):
+        a, b = np.asarray(x), np.asarray(y)
+        return bool(a.dtype == b.dtype and a.tobytes() == b.tobytes())
     if not of.derivatives and getattr(type(x), "only_for_derivatives", False):
         return True
     if hasattr(type(x), "same_as"):

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from corejax.array import Array
 from corejax.attribution import attribute_to_rule
 from corejax.config import config
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, Var
+from corejax.ir.values import literal_scalar
 from corejax.seams import Slot
 from corejax.source_info import inside, scope_of
 from corejax.trace import state
@@ -83,22 +85,17 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> list
 
 def literal_value(literal: Any) -> Any:
     """A value whose aval is the literal's own."""
-    from corejax.array import Array
-
     value, aval = literal.val, literal.aval
-    if type(value) in (bool, int, float, complex) or aval.weak_type:
-        return Array(host_literal(literal), aval)
-    if isinstance(value, np.generic) and config.x64_compat:  # else it would be taken for a user's, and made narrow
+    is_python = type(value) in (bool, int, float, complex)
+    # Under x64_compat a NumPy scalar would be taken for a user's, and made narrow.
+    if is_python or aval.weak_type or (isinstance(value, np.generic) and config.x64_compat):
         return Array(host_literal(literal), aval)
     return value
 
 
 def host_literal(literal: Any) -> np.ndarray[Any, Any]:
     """The same as a NumPy array."""
-    from corejax.array import host_value
-
-    value = literal.val
-    return np.array(value if isinstance(value, np.generic) else host_value(value), dtype=literal.aval.dtype)
+    return np.asarray(literal_scalar(literal), dtype=literal.aval.dtype)
 
 
 def jaxpr_as_fun(closed: ClosedJaxpr) -> Callable[..., list[Any]]:

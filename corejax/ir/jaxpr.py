@@ -191,7 +191,7 @@ class Jaxpr(Shown):
         """Effects of all equations."""
         if self._effects is None:
             self._effects = frozenset().union(
-                *(eqn.effects for eqn in self.eqns if eqn.primitive.effects or _has_programs(eqn))
+                *(eqn.effects for eqn in self.eqns if eqn.primitive.effects or eqn.primitive.tags)
             )
         return self._effects
 
@@ -203,8 +203,7 @@ class Jaxpr(Shown):
     def axis_names(self) -> frozenset[Any]:
         """Named axes that its equations use and do not bind themselves."""
         if self._axis_names is None:
-            found = [used_axes(eqn.primitive, eqn.params) for eqn in self.eqns if _may_use_axes(eqn.primitive.tags)]
-            self._axis_names = frozenset().union(*found)
+            self._axis_names = frozenset().union(*(eqn.axis_names for eqn in self.eqns if eqn.primitive.tags))
         return self._axis_names
 
     @property
@@ -272,9 +271,7 @@ def used_axes(primitive: Any, params: dict[str, Any]) -> frozenset[Any]:
         return frozenset(axis_names_of(params))
     if "higher_order" not in tags:
         return frozenset()
-    used = frozenset().union(
-        *(sub.axis_names if isinstance(sub, Jaxpr) else sub.jaxpr.axis_names for sub in subjaxprs(params))
-    )
+    used = frozenset().union(*(opened(sub).axis_names for sub in subjaxprs(params)))
     return used.difference(axis_names_of(params)) if "binds_axes" in tags else used
 
 
@@ -282,10 +279,6 @@ def axis_names_of(params: dict[str, Any]) -> tuple[Any, ...]:
     """The parameter `axis_name` as a tuple of names."""
     name = params["axis_name"]
     return name if isinstance(name, tuple) else (name,)
-
-
-def _may_use_axes(tags: frozenset[str]) -> bool:
-    return "collective" in tags or "higher_order" in tags
 
 
 def subjaxprs(params: dict[str, Any]) -> Iterator[ClosedJaxpr | Jaxpr]:
@@ -299,21 +292,21 @@ def subjaxprs(params: dict[str, Any]) -> Iterator[ClosedJaxpr | Jaxpr]:
                     yield item
 
 
-def programs_of(jaxpr: Jaxpr) -> list[Jaxpr]:
+def opened(program: Jaxpr | ClosedJaxpr) -> Jaxpr:
+    """Return a program without the values of its constants."""
+    return program.jaxpr if isinstance(program, ClosedJaxpr) else program
+
+
+def programs_of(program: Jaxpr | ClosedJaxpr) -> list[Jaxpr]:
     """A program and those among the parameters of its equations, each once, however often it is called."""
-    found = {id(jaxpr): jaxpr}
-    for program in (left := [jaxpr]):
-        for eqn in program.eqns:
-            for inner in subjaxprs(eqn.params):
-                inner = inner.jaxpr if isinstance(inner, ClosedJaxpr) else inner
-                if id(inner) not in found:
-                    found[id(inner)] = inner
-                    left.append(inner)
-    return left
-
-
-def _has_programs(eqn: JaxprEqn) -> bool:
-    return "higher_order" in eqn.primitive.tags
+    found = [opened(program)]
+    seen = {id(found[0])}
+    for jaxpr in found:
+        for inner in (opened(sub) for eqn in jaxpr.eqns for sub in subjaxprs(eqn.params)):
+            if id(inner) not in seen:
+                seen.add(id(inner))
+                found.append(inner)
+    return found
 
 
 def close_over_consts(jaxpr: Jaxpr) -> ClosedJaxpr:

@@ -27,7 +27,7 @@ from typing import Any, NoReturn
 from corejax.avals import ShapedArray
 from corejax.errors import CorejaxError, JaxprTypeError
 from corejax.ir.check import check_jaxpr
-from corejax.ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from corejax.ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, opened
 from corejax.ir.printer import BARE_PRIMITIVE, RESERVED
 from corejax.ir.reader import NAME, SCALAR, STRING, TypeText, ValueReader
 from corejax.plugin_access import plugin_access
@@ -74,7 +74,7 @@ def parse_jaxpr(text: str, consts: Sequence[Any] | None = None) -> Jaxpr | Close
     if consts is not None:
         if isinstance(program, ClosedJaxpr) and program.consts:
             raise ValueError("the text gives values for its constvars, so parse_jaxpr takes no consts")
-        program = ClosedJaxpr(program.jaxpr if isinstance(program, ClosedJaxpr) else program, consts)
+        program = ClosedJaxpr(opened(program), consts)
     parser.check(program)
     return program
 

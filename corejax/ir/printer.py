@@ -20,9 +20,8 @@ from collections.abc import Iterator
 from typing import Any
 
 from corejax.avals import ShapedArray
-from corejax.ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, subjaxprs
+from corejax.ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, opened, programs_of
 from corejax.ir.values import const_text, has_programs, literal_scalar, scalar_text, type_text, value_text
-from corejax.primitive import Primitive
 from corejax.source_info import describe, scope_of, scope_text
 
 RESERVED = frozenset({"in", "inf", "lambda", "let", "nan"})  # words of the grammar that a name could spell
@@ -89,24 +88,13 @@ def jaxpr_text(
 
 def _requirements(program: Jaxpr | ClosedJaxpr) -> Iterator[str]:
     found: dict[str, set[str]] = {}
-    for primitive in _primitives(program, set()):
+    for primitive in {eqn.primitive: None for jaxpr in programs_of(program) for eqn in jaxpr.eqns}:
         where = primitive.provenance
         if where.distribution is not None:
             named = primitive.name if _bare_primitive.fullmatch(primitive.name) else repr(primitive.name)
             found.setdefault(f"{where.distribution} {where.version or '?'}", set()).add(named)
     for distribution, names in sorted(found.items()):
         yield f"# requires {distribution}: {' '.join(sorted(names))}"
-
-
-def _primitives(program: Jaxpr | ClosedJaxpr, seen: set[int]) -> Iterator[Primitive]:
-    jaxpr = program.jaxpr if isinstance(program, ClosedJaxpr) else program
-    if id(jaxpr) in seen:
-        return
-    seen.add(id(jaxpr))
-    for eqn in jaxpr.eqns:
-        yield eqn.primitive
-        for inner in subjaxprs(eqn.params):
-            yield from _primitives(inner, seen)
 
 
 def eqn_text(eqn: JaxprEqn, scope: Scope | None = None) -> str:
@@ -171,7 +159,7 @@ class _Printer:
         self._types: dict[ShapedArray, str] = {}
 
     def program(self, program: Jaxpr | ClosedJaxpr, pad: str, first: str, consts: bool) -> None:
-        jaxpr = program.jaxpr if isinstance(program, ClosedJaxpr) else program
+        jaxpr = opened(program)
         scope = Scope(jaxpr)
         constvars = [self.typed(scope.names[v], v) for v in jaxpr.constvars]
         if consts and isinstance(program, ClosedJaxpr):

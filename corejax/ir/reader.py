@@ -18,6 +18,7 @@ from corejax.errors import JaxprSyntaxError
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr
 from corejax.ir.values import UNSIGNED, Scalar, param_types, refinement_reader, scalar_from_text
 from corejax.plugin_access import plugin_access
+from corejax.texts import message_of
 
 NAME = re.compile(r"[A-Za-z_]\w*")
 SCALAR = re.compile(rf"(?:True|False|\([+-]?{UNSIGNED}[+-]{UNSIGNED}j\)|[+-]?{UNSIGNED})(?![\w.])")
@@ -337,8 +338,6 @@ class ValueReader(Cursor):
         except RecursionError:
             raise
         except Exception as error:  # of a class that a plugin has
-            from corejax.texts import message_of
-
             self.fail(f"{cls.__name__} does not take these fields: {message_of(error)}", start)
 
 

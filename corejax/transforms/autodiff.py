@@ -19,13 +19,11 @@ from corejax.source_info import JVP, TRANSPOSE
 from corejax.trace import in_scope
 from corejax.tracebacks import api_boundary
 from corejax.transforms.flattening import (
-    Aux,
     FlatFunction,
     abstractified,
     arg_names,
     check_arguments,
     check_function,
-    check_outputs,
     leaf_names,
     leaves_like,
 )
@@ -73,41 +71,18 @@ def jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]
     )
     what = f"jvp of {fun_name(fun)}: the tangent"
     real = checked(what, [get_aval(x) for x in leaves], given, lambda: arg_names(fun, in_tree))
-    flat: Any = _AuxFunction(fun, in_tree) if has_aux else FlatFunction(fun, in_tree)
+    flat = FlatFunction(fun, in_tree, has_aux=has_aux)
     outs, tangents_out = jvp_flat(in_scope(JVP, flat), leaves, real, DebugInfo(fun, "jvp"))
-    n = flat.num_out if has_aux else len(outs)
+    n = flat.num_out
     shown = [user_tangent(t, get_aval(x)) for t, x in zip(tangents_out[:n], outs[:n], strict=True)]
-    result = (_unflatten_outputs(flat, outs[:n]), tree.tree_unflatten(flat.out_tree, shown))
-    return (*result, flat.aux.unflatten(outs[n:])) if has_aux else result
+    return _results(flat, outs, tree.tree_unflatten(flat.out_tree, shown))
 
 
-def _unflatten_outputs(flat: Any, outs: Sequence[Any]) -> Any:
-    return tree.tree_unflatten(flat.out_tree, [as_array(x) for x in outs])
-
-
-class _AuxFunction:
-    """A flat function whose result is `(out, aux)`: the leaves of out, then those of aux."""
-
-    __slots__ = ("aux", "fun", "in_tree", "num_out", "out_tree")
-
-    def __init__(self, fun: Callable[..., Any], in_tree: Any) -> None:
-        self.fun = fun
-        self.in_tree = in_tree
-        self.num_out = 0
-        self.out_tree: Any = None
-        self.aux = Aux()
-
-    def __call__(self, *leaves: Any) -> list[Any]:
-        result = self.fun(*tree.tree_unflatten(self.in_tree, leaves))
-        if not isinstance(result, tuple | list) or len(result) != 2:
-            raise TypeError(
-                f"with has_aux=True function {fun_name(self.fun)} returns a pair (out, aux), got "
-                f"{type(result).__name__}: {result!r}"
-            )
-        outs, self.out_tree = tree.tree_flatten(result[0])
-        check_outputs(self.fun, outs, self.out_tree)
-        self.num_out = len(outs)
-        return [*outs, *self.aux.flatten(result[1])]
+def _results(flat: FlatFunction, outs: Sequence[Any], derivative: Any) -> tuple[Any, ...]:
+    """Return `(out, derivative)`, or `(out, derivative, aux)`."""
+    n = flat.num_out
+    out = tree.tree_unflatten(flat.out_tree, [as_array(x) for x in outs[:n]])
+    return (out, derivative) if flat.aux is None else (out, derivative, flat.aux.unflatten(outs[n:]))
 
 
 @api_boundary
@@ -153,15 +128,12 @@ def _linear_at(transform: str, kind: Any, fun: Any, primals: tuple[Any, ...], ha
     leaves, in_tree = tree.tree_flatten(primals)
     check_arguments(transform, fun, leaves, lambda: arg_names(fun, in_tree))
     avals_in = tuple(get_aval(x) for x in leaves)
-    flat: Any = _AuxFunction(fun, in_tree) if has_aux else FlatFunction(fun, in_tree)
+    flat = FlatFunction(fun, in_tree, has_aux=has_aux)
     active = [differentiable(a) for a in avals_in]
     outs, tape = linearize_flat(in_scope(JVP, flat), leaves, active, DebugInfo(fun, transform))
-    n = flat.num_out if has_aux else len(outs)
-    tape.outs = tape.outs[:n]
-    avals_out = tuple(get_aval(x) for x in outs[:n])
-    linear = kind(Signature(fun, avals_in, avals_out, in_tree, flat.out_tree), tape)
-    result = (_unflatten_outputs(flat, outs[:n]), linear)
-    return (*result, flat.aux.unflatten(outs[n:])) if has_aux else result
+    tape.outs = tape.outs[: flat.num_out]
+    avals_out = tuple(get_aval(x) for x in outs[: flat.num_out])
+    return _results(flat, outs, kind(Signature(fun, avals_in, avals_out, in_tree, flat.out_tree), tape))
 
 
 @api_boundary

@@ -15,7 +15,7 @@ import numpy as np
 from corejax import dtypes, source_info, tree
 from corejax.array import Array, as_array
 from corejax.avals import ShapedArray, conversion_hint, get_aval, is_array_like, types_of
-from corejax.interpreters.debug_info import fun_name
+from corejax.interpreters.debug_info import DebugInfo, fun_name
 from corejax.trace import Tracer, escaped
 from corejax.tree._paths import leaf_names as leaf_names
 
@@ -28,23 +28,32 @@ class FlatFunction:
     Attributes:
         fun: the user's function.
         in_tree: structure of `args`, or of `(args, kwargs)` where `with_kwargs`.
-        out_tree: structure of the result, once it has run.
+        out_tree, num_out: structure and number of leaves of the result, once it has run.
+        aux: what `(out, aux)` has besides, if the function returns that; its leaves follow those of the result.
     """
 
-    __slots__ = ("fun", "in_tree", "out_tree", "with_kwargs")
+    __slots__ = ("aux", "fun", "in_tree", "num_out", "out_tree", "with_kwargs")
 
-    def __init__(self, fun: Callable[..., Any], in_tree: Any, *, with_kwargs: bool = False) -> None:
+    def __init__(
+        self, fun: Callable[..., Any], in_tree: Any, *, with_kwargs: bool = False, has_aux: bool = False
+    ) -> None:
         self.fun = fun
         self.in_tree = in_tree
         self.with_kwargs = with_kwargs
+        self.aux = Aux() if has_aux else None
+        self.num_out = 0
         self.out_tree: Any = None
 
     def __call__(self, *leaves: Any) -> list[Any]:
         unflat = tree.tree_unflatten(self.in_tree, leaves)
         out = self.fun(*unflat[0], **unflat[1]) if self.with_kwargs else self.fun(*unflat)
+        extra: list[Any] = []
+        if self.aux is not None:
+            out, extra = self.aux.split(self.fun, out)
         outs, self.out_tree = tree.tree_flatten(out)
         check_outputs(self.fun, outs, self.out_tree)
-        return outs
+        self.num_out = len(outs)
+        return outs + extra
 
 
 def check_outputs(fun: Any, outs: Sequence[Any], out_tree: Any) -> None:
@@ -85,8 +94,15 @@ def check_argument(transform: str, fun: Any, x: Any, name: Callable[[], str]) ->
             f"not an array{conversion_hint(x)}. Pass arrays and numbers (in pytrees), close over the rest, or mark "
             "it as static where the transformation takes static_argnums."
         )
+    _aval_of_argument(get_aval, transform, fun, x, name)
+
+
+def _aval_of_argument(
+    aval_of: Callable[[Any], ShapedArray], transform: str, fun: Any, x: Any, name: Callable[[], str]
+) -> ShapedArray:
+    """Return the aval of an argument; an error names the argument."""
     try:
-        get_aval(x)
+        return aval_of(x)
     except (TypeError, ValueError, OverflowError) as error:
         what = source_info.without_caller(error)
         raise type(error)(f"{transform} of function {fun_name(fun)}: argument {name()}: {what}") from None
@@ -114,11 +130,9 @@ def leaves_like(treedef: Any, value: Any, mismatch: Callable[[Any], str]) -> lis
 
 def arg_names(fun: Any, in_tree: Any, *, with_kwargs: bool = False) -> list[str]:
     """The user's names of the leaves of the arguments."""
-    from corejax.interpreters.debug_info import DebugInfo
-
-    if with_kwargs:
-        return DebugInfo(fun, "", in_tree).arg_names()
-    return DebugInfo(fun, "", tree.treedef_tuple([in_tree, tree.tree_structure({})])).arg_names()
+    if not with_kwargs:
+        in_tree = tree.treedef_tuple([in_tree, tree.tree_structure({})])
+    return DebugInfo(fun, "", in_tree).arg_names()
 
 
 class Aux:
@@ -126,11 +140,20 @@ class Aux:
 
     __slots__ = ("traced", "treedef")
 
-    def flatten(self, value: Any) -> list[Any]:
-        """Leaves of what the function returned."""
-        leaves, self.treedef = tree.tree_flatten(value)
+    def split(self, fun: Any, result: Any) -> tuple[Any, list[Any]]:
+        """Return `out` and the leaves of `aux`, of a function that returns `(out, aux)`.
+
+        Raises:
+            TypeError: the result is not a pair.
+        """
+        if not isinstance(result, tuple | list) or len(result) != 2:
+            raise TypeError(
+                f"with has_aux=True function {fun_name(fun)} returns a pair (out, aux), got "
+                f"{type(result).__name__}: {result!r}"
+            )
+        leaves, self.treedef = tree.tree_flatten(result[1])
         self.traced = [isinstance(x, Tracer) for x in leaves]
-        return leaves
+        return result[0], leaves
 
     def unflatten(self, leaves: Sequence[Any]) -> Any:
         """What the caller gets."""
@@ -161,14 +184,10 @@ def abstractified(
     Raises:
         TypeError: an argument has no shape and dtype; it is named.
     """
-    avals = []
-    for i, x in enumerate(leaves):
-        try:
-            avals.append(shaped_abstractify(x))
-        except (TypeError, ValueError, OverflowError) as error:
-            what = source_info.without_caller(error)
-            raise type(error)(f"{transform} of function {fun_name(fun)}: argument {names()[i]}: {what}") from None
-    return avals
+    return [
+        _aval_of_argument(shaped_abstractify, transform, fun, x, lambda i=i: names()[i])  # type: ignore[misc]
+        for i, x in enumerate(leaves)
+    ]
 
 
 def check_function(transform: str, fun: Any) -> None:

@@ -84,6 +84,11 @@ class Differentiation:
                 f"{self.transform} with holomorphic=True takes complex inputs, but argument {name()} of "
                 f"{self.fun_name} is {dtype.name}"
             )
+        if self.transform == "jacfwd" and not self.holomorphic and dtypes.is_complex(dtype):
+            raise TypeError(
+                f"jacfwd takes real inputs, but argument {name()} of {self.fun_name} is {dtype.name}; for "
+                "holomorphic functions pass holomorphic=True, otherwise use jvp"
+            )
         if dtypes.is_inexact(dtype):
             return True
         if self.allow_int:
@@ -126,90 +131,76 @@ class Differentiation:
         raise TypeError(f"{self.transform} needs a real floating-point {returned}. {advice}")
 
 
-class _Chosen:
-    """The arguments that a function is differentiated by, taken apart.
+class Chosen:
+    """The arguments that a function is differentiated by, in one call.
 
     Attributes:
-        args: all positional arguments of the call.
-        positions: which of them are chosen.
-        leaves: the chosen ones' leaves, in order.
+        wanted: the chosen arguments.
+        leaves: their leaves, in order.
+        in_tree: their structure.
+        active: for each leaf, whether it is differentiated.
     """
 
-    __slots__ = ("_parts", "args", "leaves", "positions")
+    __slots__ = ("_args", "_kwargs", "_positions", "active", "asked", "in_tree", "leaves", "wanted")
 
-    def __init__(self, args: Sequence[Any], positions: tuple[int, ...]) -> None:
-        self.args = args
-        self.positions = positions
-        self.leaves: list[Any] = []
-        self._parts: list[tuple[Any, int]] = []  # of each chosen argument: its treedef (None: a leaf), number of leaves
-        for position in positions:
-            x = args[position]
-            new, treedef = ([x], None) if type(x) is Array else tree.tree_flatten(x)
-            self.leaves += new
-            self._parts.append((treedef, len(new)))
+    def __init__(self, asked: Differentiation, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.asked, self._args, self._kwargs = asked, args, kwargs
+        self._positions = asked.positions(len(args))
+        self.wanted = tuple([args[position] for position in self._positions])
+        self.leaves, self.in_tree = tree.tree_flatten(self.wanted)
+        self.active = [
+            asked.check_input(x, lambda i=i: self._names()[i])  # type: ignore[misc]
+            for i, x in enumerate(self.leaves)
+        ]
 
-    def rebuilt(self, leaves: Sequence[Any]) -> list[Any]:
-        """The chosen arguments, or what has their structures, from such leaves."""
-        out = []
-        start = 0
-        for treedef, count in self._parts:
-            part = leaves[start] if treedef is None else tree.tree_unflatten(treedef, leaves[start : start + count])
-            out.append(part)
-            start += count
-        return out
+    def _names(self) -> list[str]:
+        names = iter(arg_names(self.asked.fun, tree.tree_structure(self._args)))
+        each = [[next(names) for _ in tree.tree_leaves(x)] for x in self._args]
+        return [name for position in self._positions for name in each[position]]
 
-    def args_with(self, leaves: Sequence[Any]) -> list[Any]:
-        """All positional arguments, the chosen ones made of these leaves."""
-        args = list(self.args)
-        for position, x in zip(self.positions, self.rebuilt(leaves), strict=True):
+    def call(self, *wanted: Any) -> Any:
+        """Call the function with other values for the chosen arguments."""
+        args = list(self._args)
+        for position, x in zip(self._positions, wanted, strict=True):
             args[position] = x
-        return args
+        return self.asked.fun(*args, **self._kwargs)
 
+    def named(self) -> Callable[..., Any]:
+        """Return `call` under the names of the function."""
+        return named_as(self.asked.fun)(lambda *wanted: self.call(*wanted))
 
-def leaf_names_at(fun: Any, args: tuple[Any, ...], positions: tuple[int, ...]) -> list[str]:
-    """Names of the leaves of the arguments at these positions."""
-    names = arg_names(fun, tree.tree_structure(args))
-    counts = [tree.tree_structure(a).num_leaves for a in args]
-    starts = [sum(counts[:i]) for i in range(len(args))]
-    return [name for p in positions for name in names[starts[p] : starts[p] + counts[p]]]
+    def select(self, values: Sequence[Any]) -> Any:
+        """Return what there is for each chosen argument: a tuple, or the only one if `argnums` is an integer."""
+        return values[0] if isinstance(self.asked.argnums, int) else tuple(values)
 
 
 def _value_and_grad(asked: Differentiation, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, Any]:
     """Value, aux (or None) and gradient of one call."""
-    fun = asked.fun
-    chosen = _Chosen(args, asked.positions(len(args)))
-    active = [
-        asked.check_input(x, lambda i=i: leaf_names_at(fun, args, chosen.positions)[i])  # type: ignore[misc]
-        for i, x in enumerate(chosen.leaves)
-    ]
+    chosen = Chosen(asked, args, kwargs)
     aux = Aux()
 
     def value_then_aux(*leaves: Any) -> list[Any]:
-        y = fun(*chosen.args_with(leaves), **kwargs)
+        y = chosen.call(*chosen.in_tree.unflatten(leaves))
         extra: list[Any] = []
         if asked.has_aux:
-            if not isinstance(y, tuple | list) or len(y) != 2:
-                raise TypeError(f"with has_aux=True function {fun_name(fun)} returns a pair (out, aux), got {y!r}")
-            y, value = y
-            extra = aux.flatten(value)
+            y, extra = aux.split(asked.fun, y)
         asked.check_output(y)
         if isinstance(y, Tracer) and not y._trace.alive:
-            raise escaped(y, f"the result of function {fun_name(fun)}")
+            raise escaped(y, f"the result of function {asked.fun_name}")
         return [y, *extra]
 
-    debug = DebugInfo(fun, asked.transform)
-    outs, tape = linearize_flat(in_scope(JVP, value_then_aux), chosen.leaves, active, debug)
+    debug = DebugInfo(asked.fun, asked.transform)
+    outs, tape = linearize_flat(in_scope(JVP, value_then_aux), chosen.leaves, chosen.active, debug)
     value = as_array(outs[0])
     tape.outs = tape.outs[:1]
-    cts = [None] * len(active) if tape.outs[0] is None else tape.pull([_one(get_aval(value).dtype)])
-    grads = chosen.rebuilt(
+    cts = [None] * len(chosen.leaves) if tape.outs[0] is None else tape.pull([_one(get_aval(value).dtype)])
+    grads = chosen.in_tree.unflatten(
         [
             ct if ct is not None else (zeros_like(x) if on else np.zeros(get_aval(x).shape, float0))
-            for ct, x, on in zip(cts, chosen.leaves, active, strict=True)
+            for ct, x, on in zip(cts, chosen.leaves, chosen.active, strict=True)
         ]
     )
-    gradient = grads[0] if isinstance(asked.argnums, int) else tuple(grads)
-    return value, (aux.unflatten(outs[1:]) if asked.has_aux else None), gradient
+    return value, (aux.unflatten(outs[1:]) if asked.has_aux else None), chosen.select(grads)
 
 
 @functools.cache
@@ -242,19 +233,12 @@ def grad(
             argument of a wanted position.
         ValueError: `argnums` names an argument twice.
     """
-    check_function("grad", fun)
+
+    def result(value: Any, aux: Any, gradient: Any) -> Any:
+        return (gradient, aux) if has_aux else gradient
+
     asked = Differentiation("grad", fun, argnums, has_aux, holomorphic, allow_int)
-
-    @api_boundary
-    @named_as(fun)
-    def gradient(*args: Any, **kwargs: Any) -> Any:
-        _, aux, out = _value_and_grad(asked, args, kwargs)
-        return (out, aux) if has_aux else out
-
-    gradient.__doc__ = (
-        f"Gradient of {fun_name(fun)} with respect to positional argument(s) {argnums}.\n\n{fun.__doc__ or ''}"
-    )
-    return gradient
+    return _differentiated(asked, result, f"Gradient of {fun_name(fun)} with respect to")
 
 
 def value_and_grad(
@@ -265,19 +249,25 @@ def value_and_grad(
     allow_int: bool = False,
 ) -> Callable[..., Any]:
     """As `grad`; the result is `(value, gradient)`, or `((value, aux), gradient)` with `has_aux`."""
-    check_function("value_and_grad", fun)
+
+    def result(value: Any, aux: Any, gradient: Any) -> Any:
+        return ((value, aux) if has_aux else value), gradient
+
     asked = Differentiation("value_and_grad", fun, argnums, has_aux, holomorphic, allow_int)
+    return _differentiated(asked, result, f"Value and gradient of {fun_name(fun)} by")
+
+
+def _differentiated(asked: Differentiation, result: Callable[..., Any], doc: str) -> Callable[..., Any]:
+    """Return the function that gives `result(value, aux, gradient)` of a call."""
+    check_function(asked.transform, asked.fun)
 
     @api_boundary
-    @named_as(fun)
-    def value_and_gradient(*args: Any, **kwargs: Any) -> Any:
-        value, aux, out = _value_and_grad(asked, args, kwargs)
-        return ((value, aux), out) if has_aux else (value, out)
+    @named_as(asked.fun)
+    def gradient(*args: Any, **kwargs: Any) -> Any:
+        return result(*_value_and_grad(asked, args, kwargs))
 
-    value_and_gradient.__doc__ = (
-        f"Value and gradient of {fun_name(fun)} by positional argument(s) {argnums}.\n\n{fun.__doc__ or ''}"
-    )
-    return value_and_gradient
+    gradient.__doc__ = f"{doc} positional argument(s) {asked.argnums}.\n\n{asked.fun.__doc__ or ''}"
+    return gradient
 
 
 def _type_of(x: Any) -> Any:

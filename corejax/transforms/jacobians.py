@@ -15,7 +15,7 @@ from corejax.structural import structural
 from corejax.tracebacks import api_boundary
 from corejax.transforms.autodiff import jvp, vjp
 from corejax.transforms.flattening import check_function, float0
-from corejax.transforms.gradients import Argnums, Differentiation, leaf_names_at
+from corejax.transforms.gradients import Argnums, Chosen, Differentiation
 from corejax.transforms.vmapping import vmap
 
 
@@ -31,27 +31,6 @@ def _basis(leaves: Sequence[Any]) -> list[Any]:
         out.append(Array(rows.reshape(total, *a.shape)))
         start += a.size
     return out
-
-
-def _partial(fun: Any, args: Any, kwargs: Any, positions: tuple[int, ...]) -> Callable[..., Any]:
-    def of_wanted(*wanted: Any) -> Any:
-        full = list(args)
-        for position, x in zip(positions, wanted, strict=True):
-            full[position] = x
-        return fun(*full, **kwargs)
-
-    return named_as(fun)(of_wanted)
-
-
-def _check_inputs(asked: Differentiation, leaves: Sequence[Any], names: Callable[[], list[str]]) -> None:
-    for i, x in enumerate(leaves):
-        asked.check_input(x, lambda i=i: names()[i])  # type: ignore[misc]
-        dtype = get_aval(x).dtype
-        if asked.transform == "jacfwd" and not asked.holomorphic and dtypes.is_complex(dtype):
-            raise TypeError(
-                f"jacfwd takes real inputs, but argument {names()[i]} of {fun_name(asked.fun)} is {dtype.name}; for "
-                "holomorphic functions pass holomorphic=True, otherwise use jvp"
-            )
 
 
 def _split(x: Any, axis: int, leaves: Sequence[Any]) -> list[Any]:
@@ -100,20 +79,16 @@ def jacfwd(
     @api_boundary
     @named_as(fun)
     def jacobian_forward(*args: Any, **kwargs: Any) -> Any:
-        positions = asked.positions(len(args))
-        wanted = tuple(args[i] for i in positions)
-        leaves, in_tree = tree.tree_flatten(wanted)
-        _check_inputs(asked, leaves, lambda: leaf_names_at(fun, args, positions))
-        partial = _partial(fun, args, kwargs, positions)
+        chosen = Chosen(asked, args, kwargs)
+        partial = chosen.named()
 
         def push(*tangents: Any) -> Any:
-            result = jvp(partial, wanted, tree.tree_unflatten(in_tree, tangents), has_aux=has_aux)
+            result = jvp(partial, chosen.wanted, chosen.in_tree.unflatten(tangents), has_aux=has_aux)
             return result[1], (result[2] if has_aux else None)
 
-        tangents_out, aux = vmap(push, out_axes=(-1, None))(*_basis(leaves))
+        tangents_out, aux = vmap(push, out_axes=(-1, None))(*_basis(chosen.leaves))
         outs, out_tree = tree.tree_flatten(tangents_out)
-        parts = [_split(x, -1, leaves) for x in outs]
-        per_out = [_select(tree.tree_unflatten(in_tree, p), argnums) for p in parts]
+        per_out = [chosen.select(chosen.in_tree.unflatten(_split(x, -1, chosen.leaves))) for x in outs]
         jacobian = tree.tree_unflatten(out_tree, per_out)
         return (jacobian, aux) if has_aux else jacobian
 
@@ -137,11 +112,8 @@ def jacrev(
     @api_boundary
     @named_as(fun)
     def jacobian_reverse(*args: Any, **kwargs: Any) -> Any:
-        positions = asked.positions(len(args))
-        wanted = tuple(args[i] for i in positions)
-        leaves, in_tree = tree.tree_flatten(wanted)
-        _check_inputs(asked, leaves, lambda: leaf_names_at(fun, args, positions))
-        result = vjp(_partial(fun, args, kwargs, positions), *wanted, has_aux=has_aux)
+        chosen = Chosen(asked, args, kwargs)
+        result = vjp(chosen.named(), *chosen.wanted, has_aux=has_aux)
         outs, out_tree = tree.tree_flatten(result[0])
         for y in outs:
             _check_jacrev_output(fun, get_aval(y).dtype, holomorphic)
@@ -152,7 +124,7 @@ def jacrev(
 
         cts_in = vmap(pull_back, in_axes=0)(*_basis(outs))
         columns = [_split(x, 0, outs) for x in tree.tree_leaves(cts_in)]
-        per_out = [_select(tree.tree_unflatten(in_tree, [c[k] for c in columns]), argnums) for k in range(len(outs))]
+        per_out = [chosen.select(chosen.in_tree.unflatten([c[k] for c in columns])) for k in range(len(outs))]
         jacobian = tree.tree_unflatten(out_tree, per_out)
         return (jacobian, result[2]) if has_aux else jacobian
 
@@ -164,10 +136,6 @@ def _check_jacrev_output(fun: Any, dtype: Any, holomorphic: bool) -> None:
         raise TypeError(f"jacrev with holomorphic=True needs complex outputs, but {fun_name(fun)} returns {dtype.name}")
     if not holomorphic and not dtypes.is_float(dtype):
         raise TypeError(f"jacrev needs real floating-point outputs, but {fun_name(fun)} returns {dtype.name}")
-
-
-def _select(jacobians: tuple[Any, ...], argnums: Argnums) -> Any:
-    return jacobians[0] if isinstance(argnums, int) else jacobians
 
 
 jacobian = jacrev

@@ -41,57 +41,43 @@ def _check_axes(name: str, axes: Any) -> None:
             raise TypeError(f"vmap: {name} holds integers and None, got {leaf!r} in {axes!r}")
 
 
-def _normalised_axes(
-    fun: Any, leaves: Sequence[Any], axes: Sequence[int | None], names: Callable[[], list[str]]
-) -> list[int | None]:
-    """Axes counted from the front."""
-    out: list[int | None] = []
+def _mapped_axes(
+    fun: Any, leaves: Sequence[Any], axes: Sequence[int | None], given: int | None, names: Callable[[], list[str]]
+) -> tuple[list[int | None], int]:
+    """Return the axes counted from the front, and the size of the batch (`given`: the argument `axis_size`)."""
+    found: list[int | None] = []
+    sizes: list[int | None] = []
     for i, (x, axis) in enumerate(zip(leaves, axes, strict=True)):
-        ndim = get_aval(x).ndim if axis is not None else 0
-        if axis is not None and not -ndim <= axis < ndim:
+        if axis is None:
+            found.append(None)
+            sizes.append(None)
+            continue
+        if type(x) is not Array and not isinstance(x, Tracer):
+            check_argument("vmap", fun, x, lambda i=i: names()[i])  # type: ignore[misc]
+        shape = get_aval(x).shape
+        if not -len(shape) <= axis < len(shape):
             raise ValueError(
                 f"vmap of {fun_name(fun)}: argument {names()[i]} has type {get_aval(x).str_short(short_dtypes=False)}, "
                 f"its axis {axis} (from in_axes) does not exist"
             )
-        out.append(None if axis is None else axis % ndim)
-    return out
-
-
-def _common_size(leaves: Sequence[Any], axis: Any) -> int | None:
-    """The length that arrays have along one axis; None where there is something else to be looked at or refused."""
-    if type(axis) is not int or axis < 0:
-        return None
-    size: int | None = None
-    for x in leaves:
-        if type(x) is not Array:
-            return None
-        shape = x.aval.shape
-        if axis >= len(shape) or (size is not None and shape[axis] != size):
-            return None
-        size = shape[axis]
-    return size
-
-
-def _axis_size(
-    fun: Any, leaves: Sequence[Any], axes: Sequence[int | None], given: int | None, names: Callable[[], list[str]]
-) -> int:
-    sizes = [None if a is None else get_aval(x).shape[a] for x, a in zip(leaves, axes, strict=True)]
-    known = {s for s in sizes if s is not None}
-    if not known and given is None:
+        found.append(axis % len(shape))
+        sizes.append(shape[axis])
+    known = {size for size in (*sizes, given) if size is not None}
+    if not known:
         raise ValueError(
             f"vmap of {fun_name(fun)}: no argument is mapped (all in_axes are None), so the batch has no size; "
             "map at least one argument or pass axis_size"
         )
-    if len(known | ({given} if given is not None else set())) > 1:
+    if len(known) > 1:
         lines = [
             f"  {name}: axis {a} of {get_aval(x).str_short(short_dtypes=False)} has size {s}"
-            for name, x, a, s in zip(names(), leaves, axes, sizes, strict=True)
+            for name, x, a, s in zip(names(), leaves, found, sizes, strict=True)
             if s is not None
         ]
         if given is not None:
             lines.append(f"  axis_size: {given}")
         raise ValueError(f"vmap of {fun_name(fun)}: the mapped axes have unequal sizes:\n" + "\n".join(lines))
-    return given if given is not None else known.pop()
+    return found, known.pop()
 
 
 def _batched_outs(
@@ -190,19 +176,11 @@ def vmap(
         def names() -> list[str]:
             return arg_names(fun, in_tree, with_kwargs=True)
 
-        size = _common_size(leaves, in_axes) if axis_size is None and not kwargs else None
-        if size is not None:
-            axes: Sequence[int | None] = [in_axes] * len(leaves)
+        if _is_axis(in_axes) and not kwargs:
+            given: Sequence[int | None] = [in_axes] * len(leaves)
         else:
-            if _is_axis(in_axes) and not kwargs:
-                axes = [in_axes] * len(leaves)
-            else:
-                axes = tree.flatten_axes("vmap in_axes", in_tree, (in_axes, 0 if kwargs else None))
-            for i, (x, given) in enumerate(zip(leaves, axes, strict=True)):
-                if given is not None and type(x) is not Array and not isinstance(x, Tracer):
-                    check_argument("vmap", fun, x, lambda i=i: names()[i])  # type: ignore[misc]
-            axes = _normalised_axes(fun, leaves, axes, names)
-            size = _axis_size(fun, leaves, axes, axis_size, names)
+            given = tree.flatten_axes("vmap in_axes", in_tree, (in_axes, 0 if kwargs else None))
+        axes, size = _mapped_axes(fun, leaves, given, axis_size, names)
         flat = FlatFunction(fun, in_tree, with_kwargs=True)
         debug = DebugInfo(fun, "vmap", in_tree)
         axis = axis_of_operands(axis_names, leaves, axes)
