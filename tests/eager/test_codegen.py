@@ -30,7 +30,7 @@ def unary(rule: Callable[..., Any], abstract_eval: Callable[..., Any] = lambda x
 
 def functions_of(closed: Any) -> Any:
     """The program written out, None where it is not."""
-    return closed.jaxpr.memo["generated"].function
+    return closed.jaxpr.memo["generated"][-1]
 
 
 def check(f: Callable[..., Any], *args: np.ndarray, written: bool = True) -> Any:

@@ -297,12 +297,20 @@ def _forget_programs() -> None:
         remembered.programs.clear()
 
 
+def _forget_host_programs() -> None:
+    """Forget what NumPy runs by impl rules; compiled programs do not depend on these."""
+    for remembered in list(_all_remembered):
+        for key, found in list(remembered.programs.items()):
+            if type(found) is _Function or type(found) is _CachedCall:
+                del remembered.programs[key]
+
+
 def _number_settings() -> int:
     """The number of the settings in force: programs are found again where these come back."""
     global _settings, _rules
     rules = evaluation.rules_version
     if rules != _rules:
-        _forget_programs()
+        _forget_host_programs()
         _rules = rules
     values = tuple(config.values().values())
     try:

@@ -14,7 +14,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 from enum import Enum
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -73,7 +73,7 @@ for _registry in (jvp_rules, vmap_rules, transpose_rules, partial_eval_rules):  
     _registry.changed.connect(_forget)
 
 
-class _Recorded:
+class _Recorded(NamedTuple):
     """What a rule recorded.
 
     Attributes:
@@ -81,23 +81,12 @@ class _Recorded:
             place of a tracer, from 0 of one that is known and from -1 down of one on the tape; or what it is itself.
         outs: the places of what it gave, None for None.
         static: what it gave beside that, whatever the values are.
-        only: its one equation, of which it gave the result, where that is of its operands as they were given.
     """
 
-    __slots__ = ("known", "only", "outs", "static", "tape")
-
-    def __init__(
-        self, known: list[Any], tape: list[Any], outs: list[int | None], static: Any, given: list[int | None]
-    ) -> None:
-        self.known = known
-        self.tape = tape
-        self.outs = outs
-        self.static = static
-        self.only = None
-        if len(known) == 1 and not tape and outs == [len(set(given))]:
-            operands = known[0][1]
-            if all(type(i) is int for i in operands) and operands == given:
-                self.only = known[0]
+    known: list[Any]
+    tape: list[Any]
+    outs: list[int | None]
+    static: Any
 
 
 def records(below: Trace | None) -> bool:
@@ -135,7 +124,6 @@ def again(
     places: dict[Var, int] = {}
     known: list[Any] = []  # tracers
     unknown: list[Var] = []
-    atoms: list[Any] = []  # what stands for the tracers among operands that are known
     source = state.source
     # Where a program is replayed, its lines are those of all equations.
     key: list[Any] = [rule, static, source is None, state.axis_env, state.rule_axis]
@@ -149,7 +137,6 @@ def again(
             elif place is None:
                 place = places[var] = len(known)
                 known.append(x)
-            atoms.append(var)
         elif x is None:
             key.append(None)
             continue
@@ -178,14 +165,8 @@ def again(
     if recorded is None:
         if not _UNFIT.isdisjoint(primitive.tags) or not all(map(_is_word, params.values())):
             return None
-        given = [places.get(v) for v in atoms]
-        return Call(exact, below, recorder, places, given, len(unknown), source)
-    if recorded.only is None:
-        return _append(recorded, recorder, above, known, unknown, source)
-    made_by, _, its_params, aval = recorded.only
-    result = Var(aval)
-    recorder.eqns.append(JaxprEqn(made_by, atoms, [result], its_params, source))
-    return [JitTracer(recorder, aval, result), recorded.static]
+        return Call(exact, below, recorder, places, len(unknown), source)
+    return _append(recorded, recorder, above, known, unknown, source)
 
 
 def _append(
@@ -222,7 +203,6 @@ class Call:
     __slots__ = (
         "_below",
         "_forgotten",
-        "_given",
         "_key",
         "_places",
         "_recorder",
@@ -238,7 +218,6 @@ class Call:
         below: Any,
         recorder: StagingTrace,
         places: dict[Var, int],
-        given: list[int | None],
         unknown: int,
         source: Any,
     ) -> None:
@@ -246,7 +225,6 @@ class Call:
         self._below = below
         self._recorder = recorder
         self._places = places
-        self._given = given  # the places of those; None of one that is a literal
         self._unknown = unknown
         self._forgotten = _forgotten
         self._source = source
@@ -279,7 +257,7 @@ class Call:
             or any(type(i) is not int for i, x in zip(found, outs, strict=True) if x is not None)
         ):
             return None
-        return _Recorded(known, tape, found, static, self._given)
+        return _Recorded(known, tape, found, static)
 
     def _equations(self, eqns: Sequence[JaxprEqn], source: Any, places: Iterator[int]) -> list[Any] | None:
         """Equations as they are remembered; their results get places."""

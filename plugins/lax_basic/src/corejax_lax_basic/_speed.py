@@ -36,7 +36,6 @@ HIGH = 16  # NumPy takes fifty times as long for results that float32 does not h
 
 # Shape
 SMALL_COPY = 4096  # up to here a copy costs less than a view that is not contiguous
-FEW_VECTORS = 4  # up to so many vectors are put into a new one faster than NumPy joins them
 
 # Reductions
 ROW_SUMS = 1 << 14  # from here on sums by blocks of a row are faster

@@ -95,9 +95,7 @@ def asarray(
     out_sharding: Any = None,
 ) -> Any:
     """As `array`: a NumPy array is copied, for its owner may write to it; `copy=False` refuses to."""
-    if out_sharding is not None:
-        return lax.place("asarray", asarray(a, dtype, order, copy=copy, device=device), out_sharding)
-    return array(a, dtype, copy, order, device=device)
+    return lax.place("asarray", array(a, dtype, copy, order, device=device), out_sharding)
 
 
 def listed(x: Any) -> Any:
@@ -196,23 +194,17 @@ def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: An
     """An array of zeros; floating by default."""
     if isinstance(dtype, np.dtype) and dtype == dtypes.float0:
         return np.zeros(canonical_shape(shape), dtype)  # the tangent of integers, which no array is
-    if out_sharding is not None:
-        return lax.place("zeros", zeros(shape, dtype, device=device), out_sharding)
-    return _filled(shape, lax.fill_scalar(0, _or_float(dtype)), device)
+    return lax.place("zeros", _filled(shape, lax.fill_scalar(0, _or_float(dtype)), device), out_sharding)
 
 
 def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
     """An array of ones; floating by default."""
-    if out_sharding is not None:
-        return lax.place("ones", ones(shape, dtype, device=device), out_sharding)
-    return _filled(shape, lax.make_scalar(1, _or_float(dtype)), device)
+    return lax.place("ones", _filled(shape, lax.make_scalar(1, _or_float(dtype)), device), out_sharding)
 
 
 def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
     """An array whose elements mean nothing (they are zero); floating by default."""
-    if out_sharding is not None:
-        return lax.place("empty", empty(shape, dtype, device=device), out_sharding)
-    return zeros(shape, dtype, device=device)
+    return lax.place("empty", zeros(shape, dtype, device=device), out_sharding)
 
 
 def _or_float(dtype: Any) -> Any:

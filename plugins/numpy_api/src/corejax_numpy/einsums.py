@@ -37,19 +37,6 @@ def einsum(
     Raises:
         ValueError: the subscripts do not fit the operands, or axes with one label have different sizes.
     """
-    if out_sharding is not None:
-        return lax.place(
-            "einsum",
-            einsum(
-                subscripts,
-                *operands,
-                out=out,
-                optimize=optimize,
-                precision=precision,
-                preferred_element_type=preferred_element_type,
-            ),
-            out_sharding,
-        )
     refuse_out("einsum", out)
     text, arrays = _read("einsum", subscripts, operands)
     arrays = promote_dtypes("einsum", *arrays)
@@ -68,7 +55,8 @@ def einsum(
     ((result, names),) = terms
     result, names = sum_out(result, names, [a for a in names if a not in plan.output])
     result = in_order(result, names, list(plan.output))
-    return result if result.dtype == dtype else lax.convert_element_type(result, dtype)
+    result = result if result.dtype == dtype else lax.convert_element_type(result, dtype)
+    return lax.place("einsum", result, out_sharding)
 
 
 def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> tuple[list[tuple[int, ...]], Any]:

@@ -47,8 +47,6 @@ def bincount(
         ValueError: `x` is no vector, the weights are not as many, or a length is negative.
         ConcretizationTypeError: `x` is traced, and there is no `length`.
     """
-    if out_sharding is not None:
-        return lax.place("bincount", bincount(x, weights, minlength, length=length), out_sharding)
     x = array_argument("bincount", x)
     if dtypes.is_bool(x.dtype):
         x = lax.convert_element_type(x, dtypes.default_int_dtype())
@@ -72,7 +70,7 @@ def bincount(
         weights = array_argument("bincount", weights, 1)
         if weights.shape != x.shape:
             raise ValueError(f"bincount: weights of shape {weights.shape} for numbers of shape {x.shape}")
-    return _counted(lax.max(x, like(x, 0)), weights, length)
+    return lax.place("bincount", _counted(lax.max(x, like(x, 0)), weights, length), out_sharding)
 
 
 def _counted(indices: Any, weights: Any, length: int) -> Any:

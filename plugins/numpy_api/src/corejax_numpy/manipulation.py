@@ -58,9 +58,7 @@ def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, o
         TypeError: the shape does not have as many elements, or is not made of concrete integers.
         ValueError: more than one size is -1, or there is no such order.
     """
-    if out_sharding is not None:
-        return lax.place("reshape", reshape(a, shape, order, copy=copy), out_sharding)
-    return _reshaped("reshape", a, shape, order)
+    return lax.place("reshape", _reshaped("reshape", a, shape, order), out_sharding)
 
 
 def _reshaped(name: str, a: Any, shape: Any, order: str) -> Any:
@@ -76,10 +74,8 @@ def _reshaped(name: str, a: Any, shape: Any, order: str) -> Any:
 
 def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
     """The elements as a vector; `order` as of `reshape`."""
-    if out_sharding is not None:
-        return lax.place("ravel", ravel(a, order), out_sharding)
     x = array_argument("ravel", a)
-    return _reshaped("ravel", x, (x.size,), order)
+    return lax.place("ravel", _reshaped("ravel", x, (x.size,), order), out_sharding)
 
 
 def transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
@@ -174,9 +170,8 @@ def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
     Raises:
         ValueError: the array does not broadcast to the shape.
     """
-    if out_sharding is not None:
-        return lax.place("broadcast_to", broadcast_to(array, shape), out_sharding)
-    return lax.broadcast_to(array_argument("broadcast_to", array), canonical_shape(shape))
+    out = lax.broadcast_to(array_argument("broadcast_to", array), canonical_shape(shape))
+    return lax.place("broadcast_to", out, out_sharding)
 
 
 def broadcast_arrays(*args: Any) -> list[Any]:

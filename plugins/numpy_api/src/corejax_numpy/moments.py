@@ -92,7 +92,7 @@ def var(
         NotImplementedError: `out` is given.
     """
     refuse_out("var", out)
-    return _variance("var", a, axis, dtype, ddof_of("var", ddof, correction), keepdims, where, mean)
+    return variance("var", a, axis, dtype, ddof_of("var", ddof, correction), keepdims, where, mean)
 
 
 def variance_dtypes(name: str, x: Any, dtype: Any) -> tuple[Any, Any]:
@@ -127,7 +127,7 @@ def _broadcast_mean(name: str, mean: Any, x: Any) -> Any:
         ) from None
 
 
-def _variance(name: str, a: Any, axis: Axis, dtype: Any, ddof: float, keepdims: bool, where: Any, centre: Any) -> Any:
+def variance(name: str, a: Any, axis: Axis, dtype: Any, ddof: float, keepdims: bool, where: Any, centre: Any) -> Any:
     x = array_argument(name, a)
     where = mask_argument(name, where, x)
     working, out_dtype = variance_dtypes(name, x, dtype)
@@ -176,7 +176,7 @@ def std(
     """
     refuse_out("std", out)
     inexact_dtype("std", dtype)
-    return lax.sqrt(_variance("std", a, axis, dtype, ddof_of("std", ddof, correction), keepdims, where, mean))
+    return lax.sqrt(variance("std", a, axis, dtype, ddof_of("std", ddof, correction), keepdims, where, mean))
 
 
 def inexact_dtype(name: str, dtype: Any) -> None:

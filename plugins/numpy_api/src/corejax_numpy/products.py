@@ -323,12 +323,6 @@ def tensordot(
         TypeError: a pair of axes has different sizes, or the numbers of axes differ.
         ValueError: an axis does not exist.
     """
-    if out_sharding is not None:
-        return lax.place(
-            "tensordot",
-            tensordot(a, b, axes, precision=precision, preferred_element_type=preferred_element_type),
-            out_sharding,
-        )
     (a, b), dtype = _operands("tensordot", preferred_element_type, a, b)
     if isinstance(axes, int):
         if not 0 <= axes <= min(a.ndim, b.ndim):
@@ -346,4 +340,4 @@ def tensordot(
         pairs = (tuple(canonical_axis(d, a.ndim) for d in of_a), tuple(canonical_axis(d, b.ndim) for d in of_b))
     for d, e in zip(*pairs, strict=True):
         _check_sizes("tensordot", a, d, b, e)
-    return lax.dot_general(a, b, (pairs, ((), ())), precision, dtype)
+    return lax.place("tensordot", lax.dot_general(a, b, (pairs, ((), ())), precision, dtype), out_sharding)

@@ -105,11 +105,8 @@ def percentile(
     out_sharding: Any = None,
 ) -> Any:
     """As `quantile`, of shares in per cent."""
-    if out_sharding is not None:
-        return lax.place(
-            "percentile", percentile(a, q, axis, out, overwrite_input, method, keepdims, weights=weights), out_sharding
-        )
-    return _run(q)("percentile", True, a, q, axis, out, overwrite_input, method, keepdims, weights, False)
+    found = _run(q)("percentile", True, a, q, axis, out, overwrite_input, method, keepdims, weights, False)
+    return lax.place("percentile", found, out_sharding)
 
 
 def nanpercentile(

@@ -32,9 +32,7 @@ def arange(
         ValueError: an argument is complex.
         ZeroDivisionError: `step` is 0.
     """
-    if out_sharding is not None:
-        return lax.place("arange", arange(start, stop, step, dtype, device=device), out_sharding)
-    return on_device(_arange(start, stop, step, dtype), device)
+    return lax.place("arange", on_device(_arange(start, stop, step, dtype), device), out_sharding)
 
 
 def _arange(start: Any, stop: Any, step: Any, dtype: Any) -> Any:

@@ -128,7 +128,7 @@ class IndexedArray:
         if fill_value is not None and np.ndim(fill_value):
             raise ValueError(f"at[...].get: fill_value is a scalar, got one of shape {np.shape(fill_value)}")
         found = self._elements(indices_are_sorted, unique_indices, mode, fill_value, wrap_negative_indices)
-        return found if out_sharding is None else place("at[...].get", found, out_sharding)
+        return place("at[...].get", found, out_sharding)
 
     def _elements(
         self, indices_are_sorted: bool, unique_indices: bool, mode: Any, fill_value: Any, wrap_negative_indices: bool
@@ -291,7 +291,7 @@ def _method(name: str, operation: Callable[..., Any], doc: str) -> Callable[...,
             mode=mode,
             wrap_negative_indices=wrap_negative_indices,
         )
-        return found if out_sharding is None else place(f"at[...].{name}", found, out_sharding)
+        return place(f"at[...].{name}", found, out_sharding)
 
     named(method, name, "IndexedArray")
     method.__doc__ = doc + _KEYWORDS
@@ -304,7 +304,7 @@ def _of_ones(name: str, combine: Callable[..., Any], doc: str) -> Callable[..., 
     def method(self: IndexedArray, values: Any, *, out_sharding: Any = None, **options: Any) -> Any:
         ones = full_like(self.array, 1)
         found = combine(self.array, _METHODS["multiply"](IndexedArray(ones, self.index), values, **options))
-        return found if out_sharding is None else place(f"at[...].{name}", found, out_sharding)
+        return place(f"at[...].{name}", found, out_sharding)
 
     named(method, name, "IndexedArray")
     method.__doc__ = doc + _KEYWORDS

@@ -96,24 +96,6 @@ def conv_general_dilated(
         TypeError: dtypes or ranks differ, or `dimension_numbers` or the lengths of other arguments do not fit.
         ValueError: sizes, groups, padding or precision do not fit, or `padding` is a word and there is `lhs_dilation`.
     """
-    if out_sharding is not None:
-        return place(
-            "conv_general_dilated",
-            conv_general_dilated(
-                lhs,
-                rhs,
-                window_strides,
-                padding,
-                lhs_dilation,
-                rhs_dilation,
-                dimension_numbers,
-                feature_group_count,
-                batch_group_count,
-                precision,
-                preferred_element_type,
-            ),
-            out_sharding,
-        )
     x, kernel = get_aval(lhs), get_aval(rhs)
     numbers = conv_dimension_numbers(x.shape, kernel.shape, dimension_numbers)
     nd = x.ndim - 2
@@ -131,7 +113,7 @@ def conv_general_dilated(
     else:
         pads = pairs(_NAME, padding)
     preferred = x.dtype if preferred_element_type is None else dtypes.dtype(preferred_element_type)
-    return _bind(
+    out = _bind(
         lhs,
         rhs,
         operands_precision(_NAME, precision),
@@ -144,6 +126,7 @@ def conv_general_dilated(
         batch_group_count=batch_group_count,
         preferred_element_type=preferred,
     )
+    return place(_NAME, out, out_sharding)
 
 
 def _bind(lhs: Any, rhs: Any, precision: Any = None, **params: Any) -> Any:

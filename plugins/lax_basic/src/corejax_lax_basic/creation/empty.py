@@ -31,9 +31,8 @@ def empty(shape: Sequence[int], dtype: Any, *, out_sharding: Any = None) -> Any:
     Raises:
         TypeError: the shape is not made of concrete integers.
     """
-    if out_sharding is not None:
-        return place("empty", empty(shape, dtype), out_sharding)
-    return empty_p.bind(shape=canonical_shape(shape), dtype=dtypes.canonicalize_dtype(dtype))
+    out = empty_p.bind(shape=canonical_shape(shape), dtype=dtypes.canonicalize_dtype(dtype))
+    return place("empty", out, out_sharding)
 
 
 @takes("empty", 0)

@@ -33,11 +33,10 @@ def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int, *, out_sh
         TypeError: the dtype is bool, or `shape` is not made of concrete integers.
         ValueError: there is no such axis.
     """
-    if out_sharding is not None:
-        return place("broadcasted_iota", broadcasted_iota(dtype, shape, dimension), out_sharding)
     shape = canonical_shape(shape)
     axis = canonical_axis(dimension, len(shape), "iota: dimension")
-    return iota_p.bind(dtype=dtypes.canonicalize_dtype(dtype), shape=shape, dimension=axis)
+    out = iota_p.bind(dtype=dtypes.canonicalize_dtype(dtype), shape=shape, dimension=axis)
+    return place("broadcasted_iota", out, out_sharding)
 
 
 def _iota_impl(*, dtype: Any, shape: tuple[int, ...], dimension: int) -> Any:

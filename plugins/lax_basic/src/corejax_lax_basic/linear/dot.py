@@ -59,16 +59,13 @@ def dot_general(
         TypeError: the paired axes' sizes differ, an axis does not exist, or the dtypes do not go together.
         ValueError: `precision` is none of these.
     """
-    if out_sharding is not None:
-        return place(
-            "dot_general", dot_general(lhs, rhs, dimension_numbers, precision, preferred_element_type), out_sharding
-        )
     numbers = canonical_numbers("dot_general", dimension_numbers)
     if preferred_element_type is None:
         preferred = product_dtype("dot_general", get_aval(lhs), get_aval(rhs))
     else:
         preferred = dtypes.canonicalize_dtype(preferred_element_type)
-    return _bind(lhs, rhs, numbers, canonical_precision(precision), preferred)
+    out = _bind(lhs, rhs, numbers, canonical_precision(precision), preferred)
+    return place("dot_general", out, out_sharding)
 
 
 def canonical_numbers(name: str, dimension_numbers: Any) -> DimensionNumbers:
@@ -316,24 +313,13 @@ def dot(
     Raises:
         TypeError: an operand is neither a vector nor a matrix, or the sizes do not match.
     """
-    if out_sharding is not None:
-        return place(
-            "dot",
-            dot(
-                lhs,
-                rhs,
-                dimension_numbers=dimension_numbers,
-                precision=precision,
-                preferred_element_type=preferred_element_type,
-            ),
-            out_sharding,
-        )
-    if dimension_numbers is not None:
-        return dot_general(lhs, rhs, dimension_numbers, precision, preferred_element_type)
-    a, b = get_aval(lhs), get_aval(rhs)
-    if not (1 <= a.ndim <= 2 and 1 <= b.ndim <= 2) or a.shape[-1] != b.shape[0]:
-        raise TypeError(f"dot: {a.str_short()} and {b.str_short()} are not vectors or matrices that can be multiplied")
-    return dot_general(lhs, rhs, (((a.ndim - 1,), (0,)), ((), ())), precision, preferred_element_type)
+    if dimension_numbers is None:
+        a, b = get_aval(lhs), get_aval(rhs)
+        if not (1 <= a.ndim <= 2 and 1 <= b.ndim <= 2) or a.shape[-1] != b.shape[0]:
+            shown = f"{a.str_short()} and {b.str_short()}"
+            raise TypeError(f"dot: {shown} are not vectors or matrices that can be multiplied")
+        dimension_numbers = (((a.ndim - 1,), (0,)), ((), ()))
+    return place("dot", dot_general(lhs, rhs, dimension_numbers, precision, preferred_element_type), out_sharding)
 
 
 def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Any:

@@ -89,13 +89,8 @@ def ragged_dot(
         TypeError: the shapes do not fit, or the sizes are not integers.
         NotImplementedError: there is a `group_offset`.
     """
-    if out_sharding is not None:
-        return place(
-            "ragged_dot",
-            ragged_dot(lhs, rhs, group_sizes, precision, preferred_element_type, group_offset),
-            out_sharding,
-        )
-    return ragged_dot_general(lhs, rhs, group_sizes, _MATRICES, precision, preferred_element_type, group_offset)
+    out = ragged_dot_general(lhs, rhs, group_sizes, _MATRICES, precision, preferred_element_type, group_offset)
+    return place("ragged_dot", out, out_sharding)
 
 
 def ragged_dot_general(
@@ -123,14 +118,6 @@ def ragged_dot_general(
         TypeError: the shapes do not fit, or the sizes are not integers.
         NotImplementedError: there is a `group_offset`.
     """
-    if out_sharding is not None:
-        return place(
-            "ragged_dot_general",
-            ragged_dot_general(
-                lhs, rhs, group_sizes, ragged_dot_dimension_numbers, precision, preferred_element_type, group_offset
-            ),
-            out_sharding,
-        )
     if group_offset is not None:
         raise NotImplementedError("ragged_dot_general: group_offset is not implemented")
     if not isinstance(ragged_dot_dimension_numbers, RaggedDotDimensionNumbers):
@@ -142,7 +129,7 @@ def ragged_dot_general(
         preferred = product_dtype("ragged_dot_general", get_aval(lhs), get_aval(rhs))
     else:
         preferred = dtypes.canonicalize_dtype(preferred_element_type)
-    return ragged_dot_general_p.bind(
+    out = ragged_dot_general_p.bind(
         lhs,
         rhs,
         group_sizes,
@@ -150,6 +137,7 @@ def ragged_dot_general(
         precision=canonical_precision(precision),
         preferred_element_type=preferred,
     )
+    return place("ragged_dot_general", out, out_sharding)
 
 
 # -- axes --------------------------------------------------------------------------------------------------------

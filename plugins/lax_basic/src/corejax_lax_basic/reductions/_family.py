@@ -212,7 +212,7 @@ def reduction(
     def function(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -> Any:
         over = canonical_axes(axes, get_aval(operand).ndim, f"{name}: axis")
         out = primitive.bind(operand, axes=tuple(sorted(over)))
-        return out if out_sharding is None else place(name, out, out_sharding)
+        return place(name, out, out_sharding)
 
     tags = ("reduction",) if fold.wide else ("reduction", "exact")
     primitive = Primitive(name, abstract_eval=abstract_eval, linear_in=linear_in, tags=tags, doc=doc)

@@ -158,12 +158,10 @@ deflinear(broadcast_in_dim_p, _transpose)
 
 def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -> Any:
     """An array with new leading axes of the given sizes: shape `(*sizes, *operand.shape)`."""
-    if out_sharding is not None:
-        return place("broadcast", broadcast(operand, sizes), out_sharding)
     sizes = canonical_shape(sizes)
     shape = get_aval(operand).shape
     dims = range(len(sizes), len(sizes) + len(shape))
-    return broadcast_in_dim(operand, (*sizes, *shape), tuple(dims))
+    return place("broadcast", broadcast_in_dim(operand, (*sizes, *shape), tuple(dims)), out_sharding)
 
 
 def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:

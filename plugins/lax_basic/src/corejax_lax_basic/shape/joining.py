@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -21,7 +20,6 @@ from corejax.extend import (
 )
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import canonical_axis, integer, sequence
-from corejax_lax_basic._speed import FEW_VECTORS
 from corejax_lax_basic.shape.slicing import slice_p
 
 __all__ = ["concatenate", "concatenate_p"]
@@ -94,13 +92,7 @@ def _concatenate_vmap(axis_size: int, vals: Any, dims: Any, *, dimension: int) -
 
 def _concatenate_prepared(avals: Any, *, dimension: int) -> HostCode:
     operands = "".join(f"{{{i}}}, " for i in range(len(avals)))
-    if avals[0].ndim > 1 or len(avals) > FEW_VECTORS:
-        text = f"{{out}} = {{concatenate}}(({operands}), {dimension})"
-        return HostCode(text, concatenate=np.concatenate)
-    ends = [0, *itertools.accumulate(aval.shape[0] for aval in avals)]
-    lines = ["{out} = {empty}({size}, {dtype})"]
-    lines += [f"{{out}}[{a}:{b}] = {{{i}}}" for i, (a, b) in enumerate(itertools.pairwise(ends))]
-    return HostCode("\n".join(lines), empty=np.empty, size=ends[-1], dtype=avals[0].dtype)
+    return HostCode(f"{{out}} = {{concatenate}}(({operands}), {dimension})", concatenate=np.concatenate)
 
 
 concatenate_p = Primitive(
