@@ -179,8 +179,9 @@ class Config:
         traceback_filtering: "off" shows the library's own frames in tracebacks; "auto" shows the user's and plugin
             authors' only, and a line for what was left out; "remove_frames" has no such line and keeps the whole
             traceback, in an `errors.UnfilteredStackTrace` that is the exception's cause; "quiet_remove_frames" has a
-            note on the exception in place of the line; "tracebackhide" keeps the library's frames and marks them with a local variable `__tracebackhide__`,
-            by which IPython and pytest hide them; `COREJAX_TRACEBACK_FILTERING`.
+            note on the exception in place of the line; "tracebackhide" keeps the library's frames and marks them with
+            a local variable `__tracebackhide__`, by which IPython and pytest hide them;
+            `COREJAX_TRACEBACK_FILTERING`.
         default_matmul_precision: precision of products for which none is given, "highest" say; None (default) leaves it
             to the backend; `COREJAX_DEFAULT_MATMUL_PRECISION`.
         x64_compat: JAX's own x64-off behaviour: what is made with an explicit 64-bit type, and NumPy's arrays and

@@ -46,10 +46,10 @@ from corejax.avals import conform as conform
 from corejax.avals import from_numbers as from_numbers
 from corejax.avals import get_aval as get_aval
 from corejax.avals import is_array_like as is_array_like
-from corejax.avals import unsplit_sharding as unsplit_sharding
 from corejax.avals import join_refinements as join_refinements
 from corejax.avals import numbers_of as numbers_of
 from corejax.avals import physical_aval as physical_aval
+from corejax.avals import unsplit_sharding as unsplit_sharding
 from corejax.backend_calls import compiled_by as compiled_by
 from corejax.backend_calls import run_by as run_by
 from corejax.backends import DEFAULT_OPTIONS as DEFAULT_OPTIONS

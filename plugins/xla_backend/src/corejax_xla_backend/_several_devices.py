@@ -68,7 +68,7 @@ def concrete(sharding: Any, ndim: int) -> Any:
 
 
 def like_of(closed: ClosedJaxpr, options: CompileOptions) -> Callable[[Tiles], Sharding]:
-    """What makes shardings of tiles that the compiler chose: that of an argument with these tiles, or by a mesh's axes."""
+    """Return what makes a sharding of tiles: that of an argument with the same tiles, or one over a mesh."""
     named = [x for x in (*options.in_shardings, *options.out_shardings, *meshes_of(closed)) if x is not None]
     over = [whole_over(x) for x in named if x.device_tuple == options.devices]
     inputs = [
