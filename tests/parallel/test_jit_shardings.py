@@ -46,6 +46,13 @@ def test_results_are_where_jax_has_them(mesh: Mesh, both: NamedSharding) -> None
     assert ours._cache_size() == 1
 
 
+def test_results_have_the_spec_of_an_argument_in_the_same_places(mesh: Mesh) -> None:
+    x = corejax.device_put(VALUE, NamedSharding(mesh, P("a", None)))
+    for run in (corejax.jit(lambda x: x * 2), lambda x: x * 2, corejax.jit(lambda x: x)):
+        assert run(x).sharding == x.sharding
+    assert corejax.jit(lambda x: x.sum(1))(x).sharding.spec == P("a")
+
+
 def test_shardings_are_given(mesh: Mesh, both: NamedSharding) -> None:
     rows = NamedSharding(mesh, P("b"))
     f = jit(
@@ -142,6 +149,7 @@ def test_ahead_of_time(mesh: Mesh, both: NamedSharding) -> None:
     compiled = lowered.compile()
     (x, unused, _), kwargs = compiled.input_shardings
     assert x == both and unused is None and kwargs == {}
+    assert compiled.out_info[0].sharding == compiled.output_shardings[0]
     assert compiled.output_shardings[0].spec == P("a") and compiled.output_shardings[1]["n"].is_fully_replicated
     for _ in range(3):
         product, _ = compiled(corejax.device_put(VALUE, both), VALUE, np.ones((4, 4), np.float32))

@@ -105,6 +105,13 @@ def test_what_is_refused(call: Callable[[], Any], error: type[Exception], words:
     assert corejax.extend.axes_in_scope() == ()
 
 
+def test_it_keeps_the_function() -> None:
+    def f(x: Any) -> Any:
+        return x * 2
+
+    assert corejax.pmap(f).__wrapped__ is f
+
+
 def test_keys_used_twice_are_found():
     random = pytest.importorskip("corejax.random")
     mesh = corejax.make_mesh((4,), ("i",))

@@ -315,6 +315,25 @@ def test_what_is_refused(options: dict[str, Any], args: Any, error: type[Excepti
     assert corejax.extend.axes_in_scope() == ()
 
 
+def test_arguments_with_none_for_a_spec_are_not_cut_and_may_be_objects() -> None:
+    mesh = corejax.make_mesh((4, 2), ("x", "y"))
+    thing = object()
+
+    def f(first: Any, x: Any, last: Any) -> Any:
+        assert first is thing and last[1]["k"] is thing and x.shape == (2, 16)
+        return x + last[0]
+
+    g = corejax.shard_map(f, mesh=mesh, in_specs=(None, P("x"), None), out_specs=P("x"))
+    for run in (lambda x: g(thing, x, (W[0, 0], {"k": thing})),) * 2 + (
+        corejax.jit(lambda x: g(thing, x, (W[0, 0], {"k": thing}))),
+    ):
+        np.testing.assert_allclose(run(X), X + W[0, 0])
+    whole = corejax.shard_map(lambda x: x * 2, mesh=mesh, in_specs=None, out_specs=P())
+    assert whole(3.0) == 6 and corejax.grad(whole)(3.0) == 2
+    with pytest.raises(ValueError, match="in_specs is no prefix"):
+        corejax.shard_map(f, mesh=mesh, in_specs=(None,), out_specs=P())(thing, X)
+
+
 def test_called_by_itself_it_is_traced_and_compiled_once() -> None:
     traced: list[Any] = []
 

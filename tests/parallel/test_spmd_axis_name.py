@@ -77,6 +77,35 @@ def test_through_loops_branches_and_inner_maps() -> None:
     assert "PartitionSpec('d', 'm')" in str(corejax.make_jaxpr(split)(X))
 
 
+@pytest.mark.parametrize("check_vma", [True, False])
+def test_a_sum_along_the_axis_adds_up_no_elements_of_the_batch(check_vma: bool) -> None:
+    weights = np.arange(X.size, dtype=np.float32).reshape(X.shape)
+
+    def over(f: Any) -> Any:
+        return corejax.shard_map(f, mesh=mesh(corejax), in_specs=P("m"), out_specs=P("m"), check_vma=check_vma)
+
+    double = over(lambda x: 2 * x)
+    gradient = corejax.grad(lambda x, w: (w * double(x)).sum())
+    np.testing.assert_allclose(corejax.vmap(gradient, spmd_axis_name="d")(X, weights), 2 * weights)
+    shared = over(lambda x: lax.psum(x, "d"))
+    np.testing.assert_allclose(corejax.vmap(shared, spmd_axis_name="d")(X), 4 * X)
+
+
+@pytest.mark.parametrize("policy", [None, lambda *_, **__: True])
+def test_residuals_are_stacked_where_they_differ(policy: Any) -> None:
+    f = corejax.shard_map(lambda x: np.float32(3) * x**3, mesh=mesh(corejax), in_specs=P("m"), out_specs=P("m"))
+    f = corejax.checkpoint(f, policy=policy)
+    gradient = corejax.grad(lambda x: f(x).sum())
+    for call in (
+        corejax.vmap(gradient, spmd_axis_name="d"),
+        corejax.vmap(gradient),
+        corejax.jit(corejax.vmap(gradient)),
+    ):
+        np.testing.assert_allclose(call(X), 9 * X**2, rtol=1e-5)
+    second = corejax.vmap(corejax.grad(lambda x: gradient(x).sum()), spmd_axis_name="d")
+    np.testing.assert_allclose(second(X), 18 * X, rtol=1e-5)
+
+
 def _with_its_name() -> Any:
     f = corejax.shard_map(lambda x: lax.psum(x, ("m", "i")), mesh=mesh(corejax), in_specs=P("m"), out_specs=P())
     return corejax.vmap(f, axis_name="i", spmd_axis_name="d")

@@ -152,13 +152,18 @@ def host_local_array_to_global_array(local_inputs: Any, global_mesh: Mesh, pspec
 
 
 def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspecs: Any) -> Any:
-    """This process's parts of arrays, as arrays over its own devices; arguments as above, whole arrays first."""
+    """This process's parts of arrays, as arrays over its own devices; arguments as above, whole arrays first.
+
+    An array of which this process has all parts is returned itself.
+    """
     leaves, specs, treedef = _with_specs("global_array_to_host_local_array", global_inputs, pspecs)
 
     def local(x: Any, spec: Any) -> Any:
         sharding = NamedSharding(global_mesh, spec)
         if not sharding.is_equivalent_to(getattr(x, "sharding", None), np.ndim(x)):
             x = corejax.jit(_same, out_shardings=sharding)(x)
+        if x.is_fully_addressable:
+            return x
         own = NamedSharding(global_mesh.local_mesh, spec)
         parts = [shard.data for shard in x.addressable_shards]
         counts = own.tiles(x.ndim).shape[:-1]

@@ -68,11 +68,19 @@ def concrete(sharding: Any, ndim: int) -> Any:
 
 
 def like_of(closed: ClosedJaxpr, options: CompileOptions) -> Callable[[Tiles], Sharding]:
-    """What makes shardings of tiles that the compiler chose: by the axes of a mesh that the program is about."""
+    """Return what makes a sharding of tiles: that of an argument with the same tiles, or one over a mesh."""
     named = [x for x in (*options.in_shardings, *options.out_shardings, *meshes_of(closed)) if x is not None]
     over = [whole_over(x) for x in named if x.device_tuple == options.devices]
+    inputs = [
+        (x.with_memory_kind(None), aval.ndim)
+        for x, aval in zip(options.in_shardings, closed.in_avals, strict=False)
+        if x is not None and x.device_tuple == options.devices
+    ]
 
     def like(tiles: Tiles) -> Sharding:
+        for sharding, ndim in inputs:
+            if ndim == tiles.ndim - 1 and same_tiles(sharding.tiles(ndim), tiles):
+                return sharding
         for sharding in over:
             made = sharding.like(tiles)
             if not isinstance(made, TiledSharding):
@@ -80,6 +88,11 @@ def like_of(closed: ClosedJaxpr, options: CompileOptions) -> Callable[[Tiles], S
         return TiledSharding(options.devices, tiles)
 
     return like
+
+
+def same_tiles(one: Tiles, other: Tiles) -> bool:
+    """Whether each tile is on the same devices, in whichever order those are listed."""
+    return one.shape == other.shape and np.array_equal(np.sort(one, -1), np.sort(other, -1))
 
 
 def whole_over(named: Any) -> Sharding:
@@ -196,7 +209,11 @@ def _as_typed(
 
 def _told(aval: ShapedArray) -> Any:
     """The sharding that a type says; None where the compiler chooses along axes of other types."""
-    return aval.explicit_sharding if aval.explicit_sharding is not None and aval.explicit_sharding.mesh.are_all_axes_explicit else None
+    return (
+        aval.explicit_sharding
+        if aval.explicit_sharding is not None and aval.explicit_sharding.mesh.are_all_axes_explicit
+        else None
+    )
 
 
 def _over_devices(

@@ -129,7 +129,9 @@ def pmap(
         return tree.tree_unflatten(flat.out_tree, outs)
 
     mapped = named_as(fun, ("__module__", "__name__", "__qualname__", "__doc__"))(mapped)
-    return exported("jit")(mapped, static_argnums=static, donate_argnums=donate_argnums, inline=True)
+    compiled = exported("jit")(mapped, static_argnums=static, donate_argnums=donate_argnums, inline=True)
+    compiled.__wrapped__ = fun
+    return compiled
 
 
 # -- arguments ---------------------------------------------------------------------------------------------------

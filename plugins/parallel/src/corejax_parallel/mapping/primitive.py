@@ -71,9 +71,16 @@ def sizes_of(mesh: Any, axis_name: Sequence[Any]) -> dict[Any, int]:
     return {name: size for name, size in mesh.shape_tuple if name in axis_name}
 
 
-def _stacked_spec(axis_name: tuple[Any, ...]) -> PartitionSpec:
-    """Of values that have a block of their own everywhere, along a first axis."""
-    return PartitionSpec(axis_name)
+def _stacked_specs(known: ClosedJaxpr, num_res: int, axis_name: tuple[Any, ...]) -> tuple[PartitionSpec, ...]:
+    """Return the specs of residuals, whose blocks are stacked along a first axis where the blocks may differ.
+
+    If no argument's type says that it differs along an axis, types are not checked and any residual may differ.
+    """
+    typed = any(aval.vma for aval in known.in_avals)
+    residuals = known.out_avals[len(known.out_avals) - num_res :]
+    return tuple(
+        [PartitionSpec(tuple([n for n in axis_name if n in aval.vma]) if typed else axis_name) for aval in residuals]
+    )
 
 
 @abstract_eval_rules.register(shard_map_p)
@@ -169,7 +176,8 @@ def _vmap(
     out_specs: Specs,
     **params: Any,
 ) -> Any:
-    names, count = _split_over(axis_size, sizes_of(params["mesh"], params["axis_name"]), (*in_specs, *out_specs))
+    sizes = sizes_of(params["mesh"], params["axis_name"])
+    names, count = _split_over(axis_size, sizes, (*in_specs, *out_specs), jaxpr.jaxpr.axis_names)
     if names:  # the name of the batch would be that of a part
         _refuse_name(jaxpr, names)
         batched, dims_out = batch_jaxpr(jaxpr, axis_size // count, dims, axis_name=None)
@@ -195,8 +203,14 @@ def _refuse_name(jaxpr: ClosedJaxpr, names: tuple[Any, ...]) -> None:
         )
 
 
-def _split_over(axis_size: int, sizes: dict[Any, int], specs: Sequence[PartitionSpec]) -> tuple[tuple[Any, ...], int]:
-    """Axes that are mapped over and split the batch (`vmap(spmd_axis_name=)`), and into how many parts."""
+def _split_over(
+    axis_size: int, sizes: dict[Any, int], specs: Sequence[PartitionSpec], used: frozenset[Any]
+) -> tuple[tuple[Any, ...], int]:
+    """Return the mapped axes that split the batch (`vmap(spmd_axis_name=)`), and into how many parts.
+
+    An axis that the function uses does not split the batch: a sum along it would add up elements of the batch. The
+    transposed function uses the axes that specs do not name.
+    """
     names = tuple([name for name in axis_of_rule().spmd if name in sizes])
     for spec in specs:
         for name in names:
@@ -205,6 +219,7 @@ def _split_over(axis_size: int, sizes: dict[Any, int], specs: Sequence[Partition
                     f"vmap of a shard_map: spmd_axis_name has the axis {name!r}, which {spec} names already, and an "
                     "axis splits one dimension; leave it out of one of them"
                 )
+    names = tuple([name for name in names if name not in used])
     count = math.prod([sizes[name] for name in names])
     if axis_size % count:
         raise ValueError(
@@ -251,7 +266,7 @@ class _Halves:
         known, unknown, self.unknowns_out, self.num_res = partial_eval_jaxpr(params["jaxpr"], unknowns)
         known_in, unknown_in = partition_list(unknowns, params["in_specs"])
         known_out, unknown_out = partition_list(self.unknowns_out, params["out_specs"])
-        residual = (_stacked_spec(params["axis_name"]),) * self.num_res
+        residual = _stacked_specs(known, self.num_res, params["axis_name"])
         self.known = {
             **params,
             "jaxpr": _stacking(known, self.num_res),
@@ -286,8 +301,8 @@ def _partial_eval_eqn(unknowns: Sequence[bool], eqn: JaxprEqn) -> Any:
     known_in, unknown_in = partition_list(unknowns, eqn.invars)
     known_out, unknown_out = partition_list(halves.unknowns_out, eqn.outvars)
     mesh, names = eqn.params["mesh"], eqn.params["axis_name"]
-    made = halves.known["jaxpr"].out_avals[len(known_out) :]
-    residuals = [Var(_out_type(a, _stacked_spec(names), mesh, names)) for a in made]
+    made = zip(halves.known["jaxpr"].out_avals, halves.known["out_specs"], strict=True)
+    residuals = [Var(_out_type(aval, spec, mesh, names)) for aval, spec in list(made)[len(known_out) :]]
     known = eqn.replace(invars=known_in, outvars=[*known_out, *residuals], params=halves.known)
     unknown = eqn.replace(invars=[*residuals, *unknown_in], outvars=unknown_out, params=halves.unknown)
     return (

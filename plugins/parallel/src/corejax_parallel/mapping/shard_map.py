@@ -23,8 +23,11 @@ from corejax.extend import (
     fun_name,
     get_aval,
     in_context,
+    is_array_like,
+    merge_lists,
     named_as,
     named_axes,
+    partition_list,
     run_within,
     stage,
     tree,
@@ -46,7 +49,7 @@ def shard_map(
     /,
     *,
     out_specs: Any,
-    in_specs: Any = None,
+    in_specs: Any = ...,
     mesh: Any = None,
     axis_names: Iterable[Any] = frozenset(),
     check_vma: bool = True,
@@ -62,7 +65,8 @@ def shard_map(
         out_specs: how blocks make up the results: a pytree of `PartitionSpec`s that is a prefix of the result. Along an
             axis that a spec does not name, all blocks are the same.
         in_specs: how arguments are cut into blocks: a pytree that is a prefix of the tuple of arguments, or one spec.
-            By default as the arguments' types say, if all axes that it is mapped over are of type Explicit.
+            An argument with None is not cut, and may be no array: then `f` gets it as it is, at the cost of a trace at
+            each call. By default as the arguments' types say, if all axes that it is mapped over are of type Explicit.
         mesh: a `Mesh` or `AbstractMesh`; by default that of the context (`set_mesh`, or another `shard_map` around).
         axis_names: the axes that it is mapped over; by default all. Over the others the compiler splits as it likes.
         check_vma: whether a result that differs along an axis that its spec does not name is an error.
@@ -82,10 +86,23 @@ def shard_map(
         raise TypeError(f"shard_map transforms a function, got {f!r} of type {type(f).__name__}")
     mapped = _Mapped(f, mesh, in_specs, out_specs, axis_names, check_vma)
     compiled: list[Any] = []  # made when it is called by itself
+    may_have_others = None in tree.tree_leaves(in_specs, is_leaf=_is_spec)
 
     @api_boundary
-    @named_as(f, ("__module__", "__name__", "__qualname__", "__doc__"))
+    @named_as(f, _NAMES)
     def call(*args: Any) -> Any:
+        if may_have_others and any(others := _not_arrays(mapped.what, in_specs, args)):
+            leaves, in_tree = tree.tree_flatten(args)
+            arrays, objects = partition_list(others, leaves)
+            specs, _ = partition_list(others, _specs(mapped.what, "in_specs", in_specs, in_tree))
+
+            def of_arrays(*xs: Any) -> Any:
+                return f(*tree.tree_unflatten(in_tree, merge_lists(others, xs, objects)))
+
+            named = named_as(f, _NAMES)(of_arrays)
+            return shard_map(
+                named, out_specs=out_specs, in_specs=tuple(specs), mesh=mesh, axis_names=axis_names, check_vma=check_vma
+            )(*arrays)
         if in_context() or any(_is_traced(mapped.what, x) for x in tree.tree_leaves(args)):
             return mapped(*args)
         if not compiled:
@@ -152,7 +169,7 @@ class _Mapped:
 
     def _trace(self, mesh: Any, manual: tuple[Any, ...], in_tree: Any, avals: Sequence[ShapedArray]) -> _Traced:
         what, sizes = self.what, sizes_of(mesh, manual)
-        if self.in_specs is None:
+        if self.in_specs is ...:
             specs = _specs_of_types(what, mesh, manual, avals)
         else:
             specs = _specs(what, "in_specs", self.in_specs, in_tree)
@@ -198,7 +215,7 @@ def smap(f: Callable[..., Any] | None = None, /, *, in_axes: Any = ..., out_axes
 
     return shard_map(
         f,
-        in_specs=None if in_axes is ... else tree.tree_map(spec, in_axes, is_leaf=is_axis),
+        in_specs=... if in_axes is ... else tree.tree_map(spec, in_axes, is_leaf=is_axis),
         out_specs=tree.tree_map(spec, out_axes, is_leaf=is_axis),
         axis_names={axis_name},
     )
@@ -283,6 +300,12 @@ def _is_traced(what: str, x: Any) -> bool:
     return type(x) is not Array and isinstance(_value(what, x), Tracer)
 
 
+def _not_arrays(what: str, in_specs: Any, args: tuple[Any, ...]) -> list[bool]:
+    """Return which leaves of the arguments are no arrays and have None for a spec."""
+    specs = _for_leaves(what, "in_specs", in_specs, args)
+    return [spec is None and not is_array_like(x) for x, spec in zip(tree.tree_leaves(args), specs, strict=True)]
+
+
 def _specs_of_types(what: str, mesh: Any, manual: tuple[Any, ...], avals: Sequence[ShapedArray]) -> list[PartitionSpec]:
     """The specs that types of arguments say, over the axes that are mapped over."""
     others = [name for name in manual if name not in mesh.explicit_axes]
@@ -303,14 +326,17 @@ def _is_spec(x: Any) -> bool:
     return x is None or isinstance(x, PartitionSpec)
 
 
+def _for_leaves(what: str, argument: str, given: Any, structure: Any) -> list[Any]:
+    try:
+        return tree.broadcast_prefix(given, structure, _is_spec)
+    except ValueError as error:
+        raise ValueError(f"{what}: {argument} is no prefix of what it is for: {error}") from None
+
+
 def _specs(what: str, argument: str, given: Any, treedef: Any) -> list[PartitionSpec]:
     """A spec for each leaf."""
     structure = tree.tree_unflatten(treedef, range(treedef.num_leaves))
-    try:
-        specs = tree.broadcast_prefix(given, structure, _is_spec)
-    except ValueError as error:
-        raise ValueError(f"{what}: {argument} is no prefix of what it is for: {error}") from None
-    specs = [PartitionSpec() if s is None else s for s in specs]
+    specs = [PartitionSpec() if s is None else s for s in _for_leaves(what, argument, given, structure)]
     for spec in specs:
         if not isinstance(spec, PartitionSpec):
             raise TypeError(

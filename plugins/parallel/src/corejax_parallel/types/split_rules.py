@@ -49,7 +49,7 @@ def _broadcast_in_dim(x: ShapedArray, *, shape: Any, broadcast_dimensions: Any) 
 
 
 def _reshape(x: ShapedArray, *, new_sizes: tuple[int, ...]) -> list[Any]:
-    """Split groups of dimensions of equal size, one of `x` and one of the result, so that each device keeps its block."""
+    """Match groups of dimensions of equal size, of `x` and of the result, so that each device keeps its block."""
     axes = split_axes(x)
     found: list[Any] = [() for _ in new_sizes]
     before = [d for d, n in enumerate(x.shape) if n != 1]

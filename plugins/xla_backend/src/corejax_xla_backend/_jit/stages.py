@@ -365,6 +365,16 @@ class Compiled(Stage):
         """Where the results are, in the structure of the result."""
         return tree.tree_unflatten(self.out_tree, self._shardings("output_shardings"))
 
+    @property
+    def out_info(self) -> Any:
+        """Shape, dtype and sharding of the result: `ShapeDtypeStruct`s in its structure."""
+        avals = self._program.closed.out_avals
+        shardings = getattr(self._executable, "output_shardings", None) or [None] * len(avals)
+        infos = [
+            ShapeDtypeStruct(a.shape, a.dtype, a.weak_type, sharding=s) for a, s in zip(avals, shardings, strict=True)
+        ]
+        return tree.tree_unflatten(self.out_tree, infos)
+
     def _shardings(self, which: str) -> list[Any]:
         found: list[Any] | None = getattr(self._executable, which, None)
         if found is None:

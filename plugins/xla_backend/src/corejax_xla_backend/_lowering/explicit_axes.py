@@ -17,7 +17,9 @@ def constrained(ctx: Any, eqn: JaxprEqn, outs: Sequence[Value]) -> list[Value]:
         return list(outs)
     known = {(v.aval.shape, v.aval.explicit_sharding) for v in eqn.invars}
     return [
-        x if v.aval.explicit_sharding is None or (v.aval.shape, v.aval.explicit_sharding) in known else _constrained(ctx, x, v.aval)
+        x
+        if v.aval.explicit_sharding is None or (v.aval.shape, v.aval.explicit_sharding) in known
+        else _constrained(ctx, x, v.aval)
         for x, v in zip(outs, eqn.outvars, strict=True)
     ]
 
