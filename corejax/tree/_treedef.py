@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
+import re
 import threading
 import warnings
 import weakref
@@ -113,10 +114,34 @@ def metadata_content(node: type, data: Any) -> Any:
     )
 
 
+# optree's words for a tree that does not begin with a structure, and those that users of pytrees know.
+_WORDS = (
+    (r"Expected an instance of collections\.namedtuple", r"Expected named tuple"),
+    (r"Expected an instance of ([\w.]+)(?:, [\w., ]+)?, got", r"Expected \1, got"),
+    (r"^tuple arity mismatch; expected: (\d+), got: (\d+)", r"Tuple arity mismatch: \2 != \1"),
+    (r"^list arity mismatch; expected: (\d+), got: (\d+)", r"List arity mismatch: \2 != \1"),
+    (r"^dictionary (key mismatch; expected key)\(s\): (.*?), (got key)\(s\)", r"Dict \1s: \2; \3s"),
+    (r"^namedtuple type mismatch", r"Named tuple type mismatch"),
+)
+
+
+def _flatten_up_to(spec: optree.PyTreeSpec) -> Callable[[Any], list[Any]]:
+    def flatten_up_to(tree: Any) -> list[Any]:
+        try:
+            return spec.flatten_up_to(tree)
+        except ValueError as error:
+            text = str(error)
+        for theirs, ours in _WORDS:
+            text = re.sub(theirs, ours, text)
+        raise ValueError(text)
+
+    return flatten_up_to
+
+
 # What a treedef takes from its spec. The functions are bound methods, one Python call cheaper than our own.
 _FROM_SPEC: dict[str, Callable[[optree.PyTreeSpec], Any]] = {
     "_hash": _hash_of,
-    "flatten_up_to": lambda spec: spec.flatten_up_to,
+    "flatten_up_to": _flatten_up_to,
     "num_leaves": lambda spec: spec.num_leaves,
     "num_nodes": lambda spec: spec.num_nodes,
     "root_type": lambda spec: spec.type,

@@ -348,6 +348,20 @@ def test_treedef_methods():
         _ = treedef.nonsense
 
 
+@pytest.mark.parametrize(
+    ("structure", "other", "message"),
+    [
+        ([1], (7,), r"Expected list, got \(7,\)\."),
+        ({"a": 1}, [7], r"Expected dict, got \[7\]\."),
+        ([(1,)], [(7, 8)], r"Tuple arity mismatch: 2 != 1; tuple: \(7, 8\)\."),
+        ({"a": 1}, {"b": 7}, r"Dict key mismatch; expected keys: \['a'\]; got keys: \['b'\]"),
+    ],
+)
+def test_flatten_up_to_names_what_differs(structure, other, message):
+    with pytest.raises(ValueError, match=message):
+        tree.structure(structure).flatten_up_to(other)
+
+
 def test_parts_of_trees_with_registered_nodes_are_like_others():
     plain, custom = tree.tree_structure(((1, 2), Pair(1, 2))).children()
     assert plain is tree.tree_structure((1, 2))
