@@ -111,6 +111,28 @@ WRONG: list[tuple[str, Any]] = [
     ("index_in_dim", lambda m: m.index_in_dim(F, 4, 0)),
     ("shift_left", lambda m: m.shift_left(F, F)),
     ("reduce_xor", lambda m: m.reduce_xor(F, (0,))),
+    *(
+        (name, lambda m, name=name: getattr(m, name)(0, 0.0))
+        for name in ("add", "sub", "mul", "div", "rem", "max", "min", "lt", "gt", "ge", "le", "eq", "ne", "atan2")
+    ),
+    ("clamp", lambda m: m.clamp(0, 1.5, 2)),
+    *((name, lambda m, name=name: getattr(m, name)(F, -1, np.int32)) for name in ("argmax", "argmin")),
+    *(
+        (name, lambda m, name=name, axes=axes: getattr(m, name)(F, axes))
+        for name in ("reduce_sum", "reduce_prod", "reduce_max", "reduce_min")
+        for axes in ((-1,), 1, None)
+    ),
+    ("reduce_and", lambda m: m.reduce_and(B, 1)),
+    ("index_take", lambda m: m.index_take(F, (np.array([0]),), (-1,))),
+    ("broadcasted_iota", lambda m: m.broadcasted_iota(np.int32, (2, 3), -1)),
+    ("iota", lambda m: m.iota(None, 3)),
+    ("convert_element_type", lambda m: m.convert_element_type(F, None)),
+    ("bitcast_convert_type", lambda m: m.bitcast_convert_type(F, None)),
+    ("slice", lambda m: m.slice(F, (0, 0), (1, 2), (1,))),
+    ("slice", lambda m: m.slice(F, (0, 0), (1, 2), ())),
+    ("dynamic_slice", lambda m: m.dynamic_slice(F, (np.int32(1), np.int16(1)), (1, 1))),
+    ("dynamic_update_slice", lambda m: m.dynamic_update_slice(F, F[:1], (np.int32(1), np.int16(1)))),
+    ("rng_uniform", lambda m: m.rng_uniform(np.int32(0), np.float32(1), (2,))),
 ]
 
 

@@ -86,7 +86,7 @@ def test_scalars_yield() -> None:
             np.complex64(1),
             "lt does not accept dtype complex64 .* a boolean, integer or floating.* abs",
         ),
-        (np.float32(1), np.int32(1), "lt: operands have dtypes float32 .* and int32 .*corejax.numpy.less"),
+        (np.float32(1), np.int32(1), "lt requires .* got float32 .* and int32 .*corejax.numpy.less"),
         (np.ones(2), np.ones(3), r"lt: operands have shapes \(2,\) \(first\) and \(3,\) \(second\)"),
         (np.ones(2), "text", "not an array"),
     ],

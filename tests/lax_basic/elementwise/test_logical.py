@@ -54,9 +54,9 @@ def test_scalars_yield() -> None:
     ("x", "y", "message"),
     [
         (np.float32(1), np.float32(1), r"and does not accept dtype float32 \(first operand\); expects a boolean or"),
-        (np.int32(1), np.int8(1), "and: operands have dtypes int32 .* and int8 .*corejax.numpy.bitwise_and"),
+        (np.int32(1), np.int8(1), "and requires .* same dtypes, got int32 .* and int8 .*corejax.numpy.bitwise_and"),
         (np.ones(2, bool), np.ones(3, bool), r"and: operands have shapes \(2,\) .* and \(3,\)"),
-        (np.ones(2, bool), 1, "and: operands have dtypes bool"),
+        (np.ones(2, bool), 1, "and requires arguments to have the same dtypes, got bool"),
     ],
 )
 def test_errors(x: Any, y: Any, message: str) -> None:

@@ -94,10 +94,10 @@ def test_sixteen_bits_accumulate_in_float32() -> None:
         assert float(compiled(lambda x: lax.reduce_sum(x, (0,)))(x)) == float(np.float32(5000).astype(dtype))
 
 
-def test_axes_may_count_from_the_end() -> None:
-    x = sample(np.float32, (2, 3))
-    jaxpr = corejax.make_jaxpr(lambda x: lax.reduce_sum(x, (-1, 0)))(x)
-    assert "reduce_sum[axes=(0, 1)] a" in str(jaxpr)
+def test_axes_of_bitwise_reductions_may_count_from_the_end() -> None:
+    x = sample(np.float32, (2, 3)) > 0
+    jaxpr = corejax.make_jaxpr(lambda x: lax.reduce_or(x, (-1, 0)))(x)
+    assert "reduce_or[axes=(0, 1)] a" in str(jaxpr)
 
 
 def test_weak_type_is_kept() -> None:
@@ -185,7 +185,7 @@ def test_indices(name: str) -> None:
         x = with_ties(dtype, name)
         for axis, index_dtype in INDEXINGS:
             expected = getattr(np, name)(x, axis=axis).astype(index_dtype)
-            assert_same(getattr(lax, name)(x, axis, index_dtype), expected)
+            assert_same(getattr(lax, name)(x, axis % x.ndim, index_dtype), expected)
 
 
 @pytest.mark.parametrize("name", ["argmax", "argmin"])
@@ -224,14 +224,14 @@ def test_indices_have_no_derivative() -> None:
 
 X = np.ones((2, 3), np.float32)
 BAD = [
-    (lambda: lax.reduce_sum(X, (2,)), ValueError, "reduce_sum: axis.*2 is out of bounds.* 2 dimensions"),
-    (lambda: lax.reduce_sum(X, (0, -2)), ValueError, "reduce_sum: axis.*twice"),
+    (lambda: lax.reduce_sum(X, (2,)), ValueError, r"reduce_sum: axes \(2,\) are not distinct axes.* has 2"),
+    (lambda: lax.reduce_sum(X, (0, -2)), ValueError, "they count from the front"),
     (lambda: lax.reduce_sum_p.bind(X, axes=(0, 0)), ValueError, r"\(0, 0\) are not distinct axes of f32\[2,3\]"),
     (lambda: lax.reduce_sum(np.ones(2, bool), (0,)), TypeError, "reduce_sum does not accept dtype bool; expect"),
     (lambda: lax.reduce_and(X, (0,)), TypeError, "reduce_and does not accept dtype float32; expects a boolean"),
-    (lambda: lax.argmax(X, 2), ValueError, "argmax: axis.*2 is out of bounds"),
-    (lambda: lax.argmax(np.ones((2, 0)), 1), ValueError, r"argmax: axis 1 of f64\[2,0\] has no elements"),
-    (lambda: lax.argmin(X, 0, np.float32), TypeError, "index_dtype has to be an integer dtype, got float32"),
+    (lambda: lax.argmax(X, 2), ValueError, "argmax: Invalid axis 2 for operand"),
+    (lambda: lax.argmax(np.ones((2, 0)), 1), ValueError, r"axis 1 of f64\[2,0\] has no elements"),
+    (lambda: lax.argmin(X, 0, np.float32), TypeError, "index_dtype must be an integer type, got float32"),
     (lambda: lax.argmin(np.complex64([1]), 0), TypeError, "argmin does not accept dtype complex64"),
     (lambda: lax.argmin_p.bind(X, axes=(0, 1), index_dtype=np.dtype("int32")), ValueError, "takes one axis"),
     (lambda: lax.reduce_max([1.0], (0,)), TypeError, "not an array"),

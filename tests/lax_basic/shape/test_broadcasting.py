@@ -103,13 +103,13 @@ def test_jaxpr_text() -> None:
 
 
 ERRORS = [
-    (lambda x: lax.broadcast_in_dim(x, (2, 3), ()), TypeError, r"operand f32\[3\].*1 axes, .* 0 entries"),
+    (lambda x: lax.broadcast_in_dim(x, (2, 3), ()), TypeError, r"f32\[3\].*must have length equal to operand ndim 1"),
     (lambda x: lax.broadcast_in_dim(x, (2, 4), (1,)), ValueError, r"axis 0 of the operand has size 3.* nor 4"),
-    (lambda x: lax.broadcast_in_dim(x, (2, 3), (2,)), TypeError, "axes of a result with 2 axes"),
-    (lambda x: lax.broadcast_in_dim(lax.expand_dims(x, 0), (3, 3), (1, 1)), TypeError, "has to increase"),
+    (lambda x: lax.broadcast_in_dim(x, (2, 3), (2,)), TypeError, "must be a subset of output dimensions"),
+    (lambda x: lax.broadcast_in_dim(lax.expand_dims(x, 0), (3, 3), (1, 1)), TypeError, "must not contain duplicates"),
     (lambda x: lax.broadcast_in_dim(x, (2.0, 3), (1,)), TypeError, r"1D sequences of concrete values"),
     (lambda x: lax.broadcast_in_dim(x, (-1, 3), (1,)), ValueError, "not negative"),
-    (lambda x: lax.expand_dims(x, (0, 0)), ValueError, "names an axis twice"),
+    (lambda x: lax.expand_dims(x, (0, 0)), ValueError, "duplicate value in 'axes'"),
     (lambda x: lax.expand_dims(x, 5), ValueError, "out of bounds"),
     (lambda x: lax.broadcast_in_dim("a", (2,), ()), TypeError, "is not an array"),
 ]

@@ -34,7 +34,8 @@ def integer(value: Any, what: str = "argument") -> int:
         if isinstance(value, Tracer) and isinstance(error, TypeError):
             error.add_note(f"{_named(what)} is a static integer.")
             raise
-        raise TypeError(f"{_named(what)} is an integer, got {value!r} of type {type(value).__name__}") from None
+        text = f"{_named(what)} is an integer, got {value!r} of type {type(value).__name__}"
+        raise TypeError(f"{text}, which cannot be interpreted as an integer") from None
 
 
 def _invalid_shape(shape: Any) -> TypeError:
@@ -122,7 +123,7 @@ def canonical_axes(axes: Any, ndim: int, what: str = "axis") -> tuple[int, ...]:
     given = tuple(axes) if is_several(axes) else (axes,)
     out = tuple(canonical_axis(axis, ndim, what) for axis in given)
     if len(set(out)) != len(out):
-        raise ValueError(f"{_named(what)} {given} names an axis twice")
+        raise ValueError(f"{_named(what)}: duplicate value in 'axes': {given}")
     return out
 
 

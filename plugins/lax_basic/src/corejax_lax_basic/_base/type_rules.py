@@ -141,8 +141,8 @@ def check_equal_dtypes(name: str, avals: tuple[ShapedArray, ...], first: int = 0
             better = numpy_name(name)
             advice = f", or call {better}, which promotes them" if better else ""
             raise TypeError(
-                f"{name}: operands have dtypes {avals[0].dtype.name} ({position(first)}) and {aval.dtype.name} "
-                f"({position(first + i)}); they have to be equal. Convert one, for example "
+                f"{name} requires arguments to have the same dtypes, got {avals[0].dtype.name} ({position(first)}) and "
+                f"{aval.dtype.name} ({position(first + i)}). Convert one, for example "
                 f"y.astype({avals[0].dtype.name!r}){advice}"
             )
 

@@ -40,8 +40,10 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
 
     Raises:
         TypeError: a dtype is boolean or complex, and the other one is not the same.
-        ValueError: the last axis does not make up elements of the wider dtype.
+        ValueError: the last axis does not make up elements of the wider dtype, or `new_dtype` is None.
     """
+    if new_dtype is None:
+        raise ValueError("bitcast_convert_type: dtype must be specified, got None")
     dtype = dtypes.canonicalize_dtype(new_dtype)
     aval = get_aval(operand)
     if aval.dtype == dtype and not aval.weak_type:

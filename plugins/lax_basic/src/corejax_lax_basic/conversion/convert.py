@@ -50,7 +50,10 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
 
     Raises:
         TypeError: `new_dtype` does not name a supported dtype, or `operand` is not an array.
+        ValueError: `new_dtype` is None.
     """
+    if new_dtype is None:
+        raise ValueError("convert_element_type: dtype must be specified, got None")
     return in_dtype(operand, dtypes.canonicalize_dtype(new_dtype))
 
 

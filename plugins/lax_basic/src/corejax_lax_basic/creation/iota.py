@@ -9,7 +9,7 @@ import numpy as np
 
 from corejax.extend import Primitive, ShapedArray, defzero, dtypes, impl_rules
 from corejax_lax_basic._base.arity import takes
-from corejax_lax_basic._base.axes import canonical_axis, canonical_shape
+from corejax_lax_basic._base.axes import canonical_shape, integer
 from corejax_lax_basic._base.placing import place
 
 __all__ = ["broadcasted_iota", "iota", "iota_p"]
@@ -34,7 +34,11 @@ def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int, *, out_sh
         ValueError: there is no such axis.
     """
     shape = canonical_shape(shape)
-    axis = canonical_axis(dimension, len(shape), "iota: dimension")
+    axis = integer(dimension, "iota: dimension")
+    if not 0 <= axis < len(shape):
+        raise ValueError(f"iota: dimension {axis} must be between 0 and the number of axes of shape {shape}")
+    if dtype is None:
+        raise ValueError("iota: dtype must be specified, got None")
     out = iota_p.bind(dtype=dtypes.canonicalize_dtype(dtype), shape=shape, dimension=axis)
     return place("broadcasted_iota", out, out_sharding)
 

@@ -136,17 +136,22 @@ def scatter_numbers(numbers: GatherDimensionNumbers) -> ScatterDimensionNumbers:
 def _check_axes(name: str, field: str, axes: Ints, rank: int, of: str, *, increasing: bool = True) -> None:
     for axis in axes:
         if not 0 <= axis < rank:
-            raise TypeError(f"{name}: {field} {axes} are axes of {of}, which has {rank}; there is no axis {axis}")
+            raise TypeError(
+                f"Invalid {field} set in {name} op; valid range is [0, {rank}), the axes of {of}, got {axis} in {axes}"
+            )
     if len(set(axes)) != len(axes):
-        raise TypeError(f"{name}: {field} {axes} name an axis twice")
+        raise TypeError(f"{field} in {name} op must not repeat an axis, got {axes}")
     if increasing and list(axes) != sorted(axes):
-        raise TypeError(f"{name}: {field} {axes} have to increase")
+        raise TypeError(f"{field} in {name} op must be sorted, got {axes}")
 
 
 def _check_disjoint(name: str, first: str, second: str, numbers: Any) -> None:
     both = set(getattr(numbers, first)) & set(getattr(numbers, second))
     if both:
-        raise TypeError(f"{name}: axis {min(both)} of the operand is among both {first} and {second} of {numbers}")
+        raise TypeError(
+            f"{first} and {second} in {name} op must be disjoint: axis {min(both)} of the operand is among both of "
+            f"{numbers}"
+        )
 
 
 def _check_common(name: str, x: ShapedArray, indices: ShapedArray, numbers: Any) -> None:
@@ -155,8 +160,10 @@ def _check_common(name: str, x: ShapedArray, indices: ShapedArray, numbers: Any)
         raise TypeError(f"{name}: indices are integers, got {indices.str_short()}")
     if not indices.ndim:
         raise TypeError(f"{name}: the last axis of indices holds the components of an index, got a scalar")
-    _, collapsed, index_map, batching, indices_batching = numbers
+    windows, collapsed, index_map, batching, indices_batching = numbers
     fields = type(numbers)._fields
+    of = "the result" if name == "gather" else "updates"
+    _check_axes(name, fields[0], windows, indices.ndim - 1 + len(windows), of)
     _check_axes(name, fields[1], collapsed, x.ndim, "the operand")
     _check_axes(name, fields[2], index_map, x.ndim, "the operand", increasing=False)
     _check_axes(name, fields[3], batching, x.ndim, "the operand")
@@ -188,13 +195,13 @@ def check_gather(
     """
     _check_common("gather", x, indices, numbers)
     offsets, collapsed, _, batching, _ = numbers
-    _check_axes("gather", "offset_dims", offsets, indices.ndim - 1 + len(offsets), "the result")
     if len(slice_sizes) != x.ndim:
         raise TypeError(f"gather: slice_sizes {slice_sizes} has a size for each axis of operand {x.str_short()}")
     for axis, (size, length) in enumerate(zip(slice_sizes, x.shape, strict=True)):
         if size < 0 or (size > length and 0 not in indices.shape):
             raise TypeError(
-                f"gather: slice_sizes {slice_sizes} do not fit inside operand {x.str_short()} on axis {axis}"
+                f"Slice size at index {axis} in gather op is out of range: slice_sizes {slice_sizes} do not fit inside "
+                f"operand {x.str_short()}"
             )
         if axis in collapsed and size != 1:
             raise TypeError(f"gather: slice_sizes {slice_sizes} are 1 on collapsed_slice_dims {collapsed}")
@@ -237,12 +244,12 @@ def check_scatter(
         )
     _check_common(name, x, indices, numbers)
     windows, inserted, _, batching, _ = numbers
-    if updates.ndim != indices.ndim - 1 + len(windows):
+    rank = indices.ndim - 1 + len(windows)
+    if updates.ndim != rank:
         raise TypeError(
-            f"{name}: updates {updates.str_short()} have the axes of indices {indices.str_short()} but the last, "
-            f"and those of update_window_dims {windows}"
+            f"Updates tensor must be of rank {rank}; got {updates.ndim}: in {name}, updates {updates.str_short()} have "
+            f"the axes of indices {indices.str_short()} but the last, and those of update_window_dims {windows}"
         )
-    _check_axes(name, "update_window_dims", windows, updates.ndim, "updates")
     if len(windows) + len(inserted) + len(batching) != x.ndim:
         raise TypeError(
             f"{name}: each axis of operand {x.str_short()} is inserted, batching, or has one of "
@@ -251,12 +258,13 @@ def check_scatter(
     places = tuple(n for d, n in enumerate(updates.shape) if d not in windows)
     if places != indices.shape[:-1]:
         raise TypeError(
-            f"{name}: updates {updates.str_short()} have sizes {places} behind each other outside of "
-            f"update_window_dims {windows}, indices {indices.str_short()} have {indices.shape[:-1]}"
+            f"Bounds of the scatter dimensions of updates and indices differ in {name}: updates {updates.str_short()} "
+            f"have sizes {places} outside of update_window_dims {windows}, indices {indices.str_short()} have "
+            f"{indices.shape[:-1]}"
         )
     for axis, (size, length) in enumerate(zip(slice_sizes_of(x.shape, updates.shape, numbers), x.shape, strict=True)):
         if size > length and axis not in (*inserted, *batching):
             raise TypeError(
-                f"{name}: windows of updates {updates.str_short()} do not fit inside operand {x.str_short()} "
-                f"on axis {axis}"
+                f"Bounds of the window dimensions of updates exceed the operand in {name}: windows of updates "
+                f"{updates.str_short()} do not fit inside operand {x.str_short()} on axis {axis}"
             )

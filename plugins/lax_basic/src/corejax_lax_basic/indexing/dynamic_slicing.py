@@ -63,6 +63,10 @@ def _start_operands(name: str, operand: Any, start_indices: Any, negative: bool 
         starts = [array[i] for i in range(array.shape[0])]
     else:
         raise TypeError(f"{name}: start_indices are a sequence of scalars or a vector, got {start_indices!r}")
+    kinds = {get_aval(i) for i in starts if type(i) is not int}
+    if len({i.dtype for i in kinds if not i.weak_type}) > 1:
+        shown = ", ".join(sorted(i.dtype.name for i in kinds))
+        raise TypeError(f"{name}: index arguments to {name} must be integers of the same type, got {shown}")
     if len(starts) != aval.ndim:
         raise TypeError(f"{name}: operand {aval.str_short()} has {aval.ndim} axes, got {len(starts)} start indices")
     allowed = [negative] * aval.ndim if isinstance(negative, bool) else [bool(n) for n in negative]

@@ -25,7 +25,7 @@ from corejax.extend import (
 )
 from corejax_lax_basic._base import by_name
 from corejax_lax_basic._base.arity import takes
-from corejax_lax_basic._base.axes import Ints, canonical_axes, canonical_shape, sequence
+from corejax_lax_basic._base.axes import Ints, canonical_shape, ints, sequence
 from corejax_lax_basic._base.scalars import make_scalar
 from corejax_lax_basic.elementwise.arithmetic import add_p, rem_p
 from corejax_lax_basic.elementwise.comparison import lt_p
@@ -106,7 +106,9 @@ def index_take(src: Any, idxs: Any, axes: Sequence[int]) -> Any:
         TypeError: there is not one vector for each axis, or they are not integers of one type.
     """
     shape = get_aval(src).shape
-    axes = canonical_axes(sequence(axes, "index_take: axes"), len(shape), "index_take: axis")
+    axes = ints(axes, "index_take: axes")
+    if any(not 0 <= axis < len(shape) for axis in axes) or len(set(axes)) != len(axes):
+        raise TypeError(f"index_take: axes {axes} are not distinct axes of an array of {len(shape)}, from the front")
     idxs = sequence(idxs, "index_take: idxs")
     avals = [get_aval(i) for i in idxs]
     if len(avals) != len(axes) or any(

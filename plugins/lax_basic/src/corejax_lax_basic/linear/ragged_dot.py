@@ -160,7 +160,9 @@ def _prefix(mode: str, ndim: int, ragged: int, batch: Ints, contract: Ints) -> I
 def _check(lhs: ShapedArray, rhs: ShapedArray, sizes: ShapedArray, numbers: RaggedDotDimensionNumbers) -> None:
     name = "ragged_dot_general"
     ragged = numbers.lhs_ragged_dimensions
-    if len(ragged) != 1 or not 0 <= ragged[0] < lhs.ndim:
+    if len(ragged) != 1:
+        raise TypeError(f"{name} expects exactly one lhs ragged dimension, got lhs_ragged_dimensions {ragged}")
+    if not 0 <= ragged[0] < lhs.ndim:
         raise TypeError(f"{name}: lhs_ragged_dimensions is one axis of lhs {lhs.str_short()}, got {ragged}")
     if not dtypes.is_integer(sizes.dtype) or not sizes.ndim:
         raise TypeError(f"{name}: group_sizes are integers along an axis, got {sizes.str_short()}")
@@ -168,19 +170,25 @@ def _check(lhs: ShapedArray, rhs: ShapedArray, sizes: ShapedArray, numbers: Ragg
     (contract, rhs_contract), (batch, rhs_batch) = numbers.dot_dimension_numbers
     expected = (*(lhs.shape[d] for d in _prefix(mode, lhs.ndim, ragged[0], batch, contract)), sizes.shape[-1])
     if sizes.ndim > 1 and sizes.shape != expected:
-        raise TypeError(f"{name}: group_sizes have shape {expected[-1:]} or {expected}, got {sizes.str_short()}")
+        raise TypeError(f"{name}: expected group_sizes to have shape {expected}, got {sizes.shape}; or a vector")
     groups = numbers.rhs_group_dimensions
     if len(groups) != (mode == "free"):
-        wanted = "one axis" if mode == "free" else "no axis"
-        raise TypeError(f"{name}: where the ragged axis is {mode}, rhs_group_dimensions has {wanted}; got {groups}")
+        wanted = "exactly one rhs group dimension" if mode == "free" else "zero group dimensions in the rhs"
+        kind = "noncontracting" if mode == "free" else "contracting or batch"
+        raise TypeError(
+            f"{name} requires {wanted} when lhs ragged dimension is {kind}, got rhs_group_dimensions {groups}"
+        )
     if not groups:
         return
     if not 0 <= groups[0] < rhs.ndim or groups[0] in (*rhs_contract, *rhs_batch):
-        raise TypeError(f"{name}: rhs_group_dimensions {groups} is a free axis of rhs {rhs.str_short()}")
+        raise TypeError(
+            f"{name} requires rhs group dimension numbers to be distinct from contracting and batch dimensions of "
+            f"rhs {rhs.str_short()}, got {groups}"
+        )
     if rhs.shape[groups[0]] != sizes.shape[-1]:
         raise TypeError(
-            f"{name}: there are {sizes.shape[-1]} group_sizes, and axis {groups[0]} of rhs {rhs.str_short()} has "
-            f"{rhs.shape[groups[0]]} groups"
+            f"{name}: expected rhs group dimension size to be {sizes.shape[-1]}, got {rhs.shape[groups[0]]}: "
+            f"that of axis {groups[0]} of rhs {rhs.str_short()}"
         )
 
 

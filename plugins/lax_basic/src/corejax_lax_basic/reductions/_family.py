@@ -20,13 +20,13 @@ from corejax.extend import (
 )
 from corejax_lax_basic import _speed
 from corejax_lax_basic._base.arity import takes
-from corejax_lax_basic._base.axes import canonical_axes, canonical_axis
+from corejax_lax_basic._base.axes import canonical_axes, canonical_axis, integer, ints
 from corejax_lax_basic._base.derivatives import Derivative, Function
 from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS
 from corejax_lax_basic._base.placing import place
 from corejax_lax_basic._base.rows import defined
 from corejax_lax_basic._base.small_ints import SMALL_INT_BYTES
-from corejax_lax_basic._base.type_rules import ORDERED, Kinds, check_kind
+from corejax_lax_basic._base.type_rules import INTEGRAL, ORDERED, Kinds, check_kind
 from corejax_lax_basic.reductions import _row_sums
 
 __corejax_registers_for_caller__ = True  # a row's provenance is its own line, not one of this file
@@ -143,7 +143,10 @@ def reduced_shape(name: str, x: ShapedArray, axes: Axes) -> tuple[int, ...]:
         ValueError: the axes are not distinct axes of the operand.
     """
     if len(set(axes)) != len(axes) or any(not 0 <= a < x.ndim for a in axes):
-        raise ValueError(f"{name}: axes {axes} are not distinct axes of {x.str_short()}, which has {x.ndim}")
+        raise ValueError(
+            f"{name}: axes {axes} are not distinct axes of {x.str_short()}, which has {x.ndim}; "
+            "they count from the front"
+        )
     return tuple(d for i, d in enumerate(x.shape) if i not in axes)
 
 
@@ -210,7 +213,9 @@ def reduction(
         return ShapedArray(reduced_shape(name, x, axes), x.dtype, x.weak_type)
 
     def function(operand: Any, axes: Sequence[int], *, out_sharding: Any = None) -> Any:
-        over = canonical_axes(axes, get_aval(operand).ndim, f"{name}: axis")
+        over = ints(axes, f"{name}: axes")
+        if accepts is INTEGRAL:  # as in JAX, bitwise reductions alone count negative axes from the end
+            over = canonical_axes(over, get_aval(operand).ndim, f"{name}: axis")
         out = primitive.bind(operand, axes=tuple(sorted(over)))
         return place(name, out, out_sharding)
 
@@ -249,16 +254,21 @@ def index_reduction(
     def abstract_eval(x: ShapedArray, *, axes: Axes, index_dtype: np.dtype[Any]) -> ShapedArray:
         check_kind(name, x, ORDERED)
         if not dtypes.is_integer(index_dtype):
-            raise TypeError(f"{name}: index_dtype has to be an integer dtype, got {np.dtype(index_dtype).name}")
+            raise TypeError(f"{name}: index_dtype must be an integer type, got {np.dtype(index_dtype).name}")
         if len(axes) != 1:
             raise ValueError(f"{name}: takes one axis, got axes {axes}")
+        if not 0 <= axes[0] < x.ndim:
+            raise ValueError(f"{name}: Invalid axis {axes[0]} for operand {x.str_short()}; axes count from the front")
         shape = reduced_shape(name, x, axes)
         if x.shape[axes[0]] == 0:
-            raise ValueError(f"{name}: axis {axes[0]} of {x.str_short()} has no elements to choose from")
+            raise ValueError(
+                f"{name}: argmin and argmax require non-empty reduced dimensions; axis {axes[0]} of {x.str_short()} "
+                "has no elements to choose from"
+            )
         return ShapedArray(shape, index_dtype)
 
     def function(operand: Any, axis: int, index_dtype: Any = None) -> Any:
-        axes = (canonical_axis(axis, get_aval(operand).ndim, f"{name}: axis"),)
+        axes = (integer(axis, f"{name}: axis"),)
         dtype = dtypes.default_int_dtype() if index_dtype is None else dtypes.dtype(index_dtype)
         return primitive.bind(operand, axes=axes, index_dtype=dtype)
 

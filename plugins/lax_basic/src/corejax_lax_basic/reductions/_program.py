@@ -41,7 +41,7 @@ def operands_and_initial(name: str, operands: Any, initial: Any) -> tuple[list[A
     xs, treedef = tree.tree_flatten(operands)
     values, other = tree.tree_flatten(initial)
     if treedef != other:
-        raise ValueError(f"{name}: operands have the structure {treedef}, the initial values {other}")
+        raise ValueError(f"{name}: Operands must have the same tree structure as init_values: {treedef}, {other}")
     if not xs:
         raise ValueError(f"{name}: there is no array to reduce in operands of structure {treedef}")
     made = [

@@ -107,10 +107,14 @@ def _abstract_eval(x: ShapedArray, *, shape: tuple[int, ...], broadcast_dimensio
     dims = broadcast_dimensions
     where = f"broadcast_in_dim: operand {x.str_short()}, shape {shape}, broadcast_dimensions {dims}"
     if len(dims) != x.ndim:
-        raise TypeError(f"{where}: the operand has {x.ndim} axes, broadcast_dimensions has {len(dims)} entries")
+        raise TypeError(f"{where}: broadcast_dimensions must have length equal to operand ndim {x.ndim}")
+    if len(shape) < x.ndim:
+        raise TypeError(f"{where}: target broadcast shape must have equal or higher rank to the operand shape")
     if any(not 0 <= d < len(shape) for d in dims):
-        raise TypeError(f"{where}: entries of broadcast_dimensions are axes of a result with {len(shape)} axes")
-    if any(a >= b for a, b in itertools.pairwise(dims)):
+        raise TypeError(f"{where}: broadcast_in_dim broadcast_dimensions must be a subset of output dimensions")
+    if len(set(dims)) != len(dims):
+        raise TypeError(f"{where}: broadcast_in_dim broadcast_dimensions must not contain duplicates")
+    if any(a > b for a, b in itertools.pairwise(dims)):
         raise TypeError(f"{where}: broadcast_dimensions has to increase")
     for axis, (size, d) in enumerate(zip(x.shape, dims, strict=True)):
         if size not in (1, shape[d]):

@@ -184,7 +184,7 @@ def squeeze(array: Any, dimensions: int | Sequence[int] | None = None) -> Any:
     if dimensions is None:
         axes = tuple(i for i, d in enumerate(aval.shape) if d == 1)
     else:
-        axes = tuple(sorted(canonical_axes(dimensions, aval.ndim, "squeeze: dimension")))
+        axes = tuple(sorted(canonical_axes(dimensions, aval.ndim, "squeeze: axis")))
     return squeeze_p.bind(array, dimensions=axes) if axes else as_array(array)
 
 
@@ -199,8 +199,8 @@ def _squeeze_abstract_eval(x: ShapedArray, *, dimensions: tuple[int, ...]) -> Sh
             raise ValueError(f"squeeze: dimensions {dimensions} are not axes of operand {x.str_short()}")
         if x.shape[axis] != 1:
             raise ValueError(
-                f"squeeze: dimension {axis} of operand {x.str_short()} has size {x.shape[axis]}; "
-                "only axes of size 1 can be dropped"
+                f"squeeze: cannot select an axis to squeeze out: axis {axis} of operand {x.str_short()} has size "
+                f"{x.shape[axis]}; only axes of size 1 can be dropped"
             )
     if len(set(dimensions)) != len(dimensions):
         raise ValueError(f"squeeze: dimensions {dimensions} name an axis of operand {x.str_short()} twice")

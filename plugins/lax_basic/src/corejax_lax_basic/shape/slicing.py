@@ -49,9 +49,9 @@ def slice(
     """
     starts, limits = ints(start_indices, "start_indices"), ints(limit_indices, "limit_indices")
     steps = None if strides is None else ints(strides, "strides")
-    if steps is not None and all(s == 1 for s in steps):
-        steps = None
     shape = get_aval(operand).shape
+    if steps == (1,) * len(shape):
+        steps = None
     if limits == shape and steps is None and len(starts) == len(shape) and all(start == 0 for start in starts):
         return as_array(operand)
     return slice_p.bind(operand, start_indices=starts, limit_indices=limits, strides=steps)
@@ -132,7 +132,8 @@ def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, in
         padding_config: for each axis `(low, high, interior)`; negative `low` and `high` drop elements.
 
     Raises:
-        TypeError: dtypes differ, the padding value is not a scalar, or the configuration does not fit.
+        TypeError: dtypes differ, or the configuration is not made of triples of integers.
+        ValueError: the padding value is not a scalar, or the configuration does not fit the operand.
     """
     config = tuple([ints(c, "padding_config") for c in sequence(padding_config, "padding_config")])
     if any(len(c) != 3 for c in config):
@@ -172,18 +173,18 @@ def _pad_abstract_eval(x: ShapedArray, value: ShapedArray, *, padding_config: Pa
             f"pad: operand {x.str_short()} and padding value {value.str_short()} differ in dtype; convert one of them"
         )
     if value.ndim:
-        raise TypeError(f"pad: the padding value is a scalar, got {value.str_short()}")
+        raise ValueError(f"pad: padding_value must be a scalar, got {value.str_short()}")
     if len(padding_config) != x.ndim:
-        raise TypeError(
+        raise ValueError(
             f"pad: operand {x.str_short()} has {x.ndim} axes, padding_config {padding_config} has {len(padding_config)}"
         )
     if any(interior < 0 for _, _, interior in padding_config):
-        raise ValueError(f"pad: interior padding is not negative, got padding_config {padding_config}")
+        raise ValueError(f"pad: interior padding in padding_config must be nonnegative, got {padding_config}")
     shape = tuple(_padded_size(n, *c) for n, c in zip(x.shape, padding_config, strict=True))
     if any(n < 0 for n in shape):
         raise ValueError(
-            f"pad: padding_config {padding_config} drops more of operand {x.str_short()} than there is: "
-            f"the shape would be {shape}"
+            f"pad: Dimension size after padding is not at least 0: padding_config {padding_config} drops more of "
+            f"operand {x.str_short()} than there is, the shape would be {shape}"
         )
     return ShapedArray(shape, x.dtype, x.weak_type and value.weak_type)
 

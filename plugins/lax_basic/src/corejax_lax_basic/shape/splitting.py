@@ -85,10 +85,12 @@ def _keys_of_parts(sizes: Ints, axis: int) -> list[Any]:
 def _split_abstract_eval(x: ShapedArray, *, sizes: Ints, axis: int) -> list[ShapedArray]:
     if not 0 <= axis < x.ndim:
         raise ValueError(f"split: axis {axis} is not an axis of {x.str_short()}")
-    if any(size < 0 for size in sizes) or sum(sizes) != x.shape[axis]:
+    if any(size < 0 for size in sizes):
+        raise ValueError(f"split: Sizes passed to split must be nonnegative, got {sizes}")
+    if sum(sizes) != x.shape[axis]:
         raise ValueError(
-            f"split: sizes {sizes} are not negative and add up to the size of axis {axis} of {x.str_short()}; "
-            f"their sum is {sum(sizes)}"
+            f"split: Sum of sizes {sum(sizes)} must be equal to the size of axis {axis} of {x.str_short()}, "
+            f"{x.shape[axis]}; got sizes {sizes}"
         )
     return [x.update(shape=(*x.shape[:axis], size, *x.shape[axis + 1 :])) for size in sizes]
 

@@ -63,7 +63,7 @@ def _check(name: str, x: ShapedArray, k: int, axis: int) -> None:
     if not 0 <= k <= x.shape[axis]:
         raise ValueError(f"{name}: k is between 0 and the size of axis {axis} of {x.str_short()}; got k={k}")
     if not isinstance(x.shape[axis], SymbolicDim) and x.shape[axis] > 1 << 31:
-        raise ValueError(f"{name}: axis {axis} of {x.str_short()} is too long for int32 indices")
+        raise ValueError(f"{name}: top_k returns int32 indices, which will overflow for axis {axis} of {x.str_short()}")
 
 
 def _resized(x: ShapedArray, axis: int, size: int) -> list[ShapedArray]:

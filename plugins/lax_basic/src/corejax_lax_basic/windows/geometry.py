@@ -50,7 +50,7 @@ def integers(name: str, argument: str, values: Any, count: int, least: int) -> I
     if len(out) != count:
         raise TypeError(f"{name}: {argument} {out} has length {len(out)}; there are {count} axes to say it for")
     if any(v < least for v in out):
-        raise TypeError(f"{name}: {argument} {out} has to be at least {least} in every place")
+        raise TypeError(f"{name}: {argument} must have every element be at least {least}, got {out}")
     return out
 
 
@@ -69,8 +69,8 @@ def pairs(name: str, padding: Any) -> Pads:
         return tuple((low, high) for low, high in map(ints, padding))
     except (TypeError, ValueError):
         raise ValueError(
-            f"{name}: padding is one of {', '.join(map(repr, PADDINGS))} or a sequence of (low, high) pairs of "
-            f"integers, got {padding!r}"
+            f"{name}: padding argument is one of {', '.join(map(repr, PADDINGS))} or a sequence of (low, high) "
+            f"pairs of integers, got {padding!r}"
         ) from None
 
 

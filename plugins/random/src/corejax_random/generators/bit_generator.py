@@ -114,7 +114,7 @@ def rng_uniform(a: Any, b: Any, shape: Any) -> Any:
     Raises:
         ValueError: they are not scalars of one dtype.
     """
-    return rng_uniform_p.bind(*lax.promote_dtypes(a, b), shape=lax.canonical_shape(shape))
+    return rng_uniform_p.bind(a, b, shape=lax.canonical_shape(shape))
 
 
 @abstract_eval_rules.register(rng_uniform_p)
