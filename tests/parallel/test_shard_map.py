@@ -334,6 +334,32 @@ def test_arguments_with_none_for_a_spec_are_not_cut_and_may_be_objects() -> None
         corejax.shard_map(f, mesh=mesh, in_specs=(None,), out_specs=P())(thing, X)
 
 
+@pytest.mark.parametrize("wrap", [lambda f: f, corejax.checkpoint, corejax.jit])
+@pytest.mark.parametrize("check_vma", [True, False])
+def test_derivative_rules_of_users_may_use_the_axes(wrap: Any, check_vma: bool) -> None:
+    @corejax.custom_vjp
+    def scaled(x: Any) -> Any:
+        return x * 2
+
+    def forward(x: Any) -> Any:
+        return lax.psum(x, "x") * 2, (x,)
+
+    scaled.defvjp(forward, lambda residuals, ct: (lax.psum(cjnp.cos(residuals[0]) * ct, "x"),))
+
+    @corejax.custom_jvp
+    def pushed(x: Any) -> Any:
+        return x * 2
+
+    pushed.defjvp(lambda primals, tangents: (pushed(primals[0]), lax.psum(tangents[0], "x") * primals[0]))
+    mesh, x = corejax.make_mesh((4,), ("x",)), np.arange(4, dtype=np.float32)
+    expected = {scaled: np.full(4, np.cos(x).sum()), pushed: np.full(4, x.sum())}
+    for f, want in expected.items():
+        mapped = corejax.shard_map(wrap(f), mesh=mesh, in_specs=P("x"), out_specs=P("x"), check_vma=check_vma)
+        gradient = corejax.grad(lambda x, g=mapped: g(x).sum())
+        np.testing.assert_allclose(gradient(x), want, rtol=1e-5)
+        np.testing.assert_allclose(corejax.vmap(gradient)(np.stack([x, x])), [want, want], rtol=1e-5)
+
+
 def test_called_by_itself_it_is_traced_and_compiled_once() -> None:
     traced: list[Any] = []
 

@@ -38,10 +38,12 @@ from corejax.extend import (
     jvp_rules,
     memoised,
     merge_lists,
+    named_axes,
     partial_eval_jaxpr,
     partial_eval_jaxpr_rules,
     partial_eval_rules,
     partition_list,
+    run_within,
     select_list,
     spread_list,
     stage_closed,
@@ -51,6 +53,7 @@ from corejax.extend import (
 )
 from corejax_lax_basic import lax
 from corejax_parallel.collectives.reductions import psum_p
+from corejax_parallel.contexts import axes_of_body
 from corejax_parallel.mapping.blocks import names_in, over_blocks, whole_type, with_dimension
 from corejax_parallel.named_sharding import NamedSharding
 from corejax_parallel.partition_spec import PartitionSpec
@@ -81,6 +84,14 @@ def _stacked_specs(known: ClosedJaxpr, num_res: int, axis_name: tuple[Any, ...])
     return tuple(
         [PartitionSpec(tuple([n for n in axis_name if n in aval.vma]) if typed else axis_name) for aval in residuals]
     )
+
+
+def _transformed(
+    jaxpr: ClosedJaxpr, mesh: Any, mapped: Sequence[Any], transform: Any, *args: Any, **kwargs: Any
+) -> Any:
+    """Return `transform(jaxpr, ...)` with the axes `mapped` in scope, which users' derivative rules may use."""
+    axes = named_axes(axes_of_body(mesh, sizes_of(mesh, mapped)))
+    return run_within((axes,), transform, jaxpr, *args, **kwargs)
 
 
 @abstract_eval_rules.register(shard_map_p)
@@ -152,7 +163,7 @@ def _jvp(
     **params: Any,
 ) -> Any:
     nonzeros = [t is not None for t in tangents]
-    pushed, nonzeros_out = jvp_jaxpr(jaxpr, nonzeros)
+    pushed, nonzeros_out = _transformed(jaxpr, params["mesh"], params["axis_name"], jvp_jaxpr, nonzeros)
     outs = shard_map_p.bind(
         *primals,
         *select_list(nonzeros, tangents),
@@ -180,9 +191,10 @@ def _vmap(
     names, count = _split_over(axis_size, sizes, (*in_specs, *out_specs), jaxpr.jaxpr.axis_names)
     if names:  # the name of the batch would be that of a part
         _refuse_name(jaxpr, names)
-        batched, dims_out = batch_jaxpr(jaxpr, axis_size // count, dims, axis_name=None)
-    else:
-        batched, dims_out = batch_jaxpr(jaxpr, axis_size, dims)
+    named = {"axis_name": None} if names else {}
+    batched, dims_out = _transformed(
+        jaxpr, params["mesh"], params["axis_name"], batch_jaxpr, axis_size // count, dims, **named
+    )
     outs = shard_map_p.bind(
         *vals,
         jaxpr=batched,
@@ -263,7 +275,9 @@ class _Halves:
     """
 
     def __init__(self, unknowns: Sequence[bool], params: dict[str, Any]) -> None:
-        known, unknown, self.unknowns_out, self.num_res = partial_eval_jaxpr(params["jaxpr"], unknowns)
+        known, unknown, self.unknowns_out, self.num_res = _transformed(
+            params["jaxpr"], params["mesh"], params["axis_name"], partial_eval_jaxpr, unknowns
+        )
         known_in, unknown_in = partition_list(unknowns, params["in_specs"])
         known_out, unknown_out = partition_list(self.unknowns_out, params["out_specs"])
         residual = _stacked_specs(known, self.num_res, params["axis_name"])
@@ -378,7 +392,7 @@ def _transpose(
         for name in sizes:
             count *= 1 if name in names_in(spec) else sizes[name]
         absent_out.append(count)
-    pulled, nonzeros_out = _pulled(jaxpr, linear, nonzero, absent_in, absent_out)
+    pulled, nonzeros_out = _transformed(jaxpr, mesh, axis_name, _pulled, linear, nonzero, absent_in, absent_out)
     outs = shard_map_p.bind(
         *[x for x in operands if not is_undef_primal(x)],
         *[ct for ct in cts if ct is not None],
