@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from corejax.extend import (
-    DEFAULT_OPTIONS,
     Array,
     BackendError,
     ClosedJaxpr,
@@ -30,8 +29,7 @@ from corejax.extend import (
 )
 from corejax_xla_backend._callbacks import state as callbacks
 from corejax_xla_backend._params import told_apart
-from corejax_xla_backend._programs import compiled, repeated, run
-from corejax_xla_backend._several_devices import place_program
+from corejax_xla_backend._programs import repeated, run_where_they_are
 
 _LIMIT = 1024  # programs of one primitive
 
@@ -157,9 +155,7 @@ def _evaluate(
         program = _program(primitive, avals, dict(params))
         if key is not None:
             programs[key] = program
-    options, device = place_program(program, primitive.name, target.backend, DEFAULT_OPTIONS, arrays)
-    executable = compiled(program, primitive.name, target, options, device)
-    return run(executable, target.backend, arrays, program.out_avals), executable
+    return run_where_they_are(program, arrays, primitive.name, target)
 
 
 def _program(primitive: Primitive, avals: Any, params: dict[str, Any]) -> ClosedJaxpr:

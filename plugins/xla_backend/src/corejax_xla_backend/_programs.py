@@ -90,6 +90,15 @@ def run(
     return [Array(buffer, aval) for buffer, aval in zip(outs, out_avals, strict=True)]
 
 
+def run_where_they_are(
+    closed: ClosedJaxpr, arrays: Sequence[Array], name: str, target: Target, options: CompileOptions = DEFAULT_OPTIONS
+) -> tuple[list[Array], Executable]:
+    """The results of a program, compiled for where its arguments are, and what it was compiled to."""
+    options, device = place_program(closed, name, target.backend, options, arrays)
+    executable = compiled(closed, name, target, options, device)
+    return run(executable, target.backend, arrays, closed.out_avals), executable
+
+
 def repeated(closed: ClosedJaxpr, name: str, target: Target) -> Any:
     """A function of arrays that runs a program: a dispatcher, which repeats calls by types and places of the arrays.
 
@@ -100,9 +109,7 @@ def repeated(closed: ClosedJaxpr, name: str, target: Target) -> Any:
     def miss(*arrays: Array) -> tuple[list[Array], RepeatableCall]:
         closed = program()
         assert closed is not None
-        options, device = place_program(closed, name, target.backend, DEFAULT_OPTIONS, arrays)
-        executable = compiled(closed, name, target, options, device)
-        outs = run(executable, target.backend, arrays, closed.out_avals)
+        outs, executable = run_where_they_are(closed, arrays, name, target)
         return outs, RepeatableCall(executable, [], arrays, {}, outs)
 
     return target.backend.dispatcher(name, miss)
@@ -120,8 +127,7 @@ def execute(
     chosen = options.device if options.device is not None else next(iter(options.devices), None)
     if chosen is not None:
         target = Target(backends.of_device(chosen), chosen.platform)
-    options, device = place_program(closed, name, target.backend, options, args)
-    return run(compiled(closed, name, target, options, device), target.backend, args, closed.out_avals)
+    return run_where_they_are(closed, args, name, target, options)[0]
 
 
 def _compile(closed: ClosedJaxpr, name: str, target: Target, options: CompileOptions, device: Any) -> Executable:

@@ -207,18 +207,15 @@ def _vmap(
     vals: Sequence[Any],
     dims: Sequence[int | None],
     *,
-    target: str,
+    primitive: Primitive,
     in_types: tuple[ShapedArray, ...],
     out_types: tuple[ShapedArray, ...],
-    attributes: Any,
-    vmap_method: str | None,
     batch_dims: int,
-    primitive: Primitive,
-    aliases: tuple[tuple[int, int], ...] = (),
+    **params: Any,
 ) -> tuple[list[Any], list[int]]:
-    params = {"target": target, "attributes": attributes, "vmap_method": vmap_method}
-    if aliases and (vmap_method != "expand_dims" or None not in dims):  # else types differ
-        params["aliases"] = aliases
+    target, vmap_method = params["target"], params["vmap_method"]
+    if vmap_method == "expand_dims" and None in dims:
+        params.pop("aliases", None)  # types differ
     if vmap_method is None:
         raise NotImplementedError(
             f"ffi_call of {target!r} does not say how its kernel takes a batch; "
@@ -242,25 +239,19 @@ def _translation(
     in_avals: Sequence[ShapedArray],
     in_vals: Sequence[Any],
     *,
+    effect: bool,
     target: str,
-    in_types: tuple[ShapedArray, ...],
     out_types: tuple[ShapedArray, ...],
     attributes: Any,
-    vmap_method: str | None,
     batch_dims: int,
-    effect: bool,
     aliases: tuple[tuple[int, int], ...] = (),
+    **params: Any,
 ) -> Any:
     given = {name: _attribute(value) for name, value in attributes}
     return ctx.custom_call(
-        target,
-        *in_vals,
-        out=list(out_types),
-        attributes=given,
-        has_side_effect=effect,
-        batch_dims=0 if effect else batch_dims,
-        in_place=aliases,
-    )
+        target, *in_vals, out=list(out_types), attributes=given, has_side_effect=effect,
+        batch_dims=0 if effect else batch_dims, in_place=aliases,
+    )  # fmt: skip
 
 
 def _give_rules(primitive: Primitive) -> None:

@@ -20,7 +20,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 from corejax_xla_backend import _jaxlib
 from corejax_xla_backend._jaxlib import _profiler
@@ -63,14 +63,13 @@ class ProfileOptions(_profiler.ProfileOptions):
     """
 
 
-class _Running:
+class _Running(NamedTuple):
     """The trace that is being recorded: a process has one at most."""
 
-    def __init__(self, session: Any, log_dir: str, perfetto: bool, link: bool) -> None:
-        self.session = session
-        self.log_dir = log_dir
-        self.perfetto = perfetto
-        self.link = link
+    session: Any
+    log_dir: str
+    perfetto: bool
+    link: bool
 
 
 _lock = threading.Lock()

@@ -296,27 +296,20 @@ _EFFORTS = ("exec_time_optimization_effort", "memory_fitting_effort", "optimizat
 _LEVELS = {"UNKNOWN": 0, "O0": 9, "O1": 19, "O2": 29, "O3": 39}
 
 
-def compile_options(
-    devices: Sequence[Device], *, num_replicas: int | None = None, overrides: Sequence[tuple[str, Any]] = ()
-) -> Any:
-    """XLA's compile options for one program copy per device.
+def compile_options(device: Device, *, overrides: Sequence[tuple[str, Any]] = (), partitions: Any = None) -> Any:
+    """XLA's compile options.
 
     Args:
-        devices: where replicas (and, within each, partitions) go, in order.
-        num_replicas: ``len(devices)`` unless given; the rest of the devices are partitions of each replica.
+        device: that the program is for.
         overrides: XLA's own flags by name, for example ``("xla_cpu_enable_fast_math", True)``, and ``_EFFORTS``.
+        partitions: `_partitioned.Partitions` of a program over several devices.
     """
-    replicas = len(devices) if num_replicas is None else num_replicas
-    if replicas < 1 or len(devices) % replicas:
-        raise ValueError(f"{len(devices)} devices cannot be shared out over {replicas} replicas.")
+    devices = [device] if partitions is None else partitions.devices
     options = core.CompileOptions()
-    options.num_replicas = replicas
-    options.num_partitions = len(devices) // replicas
-    ids = np.array([device.id for device in devices], dtype=np.int64).reshape(replicas, -1)
-    options.device_assignment = core.DeviceAssignment.create(ids)
-    options.executable_build_options.use_spmd_partitioning = options.num_partitions > 1
+    options.num_replicas, options.num_partitions = 1, len(devices)
+    options.device_assignment = core.DeviceAssignment.create(np.array([[d.id for d in devices]], np.int64))
     for name, value in overrides:
         if name in _EFFORTS and hasattr(options.executable_build_options, name):  # 0.12 has levels alone
             setattr(options.executable_build_options, name, _LEVELS.get(value, value))
     options.env_option_overrides = [each for each in overrides if each[0] not in _EFFORTS]
-    return options
+    return options if partitions is None else partitions.complete(options)

@@ -92,6 +92,7 @@ class Executable(Program):
         out_avals: one per output; the output buffers carry these very objects as ``.aval``.
         device: where it runs; arguments that are elsewhere are copied there.
         committed: whether its outputs are bound to the device.
+        out_places: where its outputs are, as jaxlib wants it.
     """
 
     def __init__(
@@ -102,6 +103,7 @@ class Executable(Program):
         *,
         name: str = "main",
         committed: bool = False,
+        out_places: Sequence[Any] | None = None,
     ) -> None:
         self.loaded = loaded
         self.out_avals = tuple(out_avals)
@@ -109,6 +111,7 @@ class Executable(Program):
         self.name = name
         self.committed = committed
         self.sharding = device_sharding(device)
+        self.out_places = [self.sharding] * len(self.out_avals) if out_places is None else list(out_places)
         # Of a copy: a dispatcher that knew its owner would be a cycle, which keeps the program until Python looks
         # for cycles; and what C++ holds as the key of its cache is not looked into at all.
         self._call = copy.copy(self)._make_call()
@@ -159,7 +162,7 @@ class Executable(Program):
             self.loaded,
             out_tree,
             [self.sharding] * num_inputs,
-            [self.sharding] * num_outputs,
+            list(self.out_places),
             list(self.out_avals),
             [committed or self.committed] * num_outputs,
             list(kept),
@@ -189,16 +192,14 @@ class Executable(Program):
         return [b if b._sharding == self.sharding else place(b, self.sharding) for b in buffers]
 
     def _outputs(self, results: Any) -> list[Buffer]:
+        pairs = list(zip(self.out_avals, self.out_places, strict=True))
         if FEATURES.handler_skips_checks:
             return results.consume_with_handlers(
-                [
-                    core.array_result_handler(aval, self.sharding, self.committed, _skip_checks=True)
-                    for aval in self.out_avals
-                ]
+                [core.array_result_handler(aval, place, self.committed, _skip_checks=True) for aval, place in pairs]
             )
         return [
-            Buffer(aval, self.sharding, shards, self.committed, _skip_checks=True)
-            for aval, shards in zip(self.out_avals, results.disassemble_into_single_device_arrays(), strict=True)
+            Buffer(aval, place, parts, self.committed, _skip_checks=True)
+            for (aval, place), parts in zip(pairs, results.disassemble_into_single_device_arrays(), strict=True)
         ]
 
 
@@ -226,33 +227,11 @@ def compile_module(
     Raises:
         RuntimeError: XLA refuses the program; the message is XLA's.
     """
-    target = default_device() if device is None else device
-    if partitions is not None:
-        devices = partitions.devices
-        complete = partitions.complete
-        loaded = load_program(
-            target.client, module, devices, num_replicas=1, overrides=overrides, callbacks=callbacks, complete=complete
-        )
-        return partitions.executable(loaded, out_avals, name_of(module))
-    loaded = load_program(target.client, module, [target], overrides=overrides, callbacks=callbacks)
-    return Executable(loaded, out_avals, target, name=name_of(module), committed=committed)
-
-
-def load_program(
-    client: Client,
-    module: ir.Module,
-    devices: Sequence[Device],
-    *,
-    num_replicas: int | None = None,
-    overrides: Sequence[tuple[str, Any]] = (),
-    callbacks: Sequence[Callable[..., Any]] = (),
-    complete: Callable[[Any], Any] = lambda options: options,
-) -> Any:
-    """jaxlib's ``LoadedExecutable`` for any number of devices; ``complete`` adds to the compile options."""
-    options = complete(compile_options(devices, num_replicas=num_replicas, overrides=overrides))
     more = {"host_callbacks": list(callbacks)} if callbacks else {}
-    with inside():
-        return client.compile_and_load(module, device_list(*devices), options, **more)
+    return _loaded(
+        lambda client, devices, options: client.compile_and_load(module, devices, options, **more),
+        out_avals, device, name_of(module), overrides, committed, partitions,
+    )  # fmt: skip
 
 
 def load(
@@ -271,15 +250,23 @@ def load(
     Raises:
         RuntimeError: the bytes are damaged. Bytes of another release or machine are not always found out.
     """
+    return _loaded(
+        lambda client, devices, options: client.deserialize_executable(data, devices, options),
+        out_avals, device, name, overrides, committed, partitions,
+    )  # fmt: skip
+
+
+def _loaded(
+    make: Callable[[Client, Any, Any], Any], out_avals: Sequence[Aval], device: Device | None, name: str,
+    overrides: Sequence[tuple[str, Any]], committed: bool, partitions: Any,
+) -> Executable:  # fmt: skip
     target = default_device() if device is None else device
-    devices = [target] if partitions is None else partitions.devices
-    options = compile_options(devices, num_replicas=1, overrides=overrides)
-    if partitions is not None:
-        options = partitions.complete(options)
+    options = compile_options(target, overrides=overrides, partitions=partitions)
+    devices = device_list(*([target] if partitions is None else partitions.devices))
     with inside():
-        loaded = target.client.deserialize_executable(data, device_list(*devices), options)
+        loaded = make(target.client, devices, options)
     if partitions is not None:
-        return partitions.executable(loaded, out_avals, name)
+        return partitions.executable(loaded, out_avals, name)  # type: ignore[no-any-return]
     return Executable(loaded, out_avals, target, name=name, committed=committed)
 
 

@@ -24,10 +24,7 @@ def compilation_fingerprint(device: Device, overrides: Sequence[tuple[str, Any]]
     They tell jaxlib's version, the platform's, the kind and the number of devices, the machine's instructions, and
     XLA's options, those from ``XLA_FLAGS`` among them.
     """
-    if partitions is None:
-        options = compile_options([device], overrides=overrides)
-    else:
-        options = partitions.complete(compile_options(partitions.devices, num_replicas=1, overrides=overrides))
+    options = compile_options(device, overrides=overrides, partitions=partitions)
     return _fingerprint_of(device) + options.SerializeAsString()
 
 

@@ -9,14 +9,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ._buffers import (
-    Aval,
-    Buffer,
-    block_until_ready,
-)
+from ._buffers import Aval, Buffer, block_until_ready
 from ._client import Device
 from ._executable import Executable
-from ._probe import FEATURES, core, xla_client
+from ._probe import xla_client
 from ._spread import HloSharding, place_parts, placement, tiles_of_hlo
 
 
@@ -79,7 +75,7 @@ class PartitionedExecutable(Executable):
 
     Attributes:
         in_shardings, out_shardings: where its inputs have to be, and its outputs are.
-        in_places, out_places: the same as jaxlib wants it.
+        in_places: the same of its inputs as jaxlib wants it.
         waits: whether a call ends when it has run. CPU devices that wait for each other in it take all of XLA's
             threads; with 32 calls more in the queue there is none left for the last device, which ends the process.
     """
@@ -88,10 +84,10 @@ class PartitionedExecutable(Executable):
         self._before_runs = partitions.before_runs
         self.in_shardings, self.out_shardings = partitions.shardings(loaded, out_avals)
         self.in_places = [placement(x, ndim) for x, ndim in zip(self.in_shardings, partitions.ranks, strict=True)]
-        self.out_places = [placement(x, len(a.shape)) for x, a in zip(self.out_shardings, out_avals, strict=True)]
+        places = [placement(x, len(a.shape)) for x, a in zip(self.out_shardings, out_avals, strict=True)]
         on_cpus = len(partitions.devices) > 1 and partitions.devices[0].platform == "cpu"
         self.waits = on_cpus and _COLLECTIVES.search(loaded.get_hlo_text()) is not None
-        super().__init__(loaded, out_avals, partitions.devices[0], name=name, committed=True)
+        super().__init__(loaded, out_avals, partitions.devices[0], name=name, committed=True, out_places=places)
 
     def __call__(self, *buffers: Buffer) -> list[Buffer]:
         """As of one device; where devices wait for each other, it waits for them."""
@@ -106,7 +102,7 @@ class PartitionedExecutable(Executable):
         """As of one device; arguments that are elsewhere are put in place, one by one."""
         self._prepare()
         data = super().fastpath_data(out_tree, kept, consts, True)
-        return data._replace(in_shardings=list(self.in_places), out_shardings=list(self.out_places))
+        return data._replace(in_shardings=list(self.in_places))
 
     def placed(self, consts: Sequence[Buffer], kept: Sequence[bool]) -> list[Buffer]:
         """The leading operands where the program wants them, so that no call has to move them."""
@@ -120,17 +116,6 @@ class PartitionedExecutable(Executable):
     def _here(self, buffers: Sequence[Buffer]) -> list[Buffer]:
         self._prepare()
         return [place_parts(b, place) for b, place in zip(buffers, self.in_places, strict=True)]
-
-    def _outputs(self, results: Any) -> list[Buffer]:
-        pairs = list(zip(self.out_avals, self.out_places, strict=True))
-        if FEATURES.handler_skips_checks:
-            return results.consume_with_handlers(
-                [core.array_result_handler(aval, place, True, _skip_checks=True) for aval, place in pairs]
-            )
-        return [
-            Buffer(aval, place, parts, True, _skip_checks=True)
-            for (aval, place), parts in zip(pairs, results.disassemble_into_single_device_arrays(), strict=True)
-        ]
 
 
 # -- what the partitioner tells ----------------------------------------------------------------------------------------

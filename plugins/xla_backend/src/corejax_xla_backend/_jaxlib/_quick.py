@@ -25,7 +25,7 @@ def quick_flags(client: Client) -> tuple[tuple[str, Any], ...]:
 
 def _knows(client: Client, name: str, value: Any) -> bool:
     device = client.local_devices()[0]
-    options = compile_options([device], overrides=[(name, value)])
+    options = compile_options(device, overrides=[(name, value)])
     try:
         client.compile_and_load(parse_module("func.func public @main() { return }"), device_list(device), options)
     except Exception as error:  # what jaxlib raises differs between releases
