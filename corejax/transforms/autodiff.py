@@ -102,7 +102,7 @@ class _AuxFunction:
         result = self.fun(*tree.tree_unflatten(self.in_tree, leaves))
         if not isinstance(result, tuple | list) or len(result) != 2:
             raise TypeError(
-                f"with has_aux=True function {fun_name(self.fun)} returns a pair (out, aux), got "
+                f"with has_aux=True function {fun_name(self.fun)} returns a two-element tuple (out, aux), got "
                 f"{type(result).__name__}: {result!r}"
             )
         outs, self.out_tree = tree.tree_flatten(result[0])

@@ -82,8 +82,8 @@ class Differentiation:
         dtype = get_aval(x).dtype
         if self.holomorphic and not dtypes.is_complex(dtype):
             raise TypeError(
-                f"{self.transform} with holomorphic=True takes complex inputs, but argument {name()} of "
-                f"{self.fun_name} is {dtype.name}"
+                f"{self.transform} with holomorphic=True requires inputs with complex dtype, but got {dtype.name} as "
+                f"argument {name()} of {self.fun_name}"
             )
         if dtypes.is_inexact(dtype):
             return True
@@ -91,7 +91,7 @@ class Differentiation:
             return False
         allowed = ", or pass allow_int=True (then its gradient is float0)" if self.transform != "jacfwd" else ""
         raise TypeError(
-            f"{self.transform} takes real- or complex-valued inputs, but argument {name()} of {self.fun_name} is "
+            f"{self.transform} requires real- or complex-valued inputs, but argument {name()} of {self.fun_name} is "
             f"{dtypes.short_name(dtype) if dtypes.is_extended(dtype) else dtype.name}. Convert it to a floating-point "
             f"dtype{',' if allowed else ' or'} choose other argnums{allowed}."
         )
@@ -190,7 +190,9 @@ def _value_and_grad(asked: Differentiation, args: tuple[Any, ...], kwargs: dict[
         extra: list[Any] = []
         if asked.has_aux:
             if not isinstance(y, tuple | list) or len(y) != 2:
-                raise TypeError(f"with has_aux=True function {fun_name(fun)} returns a pair (out, aux), got {y!r}")
+                raise TypeError(
+                    f"with has_aux=True function {fun_name(fun)} returns a two-element tuple (out, aux), got {y!r}"
+                )
             y, value = y
             extra = aux.flatten(value)
         asked.check_output(y)

@@ -29,7 +29,7 @@ def _checked_in_axes(in_axes: Any) -> Any:
         in_axes = tuple(in_axes)
     if not isinstance(in_axes, tuple) and not _is_axis(in_axes):
         raise TypeError(
-            f"vmap: in_axes is an integer, None, or a tuple with an entry for each positional argument, got {in_axes!r}"
+            f"vmap in_axes must be an int, None, or a tuple with an entry for each positional argument, got {in_axes!r}"
         )
     _check_axes("in_axes", in_axes)
     return in_axes
@@ -38,7 +38,7 @@ def _checked_in_axes(in_axes: Any) -> Any:
 def _check_axes(name: str, axes: Any) -> None:
     for leaf in tree.tree_leaves(axes, is_leaf=lambda x: x is None):
         if not _is_axis(leaf):
-            raise TypeError(f"vmap: {name} holds integers and None, got {leaf!r} in {axes!r}")
+            raise TypeError(f"vmap {name} must be an int, None, or a pytree of these, got {leaf!r} in {axes!r}")
 
 
 def _normalised_axes(
@@ -50,8 +50,8 @@ def _normalised_axes(
         ndim = get_aval(x).ndim if axis is not None else 0
         if axis is not None and not -ndim <= axis < ndim:
             raise ValueError(
-                f"vmap of {fun_name(fun)}: argument {names()[i]} has type {get_aval(x).str_short(short_dtypes=False)}, "
-                f"its axis {axis} (from in_axes) does not exist"
+                f"vmap was requested to map its argument along axis {axis} (from in_axes), which argument {names()[i]} "
+                f"of {fun_name(fun)} does not have: its type is {get_aval(x).str_short(short_dtypes=False)}"
             )
         out.append(None if axis is None else axis % ndim)
     return out
@@ -90,7 +90,8 @@ def _axis_size(
         ]
         if given is not None:
             lines.append(f"  axis_size: {given}")
-        raise ValueError(f"vmap of {fun_name(fun)}: the mapped axes have unequal sizes:\n" + "\n".join(lines))
+        sizes_differ = "vmap got inconsistent sizes for array axes to be mapped"
+        raise ValueError(f"{sizes_differ}: arguments of {fun_name(fun)} are\n" + "\n".join(lines))
     return given if given is not None else known.pop()
 
 
