@@ -67,7 +67,7 @@ def _backend(buffer: Any = None) -> Backend:
         from corejax.marks import not_of_rule  # needed for an error only
 
         line = source_info.describe(buffer.why.source)
-        raise not_of_rule(RuntimeError(f"the array has been deleted at {line}: {buffer.why.reason}"))
+        raise not_of_rule(RuntimeError(f"Array has been deleted at {line}: {buffer.why.reason}"))
     found = backends.of_dispatcher if buffer is None else backends.of_buffer(buffer)
     if found is None:
         raise PluginMissingError(f"no backend is loaded, so there are no device buffers{install_advice('backends')}")

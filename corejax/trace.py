@@ -455,8 +455,9 @@ def escaped(tracer: Tracer, where: str) -> UnexpectedTracerError:
         else "it does not belong to the transformations that are running here (another thread, say)"
     )
     return UnexpectedTracerError(
-        f"A tracer escaped from its transformation: {tracer!r} was made{at} while {made}, and {ended}.\n"
+        f"Encountered an unexpected tracer, which escaped from its transformation: {tracer!r} was made{at} while "
+        f"{made}, and {ended}.\n"
         f"It was used by {where} at {source_info.user_line()}.\n"
-        "Return the value from the transformed function instead of storing it in a global, an attribute or a list; "
+        "Return the value from the transformed function instead of storing it in global state, an attribute or a list; "
         "jvp, vjp and grad take has_aux=True for extra outputs."
     )

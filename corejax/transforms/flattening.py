@@ -148,7 +148,7 @@ class Aux:
         """
         if not isinstance(result, tuple | list) or len(result) != 2:
             raise TypeError(
-                f"with has_aux=True function {fun_name(fun)} returns a pair (out, aux), got "
+                f"with has_aux=True function {fun_name(fun)} returns a two-element tuple (out, aux), got "
                 f"{type(result).__name__}: {result!r}"
             )
         leaves, self.treedef = tree.tree_flatten(result[1])

@@ -81,8 +81,8 @@ class Differentiation:
         dtype = get_aval(x).dtype
         if self.holomorphic and not dtypes.is_complex(dtype):
             raise TypeError(
-                f"{self.transform} with holomorphic=True takes complex inputs, but argument {name()} of "
-                f"{self.fun_name} is {dtype.name}"
+                f"{self.transform} with holomorphic=True requires inputs with complex dtype, but got {dtype.name} as "
+                f"argument {name()} of {self.fun_name}"
             )
         if self.transform == "jacfwd" and not self.holomorphic and dtypes.is_complex(dtype):
             raise TypeError(
@@ -95,7 +95,7 @@ class Differentiation:
             return False
         allowed = ", or pass allow_int=True (then its gradient is float0)" if self.transform != "jacfwd" else ""
         raise TypeError(
-            f"{self.transform} takes real- or complex-valued inputs, but argument {name()} of {self.fun_name} is "
+            f"{self.transform} requires real- or complex-valued inputs, but argument {name()} of {self.fun_name} is "
             f"{dtypes.short_name(dtype) if dtypes.is_extended(dtype) else dtype.name}. Convert it to a floating-point "
             f"dtype{',' if allowed else ' or'} choose other argnums{allowed}."
         )

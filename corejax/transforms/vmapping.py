@@ -29,7 +29,7 @@ def _checked_in_axes(in_axes: Any) -> Any:
         in_axes = tuple(in_axes)
     if not isinstance(in_axes, tuple) and not _is_axis(in_axes):
         raise TypeError(
-            f"vmap: in_axes is an integer, None, or a tuple with an entry for each positional argument, got {in_axes!r}"
+            f"vmap in_axes must be an int, None, or a tuple with an entry for each positional argument, got {in_axes!r}"
         )
     _check_axes("in_axes", in_axes)
     return in_axes
@@ -38,7 +38,7 @@ def _checked_in_axes(in_axes: Any) -> Any:
 def _check_axes(name: str, axes: Any) -> None:
     for leaf in tree.tree_leaves(axes, is_leaf=lambda x: x is None):
         if not _is_axis(leaf):
-            raise TypeError(f"vmap: {name} holds integers and None, got {leaf!r} in {axes!r}")
+            raise TypeError(f"vmap {name} must be an int, None, or a pytree of these, got {leaf!r} in {axes!r}")
 
 
 def _mapped_axes(

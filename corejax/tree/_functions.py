@@ -113,7 +113,7 @@ def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, py
     outer, inner = outer_treedef.num_leaves, inner_treedef.num_leaves
     if len(leaves) != outer * inner:
         expected = outer_treedef.compose(inner_treedef)
-        raise TypeError(f"cannot transpose a tree of structure\n  {treedef}\nexpected\n  {expected}")
+        raise TypeError(f"Mismatch: cannot transpose a tree of structure\n  {treedef}\nexpected\n  {expected}")
     return inner_treedef.unflatten(outer_treedef.unflatten(leaves[i::inner]) for i in range(inner))
 
 

@@ -96,10 +96,10 @@ def test_debug_checks_stand_in_no_way() -> None:
 @pytest.mark.parametrize(
     ("call", "error", "said"),
     [
-        (lambda: checkify.check(1, "x"), TypeError, "check: pred is a scalar boolean, got 1 of type int"),
-        (lambda: checkify.debug_check(1.0, "x"), TypeError, "debug_check: pred is a scalar boolean"),
+        (lambda: checkify.check(1, "x"), TypeError, "check takes a scalar pred, a boolean, got 1 of type int"),
+        (lambda: checkify.debug_check(1.0, "x"), TypeError, "debug_check takes a scalar pred"),
         (lambda: checkify.check(jnp.ones(2) > 0, "x"), TypeError, "reduce it, with .all() for example"),
-        (lambda: checkify.check([], "x"), TypeError, "check: pred is a scalar boolean"),
+        (lambda: checkify.check([], "x"), TypeError, "check takes a scalar pred"),
         (lambda: checkify.check(True, 3), TypeError, "check: msg is a text, got 3"),
         (lambda: checkify.check(True, "{}", "s"), TypeError, "got 's' of type str"),
         (lambda: checkify.check(True, "{} {}", 1), ValueError, "asks for {}, which is not among the arguments"),

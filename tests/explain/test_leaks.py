@@ -50,12 +50,10 @@ def test_leaks_are_found(run: Any) -> None:
 
     try:
         with corejax.checking_leaks():
-            with pytest.raises(
-                UnexpectedTracerError, match=r"A tracer leaked.*leaky.*held by the module .*, as 'SAVED'"
-            ):
+            with pytest.raises(UnexpectedTracerError, match=r"Leaked tracer.*leaky.*held by the module .*, as 'SAVED'"):
                 run(leaky)
             SAVED.clear()
-            with pytest.raises(UnexpectedTracerError, match=r"A tracer leaked.*held by an object of type Holder"):
+            with pytest.raises(UnexpectedTracerError, match=r"Leaked tracer.*held by an object of type Holder"):
                 run(into_an_object)
         run(leaky)  # nobody asks now
     finally:

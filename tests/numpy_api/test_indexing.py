@@ -146,7 +146,7 @@ def test_sizes_that_are_not_known(f: Any) -> None:
 
 
 ERRORS = [
-    (lambda: cnp.take(X, X), TypeError, r"take: indices are integers, got f32\[4,5\]"),
+    (lambda: cnp.take(X, X), TypeError, "take: take indices must be of integer type, got float32"),
     (lambda: cnp.take(X, 0, mode="near"), ValueError, "mode is 'fill', 'clip', 'wrap' or 'raise', got 'near'"),
     (lambda: cnp.take(X, 99, mode="raise"), IndexError, "take: an index is out of bounds for size"),
     (lambda: cnp.take(X, np.array([0, -99]), 0, mode="raise"), IndexError, "take: an index is out of bounds for size"),
@@ -172,7 +172,7 @@ ERRORS = [
     (lambda: cnp.tril_indices_from(I), ValueError, "takes a matrix"),
     (lambda: cnp.diag_indices_from(X), ValueError, "of one length"),
     (lambda: cnp.r_[1, "r"], ValueError, "comes first"),
-    (lambda: cnp.r_["a,b", 1], ValueError, "'a,b' is not 'r', 'c'"),
+    (lambda: cnp.r_["a,b", 1], ValueError, "could not understand directive 'a,b'"),
 ]
 
 

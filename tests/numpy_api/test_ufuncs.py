@@ -158,11 +158,11 @@ def test_vectorize_leaves_out() -> None:
         (lambda: jnp.vectorize(abs, excluded=(-1,)), ValueError, "count from 0"),
         (lambda: jnp.vectorize(abs, signature="(n)->(n)")(1.0), ValueError, "does not have enough dimensions"),
         (lambda: jnp.vectorize(abs, signature="(n)->(n)")(1, 2), TypeError, "expected 1, got 2"),
-        (lambda: jnp.vectorize(abs, signature="(n)->()")(jnp.ones(3)), ValueError, r"a result of shape \(3,\)"),
+        (lambda: jnp.vectorize(abs, signature="(n)->()")(jnp.ones(3)), ValueError, r"output shape \(3,\)"),
         (
             lambda: jnp.vectorize(lambda x, y: x, signature="(n),(n)->(n)")(jnp.ones(3), jnp.ones(2)),
             ValueError,
-            "inconsistent size of dimension 'n': 2 and 3",
+            "inconsistent size for core dimension 'n': 2 and 3",
         ),
         (lambda: jnp.vectorize(lambda x, y: x)(jnp.ones(3), jnp.ones(2)), ValueError, "broadcast"),
     ],

@@ -79,7 +79,7 @@ def test_name_and_documentation() -> None:
 
 
 def test_only_functions() -> None:
-    with pytest.raises(TypeError, match="jit compiles a function, got 3 of type int"):
+    with pytest.raises(TypeError, match="jit: Expected a callable value, got 3 of type int"):
         jit(3)
 
 

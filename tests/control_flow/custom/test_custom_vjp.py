@@ -118,7 +118,7 @@ def test_forward_mode_is_refused_by_name():
         lambda: corejax.linearize(f, 1.0, 2.0)[1](1.0, 0.0),
         lambda: corejax.jvp(lambda x: lax.scan(lambda c, a: (f(c, a), 0), x, XS)[0], (1.0,), (1.0,)),
     ):
-        with pytest.raises(TypeError, match=r"custom_vjp function f has a rule for reverse mode only.*custom_jvp"):
+        with pytest.raises(TypeError, match=r"custom_vjp function: f has a rule for reverse mode only.*custom_jvp"):
             use()
 
 

@@ -98,7 +98,7 @@ def test_bad_input_of_fori_loop():
     assert "lower has to be an integer scalar, got bool[]" in message(
         TypeError, lambda: lax.fori_loop(False, 3, body, 0)
     )
-    assert "of one dtype, got float32[] and int32[]" in message(TypeError, lambda: lax.fori_loop(0.0, 3, body, 0))
+    assert "equal types, got float32[] and int32[]" in message(TypeError, lambda: lax.fori_loop(0.0, 3, body, 0))
     assert "upper has to be an integral number, got 2.5" in message(
         ValueError, lambda: lax.fori_loop(0.0, 2.5, body, 0)
     )
@@ -109,10 +109,10 @@ def test_bad_input_of_fori_loop():
         TypeError, lambda: lax.fori_loop(0, "n", body, 0)
     )
     text = message(TypeError, lambda: lax.fori_loop(np.int8(0), np.int32(3), body, 0))
-    assert "of one dtype, got int8[] and int32[]" in text and "upper.astype('int8')" in text
+    assert "equal types, got int8[] and int32[]" in text and "upper.astype('int8')" in text
     text = message(ValueError, corejax.jit(lambda n: lax.fori_loop(0, n, body, 0, unroll=2)), 3)
     assert "unroll=2 needs bounds that are known while tracing" in text
-    assert "fori_loop: unroll is" in message(ValueError, lambda: lax.fori_loop(0, 3, body, 0, unroll=-1))
+    assert "fori_loop: `unroll` must be" in message(ValueError, lambda: lax.fori_loop(0, 3, body, 0, unroll=-1))
     assert "does not fit" in message(OverflowError, lambda: lax.fori_loop(np.int8(0), 300, body, 0))
     text = message(TypeError, lambda: lax.fori_loop(0, 3, lambda i, c: {"a": c["a"] * 1.5}, {"a": np.int32(1)}))
     assert "fori_loop: " in text and "carry['a'] is int32[] when taken and float32[] when returned" in text

@@ -103,7 +103,7 @@ def test_a_result_beside_aux_that_is_not_an_array(name):
         name, lambda f, **k: cj.linearize(f, X, **k)
     )
     refused(TypeError, lambda: transform(lambda x: ("text", x), has_aux=True), "'text'")
-    refused(TypeError, lambda: transform(lambda x: x, has_aux=True), "returns a pair (out, aux)")
+    refused(TypeError, lambda: transform(lambda x: x, has_aux=True), "returns a two-element tuple (out, aux)")
     out = transform(lambda x: (x, "any aux"), has_aux=True)
     assert out[-1] == "any aux"
 
@@ -146,7 +146,7 @@ def test_grad_of_an_output_that_is_not_a_scalar():
     refused(TypeError, lambda: cj.grad(lambda x: None)(1.0), "returns None")
     refused(TypeError, lambda: cj.grad(lambda x: "text")(1.0), "returns 'text'")
     refused(TypeError, lambda: cj.grad(lambda x: [x])(1.0), "one scalar output")
-    refused(TypeError, lambda: cj.grad(sin, has_aux=True)(1.0), "pair (out, aux)")
+    refused(TypeError, lambda: cj.grad(sin, has_aux=True)(1.0), "two-element tuple (out, aux)")
     refused(TypeError, lambda: cj.grad(lambda x: (sin(x), 1), has_aux=True)(X), "shape (3,)")
 
 
@@ -167,7 +167,7 @@ def test_grad_of_an_output_that_is_not_floating_point():
 
 
 def test_holomorphic():
-    refused(TypeError, lambda: cj.grad(sin, holomorphic=True)(1.0), "holomorphic=True takes complex inputs", "argument")
+    refused(TypeError, lambda: cj.grad(sin, holomorphic=True)(1.0), "requires inputs with complex dtype", "argument")
     f = lambda z: 2.0
     refused(
         TypeError, lambda: cj.grad(f, holomorphic=True)(np.complex64(1j)), "holomorphic=True needs a complex output"
@@ -203,12 +203,12 @@ def test_vmap_of_unequal_sizes():
     text = refused(
         ValueError,
         lambda: cj.vmap(lambda batch, k: k, in_axes=(0, None))({"x": M, "y": [X]}, 1.0),
-        "unequal sizes",
+        "vmap got inconsistent sizes for array axes to be mapped",
         "batch['x']: axis 0 of float32[2,3] has size 2",
         "batch['y'][0]: axis 0 of float32[3] has size 3",
     )
     assert "k:" not in text
-    refused(ValueError, lambda: cj.vmap(sin, axis_size=4)(X), "unequal sizes", "size 3", "axis_size: 4")
+    refused(ValueError, lambda: cj.vmap(sin, axis_size=4)(X), "inconsistent sizes", "size 3", "axis_size: 4")
     refused(ValueError, lambda: cj.vmap(lambda x, *, k: x)(M, k=X), "k: axis 0 of float32[3] has size 3")
 
 

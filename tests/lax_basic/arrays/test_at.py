@@ -229,8 +229,8 @@ def test_texts() -> None:
 
 
 ERRORS = [
-    (lambda x: x.at[5].set(1), IndexError, "index 5 is out of bounds for axis 0 with size 2"),
-    (lambda x: x.at[0, 0, 0].add(1), IndexError, "too many indices"),
+    (lambda x: x.at[5].set(1), IndexError, "index 5 out of bounds for axis 0 with size 2"),
+    (lambda x: x.at[0, 0, 0].add(1), IndexError, "Too many indices"),
     (lambda x: x.at[0].set("abc"), TypeError, r"at\[...\].set takes an array or a scalar, got str"),
     (lambda x: x.at[0].add([1, "a", 3]), TypeError, r"at\[...\].add: 'a' of type str is not a number"),
     (lambda x: x.at[:].set([[1], [2, 3]]), ValueError, "unequal lengths"),

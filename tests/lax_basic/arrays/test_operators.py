@@ -362,7 +362,7 @@ EMPTY_ERRORS = [
     (lambda x: x[:0].max(), ValueError, r"max: f32\[0,3\] has no elements along the reduced axes"),
     (lambda x: x[:0].argmin(0), ValueError, "argmin: .* no elements"),
     (lambda x: x.sum(2), ValueError, "sum: axis 2 is out of bounds for array of dimension 2"),
-    (lambda x: x.sum((0, 0)), ValueError, "sum: duplicate value in axis"),
+    (lambda x: x.sum((0, 0)), ValueError, "sum: repeated axis, duplicate value in 'axis'"),
     (lambda x: x.transpose(0), TypeError, "not a permutation"),
     (lambda x: x[0].mT, ValueError, "mT exchanges the last two axes"),
     (lambda x: x.reshape(6, order="A"), NotImplementedError, "order is 'C' or 'F', got 'A'"),

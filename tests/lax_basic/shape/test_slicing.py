@@ -165,7 +165,7 @@ ERRORS = [
     (lambda x: lax.slice(x, (0, 0), (2, 4)), TypeError, "on axis 1, 0 to 4 is not inside 0 to 3"),
     (lambda x: lax.slice(x, (-1, 0), (2, 3)), TypeError, "on axis 0, -1 to 2 is not inside 0 to 2"),
     (lambda x: lax.slice(x, (0, 0), (2, 3), (1, 0)), TypeError, "strides are positive, axis 1 has 0"),
-    (lambda x: lax.index_in_dim(x, 2, 0), IndexError, "index 2 is out of bounds for axis 0 with size 2"),
+    (lambda x: lax.index_in_dim(x, 2, 0), IndexError, "index 2 out of bounds for axis 0 with size 2"),
     (lambda x: lax.dynamic_slice(x, (0,), (1, 1)), TypeError, r"f32\[2,3\] has 2 axes, got 1 start indices"),
     (lambda x: lax.dynamic_slice(x, (0, 0), (3, 1)), TypeError, r"slice_sizes \(3, 1\) does not fit.* on axis 0"),
     (lambda x: lax.dynamic_slice(x, (0.0, 0), (1, 1)), TypeError, r"integer scalars, the one of axis 0 is f32\[\]"),

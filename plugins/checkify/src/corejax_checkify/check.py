@@ -74,7 +74,7 @@ def _negated(name: str, pred: Any) -> Any:
         if aval.shape == () and aval.dtype == np.bool_:
             return lax.bitwise_not(pred) if isinstance(pred, Tracer) else constant(not bool(pred), np.bool_)
     advice = "; reduce it, with .all() for example" if np.ndim(pred) else ""
-    raise TypeError(f"{name}: pred is a scalar boolean, got {pred!r} of type {type(pred).__name__}{advice}")
+    raise TypeError(f"{name} takes a scalar pred, a boolean, got {pred!r} of type {type(pred).__name__}{advice}")
 
 
 def _check_format(name: str, msg: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:

@@ -304,7 +304,7 @@ def _spread(shapes: Sequence[tuple[int, ...]], operands: Sequence[Any], name: st
         if not name:
             raise
         shown = " and ".join(x.aval.str_short() for x in operands)
-        raise ValueError(f"{name}: operands {shown} have shapes that do not broadcast together") from None
+        raise ValueError(f"{name}: Incompatible shapes for broadcasting: operands {shown}") from None
     return [
         None if own in ((), shape) else {"shape": shape, "broadcast_dimensions": tuple(range(len(shape)))[-len(own) :]}
         for own in shapes

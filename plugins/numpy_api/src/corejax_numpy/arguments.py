@@ -263,7 +263,7 @@ def canonical_axes(axis: Any, ndim: int, what: str = "axis", name: str = "") -> 
     given = tuple(axis) if lax.is_several(axis) else (axis,)
     axes = tuple([canonical_axis(a, ndim, what, name) for a in given])
     if len(axes) > 1 and len(set(axes)) != len(axes):
-        raise ValueError(f"{_of(name, what)}duplicate value in {what}: {given}")
+        raise ValueError(f"{_of(name, what)}repeated axis, duplicate value in {what!r}: {given}")
     return axes
 
 

@@ -36,7 +36,7 @@ def _diagonal(name: str, a: Any, offset: int, axis1: int, axis2: int) -> Any:
         raise ValueError(f"{name} takes an array of at least 2 dimensions, got {x.aval.str_short()}")
     first, second = canonical_axis(axis1, x.ndim, "axis1", name), canonical_axis(axis2, x.ndim, "axis2", name)
     if first == second:
-        raise ValueError(f"{name}: axis1 and axis2 are two axes, got {axis1} and {axis2} of {x.aval.str_short()}")
+        raise ValueError(f"{name}: axis1 and axis2 can not be same, got {axis1} and {axis2} of {x.aval.str_short()}")
     others = [d for d in range(x.ndim) if d not in (first, second)]
     if [*others, first, second] != list(range(x.ndim)):
         x = lax.transpose(x, (*others, first, second))

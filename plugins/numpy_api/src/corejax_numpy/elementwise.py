@@ -409,7 +409,7 @@ def _check_order(*xs: Any) -> None:
     """Refuse complex numbers, which have none."""
     for position, x in enumerate(xs):
         if x is not None and dtypes.is_complex(get_aval(operand("clip", x, position)).dtype):
-            raise ValueError("clip: complex numbers have no order; clip their real and imaginary parts")
+            raise ValueError("clip: Complex values have no ordering and cannot be clipped; clip their parts")
 
 
 def isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Any:

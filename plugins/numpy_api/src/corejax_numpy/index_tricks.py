@@ -146,7 +146,9 @@ class _Joining:
         try:
             given = [int(part) for part in directive.split(",")]
         except ValueError:
-            raise ValueError(f"{self._name}: {directive!r} is not 'r', 'c', or up to three integers") from None
+            raise ValueError(
+                f"{self._name}: could not understand directive {directive!r}, not 'r', 'c', or up to three integers"
+            ) from None
         return [*given, *self._defaults[len(given) :]][:3]
 
     def _part(self, entry: Any, ndmin: int, trans1d: int) -> Any:

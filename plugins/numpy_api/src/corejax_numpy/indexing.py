@@ -30,7 +30,7 @@ _IMMUTABLE = "arrays are immutable: pass inplace=False, and take the result"
 def _indices_argument(name: str, indices: Any, position: int = 1) -> Any:
     indices = array_argument(name, indices, position)
     if not dtypes.is_integer(indices.dtype):
-        raise TypeError(f"{name}: indices are integers, got {indices.aval.str_short()}")
+        raise TypeError(f"{name}: {name} indices must be of integer type, got {indices.aval.dtype.name}")
     return indices
 
 

@@ -96,7 +96,7 @@ def _of_mapped(
 def _agree(sizes: dict[str, int], shape: Sequence[int], dims: CoreDims, where: str) -> None:
     for name, size in zip(dims, shape, strict=True):
         if sizes.setdefault(name, size) != size:
-            raise ValueError(f"inconsistent size of dimension {name!r}: {size} and {sizes[name]}, in {where}")
+            raise ValueError(f"inconsistent size for core dimension {name!r}: {size} and {sizes[name]}, in {where}")
 
 
 def _input_sizes(arrays: Sequence[Any], dims: Sequence[CoreDims], where: str) -> dict[str, int]:
@@ -105,7 +105,7 @@ def _input_sizes(arrays: Sequence[Any], dims: Sequence[CoreDims], where: str) ->
     sizes: dict[str, int] = {}
     for x, names in zip(arrays, dims, strict=True):
         if x.ndim < len(names):
-            raise ValueError(f"an argument of shape {x.shape} does not have enough dimensions for {names}, in {where}")
+            raise ValueError(f"input with shape {x.shape} does not have enough dimensions for {names}, in {where}")
         _agree(sizes, x.shape[x.ndim - len(names) :], names, where)
     return sizes
 
@@ -115,11 +115,11 @@ def _with_outputs_checked(call: Function, sizes: dict[str, int], dims: list[Core
         out = call(*args)
         outs = out if isinstance(out, tuple) else (out,)
         if len(outs) != len(dims):
-            raise TypeError(f"wrong number of results: expected {len(dims)}, got {len(outs)}, in {where}")
+            raise TypeError(f"wrong number of output arguments: expected {len(dims)}, got {len(outs)}, in {where}")
         for x, names in zip(outs, dims, strict=True):
             shape = asarray(x).shape
             if len(shape) != len(names):
-                raise ValueError(f"a result of shape {shape} does not match dimensions {names}, in {where}")
+                raise ValueError(f"output shape {shape} does not match core dimensions {names}, in {where}")
             _agree(dict(sizes), shape, names, where)
         return out
 

@@ -327,7 +327,8 @@ def tensordot(
     if isinstance(axes, int):
         if not 0 <= axes <= min(a.ndim, b.ndim):
             raise TypeError(
-                f"tensordot: there are no {axes} axes to contract in {a.aval.str_short()} and {b.aval.str_short()}"
+                f"tensordot: Number of tensordot axes, {axes}, exceeds input ranks of {a.aval.str_short()} and "
+                f"{b.aval.str_short()}, or is negative"
             )
         pairs = (tuple(range(a.ndim - axes, a.ndim)), tuple(range(axes)))
     else:

@@ -277,7 +277,9 @@ def index_of(name: str, find: Any, a: Any, axis: int | None, out: None, keepdims
     else:
         place = canonical_axis(axis, ndim, name=name)
     if x.shape[place] == 0:
-        raise ValueError(f"{name}: {x.aval.str_short()} has no elements along axis {place}")
+        raise ValueError(
+            f"attempt to get {name} of an empty sequence: {x.aval.str_short()} has no elements along axis {place}"
+        )
     index = find(x, place, dtypes.default_int_dtype())
     if not keepdims:
         return index

@@ -68,7 +68,7 @@ def _covariance(
     dtype = canonical_dtype(dtype)
     if dtype is not None:
         if not dtypes.is_inexact(dtype):
-            raise ValueError(f"{name}: the dtype is floating or complex, got {dtype.name}")
+            raise ValueError(f"{name}: dtype must be a subclass of float or complex, got {dtype.name}")
         x = lax.convert_element_type(x, dtype)
     if not x.shape[0]:
         return lax.full((0, 0), 0, x.dtype)

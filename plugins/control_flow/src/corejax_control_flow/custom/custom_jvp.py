@@ -134,7 +134,7 @@ class custom_jvp(RuleGiven):
         """
         if self.jvp is None:
             raise AttributeError(
-                f"no JVP rule is defined for custom_jvp function {place(self.fun)}: give it one with "
+                f"No JVP defined for custom_jvp function {place(self.fun)}: give it a rule with "
                 f"{fun_name(self.fun)}.defjvp"
             )
         if is_plain(args, kwargs):

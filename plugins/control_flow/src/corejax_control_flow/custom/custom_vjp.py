@@ -96,7 +96,7 @@ class custom_vjp(RuleGiven):
         """
         if self.fwd is None:
             raise AttributeError(
-                f"no VJP rules are defined for custom_vjp function {place(self.fun)}: give them with "
+                f"No VJP defined for custom_vjp function {place(self.fun)}: give it rules with "
                 f"{fun_name(self.fun)}.defvjp(fwd, bwd)"
             )
         if is_plain(args, kwargs):

@@ -134,8 +134,8 @@ def custom_vjp_call_vmap(
 def no_forward_mode(name: str) -> TypeError:
     """The error for what `custom_lin` cannot do."""
     return TypeError(
-        f"custom_vjp function {name} has a rule for reverse mode only, so forward mode (jvp, jacfwd, a linearised "
-        "function applied to a tangent) does not differentiate it. Use grad, vjp or jacrev, or give the function a "
+        f"can't apply forward-mode autodiff (jvp) to a custom_vjp function: {name} has a rule for reverse mode only, "
+        "and jvp, jacfwd or a linearised function was applied to it. Use grad, vjp or jacrev, or give the function a "
         "JVP rule with custom_jvp, which serves both modes."
     )
 

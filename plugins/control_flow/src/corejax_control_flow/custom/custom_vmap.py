@@ -89,7 +89,7 @@ class custom_vmap(RuleGiven):
         """
         if self.vmap_rule is None:
             raise AttributeError(
-                f"no vmap rule is defined for custom_vmap function {place(self.fun)}: give it one with "
+                f"No batching rule defined for custom_vmap function {place(self.fun)}: give it one with "
                 f"{fun_name(self.fun)}.def_vmap"
             )
         plain = _nothing_batches(current_trace())

@@ -145,8 +145,9 @@ def _bounds(body_fun: Any, lower: Any, upper: Any) -> tuple[Any, Any, ShapedArra
     kinds = {dtypes.is_float(a.dtype) for a in avals}
     if len(kinds) > 1 or (avals[0].dtype != avals[1].dtype and not any(a.weak_type for a in avals)):
         raise TypeError(
-            f"fori_loop of {fun_name(body_fun)}: lower and upper have to be of one dtype, got {shown(avals[0])} and "
-            f"{shown(avals[1])}: cast one of them, for example upper.astype('{avals[0].dtype.name}')"
+            f"fori_loop of {fun_name(body_fun)}: arguments to fori_loop must have equal types, "
+            f"got {shown(avals[0])} and {shown(avals[1])}: cast one of them, for example "
+            f"upper.astype('{avals[0].dtype.name}')"
         )
     dtype = avals[0].dtype if avals[1].weak_type else avals[1].dtype
     index = ShapedArray((), dtype, all(a.weak_type for a in avals))

@@ -201,7 +201,7 @@ def checked_unroll(transform: str, unroll: Any, length: int) -> int:
         return max(length, 1) if unroll else 1
     unroll = _integer(transform, "unroll", unroll)
     if unroll < 0:
-        raise ValueError(f"{transform}: unroll is a number of iterations, or 0 for all of them; got {unroll}")
+        raise ValueError(f"{transform}: `unroll` must be a number of iterations, or 0 for all of them; got {unroll}")
     return max(min(unroll or length, length), 1)
 
 

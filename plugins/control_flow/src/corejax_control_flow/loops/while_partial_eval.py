@@ -248,7 +248,7 @@ def while_transpose(cts: Sequence[Any], *operands: Any, **params: Any) -> list[A
     source = replayed_source()
     at = f", at {describe_source(source)}" if source is not None else ""
     error = ValueError(
-        f"reverse-mode differentiation (grad, vjp) does not work through while_loop{name}{at}, nor through fori_loop "
+        f"Reverse-mode differentiation does not work for lax.while_loop{name}{at}, nor for lax.fori_loop "
         "with bounds that are not known while tracing: how many iterations there are to undo is not known. Use "
         "lax.scan, or lax.fori_loop with static bounds (Python integers), or forward mode (jvp, jacfwd)"
     )

@@ -96,7 +96,7 @@ def _refuse(trace: Trace, chain: list[Any]) -> None:
     where = trace.debug.description() if trace.debug is not None else f"running {type(trace).__name__}"
     line = tracer.made_at()
     raise UnexpectedTracerError(
-        f"A tracer leaked: {tracer!r} was made{f' at {line}' if line else ''} while {where}, which has ended, "
+        f"Leaked tracer: {tracer!r} was made{f' at {line}' if line else ''} while {where}, which has ended, "
         f"and is held by {words}.\nReturn the value from the transformed function instead of storing it "
         "(checked because check_tracer_leaks is on)."
     )

@@ -88,7 +88,9 @@ def complete(x: Any, index: Any) -> list[Any]:
     missing = x.aval.ndim - sum(consumed(e) for e in entries)
     if missing < 0:
         given = x.aval.ndim - missing
-        raise IndexError(f"too many indices: {x.aval.str_short()} has {x.aval.ndim} axes, got {given} indices")
+        raise IndexError(
+            f"Too many indices: array is {x.aval.ndim}-dimensional, but {given} were indexed, in {x.aval.str_short()}"
+        )
     at = places[0] if places else len(entries)
     kept = [Ellipsis] if places and not missing and any(map(is_array, entries)) else []
     return [*entries[:at], *kept, *[slice(None)] * missing, *entries[at + 1 :]]

@@ -82,8 +82,8 @@ def without_masks(x: Any, entries: list[Any]) -> tuple[Any, list[Any], tuple[int
         shape = x.aval.shape[axis : axis + mask.ndim]
         if any(size not in (0, fits) for size, fits in zip_longest(mask.shape, shape)):
             raise IndexError(
-                f"boolean index {entry.aval.str_short()} does not fit the axes it indexes: "
-                f"they have shape {shape} in {x.aval.str_short()}"
+                f"boolean index did not match shape {shape} of the axes that it indexes in {x.aval.str_short()}: got "
+                f"{entry.aval.str_short()}"
             )
         out.extend(as_array(i.astype(np.int64)) for i in np.nonzero(mask))
         axis += mask.ndim

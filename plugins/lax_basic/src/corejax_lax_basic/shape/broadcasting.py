@@ -209,7 +209,8 @@ def broadcast_to(x: Any, shape: Sequence[int]) -> Any:
     missing = len(shape) - aval.ndim
     if missing < 0 or any(a not in (1, b) for a, b in zip(aval.shape, shape[missing:], strict=True)):
         raise ValueError(
-            f"{called_function() or 'broadcast_to'}: {aval.str_short()} does not broadcast to shape {shape}"
+            f"{called_function() or 'broadcast_to'}: Incompatible shapes for broadcasting: {aval.str_short()} does not "
+            f"broadcast to shape {shape}"
         )
     return broadcast_in_dim_p.bind(x, shape=shape, broadcast_dimensions=tuple(range(missing, len(shape))))
 

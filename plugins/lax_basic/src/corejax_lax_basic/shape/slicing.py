@@ -286,5 +286,5 @@ def canonical_index(index: Any, axis: int, size: int) -> int:
     """
     i = integer(index, "index")
     if not -size <= i < size:
-        raise IndexError(f"index {i} is out of bounds for axis {axis} with size {size}")
+        raise IndexError(f"index {i} out of bounds for axis {axis} with size {size}")
     return i + size if i < 0 else i

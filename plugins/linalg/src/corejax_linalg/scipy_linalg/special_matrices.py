@@ -322,5 +322,5 @@ def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
     choice("dft", "scale", scale, (None, "sqrtn", "n"))
     wanted = dtypes.default_complex_dtype() if dtype is None else dtypes.canonicalize_dtype(dtype)
     if not dtypes.is_complex(wanted):
-        raise ValueError(f"dft: dtype is complex, got {wanted}")
+        raise ValueError(f"dft: dtype must be complex, got {wanted}")
     return _by_scipy("dft", integer("dft", "n", n, 0), scale, dtype=wanted)

@@ -72,7 +72,7 @@ class Kind(NamedTuple):
 def _unsigned(name: str, dtype: Any) -> Any:
     found = dtype_argument(name, dtype, dtypes.default_uint_dtype)
     if found not in UINTS.values():
-        raise ValueError(f"{name}: dtype is uint8, uint16, uint32 or uint64, got {dtypes.short_name(found)}")
+        raise ValueError(f"dtype argument to {name} must be an unsigned int dtype, got {dtypes.short_name(found)}")
     return found
 
 

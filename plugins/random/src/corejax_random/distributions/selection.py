@@ -207,7 +207,8 @@ def categorical(
         return draw(_categories, size, key, logits, axis=axis, shape=shape, mode=mode)
     if math.prod(before) > logits.shape[axis]:
         raise ValueError(
-            f"{name}: {math.prod(before)} draws without replacement, and there are {logits.shape[axis]} categories"
+            f"{name}: Number of samples without replacement, {math.prod(before)}, exceeds the number of categories, "
+            f"{logits.shape[axis]}"
         )
     return draw(_different_categories, logits.size, key, logits, axis=axis, before=before, mode=mode)
 

@@ -34,7 +34,8 @@ def by_name(name: str, what: str) -> PRNGImpl:
         load_everything()  # plugins register generators with their primitives
     found = known.get(name)
     if found is None:
-        raise ValueError(f"{what}: there is no generator {name!r}; there are {', '.join(sorted(map(repr, known)))}")
+        there_are = ", ".join(sorted(map(repr, known)))
+        raise ValueError(f"{what}: unrecognized PRNG implementation {name!r}; there are {there_are}")
     return found
 
 

@@ -80,7 +80,7 @@ def PRNGKey(seed: Any, *, impl: Any = None) -> Any:
 
 def _generator(name: str, impl: Any, dtype: Any) -> PRNGImpl:
     if impl is not None and dtype is not None:
-        raise ValueError(f"{name}: impl and dtype say the same thing, give one of them; got {impl!r} and {dtype!r}")
+        raise ValueError(f"{name}: Cannot specify both `impl` and `dtype`, got {impl!r} and {dtype!r}")
     return resolve(name, dtype if impl is None else impl)
 
 
@@ -108,8 +108,10 @@ def _key(name: str, seed: Any, generator: PRNGImpl) -> Any:
     if value.dtype == np.bool_ and not value.ndim:
         value = lax.convert_element_type(value, np.dtype(np.int32))
     if value.ndim or not dtypes.is_integer(value.dtype):
-        advice = f"; corejax.vmap({name}) takes one for each" if value.ndim else ""
-        raise TypeError(f"{name}: the seed is an integer scalar, got {value.aval.str_short()}{advice}")
+        if value.ndim:
+            shown = f"{value.aval.str_short()}; corejax.vmap({name}) takes one for each"
+            raise TypeError(f"{name} accepts a scalar seed, got {shown}")
+        raise TypeError(f"{name}: PRNG key seed must be an integer, got {value.aval.str_short()}")
     if value.dtype.itemsize == 8 and config.default_dtype_bits == 32:
         value = lax.convert_element_type(value, np.dtype(np.int32 if value.dtype.kind == "i" else np.uint32))
     if config.random_seed_offset:

@@ -140,12 +140,13 @@ def make_jitted(fun: Callable[..., Any], options: JitOptions) -> Any:
     """Return the compiled function; this is also how copies and unpickled ones are made."""
     if isinstance(fun, staticmethod | classmethod):
         kind = type(fun).__name__
-        raise TypeError(f"jit compiles a function, got a {kind}; put @{kind} before @jit")
+        raise TypeError(f"jit: Expected a callable value, got a {kind}; put @{kind} before @jit")
     if not callable(fun):
-        raise TypeError(f"jit compiles a function, got {fun!r} of type {type(fun).__name__}")
+        raise TypeError(f"jit: Expected a callable value, got {fun!r} of type {type(fun).__name__}")
     if inspect.isgeneratorfunction(fun) or inspect.isasyncgenfunction(fun) or inspect.iscoroutinefunction(fun):
         raise TypeError(
-            f"jit compiles a function that returns its value, got the generator or coroutine function {fun!r}"
+            "jit: Expected a function, got a generator function or the like, which returns no value: "
+            f"generator or coroutine function {fun!r}"
         )
     return make_callable(Jitted(fun, options), make_jitted)
 

@@ -253,8 +253,8 @@ def compile_program(
     if unusable:
         types = ", ".join(aval.str_short(short_dtypes=False) for aval in unusable)
         warn_user(
-            f"jit of {name}: donated arguments were not usable: {types}; the program has no result of that shape and "
-            "dtype left to take the memory, and the arrays stay"
+            f"Some donated buffers were not usable in jit of {name}: {types}; the program has no result of that shape "
+            "and dtype left to take the memory, and the arrays stay"
         )
     flags, asked = flags_for(closed.jaxpr, text, device, options)
     try:
