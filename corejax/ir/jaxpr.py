@@ -297,12 +297,12 @@ def opened(program: Jaxpr | ClosedJaxpr) -> Jaxpr:
     return program.jaxpr if isinstance(program, ClosedJaxpr) else program
 
 
-def programs_of(program: Jaxpr | ClosedJaxpr) -> list[Jaxpr]:
+def programs_of(jaxpr: Jaxpr | ClosedJaxpr) -> list[Jaxpr]:
     """A program and those among the parameters of its equations, each once, however often it is called."""
-    found = [opened(program)]
+    found = [opened(jaxpr)]
     seen = {id(found[0])}
-    for jaxpr in found:
-        for inner in (opened(sub) for eqn in jaxpr.eqns for sub in subjaxprs(eqn.params)):
+    for program in found:
+        for inner in (opened(sub) for eqn in program.eqns for sub in subjaxprs(eqn.params)):
             if id(inner) not in seen:
                 seen.add(id(inner))
                 found.append(inner)
