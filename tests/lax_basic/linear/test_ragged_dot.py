@@ -67,7 +67,7 @@ def test_ragged_dot_is_a_loop_over_groups() -> None:
 
 ROWS = CASES["rows"][0]
 ERRORS = [
-    (lambda x, y: lax.ragged_dot(x, y, SIZES[:2]), r"size to be 2, got 3: that of axis 0 of rhs f32\[3,4,5\]"),
+    (lambda x, y: lax.ragged_dot(x, y, SIZES[:2]), r"be 2, got 3: .* rhs f32\[3,4,5\]"),
     (lambda x, y: lax.ragged_dot(x, y, SIZES * 1.0), "group_sizes are integers"),
     (lambda x, y: lax.ragged_dot(x, y[:, :3], SIZES), "contracting axes"),
     (lambda x, y: lax.ragged_dot(x, y, np.stack([SIZES, SIZES])), r"have shape \(3,\)"),
@@ -77,15 +77,15 @@ ERRORS = [
     ),
     (
         lambda x, y: lax.ragged_dot_general(x, y, SIZES, numbers(lax, ((1,), (1,)), ((), ()), 0)),
-        "exactly one rhs group dimension",
+        "exactly one rhs",
     ),
     (
         lambda x, y: lax.ragged_dot_general(x, y, SIZES, numbers(lax, ((1,), (1,)), ((), ()), 1, (0,))),
-        "zero group dimensions in the rhs",
+        "zero group dim",
     ),
     (
         lambda x, y: lax.ragged_dot_general(x, y, SIZES, numbers(lax, ((1,), (1,)), ((), ()), 0, (1,))),
-        "distinct from contracting and batch",
+        "distinct from",
     ),
 ]
 
