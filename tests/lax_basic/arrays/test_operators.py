@@ -273,7 +273,7 @@ def test_reflected_operators_of_others_get_their_turn() -> None:
 
 
 ERRORS = [
-    (lambda x: x + data(2), ValueError, r"add: operands f32\[3\] and f32\[2\] have shapes that do not broadcast"),
+    (lambda x: x + data(2), ValueError, r"add: Incompatible shapes for broadcasting: operands f32\[3\] and f32\[2\]"),
     (lambda x: (x > 0) - (x > 0), TypeError, "operator - is not defined for booleans"),
     (lambda x: x & 1, TypeError, "operator & takes booleans or integers; these operands are float32"),
     (lambda x: x << 1, TypeError, "operator << takes booleans or integers; these operands are float32"),
@@ -360,7 +360,7 @@ def test_derivatives_of_methods(method: str) -> None:
 
 EMPTY_ERRORS = [
     (lambda x: x[:0].max(), ValueError, r"max: f32\[0,3\] has no elements along the reduced axes"),
-    (lambda x: x[:0].argmin(0), ValueError, "argmin: .* no elements"),
+    (lambda x: x[:0].argmin(0), ValueError, "argmin of .* no elements"),
     (lambda x: x.sum(2), ValueError, "sum: axis 2 is out of bounds for array of dimension 2"),
     (lambda x: x.sum((0, 0)), ValueError, "sum: repeated axis, duplicate value in 'axis'"),
     (lambda x: x.transpose(0), TypeError, "not a permutation"),

@@ -104,8 +104,8 @@ def test_bad_input_is_named() -> None:
     [
         ("conv_shape_tuple", (None, (3, 3, 3), (1,), "SAME"), "Shapes must be"),
         ("conv_shape_tuple", ((1, 3, 8), (3, 3), (1,), "SAME"), "as many of each, got (1, 3, 8) and (3, 3)"),
-        ("conv_shape_tuple", ((1, 3, 8), (4, 3, 3), (0,), "SAME"), "strides (0,) has to be at least 1"),
-        ("conv_shape_tuple", ((1, 3, 8), (4, 3, 3), (1,), 3), "padding is one of"),
+        ("conv_shape_tuple", ((1, 3, 8), (4, 3, 3), (0,), "SAME"), "strides must have every element be at least 1"),
+        ("conv_shape_tuple", ((1, 3, 8), (4, 3, 3), (1,), 3), "padding argument is one of"),
         ("conv_general_shape_tuple", ((1, 8, 8), (3, 3, 3, 4), (1, 1), "SAME", MIXED), "4 sizes each"),
         ("conv_general_shape_tuple", ((1, 8, 8, 3), (3, 3, 3, 4), (1, 1), "SAME", None), "three strings, got None"),
         ("conv_transpose_shape_tuple", ((1, 4, 4, 1), (2, 2, 1, 1), (2,), "SAME", MIXED), "window_strides (2,)"),
