@@ -7,28 +7,16 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from corejax.errors import PluginError, PluginMissingError, PluginMissingImportError
+from corejax.errors import PluginMissingError, PluginMissingImportError
 from corejax.homes import homes
+from corejax.plugins._records import LATE, failure
 from corejax.selection import VARIABLE
-from corejax.texts import did_you_mean, error_text, how_to_install
+from corejax.texts import did_you_mean, how_to_install
 
 if TYPE_CHECKING:
     from corejax.plugins._manifest import Manifest
     from corejax.plugins._plugin_manager import PluginManager
     from corejax.plugins._records import PluginRecord
-
-
-LATE = "was installed after plugins were loaded: restart Python"
-
-
-def failure(record: PluginRecord, name: str, fault: BaseException) -> PluginError:
-    """The error for a name of a plugin that failed; the fault is its cause."""
-    error = PluginError(
-        f"corejax.{name} comes from plugin {record.title}, which failed: "
-        + "; ".join([error_text(fault), *record.unmet])
-    )
-    error.__cause__ = fault
-    return error
 
 
 def missing_name(manager: PluginManager, name: str, *, importing: bool) -> Exception:

@@ -14,8 +14,7 @@ from corejax.homes import homes
 from corejax.plugins import _lazy_rules, hookspecs
 from corejax.plugins._discovery import by_name, installed_entry_points
 from corejax.plugins._loading import Loader, withdraw
-from corejax.plugins._missing_names import LATE, failure
-from corejax.plugins._records import PluginRecord
+from corejax.plugins._records import LATE, PluginRecord, failure
 from corejax.restoring import raise_interrupt
 from corejax.selection import Selection
 from corejax.texts import error_text

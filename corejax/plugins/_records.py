@@ -8,9 +8,12 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
+from corejax.errors import PluginError
 from corejax.homes import HOMES
 from corejax.tables import Owner
-from corejax.texts import message_of
+from corejax.texts import error_text, message_of
+
+LATE = "was installed after plugins were loaded: restart Python"
 
 
 def causes(error: BaseException) -> list[str]:
@@ -136,3 +139,13 @@ def _name_and_version(entry: Any) -> tuple[str | None, str | None]:
 def canonical(distribution: str) -> str:
     """A distribution's name as package indexes compare it."""
     return re.sub(r"[-_.]+", "-", distribution).lower()
+
+
+def failure(record: PluginRecord, name: str, fault: BaseException) -> PluginError:
+    """Return the error for a name of a plugin that failed; the fault is its cause."""
+    error = PluginError(
+        f"corejax.{name} comes from plugin {record.title}, which failed: "
+        + "; ".join([error_text(fault), *record.unmet])
+    )
+    error.__cause__ = fault
+    return error
