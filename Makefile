@@ -97,7 +97,7 @@ bench-plugins: $(VENV)/.stamp-test  ## Time what plugins cost: calls, loading, t
 scale: $(VENV)/.stamp-test  ## Weak and strong scaling on the cores there are; steps compiled for up to 4,096 devices
 	$(BIN)/python benchmarks/scale.py $(ARGS)
 
-manifests: $(VENV)/.stamp-test  ## Write the plugins' manifests (not in git), and corejax/homes_table.py from the same data
+manifests: $(VENV)/.stamp-test  ## Write the plugins' manifests (not in git), and the table of what distributions provide
 	$(WRITE_MANIFESTS)
 	$(BIN)/python -m tools.write_homes
 

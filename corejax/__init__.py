@@ -13,28 +13,28 @@ from typing import Any as _Any
 
 from corejax import errors as _errors
 from corejax import plugins as plugins
-from corejax.array import Array as Array
-from corejax.avals import ShapedArray as ShapedArray
-from corejax.avals import typeof as typeof
-from corejax.caches import clear_caches as clear_caches
-from corejax.config import check_tracer_leaks as check_tracer_leaks
-from corejax.config import checking_leaks as checking_leaks
-from corejax.config import config as config
-from corejax.config import debug_infs as debug_infs
-from corejax.config import debug_nans as debug_nans
-from corejax.config import disable_jit as disable_jit
-from corejax.config import enable_checks as enable_checks
-from corejax.config import enable_x64 as enable_x64
-from corejax.config import numpy_dtype_promotion as numpy_dtype_promotion
-from corejax.config import numpy_rank_promotion as numpy_rank_promotion
+from corejax.base.texts import suggest_names as _suggest_names
+from corejax.core.array import Array as Array
+from corejax.core.avals import ShapedArray as ShapedArray
+from corejax.core.avals import typeof as typeof
+from corejax.core.trace import Tracer as Tracer
 from corejax.interpreters import engine as _engine
 from corejax.interpreters import host_programs as _host_programs
 from corejax.interpreters.compile_time import ensure_compile_time_eval as ensure_compile_time_eval
 from corejax.ir import ClosedJaxpr as ClosedJaxpr
 from corejax.ir import Jaxpr as Jaxpr
 from corejax.ir import eval_jaxpr as eval_jaxpr
-from corejax.texts import suggest_names as _suggest_names
-from corejax.trace import Tracer as Tracer
+from corejax.settings.caches import clear_caches as clear_caches
+from corejax.settings.config import check_tracer_leaks as check_tracer_leaks
+from corejax.settings.config import checking_leaks as checking_leaks
+from corejax.settings.config import config as config
+from corejax.settings.config import debug_infs as debug_infs
+from corejax.settings.config import debug_nans as debug_nans
+from corejax.settings.config import disable_jit as disable_jit
+from corejax.settings.config import enable_checks as enable_checks
+from corejax.settings.config import enable_x64 as enable_x64
+from corejax.settings.config import numpy_dtype_promotion as numpy_dtype_promotion
+from corejax.settings.config import numpy_rank_promotion as numpy_rank_promotion
 
 if _TYPE_CHECKING:
     from corejax.transforms import ShapeDtypeStruct as ShapeDtypeStruct
@@ -59,7 +59,7 @@ _TRANSFORMS = (
     *("linear_transpose", "linearize", "make_jaxpr", "value_and_grad", "vjp", "vmap"),
 )
 # The kernel's own; other modules of it are nobody's to see, though the import system puts them here.
-_NAMESPACES = ("dtypes", "errors", "extend", "ir", "tree", "tree_util", "typing")
+_NAMESPACES = ("core", "dtypes", "errors", "extend", "ir", "tree", "tree_util", "typing")
 
 _suggest_names(vars(_errors))
 plugins.wire(_os.path.dirname(__file__), _TRANSFORMS)

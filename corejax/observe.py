@@ -11,8 +11,8 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
-from corejax.restoring import Restoring
-from corejax.seams import Signal
+from corejax.base.restoring import Restoring
+from corejax.base.seams import Signal
 
 _R = TypeVar("_R")
 

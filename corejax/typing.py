@@ -11,8 +11,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from corejax.array import Array
-from corejax.texts import suggest_names
+from corejax.base.texts import suggest_names
+from corejax.core.array import Array
 
 __all__ = ["ArrayLike", "DTypeLike", "SupportsDType"]
 

@@ -104,7 +104,7 @@ def _take_leftovers() -> list[str]:
 
     So one failure does not fail every test after it. Nothing is imported: no corejax, no leftovers.
     """
-    module = sys.modules.get("corejax.trace")
+    module = sys.modules.get("corejax.core.trace")
     if module is None:
         return []
     state, found = module.state, []
@@ -205,7 +205,7 @@ def same_settings() -> Iterator[None]:
 def small_process() -> Iterator[None]:
     """Drop what corejax keeps when a module's tests are done, so that a test process does not grow."""
     yield
-    if (module := sys.modules.get("corejax.caches")) is not None:
+    if (module := sys.modules.get("corejax.settings.caches")) is not None:
         module.clear_caches()
 
 

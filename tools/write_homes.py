@@ -1,4 +1,4 @@
-"""Write `corejax/homes_table.py`: what each distribution under plugins/ provides, as its loaded plugin says."""
+"""Write `corejax/messages/homes_table.py`: what each distribution under plugins/ provides, as its plugin says."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from corejax import plugins
 from corejax_testing.manifests.describing import describe
 
 ROOT = Path(__file__).resolve().parents[1]
-FILE = ROOT / "corejax" / "homes_table.py"
+FILE = ROOT / "corejax" / "messages" / "homes_table.py"
 KINDS = ("names", "primitives", "commands", "array_methods", "operations", "backends")
 HEADER = '''"""What each distribution of this repository provides. Written by `make manifests`; do not edit."""
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from corejax.cli.output import complain
-from corejax.config import config
 from corejax.plugins import manager
-from corejax.selection import Selection
+from corejax.settings.config import config
+from corejax.settings.selection import Selection
 
 
 def report_faults() -> None:

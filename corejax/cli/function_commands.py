@@ -16,9 +16,9 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 from corejax import tree
+from corejax.base.texts import did_you_mean, error_text
 from corejax.errors import JaxprSyntaxError
-from corejax.source_info import raised_at
-from corejax.texts import did_you_mean, error_text
+from corejax.messages.source_info import raised_at
 from corejax.transforms.flattening import ShapeDtypeStruct
 from corejax.transforms.gradients import grad, value_and_grad
 from corejax.transforms.tracing import make_jaxpr

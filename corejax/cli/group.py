@@ -13,17 +13,17 @@ from typing import Any
 
 import click
 
-from corejax import source_info
+from corejax.base.provenance import Provenance
+from corejax.base.texts import error_text, one_line, shown
 from corejax.cli.list_primitives import list_primitives
 from corejax.cli.output import complain
 from corejax.cli.plugins import plugins
 from corejax.cli.show import show
 from corejax.errors import CorejaxDeprecationWarning, CorejaxError, DuplicateRegistrationError, PluginError
-from corejax.homes import homes
+from corejax.messages import source_info
+from corejax.messages.homes import homes
 from corejax.plugins import manager
 from corejax.plugins._missing_names import where
-from corejax.provenance import Provenance
-from corejax.texts import error_text, one_line, shown
 
 _CONTRIBUTED = "corejax.cli.contributed"
 INTERRUPTED = 130  # as shells have it: 128 and the number of the signal

@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from corejax.texts import json_text, one_line, shown
+from corejax.base.texts import json_text, one_line, shown
 
 
 @dataclass(frozen=True)

@@ -8,16 +8,16 @@ from typing import Any
 
 import click
 
-from corejax.backends import backends
+from corejax.base.texts import how_to_install
 from corejax.cli.faults import report_selection
 from corejax.cli.list_primitives import plugins_named
 from corejax.cli.output import Column, print_json, print_table
-from corejax.homes import HOMES, install_advice
+from corejax.core.backends import backends
+from corejax.core.primitive import primitives
+from corejax.messages.homes import HOMES, install_advice
 from corejax.plugins import load_everything, manager
 from corejax.plugins._manifest import Manifest
 from corejax.plugins._records import PluginRecord, causes
-from corejax.primitive import primitives
-from corejax.texts import how_to_install
 
 
 @click.command("plugins")

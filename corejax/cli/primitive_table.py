@@ -11,10 +11,10 @@ from dataclasses import dataclass, field
 
 from corejax import plugins
 from corejax.cli.rule_status import RuleStatus, Status, rule_statuses, written
-from corejax.config import config
+from corejax.core.primitive import Primitive, primitives
 from corejax.plugins._manifest import ANY, Manifest, PrimitiveEntry
-from corejax.primitive import Primitive, primitives
 from corejax.rules import registries
+from corejax.settings.config import config
 
 
 @dataclass(frozen=True)

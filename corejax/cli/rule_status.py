@@ -6,8 +6,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from corejax.core.primitive import Primitive
 from corejax.plugins._manifest import ANY
-from corejax.primitive import Primitive
 from corejax.rules import Rule, RuleRegistry, registries
 
 Status = Literal["own", "platform", "derived", "missing", "not_required"]

@@ -10,17 +10,17 @@ from typing import Any
 
 import click
 
+from corejax.base.provenance import Provenance
+from corejax.base.tables import Entries
 from corejax.cli.faults import report_faults
 from corejax.cli.list_primitives import no_such
 from corejax.cli.output import complain, print_json, say
 from corejax.cli.rule_status import RuleStatus, rule_statuses
-from corejax.config import config
+from corejax.core.primitive import Primitive, primitives
 from corejax.plugins import load_everything, manager
 from corejax.plugins._records import named
-from corejax.primitive import Primitive, primitives
-from corejax.provenance import Provenance
 from corejax.rules import Rule, abstract_eval_rules, impl_rules, optional_rules, registries
-from corejax.tables import Entries
+from corejax.settings.config import config
 
 
 @click.command("show")

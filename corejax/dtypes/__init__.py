@@ -4,6 +4,7 @@
 that are not numbers, `_promotion` the lattice.
 """
 
+from corejax.base.texts import suggest_names as _suggest_names
 from corejax.dtypes._extended import element_of as element_of
 from corejax.dtypes._extended import extended as extended
 from corejax.dtypes._extended import extended_dtype as extended_dtype
@@ -46,7 +47,6 @@ from corejax.dtypes._promotion import dtype_and_weak_type as dtype_and_weak_type
 from corejax.dtypes._promotion import lattice_result_type as lattice_result_type
 from corejax.dtypes._promotion import promote_types as promote_types
 from corejax.dtypes._promotion import result_type as result_type
-from corejax.texts import suggest_names as _suggest_names
 
 for _public in list(globals().values()):  # users know one module
     if getattr(_public, "__module__", "").startswith(__name__):

@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from corejax import source_info
 from corejax.dtypes._names import FROM_SHORT_NAMES, KINDS, SHORT_NAMES, DType, dtype, short_name
+from corejax.messages import source_info
 
 _extended: dict[DType, str] = {}  # with how one gets at the numbers
 

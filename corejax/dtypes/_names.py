@@ -7,8 +7,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from corejax import source_info
-from corejax.config import config
+from corejax.messages import source_info
+from corejax.settings.config import config
 
 DType = np.dtype[Any]
 

@@ -18,8 +18,6 @@ from typing import Any
 
 import numpy as np
 
-from corejax import source_info
-from corejax.config import config
 from corejax.dtypes._extended import is_extended, no_numbers
 from corejax.dtypes._names import (
     DEFAULTS,
@@ -36,6 +34,8 @@ from corejax.dtypes._names import (
     scalar_kind,
 )
 from corejax.errors import CorejaxError
+from corejax.messages import source_info
+from corejax.settings.config import config
 
 
 class TypePromotionError(CorejaxError, ValueError):

@@ -24,50 +24,73 @@ from typing import Any as _Any
 from corejax import dtypes as dtypes
 from corejax import observe as observe
 from corejax import tree as tree
-from corejax.array import Array as Array
-from corejax.array import ElementBuffer as ElementBuffer
-from corejax.array import as_array as as_array
-from corejax.array import bound_device as bound_device
-from corejax.array import buffer_of as buffer_of
-from corejax.array import device_buffer as device_buffer
-from corejax.array import host_value as host_value
-from corejax.array import is_spread as is_spread
-from corejax.array import placed as placed
-from corejax.array import wait_for as wait_for
-from corejax.attribution import attribute_to_rule as attribute_to_rule
-from corejax.attribution import note_origin as note_origin
-from corejax.avals import Refinement as Refinement
-from corejax.avals import ShapedArray as ShapedArray
-from corejax.avals import conform as conform
-from corejax.avals import from_numbers as from_numbers
-from corejax.avals import get_aval as get_aval
-from corejax.avals import is_array_like as is_array_like
-from corejax.avals import join_refinements as join_refinements
-from corejax.avals import numbers_of as numbers_of
-from corejax.avals import physical_aval as physical_aval
-from corejax.avals import unsplit_sharding as unsplit_sharding
-from corejax.backend_calls import compiled_by as compiled_by
-from corejax.backend_calls import run_by as run_by
-from corejax.backends import DEFAULT_OPTIONS as DEFAULT_OPTIONS
-from corejax.backends import Backend as Backend
-from corejax.backends import Capabilities as Capabilities
-from corejax.backends import CompileOptions as CompileOptions
-from corejax.backends import Device as Device
-from corejax.backends import Executable as Executable
-from corejax.backends import RepeatableCall as RepeatableCall
-from corejax.backends import Target as Target
-from corejax.backends import backends as backends
-from corejax.caches import Exact as Exact
-from corejax.caches import clears_cache as clears_cache
-from corejax.caches import drop_oldest as drop_oldest
-from corejax.caches import exact as exact
-from corejax.config import config as config
-from corejax.derivation import Derivation as Derivation
-from corejax.dims import SymbolicDim as SymbolicDim
-from corejax.dims import as_dim as as_dim
-from corejax.dims import max_dim as max_dim
-from corejax.dims import min_dim as min_dim
-from corejax.donation import donating as donating
+from corejax.base.restoring import Restoring as Restoring
+from corejax.base.restoring import run_within as run_within
+from corejax.base.texts import json_text as json_text
+from corejax.base.texts import shown as shown
+from corejax.core.array import Array as Array
+from corejax.core.array import ElementBuffer as ElementBuffer
+from corejax.core.array import as_array as as_array
+from corejax.core.array import bound_device as bound_device
+from corejax.core.array import buffer_of as buffer_of
+from corejax.core.array import device_buffer as device_buffer
+from corejax.core.array import host_value as host_value
+from corejax.core.array import is_spread as is_spread
+from corejax.core.array import placed as placed
+from corejax.core.array import wait_for as wait_for
+from corejax.core.avals import Refinement as Refinement
+from corejax.core.avals import ShapedArray as ShapedArray
+from corejax.core.avals import conform as conform
+from corejax.core.avals import from_numbers as from_numbers
+from corejax.core.avals import get_aval as get_aval
+from corejax.core.avals import is_array_like as is_array_like
+from corejax.core.avals import join_refinements as join_refinements
+from corejax.core.avals import numbers_of as numbers_of
+from corejax.core.avals import physical_aval as physical_aval
+from corejax.core.avals import unsplit_sharding as unsplit_sharding
+from corejax.core.backend_calls import compiled_by as compiled_by
+from corejax.core.backend_calls import run_by as run_by
+from corejax.core.backends import DEFAULT_OPTIONS as DEFAULT_OPTIONS
+from corejax.core.backends import Backend as Backend
+from corejax.core.backends import Capabilities as Capabilities
+from corejax.core.backends import CompileOptions as CompileOptions
+from corejax.core.backends import Device as Device
+from corejax.core.backends import Executable as Executable
+from corejax.core.backends import RepeatableCall as RepeatableCall
+from corejax.core.backends import Target as Target
+from corejax.core.backends import backends as backends
+from corejax.core.dims import SymbolicDim as SymbolicDim
+from corejax.core.dims import as_dim as as_dim
+from corejax.core.dims import max_dim as max_dim
+from corejax.core.dims import min_dim as min_dim
+from corejax.core.donation import donating as donating
+from corejax.core.named_axes import DecidedBy as DecidedBy
+from corejax.core.named_axes import axes_in_scope as axes_in_scope
+from corejax.core.named_axes import axis_of_rule as axis_of_rule
+from corejax.core.named_axes import axis_size_of as axis_size_of
+from corejax.core.named_axes import decided_by as decided_by
+from corejax.core.named_axes import named_axes as named_axes
+from corejax.core.named_axes import unbound_axis as unbound_axis
+from corejax.core.ownership import aligned_empty as aligned_empty
+from corejax.core.primitive import Primitive as Primitive
+from corejax.core.primitive import find_primitive as find_primitive
+from corejax.core.primitive import flat_decomposition as flat_decomposition
+from corejax.core.primitive import primitives as primitives
+from corejax.core.structural import structural as structural
+from corejax.core.trace import Trace as Trace
+from corejax.core.trace import Tracer as Tracer
+from corejax.core.trace import bottom_trace as bottom_trace
+from corejax.core.trace import current_trace as current_trace
+from corejax.core.trace import in_context as in_context
+from corejax.core.trace import new_main as new_main
+from corejax.core.trace import on_context as on_context
+from corejax.core.trace import recording_trace as recording_trace
+from corejax.core.trace import replayed_source as replayed_source
+from corejax.core.trace import replaying as replaying
+from corejax.core.trace import run_with_trace as run_with_trace
+from corejax.core.trace import scope as scope
+from corejax.core.trace import set_current_trace as set_current_trace
+from corejax.core.trace import trace_stack as trace_stack
 from corejax.errors import BackendError as BackendError
 from corejax.errors import CorejaxDeprecationWarning as CorejaxDeprecationWarning
 from corejax.errors import CorejaxError as CorejaxError
@@ -83,7 +106,6 @@ from corejax.errors import PluginError as PluginError
 from corejax.errors import PluginMissingError as PluginMissingError
 from corejax.errors import ShardingTypeError as ShardingTypeError
 from corejax.errors import UnexpectedTracerError as UnexpectedTracerError
-from corejax.homes import install_advice as install_advice
 from corejax.interpreters.batching import BatchTrace as BatchTrace
 from corejax.interpreters.batching import BatchTracer as BatchTracer
 from corejax.interpreters.batching import batch_flat as batch_flat
@@ -127,10 +149,6 @@ from corejax.interpreters.linearize import linearize_flat as linearize_flat
 from corejax.interpreters.looping import for_each_element as for_each_element
 from corejax.interpreters.partial_eval import PartialEvalTrace as PartialEvalTrace
 from corejax.interpreters.partial_eval import partial_eval_flat as partial_eval_flat
-from corejax.interpreters.rematerialization import Policy as Policy
-from corejax.interpreters.rematerialization import keep_all as keep_all
-from corejax.interpreters.rematerialization import recompute_jaxpr as recompute_jaxpr
-from corejax.interpreters.rematerialization import recompute_rules as recompute_rules
 from corejax.interpreters.staging import JitTracer as JitTracer
 from corejax.interpreters.staging import decomposed as decomposed
 from corejax.interpreters.staging import stage as stage
@@ -154,18 +172,23 @@ from corejax.ir import programs_of as programs_of
 from corejax.ir import register_param_type as register_param_type
 from corejax.ir import subjaxprs as subjaxprs
 from corejax.ir.values import refinement_reader as refinement_reader
-from corejax.marks import attributed_rule as attributed_rule
-from corejax.marks import not_of_rule as not_of_rule
-from corejax.memory_limit import bytes_text as bytes_text
-from corejax.memory_limit import check_memory as check_memory
-from corejax.named_axes import DecidedBy as DecidedBy
-from corejax.named_axes import axes_in_scope as axes_in_scope
-from corejax.named_axes import axis_of_rule as axis_of_rule
-from corejax.named_axes import axis_size_of as axis_size_of
-from corejax.named_axes import decided_by as decided_by
-from corejax.named_axes import named_axes as named_axes
-from corejax.named_axes import unbound_axis as unbound_axis
-from corejax.ownership import aligned_empty as aligned_empty
+from corejax.messages.homes import install_advice as install_advice
+from corejax.messages.marks import attributed_rule as attributed_rule
+from corejax.messages.marks import not_of_rule as not_of_rule
+from corejax.messages.source_info import called_as as called_as
+from corejax.messages.source_info import called_frame as called_frame
+from corejax.messages.source_info import called_function as called_function
+from corejax.messages.source_info import capture as capture_source
+from corejax.messages.source_info import describe as describe_source
+from corejax.messages.source_info import locate as locate_source
+from corejax.messages.source_info import register_internal as register_internal
+from corejax.messages.source_info import scope_of as scope_of
+from corejax.messages.source_info import scope_text as scope_text
+from corejax.messages.source_info import user_frames as user_frames
+from corejax.messages.source_info import user_line as user_line
+from corejax.messages.source_info import warn_user as warn_user
+from corejax.messages.tracebacks import api_boundary as api_boundary
+from corejax.messages.tracebacks import frames_left_out as frames_left_out
 from corejax.plugins import examples_of as examples_of
 from corejax.plugins import exported as exported
 from corejax.plugins import exported_names as exported_names
@@ -176,12 +199,10 @@ from corejax.plugins import provided_checks as provided_checks
 from corejax.plugins._example import Example as Example
 from corejax.plugins.hookspecs import API_VERSION as API_VERSION
 from corejax.plugins.hookspecs import hookimpl as hookimpl
-from corejax.primitive import Primitive as Primitive
-from corejax.primitive import find_primitive as find_primitive
-from corejax.primitive import flat_decomposition as flat_decomposition
-from corejax.primitive import primitives as primitives
-from corejax.restoring import Restoring as Restoring
-from corejax.restoring import run_within as run_within
+from corejax.programs.rematerialization import Policy as Policy
+from corejax.programs.rematerialization import keep_all as keep_all
+from corejax.programs.rematerialization import recompute_jaxpr as recompute_jaxpr
+from corejax.programs.rematerialization import recompute_rules as recompute_rules
 from corejax.rules import OptionalRules as OptionalRules
 from corejax.rules import RuleRegistry as RuleRegistry
 from corejax.rules import abstract_eval_rules as abstract_eval_rules
@@ -195,38 +216,17 @@ from corejax.rules import registries as registries
 from corejax.rules import transpose_rules as transpose_rules
 from corejax.rules import vmap_rules as vmap_rules
 from corejax.rules import xla_translations as xla_translations
-from corejax.run_rule import mismatch as mismatch
-from corejax.source_info import called_as as called_as
-from corejax.source_info import called_frame as called_frame
-from corejax.source_info import called_function as called_function
-from corejax.source_info import capture as capture_source
-from corejax.source_info import describe as describe_source
-from corejax.source_info import locate as locate_source
-from corejax.source_info import register_internal as register_internal
-from corejax.source_info import scope_of as scope_of
-from corejax.source_info import scope_text as scope_text
-from corejax.source_info import user_frames as user_frames
-from corejax.source_info import user_line as user_line
-from corejax.source_info import warn_user as warn_user
-from corejax.structural import structural as structural
-from corejax.texts import json_text as json_text
-from corejax.texts import shown as shown
-from corejax.trace import Trace as Trace
-from corejax.trace import Tracer as Tracer
-from corejax.trace import bottom_trace as bottom_trace
-from corejax.trace import current_trace as current_trace
-from corejax.trace import in_context as in_context
-from corejax.trace import new_main as new_main
-from corejax.trace import on_context as on_context
-from corejax.trace import recording_trace as recording_trace
-from corejax.trace import replayed_source as replayed_source
-from corejax.trace import replaying as replaying
-from corejax.trace import run_with_trace as run_with_trace
-from corejax.trace import scope as scope
-from corejax.trace import set_current_trace as set_current_trace
-from corejax.trace import trace_stack as trace_stack
-from corejax.tracebacks import api_boundary as api_boundary
-from corejax.tracebacks import frames_left_out as frames_left_out
+from corejax.rules.attribution import attribute_to_rule as attribute_to_rule
+from corejax.rules.attribution import note_origin as note_origin
+from corejax.rules.derivation import Derivation as Derivation
+from corejax.rules.run_rule import mismatch as mismatch
+from corejax.settings.caches import Exact as Exact
+from corejax.settings.caches import clears_cache as clears_cache
+from corejax.settings.caches import drop_oldest as drop_oldest
+from corejax.settings.caches import exact as exact
+from corejax.settings.config import config as config
+from corejax.settings.memory_limit import bytes_text as bytes_text
+from corejax.settings.memory_limit import check_memory as check_memory
 
 __all__ = [  # noqa: RUF022  by section
     # versions
@@ -493,28 +493,30 @@ __all__ = [  # noqa: RUF022  by section
 if _TYPE_CHECKING:
     from corejax.cli.function_commands import FunctionCall as FunctionCall
     from corejax.cli.function_commands import takes_function as takes_function
-    from corejax.interpreters.call import CallChange as CallChange
-    from corejax.interpreters.call import defcall as defcall
-    from corejax.interpreters.call import defrecompute as defrecompute
-    from corejax.interpreters.call import inlining as inlining
-    from corejax.interpreters.jaxpr_transforms import batch_jaxpr as batch_jaxpr
-    from corejax.interpreters.jaxpr_transforms import dce_jaxpr as dce_jaxpr
-    from corejax.interpreters.jaxpr_transforms import inline_closed as inline_closed
-    from corejax.interpreters.jaxpr_transforms import inline_equations as inline_equations
-    from corejax.interpreters.jaxpr_transforms import jvp_jaxpr as jvp_jaxpr
-    from corejax.interpreters.jaxpr_transforms import memoised as memoised
-    from corejax.interpreters.jaxpr_transforms import transpose_jaxpr as transpose_jaxpr
     from corejax.interpreters.lists import fixpoint as fixpoint
     from corejax.interpreters.lists import merge_lists as merge_lists
     from corejax.interpreters.lists import partition_list as partition_list
     from corejax.interpreters.lists import select_list as select_list
     from corejax.interpreters.lists import split_list as split_list
     from corejax.interpreters.lists import spread_list as spread_list
-    from corejax.interpreters.partial_eval_jaxpr import partial_eval_jaxpr as partial_eval_jaxpr
+    from corejax.interpreters.translation import TranslationContext as TranslationContext
+    from corejax.interpreters.translation import TranslationValue as TranslationValue
     from corejax.ir import parse_jaxpr as parse_jaxpr
     from corejax.ir import same_jaxpr as same_jaxpr
     from corejax.plugins import _manifest as manifest
     from corejax.plugins._isolation import isolated_plugins as isolated_plugins
+    from corejax.programs.call import CallChange as CallChange
+    from corejax.programs.call import defcall as defcall
+    from corejax.programs.call import defrecompute as defrecompute
+    from corejax.programs.call import inlining as inlining
+    from corejax.programs.jaxpr_transforms import batch_jaxpr as batch_jaxpr
+    from corejax.programs.jaxpr_transforms import dce_jaxpr as dce_jaxpr
+    from corejax.programs.jaxpr_transforms import inline_closed as inline_closed
+    from corejax.programs.jaxpr_transforms import inline_equations as inline_equations
+    from corejax.programs.jaxpr_transforms import jvp_jaxpr as jvp_jaxpr
+    from corejax.programs.jaxpr_transforms import memoised as memoised
+    from corejax.programs.jaxpr_transforms import transpose_jaxpr as transpose_jaxpr
+    from corejax.programs.partial_eval_jaxpr import partial_eval_jaxpr as partial_eval_jaxpr
     from corejax.transforms.flattening import FlatFunction as FlatFunction
     from corejax.transforms.flattening import ShapeDtypeStruct as ShapeDtypeStruct
     from corejax.transforms.flattening import arg_names as arg_names
@@ -524,25 +526,23 @@ if _TYPE_CHECKING:
     from corejax.transforms.flattening import leaf_names as leaf_names
     from corejax.transforms.flattening import leaves_like as leaves_like
     from corejax.transforms.flattening import shaped_abstractify as shaped_abstractify
-    from corejax.translation import TranslationContext as TranslationContext
-    from corejax.translation import TranslationValue as TranslationValue
 else:  # a type checker would take it for every name that there is not
     # In no first operation: imported when they are used.
     _HOMES = {
         "corejax.ir": "parse_jaxpr same_jaxpr",
-        "corejax.interpreters.call": "CallChange defcall defrecompute inlining",
-        "corejax.interpreters.jaxpr_transforms": (
+        "corejax.programs.call": "CallChange defcall defrecompute inlining",
+        "corejax.programs.jaxpr_transforms": (
             "batch_jaxpr dce_jaxpr inline_closed inline_equations jvp_jaxpr memoised transpose_jaxpr"
         ),
         "corejax.interpreters.lists": "fixpoint merge_lists partition_list select_list split_list spread_list",
-        "corejax.interpreters.partial_eval_jaxpr": "partial_eval_jaxpr",
+        "corejax.programs.partial_eval_jaxpr": "partial_eval_jaxpr",
         "corejax.cli.function_commands": "FunctionCall takes_function",
         "corejax.plugins._isolation": "isolated_plugins",
         "corejax.transforms.flattening": (
             "FlatFunction ShapeDtypeStruct arg_names check_arguments check_outputs float0 leaf_names leaves_like "
             "shaped_abstractify"
         ),
-        "corejax.translation": "TranslationContext TranslationValue",
+        "corejax.interpreters.translation": "TranslationContext TranslationValue",
     }
     _WHEN_USED = {name: home for home, text in _HOMES.items() for name in text.split()}
 
@@ -556,6 +556,6 @@ else:  # a type checker would take it for every name that there is not
         if home is not None:
             found = globals()[name] = getattr(_import_module(home), name)
             return found
-        from corejax.texts import no_such_name  # needed for an error only
+        from corejax.base.texts import no_such_name  # needed for an error only
 
         raise no_such_name(__name__, name, __all__)

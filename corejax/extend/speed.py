@@ -7,11 +7,11 @@ and this module, whose names may change in any version.
 
 from __future__ import annotations
 
-from corejax import source_info as source_info
-from corejax.abstract_eval import promised as promised
-from corejax.abstract_eval import types_changed as types_changed
-from corejax.avals import ShapedArray as ShapedArray
-from corejax.caches import clears_cache as clears_cache
+from corejax.core.avals import ShapedArray as ShapedArray
+from corejax.core.ownership import SOLE as SOLE
+from corejax.core.ownership import aligned_empty as aligned_empty
+from corejax.core.ownership import in_own_memory as in_own_memory
+from corejax.core.trace import state as state
 from corejax.interpreters import evaluation as evaluation
 from corejax.interpreters.checks import Checks as Checks
 from corejax.interpreters.engine import Engine as Engine
@@ -32,14 +32,14 @@ from corejax.interpreters.staging import StagingTrace as StagingTrace
 from corejax.interpreters.staging import program_staged as program_staged
 from corejax.ir.interpret import host_literal as host_literal
 from corejax.ir.interpret import last_uses as last_uses
-from corejax.memory_limit import LARGE as LARGE
-from corejax.ownership import SOLE as SOLE
-from corejax.ownership import aligned_empty as aligned_empty
-from corejax.ownership import in_own_memory as in_own_memory
+from corejax.messages import source_info as source_info
 from corejax.rules import Rule as Rule
 from corejax.rules import RuleFn as RuleFn
 from corejax.rules import reporting as reporting
-from corejax.trace import state as state
+from corejax.rules.abstract_eval import promised as promised
+from corejax.rules.abstract_eval import types_changed as types_changed
+from corejax.settings.caches import clears_cache as clears_cache
+from corejax.settings.memory_limit import LARGE as LARGE
 
 __all__ = [
     "LARGE",

@@ -13,21 +13,21 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from corejax import tree
-from corejax.abstract_eval import promised
-from corejax.array import as_array
-from corejax.avals import ShapedArray, avals_of, get_aval
-from corejax.caches import clears_cache
+from corejax.base.restoring import Restoring, run_within
+from corejax.core.array import as_array
+from corejax.core.avals import ShapedArray, avals_of, get_aval
+from corejax.core.named_axes import MappedAxis, named_axes
+from corejax.core.primitive import Primitive, flat_decomposition
+from corejax.core.structural import structural
+from corejax.core.trace import Trace, Tracer, run_with_trace, state
 from corejax.errors import MissingRuleError
 from corejax.interpreters.checks import refuse_leaks
 from corejax.interpreters.engine import engine
 from corejax.ir.jaxpr import used_axes
-from corejax.named_axes import MappedAxis, named_axes
-from corejax.primitive import Primitive, flat_decomposition
-from corejax.restoring import Restoring, run_within
 from corejax.rules import Derivation, collective_rules, vmap_rules
-from corejax.run_rule import check_result, each_result, refuse_batch, run_rule
-from corejax.structural import structural
-from corejax.trace import Trace, Tracer, run_with_trace, state
+from corejax.rules.abstract_eval import promised
+from corejax.rules.run_rule import check_result, each_result, refuse_batch, run_rule
+from corejax.settings.caches import clears_cache
 
 Result = tuple[Any, int | None, ShapedArray | None]  # a value, its batching dimension, the type of one element
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from corejax.avals import get_aval
+from corejax.core.avals import get_aval
+from corejax.core.primitive import Primitive
+from corejax.core.structural import structural
 from corejax.interpreters.batching import mapped_aval
-from corejax.primitive import Primitive
 from corejax.rules import vmap_rules
-from corejax.structural import structural
 
 __corejax_registers_for_caller__ = True
 
@@ -64,7 +64,7 @@ def _takes(primitive: Primitive, vals: Sequence[Any], params: dict[str, Any]) ->
 
 
 def _register(primitive: Primitive, vmap: Any) -> None:
-    from corejax.provenance import Provenance
+    from corejax.base.provenance import Provenance
 
     vmap.__name__ = f"{primitive.name}_vmap"
     vmap.__provenance__ = Provenance.of_caller()

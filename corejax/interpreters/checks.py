@@ -10,13 +10,13 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from corejax import observe
-from corejax.array import Array
-from corejax.config import config
+from corejax.base.seams import Slot
+from corejax.base.tables import Table
+from corejax.core.array import Array
+from corejax.core.primitive import Primitive
+from corejax.core.trace import Trace
 from corejax.ir.jaxpr import Jaxpr
-from corejax.primitive import Primitive
-from corejax.seams import Slot
-from corejax.tables import Table
-from corejax.trace import Trace
+from corejax.settings.config import config
 
 
 class Checks(NamedTuple):

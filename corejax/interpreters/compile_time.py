@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from corejax.primitive import Primitive
-from corejax.restoring import Restoring
-from corejax.trace import Trace, Tracer, bottom_trace, current_trace, new_main
+from corejax.base.restoring import Restoring
+from corejax.core.primitive import Primitive
+from corejax.core.trace import Trace, Tracer, bottom_trace, current_trace, new_main
 
 
 class CompileTimeTrace(Trace):

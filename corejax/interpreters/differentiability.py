@@ -13,16 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from corejax import source_info
-from corejax.abstract_eval import promised
-from corejax.avals import ShapedArray
+from corejax.base.provenance import Provenance
+from corejax.core.avals import ShapedArray
+from corejax.core.primitive import Primitive
+from corejax.core.trace import state
 from corejax.dtypes import is_inexact
 from corejax.errors import NotDifferentiableError
-from corejax.marks import mark
-from corejax.primitive import Primitive
-from corejax.provenance import Provenance
+from corejax.messages import source_info
+from corejax.messages.marks import mark
 from corejax.rules import Derivation, abstract_eval_rules, impl_rules, jvp_rules
-from corejax.trace import state
+from corejax.rules.abstract_eval import promised
 
 __corejax_registers_for_caller__ = True
 

@@ -13,13 +13,13 @@ from typing import Any, TypeVar, overload
 
 import numpy as np
 
-from corejax.array import Array
-from corejax.avals import ShapedArray
+from corejax.base.seams import Slot
+from corejax.core.array import Array
+from corejax.core.avals import ShapedArray
+from corejax.core.primitive import Primitive
+from corejax.core.trace import Trace
 from corejax.interpreters import evaluation
 from corejax.ir.jaxpr import ClosedJaxpr
-from corejax.primitive import Primitive
-from corejax.seams import Slot
-from corejax.trace import Trace
 
 F = TypeVar("F", bound=Callable[..., Any])
 

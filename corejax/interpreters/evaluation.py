@@ -9,7 +9,7 @@ Layers. What makes evaluation fast, or looks at what is evaluated, is not in thi
 and `EvalTrace.run_program` are slots: `set_layer` puts a layer in front of `evaluate` and `run_program` and takes it
 away again. They are composed when a layer changes and never looked at when a primitive is evaluated.
 
-Invariants: operands and results are read-only, and nothing else can write to a result's memory (`corejax.ownership`);
+Invariants: operands and results are read-only, and nothing else writes to a result's memory (`corejax.core.ownership`);
 rules run with NumPy's floating-point warnings silent, because division by zero and overflow are StableHLO's.
 """
 
@@ -24,21 +24,21 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from corejax import observe
-from corejax.abstract_eval import promised
-from corejax.array import Array, as_array, device_buffer, host_value
-from corejax.attribution import attribute_to_rule
-from corejax.avals import ShapedArray, get_aval
-from corejax.backends import Backend, backends
+from corejax.base.seams import Signal
+from corejax.core.array import Array, as_array, device_buffer, host_value
+from corejax.core.avals import ShapedArray, get_aval
+from corejax.core.backends import Backend, backends
+from corejax.core.ownership import SOLE, in_own_memory, owned
+from corejax.core.primitive import Primitive, results_of_body
+from corejax.core.trace import Trace, Tracer, escaped, set_bottom, state
 from corejax.interpreters.impl_results import as_promised, check_count, types_of
 from corejax.ir.interpret import host_literal, last_uses
 from corejax.ir.jaxpr import Jaxpr, JaxprEqn, Var
-from corejax.memory_limit import LARGE, check_memory, keep_freed_memory
-from corejax.ownership import SOLE, in_own_memory, owned
-from corejax.primitive import Primitive, results_of_body
+from corejax.messages.source_info import Source, describe, user_line, without_caller
 from corejax.rules import Derivation, impl_rules, reporting_table
-from corejax.seams import Signal
-from corejax.source_info import Source, describe, user_line, without_caller
-from corejax.trace import Trace, Tracer, escaped, set_bottom, state
+from corejax.rules.abstract_eval import promised
+from corejax.rules.attribution import attribute_to_rule
+from corejax.settings.memory_limit import LARGE, check_memory, keep_freed_memory
 
 Evaluate = Callable[[Primitive, Sequence[Any], dict[str, Any]], list[Any]]
 RunProgram = Callable[[Jaxpr, Sequence[Any]], list[Any]]
@@ -368,7 +368,7 @@ def run_quietly(fun: Callable[..., Any], operands: Sequence[Any], params: dict[s
     try:
         return run(fun, *operands, **params) if params else run(fun, *operands)
     except RuntimeError as error:
-        from corejax.texts import message_of  # needed for an error only
+        from corejax.base.texts import message_of  # needed for an error only
 
         if "cannot enter context" not in message_of(error):
             raise

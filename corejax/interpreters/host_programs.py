@@ -10,12 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from corejax.array import Array, as_array, host_value, is_spread
-from corejax.avals import get_aval
+from corejax.core.array import Array, as_array, host_value, is_spread
+from corejax.core.avals import get_aval
+from corejax.core.trace import Tracer, state
 from corejax.interpreters import evaluation
 from corejax.ir.interpret import concrete_runner
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, Var
-from corejax.trace import Tracer, state
 
 _ndarray = np.ndarray
 

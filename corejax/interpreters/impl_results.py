@@ -12,14 +12,14 @@ from typing import Any
 import numpy as np
 
 from corejax import dtypes
-from corejax.array import Array
-from corejax.avals import ShapedArray, get_aval, ndarray_aval
-from corejax.marks import mark
-from corejax.primitive import Primitive
+from corejax.core.array import Array
+from corejax.core.avals import ShapedArray, get_aval, ndarray_aval
+from corejax.core.primitive import Primitive
+from corejax.core.trace import Tracer, escaped, state
+from corejax.messages.marks import mark
+from corejax.messages.source_info import Source, needed
 from corejax.rules import impl_rules
-from corejax.run_rule import mismatch, shown
-from corejax.source_info import Source, needed
-from corejax.trace import Tracer, escaped, state
+from corejax.rules.run_rule import mismatch, shown
 
 _BYTES = frozenset({np.dtype(np.int8), np.dtype(np.uint8)})
 _PYTHON_NUMBERS = {bool: "b", int: "iuVfc", float: "Vfc", complex: "c"}  # type -> kinds of dtypes that take it

@@ -14,11 +14,11 @@ from typing import Any
 import numpy as np
 
 from corejax import tree
-from corejax.abstract_eval import promised
-from corejax.array import Array, as_array
-from corejax.avals import ShapedArray, avals_of, conform, get_aval
-from corejax.caches import clears_cache
-from corejax.config import config
+from corejax.core.array import Array, as_array
+from corejax.core.avals import ShapedArray, avals_of, conform, get_aval
+from corejax.core.primitive import Primitive, flat_decomposition
+from corejax.core.structural import structural
+from corejax.core.trace import Trace, Tracer, run_with_trace, state
 from corejax.dtypes import is_inexact
 from corejax.interpreters.checks import refuse_leaks
 from corejax.interpreters.differentiability import (
@@ -27,11 +27,11 @@ from corejax.interpreters.differentiability import (
     refusing,
 )
 from corejax.interpreters.engine import engine
-from corejax.primitive import Primitive, flat_decomposition
 from corejax.rules import Derivation, jvp_rules
-from corejax.run_rule import check_result, check_tangent, each_result, run_rule
-from corejax.structural import structural
-from corejax.trace import Trace, Tracer, run_with_trace, state
+from corejax.rules.abstract_eval import promised
+from corejax.rules.run_rule import check_result, check_tangent, each_result, run_rule
+from corejax.settings.caches import clears_cache
+from corejax.settings.config import config
 
 
 class JVPTracer(Tracer):

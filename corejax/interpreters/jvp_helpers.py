@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from corejax.core.primitive import Primitive
 from corejax.interpreters.differentiability import checked_rules, wrong_count
 from corejax.interpreters.jvp import add_tangents, zeros_like
-from corejax.primitive import Primitive
 from corejax.rules import jvp_rules, transpose_rules
 
 __corejax_registers_for_caller__ = True
@@ -81,7 +81,7 @@ def defzero(primitive: Primitive) -> None:
 
 def _register(primitive: Primitive, jvp: Any, rules: Sequence[Any], **flags: Any) -> None:
     """Register a rule made by a helper, with the place where its author wrote it as its provenance."""
-    from corejax.provenance import Provenance
+    from corejax.base.provenance import Provenance
 
     written = next((r for r in rules if getattr(r, "__code__", None) is not None), None)
     place = Provenance.of(written) if written is not None else Provenance.of_caller()

@@ -13,8 +13,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from corejax.array import Array, as_array
-from corejax.avals import get_aval
+from corejax.core.array import Array, as_array
+from corejax.core.avals import get_aval
+from corejax.core.trace import Tracer, in_scope, run_with_trace, state
 from corejax.interpreters.batching import BatchTracer
 from corejax.interpreters.checks import refuse_leaks
 from corejax.interpreters.jvp import JVPTrace, JVPTracer, tangent_aval
@@ -23,9 +24,8 @@ from corejax.interpreters.partial_eval import PartialEvalTrace, PartialEvalTrace
 from corejax.interpreters.transposition import UndefPrimal, add_cotangent, backward_pass, transpose_tape
 from corejax.ir.interpret import eval_jaxpr
 from corejax.ir.jaxpr import Jaxpr, JaxprEqn, Var
+from corejax.messages.source_info import TRANSPOSE
 from corejax.observe import Event, notify, observed
-from corejax.source_info import TRANSPOSE
-from corejax.trace import Tracer, in_scope, run_with_trace, state
 
 
 class LinearProgram(NamedTuple):

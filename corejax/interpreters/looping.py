@@ -12,13 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from corejax.array import Array, as_array, host_value
-from corejax.avals import ShapedArray, get_aval
+from corejax.core.array import Array, as_array, host_value
+from corejax.core.avals import ShapedArray, get_aval
+from corejax.core.primitive import Primitive
+from corejax.core.structural import structural, unrolled_loop
+from corejax.core.trace import bottom_trace, state
 from corejax.interpreters.batching import mapped_aval, move_batch_axis, unmapped_aval
-from corejax.primitive import Primitive
 from corejax.rules import Derivation, abstract_eval_rules, impl_rules, vmap_rules
-from corejax.structural import structural, unrolled_loop
-from corejax.trace import bottom_trace, state
 
 
 def _vmap_as_loop(primitive: Primitive) -> Callable[..., Any] | None:

@@ -13,16 +13,17 @@ from typing import Any
 
 import numpy as np
 
-from corejax import source_info, tree
-from corejax.array import Array, as_array
-from corejax.avals import ShapedArray, get_aval
-from corejax.config import config
+from corejax import tree
+from corejax.core.array import Array, as_array
+from corejax.core.avals import ShapedArray, get_aval
+from corejax.core.primitive import Primitive
+from corejax.core.trace import Trace, Tracer, run_with_trace, state
 from corejax.ir.check import check_jaxpr
 from corejax.ir.jaxpr import Jaxpr, JaxprEqn, Literal, Var
-from corejax.primitive import Primitive
+from corejax.messages import source_info
 from corejax.rules import partial_eval_rules
-from corejax.run_rule import check_results, run_rule
-from corejax.trace import Trace, Tracer, run_with_trace, state
+from corejax.rules.run_rule import check_results, run_rule
+from corejax.settings.config import config
 
 
 class PartialEvalTracer(Tracer):

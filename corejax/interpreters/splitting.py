@@ -8,7 +8,7 @@ from typing import Any
 from corejax.ir.dce import equations_mismatch
 from corejax.ir.jaxpr import Jaxpr, JaxprEqn
 from corejax.rules import partial_eval_jaxpr_rules
-from corejax.run_rule import mismatch, shown
+from corejax.rules.run_rule import mismatch, shown
 
 
 def split_equations(jaxpr: Jaxpr, unknowns: Sequence[bool]) -> tuple[list[JaxprEqn], list[JaxprEqn], set[Any]]:

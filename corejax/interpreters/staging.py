@@ -16,17 +16,18 @@ from typing import Any
 
 import numpy as np
 
-from corejax import source_info, tree
-from corejax.array import Array, as_array
-from corejax.avals import ShapedArray, get_aval
-from corejax.config import config
+from corejax import tree
+from corejax.base.seams import Signal
+from corejax.core.array import Array, as_array
+from corejax.core.avals import ShapedArray, get_aval
+from corejax.core.primitive import Primitive, flat_decomposition
+from corejax.core.trace import Trace, Tracer, escaped, set_contexts, state
 from corejax.interpreters.checks import refuse_leaks
 from corejax.ir.check import check_jaxpr
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
-from corejax.primitive import Primitive, flat_decomposition
+from corejax.messages import source_info
 from corejax.rules import Derivation, abstract_eval_rules
-from corejax.seams import Signal
-from corejax.trace import Trace, Tracer, escaped, set_contexts, state
+from corejax.settings.config import config
 
 program_staged = Signal("staged programs")  # sent with each program that has been recorded
 

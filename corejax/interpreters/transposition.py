@@ -11,22 +11,22 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from corejax.array import Array
-from corejax.attribution import attribute_to_rule
-from corejax.avals import ShapedArray, conform, get_aval
-from corejax.caches import clears_cache
+from corejax.core.array import Array
+from corejax.core.avals import ShapedArray, conform, get_aval
+from corejax.core.primitive import Primitive
+from corejax.core.structural import structural
+from corejax.core.trace import state
 from corejax.errors import NotLinearError
 from corejax.interpreters.differentiability import nondifferentiable, refusing_transposition
 from corejax.interpreters.jvp import tangent_aval, zeros_of
 from corejax.interpreters.staging import decomposed
 from corejax.ir.interpret import literal_value
 from corejax.ir.jaxpr import Jaxpr, JaxprEqn, Var
-from corejax.primitive import Primitive
+from corejax.messages.source_info import inside, needed, scope_of
 from corejax.rules import Derivation, transpose_rules
-from corejax.run_rule import check_cotangents
-from corejax.source_info import inside, needed, scope_of
-from corejax.structural import structural
-from corejax.trace import state
+from corejax.rules.attribution import attribute_to_rule
+from corejax.rules.run_rule import check_cotangents
+from corejax.settings.caches import clears_cache
 
 _SEQUENCE = (list, tuple)
 

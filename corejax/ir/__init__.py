@@ -16,6 +16,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from corejax.base.texts import no_such_name
 from corejax.ir.check import check_jaxpr as check_jaxpr
 from corejax.ir.check import check_partial_eval as check_partial_eval
 from corejax.ir.dce import dce as dce
@@ -36,7 +37,6 @@ from corejax.ir.jaxpr import printer
 from corejax.ir.jaxpr import programs_of as programs_of
 from corejax.ir.jaxpr import subjaxprs as subjaxprs
 from corejax.ir.values import register_param_type as register_param_type
-from corejax.texts import no_such_name
 
 if TYPE_CHECKING:
     from corejax.ir.equality import same_jaxpr as same_jaxpr

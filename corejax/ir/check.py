@@ -12,11 +12,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from corejax.avals import ShapedArray, get_aval
+from corejax.base.texts import error_text, message_of
+from corejax.core.avals import ShapedArray, get_aval
 from corejax.errors import CorejaxError, JaxprTypeError
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, opened, subjaxprs
-from corejax.source_info import describe
-from corejax.texts import error_text, message_of
+from corejax.messages.source_info import describe
 
 
 def check_jaxpr(program: Jaxpr | ClosedJaxpr) -> tuple[list[ShapedArray], list[ShapedArray]]:

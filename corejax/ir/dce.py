@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from corejax.base.provenance import Provenance
 from corejax.ir.jaxpr import Jaxpr, JaxprEqn, Var
-from corejax.marks import mark
-from corejax.provenance import Provenance
+from corejax.messages.marks import mark
+from corejax.messages.source_info import describe
 from corejax.rules import OptionalRules
-from corejax.source_info import describe
 
 DceRule = Callable[[list[bool], JaxprEqn], tuple[list[bool], JaxprEqn | None]]
 

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from corejax.array import host_value
-from corejax.avals import get_aval
+from corejax.core.array import host_value
+from corejax.core.avals import get_aval
+from corejax.core.trace import Tracer
 from corejax.ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, Var, opened
 from corejax.ir.values import literal_scalar
-from corejax.source_info import scope_of
-from corejax.trace import Tracer
+from corejax.messages.source_info import scope_of
 
 
 def same_jaxpr(

@@ -7,14 +7,14 @@ from typing import Any
 
 import numpy as np
 
-from corejax.array import Array
-from corejax.attribution import attribute_to_rule
-from corejax.config import config
+from corejax.base.seams import Slot
+from corejax.core.array import Array
+from corejax.core.trace import state
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, Var
 from corejax.ir.values import literal_scalar
-from corejax.seams import Slot
-from corejax.source_info import inside, scope_of
-from corejax.trace import state
+from corejax.messages.source_info import inside, scope_of
+from corejax.rules.attribution import attribute_to_rule
+from corejax.settings.config import config
 
 # Runs a program on concrete values, on NumPy from end to end; returns None if some values are not concrete.
 concrete_runner: Slot[Callable[[Jaxpr, list[Any]], list[Any] | None]] = Slot("the interpreter of concrete values")

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from corejax.avals import ShapedArray, get_aval
+from corejax.base.seams import Slot
+from corejax.core.avals import ShapedArray, get_aval
 from corejax.errors import CorejaxError
-from corejax.seams import Slot
-from corejax.source_info import Source
+from corejax.messages.source_info import Source
 
 # Provided by `corejax.ir`: the printer's functions by name, imported when something is first printed.
 printer: Slot[Callable[[str], Callable[..., Any]]] = Slot("the printer of programs")

@@ -24,14 +24,14 @@ import re
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from corejax.avals import ShapedArray
+from corejax.base.plugin_access import plugin_access
+from corejax.core.avals import ShapedArray
+from corejax.core.primitive import Primitive, find_primitive, primitives
 from corejax.errors import CorejaxError, JaxprTypeError
 from corejax.ir.check import check_jaxpr
 from corejax.ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, opened
 from corejax.ir.printer import BARE_PRIMITIVE, RESERVED
 from corejax.ir.reader import NAME, SCALAR, STRING, TypeText, ValueReader
-from corejax.plugin_access import plugin_access
-from corejax.primitive import Primitive, find_primitive, primitives
 
 _SAME_LINE = re.compile(r"[ \t]*")
 _BINDER = re.compile(r"([A-Za-z_]\w*)[ \t]*:")

@@ -19,10 +19,10 @@ import re
 from collections.abc import Iterator
 from typing import Any
 
-from corejax.avals import ShapedArray
+from corejax.core.avals import ShapedArray
 from corejax.ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, opened, programs_of
 from corejax.ir.values import const_text, has_programs, literal_scalar, scalar_text, type_text, value_text
-from corejax.source_info import describe, scope_of, scope_text
+from corejax.messages.source_info import describe, scope_of, scope_text
 
 RESERVED = frozenset({"in", "inf", "lambda", "let", "nan"})  # words of the grammar that a name could spell
 BARE_PRIMITIVE = r"""[^\s\[\](){}=,;:'"#]+"""  # primitives' names that are written without quotes

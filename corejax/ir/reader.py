@@ -12,13 +12,13 @@ from typing import Any, NamedTuple, NoReturn
 import numpy as np
 
 from corejax import dtypes
-from corejax.array import Array
-from corejax.avals import Refinement, ShapedArray, from_numbers, physical_aval
+from corejax.base.plugin_access import plugin_access
+from corejax.base.texts import message_of
+from corejax.core.array import Array
+from corejax.core.avals import Refinement, ShapedArray, from_numbers, physical_aval
 from corejax.errors import JaxprSyntaxError
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr
 from corejax.ir.values import UNSIGNED, Scalar, param_types, refinement_reader, scalar_from_text
-from corejax.plugin_access import plugin_access
-from corejax.texts import message_of
 
 NAME = re.compile(r"[A-Za-z_]\w*")
 SCALAR = re.compile(rf"(?:True|False|\([+-]?{UNSIGNED}[+-]{UNSIGNED}j\)|[+-]?{UNSIGNED})(?![\w.])")

@@ -13,13 +13,13 @@ from typing import Any, TypeVar
 import numpy as np
 
 from corejax import dtypes
-from corejax.array import host_value
-from corejax.avals import Refinement, ShapedArray, numbers_of
+from corejax.base.provenance import Provenance
+from corejax.base.seams import Slot
+from corejax.base.tables import Entry, Table
+from corejax.core.array import host_value
+from corejax.core.avals import Refinement, ShapedArray, numbers_of
+from corejax.core.trace import Tracer
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, Literal
-from corejax.provenance import Provenance
-from corejax.seams import Slot
-from corejax.tables import Entry, Table
-from corejax.trace import Tracer
 
 __corejax_registers_for_caller__ = True
 

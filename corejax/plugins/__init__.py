@@ -3,7 +3,8 @@
 Where to read, in this order (everything with an underscore is this room's own):
 
 - `hookspecs` is the contract: what a plugin may give. `_example` is one of the types in it.
-- `_records`: what is known of one plugin (`corejax.selection`: whether it is on). `_discovery` finds what is installed.
+- `_records`: what is known of one plugin (`corejax.settings.selection`: whether it is on). `_discovery` finds what
+  is installed.
 - `_hooks` makes hooks of a plugin object, `_exports` checks and takes what they give,
   `_loading` runs them one plugin at a time (with `_load_lock`; what a failed one registered is taken back),
   `_lazy_rules` at first need.
@@ -24,15 +25,16 @@ import threading
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
-from corejax import array_methods, provenance
-from corejax.backends import backends
-from corejax.config import config
+from corejax.base import provenance
+from corejax.base.plugin_access import plugin_access
+from corejax.core import array_methods
+from corejax.core.backends import backends
 from corejax.interpreters.checks import Checks, find_checks, follow_settings
 from corejax.interpreters.engine import PLAIN, Engine, find_engine
 from corejax.ir import drawing
-from corejax.plugin_access import plugin_access
 from corejax.plugins._finder import is_import_from as is_import_from
 from corejax.rules import registries
+from corejax.settings.config import config
 
 if TYPE_CHECKING:
     from corejax.plugins._example import Example

@@ -10,7 +10,7 @@ from typing import Any
 
 from corejax.errors import PluginError
 from corejax.plugins._records import PluginRecord, canonical
-from corejax.selection import Selection
+from corejax.settings.selection import Selection
 
 GROUP = "corejax.plugins"
 
@@ -20,8 +20,8 @@ def installed_entry_points() -> Iterator[PluginRecord]:
 
     A distribution whose entry points cannot be read gives a record that failed. If two plugins offer the same, the
     later one is refused, so the order must not depend on how a file system lists directories: the distributions that
-    names of the facade belong to (`corejax.homes`) come first, then the others by name and distribution; failed
-    records come last.
+    names of the facade belong to (`corejax.messages.homes`) come first, then the others by name and distribution;
+    failed records come last.
     """
     from importlib_metadata import distributions
 

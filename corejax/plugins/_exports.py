@@ -8,15 +8,15 @@ import re
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from corejax import array_methods
-from corejax.backends import backends
-from corejax.config import config
+from corejax.base.provenance import Provenance
+from corejax.base.tables import Table
+from corejax.core import array_methods
+from corejax.core.backends import backends
+from corejax.core.structural import structural
 from corejax.errors import DuplicateRegistrationError, PluginError
 from corejax.plugins._records import PluginRecord
-from corejax.provenance import Provenance
 from corejax.rules import registries
-from corejax.structural import structural
-from corejax.tables import Table
+from corejax.settings.config import config
 
 # Hooks that give mappings, with an example for messages.
 _EXAMPLES = {

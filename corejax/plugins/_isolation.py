@@ -7,8 +7,9 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from corejax import plugins, tables
-from corejax.config import config
+from corejax import plugins
+from corejax.base import tables
+from corejax.settings.config import config
 
 if TYPE_CHECKING:
     from corejax.plugins._plugin_manager import PluginManager

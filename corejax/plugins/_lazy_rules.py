@@ -7,15 +7,15 @@ from collections.abc import Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from corejax.backends import Backend, backends, ill_made, lacking
+from corejax.base.texts import error_text
+from corejax.core.backends import Backend, backends, ill_made, lacking
 from corejax.errors import DuplicateRegistrationError, PluginError
 from corejax.plugins._loading import Loader
 from corejax.plugins._records import PluginRecord
 from corejax.rules import RuleRegistry, registries
-from corejax.texts import error_text
 
 if TYPE_CHECKING:
-    from corejax.primitive import Primitive
+    from corejax.core.primitive import Primitive
 
 
 def register_primitives(loader: Loader, records: Iterable[PluginRecord]) -> bool:

@@ -1,6 +1,6 @@
 """Running plugins' code, one plugin at a time: what one that raises has registered is taken back.
 
-What it writes into tables has an owner of its own for each call (`corejax.tables`), and is dropped with that.
+What it writes into tables has an owner of its own for each call (`corejax.base.tables`), and is dropped with that.
 """
 
 from __future__ import annotations
@@ -11,17 +11,18 @@ from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any
 
-from corejax import source_info, tables
-from corejax.config import config
+from corejax.base import tables
+from corejax.base.restoring import raise_interrupt, run_within
+from corejax.base.tables import Entry, Owner, Table
+from corejax.base.texts import error_text
 from corejax.errors import PluginError
+from corejax.messages import source_info
+from corejax.messages.tracebacks import leave_out
 from corejax.plugins._exports import Exports
 from corejax.plugins._hooks import hooks_of
 from corejax.plugins._load_lock import LoadLock
 from corejax.plugins._records import PluginRecord
-from corejax.restoring import raise_interrupt, run_within
-from corejax.tables import Entry, Owner, Table
-from corejax.texts import error_text
-from corejax.tracebacks import leave_out
+from corejax.settings.config import config
 
 
 class Loader:

@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 from importlib.util import find_spec
 from typing import Any, get_args, get_origin, get_type_hints
 
+from corejax.base.texts import error_text
 from corejax.plugins._records import PluginRecord
-from corejax.texts import error_text
 
 __all__ = ["ANY", "FILE", "MANIFEST_VERSION", "Found", "Manifest", "PrimitiveEntry", "digest", "find"]
 

@@ -7,11 +7,11 @@ import sys
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from corejax.base.texts import did_you_mean, how_to_install
 from corejax.errors import PluginMissingError, PluginMissingImportError
-from corejax.homes import homes
+from corejax.messages.homes import homes
 from corejax.plugins._records import LATE, failure
-from corejax.selection import VARIABLE
-from corejax.texts import did_you_mean, how_to_install
+from corejax.settings.selection import VARIABLE
 
 if TYPE_CHECKING:
     from corejax.plugins._manifest import Manifest

@@ -7,22 +7,22 @@ from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from corejax import array_methods
-from corejax.backends import Backend
+from corejax.base.restoring import raise_interrupt
+from corejax.base.texts import error_text
+from corejax.core import array_methods
+from corejax.core.backends import Backend
 from corejax.errors import PluginError
-from corejax.homes import homes
+from corejax.messages.homes import homes
 from corejax.plugins import _lazy_rules, hookspecs
 from corejax.plugins._discovery import by_name, installed_entry_points
 from corejax.plugins._loading import Loader, withdraw
 from corejax.plugins._records import LATE, PluginRecord, failure
-from corejax.restoring import raise_interrupt
-from corejax.selection import Selection
-from corejax.texts import error_text
+from corejax.settings.selection import Selection
 
 if TYPE_CHECKING:
+    from corejax.core.primitive import Primitive
     from corejax.plugins._example import Example
     from corejax.plugins._manifest import Found, Manifest
-    from corejax.primitive import Primitive
 
 
 class PluginManager:

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from types import ModuleType
 from typing import Any
 
+from corejax.base.tables import Owner
+from corejax.base.texts import error_text, message_of
 from corejax.errors import PluginError
-from corejax.homes import HOMES
-from corejax.tables import Owner
-from corejax.texts import error_text, message_of
+from corejax.messages.homes import HOMES
 
 LATE = "was installed after plugins were loaded: restart Python"
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from corejax.config import config
 from corejax.plugins._manifest import Found, Manifest
 from corejax.plugins._records import PluginRecord
 from corejax.rules import registries
+from corejax.settings.config import config
 
 
 def usable(

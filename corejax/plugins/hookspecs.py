@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 import pluggy
 
 if TYPE_CHECKING:
+    from corejax.core.primitive import Primitive
     from corejax.plugins._example import Example
-    from corejax.primitive import Primitive
 
 API_VERSION = 1
 
@@ -89,7 +89,7 @@ def corejax_provide_array_methods() -> Mapping[str, Any]:  # type: ignore[empty-
 
 @hookspec(firstresult=True)
 def corejax_provide_operations() -> Mapping[str, Callable[..., Any]]:  # type: ignore[empty-body]
-    """Structural operations that interpreters need, by name (`corejax.structural`)."""
+    """Structural operations that interpreters need, by name (`corejax.core.structural`)."""
 
 
 @hookspec(firstresult=True)

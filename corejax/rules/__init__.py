@@ -6,7 +6,6 @@ in `lookup`, once for each primitive.
 
 from __future__ import annotations
 
-from corejax.derivation import Derivation as Derivation
 from corejax.rules._kinds import abstract_eval_rules as abstract_eval_rules
 from corejax.rules._kinds import collective_rules as collective_rules
 from corejax.rules._kinds import impl_rules as impl_rules
@@ -25,3 +24,4 @@ from corejax.rules._registry import reporting as reporting
 from corejax.rules._registry import reporting_table as reporting_table
 from corejax.rules._rule import Rule as Rule
 from corejax.rules._rule import RuleFn as RuleFn
+from corejax.rules.derivation import Derivation as Derivation

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from corejax import source_info
-from corejax.config import config
-from corejax.derivation import Derivation
-from corejax.plugin_access import plugin_access
-from corejax.primitive import Primitive
-from corejax.tables import Entry
+from corejax.base.plugin_access import plugin_access
+from corejax.base.tables import Entry
+from corejax.core.primitive import Primitive
+from corejax.messages import source_info
+from corejax.rules.derivation import Derivation
+from corejax.settings.config import config
 
 
 def duplicate_rule(title: str, key: tuple[Primitive, str | None], earlier: Entry, given: Entry) -> str:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from corejax.provenance import Provenance
+from corejax.base.provenance import Provenance
+from corejax.base.tables import Table
 from corejax.rules._messages import duplicate_rule
-from corejax.tables import Table
 
 __corejax_registers_for_caller__ = True
 

@@ -8,17 +8,18 @@ import weakref
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from corejax import observe, source_info
-from corejax.config import config
-from corejax.derivation import Derivation, Derivations
+from corejax import observe
+from corejax.base.plugin_access import plugin_access
+from corejax.base.provenance import Provenance
+from corejax.base.seams import Signal, Slot
+from corejax.base.tables import Table
+from corejax.core.primitive import Primitive, define_rules
 from corejax.errors import DerivedRuleWarning, MissingRuleError
-from corejax.plugin_access import plugin_access
-from corejax.primitive import Primitive, define_rules
-from corejax.provenance import Provenance
+from corejax.messages import source_info
 from corejax.rules import _messages
 from corejax.rules._rule import Rule, RuleFn
-from corejax.seams import Signal, Slot
-from corejax.tables import Table
+from corejax.rules.derivation import Derivation, Derivations
+from corejax.settings.config import config
 
 __corejax_registers_for_caller__ = True
 

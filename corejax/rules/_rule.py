@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from corejax.provenance import Provenance
+from corejax.base.provenance import Provenance
 
 RuleFn = Callable[..., Any]
 

@@ -7,17 +7,17 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from corejax import dtypes, tree
-from corejax.array import as_array
-from corejax.avals import ShapedArray, get_aval
+from corejax.core.array import as_array
+from corejax.core.avals import ShapedArray, get_aval
+from corejax.core.trace import in_scope
 from corejax.interpreters.debug_info import DebugInfo, fun_name
 from corejax.interpreters.jvp import jvp_flat
 from corejax.interpreters.linearize import linearize_flat
 from corejax.interpreters.splitting import unzipped
 from corejax.interpreters.staging import stage
 from corejax.interpreters.transposition import UndefPrimal, backward_pass, zero_cotangent
-from corejax.source_info import JVP, TRANSPOSE
-from corejax.trace import in_scope
-from corejax.tracebacks import api_boundary
+from corejax.messages.source_info import JVP, TRANSPOSE
+from corejax.messages.tracebacks import api_boundary
 from corejax.transforms.flattening import (
     FlatFunction,
     abstractified,

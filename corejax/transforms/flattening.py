@@ -12,11 +12,12 @@ from typing import Any
 
 import numpy as np
 
-from corejax import dtypes, source_info, tree
-from corejax.array import Array, as_array
-from corejax.avals import ShapedArray, conversion_hint, get_aval, is_array_like, types_of
+from corejax import dtypes, tree
+from corejax.core.array import Array, as_array
+from corejax.core.avals import ShapedArray, conversion_hint, get_aval, is_array_like, types_of
+from corejax.core.trace import Tracer, escaped
 from corejax.interpreters.debug_info import DebugInfo, fun_name
-from corejax.trace import Tracer, escaped
+from corejax.messages import source_info
 from corejax.tree._paths import leaf_names as leaf_names
 
 float0 = dtypes.float0

@@ -13,14 +13,14 @@ from typing import Any
 import numpy as np
 
 from corejax import dtypes, tree
-from corejax.array import Array, as_array
-from corejax.avals import get_aval, is_array_like
+from corejax.core.array import Array, as_array
+from corejax.core.avals import get_aval, is_array_like
+from corejax.core.trace import Tracer, escaped, in_scope
 from corejax.interpreters.debug_info import DebugInfo, fun_name, named_as
 from corejax.interpreters.jvp import zeros_like
 from corejax.interpreters.linearize import linearize_flat
-from corejax.source_info import JVP
-from corejax.trace import Tracer, escaped, in_scope
-from corejax.tracebacks import api_boundary
+from corejax.messages.source_info import JVP
+from corejax.messages.tracebacks import api_boundary
 from corejax.transforms.flattening import Aux, arg_names, check_argument, check_function, float0
 
 Argnums = int | Sequence[int]

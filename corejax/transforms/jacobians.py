@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from corejax import dtypes, tree
-from corejax.array import Array
-from corejax.avals import get_aval
+from corejax.core.array import Array
+from corejax.core.avals import get_aval
+from corejax.core.structural import structural
 from corejax.interpreters.debug_info import fun_name, named_as
-from corejax.structural import structural
-from corejax.tracebacks import api_boundary
+from corejax.messages.tracebacks import api_boundary
 from corejax.transforms.autodiff import jvp, vjp
 from corejax.transforms.flattening import check_function, float0
 from corejax.transforms.gradients import Argnums, Chosen, Differentiation

@@ -12,12 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from corejax import dtypes, tree
-from corejax.avals import ShapedArray, get_aval
+from corejax.core.avals import ShapedArray, get_aval
 from corejax.interpreters.debug_info import fun_name
 from corejax.interpreters.jvp import as_tangent
 from corejax.interpreters.linearize import LinearCall, LinearProgram, LinearTape
 from corejax.interpreters.transposition import zero_cotangent
-from corejax.tracebacks import api_boundary
+from corejax.messages.tracebacks import api_boundary
 from corejax.transforms.flattening import arg_names, float0, leaf_names, leaves_like
 
 

@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable
 from typing import Any
 
 from corejax import tree
-from corejax.avals import typeof
+from corejax.base.restoring import run_within
+from corejax.core.avals import typeof
+from corejax.core.named_axes import named_axes
 from corejax.interpreters.debug_info import DebugInfo, named_as
 from corejax.interpreters.staging import stage
 from corejax.ir.jaxpr import ClosedJaxpr
-from corejax.named_axes import named_axes
-from corejax.restoring import run_within
-from corejax.tracebacks import api_boundary
+from corejax.messages.tracebacks import api_boundary
 from corejax.transforms.flattening import (
     FlatFunction,
     ShapeDtypeStruct,

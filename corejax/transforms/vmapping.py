@@ -8,15 +8,15 @@ from typing import Any
 import numpy as np
 
 from corejax import tree
-from corejax.array import Array, as_array
-from corejax.avals import get_aval
+from corejax.core.array import Array, as_array
+from corejax.core.avals import get_aval
+from corejax.core.named_axes import MappedAxis
+from corejax.core.trace import Tracer, in_scope
 from corejax.interpreters import looping as looping  # registers the vmap rule that is derived as a loop
 from corejax.interpreters.batching import axis_of_operands, batch_flat, move_batch_axis
 from corejax.interpreters.debug_info import DebugInfo, fun_name, named_as
-from corejax.named_axes import MappedAxis
-from corejax.source_info import VMAP
-from corejax.trace import Tracer, in_scope
-from corejax.tracebacks import api_boundary
+from corejax.messages.source_info import VMAP
+from corejax.messages.tracebacks import api_boundary
 from corejax.transforms.flattening import FlatFunction, arg_names, check_argument, check_function, float0, leaf_names
 
 

@@ -4,7 +4,7 @@
 makes classes nodes; `_prefix` holds trees against trees; `_functions` are map, reduce and transpose.
 """
 
-from corejax.texts import suggest_names as _suggest_names
+from corejax.base.texts import suggest_names as _suggest_names
 from corejax.tree import _optree as _optree  # before any other import of optree
 from corejax.tree._functions import build_tree as build_tree
 from corejax.tree._functions import tree_all as tree_all

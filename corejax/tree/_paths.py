@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import optree
 
-from corejax.caches import clears_cache
+from corejax.settings.caches import clears_cache
 from corejax.tree._treedef import (
     NAMESPACE,
     PyTreeDef,

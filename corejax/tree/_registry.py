@@ -8,8 +8,8 @@ import operator
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, TypeVar
 
+from corejax.base.provenance import Provenance
 from corejax.errors import DuplicateRegistrationError
-from corejax.provenance import Provenance
 from corejax.tree._paths import GetAttrKey
 from corejax.tree._treedef import Registration, is_marked_leaf_type, is_tree_node, registered
 

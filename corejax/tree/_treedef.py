@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import optree
 
-from corejax.tables import Table
+from corejax.base.tables import Table
 
 NAMESPACE = "corejax"
 

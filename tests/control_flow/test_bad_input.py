@@ -10,8 +10,8 @@ import pytest
 import corejax
 import corejax.numpy as jnp
 from corejax import lax
+from corejax.core.trace import state as trace_state
 from corejax.custom_derivatives import ClosedOverError
-from corejax.trace import state as trace_state
 
 X = np.arange(3, dtype=np.float32)
 

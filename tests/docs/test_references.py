@@ -9,8 +9,8 @@ import re
 import pytest
 
 from corejax import extend, plugins
-from corejax.config import _SETTINGS as KERNEL_SETTINGS
 from corejax.plugins import hookspecs
+from corejax.settings.config import _SETTINGS as KERNEL_SETTINGS
 
 DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs"
 HOOKS = [name for name in dir(hookspecs) if name.startswith("corejax_")]

@@ -7,9 +7,10 @@ import pytest
 
 import corejax as cj
 import corejax.numpy as jnp
-from corejax import lax, source_info
+from corejax import lax
 from corejax.extend import Primitive, abstract_eval_rules, defjvp, jvp_rules, observe, run_within, vmap_rules, warn_user
-from corejax.source_info import describe
+from corejax.messages import source_info
+from corejax.messages.source_info import describe
 from corejax_eager import rule_memo
 
 X = np.linspace(0.1, 0.9, 4, dtype=np.float32)
@@ -241,7 +242,7 @@ def test_explain_tells_of_each_rule():
 @pytest.fixture
 def library(monkeypatch):
     """Has this file count as a library's."""
-    from corejax import source_info
+    from corejax.messages import source_info
 
     monkeypatch.setattr(source_info, "_internal_files", {**source_info._internal_files, __file__: True})
 

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import corejax as cj
+from corejax.core.trace import state as trace_state
 from corejax.extend import (
     Primitive,
     Trace,
@@ -24,7 +25,6 @@ from corejax.extend import (
     set_current_trace,
 )
 from corejax.interpreters import evaluation
-from corejax.trace import state as trace_state
 from corejax_explain._explain import explain
 from tests.kernel import toys as toy_plugin
 from tests.kernel.toys import add, call, mul, sin, sum_

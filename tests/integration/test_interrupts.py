@@ -80,7 +80,7 @@ STORM = """
     import numpy as np
     import corejax as cj, corejax.numpy as jnp
     from corejax import lax
-    from corejax.trace import state as trace_state
+    from corejax.core.trace import state as trace_state
     from corejax.extend import bottom_trace
 
     X = np.array([0.5, -1.0, 2.0], np.float32)

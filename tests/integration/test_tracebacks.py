@@ -13,8 +13,8 @@ import pytest
 import corejax as cj
 import corejax.numpy as jnp
 from corejax import lax
-from corejax.config import config
 from corejax.extend import Primitive
+from corejax.settings.config import config
 
 X = np.ones((5, 4), np.float32)
 W = np.ones((3, 2), np.float32)

@@ -12,8 +12,8 @@ from types import FrameType
 from typing import Any
 
 import corejax
+from corejax.core.trace import state as trace_state
 from corejax.extend import bottom_trace, config
-from corejax.trace import state as trace_state
 
 KERNEL = str(Path(corejax.__file__).parent)
 # What sets the thread's state, and takes it back.

@@ -17,11 +17,11 @@ from importlib_metadata import distributions
 
 import corejax
 from corejax import plugins
+from corejax.base.tables import restore, snapshot
 from corejax.plugins._discovery import GROUP
 from corejax.plugins._plugin_manager import PluginManager
 from corejax.plugins._records import PluginRecord
 from corejax.rules import registries
-from corejax.tables import restore, snapshot
 
 DISTRIBUTIONS = Path(__file__).parents[1] / "distributions"
 KERNEL = Path(__file__).parents[2]

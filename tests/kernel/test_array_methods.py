@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import corejax
-from corejax import array_methods
+from corejax.core import array_methods
 from corejax.errors import DuplicateRegistrationError, PluginError
 from corejax.extend import hookimpl, isolated_plugins
 from corejax.plugins._records import PluginRecord

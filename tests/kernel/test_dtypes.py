@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from corejax import dtypes, float0
-from corejax.config import config
 from corejax.dtypes import TypePromotionError
+from corejax.settings.config import config
 
 ALL = [d for d in dtypes._names.SHORT_NAMES if not dtypes.is_extended(d)]
 NAMES = [d.name for d in ALL]

@@ -176,10 +176,10 @@ def test_an_import_that_was_interrupted_is_made_again(module):
         "    corejax.no_such_name\n"
         "except KeyboardInterrupt:\n"
         "    import corejax, corejax.extend\n"
-        "    from corejax import array_methods\n"
+        "    from corejax.core import array_methods\n"
         "    try:\n"
         "        corejax.no_such_name\n"
         "    except AttributeError:\n"
-        "        print(len(corejax.extend.trace_stack()), corejax.array_methods is array_methods)\n",
+        "        print(len(corejax.extend.trace_stack()), corejax.core.array_methods is array_methods)\n",
     )
     assert out == "1 True\n"

@@ -12,14 +12,14 @@ import pytest
 
 import corejax
 from corejax import extend, plugins
+from corejax.base.tables import contents
 from corejax.cli.rule_status import rule_statuses
-from corejax.config import config
+from corejax.core.primitive import Primitive, primitives
 from corejax.errors import DuplicateRegistrationError, MissingRuleError, PluginError
 from corejax.extend import find_primitive, flat_decomposition, isolated_plugins, memoised, stage_closed, trace_stack
 from corejax.plugins._plugin_manager import PluginManager
-from corejax.primitive import Primitive, primitives
 from corejax.rules import registries
-from corejax.tables import contents
+from corejax.settings.config import config
 from corejax_explain._explain import explain
 from tests.kernel.plugin_sites import Site
 

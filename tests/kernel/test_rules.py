@@ -14,16 +14,16 @@ import pytest
 
 import corejax
 from corejax import rules
-from corejax.avals import ShapedArray
+from corejax.base.plugin_access import plugin_access
+from corejax.base.provenance import Provenance
+from corejax.base.tables import restore, snapshot
 from corejax.cli.rule_status import is_required, rule_status, rule_statuses
-from corejax.config import config
+from corejax.core.avals import ShapedArray
+from corejax.core.primitive import Primitive, primitives
 from corejax.errors import DuplicateRegistrationError, MissingRuleError
 from corejax.interpreters import evaluation
 from corejax.interpreters.batching_helpers import defbroadcasting, defvectorized
 from corejax.interpreters.jvp_helpers import defjvp
-from corejax.plugin_access import plugin_access
-from corejax.primitive import Primitive, primitives
-from corejax.provenance import Provenance
 from corejax.rules import (
     Derivation,
     RuleRegistry,
@@ -34,7 +34,7 @@ from corejax.rules import (
     vmap_rules,
     xla_translations,
 )
-from corejax.tables import restore, snapshot
+from corejax.settings.config import config
 
 _names = (f"rules_test.p{i}" for i in itertools.count())
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from corejax.base.seams import Signal, Slot
+from corejax.base.tables import Owner, drop
 from corejax.errors import DuplicateRegistrationError
-from corejax.seams import Signal, Slot
-from corejax.tables import Owner, drop
 
 
 def test_a_slot_refuses_a_second_provider() -> None:

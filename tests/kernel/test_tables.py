@@ -14,16 +14,17 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
 import corejax
-from corejax import plugins, tables
+from corejax import plugins
+from corejax.base import tables
+from corejax.base.provenance import Provenance
+from corejax.base.tables import Owner, Table, drop
 from corejax.cli import show
-from corejax.config import config
+from corejax.core.structural import structural
 from corejax.errors import DuplicateRegistrationError
 from corejax.extend import JaxprEqn, Primitive, primitives
 from corejax.plugins._plugin_manager import PluginManager
-from corejax.provenance import Provenance
 from corejax.rules import impl_rules, optional_rules, vmap_rules
-from corejax.structural import structural
-from corejax.tables import Owner, Table, drop
+from corejax.settings.config import config
 from tests.kernel.plugin_sites import Site
 
 BEFORE = {"a": 1, "b": 2, "c": 3}

@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 
 import corejax as cj
+from corejax.core.trace import _contexts_changed, bottom_trace
+from corejax.core.trace import state as trace_state
 from corejax.errors import UnexpectedTracerError
 from corejax.extend import (
     Array,
@@ -29,8 +31,6 @@ from corejax.extend import (
 from corejax.interpreters.batching import BatchTrace
 from corejax.interpreters.jvp import JVPTrace, JVPTracer
 from corejax.interpreters.staging import JitTracer, StagingTrace
-from corejax.trace import _contexts_changed, bottom_trace
-from corejax.trace import state as trace_state
 from tests.kernel.toys import add, call, cos, mul, sin, sum_
 
 pytestmark = pytest.mark.usefixtures("toys")

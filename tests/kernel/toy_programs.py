@@ -12,11 +12,12 @@ import numpy as np
 import pytest
 from hypothesis import strategies as st
 
-from corejax import dtypes, source_info
-from corejax.array import Array
-from corejax.avals import ShapedArray
+from corejax import dtypes
+from corejax.core.array import Array
+from corejax.core.avals import ShapedArray
+from corejax.core.primitive import Primitive
 from corejax.ir import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, register_param_type
-from corejax.primitive import Primitive
+from corejax.messages import source_info
 from tests.kernel.toys import add_p
 from tests.kernel.toys import mul_p as mul_p
 from tests.kernel.toys import print_p as print_p

@@ -10,7 +10,7 @@ import pytest
 
 import corejax
 import corejax.numpy as jnp
-from corejax import array_methods
+from corejax.core import array_methods
 from corejax.extend import Array
 
 X = np.array([[3, 1, 2], [0, 5, 4]], np.int32)

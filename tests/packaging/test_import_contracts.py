@@ -50,27 +50,27 @@ def test_every_plugin_is_closed_to_other_plugins_and_to_the_kernel(graph: Any) -
     wanted = []
     for plugin in PLUGINS:
         other = "corejax_fft" if plugin != "corejax_fft" else "corejax_jet"
-        wanted += [(f"{other}.plugin", f"{plugin}.plugin"), (f"{other}.plugin", plugin), ("corejax.trace", plugin)]
+        wanted += [(f"{other}.plugin", f"{plugin}.plugin"), (f"{other}.plugin", plugin), ("corejax.core.trace", plugin)]
     assert problems(graph, *wanted) == sorted(f"{importer} -> {imported} (l.7)" for importer, imported in wanted)
 
 
 @pytest.mark.parametrize(
     ("importer", "imported"),
     [
-        ("corejax_fft.plugin", "corejax.trace"),
+        ("corejax_fft.plugin", "corejax.core.trace"),
         ("corejax_fft.plugin", "corejax.plugins._manifest"),
         ("corejax_fft.plugin", "jax"),
-        ("corejax.trace", "jax"),
+        ("corejax.core.trace", "jax"),
         ("corejax_xla_backend._jit", "jax"),
         ("corejax_fft.plugin", "jaxlib"),
         ("corejax_xla_backend._jit", "jaxlib"),
-        ("corejax.trace", "jaxlib"),
+        ("corejax.core.trace", "jaxlib"),
         ("corejax_fft.plugin", "pytest"),
         ("corejax_fft.plugin", "hypothesis"),
         ("corejax_checkify.plugin", "corejax_testing"),
-        ("corejax.trace", "scipy"),
-        ("corejax.trace", "opt_einsum"),
-        ("corejax.trace", "corejax_lax_basic.lax"),
+        ("corejax.core.trace", "scipy"),
+        ("corejax.core.trace", "opt_einsum"),
+        ("corejax.core.trace", "corejax_lax_basic.lax"),
     ],
 )
 def test_a_private_module_and_a_guarded_library_are_refused(importer: str, imported: str, graph: Any) -> None:

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import corejax
+from corejax.base.tables import restore, snapshot
 from corejax.extend import Example, Primitive, ShapedArray, impl_rules, move_batch_axis, vmap_rules, xla_translations
-from corejax.tables import restore, snapshot
 from corejax_testing import tests_for, verify
 
 corejax.plugins.load_everything()

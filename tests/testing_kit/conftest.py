@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from corejax.tables import restore, snapshot
+from corejax.base.tables import restore, snapshot
 from tests.kernel.plugin_sites import fresh, site  # noqa: F401  # fixtures
 
 

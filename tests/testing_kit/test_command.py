@@ -17,6 +17,7 @@ from click.testing import CliRunner, Result
 
 import corejax
 import corejax_testing
+from corejax.base.tables import restore, snapshot
 from corejax.cli import main
 from corejax.extend import (
     Example,
@@ -27,7 +28,6 @@ from corejax.extend import (
     load_everything,
     registries,
 )
-from corejax.tables import restore, snapshot
 from corejax_testing.selection import chosen, faults, notes
 from tests.testing_kit import test_mutations as mutations
 from tests.testing_kit.toys import same, toy

@@ -11,8 +11,8 @@ import pytest
 
 import corejax
 import corejax.lax as lax
+from corejax.base.tables import restore, snapshot
 from corejax.extend import Example, Primitive, ShapedArray, primitives
-from corejax.tables import restore, snapshot
 from corejax_testing import verify
 from tests.testing_kit import toys
 from tests.testing_kit.toys import EXAMPLES, toy

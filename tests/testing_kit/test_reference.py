@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from corejax.base.tables import restore, snapshot
 from corejax.extend import Example, Primitive, ShapedArray, primitives
-from corejax.tables import restore, snapshot
 from corejax_testing import verify
 from corejax_testing.outcomes import NotApplicable
 from corejax_testing.reference import Interpreter, operations

@@ -9,8 +9,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from corejax.cli import main
+from corejax.core.primitive import primitives
 from corejax.plugins._plugin_manager import PluginManager
-from corejax.primitive import primitives
 from corejax_testing.manifests.command import write_manifest
 from tests.kernel.cli.test_cli import TABLE
 from tests.kernel.plugin_sites import Site

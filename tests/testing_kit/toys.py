@@ -15,6 +15,7 @@ import numpy as np
 
 import corejax
 import corejax.lax as lax
+from corejax.base.tables import restore, snapshot
 from corejax.extend import (
     Example,
     JaxprEqn,
@@ -25,7 +26,6 @@ from corejax.extend import (
     is_undef_primal,
     registries,
 )
-from corejax.tables import restore, snapshot
 
 corejax.plugins.load_everything()
 F32 = np.dtype(np.float32)

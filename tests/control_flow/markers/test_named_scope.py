@@ -10,7 +10,7 @@ import pytest
 import corejax
 import corejax.numpy as jnp
 from corejax import lax, named_call, named_scope
-from corejax.trace import state as trace_state
+from corejax.core.trace import state as trace_state
 
 F = np.float32
 X = np.array([0.5, -1.0, 2.0], F)

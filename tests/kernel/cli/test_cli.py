@@ -18,10 +18,10 @@ from click.testing import CliRunner, Result
 
 from corejax import plugins
 from corejax.cli import main, output, show
-from corejax.config import config
+from corejax.core.primitive import Primitive, primitives
 from corejax.plugins._plugin_manager import PluginManager
-from corejax.primitive import Primitive, primitives
 from corejax.rules import impl_rules, jvp_rules
+from corejax.settings.config import config
 from tests.kernel.plugin_sites import Site
 
 Run = Callable[..., Result]

@@ -11,10 +11,10 @@ from collections.abc import Callable
 import pytest
 from click.testing import CliRunner, Result
 
+from corejax.base.texts import add_note, error_text, json_text, one_line, shown
 from corejax.cli import main
+from corejax.core.primitive import primitives
 from corejax.plugins._plugin_manager import PluginManager
-from corejax.primitive import primitives
-from corejax.texts import add_note, error_text, json_text, one_line, shown
 from tests.kernel.plugin_sites import Site
 
 Run = Callable[..., Result]

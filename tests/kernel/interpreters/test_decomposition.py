@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import corejax as cj
-from corejax.config import config
 from corejax.errors import MissingRuleError
 from corejax.extend import (
     Array,
@@ -19,6 +18,7 @@ from corejax.extend import (
     transpose_rules,
     vmap_rules,
 )
+from corejax.settings.config import config
 from tests.kernel.toys import add, call, cos, moments_p, mul, sin, sum_
 
 pytestmark = pytest.mark.usefixtures("toys")

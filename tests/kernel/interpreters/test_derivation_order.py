@@ -11,9 +11,9 @@ import pytest
 
 import corejax
 import corejax.lax as lax
+from corejax.base.tables import restore, snapshot
 from corejax.cli.rule_status import rule_statuses
 from corejax.extend import Derivation, DerivedRuleWarning, Primitive, RuleRegistry, registries
-from corejax.tables import restore, snapshot
 
 corejax.plugins.load_everything()
 

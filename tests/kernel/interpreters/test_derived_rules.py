@@ -14,7 +14,7 @@ import pytest
 import corejax as cj
 from corejax import lax
 from corejax.cli.rule_status import rule_statuses
-from corejax.config import config
+from corejax.core.structural import OperationTable, unrolled_loop
 from corejax.errors import DerivedRuleWarning, MissingRuleError
 from corejax.extend import (
     Derivation,
@@ -27,7 +27,7 @@ from corejax.extend import (
     transpose_rules,
     vmap_rules,
 )
-from corejax.structural import OperationTable, unrolled_loop
+from corejax.settings.config import config
 
 ignored = pytest.mark.filterwarnings("ignore::corejax.errors.DerivedRuleWarning")
 _numbers = itertools.count()

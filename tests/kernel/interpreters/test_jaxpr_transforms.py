@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import corejax as cj
-from corejax.config import config
 from corejax.extend import (
     ClosedJaxpr,
     Jaxpr,
@@ -31,6 +30,7 @@ from corejax.extend import (
     stage_closed,
     transpose_jaxpr,
 )
+from corejax.settings.config import config
 from tests.kernel.toys import add, broadcast_p, call, cos, mul, print_p, printed, scale_p, sin, sincos_p, sum_, swap_p
 
 pytestmark = pytest.mark.usefixtures("toys")

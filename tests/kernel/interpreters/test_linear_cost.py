@@ -11,13 +11,13 @@ import pytest
 
 import corejax as cj
 from corejax import plugins
+from corejax.base.plugin_access import plugin_access
 from corejax.extend import dce, jvp_jaxpr, stage_closed, transpose_jaxpr
 from corejax.interpreters import evaluation
 from corejax.interpreters.batching import BatchTrace
 from corejax.interpreters.jvp import JVPTrace
 from corejax.interpreters.partial_eval import PartialEvalTrace
 from corejax.interpreters.staging import StagingTrace
-from corejax.plugin_access import plugin_access
 from tests.kernel.toys import add, call, mul, sin, sum_
 
 pytestmark = pytest.mark.usefixtures("toys")
@@ -201,8 +201,8 @@ def test_asking_a_tracer_for_an_unknown_attribute_is_cheap(monkeypatch):
 
 def test_a_message_costs_nothing_until_it_is_shown():
     """Lines and argument names are resolved for errors only."""
-    from corejax import source_info
     from corejax.interpreters.debug_info import DebugInfo
+    from corejax.messages import source_info
 
     refuse = lambda *args, **kwargs: pytest.fail("resolved without need")
     originals = source_info.locate, DebugInfo.arg_names

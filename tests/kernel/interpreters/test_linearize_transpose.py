@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import corejax as cj
+from corejax.core.trace import state as trace_state
 from corejax.errors import MissingRuleError
 from corejax.extend import (
     Primitive,
@@ -20,7 +21,6 @@ from corejax.extend import (
 )
 from corejax.interpreters.linearize import linearize_flat
 from corejax.interpreters.transposition import backward_pass
-from corejax.trace import state as trace_state
 from tests.kernel.toys import (
     add,
     call,

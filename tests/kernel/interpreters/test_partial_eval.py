@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 import corejax as cj
+from corejax.core.trace import new_main, state
 from corejax.extend import Array, Literal, ShapedArray, check_jaxpr, partial_eval_rules
 from corejax.interpreters.partial_eval import PartialEvalTrace, PartialEvalTracer, partial_eval_flat
-from corejax.trace import new_main, state
 from tests.kernel.toys import add, call, closed_call_p, cos, mul, print_p, printed, sin, sincos_p, sum_
 
 pytestmark = pytest.mark.usefixtures("toys")

@@ -21,7 +21,7 @@ from corejax.extend import (
     split_list,
     stage_closed,
 )
-from corejax.interpreters.partial_eval_jaxpr import without_forwarded
+from corejax.programs.partial_eval_jaxpr import without_forwarded
 from tests.kernel.toys import add, call, cos, mul, print_p, printed, sin
 
 pytestmark = pytest.mark.usefixtures("toys")

@@ -13,11 +13,11 @@ import numpy as np
 import pytest
 
 import corejax as cj
-from corejax.config import config
 from corejax.errors import JaxprTypeError, MissingRuleError
 from corejax.extend import Literal, Primitive, ShapedArray, Var, check_jaxpr, dce, stage, stage_closed, tree
 from corejax.interpreters.debug_info import DebugInfo
-from corejax.source_info import locate
+from corejax.messages.source_info import locate
+from corejax.settings.config import config
 from tests.kernel.toys import add, bare_p, call, cos, greater, mul, print_p, printed, sin, sum_
 
 pytestmark = pytest.mark.usefixtures("toys")
@@ -337,8 +337,8 @@ def test_an_array_that_is_written_to_between_two_uses_is_two_constants():
 
 
 def test_scopes_of_equations():
-    from corejax.source_info import JVP, TRANSPOSE, VMAP, inside, scope_of, scope_text
-    from corejax.trace import in_scope
+    from corejax.core.trace import in_scope
+    from corejax.messages.source_info import JVP, TRANSPOSE, VMAP, inside, scope_of, scope_text
 
     assert scope_text(()) == ""
     assert scope_text((JVP,)) == "jvp()"

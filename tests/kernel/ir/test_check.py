@@ -9,7 +9,7 @@ import corejax as cj
 from corejax.errors import JaxprTypeError
 from corejax.extend import Array, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, ShapedArray, Var, check_jaxpr
 from corejax.ir.check import check_partial_eval
-from corejax.source_info import capture
+from corejax.messages.source_info import capture
 from tests.kernel.toys import add_p, call, closed_call_p, mul, sin, sin_p, sincos_p, sum_p
 
 F32 = ShapedArray((), np.float32)

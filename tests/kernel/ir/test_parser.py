@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from corejax.array import Array
-from corejax.avals import ShapedArray, get_aval
+from corejax.base.plugin_access import plugin_access
+from corejax.core.array import Array
+from corejax.core.avals import ShapedArray, get_aval
+from corejax.core.primitive import Primitive, primitives
 from corejax.errors import DuplicateRegistrationError, JaxprSyntaxError, JaxprTypeError
 from corejax.ir import (
     ClosedJaxpr,
@@ -22,8 +24,6 @@ from corejax.ir import (
 )
 from corejax.ir.reader import ValueReader
 from corejax.ir.values import scalar_from_text, scalar_text, value_text
-from corejax.plugin_access import plugin_access
-from corejax.primitive import Primitive, primitives
 from tests.kernel.toy_programs import ToyNumbers, cases, chain, make_p, params, programs
 
 # -- fixtures ------------------------------------------------------------------------------------------------

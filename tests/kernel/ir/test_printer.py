@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from corejax import source_info
-from corejax.avals import ShapedArray
+from corejax.core.avals import ShapedArray
 from corejax.errors import JaxprTypeError
 from corejax.ir import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, check_jaxpr, jaxpr_text, parse_jaxpr
 from corejax.ir.printer import Names, eqn_text, eqns_text
 from corejax.ir.values import const_text, value_text
+from corejax.messages import source_info
 from tests.kernel.toy_programs import add_p, cases, chain, cond_p, make_p, print_p, programs, sin_p, sum_p
 
 F32 = ShapedArray((), np.float32)

@@ -36,7 +36,7 @@ ASKING = {
     "from facade": "from corejax import acme",
     "attribute": "import corejax; corejax.acme.f",
     "program": f"from corejax.ir import parse_jaxpr; parse_jaxpr('{TEXT}')",
-    "pickle": "from corejax.primitive import _by_name; _by_name('acme.f', 'corejax-acme', '1.0')",
+    "pickle": "from corejax.core.primitive import _by_name; _by_name('acme.f', 'corejax-acme', '1.0')",
 }
 
 

@@ -15,7 +15,7 @@ import pytest
 from click.testing import CliRunner
 
 from corejax.cli import main
-from corejax.homes import homes
+from corejax.messages.homes import homes
 from corejax.plugins._discovery import installed_entry_points
 from corejax.plugins._plugin_manager import PluginManager
 from corejax.plugins._records import PluginRecord

@@ -12,13 +12,13 @@ from click.testing import CliRunner
 import corejax
 from corejax import plugins
 from corejax.cli import main
-from corejax.config import Config, config
+from corejax.core.primitive import Primitive, primitives
 from corejax.errors import DuplicateRegistrationError, JaxprSyntaxError, PluginError, PluginMissingError
 from corejax.ir import parse_jaxpr
 from corejax.plugins._plugin_manager import PluginManager
 from corejax.plugins._requirements import unmet
-from corejax.primitive import Primitive, primitives
 from corejax.rules import impl_rules, registries, vmap_rules, xla_translations
+from corejax.settings.config import Config, config
 from tests.kernel.plugin_sites import Site
 
 X = np.array([1.0, 2.0], np.float32)

@@ -11,7 +11,8 @@ import pytest
 
 import corejax
 from corejax import plugins
-from corejax.config import config
+from corejax.base.tables import contents
+from corejax.core.primitive import Primitive, primitives
 from corejax.errors import (
     DuplicateRegistrationError,
     MissingRuleError,
@@ -21,9 +22,8 @@ from corejax.errors import (
 )
 from corejax.plugins._plugin_manager import PluginManager
 from corejax.plugins._records import causes
-from corejax.primitive import Primitive, primitives
 from corejax.rules import impl_rules, jvp_rules, registries
-from corejax.tables import contents
+from corejax.settings.config import config
 from tests.kernel.plugin_sites import Site
 
 
@@ -43,7 +43,7 @@ def tables() -> list[Any]:
 # -- faults --------------------------------------------------------------------------------------------------------
 
 HALF_WAY = """
-from corejax.primitive import Primitive
+from corejax.core.primitive import Primitive
 from corejax.rules import RuleRegistry
 
 @hookimpl

@@ -8,17 +8,18 @@ import threading
 import pytest
 
 import corejax
-from corejax import plugins, tables
-from corejax.config import config
+from corejax import plugins
+from corejax.base import tables
+from corejax.base.tables import contents
+from corejax.core.primitive import primitives
 from corejax.errors import PluginError
 from corejax.extend import hookimpl, isolated_plugins
 from corejax.plugins import _manifest as manifest
 from corejax.plugins._load_lock import LoadLock
 from corejax.plugins._plugin_manager import PluginManager
 from corejax.plugins._records import causes
-from corejax.primitive import primitives
 from corejax.rules import impl_rules
-from corejax.tables import contents
+from corejax.settings.config import config
 from tests.kernel.interrupting import At
 from tests.kernel.plugin_sites import Site
 
@@ -218,7 +219,8 @@ def test_metadata_that_is_not_utf8(file: str, site: Site) -> None:
         import importlib_metadata
         importlib_metadata.distributions = _distributions
         import corejax
-        from corejax import plugins, tables
+        from corejax import plugins
+        from corejax.base import tables
         for record in plugins.plugins():
             print(record.name, record.status, *record.problems())
     """

@@ -126,7 +126,7 @@ def test_failure_in_one_thread_takes_back_nothing_of_the_other(site: Site, fresh
         """,
     )
     fresh.load()
-    primitives = importlib.import_module("corejax.primitive").primitives
+    primitives = importlib.import_module("corejax.core.primitive").primitives
     assert "mine.p" in primitives and "acme.p" not in primitives
 
 

@@ -13,19 +13,20 @@ import numpy as np
 import pytest
 
 import corejax
-from corejax import array_methods, plugins
-from corejax.config import config
+from corejax import plugins
+from corejax.base.tables import contents
+from corejax.core import array_methods
+from corejax.core.primitive import primitives
+from corejax.core.structural import structural
 from corejax.errors import (
     PluginError,
     PluginMissingError,
 )
 from corejax.extend import hookimpl, isolated_plugins, vmap_rules
 from corejax.plugins._plugin_manager import PluginManager
-from corejax.primitive import primitives
 from corejax.rules import registries
-from corejax.selection import Selection
-from corejax.structural import structural
-from corejax.tables import contents
+from corejax.settings.config import config
+from corejax.settings.selection import Selection
 from tests.kernel.plugin_sites import Site
 
 

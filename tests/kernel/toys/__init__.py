@@ -10,9 +10,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from corejax import array_methods, plugins, source_info, tables
+from corejax import plugins
+from corejax.base import tables
+from corejax.core import array_methods
+from corejax.core.structural import structural
+from corejax.messages import source_info
 from corejax.plugins._plugin_manager import PluginManager
-from corejax.structural import structural
 from tests.kernel.toys.functions import *  # noqa: F403
 from tests.kernel.toys.functions import OPERATIONS, OPERATORS
 from tests.kernel.toys.higher import *  # noqa: F403

@@ -1,4 +1,4 @@
-"""The structural operations that interpreters ask the plugin for (`corejax.structural`)."""
+"""The structural operations that interpreters ask the plugin for (`corejax.core.structural`)."""
 
 from __future__ import annotations
 

@@ -31,7 +31,7 @@ class _UnderWay:
         self._runs: dict[object, int] = {}  # a run -> the thread that waits for it
 
     def run(self, program: Callable[..., R], *args: Any, **kwargs: Any) -> R:
-        """`program(*args, **kwargs)`, as one of them, wherever an interrupt arrives (as `corejax.restoring`)."""
+        """`program(*args, **kwargs)`, as one of them, wherever an interrupt arrives (as `corejax.base.restoring`)."""
         run = object()
         try:
             try:

@@ -80,7 +80,6 @@ def corejax_export_namespaces() -> dict[str, str]:
     """Kernels of other libraries (`ffi`), callbacks (`debug`), places, steps of compilation, programs that last."""
     return {
         "compilation_cache": "corejax_xla_backend.compilation_cache",
-        "core": "corejax_xla_backend.core_names",
         "debug": "corejax_xla_backend.callbacks.debug",
         "distributed": "corejax_xla_backend.distributed",
         "experimental.compilation_cache.compilation_cache": "corejax_xla_backend.compilation_cache",

@@ -1,4 +1,4 @@
-"""`loop`, which the kernel's `vmap` uses for primitives without a vmap rule (an operation of `corejax.structural`).
+"""`loop`, which the kernel's `vmap` uses for primitives without a vmap rule (see `corejax.core.structural`).
 
 The plugin provides it when it is loaded, so `scan` is imported only when the loop is used.
 """

@@ -99,7 +99,7 @@ class _Lessons:
     def give(self, dispatch: Any, args: tuple[Any, ...], kwargs: dict[str, Any], fastpath: Any, given: int) -> None:
         """Tell the dispatcher of a signature that it did not know when so many were given; not if it may know it now.
 
-        Wherever an interrupt arrives, the next one can be given (as `corejax.restoring`).
+        Wherever an interrupt arrives, the next one can be given (as `corejax.base.restoring`).
         """
         lesson = threading.get_ident(), fastpath
         try:

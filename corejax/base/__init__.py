@@ -1,0 +1,1 @@
+"""What every room uses: tables and seams that know who filled them, blocks that are left cleanly, words."""

@@ -1,0 +1,10 @@
+"""Types, values, traces and primitives; for users, `corejax.core` has the names that they know from `jax.core`."""
+
+from __future__ import annotations
+
+from corejax.core.avals import ShapedArray as ShapedArray
+from corejax.core.dims import max_dim as max_dim
+from corejax.core.dims import min_dim as min_dim
+from corejax.core.trace import Tracer as Tracer
+
+__all__ = ["ShapedArray", "Tracer", "max_dim", "min_dim"]

@@ -1,0 +1,94 @@
+"""What becomes of an array's value in Python: numbers, lists, bytes, and text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+
+from corejax import dtypes
+from corejax.core.avals import ShapedArray, numbers_of
+
+T = TypeVar("T")
+
+
+class NumbersAndText:
+    """Methods of `Array` that need no more than its value on the host."""
+
+    __slots__ = ()
+
+    aval: ShapedArray
+    _fetch: Callable[[], np.ndarray[Any, Any]]
+    _is_here: Callable[[], bool]
+
+    def _require_numbers(self, what: str) -> None:
+        if self.aval.dtype.names is not None:
+            raise dtypes.no_numbers(self.aval.dtype, what)
+
+    def item(self, *args: int) -> Any:
+        """The one element (or the one at an index) as a Python scalar."""
+        self._require_numbers("item")
+        return self._fetch().item(*args)
+
+    def tolist(self) -> Any:
+        """Nested Python lists of Python scalars."""
+        self._require_numbers("tolist")
+        return self._fetch().tolist()
+
+    def tobytes(self, order: str = "C") -> bytes:
+        """The elements' bytes."""
+        return self._fetch().tobytes(order)  # type: ignore[arg-type]
+
+    def __bool__(self) -> bool:
+        self._require_numbers("bool")
+        if self.aval.size != 1:
+            raise ValueError(
+                f"the truth value of an array of shape {self.aval.shape} is ambiguous; use .any() or .all(), or a "
+                "conditional on elements"
+            )
+        return bool(self._fetch().reshape(())[()])
+
+    def _scalar(self, kind: Callable[[Any], T], what: str) -> T:
+        self._require_numbers(getattr(kind, "__name__", "a number"))
+        if self.aval.size != 1:
+            raise TypeError(f"only arrays of size 1 convert to a Python scalar, this one has shape {self.aval.shape}")
+        return kind(self._fetch().reshape(()).item())
+
+    def __index__(self) -> int:
+        if self.aval.ndim or self.aval.dtype.kind not in "iub" or self.aval.dtype.kind == "b":
+            raise TypeError(f"only integer scalar arrays convert to an index, this one is {self.aval.str_short()}")
+        return self._fetch().item()  # type: ignore[no-any-return]
+
+    def __format__(self, spec: str) -> str:
+        number = self.aval.ndim == 0 and self.aval.dtype.names is None
+        if not number and spec and spec[-1] in "bcdeEfFgGnoxX%":
+            raise TypeError(f"format {spec!r} is for one number, not for {self.aval.str_short()}; format its elements")
+        return format(self._fetch()[()], spec) if number else format(str(self), spec)
+
+    __hash__ = None  # type: ignore[assignment]  # they are compared elementwise
+
+    def __repr__(self) -> str:
+        if self.aval.dtype.names is not None:
+            kind = dtypes.short_name(self.aval.dtype)
+            return f"Array({self.aval.shape}, dtype={kind}) overlaying:\n{numbers_of(self._fetch())}"
+        if not self._is_here():
+            return f"Array(shape={self.aval.shape}, dtype={self.aval.dtype.name})"
+        text = np.array2string(self._fetch(), separator=", ", prefix="Array(")
+        weak = ", weak_type=True" if self.aval.weak_type else ""
+        shape = f", shape={self.aval.shape}" if self.aval.size == 0 else ""
+        return f"Array({text}{shape}, dtype={self.aval.dtype.name}{weak})"
+
+    def _repr_html_(self) -> str:
+        head = f"<code>{self.aval.str_short(short_dtypes=False)}</code>"
+        if not 1 <= self.aval.ndim <= 2 or self.aval.size == 0 or self.aval.dtype.names is not None:
+            import html  # as the other one, needed in notebooks only
+
+            return f"{head}<pre>{html.escape(str(self))}</pre>"
+        from corejax.base.html_table import html_rows
+
+        return f"{head}<table>{html_rows(np.atleast_2d(self._fetch()))}</table>"
+
+    def __str__(self) -> str:
+        plain = self.aval.dtype.names is None and self._is_here()
+        return str(self._fetch()) if plain else repr(self)

@@ -1,0 +1,377 @@
+"""Abstract values: the types of the IR. Equal avals are the same object, so rules memoise on identity."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Protocol
+
+import numpy as np
+
+from corejax import dtypes
+from corejax.base.seams import Slot
+from corejax.core.dims import SymbolicDim, as_dim
+from corejax.messages import source_info
+from corejax.settings.config import config
+from corejax.settings.memory_limit import bytes_text
+
+_MAX = (1 << 63) - 1
+_interned: dict[tuple[Any, ...], ShapedArray] = {}
+
+unsplit_sharding: Slot[Callable[[int], Any]] = Slot("the sharding of types that do not say how an array is split")
+"""`provide(ndim -> sharding)`: a sharding over the mesh of the context, or None if there is no such mesh."""
+
+
+class Refinement(Protocol):
+    """What a plugin says of a type beside shape, dtype and weak type: immutable and hashable.
+
+    A type has one refinement or None. The kernel compares refinements and calls these methods; what a refinement means
+    is the plugin's. The refinements of corejax-parallel say how arrays are split over the axes of a mesh.
+
+    Attributes:
+        of_any_shape: the part that holds for arrays of every shape, a refinement or None.
+    """
+
+    of_any_shape: Refinement | None
+
+    def of_results(
+        self, primitive: Any, avals: Sequence[ShapedArray], outs: Sequence[ShapedArray], params: dict[str, Any]
+    ) -> tuple[ShapedArray, ...]:
+        """Refine the types `outs` that an abstract-eval rule returned for operands of which one has this refinement."""
+
+    def conform(self, x: Any, aval: ShapedArray, *, cotangent: bool) -> Any:
+        """Return a tangent or cotangent with the refinement of `aval`; this one is that of `aval` or of `x`."""
+
+    def join(self, other: Refinement) -> Refinement:
+        """Return the refinement of a value that may be either of two values."""
+
+    def without_axis(self, dim: int) -> tuple[Refinement | None, tuple[Any, ...]]:
+        """Return the refinement of an element along a dimension, and the names that were said of the dimension."""
+
+    def with_axis(self, dim: int, names: tuple[Any, ...]) -> Refinement | None:
+        """Return the refinement of a batch along a new dimension, of which `names` are said."""
+
+    def text(self, shape: Sequence[Any]) -> str:
+        """Return the shape as it is printed behind the dtype: `[8@x,4]{V:i}`."""
+
+
+class ShapedArray:
+    """The set of arrays of one shape, dtype and weak type. Interned: equal instances are identical.
+
+    Attributes:
+        shape: tuple of int, or of `SymbolicDim` where a size is not known.
+        dtype: NumPy dtype (ml_dtypes included).
+        weak_type: whether the dtype came from a Python scalar and yields to other dtypes.
+        refinement: what a plugin says of the type beside these, or None. See `Refinement`.
+        nbytes: bytes that an array of the type takes; 0 where a size is not known.
+
+    Raises:
+        ValueError: a negative dimension.
+        OverflowError: more bytes than 64-bit integers count.
+    """
+
+    __slots__ = ("_size", "dtype", "nbytes", "ndim", "refinement", "shape", "weak_type")
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[Any]
+    weak_type: bool
+    refinement: Refinement | None
+    ndim: int
+    nbytes: int
+    _size: int
+
+    def __new__(cls, shape: Sequence[int], dtype: Any, weak_type: bool = False) -> ShapedArray:
+        key = (shape, dtype, weak_type)
+        try:
+            found = _interned.get(key)
+        except TypeError:  # a list as shape
+            found = None
+        return found if found is not None else _intern(cls, shape, dtype, weak_type)
+
+    def update(
+        self, shape: Sequence[int] | None = None, dtype: Any = None, weak_type: bool | None = None
+    ) -> ShapedArray:
+        """Replace some fields. Of another shape, the type keeps only the part of its refinement that allows it."""
+        found = ShapedArray(
+            self.shape if shape is None else tuple(shape),
+            self.dtype if dtype is None else dtype,
+            self.weak_type if weak_type is None else weak_type,
+        )
+        refinement = self.refinement
+        if refinement is None:
+            return found
+        return found.refined(refinement if found.shape == self.shape else refinement.of_any_shape)
+
+    def strip_weak_type(self) -> ShapedArray:
+        """The strongly typed aval of the same shape and dtype."""
+        return self.update(weak_type=False) if self.weak_type else self
+
+    def refined(self, refinement: Refinement | None) -> ShapedArray:
+        """Return the type of the same shape, dtype and weak type with another refinement."""
+        if refinement is self.refinement:
+            return self
+        if refinement is None:
+            return ShapedArray(self.shape, self.dtype, self.weak_type)
+        found = _interned.get((self.shape, self.dtype, self.weak_type, refinement))
+        if found is not None:
+            return found
+        return _intern(ShapedArray, self.shape, self.dtype, self.weak_type, refinement)
+
+    # What users read of corejax-parallel's refinements, also of types without one.
+
+    @property
+    def vma(self) -> frozenset[Any]:
+        """The manual axes of a mesh along which values may differ; none outside of `shard_map`."""
+        return getattr(self.refinement, "vma", frozenset())
+
+    @property
+    def explicit_sharding(self) -> Any:
+        """How the array is split over axes of type Explicit of a mesh; None if the type does not say it."""
+        return getattr(self.refinement, "sharding", None)
+
+    @property
+    def sharding(self) -> Any:
+        """As `explicit_sharding`; if that is None, the mesh of the context with no axis for any dimension."""
+        found = self.explicit_sharding
+        if found is None and unsplit_sharding.value is not None:
+            return unsplit_sharding.value(self.ndim)
+        return found
+
+    @property
+    def size(self) -> int:
+        """Number of elements."""
+        return self._size
+
+    def str_short(self, *, short_dtypes: bool = True) -> str:
+        """`f32[3,4]`, or `float32[3,4]` with `short_dtypes=False`; a refinement adds to the shape."""
+        name = dtypes.short_name(self.dtype) if short_dtypes or self.dtype.names else self.dtype.name
+        if self.refinement is not None:
+            return name + self.refinement.text(self.shape)
+        return f"{name}[{','.join(map(repr, self.shape))}]"
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        raise AttributeError(f"avals are immutable; use aval.update({name}=...)")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_restored, (self.shape, self.dtype, self.weak_type, self.refinement))
+
+    def __copy__(self) -> ShapedArray:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> ShapedArray:
+        return self
+
+    def __repr__(self) -> str:
+        weak = ", weak_type=True" if self.weak_type else ""
+        return f"ShapedArray({self.str_short(short_dtypes=False)}{weak})"
+
+
+def _restored(shape: Sequence[int], dtype: Any, weak_type: bool, refinement: Refinement | None = None) -> ShapedArray:
+    return ShapedArray(shape, dtype, weak_type).refined(refinement)
+
+
+def _intern(
+    cls: type[ShapedArray],
+    shape: Sequence[int],
+    dtype: Any,
+    weak_type: bool,
+    refinement: Refinement | None = None,
+) -> ShapedArray:
+    shape = tuple(as_dim(d) for d in shape)
+    symbol = next((d for d in shape if isinstance(d, SymbolicDim)), None)
+    known = symbol is None
+    if any(d < 0 for d in shape):
+        raise ValueError(f"an array's dimensions are not negative, got shape {shape}")
+    dtype = np.dtype(dtype)
+    weak_type = bool(weak_type)
+    key: tuple[Any, ...] = (shape, dtype, weak_type)
+    if refinement is not None:
+        key = (*key, refinement)
+    interned = _interned if symbol is None else symbol.memo
+    found = interned.get(key)
+    if found is None:
+        new = object.__new__(cls)
+        size = 1
+        for d in shape:
+            size *= d
+        nbytes = size * dtype.itemsize if known else 0
+        if known and (nbytes > _MAX or any(d > _MAX for d in shape)):
+            takes = f"takes {bytes_text(nbytes)}" if nbytes else f"has an axis of size {max(shape)}"
+            raise OverflowError(
+                f"an array of shape {shape} and dtype {dtype.name} {takes}: sizes are counted in 64-bit integers"
+            )
+        fields = {"shape": shape, "dtype": dtype, "weak_type": weak_type, "refinement": refinement}
+        fields |= {"ndim": len(shape), "_size": size, "nbytes": nbytes}
+        for name, value in fields.items():
+            object.__setattr__(new, name, value)
+        found = interned.setdefault(key, new)  # atomic: two threads agree on one object
+    return found
+
+
+_SCALARS = (bool, int, float, complex)
+_scalar_avals: dict[tuple[type, int], ShapedArray] = {}
+
+
+def python_scalar_aval(x: bool | int | float | complex) -> ShapedArray:
+    """Aval of a Python scalar: weakly typed, of the default width (`bool` is not weak).
+
+    Raises:
+        OverflowError: an `int` that the default integer dtype does not hold.
+    """
+    kind = type(x)
+    bits = config.default_dtype_bits
+    aval = _scalar_avals.get((kind, bits))
+    if aval is None:
+        aval = _scalar_avals[kind, bits] = ShapedArray((), dtypes.scalar_dtype(kind), kind is not bool)
+    if kind is int and not -(1 << (bits - 1)) <= x < 1 << (bits - 1):  # type: ignore[operator]
+        raise OverflowError(
+            f"{source_info.by_caller()}Python int {x} does not fit {aval.dtype.name}, the default integer dtype; "
+            f"give it a dtype (for example numpy.int64({x})) or set default_dtype_bits to 64"
+        )
+    return aval
+
+
+def ndarray_aval(x: np.ndarray[Any, Any] | np.generic) -> ShapedArray:
+    """Aval of a NumPy array or scalar: its own dtype, strongly typed.
+
+    Raises:
+        TypeError: its dtype is not supported.
+        ValueError: elements of it are masked.
+    """
+    if type(x) is not np.ndarray and isinstance(x, np.ndarray) and hasattr(x, "filled"):  # numpy.ma loads late
+        raise ValueError(
+            f"{source_info.by_caller()}masked arrays are not supported, for the mask would be lost: "
+            "x.filled(value) is an array, or x.data and x.mask are two"
+        )
+    aval = _interned.get((x.shape, x.dtype, False))
+    if aval is not None:
+        return aval
+    try:
+        dtypes.short_name(x.dtype)
+    except (TypeError, ValueError, KeyError):
+        if x.dtype.names == ("float0",):
+            what = (
+                "float0 arrays stand for the tangents of integers and hold no data: no operation takes them, no "
+                "program returns them"
+            )
+        else:
+            what = f"{source_info.by_caller()}arrays of dtype {x.dtype} are not supported: expected booleans or numbers"
+        raise TypeError(what) from None
+    return ShapedArray(x.shape, x.dtype)
+
+
+def get_aval(x: Any) -> ShapedArray:
+    """Aval of anything that a primitive takes: arrays, tracers, NumPy arrays and scalars, Python scalars.
+
+    NumPy's are 32 bits wide under `config.x64_compat`.
+
+    Raises:
+        TypeError: `x` is not an array.
+    """
+    aval = getattr(x, "aval", None)  # asked for once: a nested JVPTracer computes it
+    if type(aval) is ShapedArray:
+        return aval
+    if type(x) in _SCALARS:
+        return python_scalar_aval(x)
+    if isinstance(x, np.ndarray | np.generic):
+        aval = ndarray_aval(x)
+        return aval.update(dtype=dtypes.canonicalize_dtype(aval.dtype)) if config.x64_compat else aval
+    if hasattr(type(x), "__corejax_array__"):
+        return get_aval(x.__corejax_array__())
+    if isinstance(x, _SCALARS):  # a subclass, an IntEnum say
+        kind = next(t for t in _SCALARS if isinstance(x, t))
+        return python_scalar_aval(kind(x))  # type: ignore[arg-type]
+    raise TypeError(
+        f"{source_info.by_caller()}{x!r} of type {type(x).__name__} is not an array: expected an array, a NumPy array "
+        f"or a Python scalar{conversion_hint(x)}"
+    )
+
+
+types_of: dict[type, Callable[[Any], ShapedArray]] = {}  # of classes that stand for a type and have no value
+
+
+def typeof(x: Any) -> ShapedArray:
+    """The type of a value: its shape and dtype, and whether the dtype is weak.
+
+    Args:
+        x: an array, a tracer, a NumPy array or scalar, a Python number, or a `ShapeDtypeStruct`.
+
+    Raises:
+        TypeError: `x` is not an array.
+    """
+    try:
+        read = types_of.get(type(x), get_aval)
+        return read(x)
+    except TypeError as error:
+        raise TypeError(f"typeof: {error}") from None
+
+
+def physical_aval(aval: ShapedArray) -> ShapedArray:
+    """The type of the numbers that an array is held as: behind its own axes those of an element.
+
+    Args:
+        aval: a type of an extended dtype; any other is its own physical type.
+    """
+    if aval.dtype.names is None:
+        return aval
+    base, inner = dtypes.element_of(aval.dtype)
+    return ShapedArray(aval.shape + inner, base)
+
+
+def numbers_of(host: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """An array of an extended dtype as its numbers, of the physical type; a view where its memory is in one piece."""
+    base, inner = dtypes.element_of(host.dtype)
+    return np.ascontiguousarray(host).reshape(-1).view(base).reshape(host.shape + inner)
+
+
+def from_numbers(numbers: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
+    """The array of an extended dtype that such numbers are; undoes `numbers_of`."""
+    _, inner = dtypes.element_of(dtype)
+    shape = numbers.shape[: numbers.ndim - len(inner)]
+    return np.ascontiguousarray(numbers).reshape(-1).view(dtype).reshape(shape)
+
+
+def avals_of(values: Sequence[Any]) -> tuple[ShapedArray, ...]:
+    """Avals of several values.
+
+    Raises:
+        TypeError: one of them is not an array.
+    """
+    try:
+        return tuple([x.aval for x in values])
+    except AttributeError:  # NumPy's arrays and Python's numbers have types, and say them otherwise
+        return tuple([get_aval(x) for x in values])
+
+
+def conform(x: Any, aval: ShapedArray, *, cotangent: bool = False) -> Any:
+    """Return a value of the shape and dtype of `aval` with the refinement of `aval`.
+
+    Args:
+        x: a tangent, a cotangent or zeros.
+        aval: the type of the primal value.
+        cotangent: whether `x` is a cotangent: a plugin may have to add up what several uses of one value contribute.
+    """
+    given = get_aval(x).refinement
+    if given == aval.refinement:
+        return x
+    refinement: Any = given if aval.refinement is None else aval.refinement
+    return refinement.conform(x, aval, cotangent=cotangent)
+
+
+def join_refinements(x: Refinement | None, y: Refinement | None) -> Refinement | None:
+    """Return the refinement of a value that may be one of two values with these refinements."""
+    return y if x is None else x if y is None else x.join(y)
+
+
+def conversion_hint(x: Any) -> str:
+    """What to do with another library's array, for messages."""
+    return "; convert it with numpy.asarray" if hasattr(type(x), "__array__") else ""
+
+
+def is_array_like(x: Any) -> bool:
+    """Whether `get_aval` takes `x`."""
+    return (
+        type(getattr(x, "aval", None)) is ShapedArray
+        or type(x) in _SCALARS
+        or isinstance(x, np.ndarray | np.generic | bool | int | float | complex)
+        or hasattr(type(x), "__corejax_array__")
+    )

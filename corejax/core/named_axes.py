@@ -1,0 +1,109 @@
+"""Named axes: the mapped axes that are in force, by the names that collectives use.
+
+`vmap(axis_name=)`, `pmap` and `shard_map` bind names; they are in the thread's state beside the trace stack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from corejax.base.restoring import Restoring
+from corejax.core.avals import Refinement
+from corejax.core.trace import MappedAxis as MappedAxis
+from corejax.core.trace import set_contexts, state
+
+
+class DecidedBy(NamedTuple):
+    """An entry of the axes in scope: a value with this refinement decides which operations run in the block."""
+
+    refinement: Refinement
+
+
+class _NamedAxes(Restoring):
+    __slots__ = ("axes", "earlier")
+
+    def __init__(self, axes: Sequence[tuple[Any, int | None]]) -> None:
+        self.axes = tuple(axes)
+        self.earlier = (state.axis_env, state.contexts)
+
+    def __enter__(self) -> None:
+        axis_env, contexts = self.earlier = (state.axis_env, state.contexts)
+        state.axis_env = (*axis_env, *self.axes)
+        set_contexts(contexts + 1)
+
+    def restore(self) -> None:
+        """As it was before."""
+        state.axis_env, contexts = self.earlier
+        set_contexts(contexts)
+
+
+def named_axes(axes: Sequence[tuple[Any, int | None]]) -> Restoring:
+    """Names and sizes of mapped axes that collectives may use, for a `with` block.
+
+    What has the size None is no axis, but something else that programs traced in the block depend on.
+
+    Raises:
+        TypeError: an axis is no pair of a name and a size.
+        ValueError: a size is negative.
+    """
+    for axis in axes:
+        if not isinstance(axis, tuple | list) or len(axis) != 2:
+            raise TypeError(f"named_axes takes pairs of a name and a size, such as ('rows', 4), got {axis!r}")
+        if isinstance(axis[1], int) and axis[1] < 0:
+            raise ValueError(f"named_axes: the size of an axis is not negative, got {axis!r}")
+    return _NamedAxes(axes)
+
+
+def decided_by(refinement: Refinement) -> Restoring:
+    """Say for a `with` block that a value with a refinement decides which operations run, or how often."""
+    return _NamedAxes([(DecidedBy(refinement), None)])
+
+
+def axes_in_scope() -> tuple[tuple[Any, int | None], ...]:
+    """Names and sizes of the named axes in force, outermost first: a program traced under them depends on them."""
+    return state.axis_env
+
+
+def axis_size_of(name: Any, what: str = "a collective") -> int:
+    """Size of the innermost named axis of a name.
+
+    Args:
+        name: the axis's.
+        what: the function that asks, for the message.
+
+    Raises:
+        NameError: no axis in force has that name; lists those that are.
+        TypeError: it cannot be the name of an axis.
+    """
+    for bound, size in reversed(state.axis_env):
+        if size is not None and bound == name:
+            return int(size)
+    try:
+        hash(name)
+    except TypeError:
+        raise TypeError(
+            f"{what}: the name of an axis is a string or another hashable value, got {name!r} of type "
+            f"{type(name).__name__}"
+        ) from None
+    raise unbound_axis(name, what, [bound for bound, size in state.axis_env if size is not None])
+
+
+def axis_of_rule() -> MappedAxis:
+    """Names of the mapped axis that a vmap rule is running for; outside of rules it has none."""
+    return state.rule_axis or MappedAxis()
+
+
+def unbound_axis(name: Any, what: str, bound: Sequence[Any]) -> NameError:
+    """The error for an axis name that nothing binds, for rules to raise."""
+    if not bound and any(name == there and size is not None for there, size in state.axis_env):
+        return NameError(
+            f"{what}: the axis {name!r} has a name here, but no transformation maps it: the one whose named_axes this "
+            f"is has to interpret primitives such as {what}"
+        )
+    known = ", ".join(repr(n) for n in dict.fromkeys(bound))
+    advice = f"axes in force here: {known}" if known else "no axis has a name here"
+    return NameError(
+        f"{what}: no axis is named {name!r}; {advice}. Names are bound by vmap(..., axis_name={name!r}), pmap and "
+        "shard_map"
+    )

@@ -1,0 +1,157 @@
+"""`structural`, the table of the few array operations that interpreters themselves need, supplied by a plugin.
+
+`vmap` moves and adds axes, differentiation adds cotangents and makes zeros, `jacobian` reshapes. The kernel has
+no primitives, so it asks an `OperationTable` that a plugin fills (hook `corejax_provide_operations`). Concrete
+values need no plugin: NumPy does it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+
+from corejax.base.plugin_access import plugin_access
+from corejax.base.provenance import Provenance
+from corejax.base.tables import Table
+from corejax.core.array import Array, as_array, host_value
+from corejax.core.avals import ShapedArray, get_aval
+from corejax.core.trace import Tracer
+from corejax.errors import PluginMissingError
+from corejax.messages.homes import install_advice
+
+Operation = Callable[..., Any]
+
+
+def _array(value: Any, aval: ShapedArray) -> Array:
+    return Array(np.asarray(value, dtype=aval.dtype), aval.update(shape=np.shape(value)))
+
+
+def _add(x: Any, y: Any) -> Any:
+    return _array(np.add(host_value(x), host_value(y)), get_aval(x))
+
+
+def _zeros(aval: ShapedArray) -> Any:
+    return Array(np.broadcast_to(np.zeros((), aval.dtype), aval.shape), aval)
+
+
+def _known(x: Any) -> Any:
+    """The host value of a concrete operand of which the result may be a view: a NumPy array is copied."""
+    return host_value(as_array(x))
+
+
+def _broadcast_axis(x: Any, size: int, axis: int) -> Any:
+    value = np.expand_dims(_known(x), axis)
+    shape = (*value.shape[:axis], size, *value.shape[axis + 1 :])
+    return _array(np.broadcast_to(value, shape), get_aval(x))
+
+
+def _move_axis(x: Any, source: int, destination: int) -> Any:
+    return _array(np.moveaxis(_known(x), source, destination), get_aval(x))
+
+
+def _reshape(x: Any, shape: tuple[int, ...]) -> Any:
+    return _array(np.reshape(_known(x), shape), get_aval(x))
+
+
+def _astype(x: Any, dtype: Any) -> Any:
+    return Array(np.asarray(host_value(x)).astype(dtype), get_aval(x).update(dtype=dtype, weak_type=False))
+
+
+def _index_axis(x: Any, i: int, axis: int) -> Any:
+    return _array(np.moveaxis(_known(x), axis, 0)[i, ...], get_aval(x))
+
+
+def _stack(xs: Sequence[Any], axis: int) -> Any:
+    return _array(np.stack([host_value(x) for x in xs], axis), get_aval(xs[0]))
+
+
+def unrolled_loop(f: Callable[..., Sequence[Any]], axis_size: int, xs: Sequence[Any]) -> list[Any]:
+    """`loop` without a loop: one application after the other."""
+    rows = [f(*(structural.index_axis(x, i, 0) for x in xs)) for i in range(axis_size)]
+    return [structural.stack(list(column), 0) for column in zip(*rows, strict=True)]
+
+
+_ON_CONCRETE: dict[str, Operation] = {
+    "add": _add,
+    "zeros": _zeros,
+    "broadcast_axis": _broadcast_axis,
+    "move_axis": _move_axis,
+    "reshape": _reshape,
+    "astype": _astype,
+    "index_axis": _index_axis,
+    "stack": _stack,
+    "loop": unrolled_loop,
+}
+
+
+class OperationTable:
+    """Named operations, one owner each.
+
+    Operations:
+        add(x, y): sum of two values of one aval (accumulates cotangents).
+        zeros(aval): zeros of that aval.
+        broadcast_axis(x, size, axis): a new axis of `size` copies at position `axis`.
+        move_axis(x, source, destination): one axis moved.
+        reshape(x, shape): same elements, row-major order.
+        astype(x, dtype): converted elements.
+        index_axis(x, i, axis): the part at position `i` (an int within bounds) of one axis, without that axis.
+        stack(xs, axis): at least one value, all of one aval, joined along a new axis.
+        loop(f, axis_size, xs): `f` of the elements of `xs` along their first axis, at least one; the list of its
+            results, each stacked along a new first axis.
+    """
+
+    def __init__(self) -> None:
+        self.table: Table[str, Operation] = Table(
+            "structural operation",
+            changed=self._put,
+            refusal=lambda name, earlier, given: (
+                f"structural operation {name!r} is supplied by {earlier.provenance}; "
+                f"{given.provenance} supplies a second one"
+            ),
+            of_hooks=True,
+        )
+
+    def provide(self, name: str, operation: Operation, *, override: bool = False, by: Provenance | None = None) -> None:
+        """Supply an operation; `by` is its provenance, by default the caller.
+
+        Raises:
+            KeyError: the kernel needs no operation of that name.
+            DuplicateRegistrationError: another owner supplies it and `override` is not given.
+        """
+        if name not in _ON_CONCRETE:
+            raise KeyError(f"no structural operation is named {name!r}; there are {sorted(_ON_CONCRETE)}")
+        self.table.register(name, operation, override=override, provenance=Provenance.of(operation, by))
+
+    def _put(self, name: str, operation: Operation | None) -> None:
+        if operation is None:
+            vars(self).pop(name, None)
+        else:
+            setattr(self, name, operation)
+
+    def __getattr__(self, name: str) -> Operation:
+        if name.startswith("_") or name not in _ON_CONCRETE:
+            raise AttributeError(name)
+        plugin_access.get().load()
+        if name in self.table:
+            return self.table[name]
+        if name == "loop":  # made of other operations
+            return unrolled_loop
+        return lambda *args: self._without_plugin(name, args)
+
+    def _without_plugin(self, name: str, args: tuple[Any, ...]) -> Any:
+        if any(isinstance(x, Tracer) for x in _values(args)):
+            raise PluginMissingError(
+                f"a transformation needs the operation {name!r} on a traced value and no plugin supplies it"
+                + install_advice("operations", name)
+            )
+        return _ON_CONCRETE[name](*args)
+
+
+def _values(args: Iterable[Any]) -> Iterator[Any]:
+    for x in args:
+        yield from x if isinstance(x, list | tuple) else (x,)
+
+
+structural = OperationTable()

@@ -1,0 +1,1 @@
+"""What users read: their lines, tracebacks, advice on what to install."""

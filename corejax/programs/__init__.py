@@ -1,0 +1,1 @@
+"""Program to program: calls, transformed jaxprs, rematerialisation."""

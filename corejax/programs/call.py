@@ -1,0 +1,412 @@
+"""Primitives that call a program: every rule of one, from a declaration.
+
+    call : a -> b        given a program a -> b
+
+What a transformation makes of a call is a call of what it makes of the program. Each maker below gives the rule of
+one kind; `defcall` registers them.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from corejax.base.provenance import Provenance
+from corejax.core.avals import ShapedArray
+from corejax.core.primitive import Primitive
+from corejax.core.trace import set_current_trace
+from corejax.interpreters.host_programs import eval_jaxpr_on_host
+from corejax.interpreters.lists import merge_lists, partition_list, select_list, spread_list
+from corejax.interpreters.transposition import is_undef_primal
+from corejax.ir.dce import dce_rules
+from corejax.ir.jaxpr import ClosedJaxpr, JaxprEqn, Var
+from corejax.programs.jaxpr_transforms import batch_jaxpr, dce_jaxpr, inline_closed, jvp_jaxpr, transpose_jaxpr
+from corejax.programs.partial_eval_jaxpr import partial_eval_jaxpr, without_forwarded
+from corejax.programs.rematerialization import Policy, Recomputed, recompute_jaxpr, recompute_rules
+from corejax.rules import (
+    abstract_eval_rules,
+    impl_rules,
+    jvp_rules,
+    partial_eval_jaxpr_rules,
+    partial_eval_rules,
+    transpose_rules,
+    vmap_rules,
+    xla_translations,
+)
+
+__corejax_registers_for_caller__ = True
+
+Params = dict[str, Any]
+Positions = Sequence[int | None]
+
+
+@dataclass(frozen=True, slots=True)
+class CallChange:
+    """What a rule puts in the place of a call: a call of another program.
+
+    Attributes:
+        kind: "jvp", "vmap" or "transpose"; "known" or "unknown", a half of a partial evaluation; "dce"; or
+            "recompute", a call of which a policy keeps some inner values.
+        program: the program that is called.
+        operands: for each operand of the new call the position of the operand that it was, or whose tangent it is,
+            in the old one; None for residuals and cotangents.
+    """
+
+    kind: str
+    program: ClosedJaxpr
+    operands: Positions
+
+
+@dataclass(frozen=True, slots=True)
+class _Call:
+    """A declaration: the arguments of `defcall`, and where it is."""
+
+    primitive: Primitive
+    param: str
+    update: Callable[[CallChange, Params], Params] | None
+    policy: Callable[[Params], Policy | None] | None
+    inline: Collection[str]
+    place: Provenance
+
+    def program(self, params: Params) -> ClosedJaxpr:
+        """The program that an equation calls."""
+        found = params.get(self.param)
+        if not isinstance(found, ClosedJaxpr):
+            raise self._no_program(params)
+        return found
+
+    def _no_program(self, params: Params) -> TypeError:
+        if self.param in params:
+            problem = f"it is of type {type(params[self.param]).__name__}"
+        else:
+            problem = f"there is no such parameter, only {', '.join(map(repr, params)) or 'none at all'}"
+        return TypeError(
+            f"primitive {self.primitive.name!r} calls the program (a ClosedJaxpr) that its parameter {self.param!r} "
+            f"holds, says its defcall in {self.place}: {problem}"
+        )
+
+    def params(self, kind: str, program: ClosedJaxpr, operands: Positions, params: Params) -> Params:
+        """Parameters of the call of another program."""
+        changed = {} if self.update is None else self.update(CallChange(kind, program, operands), params)
+        return {**params, **changed, self.param: program}
+
+    def apply(
+        self, kind: str, program: ClosedJaxpr, operands: Positions, params: Params, values: Sequence[Any]
+    ) -> list[Any]:
+        """Call another program, or bind its equations in place; one that does nothing is not called."""
+        if not _runs(program):
+            return []
+        if kind in self.inline:
+            return inline_closed(program, values)
+        return self.primitive.bind(*values, **self.params(kind, program, operands, params))  # type: ignore[no-any-return]
+
+    def split(self, params: Params, unknowns: Sequence[bool]) -> tuple[ClosedJaxpr, ClosedJaxpr, list[bool], int]:
+        """`partial_eval_jaxpr` of the program, as the policy says."""
+        policy = None if self.policy is None else self.policy(params)
+        return partial_eval_jaxpr(self.program(params), unknowns, policy=policy)
+
+
+def _runs(program: ClosedJaxpr) -> bool:
+    return bool(program.jaxpr.outvars) or bool(program.effects)
+
+
+# -- one maker for each kind of rule -------------------------------------------------------------------------
+
+
+def _impl(call: _Call) -> Callable[..., Any]:
+    def impl(*arrays: Any, **params: Any) -> list[Any]:
+        return eval_jaxpr_on_host(call.program(params), arrays)
+
+    kinds = inspect.Parameter
+    operands, others = kinds("operands", kinds.VAR_POSITIONAL), kinds("params", kinds.VAR_KEYWORD)
+    impl.__signature__ = inspect.Signature([operands, kinds(call.param, kinds.KEYWORD_ONLY), others])  # type: ignore[attr-defined]
+    return impl
+
+
+def _abstract_eval(call: _Call) -> Callable[..., Any]:
+    def abstract_eval(*avals: ShapedArray, **params: Any) -> list[ShapedArray]:
+        program = call.program(params)
+        expected = program.in_avals
+        if len(avals) != len(expected):
+            raise TypeError(f"{_shown(call, params)} takes {len(expected)} operands, got {len(avals)}")
+        for i, (got, want) in enumerate(zip(avals, expected, strict=True)):
+            if got is not want and (got.shape != want.shape or got.dtype != want.dtype):
+                types = f"has type {got.str_short()}, the program takes {want.str_short()}"
+                raise TypeError(f"{_shown(call, params)}: operand {i} {types}")
+        return program.out_avals
+
+    return abstract_eval
+
+
+def _shown(call: _Call, params: Params) -> str:
+    name = params.get("name")
+    return call.primitive.name + (f" of {name!r}" if isinstance(name, str) else "")
+
+
+def _jvp(call: _Call) -> Callable[..., Any]:
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], /, **params: Any) -> Any:
+        nonzeros = [t is not None for t in tangents]
+        pushed, nonzeros_out = jvp_jaxpr(call.program(params), nonzeros)
+        places = range(len(primals))
+        values = [*primals, *select_list(nonzeros, tangents)]
+        outs = call.apply("jvp", pushed, [*places, *select_list(nonzeros, places)], params, values)
+        count = len(nonzeros_out)
+        return outs[:count], spread_list(nonzeros_out, outs[count:])
+
+    return jvp
+
+
+def _vmap(call: _Call) -> Callable[..., Any]:
+    def vmap(axis_size: int, vals: Sequence[Any], dims: Sequence[int | None], /, **params: Any) -> Any:
+        batched, dims_out = batch_jaxpr(call.program(params), axis_size, dims)
+        return call.apply("vmap", batched, [*range(len(vals))], params, vals), dims_out
+
+    return vmap
+
+
+def _partial_eval(call: _Call) -> Callable[..., Any]:
+    """Call the known half now, and record a call of the unknown half.
+
+    Outputs of the known half that are just its operands (weights saved for the backward pass, say) do not go through
+    the call, which may have to copy them.
+    """
+
+    def partial_eval(trace: Any, args: Sequence[Any], /, **params: Any) -> list[Any]:
+        if "unknown" in call.inline:
+            with set_current_trace(trace):
+                return inline_closed(call.program(params), args)
+        unknowns = [trace.is_unknown(x) for x in args]
+        known, unknown, unknowns_out, num_res = call.split(params, unknowns)
+        now, later = partition_list(unknowns, args)
+        computing, plan = without_forwarded(known)
+        known_places, unknown_places = partition_list(unknowns, range(len(args)))
+        computed = call.apply("known", computing, known_places, params, now)
+        outs = [now[i] if forwarded else computed[i] for forwarded, i in plan]
+        residuals = outs[len(outs) - num_res :]
+        recorded: list[Any] = []
+        if _runs(unknown):
+            new = call.params("unknown", unknown, [*[None] * num_res, *unknown_places], params)
+            recorded = trace.record(call.primitive, [*residuals, *later], new)
+        return merge_lists(unknowns_out, outs[: len(outs) - num_res], recorded)
+
+    return partial_eval
+
+
+def _partial_eval_jaxpr(call: _Call) -> Callable[..., Any]:
+    """Split an equation into one for each half; an operand or result that is a residual is used as it is."""
+
+    def partial_eval_eqn(unknowns: Sequence[bool], eqn: JaxprEqn) -> Any:
+        params = eqn.params
+        known, unknown, unknowns_out, num_res = call.split(params, unknowns)
+        known_in, unknown_in = partition_list(unknowns, eqn.invars)
+        known_places, unknown_places = partition_list(unknowns, range(len(unknowns)))
+        known_out, unknown_out = partition_list(unknowns_out, eqn.outvars)
+        smaller, extra, residuals = _residuals_apart(known, num_res, known_in, known_out)
+        new = call.params("known", smaller, known_places, params)
+        known_eqn = eqn.replace(invars=known_in, outvars=[*known_out, *extra], params=new)
+        new = call.params("unknown", unknown, [*[None] * num_res, *unknown_places], params)
+        unknown_eqn = eqn.replace(invars=[*residuals, *unknown_in], outvars=unknown_out, params=new)
+        return (
+            known_eqn if _runs(smaller) else None,
+            unknown_eqn if _runs(unknown) else None,
+            unknowns_out,
+            residuals,
+        )
+
+    return partial_eval_eqn
+
+
+def _residuals_apart(
+    known: ClosedJaxpr, num_res: int, operands: Sequence[Any], results: Sequence[Any]
+) -> tuple[ClosedJaxpr, list[Var], list[Any]]:
+    """Where an equation's residuals come from.
+
+    Args:
+        known: its known half, whose last `num_res` outputs are residuals.
+        operands, results: of the known half, in the program around.
+
+    Returns:
+        The known half without residuals that are operands or results, variables for the other residuals, and all of
+        them.
+    """
+    outvars = known.jaxpr.outvars
+    found: dict[Any, Any] = dict(zip(known.jaxpr.invars, operands, strict=True))
+    for v, w in zip(outvars, results, strict=False):
+        if type(v) is Var:
+            found.setdefault(v, w)
+    extra: list[Var] = []
+    flags = [True] * len(results)
+    for v in outvars[len(results) :]:
+        flags.append(v not in found)
+        if v not in found:
+            found[v] = fresh = Var(v.aval)
+            extra.append(fresh)
+    smaller = known if all(flags) else dce_jaxpr(known, flags, True)[0]
+    return smaller, extra, [found[v] for v in outvars[len(outvars) - num_res :]]
+
+
+def _transpose(call: _Call) -> Callable[..., Any]:
+    def transpose(cts: Sequence[Any], /, *operands: Any, **params: Any) -> list[Any]:
+        linear = [is_undef_primal(x) for x in operands]
+        pulled, nonzeros = transpose_jaxpr(call.program(params), linear, [ct is not None for ct in cts])
+        residuals = [x for x in operands if not is_undef_primal(x)]
+        given = [ct for ct in cts if ct is not None]
+        places = [i for i, x in enumerate(operands) if not is_undef_primal(x)]
+        outs = call.apply("transpose", pulled, [*places, *[None] * len(given)], params, [*residuals, *given])
+        return spread_list(linear, spread_list(nonzeros, outs))
+
+    return transpose
+
+
+def _dce(call: _Call) -> Callable[..., Any]:
+    def dce(used_outputs: list[bool], eqn: JaxprEqn) -> tuple[list[bool], JaxprEqn | None]:
+        if not any(used_outputs) and not eqn.effects:
+            return [False] * len(eqn.invars), None
+        smaller, used = dce_jaxpr(call.program(eqn.params), used_outputs)
+        return used, eqn.replace(
+            invars=select_list(used, eqn.invars),
+            outvars=select_list(used_outputs, eqn.outvars),
+            params=call.params("dce", smaller, select_list(used, range(len(used))), eqn.params),
+        )
+
+    return dce
+
+
+def _recompute(call: _Call) -> Callable[..., Any]:
+    def recompute(policy: Policy, eqn: JaxprEqn) -> Recomputed | None:
+        first, again, count = recompute_jaxpr(call.program(eqn.params), policy)
+        if not count:
+            return None
+        saved = [Var(a) for a in first.out_avals[len(eqn.outvars) :]]
+        places = [*range(len(eqn.invars))]
+        params = call.params("recompute", first, places, eqn.params)
+        whole = eqn.replace(outvars=[*eqn.outvars, *saved], params=params)
+        params = call.params("recompute", again, [*[None] * count, *places], eqn.params)
+        return whole, eqn.replace(invars=[*saved, *eqn.invars], params=params), saved
+
+    return recompute
+
+
+def _translation(call: _Call) -> Callable[..., Any]:
+    def translation(ctx: Any, in_avals: Any, in_vals: Sequence[Any], /, **params: Any) -> list[Any]:
+        program = call.program(params)
+        if "xla_translation" in call.inline:
+            return ctx.inline(program, in_vals)  # type: ignore[no-any-return]
+        name = params.get("name")
+        return ctx.call(program, in_vals, name if isinstance(name, str) else call.primitive.name)  # type: ignore[no-any-return]
+
+    return translation
+
+
+_KINDS: dict[str, tuple[Any, Callable[[_Call], Callable[..., Any]], dict[str, bool]]] = {
+    "impl": (impl_rules, _impl, {}),
+    "abstract_eval": (abstract_eval_rules, _abstract_eval, {}),
+    "jvp": (jvp_rules, _jvp, {"symbolic_zeros": True}),
+    "vmap": (vmap_rules, _vmap, {}),
+    "transpose": (transpose_rules, _transpose, {"symbolic_zeros": True}),
+    "partial_eval": (partial_eval_rules, _partial_eval, {}),
+    "partial_eval_jaxpr": (partial_eval_jaxpr_rules, _partial_eval_jaxpr, {}),
+    "dce": (dce_rules, _dce, {}),
+    "recompute": (recompute_rules, _recompute, {}),
+    "xla_translation": (xla_translations, _translation, {}),
+}
+
+
+# -- what authors say ----------------------------------------------------------------------------------------
+
+
+def defcall(
+    primitive: Primitive,
+    param: str = "jaxpr",
+    *,
+    update: Callable[[CallChange, Params], Params] | None = None,
+    policy: Callable[[Params], Policy | None] | None = None,
+    inline: bool | Iterable[str] = False,
+    rules: Iterable[str] | None = None,
+    without: Iterable[str] = (),
+) -> None:
+    """Register every rule of a primitive that calls a program: its operands are the program's arguments.
+
+        call_p = Primitive("acme.call", multiple_results=True, tags=("higher_order",), decomposition=inlining("jaxpr"))
+        defcall(call_p, "jaxpr")
+
+    The rules are of the kinds impl, abstract_eval, jvp, vmap, transpose, partial_eval, partial_eval_jaxpr, dce,
+    recompute and xla_translation. Where the points below are not enough, an author writes some of them.
+
+    Args:
+        primitive: with multiple results, and the tag "higher_order".
+        param: name of the parameter that holds the program, a `ClosedJaxpr`.
+        update: how the other parameters change where a call of another program is put in the place of one:
+            `update(change, params)` gives those that do; see `CallChange`. Without it they stay. A parameter `name`,
+            if there is one, names the compiled function.
+        policy: `policy(params) -> Policy or None`: which inner values may be residuals of a partial evaluation.
+        inline: where equations are bound in place instead of a call of them: some of "jvp", "vmap", "transpose",
+            "known" and "unknown" (the halves of a partial evaluation while tracing) and "xla_translation"; True
+            for all.
+        rules: kinds of the rules to make; all by default.
+        without: kinds whose rules the author writes, or which there are not.
+
+    Raises:
+        DuplicateRegistrationError: the primitive has one of the rules.
+        TypeError: the primitive is not made for it, or `param` is no name.
+        ValueError: there is no such kind.
+    """
+    if not isinstance(param, str) or not param.isidentifier():
+        raise TypeError(
+            f"defcall of {primitive.name!r}: param is the name of the parameter with the program: {param!r}"
+        )
+    if not primitive.multiple_results or "higher_order" not in primitive.tags:
+        raise TypeError(
+            f"defcall of {primitive.name!r}: a primitive that calls a program has as many results as the program; "
+            'build it with multiple_results=True and tags=("higher_order",)'
+        )
+    places = ("jvp", "vmap", "transpose", "known", "unknown", "xla_translation")
+    inline = places if inline is True else inline or ()
+    inline = _checked(primitive, "inline", inline, places)
+    kinds = _checked(primitive, "rules", _KINDS if rules is None else rules, _KINDS)
+    kinds -= _checked(primitive, "without", without, _KINDS)
+    place = Provenance.of_caller()
+    call = _Call(primitive, param, update, policy, inline, place)
+    for kind, (registry, make, flags) in _KINDS.items():
+        if kind not in kinds:
+            continue
+        rule: Any = make(call)
+        rule.__name__ = rule.__qualname__ = f"{primitive.name}_{kind}"
+        rule.__module__, rule.__provenance__, rule.__helper__ = place.module, place, "defcall"
+        registry.register(primitive, rule, **flags)
+
+
+def _checked(primitive: Primitive, name: str, given: Iterable[str], known: Iterable[str]) -> set[str]:
+    found = {given} if isinstance(given, str) else set(given)
+    unknown = sorted(found - set(known))
+    if unknown:
+        raise ValueError(f"defcall of {primitive.name!r}: {name} has {unknown[0]!r}; there are {', '.join(known)}")
+    return found
+
+
+def defrecompute(primitive: Primitive, param: str) -> None:
+    """Let policies decide about the values inside a call-like primitive; `defcall` does so too.
+
+    Args:
+        primitive: its equations run the program in one parameter on their operands, once.
+        param: the name of that parameter.
+    """
+    defcall(primitive, param, rules=("recompute",))
+
+
+def inlining(param: str) -> Callable[..., list[Any]]:
+    """A decomposition for `Primitive`: the equations of the program that a parameter holds, on the operands.
+
+    Rules of the kinds that the kernel knows come from `defcall`; this is for interpreters of other plugins.
+    """
+
+    def inlined(*operands: Any, **params: Any) -> list[Any]:
+        return inline_closed(params[param], operands)
+
+    inlined.__provenance__ = Provenance.of_caller()  # type: ignore[attr-defined]
+    return inlined
+
+
+__all__ = ["CallChange", "defcall", "defrecompute", "inlining"]

@@ -1,0 +1,127 @@
+"""Abstract evaluation: the types of a primitive's results, by its abstract-eval rule, memoised on types and params."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from corejax import dtypes
+from corejax.base.seams import Signal
+from corejax.core.avals import ShapedArray
+from corejax.core.primitive import Primitive, infer_types
+from corejax.core.trace import Tracer
+from corejax.messages import source_info
+from corejax.rules import abstract_eval_rules, physical_rules
+from corejax.rules.attribution import attribute_to_rule
+from corejax.rules.run_rule import mismatch
+from corejax.settings.memory_limit import LARGE
+
+_MEMO_LIMIT = 8192  # entries of one primitive's memo before it is dropped
+
+types_changed = Signal("abstract-eval rules")
+
+
+def promised(
+    primitive: Primitive, avals: tuple[ShapedArray, ...], params: dict[str, Any]
+) -> tuple[ShapedArray, ...] | None:
+    """Do as `Primitive.abstract`, or return None if there is no abstract-eval rule and none can be derived."""
+    try:
+        found = primitive._memo.get((avals, tuple(params.items())) if params else avals)
+    except TypeError:  # a parameter that is not hashable
+        found = None
+    if found is None and abstract_eval_rules.find(primitive) is not None:
+        return primitive.abstract(avals, params)
+    return found
+
+
+@infer_types.provide
+def _infer_types(
+    primitive: Primitive, avals: tuple[ShapedArray, ...], params: dict[str, Any]
+) -> tuple[ShapedArray, ...]:
+    """Run the abstract-eval rule, check what it returns, and memoise the types.
+
+    Raises:
+        TypeError: a parameter is not hashable, the operands' dtypes or the rule's result do not fit; or what the rule
+            raises.
+    """
+    _check_hashable(primitive, params)
+    rule = abstract_eval_rules.lookup(primitive)
+    if dtypes.has_extended():
+        _refuse_extended(primitive, avals)
+    try:
+        out = rule(*avals, **params)
+    except TypeError as error:
+        attribute_to_rule(error, primitive, kind="abstract_eval")
+        raise
+    except OverflowError as error:  # a result that no machine holds
+        raise OverflowError(f"primitive {primitive.name!r} at {source_info.user_line()}: {error}") from None
+    several = primitive.multiple_results and isinstance(out, Iterable)
+    outs = tuple(out) if several else (out,)
+    if several is not primitive.multiple_results or not all(isinstance(aval, ShapedArray) for aval in outs):
+        raise _no_types(primitive, out)
+    if dtypes.has_extended() and not any(aval.dtype.names for aval in avals):
+        _refuse_extended(primitive, outs)
+    refinement = next((aval.refinement for aval in avals if aval.refinement is not None), None)
+    if refinement is not None:
+        outs = refinement.of_results(primitive, avals, outs, params)
+    # Large results are not memoised, so that the evaluator checks their size at every call.
+    large = any(aval.nbytes > LARGE for aval in outs)
+    if not large and "higher_order" not in primitive.tags and not _holds_function(params.values()):
+        if len(primitive._memo) >= _MEMO_LIMIT:
+            primitive._memo.clear()
+        primitive._memo[(avals, tuple(params.items())) if params else avals] = outs
+    return outs
+
+
+def _check_hashable(primitive: Primitive, params: dict[str, Any]) -> None:
+    for name, value in params.items():
+        try:
+            hash(value)
+        except TypeError:
+            what = "a traced value" if isinstance(value, Tracer) else f"{value!r} of type {type(value).__name__}"
+            raise TypeError(
+                f"parameter {name!r} of primitive {primitive.name!r} has to be static and hashable, got {what} "
+                f"at {source_info.user_line()}. Pass array data as an operand; use tuples instead of lists."
+            ) from None
+
+
+def _holds_function(values: Iterable[Any]) -> bool:
+    """Return whether params hold functions or objects that equal nothing else, which a memo must not keep alive.
+
+    Programs are params of higher-order primitives, which are not memoised at all.
+    """
+    for value in values:
+        by_identity = getattr(type(value), "__hash__", None) is object.__hash__
+        if by_identity or (callable(value) and not isinstance(value, type)):
+            return True
+        if isinstance(value, tuple) and _holds_function(value):
+            return True
+    return False
+
+
+def _refuse_extended(primitive: Primitive, avals: Sequence[ShapedArray]) -> None:
+    """Raise TypeError if a type has an extended dtype that the primitive cannot handle."""
+    found = next((aval.dtype for aval in avals if aval.dtype.names is not None), None)
+    if found is None or primitive.decomposition is not None or primitive in physical_rules:
+        return
+    if primitive.tags.isdisjoint(("structural", "higher_order")):
+        raise dtypes.no_numbers(found, f"primitive {primitive.name!r}")
+
+
+def _no_types(primitive: Primitive, out: Any) -> TypeError:
+    """Return the error for an abstract-eval rule that does not return types."""
+    from corejax.base.texts import described, one_line  # needed for an error only
+
+    text = f"a {type(out).__name__} of {len(out)}" if isinstance(out, list | tuple) else ""
+    wrong = [x for x in (out if text else [out]) if not isinstance(x, ShapedArray) or x is out][:1]
+    for x in wrong:
+        kind = "None" if x is None else f"{one_line(described(x))} of type {type(x).__name__}"
+        text = f"{text}, one of them {kind}," if text else kind
+    wanted = "a list of types (ShapedArray), one for each result" if primitive.multiple_results else "one ShapedArray"
+    return mismatch(abstract_eval_rules, primitive, f"{text} where it has to give {wanted}")
+
+
+@abstract_eval_rules.changed.connect
+def _forget_types(primitive: Primitive) -> None:
+    primitive._memo.clear()
+    types_changed.send()

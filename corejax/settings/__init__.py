@@ -1,0 +1,1 @@
+"""Settings, and caches that follow them."""

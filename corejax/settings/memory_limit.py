@@ -1,0 +1,80 @@
+"""The limit on how large a value may be: the machine's memory, or the setting `memory_limit`; what is kept when freed.
+
+The limit is checked before anything is allocated. Operating systems promise more memory than there is, and end the
+process that uses it.
+"""
+
+from __future__ import annotations
+
+import os
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+import numpy as np
+
+from corejax.settings.config import config
+
+LARGE = 1 << 30  # bytes; what is smaller is not looked at
+
+_GROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
+
+
+@cache
+def physical_memory() -> int:
+    """Bytes of memory of the machine, or of the container that the process runs in."""
+    try:
+        found = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, ValueError, OSError):  # Windows
+        found = -1
+    found = found if found > 0 else 1 << 47
+    for path in _GROUP_LIMITS:
+        try:
+            found = min(found, int(Path(path).read_text()))
+        except (OSError, ValueError):  # no such group, or "max"
+            continue
+    return found
+
+
+def memory_limit() -> int:
+    """Bytes that one value or program may take: the setting `memory_limit`, or the physical memory where that is 0."""
+    return config.memory_limit or physical_memory()
+
+
+def check_memory(nbytes: int, what: str) -> None:
+    """Refuse what does not fit into memory.
+
+    Args:
+        nbytes: how many are needed at once.
+        what: what needs them, a noun phrase with the shape; begins the message.
+
+    Raises:
+        MemoryError: there is less memory.
+    """
+    if nbytes <= LARGE:
+        return
+    limit = memory_limit()
+    if nbytes > limit:
+        raise MemoryError(
+            f"{what} takes {bytes_text(nbytes)}, more than the {bytes_text(limit)} of memory that there are "
+            "(the setting memory_limit, in bytes, overrules that)"
+        )
+
+
+def bytes_text(nbytes: int) -> str:
+    """`5368709120 bytes (5.0 GiB)`."""
+    units = ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
+    power = min(max((nbytes.bit_length() - 1) // 10, 1), len(units))
+    return f"{nbytes} bytes ({nbytes / 1024**power:.1f} {units[power - 1]})"
+
+
+def keep_freed_memory() -> None:
+    """Have the C library keep the memory of large arrays that are freed, for the next ones.
+
+    glibc gives blocks of more than 128 KiB back to the operating system, which clears each page of the next one: that
+    takes several times as long as most operations. Once a larger block was freed it takes blocks up to that size, at
+    most 32 MiB, from its heap, of which up to twice as much stays (mallopt(3), M_MMAP_THRESHOLD). The block here is
+    never touched. Other libraries do nothing of this.
+    """
+    with suppress(MemoryError):  # a process may have a limit that is lower
+        np.empty((32 << 20) - (8 << 10), np.uint8)
