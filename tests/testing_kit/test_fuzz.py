@@ -20,7 +20,6 @@ from corejax_testing.fuzzing import tables as tables_module
 from corejax_testing.fuzzing.builder import Unfit
 from corejax_testing.fuzzing.case import every_eqn
 from corejax_testing.fuzzing.generation import generate
-from corejax_testing.fuzzing.interpreter import Interpreter
 from corejax_testing.fuzzing.relations import RELATIONS, ask
 from corejax_testing.fuzzing.reporting import literal, parsed
 from corejax_testing.fuzzing.tables import Table
@@ -137,21 +136,13 @@ def test_bounds_see_conditioning_and_thresholds() -> None:
     assert step.at([np.full(1, 1.1)]).bounds()[0][0] == 0
 
 
-def test_interpreter_that_ends_is_no_failure_and_is_started_again() -> None:
-    interpreter = Interpreter()
-    try:
-        sin = "{ lambda ; a:f32[3]. let b:f32[3] = sin a in (b,) }"
-        x = np.arange(3, dtype=np.float32)
-        (first,) = interpreter.run(sin, (x,))
-        np.testing.assert_allclose(first, np.sin(x), rtol=1e-6)
-        by_lapack = "{ lambda ; a:f32[1,1]. let b:f32[1,1] = cholesky[symmetrize_input=False] a in (b,) }"
-        with pytest.raises(NotApplicable):
-            interpreter.run(by_lapack, (np.ones((1, 1), np.float32),))
-        with pytest.raises(NotApplicable, match="does not know the program"):
-            interpreter.run("{ lambda ; a:f32[3]. let b:f32[3] = no.such a in (b,) }", (x,))
-        assert interpreter.run(sin, (x,))[0].tobytes() == first.tobytes()
-    finally:
-        interpreter.close()
+def test_what_the_interpreter_does_not_know_is_no_failure() -> None:
+    sin = made("{ lambda ; a:f32[3]. let b:f32[3] = sin a in (b,) }", np.arange(3, dtype=np.float32))
+    assert ask(sin, "stablehlo") is None
+    by_lapack = "{ lambda ; a:f32[1,1]. let b:f32[1,1] = cholesky[symmetrize_input=False] a in (b,) }"
+    with pytest.raises(NotApplicable, match="custom calls"):
+        ask(made(by_lapack, np.ones((1, 1), np.float32)), "stablehlo")
+    assert ask(sin, "stablehlo") is None
 
 
 # -- reports -----------------------------------------------------------------------------------------------------

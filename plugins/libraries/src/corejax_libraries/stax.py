@@ -116,23 +116,33 @@ def GeneralConv(
         W_init: initializer of the weights.
         b_init: initializer of what is added to each channel.
     """
-    lhs_spec, rhs_spec, out_spec = dimension_numbers
-    one = (1,) * len(filter_shape)
+    numbers, one = tuple(dimension_numbers), (1,) * len(filter_shape)
     strides = tuple(strides or one)
+    return _convolution(
+        numbers, out_chan, filter_shape, W_init, b_init,
+        lambda inputs, kernel: lax.conv_general_shape_tuple(inputs, kernel, strides, padding, numbers),
+        lambda x, W: lax.conv_general_dilated(x, W, strides, padding, one, one, dimension_numbers=numbers),
+    )  # fmt: skip
+
+
+def _convolution(
+    numbers: Sequence[str], out_chan: int, filter_shape: Sequence[int], W_init: Any, b_init: Any,
+    shape_of: Callable[[Any, Any], Any], convolve: Callable[[Any, Any], Any],
+) -> Layer:  # fmt: skip
+    """A layer that convolves with weights, and adds a number to each channel."""
+    lhs_spec, rhs_spec, out_spec = numbers
     W_init = W_init or glorot_normal(rhs_spec.index("I"), rhs_spec.index("O"))
     b_init = b_init or normal(1e-6)
 
     def init_fun(rng: Any, input_shape: Sequence[int]) -> tuple[Any, Any]:
         kernel_shape = _kernel_shape(rhs_spec, input_shape[lhs_spec.index("C")], out_chan, filter_shape)
-        output_shape = lax.conv_general_shape_tuple(input_shape, kernel_shape, strides, padding, dimension_numbers)
         k1, k2 = random.split(rng)
         bias_shape = tuple(out_chan if c == "C" else 1 for c in out_spec)
-        return output_shape, (W_init(k1, kernel_shape), b_init(k2, bias_shape))
+        return shape_of(input_shape, kernel_shape), (W_init(k1, kernel_shape), b_init(k2, bias_shape))
 
     def apply_fun(params: Any, inputs: Any, **kwargs: Any) -> Any:
         W, b = params
-        numbers = tuple(dimension_numbers)
-        return lax.conv_general_dilated(inputs, W, strides, padding, one, one, dimension_numbers=numbers) + b
+        return convolve(inputs, W) + b
 
     return init_fun, apply_fun
 
@@ -155,23 +165,12 @@ def GeneralConvTranspose(
     b_init: Any = None,
 ) -> Layer:
     """The transpose of a convolution (`lax.conv_transpose`); arguments as those of `GeneralConv`."""
-    lhs_spec, rhs_spec, out_spec = dimension_numbers
-    strides = tuple(strides or (1,) * len(filter_shape))
-    W_init = W_init or glorot_normal(rhs_spec.index("I"), rhs_spec.index("O"))
-    b_init = b_init or normal(1e-6)
-
-    def init_fun(rng: Any, input_shape: Sequence[int]) -> tuple[Any, Any]:
-        kernel_shape = _kernel_shape(rhs_spec, input_shape[lhs_spec.index("C")], out_chan, filter_shape)
-        output_shape = lax.conv_transpose_shape_tuple(input_shape, kernel_shape, strides, padding, dimension_numbers)
-        k1, k2 = random.split(rng)
-        bias_shape = tuple(out_chan if c == "C" else 1 for c in out_spec)
-        return output_shape, (W_init(k1, kernel_shape), b_init(k2, bias_shape))
-
-    def apply_fun(params: Any, inputs: Any, **kwargs: Any) -> Any:
-        W, b = params
-        return lax.conv_transpose(inputs, W, strides, padding, dimension_numbers=tuple(dimension_numbers)) + b
-
-    return init_fun, apply_fun
+    numbers, strides = tuple(dimension_numbers), tuple(strides or (1,) * len(filter_shape))
+    return _convolution(
+        numbers, out_chan, filter_shape, W_init, b_init,
+        lambda inputs, kernel: lax.conv_transpose_shape_tuple(inputs, kernel, strides, padding, numbers),
+        lambda x, W: lax.conv_transpose(x, W, strides, padding, dimension_numbers=numbers),
+    )  # fmt: skip
 
 
 Conv1DTranspose = functools.partial(GeneralConvTranspose, ("NHC", "HIO", "NHC"))

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from typing import Any
 
 import ml_dtypes
 import numpy as np
 
 from corejax.extend import ShapedArray, host_value, numbers_of
-from corejax_testing.diagnosis import diagnose, ratio
+from corejax_testing.diagnosis import diagnose
 from corejax_testing.outcomes import CheckFailure
 
 Array = np.ndarray[Any, Any]
@@ -125,15 +126,20 @@ def compare(
         _complain(a, b, off, what, rule)
 
 
-def require_close(a: float, b: float, size: float, dtype: Any, what: str, rule: str) -> None:
-    """Require two inner products to be the same number, up to rounding of terms of this size.
+def compare_each(
+    got: Iterable[Any], wanted: Iterable[Any], of: str, what: str, rule: str | None, **options: float | None
+) -> None:
+    """As `compare`, of each of several results: "result", for example, with its number and what is said of it."""
+    for i, (a, b) in enumerate(zip(got, wanted, strict=True)):
+        compare(a, b, f"{of} {i}{what}", rule, **options)  # type: ignore[arg-type]
 
-    Raises:
-        CheckFailure: they differ.
-    """
-    bound = 50 * tolerance(dtype) * max(size, 1.0)
-    if not abs(a - b) <= bound:
-        raise CheckFailure(f"{what}: {a!r} and {b!r}", rule, ratio(a, b))
+
+def replaced(values: Iterable[Any], which: Iterable[int], new: Iterable[Any]) -> list[Any]:
+    """The values with those at some positions replaced."""
+    every = list(values)
+    for i, x in zip(which, new, strict=True):
+        every[i] = x
+    return every
 
 
 def require_zeros(got: Array, right: Array, what: str, rule: str | None) -> None:

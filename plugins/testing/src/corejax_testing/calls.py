@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from corejax.extend import ClosedJaxpr, Example, Primitive, ShapedArray, stage_closed, why_not_differentiable
-from corejax_testing.arrays import Array, is_inexact, on_host, show
+from corejax.extend import (
+    ClosedJaxpr,
+    Example,
+    Primitive,
+    ShapedArray,
+    batch_jaxpr,
+    jvp_jaxpr,
+    jvp_rules,
+    stage_closed,
+    vmap_rules,
+    why_not_differentiable,
+)
+from corejax_testing.arrays import Array, is_inexact, on_host, replaced, show
 from corejax_testing.operands import admits, drawn, prepared
 from corejax_testing.outcomes import NotApplicable
 
@@ -114,6 +126,26 @@ class Call:
         """The program that consists of this application."""
         return stage_closed(self.__call__, self.avals)
 
+    def transforms(self) -> dict[str, Callable[[ClosedJaxpr], ClosedJaxpr]]:
+        """By kind of rule, how its jvp and vmap rules make another program of its program, where it has them."""
+        found: dict[str, Callable[[ClosedJaxpr], ClosedJaxpr]] = {}
+        moves = self.moves
+        if any(moves) and jvp_rules.find(self.primitive) is not None:
+            found["jvp"] = lambda program: jvp_jaxpr(program, moves)[0]
+        if self.values and vmap_rules.find(self.primitive) is not None:
+            found["vmap"] = lambda program: batch_jaxpr(program, 3, [0] * len(self.values))[0]
+        return found
+
+    def choices_of_unknown(self, most: int = 5) -> Iterator[list[bool]]:
+        """Which operands are unknown: every choice among the first ones, the others known."""
+        count = len(self.values)
+        for mask in itertools.product((False, True), repeat=min(count, most)):
+            yield [*mask, *[False] * (count - len(mask))]
+
+    def leaves_out(self, name: str) -> bool:
+        """Whether the author says that a check means nothing here, or fails by design."""
+        return name in self.example.skip or name in self.example.fails
+
     def at(self, values: Sequence[Any]) -> Call:
         """The same application of other numbers."""
         return replace(self, values=tuple(on_host(x) for x in values))
@@ -179,10 +211,7 @@ class Call:
             raise NotApplicable("no operand or no result is a floating-point number")
 
         def fun(*moving: Any) -> list[Any]:
-            values: list[Any] = list(self.values)
-            for i, x in zip(self.inexact, moving, strict=True):
-                values[i] = x
-            results = self(*values)
+            results = self(*replaced(self.values, self.inexact, moving))
             return [results[i] for i in outs]
 
         return fun, [self.values[i] for i in self.inexact], outs

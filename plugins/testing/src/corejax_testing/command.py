@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import dataclasses
 import difflib
+import functools
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -119,30 +120,30 @@ def _run(plan: Sequence[tuple[Any, Sequence[str]]], quick: bool, examples_requir
 
     results: list[Any] = []
     try:
-        with _progress(sum(len(checks) for _, checks in plan)) as step:
+        with progress(sum(len(checks) for _, checks in plan), counts=True) as step:
             for primitive, checks in plan:
                 found = verify_primitive(primitive, checks=checks, quick=quick, examples_required=examples_required)
                 for result in found:
                     results.append(result)
-                    step(f"{primitive.name}: {result.check}")
+                    step(advance=1, description=f"{primitive.name}: {result.check}")
     except KeyboardInterrupt:
         return results, True
     return results, False
 
 
 @contextmanager
-def _progress(total: int) -> Iterator[Any]:
-    """A bar on standard error, if somebody looks at it."""
+def progress(total: float | None, *, counts: bool = False) -> Iterator[Callable[..., None]]:
+    """A bar on standard error, if somebody looks at it: gives what moves it on, as `rich.progress.Progress.update`."""
     if not sys.stderr.isatty():
-        yield lambda text: None
+        yield lambda **fields: None
         return
     from rich.console import Console
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-    columns = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
+    of = [MofNCompleteColumn()] if counts else []
+    columns = (BarColumn(), *of, TimeElapsedColumn(), TextColumn("{task.description}"))
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=total)
-        yield lambda text: bar.update(task, advance=1, description=text)
+        yield functools.partial(bar.update, bar.add_task("", total=total))
 
 
 def _as_json(results: Sequence[Any], faults: Sequence[str], status: int, quick: bool) -> dict[str, Any]:

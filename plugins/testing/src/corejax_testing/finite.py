@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from corejax_testing.arrays import Array, epsilon, wide
+from corejax_testing.arrays import Array, epsilon, tolerance, wide
 from corejax_testing.calls import host
-from corejax_testing.outcomes import NotApplicable
+from corejax_testing.diagnosis import ratio
+from corejax_testing.outcomes import CheckFailure, NotApplicable
 
 Function = Callable[..., Sequence[Any]]
+Pair = tuple[Sequence[Any], Sequence[Any]]
 
 
 def precision(arrays: Sequence[Array]) -> float:
@@ -66,3 +68,15 @@ def inner(xs: Sequence[Any], ys: Sequence[Any]) -> float:
 def magnitude(xs: Sequence[Any], ys: Sequence[Any]) -> float:
     """Sum of the products' absolute values: what an inner product's rounding error is measured by."""
     return float(sum(np.sum(np.abs(wide(x) * wide(y))) for x, y in zip(xs, ys, strict=True)))
+
+
+def require_adjoint(forward: Pair, backward: Pair, every: Iterable[Array], what: str) -> None:
+    """Require two inner products to be the same number, up to the rounding of their terms in these arrays' dtypes.
+
+    Raises:
+        CheckFailure: they differ.
+    """
+    a, b = inner(*backward), inner(*forward)
+    allowed = 50 * max(tolerance(x.dtype) for x in every) * max(magnitude(*forward) + magnitude(*backward), 1.0)
+    if not abs(a - b) <= allowed:
+        raise CheckFailure(f"{what}: {a!r} and {b!r}", "transpose", ratio(a, b))

@@ -10,6 +10,7 @@ import atexit
 import os
 import pickle
 import re
+import select
 import subprocess
 import sys
 import threading
@@ -22,6 +23,9 @@ import numpy as np
 from corejax_testing.outcomes import NotApplicable
 
 Array = np.ndarray[Any, Any]
+
+
+SECONDS = 20.0  # it is slow, and may loop for ever where XLA does not
 
 
 class Interpreter:
@@ -58,6 +62,9 @@ class Interpreter:
         assert self._child.stdin is not None and self._child.stdout is not None
         pickle.dump(question, self._child.stdin)
         self._child.stdin.flush()
+        if not select.select([self._child.stdout], [], [], SECONDS)[0]:
+            self.close()
+            raise NotApplicable(f"the interpreter gives no answer within {SECONDS:.0f} s")
         return pickle.load(self._child.stdout)
 
     def close(self) -> None:

@@ -16,7 +16,7 @@ import numpy as np
 
 import corejax
 from corejax.extend import exported, get_aval
-from corejax_testing.arrays import Array, direction, is_inexact
+from corejax_testing.arrays import Array, direction, is_inexact, replaced
 from corejax_testing.calls import host
 from corejax_testing.finite import difference, gradient, step_and_tolerance
 
@@ -112,10 +112,7 @@ def _smooth(xs: Sequence[Any]) -> list[int]:
 
 def _part(fun: Function, values: Sequence[Any], which: Sequence[int], outs: Sequence[int]) -> Function:
     def part(*moving: Any) -> list[Any]:
-        every = list(values)
-        for i, x in zip(which, moving, strict=True):
-            every[i] = x
-        results = list(fun(*every))
+        results = list(fun(*replaced(values, which, moving)))
         return [results[k] for k in outs]
 
     return part

@@ -6,10 +6,10 @@ and the function says what failed; what its rule computes is not looked into. Wi
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from corejax.extend import ClosedJaxpr, dce_jaxpr, find_primitive, inline_closed
+from corejax.extend import ClosedJaxpr, Primitive, dce_jaxpr, find_primitive, inline_closed
 from corejax_checkify.interpreter import Checks, checked_jaxpr, checkify_rules
 from corejax_lax_basic import lax
 
@@ -100,28 +100,19 @@ class CheckedVjp(_Checked):
         return Forward([*made.outs, *self.errors(primals)], made.residuals, pullback)
 
 
-def custom_jvp_call_checkify(
-    checks: Checks, *operands: Any, call_jaxpr: ClosedJaxpr, jvp: Any, num_consts: int, **params: Any
-) -> list[Any]:
-    """A call of the checked function, with the author's rule for its results."""
-    assert custom_jvp_call_p is not None
-    program, error_type = checked_jaxpr(call_jaxpr, checks.kinds)
-    if error_type.failures:
-        jvp, num_consts = CheckedJvp(jvp, program, len(error_type.avals()), num_consts), 0
-    outs = custom_jvp_call_p.bind(*operands, call_jaxpr=program, jvp=jvp, num_consts=num_consts, **params)
-    return checks.taken(outs, error_type)
+def _with_own_rule(primitive: Primitive | None, param: str, made: Callable[..., Any]) -> Callable[..., list[Any]]:
+    """A call of the checked function, with the author's rules, in a parameter, for its results."""
 
+    def rule(checks: Checks, *operands: Any, call_jaxpr: ClosedJaxpr, num_consts: int, **params: Any) -> list[Any]:
+        assert primitive is not None
+        program, error_type = checked_jaxpr(call_jaxpr, checks.kinds)
+        if error_type.failures:
+            params[param] = made(params[param], program, len(error_type.avals()), num_consts)
+            num_consts = 0
+        outs = primitive.bind(*operands, call_jaxpr=program, num_consts=num_consts, **params)
+        return checks.taken(outs, error_type)
 
-def custom_vjp_call_checkify(
-    checks: Checks, *operands: Any, call_jaxpr: ClosedJaxpr, vjp: Any, num_consts: int, **params: Any
-) -> list[Any]:
-    """A call of the checked function, with the author's rules for its results."""
-    assert custom_vjp_call_p is not None
-    program, error_type = checked_jaxpr(call_jaxpr, checks.kinds)
-    if error_type.failures:
-        vjp, num_consts = CheckedVjp(vjp, program, len(error_type.avals()), num_consts), 0
-    outs = custom_vjp_call_p.bind(*operands, call_jaxpr=program, vjp=vjp, num_consts=num_consts, **params)
-    return checks.taken(outs, error_type)
+    return rule
 
 
 def custom_vmap_call_checkify(checks: Checks, *operands: Any, call_jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
@@ -139,8 +130,8 @@ def custom_vmap_call_checkify(checks: Checks, *operands: Any, call_jaxpr: Closed
 
 
 for _primitive, _rule in (
-    (custom_jvp_call_p, custom_jvp_call_checkify),
-    (custom_vjp_call_p, custom_vjp_call_checkify),
+    (custom_jvp_call_p, _with_own_rule(custom_jvp_call_p, "jvp", CheckedJvp)),
+    (custom_vjp_call_p, _with_own_rule(custom_vjp_call_p, "vjp", CheckedVjp)),
     (custom_vmap_call_p, custom_vmap_call_checkify),
 ):
     if _primitive is not None:

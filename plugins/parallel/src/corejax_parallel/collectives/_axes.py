@@ -9,8 +9,22 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import ShapedArray, as_array, as_dim, axis_size_of, batch_flat, move_batch_axis, tree
+from corejax.extend import (
+    Primitive,
+    ShapedArray,
+    as_array,
+    as_dim,
+    axis_size_of,
+    batch_flat,
+    impl_rules,
+    move_batch_axis,
+    tree,
+    unbound_axis,
+    vmap_rules,
+)
 from corejax_lax_basic import lax
+
+__corejax_registers_for_caller__ = True  # a collective's provenance is its own line
 
 Groups = tuple[tuple[int, ...], ...] | None
 
@@ -96,6 +110,26 @@ def axis_of(what: str, argument: str, axis: Any, ndim: int) -> int:
     if not -ndim <= found < ndim:
         raise ValueError(f"{what}: {argument}={axis} is no axis of an array of {ndim} dimensions")
     return found % ndim
+
+
+def define(name: str, type_rule: Callable[..., ShapedArray]) -> Primitive:
+    """A primitive along named axes that are bound wherever it is evaluated, or it is an error."""
+    primitive = Primitive(name, abstract_eval=type_rule, tags=("collective",))
+
+    @impl_rules.register(primitive)
+    def _unbound(*operands: Any, axis_name: Any, **params: Any) -> Any:
+        first = axis_name[0] if isinstance(axis_name, tuple) and axis_name else axis_name
+        raise unbound_axis(first, name, ())
+
+    return primitive
+
+
+def elementwise_along_others(primitive: Primitive) -> None:
+    """Batched along another axis, it is the same."""
+
+    @vmap_rules.register(primitive)
+    def _batched(axis_size: int, vals: Sequence[Any], dims: Sequence[Any], **params: Any) -> Any:
+        return primitive.bind(*vals, **params), next(iter(dims), None)
 
 
 Stacked = Callable[[Any], Any]

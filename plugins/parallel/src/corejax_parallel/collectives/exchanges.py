@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import (
-    Primitive,
     ShapedArray,
     as_array,
     as_dim,
@@ -20,13 +19,10 @@ from corejax.extend import (
     collective_rules,
     deflinear,
     dtypes,
-    impl_rules,
     move_batch_axis,
-    unbound_axis,
-    vmap_rules,
 )
 from corejax_lax_basic import lax
-from corejax_parallel.collectives._axes import names_of, on_leaves, size_of, take
+from corejax_parallel.collectives._axes import define, elementwise_along_others, names_of, on_leaves, size_of, take
 from corejax_parallel.collectives.gathers import all_gather
 from corejax_parallel.collectives.reductions import psum
 from corejax_parallel.types.vma import vary
@@ -164,24 +160,12 @@ def _permuted_type(x: ShapedArray, *, axis_name: Any, perm: Pairs) -> ShapedArra
     return x
 
 
-ppermute_p = Primitive("ppermute", abstract_eval=_permuted_type, tags=("collective",))
-axis_index_p = Primitive(
-    "axis_index", abstract_eval=lambda *, axis_name: ShapedArray((), np.dtype(np.int32)), tags=("collective",)
-)
+ppermute_p = define("ppermute", _permuted_type)
+axis_index_p = define("axis_index", lambda *, axis_name: ShapedArray((), np.dtype(np.int32)))
 deflinear(
     ppermute_p,
     lambda ct, x, axis_name, perm: [ppermute_p.bind(ct, axis_name=axis_name, perm=tuple([(t, s) for s, t in perm]))],
 )
-
-
-@impl_rules.register(ppermute_p)
-def _unbound_permute(x: Any, *, axis_name: tuple[Any, ...], perm: Pairs) -> Any:
-    raise unbound_axis(axis_name[0] if axis_name else (), "ppermute", ())
-
-
-@impl_rules.register(axis_index_p)
-def _unbound_index(*, axis_name: Any) -> Any:
-    raise unbound_axis(axis_name, "axis_index", ())
 
 
 @collective_rules.register(ppermute_p)
@@ -233,11 +217,5 @@ def _index_over_axis(this: Any, axis_size: int, vals: Any, dims: Any, *, axis_na
     return lax.iota(np.int32, axis_size), 0
 
 
-@vmap_rules.register(ppermute_p)
-def _permute_batched(axis_size: int, vals: Any, dims: Any, **params: Any) -> tuple[Any, Any]:
-    return ppermute_p.bind(vals[0], **params), dims[0]
-
-
-@vmap_rules.register(axis_index_p)
-def _index_batched(axis_size: int, vals: Any, dims: Any, *, axis_name: Any) -> tuple[Any, None]:
-    return axis_index_p.bind(axis_name=axis_name), None
+for _primitive in (ppermute_p, axis_index_p):
+    elementwise_along_others(_primitive)

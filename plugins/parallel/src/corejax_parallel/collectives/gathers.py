@@ -23,8 +23,6 @@ from corejax.extend import (
     deflinear,
     dtypes,
     find_primitive,
-    impl_rules,
-    unbound_axis,
     vmap_rules,
 )
 from corejax_lax_basic import lax
@@ -32,6 +30,7 @@ from corejax_parallel.collectives._axes import (
     Groups,
     axis_of,
     collective,
+    define,
     groups_of,
     names_of,
     on_leaves,
@@ -264,20 +263,10 @@ def _check_axis(what: str, x: ShapedArray, axis: int, count: int) -> None:
         raise ValueError(f"{what}: axis={axis} is not in 0 to {count - 1}, of {x.str_short(short_dtypes=False)}")
 
 
-def _define(name: str, type_rule: Any) -> Primitive:
-    primitive = Primitive(name, abstract_eval=type_rule, tags=("collective",))
-
-    @impl_rules.register(primitive)
-    def _unbound(x: Any, *, axis_name: Any, **params: Any) -> Any:
-        raise unbound_axis(axis_name, name, ())
-
-    return primitive
-
-
-all_gather_p = _define("all_gather", _gathered_type)
-all_gather_invariant_p = _define("all_gather_invariant", _one_type)
-reduce_scatter_p = _define("reduce_scatter", _scattered_type)
-all_to_all_p = _define("all_to_all", _exchanged_type)
+all_gather_p = define("all_gather", _gathered_type)
+all_gather_invariant_p = define("all_gather_invariant", _one_type)
+reduce_scatter_p = define("reduce_scatter", _scattered_type)
+all_to_all_p = define("all_to_all", _exchanged_type)
 deflinear(all_gather_p, lambda ct, x, **params: [reduce_scatter_p.bind(ct, **params)])
 
 

@@ -18,15 +18,21 @@ from corejax.extend import (
     collective_rules,
     deflinear,
     dtypes,
-    impl_rules,
     jvp_rules,
     move_batch_axis,
     tree,
-    unbound_axis,
-    vmap_rules,
 )
 from corejax_lax_basic import lax
-from corejax_parallel.collectives._axes import Groups, by_groups, groups_of, names_of, on_leaves, size_of
+from corejax_parallel.collectives._axes import (
+    Groups,
+    by_groups,
+    define,
+    elementwise_along_others,
+    groups_of,
+    names_of,
+    on_leaves,
+    size_of,
+)
 from corejax_parallel.types.refinement import with_vma
 from corejax_parallel.types.vma import manual_axes
 
@@ -176,11 +182,8 @@ def _reduction(
             raise TypeError(f"{name} does not take {x.str_short(short_dtypes=False)}")
         return x if axis_index_groups is not None else with_vma(x, x.vma.difference(axis_name))
 
-    primitive = Primitive(name, abstract_eval=same_type, tags=("collective",))
-
-    @impl_rules.register(primitive)
-    def _unbound(x: Any, *, axis_name: tuple[Any, ...], axis_index_groups: Groups) -> Any:
-        raise unbound_axis(axis_name[0], name, ())
+    primitive = define(name, same_type)
+    elementwise_along_others(primitive)
 
     @collective_rules.register(primitive)
     def _over_axis(
@@ -200,10 +203,6 @@ def _reduction(
         if rest:
             out = primitive.bind(out, axis_name=rest, axis_index_groups=None)
         return out, dim_out
-
-    @vmap_rules.register(primitive)
-    def _batched(axis_size: int, vals: Sequence[Any], dims: Sequence[Any], **params: Any) -> Any:
-        return primitive.bind(vals[0], **params), dims[0]
 
     return primitive
 

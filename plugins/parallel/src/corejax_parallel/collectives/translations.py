@@ -51,13 +51,12 @@ def _text(rows: np.ndarray) -> str:
     return f"dense<[{listed}]> : tensor<{rows.shape[0]}x{rows.shape[1]}xi64>"
 
 
+def _channel(ctx: Any) -> str:
+    return f"channel_handle = #stablehlo.channel_handle<handle = {ctx.module.new_channel()}, type = 1>"
+
+
 def _together(ctx: Any, rows: np.ndarray, ids: bool = True) -> str:
-    handle = f"channel_handle = #stablehlo.channel_handle<handle = {ctx.module.new_channel()}, type = 1>"
-    return f"replica_groups = {_text(rows)}, {handle}" + (", use_global_device_ids" if ids else "")
-
-
-def _scalar(aval: ShapedArray) -> list[ShapedArray]:
-    return [ShapedArray((), aval.dtype)] * 2
+    return f"replica_groups = {_text(rows)}, {_channel(ctx)}" + (", use_global_device_ids" if ids else "")
 
 
 _BITS = {"int2": np.int8, "int4": np.int8, "uint2": np.uint8, "uint4": np.uint8}
@@ -103,7 +102,7 @@ def _combining(primitive: Primitive, operation: str) -> None:
 
 def _combiner(ctx: Any, operation: str, aval: ShapedArray) -> str:
     scalar = ShapedArray((), aval.dtype)
-    return ctx.region(_scalar(aval), lambda inner, a, b: inner.op(operation, a, b, out=scalar))  # type: ignore[no-any-return]
+    return ctx.region([scalar, scalar], lambda inner, a, b: inner.op(operation, a, b, out=scalar))  # type: ignore[no-any-return]
 
 
 _combining(psum_p, "add")
@@ -181,19 +180,14 @@ def _pvary(ctx: Any, in_avals: Any, in_vals: Any, *, axis_name: tuple[Any, ...])
 
 
 @xla_translations.register(ppermute_p)
+@functools.partial(_in_dtype, lambda dtype: np.dtype(np.uint8) if dtypes.is_bool(dtype) else dtype)
 def _ppermute(ctx: Any, in_avals: Any, in_vals: Any, *, axis_name: tuple[Any, ...], perm: Pairs) -> Any:
     rows = device_groups(ctx, "ppermute", axis_name)
     pairs = np.asarray([[row[s], row[t]] for row in rows for s, t in perm], dtype=np.int64).reshape(-1, 2)
     if not len(pairs):
         return ctx.full(in_avals[0], 0)
-    handle = f"channel_handle = #stablehlo.channel_handle<handle = {ctx.module.new_channel()}, type = 1>"
-    (aval,) = in_avals
-    attrs = f"source_target_pairs = {_text(pairs)}, {handle}"
-    if not dtypes.is_bool(aval.dtype):
-        return ctx.op("collective_permute", *in_vals, out=aval, attrs=attrs)
-    wide = aval.update(dtype=np.dtype(np.uint8))
-    moved = ctx.op("collective_permute", ctx.convert(in_vals[0], wide.dtype), out=wide, attrs=attrs)
-    return ctx.convert(moved, aval.dtype)
+    attrs = f"source_target_pairs = {_text(pairs)}, {_channel(ctx)}"
+    return ctx.op("collective_permute", *in_vals, out=in_avals[0], attrs=attrs)
 
 
 @xla_translations.register(axis_index_p)

@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from corejax.extend import Primitive, ShapedArray, collective_rules, deflinear, vmap_rules
-from corejax_parallel.collectives._axes import names_of, on_leaves
+from corejax.extend import Primitive, ShapedArray, collective_rules, deflinear
+from corejax_parallel.collectives._axes import elementwise_along_others, names_of, on_leaves
 from corejax_parallel.types.refinement import with_vma
 from corejax_parallel.types.vma import ManualAxes, manual_axes, vary
 
@@ -80,9 +80,7 @@ def _over_axis(this: Any, axis_size: int, vals: Any, dims: Any, *, axis_name: tu
     return (pvary_p.bind(vals[0], axis_name=rest) if rest else vals[0]), dims[0]
 
 
-@vmap_rules.register(pvary_p)
-def _batched(axis_size: int, vals: Any, dims: Any, **params: Any) -> tuple[Any, Any]:
-    return pvary_p.bind(vals[0], **params), dims[0]
+elementwise_along_others(pvary_p)
 
 
 # -- for functions of blocks -------------------------------------------------------------------------------------

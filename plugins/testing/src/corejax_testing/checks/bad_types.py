@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 
 import corejax
-from corejax.extend import MissingRuleError, vmap_rules, xla_translations
+from corejax.extend import MissingRuleError, vmap_rules
 from corejax_testing.arrays import compare, is_inexact
 from corejax_testing.calls import Call, accepts, host
 from corejax_testing.checks.compiled import RULE as TRANSLATION
-from corejax_testing.checks.compiled import has_backend
+from corejax_testing.checks.compiled import translates
 from corejax_testing.checks.evaluation import check_types
 from corejax_testing.checks.programs import check_programs
 from corejax_testing.checks.registry import check
@@ -90,7 +90,7 @@ def _vmap(call: Call, rng: np.random.Generator) -> None:
 
 
 def _compiled(call: Call, rng: np.random.Generator) -> None:
-    if not has_backend() or xla_translations.find(call.primitive, corejax.default_backend()) is None:
+    if not translates(call):
         raise NotApplicable("no translation")
     outs = host(corejax.jit(lambda *values: call(*values))(*call.values))
     for out, right in zip(outs, host(call(*call.values)), strict=True):

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import numpy as np
 
 import corejax
-from corejax_testing.arrays import Array, compare
+from corejax_testing.arrays import Array, compare_each
 from corejax_testing.calls import Call, host
 from corejax_testing.checks.registry import check
 from corejax_testing.diagnosis import diagnose
@@ -71,8 +71,8 @@ def batch(call: Call, axes: Axes, rng: np.random.Generator, size: int = _SIZE) -
 
 def _agree(got: Sequence[Array], elements: Sequence[Sequence[Array]], call: Call, what: str) -> None:
     for k, values in enumerate(elements):
-        for i, (out, right) in enumerate(zip(got, host(call(*values)), strict=True)):
-            compare(out[k], right, f"element {k} of result {i} {what}", "vmap", scale=4 * call.example.tolerance)
+        compare_each([out[k] for out in got], host(call(*values)), f"element {k} of result", f" {what}", "vmap",
+                     scale=4 * call.example.tolerance)  # fmt: skip
 
 
 def _require_shape(out: Array, right: tuple[int, ...], axes: Axes) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 
 import corejax
 from corejax.extend import get_aval, jvp_flat, jvp_rules, vmap_rules, xla_translations
-from corejax_testing.arrays import Array, compare, is_inexact, require_zeros, tolerance, wide
+from corejax_testing.arrays import Array, compare, compare_each, is_inexact, require_zeros, tolerance, wide
 from corejax_testing.calls import Call, host
 from corejax_testing.checks.registry import check
 from corejax_testing.outcomes import CheckFailure, NotApplicable
@@ -22,6 +22,11 @@ RULE = "xla_translation"
 def has_backend() -> bool:
     """Whether something compiles programs here."""
     return importlib.util.find_spec("corejax_xla_backend") is not None and hasattr(corejax, "jit")
+
+
+def translates(call: Call) -> bool:
+    """Whether a primitive's translation can be compiled here."""
+    return has_backend() and xla_translations.find(call.primitive, corejax.default_backend()) is not None
 
 
 def _needs_backend(call: Call) -> None:
@@ -44,8 +49,7 @@ def check_xla(call: Call, rng: np.random.Generator) -> None:
     """Compiled, it gives what impl gives."""
     _needs_backend(call)
     wanted = host(call(*call.values))
-    for i, (got, right) in enumerate(zip(_compiled(call), wanted, strict=True)):
-        compare(got, right, f"result {i} of the compiled program", RULE, scale=call.example.tolerance)
+    compare_each(_compiled(call), wanted, "result", " of the compiled program", RULE, scale=call.example.tolerance)
 
 
 @check("stablehlo", RULE, dtypes=True, limit=16)
@@ -57,8 +61,8 @@ def check_stablehlo(call: Call, rng: np.random.Generator) -> None:
 
     lowered = corejax.jit(lambda *values: call(*values)).lower(*call.values)
     outs = interpreter.run(*hlo.program_and_operands(lowered, *call.values))
-    for i, (got, right) in enumerate(zip(outs, host(call(*call.values)), strict=True)):
-        compare(got, right, f"result {i} by StableHLO's interpreter", RULE, scale=2 * call.example.tolerance)
+    wanted = host(call(*call.values))
+    compare_each(outs, wanted, "result", " by StableHLO's interpreter", RULE, scale=2 * call.example.tolerance)
 
 
 @check("special", RULE, dtypes=True, optimised=True)
@@ -130,7 +134,7 @@ def _elsewhere(call: Call) -> Iterator[tuple[str, str, list[Array]]]:
     if call.inexact and jvp_rules.find(call.primitive) is not None:
         ts = [np.zeros_like(x) if i in call.inexact else None for i, x in enumerate(call.values)]
         yield "as the jvp rule's result", "jvp", host(jvp_flat(call, call.values, ts)[0])
-    if has_backend() and xla_translations.find(call.primitive, corejax.default_backend()) is not None:
+    if translates(call):
         yield "compiled", RULE, _compiled(call)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import MissingRuleError, jvp_rules, vmap_rules, xla_translations
-from corejax_testing.arrays import compare, is_inexact
+from corejax_testing.arrays import compare_each, is_inexact
 from corejax_testing.calls import Call, host
 from corejax_testing.checks.registry import check
 from corejax_testing.finite import step_and_tolerance
@@ -79,8 +79,8 @@ def compose(call: Call, chain: Sequence[Transformation], rng: np.random.Generato
     if outer.smooth:
         every = (*xs, *host(fun(*xs)), *wanted)
         allowed = step_and_tolerance([x for x in every if is_inexact(x.dtype)], order=len(chain))[1]
-    for i, (a, b) in enumerate(zip(got, wanted, strict=True)):
-        compare(a, b, f"result {i} of {_named(chain)}", outer.rule, allowed=allowed, scale=10 * call.example.tolerance)
+    compare_each(got, wanted, "result", f" of {_named(chain)}", outer.rule, allowed=allowed,
+                 scale=10 * call.example.tolerance)  # fmt: skip
 
 
 def _named(chain: Sequence[Transformation]) -> str:

@@ -10,10 +10,10 @@ import ml_dtypes
 import numpy as np
 
 import corejax
-from corejax.extend import Example, ShapedArray, xla_translations
+from corejax.extend import Example, ShapedArray
 from corejax_testing.arrays import Array, compare, epsilon, is_inexact, require_zeros, wide
 from corejax_testing.calls import Call, accepts, host
-from corejax_testing.checks.compiled import RULE, has_backend
+from corejax_testing.checks.compiled import RULE, has_backend, translates
 from corejax_testing.checks.registry import check
 from corejax_testing.extremes import in_dtype
 from corejax_testing.outcomes import CheckFailure, NotApplicable
@@ -25,26 +25,8 @@ _DTYPES = tuple(np.dtype(t) for t in (*_INTEGERS, *_FLOATS, np.complex64, np.boo
 _NARROW = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
 _LONG = 1000
 _PARTS = (
-    0.5,
-    1.5,
-    2.5,
-    -0.5,
-    -1.5,
-    0.0,
-    -0.0,
-    100.25,
-    -100.75,
-    1.0009765625,
-    0.1,
-    200.5,
-    300.5,
-    -300.5,
-    7e4,
-    -7e4,
-    1e10,
-    np.inf,
-    -np.inf,
-    np.nan,
+    *(0.5, 1.5, 2.5, -0.5, -1.5, 0.0, -0.0, 100.25, -100.75, 1.0009765625, 0.1, 200.5, 300.5, -300.5, 7e4, -7e4, 1e10),
+    *(np.inf, -np.inf, np.nan),
 )
 _HINT = "a detour through another dtype rounds, or does not wrap: compute in the operand's own"
 
@@ -54,10 +36,7 @@ def check_conversions(call: Call, rng: np.random.Generator) -> None:
     """Compiled, it is impl's in each integer dtype over its whole range, for each dtype in parameters, in long sums."""
     if not has_backend():
         raise NotApplicable("corejax-xla-backend is not installed")
-    if (
-        "higher_order" in call.primitive.tags
-        or xla_translations.find(call.primitive, corejax.default_backend()) is None
-    ):
+    if "higher_order" in call.primitive.tags or not translates(call):
         raise NotApplicable("its types are those of its program, or it has no translation")
     if call.others and call.example is not max(call.others, key=_numbers_in):
         raise NotApplicable("another example has more numbers")

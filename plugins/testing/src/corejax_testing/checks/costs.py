@@ -13,19 +13,10 @@ from typing import Any
 import numpy as np
 
 import corejax
-from corejax.extend import (
-    ClosedJaxpr,
-    batch_jaxpr,
-    jvp_jaxpr,
-    jvp_rules,
-    stage_closed,
-    subjaxprs,
-    vmap_rules,
-    xla_translations,
-)
-from corejax_testing.arrays import is_inexact
+from corejax.extend import ClosedJaxpr, jvp_rules, stage_closed, subjaxprs
+from corejax_testing.arrays import is_inexact, replaced
 from corejax_testing.calls import Call
-from corejax_testing.checks.compiled import has_backend
+from corejax_testing.checks.compiled import translates
 from corejax_testing.checks.registry import check
 from corejax_testing.outcomes import CheckFailure
 
@@ -61,14 +52,11 @@ def _works(call: Call) -> Iterator[tuple[str, str | None, Work]]:
         return stage_closed(chain(call, n), call.avals)
 
     yield "tracing", "abstract_eval", traced
-    nonzeros = call.moves
-    if any(nonzeros) and jvp_rules.find(call.primitive) is not None:
-        yield "jvp", "jvp", lambda n: jvp_jaxpr(traced(n), nonzeros)[0]
-    if call.values and vmap_rules.find(call.primitive) is not None:
-        yield "vmap", "vmap", lambda n: batch_jaxpr(traced(n), 3, [0] * len(call.values))[0]
+    for rule, transform in call.transforms().items():
+        yield rule, rule, lambda n, transform=transform: transform(traced(n))
     if _has_gradient(call):
         yield "vjp", "transpose", lambda n: stage_closed(_pullback(call, n), [call.avals[i] for i in call.inexact])
-    if has_backend() and xla_translations.find(call.primitive, corejax.default_backend()) is not None:
+    if translates(call):
         yield "lowering", "xla_translation", lambda n: corejax.jit(chain(call, n)).lower(*call.values).as_text()
 
 
@@ -87,10 +75,7 @@ def _pullback(call: Call, count: int) -> Callable[..., list[Any]]:
 
     def gradient(*moving: Any) -> list[Any]:
         def part(*at: Any) -> list[Any]:
-            values: list[Any] = list(call.values)
-            for i, x in zip(call.inexact, at, strict=True):
-                values[i] = x
-            return [y for y in fun(*values) if is_inexact(y.dtype)]
+            return [y for y in fun(*replaced(call.values, call.inexact, at)) if is_inexact(y.dtype)]
 
         outs, pull = corejax.vjp(part, *moving)
         return list(pull([np.ones(y.shape, y.dtype) for y in outs]))

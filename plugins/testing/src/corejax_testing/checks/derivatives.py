@@ -10,10 +10,10 @@ import numpy as np
 
 import corejax
 from corejax.extend import jvp_flat, jvp_rules, partial_eval_rules, partition_list, select_list
-from corejax_testing.arrays import Array, compare, direction, require_close, tolerance, wide
+from corejax_testing.arrays import Array, compare, compare_each, direction, wide
 from corejax_testing.calls import Call, host
 from corejax_testing.checks.registry import check
-from corejax_testing.finite import difference, inner, magnitude, step_and_tolerance
+from corejax_testing.finite import difference, require_adjoint, step_and_tolerance
 from corejax_testing.outcomes import NotApplicable
 
 
@@ -77,9 +77,8 @@ def check_linearity(call: Call, rng: np.random.Generator) -> None:
     both = [np.asarray(2 * a + b).astype(a.dtype) for a, b in zip(s, t, strict=True)]
     (_, of_s), (_, of_t), (_, of_both) = (pushed(fun, xs, each) for each in (s, t, both))
     with np.errstate(all="ignore"):
-        for i, (a, b, c) in enumerate(zip(of_s, of_t, of_both, strict=True)):
-            right = np.asarray(2 * a + b).astype(c.dtype)
-            compare(c, right, f"tangent {i} for 2 s + t", "jvp", scale=100)
+        right = [np.asarray(2 * a + b).astype(c.dtype) for a, b, c in zip(of_s, of_t, of_both, strict=True)]
+        compare_each(of_both, right, "tangent", " for 2 s + t", "jvp", scale=100)
 
 
 @check("zeros", "jvp", shapes=True)
@@ -93,8 +92,7 @@ def check_symbolic_zeros(call: Call, rng: np.random.Generator) -> None:
         symbolic = pushed(fun, xs, [t if keep else None for t, keep in zip(ts, flags, strict=True)])[1]
         real = pushed(fun, xs, [t if keep else np.zeros_like(t) for t, keep in zip(ts, flags, strict=True)])[1]
         zero = partition_list(flags, call.inexact)[0]
-        for i, (a, b) in enumerate(zip(symbolic, real, strict=True)):
-            compare(a, b, f"tangent {i}, with symbolic zeros for operands {zero},", "jvp")
+        compare_each(symbolic, real, "tangent", f", with symbolic zeros for operands {zero},", "jvp")
 
 
 @check("linearize", "jvp", shapes=True)
@@ -119,10 +117,8 @@ def check_linearize(call: Call, rng: np.random.Generator) -> None:
         outs, linear = corejax.linearize(part, *some)
         want_outs, wanted = pushed(part, some, along)
         names = select_list(flags, call.inexact)
-        for i, (a, b) in enumerate(zip(host(outs), want_outs, strict=True)):
-            compare(a, b, f"result {i} of linearize in operands {names}", rule)
-        for i, (a, b) in enumerate(zip(host(linear(*along)), wanted, strict=True)):
-            compare(a, b, f"tangent {i} of linearize in operands {names}", rule, scale=4)
+        compare_each(host(outs), want_outs, "result", f" of linearize in operands {names}", rule)
+        compare_each(host(linear(*along)), wanted, "tangent", f" of linearize in operands {names}", rule, scale=4)
 
 
 @check("second_order", "jvp", limit=4)
@@ -151,6 +147,5 @@ def check_second_order(call: Call, rng: np.random.Generator) -> None:
         ws = [direction(rng, y) for y in outs]
         back = host(corejax.vjp(lambda *a, first=first: first(*a), *xs)[1](ws))
         if all(np.all(np.isfinite(wide(x))) for x in (*got, *back)):
-            require_close(inner(back, us), inner(ws, got), magnitude(ws, got) + magnitude(back, us),
-                          max((x.dtype for x in (*xs, *outs)), key=tolerance),
-                          f"inner products of vjp of {name} and of jvp of {name} differ", "transpose")  # fmt: skip
+            require_adjoint((ws, got), (back, us), (*xs, *outs),
+                            f"inner products of vjp of {name} and of jvp of {name} differ")  # fmt: skip

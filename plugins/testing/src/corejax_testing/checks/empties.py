@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 import corejax
-from corejax.extend import ShapedArray, jvp_rules, vmap_rules, xla_translations
+from corejax.extend import ShapedArray, jvp_rules, vmap_rules
 from corejax_testing.arrays import Array
 from corejax_testing.calls import Call, host
-from corejax_testing.checks.compiled import has_backend
+from corejax_testing.checks.compiled import translates
 from corejax_testing.checks.derivatives import pushed
 from corejax_testing.checks.registry import at_fault, check
 from corejax_testing.operands import admits
@@ -38,7 +38,7 @@ def _check_empty_operands(call: Call) -> bool:
     wanted = [ShapedArray(shape, a.dtype) for a in call.avals_out]
     with at_fault("impl"):
         _require(host(empty(*empty.values)), wanted, f"of operands of shape {shape} a result", "impl")
-    if has_backend() and xla_translations.find(call.primitive, corejax.default_backend()) is not None:
+    if translates(call):
         with at_fault("xla_translation"):
             compiled = host(corejax.jit(lambda *a: empty(*a))(*empty.values))
         _require(compiled, wanted, f"compiled, of operands of shape {shape} a result", "xla_translation")

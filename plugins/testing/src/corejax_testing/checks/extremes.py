@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 import corejax
-from corejax.extend import BackendError, get_aval, xla_translations
+from corejax.extend import BackendError, get_aval
 from corejax_testing.arrays import Array, wide
 from corejax_testing.calls import Call, host
-from corejax_testing.checks.compiled import RULE, has_backend
+from corejax_testing.checks.compiled import RULE, has_backend, translates
 from corejax_testing.checks.registry import check
 from corejax_testing.extremes import WITHOUT_NAN, Filled, differences, fills, variants
 from corejax_testing.outcomes import CheckFailure, NotApplicable
@@ -26,7 +26,7 @@ def check_extremes(call: Call, rng: np.random.Generator) -> None:
         raise NotApplicable("corejax-xla-backend is not installed")
     if "higher_order" in call.primitive.tags or call.primitive.effects:
         raise NotApplicable("its types are those of its program, or it has effects")
-    if xla_translations.find(call.primitive, corejax.default_backend()) is None:
+    if not translates(call):
         raise NotApplicable("it has no translation")
     found = [list(fills(each)) for each in variants(call)]
     if not any(found):

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 import corejax
-from corejax.extend import jvp_rules, vmap_rules, xla_translations
-from corejax_testing.arrays import Array, compare, direction
+from corejax.extend import jvp_rules, vmap_rules
+from corejax_testing.arrays import Array, compare_each, direction, replaced
 from corejax_testing.calls import Call, host, runs
 from corejax_testing.checks.compiled import RULE as TRANSLATION
-from corejax_testing.checks.compiled import has_backend
+from corejax_testing.checks.compiled import translates
 from corejax_testing.checks.derivatives import check_jvp
 from corejax_testing.checks.dtypes import differentiable
 from corejax_testing.checks.registry import check
@@ -40,7 +40,7 @@ def check_indices(call: Call, rng: np.random.Generator) -> None:
 
 def _has(call: Call, derivative: Any) -> bool:
     name = "jvp" if derivative is check_jvp else "vjp"
-    if _is_left_out(call, name) or jvp_rules.find(call.primitive) is None:
+    if call.leaves_out(name) or jvp_rules.find(call.primitive) is None:
         return False
     try:
         differentiable(call)
@@ -49,19 +49,12 @@ def _has(call: Call, derivative: Any) -> bool:
     return True
 
 
-def _is_left_out(call: Call, name: str) -> bool:
-    """Whether the author says that a check means nothing here, or fails by design."""
-    return name in call.example.skip or name in call.example.fails
-
-
 def _compiles(call: Call) -> bool:
-    if _is_left_out(call, "xla") or not has_backend():
-        return False
-    return xla_translations.find(call.primitive, corejax.default_backend()) is not None
+    return not call.leaves_out("xla") and translates(call)
 
 
 def _has_vmap(call: Call) -> bool:
-    return not _is_left_out(call, "vmap") and vmap_rules.find(call.primitive) is not None
+    return not call.leaves_out("vmap") and vmap_rules.find(call.primitive) is not None
 
 
 def _check_compiled(call: Call, settings: Sequence[Call]) -> None:
@@ -69,9 +62,9 @@ def _check_compiled(call: Call, settings: Sequence[Call]) -> None:
         return
     compiled = corejax.jit(lambda *values: call(*values))
     for there in settings:
-        for i, (got, right) in enumerate(zip(host(compiled(*there.values)), host(there(*there.values)), strict=True)):
-            compare(got, right, f"result {i} of the compiled program, {_named(there, call)}", TRANSLATION,
-                    scale=call.example.tolerance)  # fmt: skip
+        compare_each(host(compiled(*there.values)), host(there(*there.values)), "result",
+                     f" of the compiled program, {_named(there, call)}", TRANSLATION,
+                     scale=call.example.tolerance)  # fmt: skip
 
 
 def _check_other_dtypes(variants: Sequence[Call]) -> None:
@@ -90,11 +83,11 @@ def _check_other_dtypes(variants: Sequence[Call]) -> None:
             return [apply(there, xs) for there, xs in zip(variants, given, strict=True)]
 
         for there, outs in zip(variants, (corejax.jit(every) if rule == TRANSLATION else every)(operands), strict=True):
-            for i, (got, right) in enumerate(zip(host(outs), host(there(*there.values)), strict=True)):
-                types = ", ".join(a.str_short() for a in there.avals)
-                numbers = [x.item() for x in there.values if x.dtype.kind in "iu" and x.ndim == 0]
-                compare(got[0] if rule == "vmap" else got, right, f"result {i} of ({types}), {name}, with {numbers},",
-                        rule, scale=there.example.tolerance)  # fmt: skip
+            types = ", ".join(a.str_short() for a in there.avals)
+            numbers = [x.item() for x in there.values if x.dtype.kind in "iu" and x.ndim == 0]
+            got = [x[0] if rule == "vmap" else x for x in host(outs)]
+            compare_each(got, host(there(*there.values)), "result", f" of ({types}), {name}, with {numbers},", rule,
+                         scale=there.example.tolerance)  # fmt: skip
 
 
 def _named(there: Call, call: Call) -> str:
@@ -139,9 +132,9 @@ def _check_batched(call: Call, settings: Sequence[Call]) -> None:
     for axes, values, apart in _batches(call, settings):
         got = host(corejax.vmap(call.__call__, in_axes=axes)(*values))
         for k, there in enumerate(apart):
-            for i, (out, right) in enumerate(zip(got, host(there(*there.values)), strict=True)):
-                compare(out[k], right, f"element {k} of result {i} with in_axes={axes}, {_named(there, call)}", "vmap",
-                        scale=4 * call.example.tolerance)  # fmt: skip
+            compare_each([out[k] for out in got], host(there(*there.values)), f"element {k} of result",
+                         f" with in_axes={axes}, {_named(there, call)}", "vmap",
+                         scale=4 * call.example.tolerance)  # fmt: skip
 
 
 def _check_batched_gradient(call: Call, settings: Sequence[Call], rng: np.random.Generator) -> None:
@@ -153,10 +146,7 @@ def _check_batched_gradient(call: Call, settings: Sequence[Call], rng: np.random
 
     def pulled(*values: Any) -> list[Any]:
         def part(*moving: Any) -> list[Any]:
-            every = list(values)
-            for i, x in zip(call.inexact, moving, strict=True):
-                every[i] = x
-            results = call(*every)
+            results = call(*replaced(values, call.inexact, moving))
             return [results[k] for k in outs]
 
         return list(corejax.vjp(part, *(values[i] for i in call.inexact))[1](cts))
@@ -164,6 +154,6 @@ def _check_batched_gradient(call: Call, settings: Sequence[Call], rng: np.random
     axes, values, apart = next(_batches(call, settings))
     got = host(corejax.vmap(pulled, in_axes=axes)(*values))
     for k, there in enumerate(apart):
-        for i, (ct, right) in enumerate(zip(got, host(pulled(*there.values)), strict=True)):
-            compare(ct[k], right, f"cotangent {i}, element {k} of a batch with in_axes={axes}, {_named(there, call)}",
-                    "vmap", scale=8 * call.example.tolerance)  # fmt: skip
+        compare_each([ct[k] for ct in got], host(pulled(*there.values)), "cotangent",
+                     f", element {k} of a batch with in_axes={axes}, {_named(there, call)}", "vmap",
+                     scale=8 * call.example.tolerance)  # fmt: skip

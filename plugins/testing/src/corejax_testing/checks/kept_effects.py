@@ -6,9 +6,8 @@ primitive without results that counts how often it is evaluated.
 
 from __future__ import annotations
 
-import itertools
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -24,7 +23,6 @@ from corejax.extend import (
     eval_jaxpr,
     partial_eval_flat,
     partial_eval_jaxpr,
-    partition_list,
     primitives,
     select_list,
 )
@@ -33,6 +31,7 @@ from corejax_testing.checks.dead_code import RULE as DCE
 from corejax_testing.checks.dead_code import choices_of_used
 from corejax_testing.checks.registry import check
 from corejax_testing.outcomes import CheckFailure, NotApplicable
+from corejax_testing.parts import finished_later, in_halves, named
 from corejax_testing.variations import at_small_integers
 
 _MOST = 4  # operands whose choices are all gone through
@@ -79,28 +78,21 @@ def check_kept_effects(call: Call, rng: np.random.Generator) -> None:
 # -- effects of the primitive itself -------------------------------------------------------------------------------
 
 
-def _masks(call: Call) -> Iterator[list[bool]]:
-    count = len(call.values)
-    for mask in itertools.product((False, True), repeat=min(count, _MOST)):
-        yield [*mask, *[False] * (count - len(mask))]
-
-
 def _check_own_effects(call: Call) -> None:
     """Of the two halves of its program one has the effects, for every split."""
     program, effects = call.closed(), call.primitive.effects
-    for unknowns in _masks(call):
+    for unknowns in call.choices_of_unknown(_MOST):
         known, unknown, _, _ = partial_eval_jaxpr(program, unknowns)
         halves = [half for half in (known, unknown) if effects <= half.effects]
-        named = f"with operands {[k for k, u in enumerate(unknowns) if u]} unknown"
         if len(halves) != 1:
             times = "lost" if not halves else "in both halves, and would happen twice"
-            raise CheckFailure(f"{named}, its effects are {times}", "partial_eval_jaxpr",
+            raise CheckFailure(f"{named(unknowns)}, its effects are {times}", "partial_eval_jaxpr",
                                "one of the two equations has the effects of the whole")  # fmt: skip
         if any(unknowns) and known.effects.isdisjoint(effects):
             avals = [a if u else None for a, u in zip(call.avals, unknowns, strict=True)]
             jaxpr = partial_eval_flat(call, call.values, avals)[0]
             if not effects <= jaxpr.effects:
-                raise CheckFailure(f"{named}, its effects are lost", "partial_eval",
+                raise CheckFailure(f"{named(unknowns)}, its effects are lost", "partial_eval",
                                    "record an equation with the same effects")  # fmt: skip
 
 
@@ -144,25 +136,18 @@ def _check_dce(program: ClosedJaxpr, call: Call, before: dict[str, int]) -> None
 
 
 def _check_splits(program: ClosedJaxpr, call: Call, before: dict[str, int]) -> None:
-    for unknowns in _masks(call):
-        known, unknown, _, count = partial_eval_jaxpr(program, unknowns)
-        given, later = partition_list(unknowns, call.values)
+    for unknowns in call.choices_of_unknown(_MOST):
         _counts.clear()
-        first = eval_jaxpr(known.jaxpr, known.consts, given)
-        eval_jaxpr(unknown.jaxpr, unknown.consts, [*first[len(first) - count :], *later])
-        named = f"split with operands {[k for k, u in enumerate(unknowns) if u]} unknown"
-        _compare(dict(_counts), before, named, "partial_eval_jaxpr")
+        in_halves(program, call.values, unknowns)
+        _compare(dict(_counts), before, f"split {named(unknowns)}", "partial_eval_jaxpr")
 
 
 def _check_partial_eval(planted: Call, call: Call, before: dict[str, int]) -> None:
     """Run with some operands unknown and finished later: what is known may have effects and no results."""
-    for unknowns in _masks(call):
-        avals = [a if u else None for a, u in zip(call.avals, unknowns, strict=True)]
+    for unknowns in call.choices_of_unknown(_MOST):
         _counts.clear()
-        jaxpr, residuals, _, _ = partial_eval_flat(planted, call.values, avals)
-        eval_jaxpr(jaxpr, residuals, select_list(unknowns, call.values))
-        named = f"with operands {[k for k, u in enumerate(unknowns) if u]} unknown"
-        _compare(dict(_counts), before, named, "partial_eval")
+        finished_later(planted, call.values, call.avals, unknowns)
+        _compare(dict(_counts), before, named(unknowns), "partial_eval")
 
 
 def _compare(after: dict[str, int], before: dict[str, int], what: str, rule: str) -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from corejax.extend import (
@@ -61,12 +63,8 @@ def check_text(call: Call, rng: np.random.Generator) -> None:
         raise NotApplicable("the program has constants")
     if any(callable(value) and not isinstance(value, type) for value in call.params.values()):
         raise NotApplicable("a parameter is a function, which has no text of its own")
-    _round_trip(closed)
-    nonzeros = call.moves
-    if any(nonzeros) and jvp_rules.find(call.primitive) is not None:
-        _round_trip(jvp_jaxpr(closed, nonzeros)[0])
-    if call.values and vmap_rules.find(call.primitive) is not None:
-        _round_trip(batch_jaxpr(closed, 3, [0] * len(call.values))[0])
+    for program in (closed, *(transform(closed) for transform in call.transforms().values())):
+        _round_trip(program)
 
 
 def _round_trip(closed: ClosedJaxpr) -> None:
@@ -84,14 +82,14 @@ def _round_trip(closed: ClosedJaxpr) -> None:
 @check("params", None)
 def check_params(call: Call, rng: np.random.Generator) -> None:
     """Parameters are hashable, in equations too."""
-    for name, value in call.params.items():
+    _require_hashable(call.params, "", "; use tuples")
+    for eqn in call.closed().jaxpr.eqns:
+        _require_hashable(eqn.params, f" of {eqn.primitive.name}", "")
+
+
+def _require_hashable(params: dict[str, Any], where: str, advice: str) -> None:
+    for name, value in params.items():
         try:
             hash(value)
         except TypeError:
-            raise CheckFailure(f"parameter {name!r} is not hashable: {value!r}; use tuples") from None
-    for eqn in call.closed().jaxpr.eqns:
-        for name, value in eqn.params.items():
-            try:
-                hash(value)
-            except TypeError:
-                raise CheckFailure(f"parameter {name!r} of {eqn.primitive.name} is not hashable: {value!r}") from None
+            raise CheckFailure(f"parameter {name!r}{where} is not hashable: {value!r}{advice}") from None

@@ -64,23 +64,11 @@ class Check:
         return (self.run.__doc__ or "").strip().splitlines()[0]
 
 
-def check(
-    name: str,
-    rule: str | None = None,
-    *,
-    dtypes: bool = False,
-    shapes: bool = False,
-    limit: int = 0,
-    note: Callable[[], str] = str,
-    shrinks: bool = True,
-    quick: int = 0,
-    optimised: bool = False,
-    long: bool = False,
-) -> Callable[[Run], Run]:
-    """A decorator that makes a function a check."""
+def check(name: str, rule: str | None = None, **options: Any) -> Callable[[Run], Run]:
+    """A decorator that makes a function a check; the options are `Check`'s."""
 
     def register(run: Run) -> Run:
-        CHECKS[name] = Check(name, run, rule, dtypes, shapes, limit, note, shrinks, quick, optimised, long)
+        CHECKS[name] = Check(name, run, rule, **options)
         return run
 
     return register

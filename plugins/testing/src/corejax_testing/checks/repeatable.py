@@ -8,20 +8,10 @@ from typing import Any
 import numpy as np
 
 import corejax
-from corejax.extend import (
-    ClosedJaxpr,
-    UndefPrimal,
-    as_array,
-    batch_jaxpr,
-    jvp_jaxpr,
-    jvp_rules,
-    transpose_rules,
-    vmap_rules,
-    xla_translations,
-)
+from corejax.extend import ClosedJaxpr, UndefPrimal, as_array, jvp_rules, transpose_rules, vmap_rules
 from corejax_testing.arrays import direction, on_host, show
 from corejax_testing.calls import Call, host
-from corejax_testing.checks.compiled import has_backend
+from corejax_testing.checks.compiled import translates
 from corejax_testing.checks.registry import at_fault, check
 from corejax_testing.outcomes import CheckFailure, NotApplicable
 
@@ -31,13 +21,9 @@ _PURE = "rules are called once and their results kept: no counters, no random na
 def _texts(call: Call) -> Iterator[tuple[str, str, Callable[[], str]]]:
     """Program, rule at fault, and how it is made."""
     yield "its program", "abstract_eval", lambda: _text(call.closed())
-    nonzeros = call.moves
-    if any(nonzeros) and jvp_rules.find(call.primitive) is not None:
-        yield "the program of its jvp rule", "jvp", lambda: _text(jvp_jaxpr(call.closed(), nonzeros)[0])
-    if call.values and vmap_rules.find(call.primitive) is not None:
-        count = len(call.values)
-        yield "the program of its vmap rule", "vmap", lambda: _text(batch_jaxpr(call.closed(), 3, [0] * count)[0])
-    if has_backend() and xla_translations.find(call.primitive, corejax.default_backend()) is not None:
+    for rule, transform in call.transforms().items():
+        yield f"the program of its {rule} rule", rule, lambda transform=transform: _text(transform(call.closed()))
+    if translates(call):
         yield "its translation", "xla_translation", lambda: _lowered(call)
 
 

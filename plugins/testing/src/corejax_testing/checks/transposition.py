@@ -10,12 +10,12 @@ import numpy as np
 
 import corejax
 from corejax.extend import MissingRuleError, UndefPrimal, as_array, is_undef_primal, transpose_rules
-from corejax_testing.arrays import Array, compare, direction, is_inexact, require_close, tolerance, wide
+from corejax_testing.arrays import Array, compare, compare_each, direction, is_inexact, replaced, tolerance, wide
 from corejax_testing.calls import Call, host
 from corejax_testing.checks.derivatives import needs_jvp, pushed
 from corejax_testing.checks.registry import check
 from corejax_testing.diagnosis import diagnose
-from corejax_testing.finite import inner, magnitude
+from corejax_testing.finite import require_adjoint
 from corejax_testing.operands import admits
 from corejax_testing.outcomes import CheckFailure, NotApplicable
 
@@ -60,10 +60,7 @@ def _is_zero(call: Call, chosen: Sequence[int], rng: np.random.Generator) -> boo
 
 def _linear_part(call: Call, chosen: Sequence[int], ts: Sequence[Array]) -> list[Array]:
     """The results as a function of some operands, less what it is at zero."""
-    values: list[Any] = list(call.values)
-    at_zero = list(values)
-    for i, t in zip(chosen, ts, strict=True):
-        values[i], at_zero[i] = t, np.zeros_like(t)
+    values, at_zero = (replaced(call.values, chosen, new) for new in (ts, map(np.zeros_like, ts)))
     with np.errstate(all="ignore"):
         pairs = zip(host(call(*values)), host(call(*at_zero)), strict=True)
         return [np.asarray(a - b).astype(a.dtype) for a, b in pairs]
@@ -123,16 +120,19 @@ def _check_transposed(call: Call, rule: Any, chosen: tuple[int, ...], rng: np.ra
             continue
         x = call.values[i]
         ct = np.zeros_like(x) if ct is None else np.asarray(ct)
-        if ct.shape != x.shape or ct.dtype != x.dtype:
-            raise CheckFailure(f"the cotangent of operand {i} is {ct.dtype.name}{list(ct.shape)}, but the operand is "
-                               f"{x.dtype.name}{list(x.shape)}", "transpose", diagnose(ct, x))  # fmt: skip
+        _require_type(ct, x, i)
         back.append(ct)
-    narrow = max((a.dtype for a in (*moved, *back)), key=tolerance)
-    require_close(inner(back, ts), inner(cts, moved), magnitude(cts, moved) + magnitude(back, ts), narrow,
-                  f"inner products <transpose(ct), t> and <ct, f(t)> {where} differ", "transpose")  # fmt: skip
+    require_adjoint((cts, moved), (back, ts), (*moved, *back),
+                    f"inner products <transpose(ct), t> and <ct, f(t)> {where} differ")  # fmt: skip
     if call.primitive.multiple_results and len(cts) > 1:
         _check_zero_cotangents(call, rule, args, cts)
     return True
+
+
+def _require_type(ct: Array, x: Array, operand: int) -> None:
+    if ct.shape != x.shape or ct.dtype != x.dtype:
+        raise CheckFailure(f"the cotangent of operand {operand} is {ct.dtype.name}{list(ct.shape)}, but the operand "
+                           f"is {x.dtype.name}{list(x.shape)}", "transpose", diagnose(ct, x))  # fmt: skip
 
 
 def _check_zero_cotangents(call: Call, rule: Any, args: Sequence[Any], cts: Sequence[Array]) -> None:
@@ -157,16 +157,9 @@ def check_vjp(call: Call, rng: np.random.Generator) -> None:
     cts = [direction(rng, y) for y in outs]
     values, pullback = corejax.vjp(lambda *a: fun(*a), *xs)
     back = host(pullback(cts))
-    for i, (a, b) in enumerate(zip(host(values), outs, strict=True)):
-        compare(a, b, f"result {i} of vjp", "jvp")
-    for i, (ct, x) in enumerate(zip(back, xs, strict=True)):
-        if ct.shape != x.shape or ct.dtype != x.dtype:
-            raise CheckFailure(
-                f"the cotangent of operand {call.inexact[i]} is {ct.dtype.name}{list(ct.shape)}, but the operand is "
-                f"{x.dtype.name}{list(x.shape)}", "transpose", diagnose(ct, x),
-            )  # fmt: skip
+    compare_each(host(values), outs, "result", " of vjp", "jvp")
+    for ct, x, i in zip(back, xs, call.inexact, strict=True):
+        _require_type(ct, x, i)
     if not all(np.all(np.isfinite(wide(x))) for x in (*tangents, *back)):
         raise NotApplicable("a derivative is not finite here")
-    narrow = max((x.dtype for x in (*xs, *outs)), key=tolerance)
-    require_close(inner(back, ts), inner(cts, tangents), magnitude(cts, tangents) + magnitude(back, ts), narrow,
-                  "inner products <vjp(ct), t> and <ct, jvp(t)> differ", "transpose")  # fmt: skip
+    require_adjoint((cts, tangents), (back, ts), (*xs, *outs), "inner products <vjp(ct), t> and <ct, jvp(t)> differ")

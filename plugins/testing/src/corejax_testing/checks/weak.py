@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from corejax.extend import ClosedJaxpr, batch_jaxpr, jvp_jaxpr, jvp_rules, stage_closed, vmap_rules
+from corejax.extend import stage_closed
 from corejax_testing.calls import Call
 from corejax_testing.checks.registry import check
 from corejax_testing.outcomes import CheckFailure, NotApplicable
@@ -23,7 +23,9 @@ def check_weak_results(call: Call, rng: np.random.Generator) -> None:
         avals = tuple(a.update(weak_type=weak) for a, weak in zip(call.avals, flags, strict=True))
         closed = stage_closed(call.__call__, avals)
         said = [a.weak_type for a in call.types(avals)]
-        for name, rule, program in _programs(call, closed):
+        programs = [("the program", "abstract_eval", closed)]
+        programs += [(f"the {rule} rule", rule, change(closed)) for rule, change in call.transforms().items()]
+        for name, rule, program in programs:
             got = [a.weak_type for a in program.out_avals[: len(said)]]
             if got != said:
                 shown = ", ".join(a.str_short() for a in avals)
@@ -37,15 +39,6 @@ def _choices(count: int) -> Iterator[list[bool]]:
     yield [True] * count
     if 1 < count <= 4:
         yield from ([k == one for k in range(count)] for one in range(count))
-
-
-def _programs(call: Call, closed: ClosedJaxpr) -> Iterator[tuple[str, str, ClosedJaxpr]]:
-    yield "the program", "abstract_eval", closed
-    nonzeros = call.moves
-    if any(nonzeros) and jvp_rules.find(call.primitive) is not None:
-        yield "the jvp rule", "jvp", jvp_jaxpr(closed, nonzeros)[0]
-    if vmap_rules.find(call.primitive) is not None:
-        yield "the vmap rule", "vmap", batch_jaxpr(closed, 3, [0] * len(call.values))[0]
 
 
 def _words(flags: list[bool]) -> str:

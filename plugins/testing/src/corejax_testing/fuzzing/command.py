@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import click
 
-from corejax_testing.command import INTERRUPTED
+from corejax_testing.command import INTERRUPTED, progress
 
 
 @click.command("fuzz")
@@ -74,10 +71,15 @@ def fuzz(
     def told(so_far: Any) -> None:
         nonlocal summary
         summary = so_far
-        step(so_far)
+        rate = so_far.programs / so_far.seconds if so_far.seconds else 0.0
+        step(
+            completed=so_far.programs if programs is not None else so_far.seconds,
+            description=f"{so_far.programs} programs, {rate:.1f}/s, {len(so_far.primitives)} primitives "
+            f"({len(selected)} wanted), {len(so_far.failures)} failures",
+        )
 
     try:
-        with _progress(programs, seconds, len(selected)) as step:
+        with progress(programs if programs is not None else seconds) as step:
             summary = run(
                 selected, seed=seed, first=first, programs=programs, seconds=seconds, most=most,
                 most_failures=max_failures, relations=relations or None, options=options,
@@ -123,29 +125,3 @@ def _print(summary: Any) -> None:
         click.echo(printable(f"{name:<12}{text}"))
     repeated = f", and {summary.repeated} more programs that fail like these" if summary.repeated else ""
     click.echo(f"\n# {len(summary.failures)} failures{repeated}")
-
-
-@contextmanager
-def _progress(programs: int | None, seconds: float | None, primitives: int) -> Iterator[Callable[[Any], None]]:
-    """A bar on standard error, if somebody looks at it."""
-    if not sys.stderr.isatty():
-        yield lambda summary: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
-
-    total = programs if programs is not None else seconds
-    columns = (BarColumn(), TimeElapsedColumn(), TextColumn("{task.description}"))
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task("", total=total)
-
-        def step(summary: Any) -> None:
-            rate = summary.programs / summary.seconds if summary.seconds else 0.0
-            bar.update(
-                task,
-                completed=summary.programs if programs is not None else summary.seconds,
-                description=f"{summary.programs} programs, {rate:.1f}/s, {len(summary.primitives)} primitives "
-                f"({primitives} wanted), {len(summary.failures)} failures",
-            )
-
-        yield step

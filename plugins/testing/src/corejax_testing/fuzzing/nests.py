@@ -15,7 +15,7 @@ import numpy as np
 
 import corejax
 from corejax.extend import NotDifferentiableError, close_over_consts, exported, get_aval, host_value, stage_closed
-from corejax_testing.arrays import Array, direction, is_inexact
+from corejax_testing.arrays import Array, direction, is_inexact, replaced
 from corejax_testing.fuzzing.case import Case
 from corejax_testing.outcomes import NotApplicable
 
@@ -82,10 +82,7 @@ def moving(case: Case, values: Sequence[Any]) -> Callable[..., list[Any]]:
     """The function of the operands to the results that have derivatives; the others stay."""
 
     def fun(*xs: Any) -> list[Any]:
-        every = list(values)
-        for i, x in zip(case.smooth, xs, strict=True):
-            every[i] = x
-        outs = case(*every)
+        outs = case(*replaced(values, case.smooth, xs))
         return [outs[k] for k in case.smooth_outs]
 
     return fun
@@ -185,9 +182,7 @@ def _scan(case: Case) -> Made:
 
     def fun(*args: Any) -> list[Any]:
         def body(carry: Any, xs: Any) -> Any:
-            every = list(args)
-            for i, x in zip(over, xs, strict=True):
-                every[i] = x
+            every = replaced(args, over, xs)
             if carried is not None:
                 every[carried[0]] = carry
             outs = case(*every)
@@ -209,9 +204,8 @@ def _while(case: Case) -> Made:
 
     def fun(count: Any, *args: Any) -> list[Any]:
         def body(state: Any) -> Any:
-            every = list(args)
-            every[carried[0]] = state[1]
-            return state[0] + np.int32(1), case(*every)[carried[1]]
+            outs = case(*replaced(args, [carried[0]], [state[1]]))
+            return state[0] + np.int32(1), outs[carried[1]]
 
         return [loop(lambda state: lt(state[0], count), body, (np.int32(0), args[carried[0]]))[1]]
 

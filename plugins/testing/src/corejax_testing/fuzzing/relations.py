@@ -6,7 +6,6 @@ scan" compiles the gradient of a loop. The innermost nest is written last.
 
 from __future__ import annotations
 
-import atexit
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -20,6 +19,7 @@ from corejax.extend import (
     Example,
     Var,
     check_jaxpr,
+    dtypes,
     examples_of,
     exported,
     get_aval,
@@ -27,14 +27,15 @@ from corejax.extend import (
     same_jaxpr,
     stage_closed,
 )
-from corejax_testing.arrays import Array, compare, epsilon, is_inexact, tolerance, wide
+from corejax_testing.arrays import Array, compare, epsilon, is_inexact, replaced, tolerance, wide
 from corejax_testing.calls import host
 from corejax_testing.finite import inner
 from corejax_testing.fuzzing import nests, splitting
 from corejax_testing.fuzzing.case import Case, every_eqn, noisy_runs, values_of
-from corejax_testing.fuzzing.interpreter import Interpreter
 from corejax_testing.fuzzing.tables import in_range
 from corejax_testing.outcomes import CheckFailure, NotApplicable
+from corejax_testing.parts import finished_later, in_halves, named
+from corejax_testing.reference import interpreter
 
 _SAMPLES = 8  # of tangents within a difference
 OPAQUE = "<opaque "  # how the printer marks a parameter that does not parse back
@@ -145,18 +146,22 @@ def check_jit(case: Case) -> None:
     same(outs, case.outs(), case.bounds(), "of the compiled program")
 
 
-_interpreter = Interpreter()
-atexit.register(_interpreter.close)
-
-
 def check_stablehlo(case: Case) -> None:
     """StableHLO's reference interpreter gives the same for its translation."""
-    text = str(case.program)
-    if exported("jit") is None or OPAQUE in text:
-        raise NotApplicable("nothing to interpret")
+    jit = exported("jit")
+    if jit is None:
+        raise NotApplicable("nothing compiles")
+    from corejax_xla_backend import hlo
+
     if not all(v.aval.size for eqn in every_eqn(case.program) for v in (*eqn.invars, *eqn.outvars)):
-        raise NotApplicable("the interpreter ends the process on some empty operands")
-    same(_interpreter.run(text, case.values), case.outs(), case.bounds(), "of StableHLO's interpreter")
+        raise NotApplicable("the interpreter ends its process on some empty operands")
+    if any(dtypes.is_extended(aval.dtype) for aval in (*case.program.in_avals, *case.program.out_avals)):
+        raise NotApplicable("keys, whose dtypes do not travel")
+    lowered = jit(lambda *xs: case(*xs)).lower(*case.values)
+    if "stablehlo.custom_call" in lowered.as_text():
+        raise NotApplicable("the interpreter knows no custom calls")
+    outs = interpreter.run(*hlo.program_and_operands(lowered, *case.values))
+    same(outs, case.outs(), case.bounds(), "of StableHLO's interpreter")
 
 
 # -- batches -----------------------------------------------------------------------------------------------------
@@ -204,18 +209,22 @@ def check_jvp(case: Case) -> None:
 
 
 def _precisions(case: Case) -> Iterator[float]:
-    dtypes = {x.dtype for x in case.values} | {v.aval.dtype for eqn in every_eqn(case.program) for v in eqn.outvars}
-    return (epsilon(dtype) for dtype in dtypes if is_inexact(dtype))
+    every = {x.dtype for x in case.values} | {v.aval.dtype for eqn in every_eqn(case.program) for v in eqn.outvars}
+    return (epsilon(dtype) for dtype in every if is_inexact(dtype))
+
+
+def _along(case: Case, ts: Sequence[Array], h: float) -> list[Any]:
+    """The operands a step further."""
+    xs = [case.values[i] for i in case.smooth]
+    moved = [np.asarray(x + h * t).astype(x.dtype) for x, t in zip(xs, ts, strict=True)]
+    return replaced(case.values, case.smooth, moved)
 
 
 def _differences(case: Case, ts: Sequence[Array], step: float, eps: float) -> tuple[list[Array], list[Array]]:
     """Derivatives along ts, and how far off they may be: where one-sided and central ones differ, a lot."""
 
     def at(h: float) -> list[Array]:
-        values = list(case.values)
-        for i, t in zip(case.smooth, ts, strict=True):
-            values[i] = np.asarray(values[i] + h * t).astype(values[i].dtype)
-        outs = case.at(values).outs()
+        outs = case.at(_along(case, ts, h)).outs()
         return [wide(outs[k]) for k in case.smooth_outs]
 
     f0 = [wide(case.outs()[k]) for k in case.smooth_outs]
@@ -245,9 +254,7 @@ def _spread(case: Case, ts: Sequence[Array], moved: Sequence[Array], step: float
     """
     spread = [np.zeros(t.shape) for t in moved]
     for h in np.linspace(-step, step, _SAMPLES):
-        values = list(case.values)
-        for i, t in zip(case.smooth, ts, strict=True):
-            values[i] = np.asarray(values[i] + h * t).astype(values[i].dtype)
+        values = _along(case, ts, h)
         near = nests.nest(case, "jvp").at([*values, *ts]).outs()[-len(moved) :]
         with np.errstate(all="ignore"):
             spread = [np.maximum(s, np.abs(wide(a) - wide(b))) for s, a, b in zip(spread, near, moved, strict=True)]
@@ -292,9 +299,10 @@ def check_vjp(case: Case) -> None:
 def check_split(case: Case) -> None:
     """Split into known and unknown halves, or run with unknown operands and finished later, it gives the same."""
     for unknowns in splitting.masks(case):
-        where = f"with operands {[i for i, u in enumerate(unknowns) if u]} unknown"
-        same(splitting.halves(case, unknowns), case.outs(), case.bounds(), f"of the halves of the program {where}")
-        same(splitting.run_in_parts(case, unknowns), case.outs(), case.bounds(), f"run {where}")
+        outs = in_halves(case.program, case.values, unknowns)
+        same(outs, case.outs(), case.bounds(), f"of the halves of the program {named(unknowns)}")
+        outs = finished_later(lambda *xs: case(*xs), case.values, case.program.in_avals, unknowns)
+        same(outs, case.outs(), case.bounds(), f"run {named(unknowns)}")
 
 
 RELATIONS: dict[str, Relation] = {

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -12,12 +12,7 @@ from corejax.extend import (
     JaxprEqn,
     UndefPrimal,
     Var,
-    eval_jaxpr,
     examples_of,
-    partial_eval_flat,
-    partial_eval_jaxpr,
-    partition_list,
-    select_list,
     transpose_rules,
 )
 from corejax_testing.arrays import Array, direction, has_tangents, tolerance, wide
@@ -38,28 +33,6 @@ def masks(case: Case) -> Iterator[list[bool]]:
         rng = case.rng(5)
         every = [tuple(bool(b) for b in rng.integers(0, 2, count)) for _ in range(_MASKS)]
     return (list(mask) for mask in every if any(mask) and not (all(mask) and count > 1))
-
-
-def halves(case: Case, unknowns: Sequence[bool]) -> list[Any]:
-    """The results by the known half of the program and then the unknown one."""
-    known, unknown, unknown_outs, count = partial_eval_jaxpr(case.program, unknowns)
-    first = eval_jaxpr(known.jaxpr, known.consts, partition_list(unknowns, case.values)[0])
-    residuals = first[len(first) - count :]
-    late = select_list(unknowns, case.values)
-    sources = {
-        False: iter(first[: len(first) - count]),
-        True: iter(eval_jaxpr(unknown.jaxpr, unknown.consts, [*residuals, *late])),
-    }
-    return [next(sources[u]) for u in unknown_outs]
-
-
-def run_in_parts(case: Case, unknowns: Sequence[bool]) -> list[Any]:
-    """The results of running it with unknown operands, and the rest later."""
-    avals = [a if u else None for a, u in zip(case.program.in_avals, unknowns, strict=True)]
-    jaxpr, residuals, outs, unknown_outs = partial_eval_flat(lambda *xs: case(*xs), case.values, avals)
-    late = select_list(unknowns, case.values)
-    later = iter(eval_jaxpr(jaxpr, residuals, late))
-    return [next(later) if u else x for x, u in zip(outs, unknown_outs, strict=True)]
 
 
 def transposed(case: Case) -> None:
