@@ -1,4 +1,4 @@
-"""The surface of `corejax.extend` as text, one line for each thing that an author can rely on.
+"""The surface of `corejax.extend` and its chapters as text, one line for each thing that an author can rely on.
 
     python tools/freeze_extend.py            # accept the surface as it is: rewrite the committed file
     python tools/freeze_extend.py --check    # say what differs; exit status 1 if something does
@@ -14,7 +14,9 @@ import inspect
 import os
 import sys
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
+from pkgutil import iter_modules
 from types import ModuleType
 from typing import Any
 
@@ -35,9 +37,13 @@ def surface() -> dict[str, str]:
     import corejax.extend as extend
     from corejax.plugins import hookspecs
 
-    lines = {"API_VERSION": f"API_VERSION = {extend.API_VERSION}"}
-    for name in sorted(set(extend.__all__) - {"API_VERSION"}):
+    lines = {"API_VERSION": f"API_VERSION = {hookspecs.API_VERSION}"}
+    for name in sorted(extend.__all__):
         lines.update(_described(name, getattr(extend, name)))
+    for chapter in chapters():
+        module = import_module(f"corejax.extend.{chapter}")
+        for name in sorted(set(module.__all__) - {"API_VERSION"}):
+            lines.update(_described(f"{chapter}.{name}", getattr(module, name)))
     for name in sorted(n for n in dir(hookspecs) if n.startswith("corejax_")):
         lines[f"hook {name}"] = f"hook {name}{signature(getattr(hookspecs, name))}"
     for name in sorted(extend.registries):
@@ -45,6 +51,14 @@ def surface() -> dict[str, str]:
     for name in sorted(vars(extend.config)["_settings"]):
         lines[f"setting {name}"] = f"setting {name}"
     return lines
+
+
+def chapters() -> list[str]:
+    """Return the chapters whose names are kept."""
+    import corejax.extend as extend
+
+    may_change = {"printing", "speed"}  # in any version
+    return sorted({m.name for m in iter_modules(extend.__path__) if not m.name.startswith("_")} - may_change)
 
 
 def _rule_kind(registry: Any) -> str:

@@ -12,3 +12,13 @@ from corejax.ir.values import literal_scalar as literal_scalar
 from corejax.ir.values import scalar_text as scalar_text
 from corejax.ir.values import type_text as type_text
 from corejax.ir.values import value_text as value_text
+
+__all__ = [
+    "Scope",
+    "eqn_text",
+    "has_programs",
+    "literal_scalar",
+    "scalar_text",
+    "type_text",
+    "value_text",
+]

@@ -7,14 +7,18 @@ and this module, whose names may change in any version.
 
 from __future__ import annotations
 
-from corejax.core.avals import ShapedArray as ShapedArray
 from corejax.core.ownership import SOLE as SOLE
-from corejax.core.ownership import aligned_empty as aligned_empty
 from corejax.core.ownership import in_own_memory as in_own_memory
 from corejax.core.trace import state as state
 from corejax.interpreters import evaluation as evaluation
 from corejax.interpreters.checks import Checks as Checks
 from corejax.interpreters.engine import Engine as Engine
+from corejax.interpreters.engine import comes_again as comes_again
+from corejax.interpreters.engine import quick_array as quick_array
+from corejax.interpreters.engine import quick_bind as quick_bind
+from corejax.interpreters.engine import quick_host_value as quick_host_value
+from corejax.interpreters.engine import run_compiled as run_compiled
+from corejax.interpreters.engine import run_whole as run_whole
 from corejax.interpreters.evaluation import Evaluate as Evaluate
 from corejax.interpreters.evaluation import Layer as Layer
 from corejax.interpreters.evaluation import bottom as bottom
@@ -24,10 +28,9 @@ from corejax.interpreters.evaluation import rules_changed as rules_changed
 from corejax.interpreters.evaluation import run_on_arrays as run_on_arrays
 from corejax.interpreters.evaluation import run_quietly as run_quietly
 from corejax.interpreters.evaluation import set_layer as set_layer
+from corejax.interpreters.host_code import HostCode as HostCode
 from corejax.interpreters.impl_results import as_promised as as_promised
-from corejax.interpreters.partial_eval import PartialEvalTrace as PartialEvalTrace
 from corejax.interpreters.partial_eval import PartialEvalTracer as PartialEvalTracer
-from corejax.interpreters.staging import JitTracer as JitTracer
 from corejax.interpreters.staging import StagingTrace as StagingTrace
 from corejax.interpreters.staging import program_staged as program_staged
 from corejax.ir.interpret import host_literal as host_literal
@@ -38,37 +41,40 @@ from corejax.rules import RuleFn as RuleFn
 from corejax.rules import reporting as reporting
 from corejax.rules.abstract_eval import promised as promised
 from corejax.rules.abstract_eval import types_changed as types_changed
-from corejax.settings.caches import clears_cache as clears_cache
 from corejax.settings.memory_limit import LARGE as LARGE
 
 __all__ = [
     "LARGE",
     "SOLE",
+    "Checks",
     "Engine",
     "Evaluate",
-    "JitTracer",
+    "HostCode",
     "Layer",
-    "PartialEvalTrace",
     "PartialEvalTracer",
     "Rule",
     "RuleFn",
-    "ShapedArray",
     "StagingTrace",
-    "aligned_empty",
     "as_promised",
     "bottom",
     "check_size",
-    "clears_cache",
+    "comes_again",
     "evaluation",
     "host_literal",
     "in_own_memory",
     "last_uses",
+    "program_staged",
     "promised",
+    "quick_array",
+    "quick_bind",
+    "quick_host_value",
     "quiet",
     "reporting",
     "rules_changed",
+    "run_compiled",
     "run_on_arrays",
     "run_quietly",
+    "run_whole",
     "set_layer",
     "source_info",
     "state",

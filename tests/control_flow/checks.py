@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import corejax
-from corejax.extend import check_jaxpr, subjaxprs
+from corejax.extend.programs import check_jaxpr, subjaxprs
 from corejax.tree_util import tree_leaves, tree_structure
 
 

@@ -37,9 +37,9 @@ from corejax.extend import (
     transpose_jaxpr,
     transpose_rules,
     vmap_rules,
-    zero_cotangent,
     zeros_like,
 )
+from corejax.extend.transforms import zero_cotangent
 
 F = np.float32
 

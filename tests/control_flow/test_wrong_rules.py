@@ -12,13 +12,8 @@ import pytest
 import corejax
 import corejax.numpy as jnp
 from corejax import lax
-from corejax.extend import (
-    Primitive,
-    Var,
-    partial_eval_flat,
-    partial_eval_rules,
-    trace_stack,
-)
+from corejax.extend import Primitive, Var, partial_eval_rules
+from corejax.extend.transforms import partial_eval_flat, trace_stack
 
 X = np.array([0.5, 1.0, -2.0], np.float32)
 XS = np.ones((4, 3), np.float32)
@@ -311,7 +306,9 @@ def test_recompute(given: str) -> None:
     f = calling(jnp.sin, recompute_rules=rule)
     program = corejax.make_jaxpr(lambda x: f(x)[0])(X)
     refused(
-        lambda: corejax.extend.recompute_jaxpr(program, lambda p, *a, **k: False), "recompute rule (from module", word
+        lambda: corejax.extend.programs.recompute_jaxpr(program, lambda p, *a, **k: False),
+        "recompute rule (from module",
+        word,
     )
 
 

@@ -13,7 +13,8 @@ import pytest
 import corejax as cj
 import corejax.numpy as jnp
 from corejax import lax, observe
-from corejax.extend import HostCode, Primitive, ShapedArray, eval_jaxpr_on_host, impl_rules, primitives, remembered
+from corejax.extend import Primitive, ShapedArray, eval_jaxpr_on_host, impl_rules, primitives, remembered
+from corejax.extend.speed import HostCode
 from corejax_eager import plans
 
 _numbers = itertools.count()

@@ -12,7 +12,8 @@ import pytest
 
 import corejax
 from corejax import grad, vmap
-from corejax.extend import Primitive, as_array, config, impl_rules, observe, remembered, warn_user
+from corejax.extend import Primitive, as_array, config, impl_rules, remembered
+from corejax.extend.messages import observe, warn_user
 from corejax_eager import remembered as remembered_module
 from tests.kernel.toys import add, mul
 

@@ -8,7 +8,8 @@ import pytest
 import corejax as cj
 import corejax.numpy as jnp
 from corejax import lax
-from corejax.extend import Primitive, abstract_eval_rules, defjvp, jvp_rules, observe, run_within, vmap_rules, warn_user
+from corejax.extend import Primitive, abstract_eval_rules, defjvp, jvp_rules, vmap_rules
+from corejax.extend.messages import observe, run_within, warn_user
 from corejax.messages import source_info
 from corejax.messages.source_info import describe
 from corejax_eager import rule_memo

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from corejax.extend import Array, Var, eval_jaxpr, host_value, load_everything
+from corejax.extend import Array, Var, host_value, load_everything
+from corejax.extend.programs import eval_jaxpr
 from corejax.extend.speed import bottom, host_literal, set_layer
 from corejax.interpreters.engine import engine
 from corejax_eager.specialise import RUNS, operations

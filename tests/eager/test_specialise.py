@@ -12,7 +12,9 @@ import pytest
 import corejax as cj
 import corejax.numpy as jnp
 from corejax import lax
-from corejax.extend import HostCode, Primitive, ShapedArray, impl_rules, observe, run_within
+from corejax.extend import Primitive, ShapedArray, impl_rules
+from corejax.extend.messages import observe, run_within
+from corejax.extend.speed import HostCode
 from corejax_eager import specialise
 
 _numbers = itertools.count()

@@ -86,7 +86,7 @@ def test_everything_is_in_the_document(name: str) -> None:
     def check(jaxpr: Any) -> None:
         for eqn in jaxpr.eqns:
             assert any(text.startswith(eqn.primitive.name) for text in texts), eqn
-            for inner in cj.extend.subjaxprs(eqn.params):
+            for inner in cj.extend.programs.subjaxprs(eqn.params):
                 check(inner)
 
     check(program)

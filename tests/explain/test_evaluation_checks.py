@@ -4,7 +4,8 @@ import pytest
 
 import corejax
 import corejax.numpy as jnp
-from corejax.extend import EvaluationCheck, checks_calls, evaluation_checks, observe
+from corejax.extend.devices import EvaluationCheck, checks_calls, evaluation_checks
+from corejax.extend.messages import observe
 
 
 class Recorder:

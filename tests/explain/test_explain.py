@@ -14,16 +14,8 @@ import pytest
 
 import corejax as cj
 from corejax.core.trace import state as trace_state
-from corejax.extend import (
-    Primitive,
-    Trace,
-    bottom_trace,
-    jvp_rules,
-    new_main,
-    observe,
-    registries,
-    set_current_trace,
-)
+from corejax.extend import Primitive, Trace, bottom_trace, jvp_rules, new_main, registries, set_current_trace
+from corejax.extend.messages import observe
 from corejax.interpreters import evaluation
 from corejax_explain._explain import explain
 from tests.kernel import toys as toy_plugin

@@ -12,7 +12,8 @@ import pytest
 
 import corejax
 from corejax import debug_infs, debug_nans
-from corejax.extend import Primitive, check_values, checks_values, defcall, inlining, stage_closed
+from corejax.extend import Primitive, defcall, inlining, stage_closed
+from corejax.extend.devices import check_values, checks_values
 from corejax.interpreters import evaluation
 
 log_p = Primitive("value_checks.log", impl=np.log, abstract_eval=lambda x: x)

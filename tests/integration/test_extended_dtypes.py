@@ -9,16 +9,9 @@ import corejax
 import corejax.numpy as jnp
 from corejax import lax
 from corejax.errors import DerivedRuleWarning
-from corejax.extend import (
-    Array,
-    Primitive,
-    check_jaxpr,
-    dtypes,
-    impl_rules,
-    numbers_of,
-    parse_jaxpr,
-    physical_rules,
-)
+from corejax.extend import Array, Primitive, dtypes, impl_rules
+from corejax.extend.programs import check_jaxpr, parse_jaxpr
+from corejax.extend.types import numbers_of, physical_rules
 
 PAIR = dtypes.extended_dtype("pair<test>", base=np.uint32, shape=(2,), numbers="the test's own words")
 GRID = dtypes.extended_dtype("grid<test>", base=np.int16, shape=(2, 3))

@@ -58,7 +58,7 @@ NO_NAMESPACE = {
     "experimental.sparse": "arrays are dense; `scipy.sparse.linalg` takes functions for matrices",
     "experimental.transfer": "processes exchange arrays by collectives",
     "experimental.xla_metadata": "hints for compilers of TPUs",
-    "monitoring": "`corejax.extend.observe` tells what happens",
+    "monitoring": "`corejax.extend.messages.observe` tells what happens",
     "version": "`corejax.__version__`",
 }
 
@@ -293,7 +293,7 @@ def test_what_replaces_names_that_are_not_here() -> None:
     """Reasons that name something of corejax's name something that is."""
     assert callable(corejax.lax.dynamic_slice)
     assert callable(corejax.lax.ppermute)
-    assert callable(corejax.extend.observe.watching)
+    assert callable(corejax.extend.messages.observe.watching)
     assert callable(corejax.nn.gelu)
     assert corejax.checkpoints.save
     assert corejax.__version__

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import corejax
-from corejax.extend import Primitive, hookimpl, isolated_plugins, jvp_rules, xla_translations
+from corejax.extend import Primitive, hookimpl, jvp_rules, xla_translations
+from corejax.extend.plugins import isolated_plugins
 
 pytest.importorskip("corejax_xla_backend")
 

@@ -11,7 +11,8 @@ import pytest
 import corejax
 from corejax.core import array_methods
 from corejax.errors import DuplicateRegistrationError, PluginError
-from corejax.extend import hookimpl, isolated_plugins
+from corejax.extend import hookimpl
+from corejax.extend.plugins import isolated_plugins
 from corejax.plugins._records import PluginRecord
 
 

@@ -8,7 +8,8 @@ import pytest
 
 import corejax
 import corejax.numpy as jnp
-from corejax.extend import Primitive, attributed_rule, jvp_rules, not_of_rule, note_origin, user_frames
+from corejax.extend import Primitive, jvp_rules
+from corejax.extend.messages import attributed_rule, not_of_rule, note_origin, user_frames
 from corejax.messages.source_info import capture
 
 called_p = Primitive("attribution.called", impl=lambda x: x, abstract_eval=lambda x: x)

@@ -12,7 +12,6 @@ from corejax.cli.rule_status import rule_statuses
 from corejax.errors import MissingRuleError, NotDifferentiableError
 from corejax.extend import (
     Array,
-    DerivedRuleWarning,
     Primitive,
     Tracer,
     abstract_eval_rules,
@@ -21,14 +20,14 @@ from corejax.extend import (
     defjvp_with_result,
     dtypes,
     impl_rules,
-    isolated_plugins,
     jvp_rules,
     nondifferentiable,
-    trace_stack,
     transpose_rules,
     vmap_rules,
-    why_not_differentiable,
 )
+from corejax.extend.messages import DerivedRuleWarning
+from corejax.extend.plugins import isolated_plugins
+from corejax.extend.transforms import trace_stack, why_not_differentiable
 from tests.kernel.toys import cos, mul, sin, sum_
 
 pytestmark = pytest.mark.usefixtures("toys")

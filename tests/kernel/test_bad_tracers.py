@@ -20,7 +20,8 @@ from corejax.errors import (
     TracerIntegerConversionError,
     UnexpectedTracerError,
 )
-from corejax.extend import Primitive, trace_stack
+from corejax.extend import Primitive
+from corejax.extend.transforms import trace_stack
 from tests.kernel.toys import add, bare_p, call, mul, ordered_p, sin, sum_
 
 pytestmark = pytest.mark.usefixtures("toys")

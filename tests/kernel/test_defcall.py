@@ -12,15 +12,12 @@ import pytest
 import corejax as cj
 from corejax.errors import DuplicateRegistrationError
 from corejax.extend import (
-    CallChange,
     ClosedJaxpr,
     Primitive,
     ShapedArray,
     batch_jaxpr,
-    check_jaxpr,
     close_over_consts,
     dce_jaxpr,
-    dce_rules,
     defcall,
     fixpoint,
     flat_decomposition,
@@ -31,14 +28,13 @@ from corejax.extend import (
     jvp_rules,
     partial_eval_jaxpr,
     primitives,
-    recompute_rules,
     registries,
-    select_list,
     spread_list,
     stage,
     stage_closed,
     transpose_jaxpr,
 )
+from corejax.extend.programs import CallChange, check_jaxpr, dce_rules, recompute_rules, select_list
 from tests.kernel.toys import add, cos, mul, print_p, printed, sin, sum_
 
 F = np.float32

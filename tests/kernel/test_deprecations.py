@@ -47,7 +47,7 @@ class Renamed(Old):
 
 
 def kinds_of(plugin: Old) -> list[Any]:
-    with extend.isolated_plugins() as manager:
+    with extend.plugins.isolated_plugins() as manager:
         manager.register(plugin, "old")
         manager.load_rules("jvp")
     return plugin.calls
@@ -78,7 +78,7 @@ def test_deprecated_hook_argument_is_warned_about(monkeypatch: pytest.MonkeyPatc
 
 
 def test_unknown_hook_argument_is_named() -> None:
-    with extend.isolated_plugins() as manager:
+    with extend.plugins.isolated_plugins() as manager:
         record = manager.register(Renamed(), "old")
     assert isinstance(record.fault, PluginError)
     message = str(record.fault)
@@ -118,4 +118,4 @@ def test_pluggy_lets_specifications_grow() -> None:
 
 def test_warning_class_is_what_test_runners_show() -> None:
     assert issubclass(CorejaxDeprecationWarning, DeprecationWarning)
-    assert extend.CorejaxDeprecationWarning is CorejaxDeprecationWarning
+    assert extend.messages.CorejaxDeprecationWarning is CorejaxDeprecationWarning

@@ -67,7 +67,8 @@ ALONE = """
 import sys
 import numpy as np
 import corejax as cj
-from corejax.extend import Primitive, defjvp, defvectorized, trace_stack, transpose_rules
+from corejax.extend import Primitive, defjvp, defvectorized, transpose_rules
+from corejax.extend.transforms import trace_stack
 from corejax.errors import PluginMissingError
 
 mul_p = Primitive("mul", impl=np.multiply, abstract_eval=lambda a, b: a if a.shape else b)
@@ -180,6 +181,6 @@ def test_an_import_that_was_interrupted_is_made_again(module):
         "    try:\n"
         "        corejax.no_such_name\n"
         "    except AttributeError:\n"
-        "        print(len(corejax.extend.trace_stack()), corejax.core.array_methods is array_methods)\n",
+        "        print(len(corejax.extend.transforms.trace_stack()), corejax.core.array_methods is array_methods)\n",
     )
     assert out == "1 True\n"

@@ -11,7 +11,8 @@ import corejax as cj
 from corejax.base.restoring import run_within
 from corejax.core.trace import _contexts_changed, on_context
 from corejax.core.trace import state as trace_state
-from corejax.extend import config, named_axes, new_main, run_with_trace, set_current_trace
+from corejax.extend import config, new_main, run_with_trace, set_current_trace
+from corejax.extend.transforms import named_axes
 from corejax.interpreters.batching import BatchTrace
 from corejax_explain._explain import explain
 from tests.kernel.interrupting import interrupt_everywhere, thread_state

@@ -15,14 +15,13 @@ from corejax.extend import (
     RuleRegistry,
     Trace,
     bottom_trace,
-    isolated_plugins,
     jvp_rules,
     new_main,
-    observe,
     partial_eval_rules,
-    run_within,
     set_current_trace,
 )
+from corejax.extend.messages import observe, run_within
+from corejax.extend.plugins import isolated_plugins
 from tests.kernel.toys import add, mul, sin, sin_p
 
 pytestmark = pytest.mark.usefixtures("toys")

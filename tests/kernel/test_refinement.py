@@ -11,16 +11,9 @@ import pytest
 
 import corejax as cj
 from corejax.errors import JaxprSyntaxError
-from corejax.extend import (
-    Primitive,
-    Refinement,
-    ShapedArray,
-    conform,
-    join_refinements,
-    mapped_aval,
-    stage_closed,
-    unmapped_aval,
-)
+from corejax.extend import Primitive, ShapedArray, stage_closed
+from corejax.extend.transforms import mapped_aval, unmapped_aval
+from corejax.extend.types import Refinement, conform, join_refinements
 from corejax.ir import parse_jaxpr
 from corejax.ir.values import refinement_reader
 from tests.kernel.toys import mul, sin, sum_

@@ -16,7 +16,9 @@ from corejax.base.tables import contents
 from corejax.cli.rule_status import rule_statuses
 from corejax.core.primitive import Primitive, primitives
 from corejax.errors import DuplicateRegistrationError, MissingRuleError, PluginError
-from corejax.extend import find_primitive, flat_decomposition, isolated_plugins, memoised, stage_closed, trace_stack
+from corejax.extend import find_primitive, flat_decomposition, memoised, stage_closed
+from corejax.extend.plugins import isolated_plugins
+from corejax.extend.transforms import trace_stack
 from corejax.plugins._plugin_manager import PluginManager
 from corejax.rules import registries
 from corejax.settings.config import config

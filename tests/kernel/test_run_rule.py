@@ -9,7 +9,10 @@ import numpy as np
 import pytest
 
 import corejax as cj
-from corejax.extend import DerivedRuleWarning, Primitive, ShapedArray, isolated_plugins, trace_stack
+from corejax.extend import Primitive, ShapedArray
+from corejax.extend.messages import DerivedRuleWarning
+from corejax.extend.plugins import isolated_plugins
+from corejax.extend.transforms import trace_stack
 from tests.kernel.toys import mul, sin, sum_
 
 pytestmark = pytest.mark.usefixtures("toys")

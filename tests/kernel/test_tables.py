@@ -281,7 +281,7 @@ class Marked: pass
 class Mode: pass
 kind = extend.RuleRegistry("acme_kind", "acme rule", "...")
 corejax.tree_util.register_pytree_node(Marked, lambda m: ((), None), lambda meta, children: Marked())
-extend.register_param_type(Mode)
+extend.programs.register_param_type(Mode)
 
 @hookimpl
 def corejax_provide_array_methods(): return {"acme_method": lambda self: 1}
@@ -294,16 +294,16 @@ def corejax_declare_rule_kinds(): return {"acme_kind": "acme_plugin:kind"}
 @hookimpl
 def corejax_register_primitives():
     p = extend.Primitive("acme.p", impl=lambda x, jaxpr: [x], multiple_results=True, tags=("higher_order",))
-    extend.dce_rules[p] = lambda used, eqn: (used, eqn)
-    extend.defrecompute(p, "jaxpr")
+    extend.programs.dce_rules[p] = lambda used, eqn: (used, eqn)
+    extend.programs.defrecompute(p, "jaxpr")
     extend.vmap_rules.derivations.append(extend.Derivation("acme", lambda p: None))
 """
 SECOND = {
-    "dce rule": "extend.dce_rules[extend.primitives['acme.p']] = lambda used, eqn: (used, eqn)",
-    "dce rule by another way": "extend.dce_rules.update({extend.primitives['acme.p']: lambda used, eqn: None})",
-    "recompute rule": "extend.recompute_rules[extend.primitives['acme.p']] = lambda policy, eqn: None",
-    "recompute rule by the helper": "extend.defrecompute(extend.primitives['acme.p'], 'call_jaxpr')",
-    "param type": "extend.register_param_type(type('Mode', (), {}))",
+    "dce rule": "extend.programs.dce_rules[extend.primitives['acme.p']] = lambda used, eqn: (used, eqn)",
+    "dce rule by another": "extend.programs.dce_rules.update({extend.primitives['acme.p']: lambda used, eqn: None})",
+    "recompute rule": "extend.programs.recompute_rules[extend.primitives['acme.p']] = lambda policy, eqn: None",
+    "recompute rule by the helper": "extend.programs.defrecompute(extend.primitives['acme.p'], 'call_jaxpr')",
+    "param type": "extend.programs.register_param_type(type('Mode', (), {}))",
     "pytree node": "corejax.tree_util.register_static(acme_plugin.Marked)",
     "derivation": "extend.vmap_rules.derivations.append(extend.Derivation('acme', lambda p: p))",
     "impl rule": "extend.impl_rules.register(extend.primitives['acme.p'], lambda x: -x)",

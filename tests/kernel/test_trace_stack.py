@@ -12,20 +12,16 @@ import corejax as cj
 from corejax.core.trace import _contexts_changed, bottom_trace
 from corejax.core.trace import state as trace_state
 from corejax.errors import UnexpectedTracerError
-from corejax.extend import (
-    Array,
-    Primitive,
+from corejax.extend import Array, Primitive, current_trace, new_main, set_current_trace
+from corejax.extend.transforms import (
     axes_in_scope,
-    current_trace,
     in_context,
     named_axes,
-    new_main,
     on_context,
     recording_trace,
     replayed_source,
     replaying,
     scope,
-    set_current_trace,
     trace_stack,
 )
 from corejax.interpreters.batching import BatchTrace

@@ -16,7 +16,8 @@ import pytest
 
 import corejax
 import corejax.lax
-from corejax.extend import as_array, check_jaxpr, eval_jaxpr, get_aval
+from corejax.extend import as_array, get_aval
+from corejax.extend.programs import check_jaxpr, eval_jaxpr
 
 DTYPES = [
     np.dtype(t) for t in ("bool", "int8", "int32", "uint8", "float16", "float32", "complex64", ml_dtypes.bfloat16)

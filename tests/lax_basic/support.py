@@ -16,7 +16,7 @@ from corejax import extend
 from corejax_lax_basic.structural_operations import OPERATIONS
 
 for _name, _operation in OPERATIONS.items():
-    extend.structural.provide(_name, _operation)
+    extend.transforms.structural.provide(_name, _operation)
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 KINDS: dict[str, tuple[np.dtype[Any], ...]] = {

@@ -5,7 +5,7 @@ import pytest
 
 import corejax
 import corejax.numpy as jnp
-from corejax.extend import observe
+from corejax.extend.messages import observe
 from corejax_linalg.numpy_linalg import equations, numbers
 from tests.linalg.matrices import random
 

@@ -18,7 +18,7 @@ import corejax.numpy as jnp
 import corejax.ops
 import corejax.random
 from corejax import lax
-from corejax.extend import trace_stack
+from corejax.extend.transforms import trace_stack
 
 X = np.linspace(-1, 1, 12, dtype=np.float32).reshape(3, 4)
 V = np.linspace(0.1, 0.9, 4, dtype=np.float32)

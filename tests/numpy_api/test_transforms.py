@@ -11,7 +11,7 @@ import pytest
 import corejax
 import corejax.numpy as jnp
 from corejax import grad, jit, make_jaxpr, vmap
-from corejax.extend import JitTracer
+from corejax.extend.transforms import JitTracer
 from tests.numpy_api.oracle import check_compiled, jax
 
 # -- jaxprs ------------------------------------------------------------------------------------------------------

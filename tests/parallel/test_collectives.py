@@ -11,7 +11,8 @@ import pytest
 import corejax
 import corejax.numpy as cjnp
 from corejax import P, lax
-from corejax.extend import ShapedArray, named_axes, primitives
+from corejax.extend import ShapedArray, primitives
+from corejax.extend.transforms import named_axes
 
 X = np.random.default_rng(0).standard_normal((4, 8, 4)).astype(np.float32)
 GROUPS = [[0, 2], [3, 1]]
@@ -198,7 +199,7 @@ def test_names_that_are_not_bound() -> None:
     program = corejax.make_jaxpr(lambda b: lax.psum(b, "i"), axis_env=[("i", 3)])(1.0)
     with pytest.raises(NameError, match="psum: no axis is named 'i'"):
         corejax.extend.jaxpr_as_fun(program)(np.float32(1))
-    assert corejax.extend.axes_in_scope() == ()
+    assert corejax.extend.transforms.axes_in_scope() == ()
 
 
 @pytest.mark.parametrize(
@@ -223,7 +224,7 @@ def test_names_that_are_not_bound() -> None:
 def test_what_is_refused(fun: Callable[[Any], Any], error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         over(fun)
-    assert corejax.extend.axes_in_scope() == ()
+    assert corejax.extend.transforms.axes_in_scope() == ()
 
 
 def test_a_parameter_may_be_called_as_a_rule_calls_its_argument() -> None:

@@ -19,7 +19,6 @@ import corejax
 import corejax.numpy as jnp
 from corejax import P, ffi, lax
 from corejax.extend import (
-    DerivedRuleWarning,
     Primitive,
     ShapedArray,
     defbroadcasting,
@@ -28,6 +27,7 @@ from corejax.extend import (
     vmap_rules,
     xla_translations,
 )
+from corejax.extend.messages import DerivedRuleWarning
 
 rng = np.random.default_rng(0)
 F32 = np.dtype(np.float32)

@@ -102,7 +102,7 @@ def test_nested_is_what_vmap_of_vmap_is() -> None:
 def test_what_is_refused(call: Callable[[], Any], error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         call()
-    assert corejax.extend.axes_in_scope() == ()
+    assert corejax.extend.transforms.axes_in_scope() == ()
 
 
 def test_it_keeps_the_function() -> None:

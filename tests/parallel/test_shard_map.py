@@ -312,7 +312,7 @@ def test_what_is_refused(options: dict[str, Any], args: Any, error: type[Excepti
     options = {"mesh": mesh(corejax), **options}
     with pytest.raises(error, match=words):
         corejax.shard_map(f, **options)(*args)
-    assert corejax.extend.axes_in_scope() == ()
+    assert corejax.extend.transforms.axes_in_scope() == ()
 
 
 def test_arguments_with_none_for_a_spec_are_not_cut_and_may_be_objects() -> None:
@@ -370,7 +370,7 @@ def test_called_by_itself_it_is_traced_and_compiled_once() -> None:
     call = corejax.shard_map(block, mesh=mesh(corejax), in_specs=(P("x"), P()), out_specs=P())
     gradient = corejax.grad(lambda x, w: call(x, w).sum(), argnums=(0, 1))
     compiled: list[str] = []
-    with corejax.extend.observe.observing(
+    with corejax.extend.messages.observe.observing(
         lambda event: compiled.append(event.name) if event.kind == "compile" else None
     ):
         for _ in range(3):
@@ -411,7 +411,7 @@ def test_without_jit_its_body_is_evaluated_piece_by_piece() -> None:
     want, ratios = call(X), pmapped(X)
     with (
         corejax.config.override(disable_jit=True),
-        corejax.extend.observe.observing(
+        corejax.extend.messages.observe.observing(
             lambda event: evaluated.append(event.name) if event.kind == "compile" else None
         ),
     ):
@@ -449,7 +449,7 @@ def test_callbacks_and_errors_of_calls_by_themselves() -> None:
 
     with pytest.raises(KeyError, match="the user's own"):
         corejax.shard_map(failing, mesh=mesh(corejax), in_specs=P(), out_specs=P())(X)
-    assert corejax.extend.axes_in_scope() == ()
+    assert corejax.extend.transforms.axes_in_scope() == ()
     alone = corejax.device_put(X, corejax.devices()[3])
     with pytest.raises(ValueError, match=r"jit of roots: argument a, float32\[8,16\], is on devices \[3\]"):
         bad(alone)

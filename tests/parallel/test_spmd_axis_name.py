@@ -130,7 +130,7 @@ def _with_its_name() -> Any:
 def test_what_is_refused(make: Callable[[], Any], x: Any, words: str) -> None:
     with pytest.raises(ValueError, match=words):
         make()(x)
-    assert corejax.extend.axes_in_scope() == ()
+    assert corejax.extend.transforms.axes_in_scope() == ()
     assert corejax.extend.axis_of_rule() == (None, ())
 
 

@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from corejax.extend import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, ShapedArray, Var, check_jaxpr, close_over_consts
+from corejax.extend import ClosedJaxpr, Jaxpr, JaxprEqn, ShapedArray, Var, close_over_consts
+from corejax.extend.programs import Literal, check_jaxpr
 from corejax.ir.interpret import literal_value
 from corejax.ir.jaxpr import Atom
 from corejax.ir.printer import Scope, _Printer, jaxpr_text

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from corejax import jvp, vmap
-from corejax.extend import jvp_flat, trace_stack, vmap_rules
+from corejax.extend import jvp_flat, vmap_rules
+from corejax.extend.transforms import trace_stack
 from corejax.interpreters.evaluation import EvalTrace
 from corejax.interpreters.jvp import JVPTrace
 from tests.seeds import autodidax_primitives as own

@@ -7,7 +7,8 @@ import pytest
 
 from corejax import eval_shape, lax, make_jaxpr
 from corejax.errors import JaxprTypeError
-from corejax.extend import Jaxpr, JaxprEqn, Literal, ShapedArray, Var, check_jaxpr, eval_jaxpr, jaxpr_as_fun
+from corejax.extend import Jaxpr, JaxprEqn, ShapedArray, Var, jaxpr_as_fun
+from corejax.extend.programs import Literal, check_jaxpr, eval_jaxpr
 from corejax.interpreters.partial_eval import partial_eval_flat
 from tests.seeds.printed import assert_prints, type_text
 

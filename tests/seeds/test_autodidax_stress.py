@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from corejax import eval_jaxpr, grad, jit, jvp, lax, make_jaxpr, vmap
-from corejax.extend import check_jaxpr
+from corejax.extend.programs import check_jaxpr
 
 pytest.importorskip("corejax_xla_backend")
 

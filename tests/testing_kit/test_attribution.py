@@ -14,7 +14,8 @@ from click.testing import CliRunner
 import corejax
 import corejax.lax as lax
 from corejax.cli import main
-from corejax.extend import NotLinearError, ShapedArray, stage_closed, xla_translations
+from corejax.extend import ShapedArray, stage_closed, xla_translations
+from corejax.extend.messages import NotLinearError
 from corejax_testing import verify
 from corejax_testing.checks.registry import rule_at_fault
 from corejax_testing.report import print_report

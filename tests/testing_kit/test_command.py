@@ -19,15 +19,8 @@ import corejax
 import corejax_testing
 from corejax.base.tables import restore, snapshot
 from corejax.cli import main
-from corejax.extend import (
-    Example,
-    Primitive,
-    ShapedArray,
-    hookimpl,
-    isolated_plugins,
-    load_everything,
-    registries,
-)
+from corejax.extend import Example, Primitive, ShapedArray, hookimpl, load_everything, registries
+from corejax.extend.plugins import isolated_plugins
 from corejax_testing.selection import chosen, faults, notes
 from tests.testing_kit import test_mutations as mutations
 from tests.testing_kit.toys import same, toy

@@ -164,7 +164,7 @@ def _only_where_not_differentiated(primals: Any, tangents: Any) -> Any:
 
 
 def _vmap_without(axis_size: int, vals: Any, dims: Any) -> Any:
-    (x, y), dim = corejax.extend.align_batch_axes(axis_size, vals, dims)
+    (x, y), dim = corejax.extend.transforms.align_batch_axes(axis_size, vals, dims)
     return lax.mul(x, lax.sin(y)), dim
 
 

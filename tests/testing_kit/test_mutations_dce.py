@@ -18,12 +18,12 @@ from corejax.extend import (
     Primitive,
     ShapedArray,
     dce_jaxpr,
-    dce_rules,
-    examples_of,
     partial_eval_jaxpr_rules,
     partial_eval_rules,
     primitives,
 )
+from corejax.extend.plugins import examples_of
+from corejax.extend.programs import dce_rules
 from corejax_testing import verify
 from tests.testing_kit import toys
 from tests.testing_kit.toys import same, toy

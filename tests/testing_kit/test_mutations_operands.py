@@ -14,7 +14,6 @@ from corejax.extend import (
     Example,
     Primitive,
     ShapedArray,
-    dce_rules,
     jvp_rules,
     partial_eval_jaxpr_rules,
     primitives,
@@ -22,6 +21,7 @@ from corejax.extend import (
     vmap_rules,
     xla_translations,
 )
+from corejax.extend.programs import dce_rules
 from corejax_testing import verify
 from corejax_testing.variations import in_other_sizes
 from tests.testing_kit import toys

@@ -98,13 +98,13 @@ def test_isolated_plugins(isolated_plugins: Any) -> None:
     assert "mine.twice" in primitives
     assert corejax.acme_name > 3
     assert [record.name for record in isolated_plugins.records.values()] == ["mine"]
-    (example,) = corejax.extend.examples_of("mine.twice")
+    (example,) = corejax.extend.plugins.examples_of("mine.twice")
     assert example.operands[0].shape == (2,)
-    assert corejax.extend.examples_of("sin") == []
+    assert corejax.extend.plugins.examples_of("sin") == []
 
 
 def test_nothing_is_left_of_isolated_plugins() -> None:
-    with corejax.extend.isolated_plugins() as manager:
+    with corejax.extend.plugins.isolated_plugins() as manager:
         manager.register(Plugin(), "mine")
         manager.load_primitives()
         assert corejax.acme_name > 3
@@ -120,10 +120,10 @@ def test_a_plugin_that_fails_to_give_examples_is_named() -> None:
         def corejax_provide_examples(self, primitive: str) -> list[Example]:
             raise OSError("no file")
 
-    with corejax.extend.isolated_plugins() as manager:
+    with corejax.extend.plugins.isolated_plugins() as manager:
         manager.register(Broken(), "broken")
         with pytest.raises(corejax.errors.PluginError, match=r"plugin 'broken' .* fails to give examples of 'sin'"):
-            corejax.extend.examples_of("sin")
+            corejax.extend.plugins.examples_of("sin")
 
 
 # -- checks that plugins provide ---------------------------------------------------------------------------------
@@ -156,7 +156,7 @@ def test_checks_of_plugins_are_run(isolated_plugins: Any) -> None:
     assert list(results)[-1] == "even" and results["even"] == "passed"
     marks = corejax_testing.tests_for("mine", checks=["even"]).pytestmark  # type: ignore[attr-defined]
     assert [case.id for case in marks[0].args[1]] == ["mine.twice-even"]
-    with corejax.extend.isolated_plugins() as manager:
+    with corejax.extend.plugins.isolated_plugins() as manager:
         manager.register(Plugin(), "mine")
         with pytest.raises(KeyError, match="even"):
             corejax_testing.tests_for("mine", checks=["even"])

@@ -14,13 +14,13 @@ from corejax.extend import (
     ShapedArray,
     abstract_eval_rules,
     find_primitive,
-    join_refinements,
     jvp_rules,
-    structural,
     transpose_rules,
     vmap_rules,
 )
 from corejax.extend import is_undef_primal as is_linear
+from corejax.extend.transforms import structural
+from corejax.extend.types import join_refinements
 
 pytest.importorskip("corejax_parallel")
 

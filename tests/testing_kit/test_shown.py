@@ -8,7 +8,8 @@ import pytest
 from click.testing import CliRunner
 
 from corejax.cli import main
-from corejax.extend import Primitive, isolated_plugins
+from corejax.extend import Primitive
+from corejax.extend.plugins import isolated_plugins
 from corejax_testing.manifests.check import print_results
 from corejax_testing.report import print_report
 from corejax_testing.runner import FAILED, MISSING, Result

@@ -91,7 +91,7 @@ def test_compositions_say_what_is_not_installed(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_transformations_join_by_their_exported_names() -> None:
-    from corejax.extend import exported
+    from corejax.extend.plugins import exported
 
     assert is_installed(JIT) and is_installed(COND) and is_installed(GRAD)
     assert is_installed(WHILE) == (exported("lax.while_loop") is not None)

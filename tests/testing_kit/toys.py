@@ -16,16 +16,8 @@ import numpy as np
 import corejax
 import corejax.lax as lax
 from corejax.base.tables import restore, snapshot
-from corejax.extend import (
-    Example,
-    JaxprEqn,
-    Primitive,
-    ShapedArray,
-    UndefPrimal,
-    align_batch_axes,
-    is_undef_primal,
-    registries,
-)
+from corejax.extend import Example, JaxprEqn, Primitive, ShapedArray, UndefPrimal, is_undef_primal, registries
+from corejax.extend.transforms import align_batch_axes
 
 corejax.plugins.load_everything()
 F32 = np.dtype(np.float32)

@@ -16,17 +16,9 @@ import corejax
 from corejax import jit, lax
 from corejax.cli import main
 from corejax.errors import BackendError, PluginError
-from corejax.extend import (
-    Backend,
-    Capabilities,
-    ClosedJaxpr,
-    ShapedArray,
-    backends,
-    eval_jaxpr_on_host,
-    hookimpl,
-    observe,
-    trace_stack,
-)
+from corejax.extend import Backend, Capabilities, ClosedJaxpr, ShapedArray, backends, eval_jaxpr_on_host, hookimpl
+from corejax.extend.messages import observe
+from corejax.extend.transforms import trace_stack
 
 X = np.float32([1, 2, 3])
 

@@ -13,7 +13,8 @@ import corejax as cj
 import corejax.numpy as jnp
 from corejax import jit, lax, vmap
 from corejax.errors import HostCallbackError
-from corejax.extend import Primitive, trace_stack
+from corejax.extend import Primitive
+from corejax.extend.transforms import trace_stack
 
 pytest.importorskip("jaxlib")
 

@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 
 import corejax as cj
 from corejax.cli import main
-from corejax.extend import ShapeDtypeStruct
+from corejax.extend.types import ShapeDtypeStruct
 
 MODEL = """
 from functools import partial

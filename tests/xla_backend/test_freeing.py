@@ -13,7 +13,8 @@ import pytest
 import corejax
 import corejax.numpy as jnp
 from corejax import grad, jit, lax, vmap
-from corejax.extend import Primitive, ShapedArray, clears_cache, primitives
+from corejax.extend import Primitive, ShapedArray, primitives
+from corejax.extend.messages import clears_cache
 
 pytest.importorskip("jaxlib")
 

@@ -18,7 +18,8 @@ import corejax as cj
 from corejax import config, jit, lax, vmap
 from corejax.cli.rule_status import rule_statuses
 from corejax.errors import DerivedRuleWarning, MissingRuleError
-from corejax.extend import Primitive, ShapedArray, impl_rules, trace_stack, xla_translations
+from corejax.extend import Primitive, ShapedArray, impl_rules, xla_translations
+from corejax.extend.transforms import trace_stack
 
 pytest.importorskip("jaxlib")
 

@@ -18,9 +18,9 @@ from corejax.extend import (
     find_primitive,
     flat_decomposition,
     get_aval,
-    isolated_plugins,
     new_main,
 )
+from corejax.extend.plugins import isolated_plugins
 
 
 class LoggedTracer(Tracer):

@@ -12,7 +12,7 @@ import pytest
 from corejax import Array, clear_caches, config, grad, hessian, jit, jvp, lax, make_jaxpr, value_and_grad, vmap
 from corejax.core.trace import state as trace_state
 from corejax.errors import UnexpectedTracerError
-from corejax.extend import trace_stack
+from corejax.extend.transforms import trace_stack
 
 pytest.importorskip("jaxlib")
 

@@ -25,7 +25,7 @@ TABLE = {"a": [1.0, 2.0]}
 def traces_of(call: Callable[[], Any], count: int = 4) -> int:
     """How many times of several a call traces."""
     seen: list[Any] = []
-    with cj.extend.observe.observing(lambda event: seen.append(event) if event.kind == "trace" else None):
+    with cj.extend.messages.observe.observing(lambda event: seen.append(event) if event.kind == "trace" else None):
         for _ in range(count):
             call()
     return len(seen)

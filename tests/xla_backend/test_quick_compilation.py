@@ -12,7 +12,7 @@ import pytest
 import corejax
 import corejax.numpy as jnp
 from corejax import export, lax
-from corejax.extend import CompileOptions
+from corejax.extend.devices import CompileOptions
 from corejax_xla_backend import _jaxlib
 from corejax_xla_backend._xla import flags as flags_of_programs
 from corejax_xla_backend._xla.executable import lower

@@ -13,7 +13,7 @@ import pytest
 import corejax as cj
 import corejax.numpy as jnp
 from corejax import lax
-from corejax.extend import same_jaxpr
+from corejax.extend.programs import same_jaxpr
 
 X = np.array([0.5, -1.0], np.float32)
 DEPTH = 18

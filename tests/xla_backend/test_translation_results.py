@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import corejax
-from corejax.extend import Primitive, isolated_plugins, xla_translations
+from corejax.extend import Primitive, xla_translations
+from corejax.extend.plugins import isolated_plugins
 
 jit = corejax.jit  # before plugins are taken away
 X = np.arange(3, dtype=np.float32)

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from corejax.extend import TranslationContext, TranslationValue
+from corejax.extend.devices import TranslationContext, TranslationValue
 from corejax_xla_backend._lowering.context import TranslationContext as Context
 from corejax_xla_backend._lowering.module import ModuleBuilder
 from corejax_xla_backend._lowering.types import Value

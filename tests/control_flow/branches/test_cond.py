@@ -9,15 +9,9 @@ import pytest
 
 import corejax
 from corejax import lax
-from corejax.extend import (
-    DerivedRuleWarning,
-    Primitive,
-    ShapedArray,
-    check_jaxpr,
-    dce,
-    partial_eval_jaxpr,
-    subjaxprs,
-)
+from corejax.extend import Primitive, ShapedArray, partial_eval_jaxpr
+from corejax.extend.messages import DerivedRuleWarning
+from corejax.extend.programs import check_jaxpr, dce, subjaxprs
 from corejax.tree_util import tree_map
 
 F = np.float32

@@ -13,7 +13,7 @@ import corejax.numpy as jnp
 from corejax import checkpoint_policies as policies
 from corejax import lax
 from corejax.ad_checkpoint import checkpoint_name, print_saved_residuals, saved_residuals
-from corejax.extend import check_jaxpr, subjaxprs
+from corejax.extend.programs import check_jaxpr, subjaxprs
 from corejax.tree_util import tree_leaves, tree_map
 from tests.control_flow.nestings import BATCH, BATCHED, JITTED, PROGRAMS, TRANSFORMS
 from tests.signatures import difference
@@ -231,7 +231,7 @@ def test_policies_reach_inside(where):
 def test_unused_outputs_and_arguments_go():
     f = corejax.checkpoint(lambda x, y: (jnp.sin(x), jnp.cos(y)))
     program = jaxpr(lambda x, y: corejax.jit(lambda x, y: f(x, y)[0])(x, y), X, X)
-    from corejax.extend import dce
+    from corejax.extend.programs import dce
 
     inner = next(equations(program, "xla_call")).params["call_jaxpr"].jaxpr
     (eqn,) = dce(inner).eqns
@@ -476,7 +476,7 @@ def test_bad_arguments():
 
 
 def test_an_exception_leaves_nothing_behind():
-    from corejax.extend import trace_stack
+    from corejax.extend.transforms import trace_stack
 
     @corejax.checkpoint
     def f(x):

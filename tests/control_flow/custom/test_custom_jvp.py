@@ -11,7 +11,8 @@ import corejax
 import corejax.numpy as jnp
 from corejax import lax
 from corejax.custom_derivatives import ClosedOverError, SymbolicZero
-from corejax.extend import check_jaxpr, trace_stack
+from corejax.extend.programs import check_jaxpr
+from corejax.extend.transforms import trace_stack
 
 F = np.float32
 XS = np.array([0.3, -0.7, 1.1], F)
@@ -373,7 +374,7 @@ def test_results_keep_their_weak_types_in_programs():
 
 
 def test_dead_calls_are_dropped_and_effects_are_none():
-    from corejax.extend import dce
+    from corejax.extend.programs import dce
 
     f = tripled()
     closed = corejax.make_jaxpr(lambda x: (f(x, x), x)[1])(1.0)

@@ -18,7 +18,8 @@ from corejax.custom_derivatives import (
     custom_vjp_primal_tree_values,
     zero_from_primal,
 )
-from corejax.extend import check_jaxpr, dce, trace_stack
+from corejax.extend.programs import check_jaxpr, dce
+from corejax.extend.transforms import trace_stack
 
 F = np.float32
 XS = np.array([0.3, -0.7, 1.1], F)

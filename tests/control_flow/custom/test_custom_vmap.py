@@ -13,7 +13,8 @@ import corejax.numpy as jnp
 from corejax import lax
 from corejax.custom_batching import custom_vmap
 from corejax.custom_derivatives import ClosedOverError
-from corejax.extend import check_jaxpr, trace_stack
+from corejax.extend.programs import check_jaxpr
+from corejax.extend.transforms import trace_stack
 
 F = np.float32
 XS = np.array([0.3, -0.7, 1.1], F)

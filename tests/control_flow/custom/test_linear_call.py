@@ -10,7 +10,7 @@ import pytest
 import corejax
 from corejax import lax
 from corejax.custom_derivatives import linear_call
-from corejax.extend import check_jaxpr
+from corejax.extend.programs import check_jaxpr
 from tests.control_flow.solvers.test_solvers import XS, F, clean_stack, jits, near
 
 __all__ = ["clean_stack"]  # a fixture that every test here uses

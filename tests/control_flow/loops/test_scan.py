@@ -10,18 +10,8 @@ import pytest
 
 import corejax
 from corejax import lax
-from corejax.extend import (
-    Primitive,
-    ShapedArray,
-    as_array,
-    check_jaxpr,
-    dce,
-    jaxpr_as_fun,
-    jvp_jaxpr,
-    partial_eval_jaxpr,
-    stage_closed,
-    subjaxprs,
-)
+from corejax.extend import Primitive, ShapedArray, as_array, jaxpr_as_fun, jvp_jaxpr, partial_eval_jaxpr, stage_closed
+from corejax.extend.programs import check_jaxpr, dce, subjaxprs
 from corejax.tree_util import tree_leaves, tree_map
 
 F = np.float32

@@ -8,7 +8,7 @@ import pytest
 import corejax
 import corejax.numpy as jnp
 from corejax import lax
-from corejax.extend import check_jaxpr
+from corejax.extend.programs import check_jaxpr
 
 XS = np.linspace(0.1, 0.9, 4, dtype=np.float32)
 HALF = np.ones(3, np.float16)

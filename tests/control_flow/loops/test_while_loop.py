@@ -10,7 +10,8 @@ import pytest
 import corejax
 import corejax.numpy as jnp
 from corejax import lax
-from corejax.extend import Primitive, check_jaxpr, dce, jaxpr_as_fun, jvp_jaxpr, partial_eval_jaxpr
+from corejax.extend import Primitive, jaxpr_as_fun, jvp_jaxpr, partial_eval_jaxpr
+from corejax.extend.programs import check_jaxpr, dce
 from corejax.ir.parser import parse_jaxpr
 from tests.control_flow.checks import check, equations, jaxpr, message
 

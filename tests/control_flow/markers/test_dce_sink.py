@@ -41,7 +41,7 @@ def test_values_stay_through_transformations(kept: bool) -> None:
         np.testing.assert_allclose(np.asarray(g(x)), value)
         np.testing.assert_allclose(np.asarray(corejax.jit(g)(x)), value)
     looped = corejax.make_jaxpr(lambda x: lax.scan(lambda c, a: (c, f(a)), 0, x))(x)
-    assert str(corejax.extend.dce(looped.jaxpr)).count("dce_sink") == 2
+    assert str(corejax.extend.programs.dce(looped.jaxpr)).count("dce_sink") == 2
 
 
 def test_what_the_compiler_keeps() -> None:

@@ -8,7 +8,7 @@ import pytest
 import corejax
 import corejax.numpy as jnp
 from corejax import lax
-from corejax.extend import check_jaxpr
+from corejax.extend.programs import check_jaxpr
 
 F = np.float32
 X = np.array([0.5, -1.0, 2.0], F)

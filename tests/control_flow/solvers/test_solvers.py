@@ -8,7 +8,8 @@ import pytest
 import corejax
 import corejax.numpy as jnp
 from corejax import lax
-from corejax.extend import check_jaxpr, trace_stack
+from corejax.extend.programs import check_jaxpr
+from corejax.extend.transforms import trace_stack
 
 F = np.float32
 XS = np.array([1.0, 2.0, 3.0], F)

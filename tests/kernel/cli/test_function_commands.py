@@ -15,7 +15,8 @@ from click.testing import CliRunner, Result
 from corejax.cli.function_commands import find_function
 from corejax.cli.typed_arguments import read_arguments
 from corejax.errors import JaxprSyntaxError
-from corejax.extend import FunctionCall, ShapeDtypeStruct, takes_function
+from corejax.extend.plugins import FunctionCall, takes_function
+from corejax.extend.types import ShapeDtypeStruct
 
 F32 = np.float32
 

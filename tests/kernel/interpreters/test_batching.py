@@ -7,17 +7,8 @@ import pytest
 
 import corejax as cj
 from corejax.errors import MissingRuleError
-from corejax.extend import (
-    Array,
-    BatchTracer,
-    Primitive,
-    ShapedArray,
-    align_batch_axes,
-    batch_flat,
-    mapped_aval,
-    move_batch_axis,
-    unmapped_aval,
-)
+from corejax.extend import Array, Primitive, ShapedArray, move_batch_axis
+from corejax.extend.transforms import BatchTracer, align_batch_axes, batch_flat, mapped_aval, unmapped_aval
 from tests.kernel.toys import (
     add,
     bare_p,

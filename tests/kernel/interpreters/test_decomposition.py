@@ -14,10 +14,10 @@ from corejax.extend import (
     abstract_eval_rules,
     impl_rules,
     jvp_rules,
-    trace_stack,
     transpose_rules,
     vmap_rules,
 )
+from corejax.extend.transforms import trace_stack
 from corejax.settings.config import config
 from tests.kernel.toys import add, call, cos, moments_p, mul, sin, sum_
 

@@ -13,7 +13,8 @@ import corejax
 import corejax.lax as lax
 from corejax.base.tables import restore, snapshot
 from corejax.cli.rule_status import rule_statuses
-from corejax.extend import Derivation, DerivedRuleWarning, Primitive, RuleRegistry, registries
+from corejax.extend import Derivation, Primitive, RuleRegistry, registries
+from corejax.extend.messages import DerivedRuleWarning
 
 corejax.plugins.load_everything()
 

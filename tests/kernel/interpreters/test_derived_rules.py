@@ -16,17 +16,8 @@ from corejax import lax
 from corejax.cli.rule_status import rule_statuses
 from corejax.core.structural import OperationTable, unrolled_loop
 from corejax.errors import DerivedRuleWarning, MissingRuleError
-from corejax.extend import (
-    Derivation,
-    Primitive,
-    ShapedArray,
-    impl_rules,
-    jvp_rules,
-    structural,
-    trace_stack,
-    transpose_rules,
-    vmap_rules,
-)
+from corejax.extend import Derivation, Primitive, ShapedArray, impl_rules, jvp_rules, transpose_rules, vmap_rules
+from corejax.extend.transforms import structural, trace_stack
 from corejax.settings.config import config
 
 ignored = pytest.mark.filterwarnings("ignore::corejax.errors.DerivedRuleWarning")

@@ -11,18 +11,15 @@ import corejax as cj
 from corejax.extend import (
     ClosedJaxpr,
     Jaxpr,
-    Literal,
     Primitive,
     ShapedArray,
     Var,
     batch_jaxpr,
-    check_jaxpr,
     close_over_consts,
     dce_jaxpr,
     eval_jaxpr_on_host,
     inline_closed,
     inline_equations,
-    isolated_plugins,
     jaxpr_as_fun,
     jvp_jaxpr,
     memoised,
@@ -30,6 +27,8 @@ from corejax.extend import (
     stage_closed,
     transpose_jaxpr,
 )
+from corejax.extend.plugins import isolated_plugins
+from corejax.extend.programs import Literal, check_jaxpr
 from corejax.settings.config import config
 from tests.kernel.toys import add, broadcast_p, call, cos, mul, print_p, printed, scale_p, sin, sincos_p, sum_, swap_p
 

@@ -19,9 +19,9 @@ from corejax.extend import (
     instantiate,
     jvp_flat,
     jvp_rules,
-    tangent_aval,
     zeros_like,
 )
+from corejax.extend.transforms import tangent_aval
 from corejax.interpreters.jvp import JVPTracer
 from tests.kernel.toys import (
     add,

@@ -12,7 +12,8 @@ import pytest
 import corejax as cj
 from corejax import plugins
 from corejax.base.plugin_access import plugin_access
-from corejax.extend import dce, jvp_jaxpr, stage_closed, transpose_jaxpr
+from corejax.extend import jvp_jaxpr, stage_closed, transpose_jaxpr
+from corejax.extend.programs import dce
 from corejax.interpreters import evaluation
 from corejax.interpreters.batching import BatchTrace
 from corejax.interpreters.jvp import JVPTrace

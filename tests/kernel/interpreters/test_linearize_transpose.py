@@ -8,17 +8,9 @@ import pytest
 import corejax as cj
 from corejax.core.trace import state as trace_state
 from corejax.errors import MissingRuleError
-from corejax.extend import (
-    Primitive,
-    ShapedArray,
-    UndefPrimal,
-    check_jaxpr,
-    is_undef_primal,
-    stage,
-    transpose_rules,
-    tree,
-    zero_cotangent,
-)
+from corejax.extend import Primitive, ShapedArray, UndefPrimal, is_undef_primal, stage, transpose_rules, tree
+from corejax.extend.programs import check_jaxpr
+from corejax.extend.transforms import zero_cotangent
 from corejax.interpreters.linearize import linearize_flat
 from corejax.interpreters.transposition import backward_pass
 from tests.kernel.toys import (

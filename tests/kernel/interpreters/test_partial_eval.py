@@ -7,7 +7,8 @@ import pytest
 
 import corejax as cj
 from corejax.core.trace import new_main, state
-from corejax.extend import Array, Literal, ShapedArray, check_jaxpr, partial_eval_rules
+from corejax.extend import Array, ShapedArray, partial_eval_rules
+from corejax.extend.programs import Literal, check_jaxpr
 from corejax.interpreters.partial_eval import PartialEvalTrace, PartialEvalTracer, partial_eval_flat
 from tests.kernel.toys import add, call, closed_call_p, cos, mul, print_p, printed, sin, sincos_p, sum_
 

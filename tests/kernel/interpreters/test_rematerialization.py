@@ -9,18 +9,15 @@ import corejax as cj
 from corejax.extend import (
     ShapedArray,
     bind_consts,
-    check_jaxpr,
     close_over_consts,
-    defrecompute,
     inline_closed,
     merge_lists,
     partial_eval_jaxpr,
     partition_list,
-    recompute_jaxpr,
-    recompute_rules,
     split_list,
     stage_closed,
 )
+from corejax.extend.programs import check_jaxpr, defrecompute, recompute_jaxpr, recompute_rules
 from corejax.programs.partial_eval_jaxpr import without_forwarded
 from tests.kernel.toys import add, call, cos, mul, print_p, printed, sin
 

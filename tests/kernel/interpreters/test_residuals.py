@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 import corejax as cj
-from corejax.extend import ClosedJaxpr, Primitive, abstract_eval_rules, check_jaxpr, partial_eval_jaxpr
+from corejax.extend import ClosedJaxpr, Primitive, abstract_eval_rules, partial_eval_jaxpr
+from corejax.extend.programs import check_jaxpr
 from tests.kernel.toys import add, mul, sin
 
 pytestmark = pytest.mark.usefixtures("toys")

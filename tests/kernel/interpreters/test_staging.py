@@ -14,7 +14,8 @@ import pytest
 
 import corejax as cj
 from corejax.errors import JaxprTypeError, MissingRuleError
-from corejax.extend import Literal, Primitive, ShapedArray, Var, check_jaxpr, dce, stage, stage_closed, tree
+from corejax.extend import Primitive, ShapedArray, Var, stage, stage_closed, tree
+from corejax.extend.programs import Literal, check_jaxpr, dce
 from corejax.interpreters.debug_info import DebugInfo
 from corejax.messages.source_info import locate
 from corejax.settings.config import config

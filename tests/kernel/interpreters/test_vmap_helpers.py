@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import corejax as cj
-from corejax.extend import Primitive, ShapedArray, defbroadcasting, defvectorized, isolated_plugins
+from corejax.extend import Primitive, ShapedArray, defbroadcasting, defvectorized
+from corejax.extend.plugins import isolated_plugins
 
 pytestmark = pytest.mark.usefixtures("toys")
 N = 3

@@ -7,7 +7,8 @@ import pytest
 
 import corejax as cj
 from corejax.errors import JaxprTypeError
-from corejax.extend import Array, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, ShapedArray, Var, check_jaxpr
+from corejax.extend import Array, ClosedJaxpr, Jaxpr, JaxprEqn, ShapedArray, Var
+from corejax.extend.programs import Literal, check_jaxpr
 from corejax.ir.check import check_partial_eval
 from corejax.messages.source_info import capture
 from tests.kernel.toys import add_p, call, closed_call_p, mul, sin, sin_p, sincos_p, sum_p

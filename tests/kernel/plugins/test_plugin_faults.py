@@ -63,7 +63,7 @@ def corejax_provide_operations():
     p = Primitive("acme.p", impl=lambda x: x)
     extend.vmap_rules.register(p, lambda *a: None)
     extend.vmap_rules.derivations.append(extend.Derivation("acme", lambda p: None))
-    extend.dce_rules[p] = lambda used, eqn: None
+    extend.programs.dce_rules[p] = lambda used, eqn: None
     RuleRegistry("acme_kind", "acme rule", "...").register(p, lambda: None)
     return {"add": lambda x, y: "acme"} if PROVIDE_ADD else {}
 

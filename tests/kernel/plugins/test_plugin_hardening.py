@@ -13,7 +13,8 @@ from corejax.base import tables
 from corejax.base.tables import contents
 from corejax.core.primitive import primitives
 from corejax.errors import PluginError
-from corejax.extend import hookimpl, isolated_plugins
+from corejax.extend import hookimpl
+from corejax.extend.plugins import isolated_plugins
 from corejax.plugins import _manifest as manifest
 from corejax.plugins._load_lock import LoadLock
 from corejax.plugins._plugin_manager import PluginManager
@@ -266,7 +267,7 @@ from corejax import extend
 from acme_plugin.ops import a_p
 extend.vmap_rules.register(a_p, lambda n, vals, dims: (a_p.bind(*vals), dims[0]))
 c_p = extend.Primitive("acme.c", decomposition=lambda x: x)
-extend.dce_rules[c_p] = lambda used, eqn: (used, eqn)
+extend.programs.dce_rules[c_p] = lambda used, eqn: (used, eqn)
 """
 RULES = """
 from corejax import extend

@@ -22,7 +22,8 @@ from corejax.errors import (
     PluginError,
     PluginMissingError,
 )
-from corejax.extend import hookimpl, isolated_plugins, vmap_rules
+from corejax.extend import hookimpl, vmap_rules
+from corejax.extend.plugins import isolated_plugins
 from corejax.plugins._plugin_manager import PluginManager
 from corejax.rules import registries
 from corejax.settings.config import config

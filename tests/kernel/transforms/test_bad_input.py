@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import corejax as cj
-from corejax.extend import Array, Primitive, trace_stack
+from corejax.extend import Array, Primitive
+from corejax.extend.transforms import trace_stack
 from tests.kernel.toys import add, mul, sin, sum_
 
 pytestmark = pytest.mark.usefixtures("toys")

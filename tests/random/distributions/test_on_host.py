@@ -5,7 +5,7 @@ import pytest
 
 import corejax
 import corejax.random as random
-from corejax.extend import observe
+from corejax.extend.messages import observe
 from corejax_random.distributions import on_host, random_gamma
 from corejax_random.keys.primitives import random_split_p
 from tests.random.oracle import ALL, NEED_LINALG, SEED, drawn

@@ -12,7 +12,7 @@ import pytest
 import corejax
 import corejax.numpy as jnp
 import corejax.random as random
-from corejax.extend import observe
+from corejax.extend.messages import observe
 from corejax_random.distributions import repeating
 from tests.random.oracle import ALL, CASES, NEED_LINALG, SEED
 

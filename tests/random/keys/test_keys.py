@@ -9,7 +9,7 @@ import corejax
 import corejax.numpy as jnp
 import corejax.random as random
 from corejax import lax
-from corejax.extend import check_jaxpr, parse_jaxpr
+from corejax.extend.programs import check_jaxpr, parse_jaxpr
 
 jax = pytest.importorskip("jax")
 

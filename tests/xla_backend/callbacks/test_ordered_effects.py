@@ -11,7 +11,8 @@ import pytest
 import corejax as cj
 import corejax.numpy as jnp
 from corejax import debug, io_callback, jit, lax
-from corejax.extend import Primitive, get_aval, parse_jaxpr
+from corejax.extend import Primitive, get_aval
+from corejax.extend.programs import parse_jaxpr
 
 pytest.importorskip("jaxlib")
 

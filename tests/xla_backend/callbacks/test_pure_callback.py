@@ -16,7 +16,7 @@ import corejax as cj
 import corejax.numpy as jnp
 from corejax import ShapeDtypeStruct, jit, lax, pure_callback
 from corejax.errors import NotDifferentiableError
-from corejax.extend import trace_stack
+from corejax.extend.transforms import trace_stack
 
 pytest.importorskip("jaxlib")
 

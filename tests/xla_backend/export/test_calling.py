@@ -12,7 +12,7 @@ import corejax
 import corejax.numpy as jnp
 from corejax import export, lax
 from corejax.errors import NotDifferentiableError
-from corejax.extend import float0
+from corejax.extend.transforms import float0
 
 X = np.linspace(-1, 1, 6, dtype=np.float32).reshape(2, 3)
 W = np.linspace(0, 1, 9, dtype=np.float32).reshape(3, 3)

@@ -11,7 +11,9 @@ import pytest
 import corejax
 import corejax.numpy as jnp
 from corejax import lax
-from corejax.extend import MissingRuleError, Primitive, isolated_plugins, trace_stack
+from corejax.extend import MissingRuleError, Primitive
+from corejax.extend.plugins import isolated_plugins
+from corejax.extend.transforms import trace_stack
 from corejax.interval_bounds import Bounds, Interval, interval_rules, propagate
 
 

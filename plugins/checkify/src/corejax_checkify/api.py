@@ -10,18 +10,17 @@ from corejax.extend import (
     DebugInfo,
     FlatFunction,
     Tracer,
-    api_boundary,
     as_array,
-    eval_jaxpr,
     fun_name,
     get_aval,
     is_array_like,
     merge_lists,
     partition_list,
-    select_list,
     stage,
     tree,
 )
+from corejax.extend.messages import api_boundary
+from corejax.extend.programs import eval_jaxpr, select_list
 from corejax_checkify.check import check as check
 from corejax_checkify.check import debug_check as debug_check
 from corejax_checkify.error import Error as Error

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Tracer, as_array, capture_source, get_aval, is_array_like, tree
+from corejax.extend import Tracer, as_array, get_aval, is_array_like, tree
+from corejax.extend.messages import capture_source
 from corejax_checkify.check_primitive import check_p, debug_check_p
 from corejax_checkify.failures import FailedCheckError, Failure
 from corejax_checkify.state import ErrorType, constant, typed, without_derivative

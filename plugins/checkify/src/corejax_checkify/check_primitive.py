@@ -18,11 +18,11 @@ from corejax.extend import (
     impl_rules,
     jvp_rules,
     move_batch_axis,
-    not_of_rule,
     transpose_rules,
     vmap_rules,
     xla_translations,
 )
+from corejax.extend.messages import not_of_rule
 from corejax_checkify.failures import CorejaxRuntimeError
 from corejax_checkify.state import ErrorType, exception_of
 from corejax_lax_basic import lax

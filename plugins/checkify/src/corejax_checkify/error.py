@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Array, Tracer, batch_flat, bottom_trace, current_trace, get_aval, tree
+from corejax.extend import Array, Tracer, bottom_trace, current_trace, get_aval, tree
+from corejax.extend.transforms import batch_flat
 from corejax_checkify.check_primitive import check_p, raise_if_failed
 from corejax_checkify.failures import CheckedError
 from corejax_checkify.state import ErrorType, exception_of

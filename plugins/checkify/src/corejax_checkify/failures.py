@@ -9,7 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from corejax.extend import CorejaxError, as_array, describe_source, tree
+from corejax.extend import as_array, tree
+from corejax.extend.messages import CorejaxError, describe_source
 
 
 class CorejaxRuntimeError(CorejaxError, ValueError):

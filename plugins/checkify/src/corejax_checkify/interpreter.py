@@ -25,7 +25,6 @@ from corejax.extend import (
     Tracer,
     abstract_eval_rules,
     as_array,
-    capture_source,
     current_trace,
     decomposed,
     dtypes,
@@ -38,13 +37,14 @@ from corejax.extend import (
     jvp_rules,
     memoised,
     mismatch,
-    replayed_source,
     run_with_trace,
     set_current_trace,
     stage_closed,
-    subjaxprs,
     vmap_rules,
 )
+from corejax.extend.messages import capture_source
+from corejax.extend.programs import subjaxprs
+from corejax.extend.transforms import replayed_source
 from corejax_checkify.check_primitive import EFFECTS
 from corejax_checkify.failures import CheckedError, Failure, NaNError
 from corejax_checkify.state import ErrorType, State, Types, as_state, constant, typed, without_derivative

@@ -19,7 +19,9 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from corejax.extend import api_boundary, bytes_text, tree
+from corejax.extend import tree
+from corejax.extend.devices import bytes_text
+from corejax.extend.messages import api_boundary
 from corejax_checkpoints import index as index_file
 from corejax_checkpoints import saving, structure
 from corejax_checkpoints.files import Files

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from corejax.extend import CorejaxError
+from corejax.extend.messages import CorejaxError
 
 NAME = "index.json"
 FORMAT, VERSION = "corejax-checkpoint", 1

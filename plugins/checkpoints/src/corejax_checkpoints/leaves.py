@@ -7,7 +7,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import corejax
-from corejax.extend import Array, Tracer, as_array, device_buffer, dtypes, host_value, numbers_of
+from corejax.extend import Array, Tracer, as_array, dtypes, host_value
+from corejax.extend.types import device_buffer, numbers_of
 from corejax_checkpoints.files import Host
 from corejax_checkpoints.index import Leaf, dtype_text
 

@@ -12,7 +12,9 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 
 import corejax
-from corejax.extend import Array, ShapedArray, ShapeDtypeStruct, device_buffer, dtypes, exported
+from corejax.extend import Array, ShapedArray, dtypes
+from corejax.extend.plugins import exported
+from corejax.extend.types import ShapeDtypeStruct, device_buffer
 from corejax_checkpoints.files import Files, Host
 from corejax_checkpoints.index import ARRAY_KINDS, CheckpointError, Leaf, held_dtype
 

@@ -14,21 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import (
-    Array,
-    HostCode,
-    Jaxpr,
-    JaxprEqn,
-    Primitive,
-    ShapedArray,
-    Var,
-    dtypes,
-    impl_rules,
-    is_spread,
-    note_origin,
-    tree,
-)
-from corejax.extend.speed import SOLE, as_promised, evaluation, host_literal, in_own_memory, last_uses
+from corejax.extend import Array, Jaxpr, JaxprEqn, Primitive, ShapedArray, Var, dtypes, impl_rules, tree
+from corejax.extend.devices import is_spread
+from corejax.extend.messages import note_origin
+from corejax.extend.speed import SOLE, HostCode, as_promised, evaluation, host_literal, in_own_memory, last_uses
 from corejax_eager import large
 
 _LONGEST = 256  # equations

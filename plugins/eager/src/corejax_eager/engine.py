@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from corejax.extend import Array, BackendError, Primitive, ShapedArray, impl_rules, is_spread, observe
+from corejax.extend import Array, BackendError, Primitive, ShapedArray, impl_rules
+from corejax.extend.devices import is_spread
+from corejax.extend.messages import observe
 from corejax.extend.speed import (
     Engine,
     Evaluate,

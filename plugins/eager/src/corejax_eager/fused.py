@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Array, ClosedJaxpr, Tracer, as_array, dtypes, get_aval, is_spread, stage_closed, tree
+from corejax.extend import Array, ClosedJaxpr, Tracer, as_array, dtypes, get_aval, stage_closed, tree
+from corejax.extend.devices import is_spread
 from corejax.extend.speed import source_info
 from corejax_eager import large
 

@@ -26,12 +26,10 @@ from corejax.extend import (
     Primitive,
     ShapedArray,
     backends,
-    clears_cache,
     dtypes,
     impl_rules,
-    note_origin,
-    observe,
 )
+from corejax.extend.messages import clears_cache, note_origin, observe
 from corejax.extend.speed import Rule, RuleFn, evaluation, reporting
 
 SIZE = 1 << 18  # elements of the result from which on an operation is large

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from corejax.extend import Jaxpr, observe
+from corejax.extend import Jaxpr
+from corejax.extend.messages import observe
 from corejax.extend.speed import evaluation
 from corejax_eager import codegen, large
 

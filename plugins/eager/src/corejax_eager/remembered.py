@@ -17,21 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import (
-    Array,
-    ClosedJaxpr,
-    Jaxpr,
-    ShapedArray,
-    as_array,
-    checks_values,
-    clears_cache,
-    config,
-    eval_jaxpr_on_host,
-    is_spread,
-    keep_all,
-    observe,
-    tree,
-)
+from corejax.extend import Array, ClosedJaxpr, Jaxpr, ShapedArray, as_array, config, eval_jaxpr_on_host, tree
+from corejax.extend.devices import checks_values, is_spread
+from corejax.extend.messages import clears_cache, observe
+from corejax.extend.programs import keep_all
 from corejax.extend.speed import bottom, evaluation, quiet, rules_changed, run_quietly, state
 from corejax_eager import codegen, large
 from corejax_eager.fused import (

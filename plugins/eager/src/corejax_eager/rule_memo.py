@@ -21,27 +21,20 @@ import numpy as np
 from corejax.extend import (
     Array,
     JaxprEqn,
-    Literal,
+    PartialEvalTrace,
     Primitive,
     Trace,
     Var,
-    clears_cache,
     config,
     jvp_rules,
-    observe,
     partial_eval_rules,
     transpose_rules,
     vmap_rules,
 )
-from corejax.extend.speed import (
-    JitTracer,
-    PartialEvalTrace,
-    PartialEvalTracer,
-    StagingTrace,
-    source_info,
-    state,
-    types_changed,
-)
+from corejax.extend.messages import clears_cache, observe
+from corejax.extend.programs import Literal
+from corejax.extend.speed import PartialEvalTracer, StagingTrace, source_info, state, types_changed
+from corejax.extend.transforms import JitTracer
 
 _LIMIT = 4096  # calls that are remembered
 _UNFIT = frozenset({"higher_order", "collective"})

@@ -15,7 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from corejax.extend import Array, Jaxpr, JaxprEqn, Primitive, ShapedArray, Var, impl_rules
-from corejax.extend.speed import LARGE, aligned_empty, clears_cache, evaluation
+from corejax.extend.devices import aligned_empty
+from corejax.extend.messages import clears_cache
+from corejax.extend.speed import LARGE, evaluation
 from corejax_eager import large
 from corejax_eager.codegen import generate_on_arrays, ufunc_for
 

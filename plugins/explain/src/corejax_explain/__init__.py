@@ -1,1 +1,1 @@
-"""What a call of a function did: `corejax.explain`. It listens to what `corejax.extend.observe` reports."""
+"""What a call of a function did: `corejax.explain`. It listens to what `corejax.extend.messages.observe` reports."""

@@ -7,7 +7,10 @@ from typing import Any
 
 import click
 
-from corejax.extend import ClosedJaxpr, FunctionCall, Jaxpr, json_text, shown, subjaxprs, takes_function
+from corejax.extend import ClosedJaxpr, Jaxpr
+from corejax.extend.messages import json_text, shown
+from corejax.extend.plugins import FunctionCall, takes_function
+from corejax.extend.programs import subjaxprs
 
 # Of the JSON that is printed. Keys may be added to a version; what is removed or means something else makes a new one.
 JSON_VERSION = 1

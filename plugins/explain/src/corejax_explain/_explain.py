@@ -8,7 +8,9 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from corejax.extend import Trace, fun_name, named_axes, observe, run_within
+from corejax.extend import Trace, fun_name
+from corejax.extend.messages import observe, run_within
+from corejax.extend.transforms import named_axes
 from corejax_explain._explanation import Explanation, PrimitiveUse, RuleUse
 from corejax_explain._recorder import Recorder
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import IO, Any
 
-from corejax.extend import observe
+from corejax.extend.messages import observe
 from corejax_explain._tables import Table, print_tables, tables_text
 
 

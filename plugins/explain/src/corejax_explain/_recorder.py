@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from corejax.extend import Trace, observe
+from corejax.extend import Trace
+from corejax.extend.messages import observe
 
 
 class _Frame:

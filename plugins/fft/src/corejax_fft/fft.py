@@ -15,16 +15,9 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import (
-    Primitive,
-    ShapedArray,
-    as_dim,
-    deflinear,
-    dtypes,
-    get_aval,
-    move_batch_axis,
-    register_param_type,
-)
+from corejax.extend import Primitive, ShapedArray, deflinear, dtypes, get_aval, move_batch_axis
+from corejax.extend.programs import register_param_type
+from corejax.extend.types import as_dim
 from corejax_lax_basic import lax
 
 __all__ = ["FftType", "fft", "fft_p"]

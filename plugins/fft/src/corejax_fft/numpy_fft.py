@@ -14,11 +14,11 @@ from typing import Any as _Any
 import numpy as _np
 
 import corejax.numpy as _jnp
-from corejax.extend import SymbolicDim as _SymbolicDim
-from corejax.extend import as_dim as _as_dim
 from corejax.extend import dtypes as _dtypes
-from corejax.extend import min_dim as _min_dim
 from corejax.extend import remembered as _remembered
+from corejax.extend.types import SymbolicDim as _SymbolicDim
+from corejax.extend.types import as_dim as _as_dim
+from corejax.extend.types import min_dim as _min_dim
 from corejax_fft.fft import FftType as _FftType
 from corejax_fft.fft import fft as _fft
 from corejax_lax_basic import lax as _lax

@@ -9,7 +9,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from corejax.extend import DebugInfo, FlatFunction, api_boundary, dtypes, fun_name, get_aval, tree
+from corejax.extend import DebugInfo, FlatFunction, dtypes, fun_name, get_aval, tree
+from corejax.extend.messages import api_boundary
 from corejax_jet.interpreter import Series, jet_flat, jet_jaxpr, jet_rules, real_series, scaled
 from corejax_lax_basic import lax
 

@@ -12,18 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import (
-    Array,
-    ShapedArray,
-    Tracer,
-    as_array,
-    called_as,
-    clears_cache,
-    config,
-    dtypes,
-    get_aval,
-    warn_user,
-)
+from corejax.extend import Array, ShapedArray, Tracer, as_array, config, dtypes, get_aval
+from corejax.extend.messages import called_as, clears_cache, warn_user
 from corejax_lax_basic._base.constants import asarray
 from corejax_lax_basic._base.scalars import PYTHON_SCALARS, scalar_maker
 from corejax_lax_basic.conversion.convert import convert_element_type_p

@@ -8,9 +8,9 @@ from __future__ import annotations
 import importlib as _importlib
 from typing import Any as _Any
 
-from corejax.extend import exported as _exported
-from corejax.extend import exported_names as _exported_names
-from corejax.extend import missing_name as _missing_name
+from corejax.extend.plugins import exported as _exported
+from corejax.extend.plugins import exported_names as _exported_names
+from corejax.extend.plugins import missing_name as _missing_name
 
 _MODULES = {
     "_base.accuracy": """

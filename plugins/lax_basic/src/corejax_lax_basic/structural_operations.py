@@ -7,13 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import (
-    Array,
-    ShapedArray,
-    clears_cache,
-    get_aval,
-    recording_trace,
-)
+from corejax.extend import Array, ShapedArray, get_aval
+from corejax.extend.messages import clears_cache
+from corejax.extend.transforms import recording_trace
 from corejax_lax_basic.conversion.convert import convert_element_type
 from corejax_lax_basic.elementwise.arithmetic import add_p
 from corejax_lax_basic.shape.broadcasting import broadcast_in_dim_p

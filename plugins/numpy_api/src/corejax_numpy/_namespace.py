@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import exported, exported_names, missing_name, remembered
+from corejax.extend import remembered
+from corejax.extend.plugins import exported, exported_names, missing_name
 
 
 def lazy_names(

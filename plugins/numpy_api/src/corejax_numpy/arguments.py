@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Array, Tracer, as_array, as_dim, called_function, clears_cache, dtypes, get_aval
+from corejax.extend import Array, Tracer, as_array, dtypes, get_aval
+from corejax.extend.messages import called_function, clears_cache
+from corejax.extend.types import as_dim
 from corejax_lax_basic import lax
 
 Axis = int | str | tuple[int | str, ...] | list[int | str] | None  # a string is the name of a mapped axis

@@ -6,19 +6,10 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import (
-    Array,
-    JitTracer,
-    ShapedArray,
-    Tracer,
-    as_array,
-    called_function,
-    dtypes,
-    get_aval,
-    is_array_like,
-    is_spread,
-    recording_trace,
-)
+from corejax.extend import Array, ShapedArray, Tracer, as_array, dtypes, get_aval, is_array_like
+from corejax.extend.devices import is_spread
+from corejax.extend.messages import called_function
+from corejax.extend.transforms import JitTracer, recording_trace
 from corejax_lax_basic import lax
 from corejax_numpy.arguments import canonical_dtype, canonical_shape, operand, static_int
 from corejax_numpy.devices import on_device

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from corejax.extend import max_dim, min_dim
+from corejax.extend.types import max_dim, min_dim
 from corejax_lax_basic import lax
 from corejax_numpy.arguments import array_argument, canonical_axis, refuse_out, static_int, strong
 from corejax_numpy.manipulation import ravel

@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Array, SymbolicDim, Tracer, dtypes, max_dim
+from corejax.extend import Array, Tracer, dtypes
+from corejax.extend.types import SymbolicDim, max_dim
 from corejax_lax_basic import lax
 from corejax_numpy.arguments import array_argument, canonical_axes, canonical_axis, is_known, known_array, like
 from corejax_numpy.creation import asarray

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any, NamedTuple
 
-from corejax.extend import clears_cache
+from corejax.extend.messages import clears_cache
 from corejax_lax_basic import lax
 from corejax_numpy.arguments import canonical_dtype, promote_dtypes, refuse_out
 from corejax_numpy.contraction import contract_pair, in_order, sum_out, without_repeated_labels

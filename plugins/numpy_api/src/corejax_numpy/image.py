@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import SymbolicDim, Tracer, as_array, dtypes, host_value, remembered
+from corejax.extend import Tracer, as_array, dtypes, host_value, remembered
+from corejax.extend.types import SymbolicDim
 from corejax_lax_basic import lax
 from corejax_numpy import numpy as jnp
 from corejax_numpy.arguments import array_argument, canonical_axes, canonical_shape, promote_dtypes

@@ -8,7 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import InconclusiveDimensionOperation, SymbolicDim, Tracer, as_array, dtypes
+from corejax.extend import Tracer, as_array, dtypes
+from corejax.extend.messages import InconclusiveDimensionOperation
+from corejax.extend.types import SymbolicDim
 from corejax_lax_basic import lax
 from corejax_numpy.arguments import (
     array_argument,

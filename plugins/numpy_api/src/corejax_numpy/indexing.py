@@ -8,7 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Array, dtypes, host_value, is_spread, observe, recording_trace
+from corejax.extend import Array, dtypes, host_value
+from corejax.extend.devices import is_spread
+from corejax.extend.messages import observe
+from corejax.extend.transforms import recording_trace
 from corejax_lax_basic import lax
 from corejax_numpy.arguments import (
     array_argument,

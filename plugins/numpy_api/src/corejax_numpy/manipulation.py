@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import called_function, get_aval, is_array_like
+from corejax.extend import get_aval, is_array_like
+from corejax.extend.messages import called_function
 from corejax_lax_basic import lax
 from corejax_numpy.arguments import (
     array_argument,

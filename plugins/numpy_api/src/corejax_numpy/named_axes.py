@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import axis_size_of, called_function
+from corejax.extend.messages import called_function
+from corejax.extend.transforms import axis_size_of
 from corejax_lax_basic import lax
 from corejax_numpy.arguments import to_bool
 

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import SymbolicDim, Tracer, as_dim, dtypes
+from corejax.extend import Tracer, dtypes
+from corejax.extend.types import SymbolicDim, as_dim
 from corejax_lax_basic import lax
 from corejax_numpy.arguments import array_argument, concrete, like
 from corejax_numpy.creation import asarray

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 import corejax
-from corejax.extend import SymbolicDim, dtypes, max_dim
+from corejax.extend import dtypes
+from corejax.extend.types import SymbolicDim, max_dim
 from corejax_lax_basic import lax
 from corejax_numpy._speed import FEW_COEFFICIENTS, MANY_VALUES, UNROLLED, UNROLLED_FOR_MANY
 from corejax_numpy.arguments import array_argument, like, promote_dtypes, static_int

@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from corejax.extend import ShapedArray, clears_cache, dtypes
+from corejax.extend import ShapedArray, dtypes
+from corejax.extend.messages import clears_cache
 from corejax_lax_basic import lax
 from corejax_numpy.arguments import (
     canonical_axis,

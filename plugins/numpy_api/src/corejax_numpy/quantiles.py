@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import SymbolicDim, Tracer, dtypes, host_value, remembered
+from corejax.extend import Tracer, dtypes, host_value, remembered
+from corejax.extend.types import SymbolicDim
 from corejax_lax_basic import lax
 from corejax_numpy.arguments import (
     Axis,

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Array, SymbolicDim, Tracer, as_dim, dtypes, max_dim
+from corejax.extend import Array, Tracer, dtypes
+from corejax.extend.types import SymbolicDim, as_dim, max_dim
 from corejax_lax_basic import lax
 from corejax_numpy.arguments import array_argument, canonical_axis, canonical_dtype, concrete, like, operand, static_int
 from corejax_numpy.devices import on_device

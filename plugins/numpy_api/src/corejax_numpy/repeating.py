@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Array, SymbolicDim, Tracer, dtypes, remembered
+from corejax.extend import Array, Tracer, dtypes, remembered
+from corejax.extend.types import SymbolicDim
 from corejax_lax_basic import lax
 from corejax_numpy.arguments import (
     array_argument,

@@ -8,18 +8,12 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import (
-    SymbolicDim,
-    Tracer,
-    as_array,
-    clears_cache,
-    dtypes,
-    host_value,
-    is_spread,
-    recording_trace,
-    run_whole,
-    stage_closed,
-)
+from corejax.extend import Tracer, as_array, dtypes, host_value, stage_closed
+from corejax.extend.devices import is_spread
+from corejax.extend.messages import clears_cache
+from corejax.extend.speed import run_whole
+from corejax.extend.transforms import recording_trace
+from corejax.extend.types import SymbolicDim
 from corejax_lax_basic import lax
 from corejax_numpy._speed import LOOKED_UP
 from corejax_numpy.arguments import array_argument, like, number_argument, promote_dtypes

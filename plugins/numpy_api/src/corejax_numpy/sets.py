@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from corejax.extend import Array, SymbolicDim, Tracer, as_array, dtypes, remembered
+from corejax.extend import Array, Tracer, as_array, dtypes, remembered
+from corejax.extend.types import SymbolicDim
 from corejax_lax_basic import lax
 from corejax_numpy._speed import FEW_TO_COMPARE
 from corejax_numpy.arguments import array_argument, array_arguments, canonical_axis, promote_dtypes, static_int

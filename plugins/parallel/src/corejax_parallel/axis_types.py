@@ -9,7 +9,8 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from corejax.extend import Restoring, api_boundary, config, get_aval, is_array_like, run_within, tree
+from corejax.extend import config, get_aval, is_array_like, tree
+from corejax.extend.messages import Restoring, api_boundary, run_within
 from corejax_parallel.contexts import reshard, within
 from corejax_parallel.mesh import AxisType
 from corejax_parallel.named_sharding import NamedSharding

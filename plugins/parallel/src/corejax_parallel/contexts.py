@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 import corejax.lax as lax
-from corejax.extend import Restoring, axes_in_scope, config, unsplit_sharding
+from corejax.extend import config
+from corejax.extend.messages import Restoring
+from corejax.extend.transforms import axes_in_scope
+from corejax.extend.types import unsplit_sharding
 from corejax_parallel.mesh import AbstractMesh, AxisType, Mesh
 from corejax_parallel.named_sharding import NamedSharding
 from corejax_parallel.partition_spec import PartitionSpec

@@ -12,7 +12,10 @@ from typing import Any
 import numpy as np
 
 import corejax
-from corejax.extend import Restoring, as_dim, config, register_param_type
+from corejax.extend import config
+from corejax.extend.messages import Restoring
+from corejax.extend.programs import register_param_type
+from corejax.extend.types import as_dim
 from corejax.sharding import devices_of_text, devices_text
 
 

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 import corejax.lax as lax
-from corejax.extend import config, register_param_type
+from corejax.extend import config
+from corejax.extend.programs import register_param_type
 from corejax.sharding import Sharding
 from corejax_parallel.mesh import AbstractMesh, Mesh
 from corejax_parallel.partition_spec import UNCONSTRAINED, PartitionSpec

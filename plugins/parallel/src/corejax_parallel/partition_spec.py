@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from corejax.extend import register_param_type
+from corejax.extend.programs import register_param_type
 
 
 class _Unconstrained:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from corejax.extend import config, refinement_reader
+from corejax.extend import config
+from corejax.extend.types import refinement_reader
 from corejax_parallel.named_sharding import NamedSharding
 from corejax_parallel.partition_spec import PartitionSpec
 from corejax_parallel.types.refinement import MeshAxes

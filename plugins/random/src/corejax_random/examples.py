@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Example, ShapedArray, from_numbers
+from corejax.extend import Example, ShapedArray
+from corejax.extend.types import from_numbers
 from corejax_random.generators.bit_generator import RandomAlgorithm
 from corejax_random.generators.lookup import by_name
 from corejax_random.generators.table import dtype_of

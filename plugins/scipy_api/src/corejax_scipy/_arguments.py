@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Tracer, as_array, called_function, dtypes
+from corejax.extend import Tracer, as_array, dtypes
+from corejax.extend.messages import called_function
 from corejax_lax_basic import lax
 
 

@@ -6,7 +6,7 @@ import importlib
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from corejax.extend import exported, exported_names, missing_name
+from corejax.extend.plugins import exported, exported_names, missing_name
 
 
 def lazy_names(

@@ -9,7 +9,8 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from corejax.extend import ShapedArray, host_value, numbers_of
+from corejax.extend import ShapedArray, host_value
+from corejax.extend.types import numbers_of
 from corejax_testing.diagnosis import diagnose
 from corejax_testing.outcomes import CheckFailure
 

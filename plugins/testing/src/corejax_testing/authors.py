@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from corejax.extend import Example, PluginError, Primitive, load_everything, primitives
+from corejax.extend import Example, Primitive, load_everything, primitives
+from corejax.extend.messages import PluginError
 from corejax_testing.checks import all_checks
 from corejax_testing.runner import MISSING, SKIPPED, run_check
 from corejax_testing.selection import faults, planned
@@ -33,7 +34,7 @@ def tests_for(
     """
     import pytest
 
-    from corejax.extend import examples_of
+    from corejax.extend.plugins import examples_of
 
     load_everything()
     every, reasons, given = all_checks(), dict(expected_failures or {}), examples or {}

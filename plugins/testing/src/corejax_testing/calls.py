@@ -19,8 +19,8 @@ from corejax.extend import (
     jvp_rules,
     stage_closed,
     vmap_rules,
-    why_not_differentiable,
 )
+from corejax.extend.transforms import why_not_differentiable
 from corejax_testing.arrays import Array, is_inexact, on_host, replaced, show
 from corejax_testing.operands import admits, drawn, prepared
 from corejax_testing.outcomes import NotApplicable

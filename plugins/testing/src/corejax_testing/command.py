@@ -52,7 +52,8 @@ def verify(
       2  wrong usage: a name or check that does not exist
     130  interrupted: what was found until then is shown
     """
-    from corejax.extend import json_text, load_everything
+    from corejax.extend import load_everything
+    from corejax.extend.messages import json_text
     from corejax_testing.checks import all_checks
     from corejax_testing.manifests import check as manifests
     from corejax_testing.report import printable

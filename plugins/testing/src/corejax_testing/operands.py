@@ -11,7 +11,8 @@ from weakref import WeakKeyDictionary
 
 import numpy as np
 
-from corejax.extend import Example, Primitive, ShapedArray, Tracer, examples_of
+from corejax.extend import Example, Primitive, ShapedArray, Tracer
+from corejax.extend.plugins import examples_of
 from corejax_testing.arrays import Array, draw, is_inexact
 
 TRIES = 200  # draws, until some operands fit

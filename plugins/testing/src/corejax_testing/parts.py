@@ -5,15 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from corejax.extend import (
-    ClosedJaxpr,
-    ShapedArray,
-    eval_jaxpr,
-    partial_eval_flat,
-    partial_eval_jaxpr,
-    partition_list,
-    select_list,
-)
+from corejax.extend import ClosedJaxpr, ShapedArray, partial_eval_jaxpr, partition_list
+from corejax.extend.programs import eval_jaxpr, select_list
+from corejax.extend.transforms import partial_eval_flat
 
 
 def in_halves(program: ClosedJaxpr, args: Sequence[Any], unknowns: Sequence[bool]) -> list[Any]:

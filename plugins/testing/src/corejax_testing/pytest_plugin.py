@@ -32,7 +32,7 @@ def isolated_plugins() -> Iterator[Any]:
 
     `isolated_plugins.register(plugin, "name")` adds a plugin object: a module or any object with hooks.
     """
-    from corejax.extend import isolated_plugins
+    from corejax.extend.plugins import isolated_plugins
 
     with isolated_plugins() as manager:
         yield manager

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import click
 
-from corejax.extend import shown
+from corejax.extend.messages import shown
 from corejax_testing.runner import FAILED, MISSING, PASSED, SKIPPED, Result
 
 DERIVED = "○"

@@ -11,16 +11,9 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from typing import Any
 
-from corejax.extend import (
-    DerivedRuleWarning,
-    Example,
-    MissingRuleError,
-    Primitive,
-    config,
-    examples_of,
-    register_internal,
-    registries,
-)
+from corejax.extend import Example, MissingRuleError, Primitive, config, registries
+from corejax.extend.messages import DerivedRuleWarning, register_internal
+from corejax.extend.plugins import examples_of
 from corejax_testing.checks import Check, all_checks
 from corejax_testing.checks.compiled import has_backend
 from corejax_testing.checks.examples import require_sense

@@ -6,7 +6,8 @@ import difflib
 from collections.abc import Sequence
 from typing import Any
 
-from corejax.extend import Primitive, plugin_records, primitives, registries
+from corejax.extend import Primitive, primitives, registries
+from corejax.extend.plugins import plugin_records
 from corejax_testing.checks import all_checks, checks_of
 
 

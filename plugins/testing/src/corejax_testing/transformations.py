@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 import corejax
-from corejax.extend import exported, get_aval
+from corejax.extend import get_aval
+from corejax.extend.plugins import exported
 from corejax_testing.arrays import Array, direction, is_inexact, replaced
 from corejax_testing.calls import host
 from corejax_testing.finite import difference, gradient, step_and_tolerance

@@ -5,7 +5,9 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from corejax.extend import Array, Tracer, backends, bound_device, device_buffer, placed
+from corejax.extend import Array, Tracer, backends
+from corejax.extend.devices import bound_device, placed
+from corejax.extend.types import device_buffer
 from corejax_xla_backend.arrays_of_parts import parts_of
 from corejax_xla_backend.sharding import Shard, Sharding, SingleDeviceSharding, is_addressable
 

@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from corejax.extend import HostCallbackError
+from corejax.extend.messages import HostCallbackError
 
 R = TypeVar("R")
 

@@ -7,7 +7,9 @@ from typing import Any
 
 import click
 
-from corejax.extend import FunctionCall, bytes_text, shown, takes_function
+from corejax.extend.devices import bytes_text
+from corejax.extend.messages import shown
+from corejax.extend.plugins import FunctionCall, takes_function
 
 
 @takes_function("hlo")

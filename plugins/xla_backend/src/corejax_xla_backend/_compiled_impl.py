@@ -14,19 +14,16 @@ from corejax.extend import (
     BackendError,
     ClosedJaxpr,
     Derivation,
-    Executable,
     Primitive,
-    RepeatableCall,
-    Target,
     abstract_eval_rules,
     backends,
-    checks_values,
-    clears_cache,
     config,
     impl_rules,
     stage_closed,
     xla_translations,
 )
+from corejax.extend.devices import Executable, RepeatableCall, Target, checks_values
+from corejax.extend.messages import clears_cache
 from corejax_xla_backend._callbacks import state as callbacks
 from corejax_xla_backend._params import told_apart
 from corejax_xla_backend._programs import repeated, run_where_they_are

@@ -8,21 +8,9 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import (
-    Array,
-    Device,
-    Tracer,
-    as_array,
-    backends,
-    bound_device,
-    config,
-    device_buffer,
-    dtypes,
-    get_aval,
-    placed,
-    tree,
-    wait_for,
-)
+from corejax.extend import Array, Tracer, as_array, backends, config, dtypes, get_aval, tree
+from corejax.extend.devices import Device, bound_device, placed, wait_for
+from corejax.extend.types import device_buffer
 from corejax_xla_backend.memory_spaces import Space, in_space
 from corejax_xla_backend.sharding import Sharding, SingleDeviceSharding, check_fits, is_addressable, other_memory
 from corejax_xla_backend.sharding_constraint import as_sharding, constrain, is_spec, settled

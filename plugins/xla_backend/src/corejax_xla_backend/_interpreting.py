@@ -7,7 +7,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from corejax.extend import Array, ClosedJaxpr, Restoring, eval_jaxpr_on_host, run_within
+from corejax.extend import Array, ClosedJaxpr, eval_jaxpr_on_host
+from corejax.extend.messages import Restoring, run_within
 
 
 class _State(threading.local):

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import logging
 
-from corejax.extend import config, observe
+from corejax.extend import config
+from corejax.extend.messages import observe
 
 logger = logging.getLogger("corejax")
 

@@ -18,13 +18,11 @@ from typing import Any
 from corejax.extend import (
     Array,
     ClosedJaxpr,
-    CorejaxError,
     Jaxpr,
     JaxprEqn,
     Primitive,
     ShapedArray,
     Var,
-    batch_flat,
     close_over_consts,
     decomposed,
     dtypes,
@@ -32,12 +30,12 @@ from corejax.extend import (
     inline_equations,
     memoised,
     move_batch_axis,
-    numbers_of,
-    physical_aval,
-    physical_rules,
     stage_closed,
     vmap_rules,
 )
+from corejax.extend.messages import CorejaxError
+from corejax.extend.transforms import batch_flat
+from corejax.extend.types import numbers_of, physical_aval, physical_rules
 
 
 class NoPhysicalRuleError(CorejaxError, NotImplementedError):

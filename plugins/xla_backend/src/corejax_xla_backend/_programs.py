@@ -8,27 +8,19 @@ import weakref
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from corejax.extend import (
+from corejax.extend import Array, Backend, BackendError, ClosedJaxpr, Jaxpr, ShapedArray, backends, config
+from corejax.extend.devices import (
     DEFAULT_OPTIONS,
-    Array,
-    Backend,
-    BackendError,
-    ClosedJaxpr,
     CompileOptions,
     Executable,
-    Jaxpr,
     RepeatableCall,
-    ShapedArray,
     Target,
-    backends,
     buffer_of,
-    clears_cache,
     compiled_by,
-    config,
-    observe,
-    programs_of,
     run_by,
 )
+from corejax.extend.messages import clears_cache, observe
+from corejax.extend.programs import programs_of
 from corejax_xla_backend._live import LiveSet
 from corejax_xla_backend._log import tell, watched_by_anybody
 from corejax_xla_backend._physical import physical_program

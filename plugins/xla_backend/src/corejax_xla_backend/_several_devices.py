@@ -10,18 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import (
-    Array,
-    Backend,
-    BackendError,
-    ClosedJaxpr,
-    CompileOptions,
-    Jaxpr,
-    ShapedArray,
-    bound_device,
-    exported,
-    subjaxprs,
-)
+from corejax.extend import Array, Backend, BackendError, ClosedJaxpr, Jaxpr, ShapedArray
+from corejax.extend.devices import CompileOptions, bound_device
+from corejax.extend.plugins import exported
+from corejax.extend.programs import subjaxprs
 from corejax_xla_backend.sharding import Sharding, TiledSharding, check_fits
 
 Tiles = np.ndarray[Any, Any]

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from corejax.extend import ShapedArray, for_each_element, move_batch_axis, structural, unmapped_aval
+from corejax.extend import ShapedArray, move_batch_axis
+from corejax.extend.transforms import for_each_element, structural, unmapped_aval
 
 Dims = Sequence[int | None]
 

@@ -9,7 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Array, ShapedArray, backends, buffer_of, device_buffer, dtypes, get_aval
+from corejax.extend import Array, ShapedArray, backends, dtypes, get_aval
+from corejax.extend.devices import buffer_of
+from corejax.extend.types import device_buffer
 from corejax_xla_backend.sharding import Sharding, SingleDeviceSharding, is_addressable
 
 _ALONE = 2  # references to what a local variable alone has: its own, and the argument's
@@ -177,7 +179,7 @@ def make_array_from_single_device_arrays(
 
 
 def _held(aval: ShapedArray) -> ShapedArray:
-    from corejax.extend import physical_aval
+    from corejax.extend.types import physical_aval
 
     return physical_aval(aval)
 

@@ -12,7 +12,7 @@ import atexit
 import os
 from typing import Any
 
-from corejax.extend import as_dim
+from corejax.extend.types import as_dim
 
 __all__ = ["initialize", "is_initialized", "shutdown", "wait_at_barrier"]
 

@@ -6,7 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from corejax import vjp
-from corejax.extend import api_boundary, fun_name
+from corejax.extend import fun_name
+from corejax.extend.messages import api_boundary
 from corejax_xla_backend._jit.jit import jit
 
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import ShapedArray, TranslationContext, TranslationValue, tree
+from corejax.extend import ShapedArray, tree
+from corejax.extend.devices import TranslationContext, TranslationValue
 from corejax_xla_backend import _jaxlib
 from corejax_xla_backend._jit.stages import Lowered
 from corejax_xla_backend._lowering import partitioned_calls as calls

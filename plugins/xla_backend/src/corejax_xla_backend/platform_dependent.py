@@ -7,7 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Primitive, ShapedArray, TranslationValue, api_boundary, in_context, xla_translations
+from corejax.extend import Primitive, ShapedArray, xla_translations
+from corejax.extend.devices import TranslationValue
+from corejax.extend.messages import api_boundary
+from corejax.extend.transforms import in_context
 from corejax_xla_backend._devices import default_backend
 from corejax_xla_backend._lowering.context import TranslationContext
 from corejax_xla_backend._lowering.types import KnownValue

@@ -12,16 +12,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from corejax.extend import (
-    Array,
-    Device,
-    Refinement,
-    backends,
-    exported,
-    exported_names,
-    missing_name,
-    register_param_type,
-)
+from corejax.extend import Array, backends
+from corejax.extend.devices import Device
+from corejax.extend.plugins import exported, exported_names, missing_name
+from corejax.extend.programs import register_param_type
+from corejax.extend.types import Refinement
 
 __all__ = ["Shard", "Sharding", "SingleDeviceSharding", "make_single_device_sharding"]
 

@@ -19,15 +19,15 @@ from corejax.extend import (
     backends,
     check_arguments,
     deflinear,
-    exported,
     impl_rules,
     leaf_names,
-    physical_rules,
-    placed,
     tree,
     vmap_rules,
     xla_translations,
 )
+from corejax.extend.devices import placed
+from corejax.extend.plugins import exported
+from corejax.extend.types import physical_rules
 from corejax_xla_backend.sharding import Sharding, SingleDeviceSharding, check_fits, other_memory
 
 sharding_constraint_p = Primitive(

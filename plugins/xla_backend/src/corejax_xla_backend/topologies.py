@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import backends, exported
+from corejax.extend import backends
+from corejax.extend.plugins import exported
 from corejax_xla_backend.sharding import devices_of_topology
 
 __all__ = ["TopologyDescription", "get_attached_topology", "get_topology_desc", "make_mesh"]

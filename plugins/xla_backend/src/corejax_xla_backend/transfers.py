@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from corejax.extend import Restoring
+from corejax.extend.messages import Restoring
 from corejax_xla_backend.settings import GUARD_LEVELS
 
 _DIRECTIONS = ("host_to_device", "device_to_device", "device_to_host")

@@ -4,17 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from corejax.extend import (
-    DEFAULT_OPTIONS,
-    Array,
-    CallChange,
-    ClosedJaxpr,
-    CompileOptions,
-    Primitive,
-    defcall,
-    impl_rules,
-    inlining,
-)
+from corejax.extend import Array, ClosedJaxpr, Primitive, defcall, impl_rules, inlining
+from corejax.extend.devices import DEFAULT_OPTIONS, CompileOptions
+from corejax.extend.programs import CallChange
 
 xla_call_p = Primitive(
     "xla_call",

@@ -6,16 +6,7 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from corejax.extend import (
-    DebugInfo,
-    FlatFunction,
-    Tracer,
-    arg_names,
-    as_array,
-    check_arguments,
-    fun_name,
-    tree,
-)
+from corejax.extend import DebugInfo, FlatFunction, Tracer, arg_names, as_array, check_arguments, fun_name, tree
 from corejax_interval_bounds.interpreter import interval_flat as _interval_flat
 from corejax_interval_bounds.interpreter import interval_rules as interval_rules
 from corejax_interval_bounds.interval import Bounds as Bounds

@@ -6,14 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from corejax.extend import (
-    ClosedJaxpr,
-    exported,
-    find_primitive,
-    inline_closed,
-    memoised,
-    stage_closed,
-)
+from corejax.extend import ClosedJaxpr, find_primitive, inline_closed, memoised, stage_closed
+from corejax.extend.plugins import exported
 from corejax_checkify.check_primitive import first_failed
 from corejax_checkify.interpreter import Checks, checked_jaxpr, checkify_rules
 from corejax_lax_basic import lax

@@ -7,15 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import (
-    ClosedJaxpr,
-    ShapedArray,
-    find_primitive,
-    inline_closed,
-    memoised,
-    split_list,
-    stage_closed,
-)
+from corejax.extend import ClosedJaxpr, ShapedArray, find_primitive, inline_closed, memoised, split_list, stage_closed
 from corejax_checkify.interpreter import Checks, checked_jaxpr, checkify_rules
 from corejax_checkify.state import ErrorType, as_state, unfailed
 

@@ -9,21 +9,19 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import (
-    Refinement,
     ShapedArray,
     Tracer,
-    api_boundary,
     as_array,
-    conform,
     dtypes,
     get_aval,
     host_value,
     jaxpr_as_fun,
-    join_refinements,
     leaf_names,
     stage_closed,
     tree,
 )
+from corejax.extend.messages import api_boundary
+from corejax.extend.types import Refinement, conform, join_refinements
 from corejax_control_flow.branches import cond_partial_eval as cond_partial_eval  # the rest of the primitive's rules
 from corejax_control_flow.branches.cond_rules import cond_p
 from corejax_control_flow.programs.in_python import in_python, known, results

@@ -10,7 +10,6 @@ from corejax.extend import (
     Jaxpr,
     JaxprEqn,
     PartialEvalTrace,
-    Policy,
     ShapedArray,
     Var,
     memoised,
@@ -19,9 +18,8 @@ from corejax.extend import (
     partial_eval_jaxpr_rules,
     partial_eval_rules,
     partition_list,
-    recompute_jaxpr,
-    recompute_rules,
 )
+from corejax.extend.programs import Policy, recompute_jaxpr, recompute_rules
 from corejax_control_flow.branches.cond_rules import Branches, Linear, cond_p, joined_out_avals
 from corejax_control_flow.programs.rewriting import either, with_outputs
 

@@ -25,26 +25,24 @@ from corejax.extend import (
     abstract_eval_rules,
     batch_jaxpr,
     dce_jaxpr,
-    dce_rules,
     dtypes,
     eval_jaxpr_on_host,
-    for_each_element,
     get_aval,
     impl_rules,
     inline_closed,
     is_undef_primal,
-    join_refinements,
     jvp_jaxpr,
     jvp_rules,
     move_batch_axis,
     partition_list,
-    select_list,
     spread_list,
-    tangent_aval,
     transpose_jaxpr,
     transpose_rules,
     vmap_rules,
 )
+from corejax.extend.programs import dce_rules, select_list
+from corejax.extend.transforms import for_each_element, tangent_aval
+from corejax.extend.types import join_refinements
 from corejax_control_flow.branches.if_taken import if_taken_p
 from corejax_control_flow.programs.messages import shown_types
 from corejax_control_flow.programs.rewriting import either, refuse_effects, tells_a_debugger, with_outputs

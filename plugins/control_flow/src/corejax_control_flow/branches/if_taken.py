@@ -11,15 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from corejax.extend import (
-    Primitive,
-    ShapedArray,
-    get_aval,
-    jvp_rules,
-    move_batch_axis,
-    transpose_rules,
-    vmap_rules,
-)
+from corejax.extend import Primitive, ShapedArray, get_aval, jvp_rules, move_batch_axis, transpose_rules, vmap_rules
 
 
 def _abstract_eval(x: ShapedArray, taken: ShapedArray) -> ShapedArray:

@@ -11,21 +11,19 @@ from corejax.extend import (
     ClosedJaxpr,
     DebugInfo,
     FlatFunction,
-    Policy,
     ShapedArray,
     Tracer,
-    api_boundary,
-    axes_in_scope,
     check_arguments,
     close_over_consts,
     config,
-    exact,
     fun_name,
     get_aval,
-    named_as,
     stage,
     tree,
 )
+from corejax.extend.messages import api_boundary, exact
+from corejax.extend.programs import Policy
+from corejax.extend.transforms import axes_in_scope, named_as
 from corejax_control_flow.checkpoint.checkpoint_rules import remat_p
 
 _STATIC = object()

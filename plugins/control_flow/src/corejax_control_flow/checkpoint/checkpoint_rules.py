@@ -11,7 +11,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from corejax.extend import CallChange, ClosedJaxpr, Policy, Primitive, defcall, inlining
+from corejax.extend import ClosedJaxpr, Primitive, defcall, inlining
+from corejax.extend.programs import CallChange, Policy
 from corejax_control_flow.checkpoint.policies import nothing_saveable
 
 remat_p = Primitive(

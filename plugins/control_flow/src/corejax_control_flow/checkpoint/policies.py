@@ -11,7 +11,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from corejax.extend import Policy, Primitive, register_param_type
+from corejax.extend import Primitive
+from corejax.extend.programs import Policy, register_param_type
 
 
 @register_param_type

@@ -13,13 +13,13 @@ from corejax.extend import (
     Tracer,
     arg_names,
     check_arguments,
-    describe_source,
     dtypes,
-    linearize_flat,
-    shaped_abstractify,
     stage,
     tree,
 )
+from corejax.extend.messages import describe_source
+from corejax.extend.transforms import linearize_flat
+from corejax.extend.types import shaped_abstractify
 from corejax_control_flow.markers.name import name_p
 
 

@@ -6,13 +6,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from corejax.extend import (
-    Tracer,
-    check_arguments,
-    fun_name,
-    leaf_names,
-    tree,
-)
+from corejax.extend import Tracer, check_arguments, fun_name, leaf_names, tree
 
 
 class Parameters:

@@ -6,16 +6,8 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-from corejax.extend import (
-    BatchTrace,
-    ClosedJaxpr,
-    as_array,
-    check_outputs,
-    fun_name,
-    get_aval,
-    leaf_names,
-    tree,
-)
+from corejax.extend import ClosedJaxpr, as_array, fun_name, get_aval, leaf_names, tree
+from corejax.extend.transforms import BatchTrace, check_outputs
 from corejax_control_flow.custom._arguments import Arguments
 from corejax_control_flow.custom._user_call import UserCall
 from corejax_control_flow.custom.custom_jvp_rules import BatchedJvpCall, custom_jvp_call_p

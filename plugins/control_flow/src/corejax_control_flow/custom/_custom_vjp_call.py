@@ -6,23 +6,21 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from corejax.extend import (
-    BatchTrace,
     ClosedJaxpr,
     DebugInfo,
     ShapedArray,
     as_array,
-    check_outputs,
     current_trace,
     dtypes,
     fun_name,
     get_aval,
     leaf_names,
-    leaves_like,
     merge_lists,
     partition_list,
     stage,
     tree,
 )
+from corejax.extend.transforms import BatchTrace, check_outputs, leaves_like
 from corejax_control_flow.custom._arguments import Arguments
 from corejax_control_flow.custom._user_call import UserCall
 from corejax_control_flow.custom.custom_vjp_rules import BatchedVjpCall, Forward, custom_vjp_call_p

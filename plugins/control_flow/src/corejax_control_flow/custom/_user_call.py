@@ -6,7 +6,8 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from corejax.extend import ShapedArray, check_outputs, fun_name, tree
+from corejax.extend import ShapedArray, fun_name, tree
+from corejax.extend.transforms import check_outputs
 from corejax_control_flow.custom._arguments import Arguments, Parameters
 from corejax_control_flow.custom.open_calls import Call, Closed, bind_call, staged
 

@@ -6,14 +6,8 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
-from corejax.extend import (
-    Trace,
-    Tracer,
-    UnexpectedTracerError,
-    current_trace,
-    get_aval,
-    not_of_rule,
-)
+from corejax.extend import Trace, Tracer, current_trace, get_aval
+from corejax.extend.messages import UnexpectedTracerError, not_of_rule
 
 
 @contextmanager

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Primitive, Tracer, api_boundary, defcall, fun_name, get_aval, inlining, tree
+from corejax.extend import Primitive, Tracer, defcall, fun_name, get_aval, inlining, tree
+from corejax.extend.messages import api_boundary
 from corejax_control_flow.programs.tracing import flatten_operands, trace, with_common_consts
 
 composite_p = Primitive(

@@ -13,22 +13,18 @@ from corejax.extend import (
     Jaxpr,
     ShapedArray,
     Tracer,
-    api_boundary,
-    check_outputs,
     dtypes,
-    eval_jaxpr,
-    float0,
     fun_name,
     get_aval,
     leaf_names,
     merge_lists,
-    named_as,
     partition_list,
-    select_list,
     stage,
-    tangent_aval,
     tree,
 )
+from corejax.extend.messages import api_boundary
+from corejax.extend.programs import eval_jaxpr, select_list
+from corejax.extend.transforms import check_outputs, float0, named_as, tangent_aval
 from corejax_control_flow.custom._arguments import Parameters
 from corejax_control_flow.custom.custom_vjp import custom_vjp
 from corejax_control_flow.programs.messages import shown, typed_tree

@@ -5,16 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from corejax.extend import (
-    NotDifferentiableError,
-    add_tangents,
-    api_boundary,
-    fun_name,
-    get_aval,
-    leaf_names,
-    nondifferentiable,
-    tree,
-)
+from corejax.extend import add_tangents, fun_name, get_aval, leaf_names, nondifferentiable, tree
+from corejax.extend.messages import NotDifferentiableError, api_boundary
 from corejax_control_flow.custom._custom_jvp_call import JvpCall
 from corejax_control_flow.custom._user_call import RuleGiven
 from corejax_control_flow.custom.open_calls import is_plain

@@ -14,7 +14,6 @@ from typing import Any, Protocol
 from corejax.extend import (
     ClosedJaxpr,
     Primitive,
-    batch_flat,
     batch_jaxpr,
     defcall,
     inlining,
@@ -23,6 +22,7 @@ from corejax.extend import (
     spread_list,
     vmap_rules,
 )
+from corejax.extend.transforms import batch_flat
 from corejax_control_flow.custom.closed_over import explained, refuse_closed_over, refuse_closed_over_results
 from corejax_control_flow.custom.open_calls import PLAIN_RULES, BatchedCall, boxed
 from corejax_control_flow.custom.symbolic_zeros import with_types

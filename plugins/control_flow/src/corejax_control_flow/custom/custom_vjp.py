@@ -5,10 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
-from corejax.extend import (
-    api_boundary,
-    fun_name,
-)
+from corejax.extend import fun_name
+from corejax.extend.messages import api_boundary
 from corejax_control_flow.custom._custom_vjp_call import VjpCall
 from corejax_control_flow.custom._user_call import RuleGiven
 from corejax_control_flow.custom.open_calls import is_plain

@@ -16,8 +16,6 @@ from corejax.extend import (
     Primitive,
     ShapedArray,
     abstract_eval_rules,
-    as_tangent,
-    batch_flat,
     batch_jaxpr,
     defcall,
     dtypes,
@@ -28,15 +26,13 @@ from corejax.extend import (
     is_undef_primal,
     jvp_rules,
     move_batch_axis,
-    select_list,
     split_list,
     spread_list,
-    structural,
-    tangent_aval,
     transpose_rules,
-    unmapped_aval,
     vmap_rules,
 )
+from corejax.extend.programs import select_list
+from corejax.extend.transforms import as_tangent, batch_flat, structural, tangent_aval, unmapped_aval
 from corejax_control_flow.custom.closed_over import explained, refuse_closed_over, refuse_closed_over_results
 from corejax_control_flow.custom.open_calls import PLAIN_RULES, BatchedCall, boxed, unboxed
 from corejax_control_flow.custom.symbolic_zeros import with_types

@@ -7,21 +7,19 @@ from typing import Any, ClassVar
 
 from corejax.extend import (
     Array,
-    BatchTrace,
     ShapedArray,
     Trace,
     Tracer,
-    api_boundary,
     as_array,
-    check_outputs,
     close_over_consts,
     current_trace,
     fun_name,
     get_aval,
     leaf_names,
     tree,
-    unmapped_aval,
 )
+from corejax.extend.messages import api_boundary
+from corejax.extend.transforms import BatchTrace, check_outputs, unmapped_aval
 from corejax_control_flow.custom._user_call import RuleGiven
 from corejax_control_flow.custom.custom_vmap_rules import custom_vmap_call_p
 from corejax_control_flow.custom.open_calls import evaluates

@@ -11,7 +11,6 @@ from typing import Any, Protocol
 from corejax.extend import (
     ClosedJaxpr,
     Primitive,
-    batch_flat,
     defcall,
     inlining,
     instantiate,
@@ -19,11 +18,12 @@ from corejax.extend import (
     jvp_jaxpr,
     jvp_rules,
     move_batch_axis,
-    not_of_rule,
-    select_list,
     spread_list,
     vmap_rules,
 )
+from corejax.extend.messages import not_of_rule
+from corejax.extend.programs import select_list
+from corejax.extend.transforms import batch_flat
 from corejax_control_flow.custom.closed_over import ClosedOverError
 from corejax_control_flow.custom.open_calls import PLAIN_RULES
 from corejax_control_flow.programs.rewriting import rearranged

@@ -12,7 +12,6 @@ from corejax.extend import (
     ClosedJaxpr,
     Primitive,
     add_tangents,
-    api_boundary,
     batch_jaxpr,
     defcall,
     fun_name,
@@ -27,14 +26,12 @@ from corejax.extend import (
     split_list,
     spread_list,
     stage_closed,
-    structural,
-    tangent_aval,
     transpose_rules,
     tree,
-    unmapped_aval,
     vmap_rules,
-    zero_cotangent,
 )
+from corejax.extend.messages import api_boundary
+from corejax.extend.transforms import structural, tangent_aval, unmapped_aval, zero_cotangent
 from corejax_control_flow.programs.messages import typed_tree
 from corejax_control_flow.programs.tracing import check_leaves, trace, with_common_consts
 

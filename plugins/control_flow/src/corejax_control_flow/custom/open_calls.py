@@ -13,11 +13,8 @@ from typing import Any, NamedTuple, TypeVar
 
 from corejax.extend import (
     Array,
-    BatchTrace,
-    BatchTracer,
     ClosedJaxpr,
     DebugInfo,
-    JVPTrace,
     Primitive,
     ShapedArray,
     Trace,
@@ -29,10 +26,10 @@ from corejax.extend import (
     current_trace,
     fun_name,
     get_aval,
-    mapped_aval,
     set_current_trace,
     stage,
 )
+from corejax.extend.transforms import BatchTrace, BatchTracer, JVPTrace, mapped_aval
 from corejax_control_flow.custom.closed_over import explained
 
 R = TypeVar("R")

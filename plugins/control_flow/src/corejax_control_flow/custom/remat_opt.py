@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from corejax.extend import ClosedJaxpr, JaxprEqn, Primitive, batch_jaxpr, dce_rules, defcall, inlining, vmap_rules
+from corejax.extend import ClosedJaxpr, JaxprEqn, Primitive, batch_jaxpr, defcall, inlining, vmap_rules
+from corejax.extend.programs import dce_rules
 from corejax_control_flow.custom.open_calls import PLAIN_RULES
 
 remat_opt_p = Primitive(

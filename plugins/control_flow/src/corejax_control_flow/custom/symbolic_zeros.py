@@ -7,18 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import (
-    ShapedArray,
-    as_array,
-    as_tangent,
-    dtypes,
-    float0,
-    get_aval,
-    leaf_names,
-    leaves_like,
-    structural,
-)
+from corejax.extend import ShapedArray, as_array, dtypes, get_aval, leaf_names
 from corejax.extend import tree as pytrees
+from corejax.extend.transforms import as_tangent, float0, leaves_like, structural
 from corejax_control_flow.programs.messages import shown, typed_tree, typed_value
 
 

@@ -13,13 +13,12 @@ from corejax.extend import (
     ShapedArray,
     Tracer,
     as_array,
-    conform,
     fixpoint,
     get_aval,
-    join_refinements,
     leaf_names,
     partition_list,
 )
+from corejax.extend.types import conform, join_refinements
 from corejax_control_flow.loops._strong_carries import with_strong_carries
 from corejax_control_flow.programs.messages import place, shown, structural_difference, typed_tree, whence_wide
 from corejax_control_flow.programs.rewriting import appended

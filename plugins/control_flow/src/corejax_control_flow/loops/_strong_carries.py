@@ -10,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from corejax.extend import Jaxpr, JaxprEqn, Literal, ShapedArray, Var, subjaxprs
+from corejax.extend import Jaxpr, JaxprEqn, ShapedArray, Var
+from corejax.extend.programs import Literal, subjaxprs
 from corejax_control_flow.programs.tracing import Traced
 
 

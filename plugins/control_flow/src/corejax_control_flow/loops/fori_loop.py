@@ -11,10 +11,8 @@ from corejax.extend import (
     Array,
     Jaxpr,
     ShapedArray,
-    SymbolicDim,
     Tracer,
     Var,
-    api_boundary,
     as_array,
     dtypes,
     fun_name,
@@ -23,6 +21,8 @@ from corejax.extend import (
     stage,
     tree,
 )
+from corejax.extend.messages import api_boundary
+from corejax.extend.types import SymbolicDim
 from corejax_control_flow.loops._carries import carry_fixed_point, function_or_raise, kept_with
 from corejax_control_flow.loops.progress import Progress, as_progress_bar
 from corejax_control_flow.loops.scan import checked_unroll, scan_traced

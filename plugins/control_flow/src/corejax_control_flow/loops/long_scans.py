@@ -12,20 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import (
-    Array,
-    ClosedJaxpr,
-    Jaxpr,
-    Primitive,
-    checks_values,
-    config,
-    dtypes,
-    host_value,
-    observe,
-    run_compiled,
-    split_list,
-    subjaxprs,
-)
+from corejax.extend import Array, ClosedJaxpr, Jaxpr, Primitive, config, dtypes, host_value, split_list
+from corejax.extend.devices import checks_values
+from corejax.extend.messages import observe
+from corejax.extend.programs import subjaxprs
+from corejax.extend.speed import run_compiled
 
 LONG = 1 << 14  # operations from which on a scan is compiled
 STRETCH = 1 << 24  # operations that are run at once

@@ -6,7 +6,9 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from corejax.extend import FlatFunction, api_boundary, batch_flat, fun_name, get_aval, leaf_names, move_batch_axis, tree
+from corejax.extend import FlatFunction, fun_name, get_aval, leaf_names, move_batch_axis, tree
+from corejax.extend.messages import api_boundary
+from corejax.extend.transforms import batch_flat
 from corejax_control_flow.loops._carries import function_or_raise
 from corejax_control_flow.loops.progress import Progress
 from corejax_control_flow.loops.scan import scan

@@ -22,10 +22,10 @@ from corejax.extend import (
     abstract_eval_rules,
     as_array,
     impl_rules,
-    register_param_type,
     stage_closed,
     vmap_rules,
 )
+from corejax.extend.programs import register_param_type
 from corejax_control_flow.loops._progress_display import display
 from corejax_control_flow.programs.rewriting import appended, passes_on, rearranged
 

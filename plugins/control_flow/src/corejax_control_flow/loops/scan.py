@@ -8,20 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import (
-    ClosedJaxpr,
-    SymbolicDim,
-    api_boundary,
-    as_array,
-    as_dim,
-    get_aval,
-    leaf_names,
-    mapped_aval,
-    merge_lists,
-    partition_list,
-    split_list,
-    tree,
-)
+from corejax.extend import ClosedJaxpr, as_array, get_aval, leaf_names, merge_lists, partition_list, split_list, tree
+from corejax.extend.messages import api_boundary
+from corejax.extend.transforms import mapped_aval
+from corejax.extend.types import SymbolicDim, as_dim
 from corejax_control_flow.loops import scan_partial_eval as scan_partial_eval  # the rest of the primitive's rules
 from corejax_control_flow.loops import scan_transpose as scan_transpose
 from corejax_control_flow.loops._carries import as_results, carry_fixed_point, unchanged, without_carries

@@ -10,7 +10,6 @@ from corejax.extend import (
     ClosedJaxpr,
     JaxprEqn,
     PartialEvalTrace,
-    Policy,
     Var,
     dce_jaxpr,
     fixpoint,
@@ -22,10 +21,9 @@ from corejax.extend import (
     partial_eval_jaxpr_rules,
     partial_eval_rules,
     partition_list,
-    recompute_jaxpr,
-    recompute_rules,
     split_list,
 )
+from corejax.extend.programs import Policy, recompute_jaxpr, recompute_rules
 from corejax_control_flow.loops.scan_rules import scan_p, stacked
 from corejax_control_flow.programs.rewriting import depends, rearranged, without_effects
 

@@ -23,7 +23,6 @@ from corejax.extend import (
     abstract_eval_rules,
     batch_jaxpr,
     dce_jaxpr,
-    dce_rules,
     eval_jaxpr_on_host,
     fixpoint,
     impl_rules,
@@ -31,12 +30,12 @@ from corejax.extend import (
     jvp_jaxpr,
     jvp_rules,
     move_batch_axis,
-    select_list,
     split_list,
     spread_list,
-    unmapped_aval,
     vmap_rules,
 )
+from corejax.extend.programs import dce_rules, select_list
+from corejax.extend.transforms import unmapped_aval
 from corejax_control_flow.loops.long_scans import run_long_scan
 from corejax_control_flow.programs.rewriting import rearranged
 from corejax_control_flow.programs.weak_types import same_but_weak_type

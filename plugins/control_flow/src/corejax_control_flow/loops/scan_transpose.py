@@ -13,14 +13,13 @@ from corejax.extend import (
     is_undef_primal,
     memoised,
     partition_list,
-    select_list,
     split_list,
     spread_list,
-    tangent_aval,
     transpose_jaxpr,
     transpose_rules,
-    zero_cotangent,
 )
+from corejax.extend.programs import select_list
+from corejax.extend.transforms import tangent_aval, zero_cotangent
 from corejax_control_flow.loops.scan_partial_eval import residual_values, split_operands, unzip
 from corejax_control_flow.loops.scan_rules import scan_p
 from corejax_control_flow.programs.rewriting import appended, depends, rearranged

@@ -11,9 +11,7 @@ import numpy as np
 from corejax.extend import (
     ClosedJaxpr,
     Jaxpr,
-    Refinement,
     Var,
-    api_boundary,
     close_over_consts,
     get_aval,
     inline_closed,
@@ -21,6 +19,8 @@ from corejax.extend import (
     partition_list,
     tree,
 )
+from corejax.extend.messages import api_boundary
+from corejax.extend.types import Refinement
 from corejax_control_flow.loops import while_partial_eval as while_partial_eval  # the rest of the primitive's rules
 from corejax_control_flow.loops._carries import (
     as_results,

@@ -16,23 +16,20 @@ from corejax.extend import (
     PartialEvalTrace,
     Var,
     dce_jaxpr,
-    dce_rules,
-    describe_source,
     fixpoint,
     fun_name,
-    keep_all,
     memoised,
     merge_lists,
-    not_of_rule,
     partial_eval_jaxpr,
     partial_eval_jaxpr_rules,
     partial_eval_rules,
     partition_list,
-    replayed_source,
-    select_list,
     split_list,
     transpose_rules,
 )
+from corejax.extend.messages import describe_source, not_of_rule
+from corejax.extend.programs import dce_rules, keep_all, select_list
+from corejax.extend.transforms import replayed_source
 from corejax_control_flow.loops.while_rules import while_p
 from corejax_control_flow.programs.rewriting import Flags, depends, either, refuse_effects, without_effects
 

@@ -25,25 +25,23 @@ from corejax.extend import (
     batch_jaxpr,
     eval_jaxpr_on_host,
     fixpoint,
-    for_each_element,
     get_aval,
     impl_rules,
     inline_closed,
     instantiate,
     jvp_jaxpr,
     jvp_rules,
-    mapped_aval,
     memoised,
     merge_lists,
     move_batch_axis,
     partition_list,
-    select_list,
     split_list,
     spread_list,
     stage_closed,
-    tangent_aval,
     vmap_rules,
 )
+from corejax.extend.programs import select_list
+from corejax.extend.transforms import for_each_element, mapped_aval, tangent_aval
 from corejax_control_flow.programs.messages import shown_types
 from corejax_control_flow.programs.rewriting import rearranged, refuse_effects, tells_a_debugger
 from corejax_control_flow.programs.weak_types import same_but_weak_type

@@ -9,14 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import (
-    Primitive,
-    ShapedArray,
-    defvectorized,
-    jvp_rules,
-    transpose_rules,
-    tree,
-)
+from corejax.extend import Primitive, ShapedArray, defvectorized, jvp_rules, transpose_rules, tree
 from corejax_control_flow.programs.tracing import check_leaves
 
 

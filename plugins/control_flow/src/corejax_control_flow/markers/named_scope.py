@@ -7,11 +7,9 @@ from collections.abc import Callable
 from contextlib import ContextDecorator
 from typing import Any
 
-from corejax.extend import (
-    api_boundary,
-    fun_name,
-    scope,
-)
+from corejax.extend import fun_name
+from corejax.extend.messages import api_boundary
+from corejax.extend.transforms import scope
 
 
 def named_scope(name: str) -> ContextDecorator:

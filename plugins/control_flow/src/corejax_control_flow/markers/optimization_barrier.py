@@ -8,15 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from corejax.extend import (
-    Primitive,
-    ShapedArray,
-    jvp_rules,
-    physical_rules,
-    transpose_rules,
-    tree,
-    vmap_rules,
-)
+from corejax.extend import Primitive, ShapedArray, jvp_rules, transpose_rules, tree, vmap_rules
+from corejax.extend.types import physical_rules
 from corejax_control_flow.programs.tracing import check_leaves
 
 

@@ -11,7 +11,9 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from corejax.extend import Jaxpr, clears_cache, drop_oldest, programs_of, same_jaxpr
+from corejax.extend import Jaxpr
+from corejax.extend.messages import clears_cache, drop_oldest
+from corejax.extend.programs import programs_of, same_jaxpr
 
 _LIMIT = 256  # programs kept; the oldest are dropped
 _known: dict[Any, Jaxpr] = {}

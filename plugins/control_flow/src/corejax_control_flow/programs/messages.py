@@ -5,15 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from corejax.extend import (
-    DebugInfo,
-    ShapedArray,
-    config,
-    dtypes,
-    fun_name,
-    get_aval,
-    tree,
-)
+from corejax.extend import DebugInfo, ShapedArray, config, dtypes, fun_name, get_aval, tree
 
 
 def place(fun: Any) -> str:

@@ -8,7 +8,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from corejax.extend import ClosedJaxpr, Jaxpr, ShapedArray, Var, memoised, select_list, stage, zero_cotangent
+from corejax.extend import ClosedJaxpr, Jaxpr, ShapedArray, Var, memoised, stage
+from corejax.extend.programs import select_list
+from corejax.extend.transforms import zero_cotangent
 
 Flags = Sequence[bool]
 

@@ -12,20 +12,18 @@ from corejax.extend import (
     DebugInfo,
     FlatFunction,
     Jaxpr,
-    Refinement,
     ShapedArray,
     Var,
     arg_names,
     check_arguments,
-    conform,
-    decided_by,
     get_aval,
-    join_refinements,
     leaf_names,
-    run_within,
     stage,
     tree,
 )
+from corejax.extend.messages import run_within
+from corejax.extend.transforms import decided_by
+from corejax.extend.types import Refinement, conform, join_refinements
 from corejax_control_flow.programs._known_programs import known_program
 from corejax_control_flow.programs.messages import place, typed_tree
 

@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from corejax.extend import (
-    ShapedArray,
-    Tracer,
-    as_array,
-    dtypes,
-    get_aval,
-    host_value,
-)
+from corejax.extend import ShapedArray, Tracer, as_array, dtypes, get_aval, host_value
 
 
 def same_but_weak_type(a: ShapedArray, b: ShapedArray) -> bool:

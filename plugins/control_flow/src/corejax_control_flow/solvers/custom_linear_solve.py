@@ -16,7 +16,6 @@ from corejax.extend import (
     ShapedArray,
     abstract_eval_rules,
     add_tangents,
-    api_boundary,
     batch_jaxpr,
     close_over_consts,
     eval_jaxpr_on_host,
@@ -35,8 +34,9 @@ from corejax.extend import (
     transpose_rules,
     tree,
     vmap_rules,
-    zero_cotangent,
 )
+from corejax.extend.messages import api_boundary
+from corejax.extend.transforms import zero_cotangent
 from corejax_control_flow.programs.messages import check_functions
 from corejax_control_flow.programs.rewriting import with_outputs
 from corejax_control_flow.programs.tracing import check_leaves, trace

@@ -10,7 +10,6 @@ from typing import Any
 
 from corejax.extend import (
     ClosedJaxpr,
-    api_boundary,
     close_over_consts,
     fun_name,
     get_aval,
@@ -22,6 +21,7 @@ from corejax.extend import (
     split_list,
     tree,
 )
+from corejax.extend.messages import api_boundary
 from corejax_control_flow.custom.custom_jvp import custom_jvp
 from corejax_control_flow.custom.symbolic_zeros import SymbolicZero
 from corejax_control_flow.programs.messages import check_functions

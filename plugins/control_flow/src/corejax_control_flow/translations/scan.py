@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import ClosedJaxpr, ShapedArray, SymbolicDim, split_list, xla_translations
+from corejax.extend import ClosedJaxpr, ShapedArray, split_list, xla_translations
+from corejax.extend.types import SymbolicDim
 from corejax_control_flow.loops.scan_rules import scan_p
 
 

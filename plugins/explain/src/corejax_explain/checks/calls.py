@@ -11,7 +11,9 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from corejax.extend import EvaluationCheck, Jaxpr, Primitive, config, evaluation_checks, observe
+from corejax.extend import Jaxpr, Primitive, config
+from corejax.extend.devices import EvaluationCheck, evaluation_checks
+from corejax.extend.messages import observe
 from corejax.extend.speed import Evaluate, Layer, program_staged, set_layer
 
 

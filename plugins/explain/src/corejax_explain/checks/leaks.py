@@ -8,7 +8,8 @@ from itertools import pairwise
 from types import CellType, FrameType, FunctionType
 from typing import Any
 
-from corejax.extend import DebugInfo, Trace, Tracer, UnexpectedTracerError
+from corejax.extend import DebugInfo, Trace, Tracer
+from corejax.extend.messages import UnexpectedTracerError
 
 _CONTAINERS = (list, tuple, dict, set)
 _CLOSURES = (CellType, FunctionType)  # what a function closes over is held by who holds the function

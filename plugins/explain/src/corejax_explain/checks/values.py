@@ -22,27 +22,21 @@ from corejax.extend import (
     ClosedJaxpr,
     Jaxpr,
     Primitive,
-    Restoring,
     Tracer,
     Var,
     bottom_trace,
-    called_frame,
-    capture_source,
-    checks_values,
     config,
-    describe_source,
     dtypes,
     get_aval,
     host_value,
-    not_of_rule,
-    replayed_source,
-    replaying,
-    run_within,
     set_current_trace,
-    subjaxprs,
     tree,
 )
+from corejax.extend.devices import checks_values
+from corejax.extend.messages import Restoring, called_frame, capture_source, describe_source, not_of_rule, run_within
+from corejax.extend.programs import subjaxprs
 from corejax.extend.speed import Evaluate, Layer, host_literal, set_layer
+from corejax.extend.transforms import replayed_source, replaying
 
 
 class _State(threading.local):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from corejax.extend import shown
+from corejax.extend.messages import shown
 from corejax_explain.drawing.graph import Graph, Node
 
 _HEAD = """\

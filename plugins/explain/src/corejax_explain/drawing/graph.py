@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from corejax.extend import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, describe_source, scope_of, scope_text
+from corejax.extend import ClosedJaxpr, Jaxpr, JaxprEqn, Var
+from corejax.extend.messages import describe_source, scope_of, scope_text
 from corejax.extend.printing import (
     Scope,
     eqn_text,
@@ -15,6 +16,7 @@ from corejax.extend.printing import (
     type_text,
     value_text,
 )
+from corejax.extend.programs import Literal
 
 _PARAMS, _WIDTH = 3, 40  # parameters that a node shows, and how long they may be
 

@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from html import escape
 from typing import Any
 
-from corejax.extend import ClosedJaxpr, Jaxpr, shown, subjaxprs
+from corejax.extend import ClosedJaxpr, Jaxpr
+from corejax.extend.messages import shown
+from corejax.extend.programs import subjaxprs
 from corejax_explain.drawing.boxes import LINE, PAD, Box, Picture, outer_height, outer_width, picture
 from corejax_explain.drawing.dot import dot_text
 from corejax_explain.drawing.graph import Graph, program_graph

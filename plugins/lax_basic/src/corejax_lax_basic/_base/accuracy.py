@@ -6,7 +6,7 @@ import enum
 from dataclasses import dataclass
 from typing import Any
 
-from corejax.extend import register_param_type
+from corejax.extend.programs import register_param_type
 
 __all__ = ["AccuracyMode", "Tolerance"]
 

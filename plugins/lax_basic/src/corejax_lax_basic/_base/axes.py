@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Tracer, as_dim, called_function
+from corejax.extend import Tracer
+from corejax.extend.messages import called_function
+from corejax.extend.types import as_dim
 
 __all__ = ["canonical_shape", "is_several"]  # in `corejax.lax`, for other plugins
 

@@ -7,14 +7,8 @@ from weakref import WeakValueDictionary
 
 import numpy as np
 
-from corejax.extend import (
-    Array,
-    as_array,
-    config,
-    get_aval,
-    host_value,
-    recording_trace,
-)
+from corejax.extend import Array, as_array, config, get_aval, host_value
+from corejax.extend.transforms import recording_trace
 
 __all__ = ["asarray"]
 

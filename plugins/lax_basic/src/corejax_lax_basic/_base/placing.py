@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from corejax.extend import PluginMissingError, exported, install_advice
+from corejax.extend.messages import PluginMissingError
+from corejax.extend.plugins import exported, install_advice
 
 __all__ = ["place"]  # in `corejax.lax`, for other plugins
 

@@ -7,7 +7,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from corejax.extend import HostCode, ShapedArray
+from corejax.extend import ShapedArray
+from corejax.extend.speed import HostCode
 from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -7,7 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Array, ShapedArray, SymbolicDim, Tracer, called_function, dtypes, structural
+from corejax.extend import Array, ShapedArray, Tracer, dtypes
+from corejax.extend.messages import called_function
+from corejax.extend.transforms import structural
+from corejax.extend.types import SymbolicDim
 
 __all__ = ["beyond", "fill_scalar", "is_python_scalar", "make_scalar"]
 

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import ShapedArray, dtypes, exported
+from corejax.extend import ShapedArray, dtypes
+from corejax.extend.plugins import exported
 from corejax_lax_basic._base.arity import takes
 
 Kinds = frozenset[str]

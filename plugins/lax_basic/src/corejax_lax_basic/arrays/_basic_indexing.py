@@ -11,16 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import (
-    InconclusiveDimensionOperation,
-    SymbolicDim,
-    Tracer,
-    as_array,
-    as_dim,
-    dtypes,
-    max_dim,
-    min_dim,
-)
+from corejax.extend import Tracer, as_array, dtypes
+from corejax.extend.messages import InconclusiveDimensionOperation
+from corejax.extend.types import SymbolicDim, as_dim, max_dim, min_dim
 from corejax_lax_basic._base.scalars import is_array, make_scalar
 from corejax_lax_basic.conversion.convert import convert_element_type
 from corejax_lax_basic.elementwise.arithmetic import add_p

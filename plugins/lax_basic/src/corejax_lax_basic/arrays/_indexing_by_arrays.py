@@ -10,17 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import (
-    Array,
-    NonConcreteBooleanIndexError,
-    Tracer,
-    as_array,
-    dtypes,
-    host_value,
-    is_spread,
-    observe,
-    recording_trace,
-)
+from corejax.extend import Array, Tracer, as_array, dtypes, host_value
+from corejax.extend.devices import is_spread
+from corejax.extend.messages import NonConcreteBooleanIndexError, observe
+from corejax.extend.transforms import recording_trace
 from corejax_lax_basic._base.scalars import is_array
 from corejax_lax_basic.arrays._places import joint_shape, places_of
 from corejax_lax_basic.indexing.dimension_numbers import FILL, PROMISE, GatherScatterMode

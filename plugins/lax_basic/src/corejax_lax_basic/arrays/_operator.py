@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from corejax.extend import Array, Primitive, dtypes, frames_left_out, remembered
+from corejax.extend import Array, Primitive, dtypes, remembered
+from corejax.extend.messages import frames_left_out
 from corejax_lax_basic._base.scalars import scalar_maker
 from corejax_lax_basic._promotion import as_operand, broadcast_operands, yielding_scalar
 from corejax_lax_basic.elementwise.arithmetic import add_p

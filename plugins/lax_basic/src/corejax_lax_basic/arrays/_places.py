@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from corejax.extend import SymbolicDim, Tracer, as_array, dtypes, host_value
+from corejax.extend import Tracer, as_array, dtypes, host_value
+from corejax.extend.types import SymbolicDim
 from corejax_lax_basic._base.axes import Ints
 from corejax_lax_basic._base.scalars import is_array
 from corejax_lax_basic.arrays._basic_indexing import common_index_dtype, forward, from_front, position_in_symbol

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import dtypes, get_aval, remembered, warn_user
+from corejax.extend import dtypes, get_aval, remembered
+from corejax.extend.messages import warn_user
 from corejax_lax_basic._base.placing import place
 from corejax_lax_basic._base.rows import named
 from corejax_lax_basic._base.scalars import is_array, make_scalar

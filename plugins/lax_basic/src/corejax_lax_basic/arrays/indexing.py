@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import dtypes, quick_array, quick_host_value
+from corejax.extend import dtypes
+from corejax.extend.speed import quick_array, quick_host_value
 from corejax_lax_basic._base.scalars import is_array
 from corejax_lax_basic._speed import SMALL_COPY
 from corejax_lax_basic.arrays._basic_indexing import basic_index, complete

@@ -10,7 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import dtypes, quick_array, quick_host_value, remembered, warn_user
+from corejax.extend import dtypes, remembered
+from corejax.extend.messages import warn_user
+from corejax.extend.speed import quick_array, quick_host_value
 from corejax_lax_basic._base.axes import canonical_shape, method_axis
 from corejax_lax_basic._base.placing import place
 from corejax_lax_basic.conversion.convert import convert_element_type

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Array, api_boundary, as_array, dtypes, host_value, remembered
+from corejax.extend import Array, as_array, dtypes, host_value, remembered
+from corejax.extend.messages import api_boundary
 from corejax_lax_basic._base.rows import named
 from corejax_lax_basic._base.scalars import PYTHON_SCALARS
 from corejax_lax_basic._promotion import as_operand, broadcast_operands, promote_operands, yielding_scalar

@@ -11,7 +11,6 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import (
-    HostCode,
     Primitive,
     ShapedArray,
     as_array,
@@ -22,6 +21,7 @@ from corejax.extend import (
     move_batch_axis,
     vmap_rules,
 )
+from corejax.extend.speed import HostCode
 from corejax_lax_basic._base.arity import takes
 
 __all__ = ["bitcast_convert_type", "bitcast_convert_type_p"]

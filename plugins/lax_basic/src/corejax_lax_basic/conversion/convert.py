@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import (
-    HostCode,
     Primitive,
     ShapedArray,
     as_array,
@@ -27,6 +26,7 @@ from corejax.extend import (
     transpose_rules,
     tree,
 )
+from corejax.extend.speed import HostCode
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS
 from corejax_lax_basic._speed import SMALL_CONVERSION

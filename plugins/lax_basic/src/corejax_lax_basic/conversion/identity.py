@@ -15,15 +15,13 @@ from corejax.extend import (
     Tracer,
     backends,
     bottom_trace,
-    bound_device,
     current_trace,
     deflinear,
     defvectorized,
-    device_buffer,
-    in_context,
-    is_spread,
-    placed,
 )
+from corejax.extend.devices import bound_device, is_spread, placed
+from corejax.extend.transforms import in_context
+from corejax.extend.types import device_buffer
 from corejax_lax_basic._base.arity import takes
 
 __all__ = ["beside", "copy_p", "stage", "stage_p"]

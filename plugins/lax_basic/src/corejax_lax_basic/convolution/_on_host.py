@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import HostCode, ShapedArray, dtypes
+from corejax.extend import ShapedArray, dtypes
+from corejax.extend.speed import HostCode
 from corejax_lax_basic._speed import CONV_CHUNK
 from corejax_lax_basic.convolution.dimension_numbers import ConvDimensionNumbers
 from corejax_lax_basic.convolution.shapes import unpermuted

@@ -14,7 +14,6 @@ import numpy as np
 
 from corejax.extend import (
     Array,
-    HostCode,
     Primitive,
     ShapedArray,
     add_tangents,
@@ -23,11 +22,11 @@ from corejax.extend import (
     get_aval,
     host_value,
     impl_rules,
-    is_spread,
     is_undef_primal,
     jvp_rules,
-    run_compiled,
 )
+from corejax.extend.devices import is_spread
+from corejax.extend.speed import HostCode, run_compiled
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.placing import place
 from corejax_lax_basic._base.type_rules import check_equal_dtypes

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from corejax.extend import register_param_type
+from corejax.extend.programs import register_param_type
 from corejax_lax_basic._base.axes import ints
 
 __all__ = [

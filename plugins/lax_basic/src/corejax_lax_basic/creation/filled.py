@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from corejax.extend import Array, as_array, dtypes, get_aval, is_spread, shaped_abstractify
+from corejax.extend import Array, as_array, dtypes, get_aval
+from corejax.extend.devices import is_spread
+from corejax.extend.types import shaped_abstractify
 from corejax_lax_basic._base.axes import canonical_shape
 from corejax_lax_basic._base.placing import place
 from corejax_lax_basic._base.scalars import PYTHON_SCALARS, fill_scalar

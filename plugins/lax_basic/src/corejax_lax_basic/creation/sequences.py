@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Array, Tracer, as_array, called_function, dtypes, get_aval, is_array_like
+from corejax.extend import Array, Tracer, as_array, dtypes, get_aval, is_array_like
+from corejax.extend.messages import called_function
 from corejax_lax_basic._promotion import as_operand, convert_operand
 from corejax_lax_basic.conversion.convert import convert_element_type
 from corejax_lax_basic.shape.broadcasting import expand_dims

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import HostCode
+from corejax.extend.speed import HostCode
 from corejax_lax_basic._base.narrow_floats import through_float32
 from corejax_lax_basic._base.prepared import is_ufunc, prepared_by
 from corejax_lax_basic.elementwise._complex_ends import with_ends

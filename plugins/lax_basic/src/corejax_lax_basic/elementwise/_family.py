@@ -13,14 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import (
-    Array,
-    Primitive,
-    defbroadcasting,
-    defvectorized,
-    get_aval,
-    impl_rules,
-)
+from corejax.extend import Array, Primitive, defbroadcasting, defvectorized, get_aval, impl_rules
 from corejax_lax_basic import _speed
 from corejax_lax_basic._base import by_name
 from corejax_lax_basic._base.accuracy import checked_accuracy

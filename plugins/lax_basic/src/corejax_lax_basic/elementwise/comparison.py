@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import ShapedArray, defzero, physical_aval, physical_rules
+from corejax.extend import ShapedArray, defzero
+from corejax.extend.types import physical_aval, physical_rules
 from corejax_lax_basic._base.prepared import is_ufunc
 from corejax_lax_basic._base.type_rules import ANY, ORDERED, to_bool
 from corejax_lax_basic.elementwise._family import binary

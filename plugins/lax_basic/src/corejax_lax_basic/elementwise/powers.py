@@ -11,7 +11,6 @@ import numpy as np
 
 from corejax.extend import (
     Array,
-    HostCode,
     Primitive,
     ShapedArray,
     as_array,
@@ -23,6 +22,7 @@ from corejax.extend import (
     impl_rules,
     jvp_rules,
 )
+from corejax.extend.speed import HostCode
 from corejax_lax_basic import _speed
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import integer

@@ -11,7 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import HostCode, Primitive, ShapedArray, defvectorized, defzero, impl_rules, register_param_type
+from corejax.extend import Primitive, ShapedArray, defvectorized, defzero, impl_rules
+from corejax.extend.programs import register_param_type
+from corejax.extend.speed import HostCode
 from corejax_lax_basic import _speed
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS, through_float32

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import (
-    HostCode,
     Primitive,
     ShapedArray,
     defbroadcasting,
@@ -18,6 +17,7 @@ from corejax.extend import (
     jvp_rules,
     transpose_rules,
 )
+from corejax.extend.speed import HostCode
 from corejax_lax_basic import _speed
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS

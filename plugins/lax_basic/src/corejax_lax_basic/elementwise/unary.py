@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import HostCode, defzero, dtypes, get_aval
+from corejax.extend import defzero, dtypes, get_aval
+from corejax.extend.speed import HostCode
 from corejax_lax_basic._base.accuracy import is_highest
 from corejax_lax_basic._base.derivatives import tangents, tangents_with_result
 from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS, through_float32

@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from corejax.extend import (
-    Primitive,
-    ShapedArray,
-    get_aval,
-    impl_rules,
-    is_undef_primal,
-    move_batch_axis,
-)
+from corejax.extend import Primitive, ShapedArray, get_aval, impl_rules, is_undef_primal, move_batch_axis
 from corejax_lax_basic import _speed
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import Ints

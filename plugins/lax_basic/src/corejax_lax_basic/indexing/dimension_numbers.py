@@ -9,7 +9,9 @@ import enum
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from corejax.extend import ShapedArray, called_function, dtypes, register_param_type
+from corejax.extend import ShapedArray, dtypes
+from corejax.extend.messages import called_function
+from corejax.extend.programs import register_param_type
 from corejax_lax_basic._base.axes import Ints, ints
 
 __all__ = ["GatherDimensionNumbers", "GatherScatterMode", "ScatterDimensionNumbers"]

@@ -13,18 +13,17 @@ import numpy as np
 from corejax.extend import (
     Primitive,
     ShapedArray,
-    SymbolicDim,
     Tracer,
     as_array,
     dtypes,
     get_aval,
     is_undef_primal,
     jvp_rules,
-    min_dim,
     move_batch_axis,
     vmap_rules,
-    zero_cotangent,
 )
+from corejax.extend.transforms import zero_cotangent
+from corejax.extend.types import SymbolicDim, min_dim
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import Ints, canonical_axis, canonical_shape
 from corejax_lax_basic._base.scalars import make_scalar

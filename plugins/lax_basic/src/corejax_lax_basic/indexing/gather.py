@@ -12,17 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import (
-    HostCode,
-    Primitive,
-    ShapedArray,
-    dtypes,
-    from_numbers,
-    get_aval,
-    impl_rules,
-    jvp_rules,
-    zero_cotangent,
-)
+from corejax.extend import Primitive, ShapedArray, dtypes, get_aval, impl_rules, jvp_rules
+from corejax.extend.speed import HostCode
+from corejax.extend.transforms import zero_cotangent
+from corejax.extend.types import from_numbers
 from corejax_lax_basic._base import by_name
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import Ints, canonical_shape, ints, sequence

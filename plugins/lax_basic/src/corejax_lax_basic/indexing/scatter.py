@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import get_aval, is_undef_primal, jvp_rules, transpose_rules, zero_cotangent
+from corejax.extend import get_aval, is_undef_primal, jvp_rules, transpose_rules
+from corejax.extend.transforms import zero_cotangent
 from corejax_lax_basic._base import by_name
 from corejax_lax_basic._base.axes import Ints
 from corejax_lax_basic._base.scalars import make_scalar

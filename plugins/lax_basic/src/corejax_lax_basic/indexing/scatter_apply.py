@@ -17,7 +17,6 @@ from corejax.extend import (
     Primitive,
     ShapedArray,
     Tracer,
-    batch_flat,
     batch_jaxpr,
     defjvp,
     eval_jaxpr_on_host,
@@ -26,6 +25,7 @@ from corejax.extend import (
     nondifferentiable,
     stage_closed,
 )
+from corejax.extend.transforms import batch_flat
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import Ints, canonical_shape
 from corejax_lax_basic.indexing._host_windows import elements, plan_of

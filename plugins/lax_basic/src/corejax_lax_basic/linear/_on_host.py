@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import HostCode, dtypes
+from corejax.extend import dtypes
+from corejax.extend.speed import HostCode
 from corejax_lax_basic._speed import DOT_PRODUCTS, DOT_ROWS, DOT_SECOND, FEW_PRODUCTS, HALVES, LARGE
 from corejax_lax_basic.linear._axes import DimensionNumbers, axes_of
 from corejax_lax_basic.linear.precision import DotAlgorithm, DotAlgorithmPreset, Precision

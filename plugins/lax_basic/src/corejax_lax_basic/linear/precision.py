@@ -7,7 +7,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from corejax.extend import called_function, config, dtypes, register_param_type
+from corejax.extend import config, dtypes
+from corejax.extend.messages import called_function
+from corejax.extend.programs import register_param_type
 
 __all__ = ["DotAlgorithm", "DotAlgorithmPreset", "DotDimensionNumbers", "Precision", "PrecisionLike"]
 

@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Primitive, ShapedArray, abstract_eval_rules, dtypes, get_aval, register_param_type
+from corejax.extend import Primitive, ShapedArray, abstract_eval_rules, dtypes, get_aval
+from corejax.extend.programs import register_param_type
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.placing import place
 from corejax_lax_basic.conversion.convert import convert_element_type

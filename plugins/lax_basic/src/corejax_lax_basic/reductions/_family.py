@@ -9,15 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import (
-    HostCode,
-    Primitive,
-    ShapedArray,
-    dtypes,
-    get_aval,
-    impl_rules,
-    vmap_rules,
-)
+from corejax.extend import Primitive, ShapedArray, dtypes, get_aval, impl_rules, vmap_rules
+from corejax.extend.speed import HostCode
 from corejax_lax_basic import _speed
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import canonical_axes, canonical_axis, integer, ints

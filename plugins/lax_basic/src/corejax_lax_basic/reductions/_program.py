@@ -13,7 +13,6 @@ from corejax.extend import (
     FlatFunction,
     ShapedArray,
     Tracer,
-    batch_flat,
     config,
     fun_name,
     get_aval,
@@ -22,6 +21,7 @@ from corejax.extend import (
     stage,
     tree,
 )
+from corejax.extend.transforms import batch_flat
 from corejax_lax_basic._base.scalars import PYTHON_SCALARS, make_scalar
 from corejax_lax_basic.conversion.convert import convert_element_type
 from corejax_lax_basic.shape.broadcasting import broadcast_in_dim

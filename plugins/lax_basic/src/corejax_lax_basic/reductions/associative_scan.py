@@ -5,17 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from corejax.extend import (
-    FlatFunction,
-    Tracer,
-    api_boundary,
-    as_array,
-    check_arguments,
-    fun_name,
-    get_aval,
-    leaf_names,
-    tree,
-)
+from corejax.extend import FlatFunction, Tracer, as_array, check_arguments, fun_name, get_aval, leaf_names, tree
+from corejax.extend.messages import api_boundary
 from corejax_lax_basic._base.axes import canonical_axis
 from corejax_lax_basic.shape.broadcasting import expand_dims
 from corejax_lax_basic.shape.joining import concatenate

@@ -13,18 +13,18 @@ from corejax.extend import (
     ClosedJaxpr,
     Primitive,
     ShapedArray,
-    api_boundary,
     as_array,
-    batch_flat,
     dtypes,
     get_aval,
     impl_rules,
     jvp_flat,
     jvp_rules,
     move_batch_axis,
-    run_compiled,
     tree,
 )
+from corejax.extend.messages import api_boundary
+from corejax.extend.speed import run_compiled
+from corejax.extend.transforms import batch_flat
 from corejax_lax_basic._base.axes import canonical_axes, sequence
 from corejax_lax_basic._base.placing import place
 from corejax_lax_basic._speed import LARGE

@@ -10,18 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import (
-    HostCode,
-    Primitive,
-    ShapedArray,
-    UndefPrimal,
-    as_array,
-    called_function,
-    clears_cache,
-    deflinear,
-    get_aval,
-    impl_rules,
-)
+from corejax.extend import Primitive, ShapedArray, UndefPrimal, as_array, deflinear, get_aval, impl_rules
+from corejax.extend.messages import called_function, clears_cache
+from corejax.extend.speed import HostCode
 from corejax_lax_basic._base import by_name
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import canonical_axes, canonical_shape, ints, is_several

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import (
-    HostCode,
     Primitive,
     ShapedArray,
     as_array,
@@ -18,6 +17,7 @@ from corejax.extend import (
     is_undef_primal,
     move_batch_axis,
 )
+from corejax.extend.speed import HostCode
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import canonical_axis, integer, sequence
 from corejax_lax_basic.shape.slicing import slice_p

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import SymbolicDim, as_array, dtypes, get_aval
+from corejax.extend import as_array, dtypes, get_aval
+from corejax.extend.types import SymbolicDim
 from corejax_lax_basic._base.axes import canonical_shape, integer
 from corejax_lax_basic._base.scalars import make_scalar
 from corejax_lax_basic.shape.broadcasting import broadcast, broadcast_to

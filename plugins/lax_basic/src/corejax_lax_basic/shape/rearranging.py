@@ -6,16 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from corejax.extend import (
-    HostCode,
-    Primitive,
-    ShapedArray,
-    UndefPrimal,
-    as_array,
-    deflinear,
-    get_aval,
-    impl_rules,
-)
+from corejax.extend import Primitive, ShapedArray, UndefPrimal, as_array, deflinear, get_aval, impl_rules
+from corejax.extend.speed import HostCode
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import canonical_axes, canonical_axis, canonical_shape, integer, ints
 from corejax_lax_basic._base.placing import place

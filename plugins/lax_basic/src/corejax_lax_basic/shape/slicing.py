@@ -18,9 +18,9 @@ from corejax.extend import (
     impl_rules,
     is_undef_primal,
     jvp_rules,
-    max_dim,
     move_batch_axis,
 )
+from corejax.extend.types import max_dim
 from corejax_lax_basic._base import by_name
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import Ints, canonical_axis, integer, ints, sequence

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import (
-    HostCode,
     Primitive,
     ShapedArray,
     deflinear,
@@ -20,8 +19,9 @@ from corejax.extend import (
     jvp_rules,
     move_batch_axis,
     transpose_rules,
-    zero_cotangent,
 )
+from corejax.extend.speed import HostCode
+from corejax.extend.transforms import zero_cotangent
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import Ints, canonical_axis, ints, sequence
 from corejax_lax_basic._base.prepared import parts

@@ -8,14 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import (
-    HostCode,
-    Primitive,
-    ShapedArray,
-    UndefPrimal,
-    deflinear,
-    impl_rules,
-)
+from corejax.extend import Primitive, ShapedArray, UndefPrimal, deflinear, impl_rules
+from corejax.extend.speed import HostCode
 from corejax_lax_basic._base import by_name
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import Ints, ints

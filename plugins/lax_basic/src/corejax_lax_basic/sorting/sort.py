@@ -12,15 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import (
-    HostCode,
-    Primitive,
-    ShapedArray,
-    get_aval,
-    impl_rules,
-    jvp_rules,
-    move_batch_axis,
-)
+from corejax.extend import Primitive, ShapedArray, get_aval, impl_rules, jvp_rules, move_batch_axis
+from corejax.extend.speed import HostCode
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import canonical_axis, integer
 from corejax_lax_basic.creation.iota import broadcasted_iota

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Primitive, ShapedArray, SymbolicDim, get_aval, impl_rules, jvp_rules
+from corejax.extend import Primitive, ShapedArray, get_aval, impl_rules, jvp_rules
+from corejax.extend.types import SymbolicDim
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import canonical_axis, integer
 from corejax_lax_basic._base.type_rules import FLOAT, ORDERED, check_kind

@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Array, HostCode, primitives, run_compiled
+from corejax.extend import Array, primitives
+from corejax.extend.speed import HostCode, run_compiled
 from corejax_lax_basic._speed import MANY_SPECIAL, SINGLES
 from corejax_lax_basic.special import _series
 

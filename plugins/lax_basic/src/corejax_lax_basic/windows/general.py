@@ -12,18 +12,18 @@ from corejax.extend import (
     ClosedJaxpr,
     Primitive,
     ShapedArray,
-    api_boundary,
     as_array,
-    batch_flat,
     get_aval,
     impl_rules,
     jvp_flat,
     jvp_rules,
     move_batch_axis,
-    run_compiled,
     split_list,
     tree,
 )
+from corejax.extend.messages import api_boundary
+from corejax.extend.speed import run_compiled
+from corejax.extend.transforms import batch_flat
 from corejax_lax_basic._speed import LARGE
 from corejax_lax_basic.elementwise.arithmetic import add, max, min
 from corejax_lax_basic.reductions._program import (

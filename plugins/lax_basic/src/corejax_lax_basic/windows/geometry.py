@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from corejax.extend import ShapedArray, SymbolicDim, called_function, max_dim
+from corejax.extend import ShapedArray
+from corejax.extend.messages import called_function
+from corejax.extend.types import SymbolicDim, max_dim
 from corejax_lax_basic._base.axes import ints
 
 __all__ = ["padtype_to_pads", "reduce_window_shape_tuple"]

@@ -10,15 +10,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from corejax.extend import (
-    Primitive,
-    ShapedArray,
-    defjvp,
-    deflinear,
-    get_aval,
-    impl_rules,
-    vmap_rules,
-)
+from corejax.extend import Primitive, ShapedArray, defjvp, deflinear, get_aval, impl_rules, vmap_rules
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.type_rules import NUMERIC, ORDERED, Kinds, check_kind
 from corejax_lax_basic.reductions._family import ADD, MAXIMUM, MINIMUM, Fold

@@ -14,14 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import (
-    Primitive,
-    ShapedArray,
-    as_array,
-    get_aval,
-    jvp_rules,
-    move_batch_axis,
-)
+from corejax.extend import Primitive, ShapedArray, as_array, get_aval, jvp_rules, move_batch_axis
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS
 from corejax_lax_basic._base.type_rules import REAL, check_equal_dtypes, check_kind

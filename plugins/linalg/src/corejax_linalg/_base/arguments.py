@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import SymbolicDim, Tracer, as_array, dtypes, get_aval, is_array_like
+from corejax.extend import Tracer, as_array, dtypes, get_aval, is_array_like
+from corejax.extend.types import SymbolicDim
 from corejax_lax_basic import lax
 
 

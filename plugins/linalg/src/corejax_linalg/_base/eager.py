@@ -15,7 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Array, ShapedArray, comes_again, config, primitives, run_compiled
+from corejax.extend import Array, ShapedArray, config, primitives
+from corejax.extend.speed import comes_again, run_compiled
 
 _PREFIX = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
 

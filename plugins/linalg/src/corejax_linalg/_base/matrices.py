@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import dtypes, min_dim
+from corejax.extend import dtypes
+from corejax.extend.types import min_dim
 from corejax_lax_basic import lax
 
 

@@ -11,17 +11,10 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import (
-    Array,
-    ShapedArray,
-    bottom_trace,
-    config,
-    current_trace,
-    host_value,
-    in_context,
-    is_spread,
-    observe,
-)
+from corejax.extend import Array, ShapedArray, bottom_trace, config, current_trace, host_value
+from corejax.extend.devices import is_spread
+from corejax.extend.messages import observe
+from corejax.extend.transforms import in_context
 from corejax_linalg._base.eager import routine
 from corejax_linalg._base.types import LAPACK
 

@@ -8,7 +8,8 @@ from typing import Any
 
 import corejax
 import corejax.numpy as jnp
-from corejax.extend import dtypes, max_dim, remembered
+from corejax.extend import dtypes, remembered
+from corejax.extend.types import max_dim
 from corejax_lax_basic import lax
 from corejax_linalg._base import matrices as mat
 from corejax_linalg._base import on_host

@@ -9,16 +9,9 @@ import numpy as np
 
 import corejax
 import corejax.numpy as jnp
-from corejax.extend import (
-    Array,
-    bottom_trace,
-    called_function,
-    current_trace,
-    dtypes,
-    host_value,
-    max_dim,
-    remembered,
-)
+from corejax.extend import Array, bottom_trace, current_trace, dtypes, host_value, remembered
+from corejax.extend.messages import called_function
+from corejax.extend.types import max_dim
 from corejax_lax_basic import lax
 from corejax_linalg import lax_linalg
 from corejax_linalg._base import matrices as mat

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Primitive, ShapedArray, jvp_rules, warn_user
+from corejax.extend import Primitive, ShapedArray, jvp_rules
+from corejax.extend.messages import warn_user
 from corejax_lax_basic import lax
 from corejax_linalg._base import matrices as mat
 from corejax_linalg._base.arguments import enumerated, flag

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from corejax.extend import Primitive, ShapedArray, jvp_rules, min_dim, nondifferentiable
+from corejax.extend import Primitive, ShapedArray, jvp_rules, nondifferentiable
+from corejax.extend.types import min_dim
 from corejax_linalg._base.arguments import flag
 from corejax_linalg._base.batching import batched_in_front
 from corejax_linalg._base.eager import routine, stacked

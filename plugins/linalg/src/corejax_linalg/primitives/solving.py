@@ -6,7 +6,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from corejax.extend import BatchTrace, bottom_trace, get_aval, trace_stack
+from corejax.extend import bottom_trace, get_aval
+from corejax.extend.transforms import BatchTrace, trace_stack
 from corejax_lax_basic import lax
 from corejax_linalg._base import matrices as mat
 from corejax_linalg.primitives.lu import lu

@@ -14,7 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Primitive, ShapedArray, dtypes, jvp_rules, min_dim
+from corejax.extend import Primitive, ShapedArray, dtypes, jvp_rules
+from corejax.extend.types import min_dim
 from corejax_lax_basic import lax
 from corejax_linalg._base import matrices as mat
 from corejax_linalg._base.arguments import array, enumerated, flag

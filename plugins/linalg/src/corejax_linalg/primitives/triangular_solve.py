@@ -18,11 +18,11 @@ from corejax.extend import (
     config,
     dtypes,
     jvp_rules,
-    max_dim,
     move_batch_axis,
     transpose_rules,
     vmap_rules,
 )
+from corejax.extend.types import max_dim
 from corejax_lax_basic import lax
 from corejax_linalg._base import matrices as mat
 from corejax_linalg._base.arguments import array, flag

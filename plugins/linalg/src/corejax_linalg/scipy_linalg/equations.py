@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 import corejax.numpy as jnp
-from corejax.extend import dtypes, remembered, warn_user
+from corejax.extend import dtypes, remembered
+from corejax.extend.messages import warn_user
 from corejax_lax_basic import lax
 from corejax_linalg import lax_linalg
 from corejax_linalg._base import matrices as mat

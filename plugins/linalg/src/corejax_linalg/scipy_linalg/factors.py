@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import corejax.numpy as jnp
-from corejax.extend import dtypes, max_dim, min_dim, remembered
+from corejax.extend import dtypes, remembered
+from corejax.extend.types import max_dim, min_dim
 from corejax_lax_basic import lax
 from corejax_linalg import lax_linalg
 from corejax_linalg._base import matrices as mat

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 import corejax.numpy as jnp
-from corejax.extend import SymbolicDim, check_memory, dtypes, max_dim, min_dim, remembered
+from corejax.extend import dtypes, remembered
+from corejax.extend.devices import check_memory
+from corejax.extend.types import SymbolicDim, max_dim, min_dim
 from corejax_lax_basic import lax
 from corejax_linalg._base.arguments import array, arrays, choice, flag, integer, size
 

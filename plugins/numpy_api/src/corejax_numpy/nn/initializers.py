@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from corejax.extend import dtypes
-from corejax.extend import exported as _exported
-from corejax.extend import exported_names as _exported_names
-from corejax.extend import missing_name as _missing_name
+from corejax.extend.plugins import exported as _exported
+from corejax.extend.plugins import exported_names as _exported_names
+from corejax.extend.plugins import missing_name as _missing_name
 from corejax_numpy import creation as _creation
 
 __all__ = ["Initializer", "constant", "ones", "zeros"]

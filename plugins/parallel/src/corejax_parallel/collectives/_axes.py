@@ -9,19 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import (
-    Primitive,
-    ShapedArray,
-    as_array,
-    as_dim,
-    axis_size_of,
-    batch_flat,
-    impl_rules,
-    move_batch_axis,
-    tree,
-    unbound_axis,
-    vmap_rules,
-)
+from corejax.extend import Primitive, ShapedArray, as_array, impl_rules, move_batch_axis, tree, vmap_rules
+from corejax.extend.transforms import axis_size_of, batch_flat, unbound_axis
+from corejax.extend.types import as_dim
 from corejax_lax_basic import lax
 
 __corejax_registers_for_caller__ = True  # a collective's provenance is its own line

@@ -11,16 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import (
-    ShapedArray,
-    as_array,
-    as_dim,
-    axis_size_of,
-    collective_rules,
-    deflinear,
-    dtypes,
-    move_batch_axis,
-)
+from corejax.extend import ShapedArray, as_array, deflinear, dtypes, move_batch_axis
+from corejax.extend.transforms import axis_size_of, collective_rules
+from corejax.extend.types import as_dim
 from corejax_lax_basic import lax
 from corejax_parallel.collectives._axes import define, elementwise_along_others, names_of, on_leaves, size_of, take
 from corejax_parallel.collectives.gathers import all_gather

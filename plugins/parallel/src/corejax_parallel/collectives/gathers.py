@@ -14,17 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import (
-    Primitive,
-    ShapedArray,
-    as_dim,
-    axis_size_of,
-    collective_rules,
-    deflinear,
-    dtypes,
-    find_primitive,
-    vmap_rules,
-)
+from corejax.extend import Primitive, ShapedArray, deflinear, dtypes, find_primitive, vmap_rules
+from corejax.extend.transforms import axis_size_of, collective_rules
+from corejax.extend.types import as_dim
 from corejax_lax_basic import lax
 from corejax_parallel.collectives._axes import (
     Groups,

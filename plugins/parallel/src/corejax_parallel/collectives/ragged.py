@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Primitive, ShapedArray, as_array, dtypes, named_axes
+from corejax.extend import Primitive, ShapedArray, as_array, dtypes
+from corejax.extend.transforms import named_axes
 from corejax_lax_basic import lax
 from corejax_parallel.collectives._axes import Groups, groups_of, names_of, size_of
 from corejax_parallel.collectives.gathers import all_gather, all_to_all

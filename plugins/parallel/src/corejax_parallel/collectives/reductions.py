@@ -10,18 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import (
-    Primitive,
-    ShapedArray,
-    as_array,
-    axis_size_of,
-    collective_rules,
-    deflinear,
-    dtypes,
-    jvp_rules,
-    move_batch_axis,
-    tree,
-)
+from corejax.extend import Primitive, ShapedArray, as_array, deflinear, dtypes, jvp_rules, move_batch_axis, tree
+from corejax.extend.transforms import axis_size_of, collective_rules
 from corejax_lax_basic import lax
 from corejax_parallel.collectives._axes import (
     Groups,

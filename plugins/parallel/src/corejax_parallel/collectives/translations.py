@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Primitive, ShapedArray, dtypes, unbound_axis, xla_translations
+from corejax.extend import Primitive, ShapedArray, dtypes, xla_translations
+from corejax.extend.transforms import unbound_axis
 from corejax_parallel.collectives._axes import Groups
 from corejax_parallel.collectives.exchanges import Pairs, axis_index_p, ppermute_p
 from corejax_parallel.collectives.gathers import all_gather_invariant_p, all_gather_p, all_to_all_p, reduce_scatter_p

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from corejax.extend import Primitive, ShapedArray, collective_rules, deflinear
+from corejax.extend import Primitive, ShapedArray, deflinear
+from corejax.extend.transforms import collective_rules
 from corejax_parallel.collectives._axes import elementwise_along_others, names_of, on_leaves
 from corejax_parallel.types.refinement import with_vma
 from corejax_parallel.types.vma import ManualAxes, manual_axes, vary

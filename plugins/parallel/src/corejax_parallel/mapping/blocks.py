@@ -7,7 +7,8 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from corejax.extend import ShapedArray, batch_flat, move_batch_axis
+from corejax.extend import ShapedArray, move_batch_axis
+from corejax.extend.transforms import batch_flat
 from corejax_lax_basic import lax
 from corejax_parallel.partition_spec import PartitionSpec
 from corejax_parallel.types.refinement import with_sharding, with_vma

@@ -20,23 +20,21 @@ from corejax.extend import (
     Primitive,
     ShapedArray,
     abstract_eval_rules,
-    as_dim,
     close_over_consts,
-    exported,
     find_primitive,
     fun_name,
     get_aval,
     impl_rules,
     jaxpr_as_fun,
     memoised,
-    named_as,
-    named_axes,
-    run_within,
     stage,
     stage_closed,
     tree,
-    unmapped_aval,
 )
+from corejax.extend.messages import run_within
+from corejax.extend.plugins import exported
+from corejax.extend.transforms import named_as, named_axes, unmapped_aval
+from corejax.extend.types import as_dim
 from corejax_lax_basic import lax
 from corejax_parallel.mapping.primitive import runs_piecewise, shard_map_p
 from corejax_parallel.mapping.sameness import differing

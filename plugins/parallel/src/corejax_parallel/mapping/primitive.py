@@ -23,11 +23,8 @@ from corejax.extend import (
     as_array,
     axis_of_rule,
     batch_jaxpr,
-    checks_values,
     config,
     dce_jaxpr,
-    dce_rules,
-    exported,
     find_primitive,
     host_value,
     impl_rules,
@@ -38,19 +35,21 @@ from corejax.extend import (
     jvp_rules,
     memoised,
     merge_lists,
-    named_axes,
     partial_eval_jaxpr,
     partial_eval_jaxpr_rules,
     partial_eval_rules,
     partition_list,
-    run_within,
-    select_list,
     spread_list,
     stage_closed,
     transpose_jaxpr,
     transpose_rules,
     vmap_rules,
 )
+from corejax.extend.devices import checks_values
+from corejax.extend.messages import run_within
+from corejax.extend.plugins import exported
+from corejax.extend.programs import dce_rules, select_list
+from corejax.extend.transforms import named_axes
 from corejax_lax_basic import lax
 from corejax_parallel.collectives.reductions import psum_p
 from corejax_parallel.contexts import axes_of_body

@@ -6,18 +6,10 @@ import functools
 from collections.abc import Sequence
 from typing import Any
 
-from corejax.extend import (
-    ClosedJaxpr,
-    JaxprEqn,
-    Primitive,
-    ShapedArray,
-    Var,
-    axes_in_scope,
-    batch_jaxpr,
-    clears_cache,
-    stage_closed,
-    subjaxprs,
-)
+from corejax.extend import ClosedJaxpr, JaxprEqn, Primitive, ShapedArray, Var, batch_jaxpr, stage_closed
+from corejax.extend.messages import clears_cache
+from corejax.extend.programs import subjaxprs
+from corejax.extend.transforms import axes_in_scope
 
 
 def differing(closed: ClosedJaxpr, size: int, name: Any, given: Sequence[bool]) -> list[bool]:

@@ -11,27 +11,22 @@ from corejax.extend import (
     Array,
     ClosedJaxpr,
     FlatFunction,
-    Restoring,
     ShapedArray,
     Tracer,
-    api_boundary,
     as_array,
-    axes_in_scope,
     close_over_consts,
     config,
-    exported,
     fun_name,
     get_aval,
-    in_context,
     is_array_like,
     merge_lists,
-    named_as,
-    named_axes,
     partition_list,
-    run_within,
     stage,
     tree,
 )
+from corejax.extend.messages import Restoring, api_boundary, run_within
+from corejax.extend.plugins import exported
+from corejax.extend.transforms import axes_in_scope, in_context, named_as, named_axes
 from corejax_parallel.collectives.varying import told_along
 from corejax_parallel.contexts import axes_of_body, get_mesh, mesh_of_body
 from corejax_parallel.mapping.blocks import block_type, counts, names_in

@@ -20,7 +20,6 @@ from corejax.extend import (
     ShapedArray,
     Tracer,
     abstract_eval_rules,
-    api_boundary,
     as_array,
     batch_jaxpr,
     check_arguments,
@@ -34,6 +33,7 @@ from corejax.extend import (
     tree,
     vmap_rules,
 )
+from corejax.extend.messages import api_boundary
 from corejax_parallel.partitioning.partition import Batch, Partitioning
 from corejax_parallel.partitioning.sharding_rule import (
     BATCHING,

@@ -6,21 +6,10 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from corejax.extend import (
-    ClosedJaxpr,
-    ShapedArray,
-    ShapeDtypeStruct,
-    Tracer,
-    batch_flat,
-    fun_name,
-    jaxpr_as_fun,
-    move_batch_axis,
-    named_axes,
-    run_within,
-    stage,
-    tree,
-    unmapped_aval,
-)
+from corejax.extend import ClosedJaxpr, ShapedArray, Tracer, fun_name, jaxpr_as_fun, move_batch_axis, stage, tree
+from corejax.extend.messages import run_within
+from corejax.extend.transforms import batch_flat, named_axes, unmapped_aval
+from corejax.extend.types import ShapeDtypeStruct
 from corejax.sharding import Sharding
 from corejax_parallel.mesh import Mesh
 from corejax_parallel.named_sharding import NamedSharding

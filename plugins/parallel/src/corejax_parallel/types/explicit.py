@@ -11,15 +11,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from corejax.extend import (
-    OptionalRules,
-    Primitive,
-    ShapedArray,
-    ShardingTypeError,
-    abstract_eval_rules,
-    exported,
-    user_line,
-)
+from corejax.extend import Primitive, ShapedArray, abstract_eval_rules
+from corejax.extend.messages import ShardingTypeError, user_line
+from corejax.extend.plugins import exported
+from corejax.extend.transforms import OptionalRules
 from corejax_parallel.types.split_rules import SPLIT_RULES, Axes, either_axes, split_axes
 
 split_rules = OptionalRules("split", lambda primitive, rule: abstract_eval_rules.changed.send(primitive))

@@ -11,7 +11,7 @@ from corejax_parallel.types.vma import sum_cotangent, vary, vma_of_results, vma_
 
 
 class MeshAxes(NamedTuple):
-    """What a type says of the axes of a mesh; see `corejax.extend.Refinement` for the methods.
+    """What a type says of the axes of a mesh; see `corejax.extend.types.Refinement` for the methods.
 
     Attributes:
         vma: the manual axes along which values may differ.

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from corejax.extend import DecidedBy, Primitive, ShapedArray, axes_in_scope, get_aval
+from corejax.extend import Primitive, ShapedArray, get_aval
+from corejax.extend.transforms import DecidedBy, axes_in_scope
 
 Names = frozenset[Any]
 

@@ -12,15 +12,9 @@ from collections.abc import Callable
 from typing import Any
 
 import corejax
-from corejax.extend import (
-    Array,
-    BackendError,
-    PluginError,
-    check_memory,
-    clears_cache,
-    config,
-    remembered,
-)
+from corejax.extend import Array, BackendError, config, remembered
+from corejax.extend.devices import check_memory
+from corejax.extend.messages import PluginError, clears_cache
 from corejax_random.distributions.repeating import note
 from corejax_random.keys.arguments import evaluating
 from corejax_random.keys.primitives import random_bits_p, random_split_p

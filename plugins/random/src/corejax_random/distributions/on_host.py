@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Array, ShapedArray, config, dtypes, host_value, impl_rules, observe
+from corejax.extend import Array, ShapedArray, config, dtypes, host_value, impl_rules
+from corejax.extend.messages import observe
 from corejax_lax_basic import lax
 from corejax_random.distributions.drawing import COMPILED, bits, evaluating, two_keys
 from corejax_random.distributions.random_between import scaled

@@ -14,7 +14,8 @@ from typing import Any
 import numpy as np
 
 import corejax.numpy as jnp
-from corejax.extend import HostCode, Primitive, ShapedArray, abstract_eval_rules, defbroadcasting, dtypes, impl_rules
+from corejax.extend import Primitive, ShapedArray, abstract_eval_rules, defbroadcasting, dtypes, impl_rules
+from corejax.extend.speed import HostCode
 from corejax_lax_basic import lax
 
 

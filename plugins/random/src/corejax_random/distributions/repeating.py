@@ -17,7 +17,8 @@ from typing import Any, NamedTuple, TypeVar, cast
 
 import numpy as np
 
-from corejax.extend import Array, clears_cache, config, frames_left_out, remembered
+from corejax.extend import Array, config, remembered
+from corejax.extend.messages import clears_cache, frames_left_out
 from corejax_random.generators.lookup import default_generator
 from corejax_random.generators.table import is_key_dtype
 from corejax_random.keys.primitives import random_wrap_p

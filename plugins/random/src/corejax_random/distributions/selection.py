@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 import corejax.numpy as jnp
-from corejax.extend import SymbolicDim, dtypes
+from corejax.extend import dtypes
+from corejax.extend.types import SymbolicDim
 from corejax_lax_basic import lax
 from corejax_random.distributions import on_host
 from corejax_random.distributions.arguments import (

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 import corejax.numpy as jnp
-from corejax.extend import SymbolicDim, as_array, clears_cache, dtypes
+from corejax.extend import as_array, dtypes
+from corejax.extend.messages import clears_cache
+from corejax.extend.types import SymbolicDim
 from corejax_lax_basic import lax
 from corejax_random.distributions import on_host
 from corejax_random.distributions.arguments import (

@@ -19,9 +19,9 @@ from corejax.extend import (
     dtypes,
     move_batch_axis,
     nondifferentiable,
-    register_param_type,
     vmap_rules,
 )
+from corejax.extend.programs import register_param_type
 from corejax_lax_basic import lax
 
 UINT32, UINT64 = np.dtype(np.uint32), np.dtype(np.uint64)

@@ -4,17 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from corejax.extend import (
-    Array,
-    Tracer,
-    as_array,
-    bottom_trace,
-    config,
-    current_trace,
-    in_context,
-    is_array_like,
-    warn_user,
-)
+from corejax.extend import Array, Tracer, as_array, bottom_trace, config, current_trace, is_array_like
+from corejax.extend.messages import warn_user
+from corejax.extend.transforms import in_context
 from corejax_random.generators.hashing import UINT32
 from corejax_random.generators.lookup import default_generator
 from corejax_random.generators.table import PRNGImpl, is_key_dtype

@@ -14,21 +14,9 @@ import numpy as np
 import corejax
 import corejax.numpy as jnp
 import corejax_random.reuse.calls  # noqa: F401  # what the setting debug_key_reuse asks for
-from corejax.extend import (
-    Array,
-    BackendError,
-    PluginError,
-    ShapedArray,
-    api_boundary,
-    as_array,
-    as_dim,
-    clears_cache,
-    config,
-    dtypes,
-    host_value,
-    is_array_like,
-    observe,
-)
+from corejax.extend import Array, BackendError, ShapedArray, as_array, config, dtypes, host_value, is_array_like
+from corejax.extend.messages import PluginError, api_boundary, clears_cache, observe
+from corejax.extend.types import as_dim
 from corejax_lax_basic import lax
 from corejax_random.generators.hashing import UINT32
 from corejax_random.generators.lookup import resolve

@@ -21,7 +21,6 @@ import numpy as np
 
 import corejax
 from corejax.extend import (
-    HostCode,
     Primitive,
     ShapedArray,
     abstract_eval_rules,
@@ -29,15 +28,13 @@ from corejax.extend import (
     defbroadcasting,
     defvectorized,
     dtypes,
-    from_numbers,
     host_value,
     impl_rules,
     move_batch_axis,
-    numbers_of,
-    physical_aval,
-    physical_rules,
     vmap_rules,
 )
+from corejax.extend.speed import HostCode
+from corejax.extend.types import from_numbers, numbers_of, physical_aval, physical_rules
 from corejax_lax_basic import lax
 from corejax_random.generators.hashing import UINT32
 from corejax_random.generators.lookup import by_name

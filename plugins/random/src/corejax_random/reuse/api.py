@@ -6,7 +6,7 @@ of `corejax.random`, compiled functions, loops and branches. `check_key_reuse` l
 
 from __future__ import annotations
 
-from corejax.extend import KeyReuseError
+from corejax.extend.messages import KeyReuseError
 from corejax_random.reuse.programs import check_key_reuse, check_key_reuse_jaxpr
 
 __all__ = ["KeyReuseError", "check_key_reuse", "check_key_reuse_jaxpr"]

@@ -6,20 +6,10 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from corejax.extend import (
-    Array,
-    EvaluationCheck,
-    Jaxpr,
-    JaxprEqn,
-    Primitive,
-    Var,
-    capture_source,
-    clears_cache,
-    describe_source,
-    evaluation_checks,
-    get_aval,
-    subjaxprs,
-)
+from corejax.extend import Array, Jaxpr, JaxprEqn, Primitive, Var, get_aval
+from corejax.extend.devices import EvaluationCheck, evaluation_checks
+from corejax.extend.messages import capture_source, clears_cache, describe_source
+from corejax.extend.programs import subjaxprs
 from corejax_random.generators.table import is_key_dtype
 from corejax_random.reuse.keys import Keys, Ledger, fresh
 from corejax_random.reuse.programs import Walk, check_key_reuse_jaxpr, with_keys

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from corejax.extend import KeyReuseError
+from corejax.extend.messages import KeyReuseError
 
 _LARGEST = 2**24  # keys of one source that are told apart
 _serials = itertools.count(1)

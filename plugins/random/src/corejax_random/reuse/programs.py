@@ -11,17 +11,9 @@ from typing import Any
 import numpy as np
 
 import corejax
-from corejax.extend import (
-    Array,
-    ClosedJaxpr,
-    Jaxpr,
-    JaxprEqn,
-    Tracer,
-    api_boundary,
-    describe_source,
-    host_value,
-    subjaxprs,
-)
+from corejax.extend import Array, ClosedJaxpr, Jaxpr, JaxprEqn, Tracer, host_value
+from corejax.extend.messages import api_boundary, describe_source
+from corejax.extend.programs import subjaxprs
 from corejax_random.generators.table import is_key_dtype
 from corejax_random.reuse.keys import Keys, Ledger, any_of, fresh, is_used
 from corejax_random.reuse.moves import moved

@@ -11,7 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import ShapedArray, SymbolicDim, stage_closed, xla_translations
+from corejax.extend import ShapedArray, stage_closed, xla_translations
+from corejax.extend.types import SymbolicDim
 from corejax_lax_basic import lax
 from corejax_random.generators.hashing import PARITY, ROTATIONS, UINT32, threefry2x32_p
 

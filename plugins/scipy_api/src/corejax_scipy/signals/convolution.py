@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import corejax.numpy as jnp
-from corejax.extend import SymbolicDim, dtypes, remembered
+from corejax.extend import dtypes, remembered
+from corejax.extend.types import SymbolicDim
 from corejax_lax_basic import lax
 from corejax_scipy._arguments import axis_of, inexact, one_of
 

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import corejax.numpy as jnp
-from corejax.extend import dtypes, remembered, warn_user
+from corejax.extend import dtypes, remembered
+from corejax.extend.messages import warn_user
 from corejax_lax_basic import lax
 from corejax_scipy._arguments import array, axis_of, inexact, one_of, static_int
 from corejax_scipy.signals.trends import detrend as without_trend

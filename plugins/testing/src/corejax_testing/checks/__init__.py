@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import importlib
 
-from corejax.extend import PluginError, provided_checks
+from corejax.extend.messages import PluginError
+from corejax.extend.plugins import provided_checks
 from corejax_testing.checks.registry import CHECKS as _REGISTERED
 from corejax_testing.checks.registry import Check as Check
 

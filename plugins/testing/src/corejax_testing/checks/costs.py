@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 import corejax
-from corejax.extend import ClosedJaxpr, jvp_rules, stage_closed, subjaxprs
+from corejax.extend import ClosedJaxpr, jvp_rules, stage_closed
+from corejax.extend.programs import subjaxprs
 from corejax_testing.arrays import is_inexact, replaced
 from corejax_testing.calls import Call
 from corejax_testing.checks.compiled import translates

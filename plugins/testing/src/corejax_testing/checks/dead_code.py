@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import ClosedJaxpr, check_jaxpr, dce_jaxpr, dce_rules, eval_jaxpr, jvp_jaxpr, jvp_rules, select_list
+from corejax.extend import ClosedJaxpr, dce_jaxpr, jvp_jaxpr, jvp_rules
+from corejax.extend.programs import check_jaxpr, dce_rules, eval_jaxpr, select_list
 from corejax_testing.arrays import compare, direction
 from corejax_testing.calls import Call, host
 from corejax_testing.checks.registry import check

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 import corejax
-from corejax.extend import jvp_flat, jvp_rules, partial_eval_rules, partition_list, select_list
+from corejax.extend import jvp_flat, jvp_rules, partial_eval_rules, partition_list
+from corejax.extend.programs import select_list
 from corejax_testing.arrays import Array, compare, compare_each, direction, wide
 from corejax_testing.calls import Call, host
 from corejax_testing.checks.registry import check

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 
 import corejax
-from corejax.extend import ClosedJaxpr, dce, exported, get_aval, jvp_rules, stage_closed, vmap_rules
+from corejax.extend import ClosedJaxpr, get_aval, jvp_rules, stage_closed, vmap_rules
+from corejax.extend.plugins import exported
+from corejax.extend.programs import dce
 from corejax_testing.arrays import direction
 from corejax_testing.calls import Call, host
 from corejax_testing.checks.compiled import has_backend

@@ -6,7 +6,8 @@ import difflib
 
 import numpy as np
 
-from corejax.extend import Example, provided_checks
+from corejax.extend import Example
+from corejax.extend.plugins import provided_checks
 from corejax_testing.calls import Call
 from corejax_testing.checks.registry import CHECKS, check
 from corejax_testing.operands import UnfitOperands, drawn

@@ -13,19 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import (
-    ClosedJaxpr,
-    Jaxpr,
-    JaxprEqn,
-    Primitive,
-    Var,
-    dce_jaxpr,
-    eval_jaxpr,
-    partial_eval_flat,
-    partial_eval_jaxpr,
-    primitives,
-    select_list,
-)
+from corejax.extend import ClosedJaxpr, Jaxpr, JaxprEqn, Primitive, Var, dce_jaxpr, partial_eval_jaxpr, primitives
+from corejax.extend.programs import eval_jaxpr, select_list
+from corejax.extend.transforms import partial_eval_flat
 from corejax_testing.calls import Call
 from corejax_testing.checks.dead_code import RULE as DCE
 from corejax_testing.checks.dead_code import choices_of_used

@@ -6,17 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import (
-    ClosedJaxpr,
-    batch_jaxpr,
-    check_jaxpr,
-    jvp_jaxpr,
-    jvp_rules,
-    parse_jaxpr,
-    same_jaxpr,
-    select_list,
-    vmap_rules,
-)
+from corejax.extend import ClosedJaxpr, batch_jaxpr, jvp_jaxpr, jvp_rules, vmap_rules
+from corejax.extend.programs import check_jaxpr, parse_jaxpr, same_jaxpr, select_list
 from corejax_testing.calls import Call
 from corejax_testing.checks.registry import at_fault, check
 from corejax_testing.outcomes import CheckFailure, NotApplicable

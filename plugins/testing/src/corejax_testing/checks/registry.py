@@ -11,14 +11,8 @@ from typing import Any
 import numpy as np
 
 import corejax
-from corejax.extend import (
-    MissingRuleError,
-    NotLinearError,
-    Primitive,
-    UnexpectedTracerError,
-    attributed_rule,
-    registries,
-)
+from corejax.extend import MissingRuleError, Primitive, registries
+from corejax.extend.messages import NotLinearError, UnexpectedTracerError, attributed_rule
 from corejax_testing.calls import Call
 from corejax_testing.outcomes import CheckFailure, NotApplicable
 

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 import corejax
-from corejax.extend import ClosedJaxpr, Jaxpr, subjaxprs, vmap_rules, xla_translations
+from corejax.extend import ClosedJaxpr, Jaxpr, vmap_rules, xla_translations
+from corejax.extend.programs import subjaxprs
 from corejax_testing.arrays import Array, compare
 from corejax_testing.calls import Call, host
 from corejax_testing.checks.batching import batch

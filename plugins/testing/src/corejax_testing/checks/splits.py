@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import ClosedJaxpr, eval_jaxpr, jvp_jaxpr
+from corejax.extend import ClosedJaxpr, jvp_jaxpr
+from corejax.extend.programs import eval_jaxpr
 from corejax_testing.arrays import compare_each, direction
 from corejax_testing.calls import Call, host
 from corejax_testing.checks.registry import check

@@ -16,18 +16,8 @@ from typing import Any
 import numpy as np
 
 import corejax
-from corejax.extend import (
-    ClosedJaxpr,
-    Example,
-    Jaxpr,
-    JaxprEqn,
-    Primitive,
-    ShapedArray,
-    Var,
-    dce,
-    get_aval,
-    stage_closed,
-)
+from corejax.extend import ClosedJaxpr, Example, Jaxpr, JaxprEqn, Primitive, ShapedArray, Var, get_aval, stage_closed
+from corejax.extend.programs import dce
 from corejax_testing.arrays import Array, draw, is_inexact, wide
 from corejax_testing.calls import Call
 from corejax_testing.fuzzing.case import Case, evaluate, scalar_literal

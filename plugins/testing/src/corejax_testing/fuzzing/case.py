@@ -19,16 +19,15 @@ from corejax.extend import (
     ClosedJaxpr,
     Jaxpr,
     JaxprEqn,
-    Literal,
     Primitive,
     ShapedArray,
     Var,
     abstract_eval_rules,
-    eval_jaxpr,
     impl_rules,
     primitives,
-    why_not_differentiable,
 )
+from corejax.extend.programs import Literal, eval_jaxpr
+from corejax.extend.transforms import why_not_differentiable
 from corejax_testing.arrays import Array, epsilon, has_tangents, is_inexact, tolerance, wide
 from corejax_testing.calls import host
 from corejax_testing.operands import are_meant, constraints

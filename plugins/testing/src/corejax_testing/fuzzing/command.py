@@ -40,7 +40,8 @@ def fuzz(
     Exit codes: 0; 1 if something fails; 2 for a name that does not exist; 130 if it is interrupted, after what it has
     found until then.
     """
-    from corejax.extend import json_text, load_everything
+    from corejax.extend import load_everything
+    from corejax.extend.messages import json_text
     from corejax_testing.fuzzing.nests import NESTS
     from corejax_testing.fuzzing.relations import RELATIONS, known
     from corejax_testing.fuzzing.session import as_json as described

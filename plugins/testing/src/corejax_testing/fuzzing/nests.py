@@ -14,7 +14,9 @@ from typing import Any
 import numpy as np
 
 import corejax
-from corejax.extend import NotDifferentiableError, close_over_consts, exported, get_aval, host_value, stage_closed
+from corejax.extend import close_over_consts, get_aval, host_value, stage_closed
+from corejax.extend.messages import NotDifferentiableError
+from corejax.extend.plugins import exported
 from corejax_testing.arrays import Array, direction, is_inexact, replaced
 from corejax_testing.fuzzing.case import Case
 from corejax_testing.outcomes import NotApplicable

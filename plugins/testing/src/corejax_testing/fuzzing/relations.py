@@ -14,19 +14,10 @@ from typing import Any
 import numpy as np
 
 import corejax
-from corejax.extend import (
-    DerivedRuleWarning,
-    Example,
-    Var,
-    check_jaxpr,
-    dtypes,
-    examples_of,
-    exported,
-    get_aval,
-    parse_jaxpr,
-    same_jaxpr,
-    stage_closed,
-)
+from corejax.extend import Example, Var, dtypes, get_aval, stage_closed
+from corejax.extend.messages import DerivedRuleWarning
+from corejax.extend.plugins import examples_of, exported
+from corejax.extend.programs import check_jaxpr, parse_jaxpr, same_jaxpr
 from corejax_testing.arrays import Array, compare, epsilon, is_inexact, replaced, tolerance, wide
 from corejax_testing.calls import host
 from corejax_testing.finite import inner

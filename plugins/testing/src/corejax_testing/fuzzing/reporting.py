@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import ClosedJaxpr, parse_jaxpr
+from corejax.extend import ClosedJaxpr
+from corejax.extend.programs import parse_jaxpr
 from corejax_testing.arrays import wide
 from corejax_testing.fuzzing.case import Case, size_of
 from corejax_testing.fuzzing.relations import OPAQUE, ask
@@ -21,7 +22,7 @@ class Failure:
     Attributes:
         relation: as for `replay`: "jit of vjp".
         message: what is wrong.
-        program: the program as text, to be parsed by `corejax.extend.parse_jaxpr`.
+        program: the program as text, to be parsed by `corejax.extend.programs.parse_jaxpr`.
         values: its operands.
         salt: what the relation draws its tangents and batches from.
         equations: in the program, nested ones too.

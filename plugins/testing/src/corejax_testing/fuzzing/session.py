@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Example, Primitive, exported
+from corejax.extend import Example, Primitive
+from corejax.extend.plugins import exported
 from corejax_testing.fuzzing.builder import Raised, Unfit
 from corejax_testing.fuzzing.case import CALLS, Case, every_eqn, size_of
 from corejax_testing.fuzzing.generation import generate

@@ -8,13 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import (
-    JaxprEqn,
-    UndefPrimal,
-    Var,
-    examples_of,
-    transpose_rules,
-)
+from corejax.extend import JaxprEqn, UndefPrimal, Var, transpose_rules
+from corejax.extend.plugins import examples_of
 from corejax_testing.arrays import Array, direction, has_tangents, tolerance, wide
 from corejax_testing.calls import host
 from corejax_testing.finite import inner, magnitude

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 import click
 
-from corejax.extend import plugin_records
+from corejax.extend.plugins import plugin_records
 from corejax_testing.manifests.files import manifest_differences
 from corejax_testing.runner import FAILED, PASSED, SKIPPED, Result
 from corejax_testing.selection import resolved

@@ -56,7 +56,7 @@ def write_manifest(plugins: tuple[str, ...], check: bool, output: Path | None) -
 
 def _named(name: str) -> list[Any]:
     """The plugin of a name, else those of the distribution of that name."""
-    from corejax.extend import plugin_records
+    from corejax.extend.plugins import plugin_records
 
     records = {record.name: record for record in plugin_records()}
     found = [records[name]] if name in records else [r for r in records.values() if r.comes_from(name)]

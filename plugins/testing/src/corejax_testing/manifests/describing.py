@@ -7,7 +7,8 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-from corejax.extend import API_VERSION, Primitive, RuleRegistry, manifest, primitives, registries
+from corejax.extend import Primitive, RuleRegistry, primitives, registries
+from corejax.extend.plugins import API_VERSION, manifest
 
 
 def describe(record: Any) -> dict[str, Any]:

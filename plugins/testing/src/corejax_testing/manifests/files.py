@@ -8,7 +8,8 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from corejax.extend import API_VERSION, load_everything, manifest, plugin_records
+from corejax.extend import load_everything
+from corejax.extend.plugins import API_VERSION, manifest, plugin_records
 from corejax_testing.manifests.describing import describe
 
 

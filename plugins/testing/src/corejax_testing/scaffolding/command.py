@@ -10,7 +10,7 @@ from typing import Any
 import click
 
 import corejax
-from corejax.extend import plugin_records
+from corejax.extend.plugins import plugin_records
 from corejax_testing.scaffolding.names import KINDS, LICENSES, Plan
 
 

@@ -8,7 +8,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from corejax.extend import manifest
+from corejax.extend.plugins import manifest
 from corejax_testing.scaffolding.names import Plan
 
 VERSION = "0.1.0"  # as in the template of pyproject.toml

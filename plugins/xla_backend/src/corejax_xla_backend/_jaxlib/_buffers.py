@@ -16,7 +16,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from corejax.extend import BackendError, aligned_empty
+from corejax.extend import BackendError
+from corejax.extend.devices import aligned_empty
 from corejax_xla_backend import _exit
 
 from . import _client

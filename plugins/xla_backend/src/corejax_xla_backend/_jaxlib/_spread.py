@@ -13,7 +13,8 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
-from corejax.extend import ShapedArray, drop_oldest, get_aval
+from corejax.extend import ShapedArray, get_aval
+from corejax.extend.messages import drop_oldest
 
 from ._absent import absent, is_absent
 from ._buffers import (

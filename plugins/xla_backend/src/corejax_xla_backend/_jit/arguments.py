@@ -9,7 +9,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import is_dataclass
 from typing import Any, NamedTuple
 
-from corejax.extend import DebugInfo, Exact, Tracer, exact, fun_name, tree
+from corejax.extend import DebugInfo, Tracer, fun_name, tree
+from corejax.extend.messages import Exact, exact
 
 
 class NamedArguments(NamedTuple):

@@ -10,15 +10,9 @@ import weakref
 from collections.abc import Callable
 from typing import Any
 
-from corejax.extend import (
-    Array,
-    BackendError,
-    PluginError,
-    backends,
-    donating,
-    frames_left_out,
-    tree,
-)
+from corejax.extend import Array, BackendError, backends, tree
+from corejax.extend.devices import donating
+from corejax.extend.messages import PluginError, frames_left_out
 
 Remake = Callable[[Callable[..., Any], Any], Any]
 

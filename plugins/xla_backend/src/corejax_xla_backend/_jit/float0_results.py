@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import FlatFunction, float0, tree
+from corejax.extend import FlatFunction, tree
+from corejax.extend.transforms import float0
 
 
 @tree.register_pytree_node_class

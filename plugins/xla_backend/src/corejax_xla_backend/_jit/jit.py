@@ -30,34 +30,26 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from corejax.extend import (
-    DEFAULT_OPTIONS,
     Array,
-    CompileOptions,
-    RepeatableCall,
     ShapedArray,
-    ShapeDtypeStruct,
-    Target,
     Tracer,
-    api_boundary,
     as_array,
-    axes_in_scope,
     backends,
     bottom_trace,
     check_arguments,
-    checks_calls,
-    checks_values,
     close_over_consts,
     config,
     current_trace,
     fun_name,
     get_aval,
-    in_context,
     inline_closed,
-    observe,
-    shaped_abstractify,
     stage,
     tree,
 )
+from corejax.extend.devices import DEFAULT_OPTIONS, CompileOptions, RepeatableCall, Target, checks_calls, checks_values
+from corejax.extend.messages import api_boundary, observe
+from corejax.extend.transforms import axes_in_scope, in_context
+from corejax.extend.types import ShapeDtypeStruct, shaped_abstractify
 from corejax_xla_backend._jit.arguments import StaticArguments, StaticKey, check_apart, named_arguments
 from corejax_xla_backend._jit.callables import let_others_in, make_callable
 from corejax_xla_backend._jit.float0_results import ProgramFunction

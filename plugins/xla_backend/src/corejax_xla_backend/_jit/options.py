@@ -5,16 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from corejax.extend import (
-    CompileOptions,
-    FlatFunction,
-    ShapedArray,
-    backends,
-    fun_name,
-    get_aval,
-    join_refinements,
-    tree,
-)
+from corejax.extend import FlatFunction, ShapedArray, backends, fun_name, get_aval, tree
+from corejax.extend.devices import CompileOptions
+from corejax.extend.types import join_refinements
 from corejax_xla_backend.settings import EFFORTS, SETTINGS
 from corejax_xla_backend.sharding import Sharding, SingleDeviceSharding, check_fits
 from corejax_xla_backend.sharding_constraint import constrain, is_spec, shardings_of

@@ -12,23 +12,18 @@ from corejax.extend import (
     Backend,
     BackendError,
     ClosedJaxpr,
-    CompileOptions,
     DebugInfo,
-    RepeatableCall,
     ShapedArray,
-    ShapeDtypeStruct,
-    Target,
     Tracer,
-    api_boundary,
     as_array,
     bind_consts,
-    bound_device,
-    check_values,
-    checks_values,
     fun_name,
     get_aval,
     tree,
 )
+from corejax.extend.devices import CompileOptions, RepeatableCall, Target, bound_device, check_values, checks_values
+from corejax.extend.messages import api_boundary
+from corejax.extend.types import ShapeDtypeStruct
 from corejax_xla_backend._jit.callables import let_others_in, run_donating
 from corejax_xla_backend._jit.options import compiler_flags
 from corejax_xla_backend._jit.traces import TracedProgram

@@ -7,7 +7,8 @@ import queue
 import threading
 from collections.abc import Callable, Sequence
 
-from corejax.extend import Array, ClosedJaxpr, backends, bound_device, config
+from corejax.extend import Array, ClosedJaxpr, backends, config
+from corejax.extend.devices import bound_device
 from corejax_xla_backend._exit import inside, watch_exit
 from corejax_xla_backend._interpreting import interpret
 from corejax_xla_backend._several_devices import names_meshes

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
-from corejax.extend import ShapedArray, config, observe
+from corejax.extend import ShapedArray, config
+from corejax.extend.messages import observe
 from corejax_xla_backend._jit.arguments import StaticKey
 from corejax_xla_backend._jit.traces import Signature
 from corejax_xla_backend._log import tell

@@ -28,19 +28,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from corejax.extend import (
-    Array,
-    ClosedJaxpr,
-    ShapedArray,
-    Tracer,
-    bottom_trace,
-    clears_cache,
-    current_trace,
-    drop_oldest,
-    in_context,
-    same_jaxpr,
-    trace_stack,
-)
+from corejax.extend import Array, ClosedJaxpr, ShapedArray, Tracer, bottom_trace, current_trace
+from corejax.extend.messages import clears_cache, drop_oldest
+from corejax.extend.programs import same_jaxpr
+from corejax.extend.transforms import in_context, trace_stack
 from corejax_xla_backend._jit.arguments import StaticKey
 from corejax_xla_backend._live import LiveSet
 from corejax_xla_backend._programs import share_compiled

@@ -13,15 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import (
-    ClosedJaxpr,
-    ShapedArray,
-    SymbolicDim,
-    as_dim,
-    dtypes,
-    host_value,
-    max_dim,
-)
+from corejax.extend import ClosedJaxpr, ShapedArray, dtypes, host_value
+from corejax.extend.types import SymbolicDim, as_dim, max_dim
 from corejax_xla_backend._lowering.custom_calls import attributes_of, check_batch, is_partitioned
 from corejax_xla_backend._lowering.in_place import InPlace
 from corejax_xla_backend._lowering.inlining import Inlining

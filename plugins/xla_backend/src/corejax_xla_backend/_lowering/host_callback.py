@@ -19,19 +19,18 @@ import numpy as np
 from corejax.extend import (
     Array,
     Derivation,
-    HostCallbackError,
     Primitive,
     ShapedArray,
     abstract_eval_rules,
     bottom_trace,
-    clears_cache,
     dtypes,
     host_value,
     impl_rules,
-    replaying,
     set_current_trace,
     xla_translations,
 )
+from corejax.extend.messages import HostCallbackError, clears_cache
+from corejax.extend.transforms import replaying
 from corejax_xla_backend._callbacks import Failures
 from corejax_xla_backend._callbacks import state as callbacks
 from corejax_xla_backend._lowering.context import TranslationContext

@@ -11,18 +11,18 @@ from corejax.extend import (
     ClosedJaxpr,
     Jaxpr,
     JaxprEqn,
-    Literal,
     MissingRuleError,
     ShapedArray,
     Var,
     attribute_to_rule,
     bottom_trace,
-    describe_source,
     dtypes,
     host_value,
     set_current_trace,
     xla_translations,
 )
+from corejax.extend.messages import describe_source
+from corejax.extend.programs import Literal
 from corejax_xla_backend._lowering.explicit_axes import constrained
 from corejax_xla_backend._lowering.module import ModuleBuilder
 from corejax_xla_backend._lowering.partitioned_calls import equation_in_parts, is_split

@@ -10,7 +10,8 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from corejax.extend import JaxprEqn, locate_source, scope_of, scope_text
+from corejax.extend import JaxprEqn
+from corejax.extend.messages import locate_source, scope_of, scope_text
 
 _MARK = re.compile(r" loc\(#corejax\d+\)|^#corejax\d+ = .*\n", re.MULTILINE)
 _SPECIAL = re.compile(r'[\x00-\x1f"\\\x7f]')

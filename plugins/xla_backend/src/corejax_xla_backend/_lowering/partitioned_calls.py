@@ -13,17 +13,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from corejax.extend import (
-    DerivedRuleWarning,
-    JaxprEqn,
-    ShapedArray,
-    TranslationContext,
-    clears_cache,
-    describe_source,
-    exported,
-    warn_user,
-    xla_translations,
-)
+from corejax.extend import JaxprEqn, ShapedArray, xla_translations
+from corejax.extend.devices import TranslationContext
+from corejax.extend.messages import DerivedRuleWarning, clears_cache, describe_source, warn_user
+from corejax.extend.plugins import exported
 from corejax_xla_backend._lowering.custom_calls import PARTITIONED, dimension_factors, quoted, sharding_rule
 from corejax_xla_backend._lowering.module import MAIN, ModuleBuilder
 from corejax_xla_backend._lowering.sharding_rules import Factors, factors_of

@@ -12,19 +12,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from corejax.extend import (
-    Primitive,
-    ShapedArray,
-    SymbolicDim,
-    as_array,
-    batch_flat,
-    bottom_trace,
-    clears_cache,
-    set_current_trace,
-    stage_closed,
-    unmapped_aval,
-    vmap_rules,
-)
+from corejax.extend import Primitive, ShapedArray, as_array, bottom_trace, set_current_trace, stage_closed, vmap_rules
+from corejax.extend.messages import clears_cache
+from corejax.extend.transforms import batch_flat, unmapped_aval
+from corejax.extend.types import SymbolicDim
 
 _LIMIT = 4096  # of what is remembered
 _CHOICES = 64  # of the other operands' dimensions for one of a first operand's

@@ -7,7 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import ShapedArray, SymbolicDim, bytes_text, clears_cache
+from corejax.extend import ShapedArray
+from corejax.extend.devices import bytes_text
+from corejax.extend.messages import clears_cache
+from corejax.extend.types import SymbolicDim
 from corejax_xla_backend._element_types import ELEMENT_TYPES
 
 _ADDRESSABLE = 1 << 48  # bytes; XLA's sums of a program's sizes would overflow for larger values

@@ -6,19 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import (
-    DEFAULT_OPTIONS,
-    Backend,
-    Capabilities,
-    ClosedJaxpr,
-    CompileOptions,
-    ShapedArray,
-    Target,
-    as_array,
-    buffer_of,
-    clears_cache,
-    config,
-)
+from corejax.extend import Backend, Capabilities, ClosedJaxpr, ShapedArray, as_array, config
+from corejax.extend.devices import DEFAULT_OPTIONS, CompileOptions, Target, buffer_of
+from corejax.extend.messages import clears_cache
 from corejax_xla_backend import _jaxlib
 from corejax_xla_backend._compiled_impl import dispatch as dispatched
 from corejax_xla_backend._compiled_impl import run_program

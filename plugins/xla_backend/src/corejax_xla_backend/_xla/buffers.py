@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import ShapedArray, check_memory
+from corejax.extend import ShapedArray
+from corejax.extend.devices import check_memory
 from corejax_xla_backend import _jaxlib
 
 LARGE = 1 << 30  # bytes below which nothing is checked

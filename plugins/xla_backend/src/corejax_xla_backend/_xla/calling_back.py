@@ -12,7 +12,8 @@ import threading
 from collections.abc import Callable
 from typing import Any
 
-from corejax.extend import RepeatableCall, config, tree
+from corejax.extend import config, tree
+from corejax.extend.devices import RepeatableCall
 from corejax_xla_backend import _jaxlib
 from corejax_xla_backend._callbacks import Failures, under_way
 from corejax_xla_backend._lowering.host_callback import original_failure

@@ -7,7 +7,8 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from corejax.extend import config, warn_user
+from corejax.extend import config
+from corejax.extend.messages import warn_user
 from corejax_xla_backend import _jaxlib
 from corejax_xla_backend._lowering.locations import without_locations
 from corejax_xla_backend._xla.digests import sha256

@@ -9,21 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import (
-    Array,
-    ElementBuffer,
-    RepeatableCall,
-    api_boundary,
-    as_array,
-    checks_calls,
-    checks_values,
-    config,
-    dtypes,
-    get_aval,
-    host_value,
-    on_context,
-    tree,
-)
+from corejax.extend import Array, as_array, config, dtypes, get_aval, host_value, tree
+from corejax.extend.devices import RepeatableCall, checks_calls, checks_values
+from corejax.extend.messages import api_boundary
+from corejax.extend.transforms import on_context
+from corejax.extend.types import ElementBuffer
 from corejax_xla_backend import _jaxlib
 from corejax_xla_backend._xla.buffers import put
 from corejax_xla_backend._xla.calling_back import CallingBack, can_wait, wait

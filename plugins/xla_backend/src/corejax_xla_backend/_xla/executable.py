@@ -8,18 +8,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from corejax.extend import (
-    DEFAULT_OPTIONS,
-    BackendError,
-    ClosedJaxpr,
-    CompileOptions,
-    ShapedArray,
-    SymbolicDim,
-    Var,
-    bytes_text,
-    check_memory,
-    warn_user,
-)
+from corejax.extend import BackendError, ClosedJaxpr, ShapedArray, Var
+from corejax.extend.devices import DEFAULT_OPTIONS, CompileOptions, bytes_text, check_memory
+from corejax.extend.messages import warn_user
+from corejax.extend.types import SymbolicDim
 from corejax_xla_backend import _jaxlib
 from corejax_xla_backend._callbacks import Failures, under_way
 from corejax_xla_backend._lowering import host_callback

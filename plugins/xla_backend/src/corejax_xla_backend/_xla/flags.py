@@ -7,7 +7,9 @@ import re
 from collections import Counter
 from typing import Any
 
-from corejax.extend import CompileOptions, Jaxpr, ShapedArray, Var, config, subjaxprs
+from corejax.extend import Jaxpr, ShapedArray, Var, config
+from corejax.extend.devices import CompileOptions
+from corejax.extend.programs import subjaxprs
 from corejax_xla_backend import _jaxlib
 from corejax_xla_backend.settings import EFFORTS
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from corejax.extend import clears_cache, config, drop_oldest
+from corejax.extend import config
+from corejax.extend.messages import clears_cache, drop_oldest
 from corejax_xla_backend._xla.digests import sha256
 
 _LONG = 1 << 16  # characters: of longer texts digests are kept

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import DEFAULT_OPTIONS, Backend, ClosedJaxpr, ShapedArray, Target, stage_closed
+from corejax.extend import Backend, ClosedJaxpr, ShapedArray, stage_closed
+from corejax.extend.devices import DEFAULT_OPTIONS, Target
 from corejax_xla_backend import _jaxlib
 from corejax_xla_backend._programs import compiled
 from corejax_xla_backend.sharding import Sharding, TiledSharding, check_fits

@@ -10,7 +10,8 @@ import linecache
 from types import FrameType
 from typing import Any
 
-from corejax.extend import Tracer, tree, user_frames
+from corejax.extend import Tracer, tree
+from corejax.extend.messages import user_frames
 from corejax_xla_backend.callbacks.debug_callback import call
 from corejax_xla_backend.callbacks.debugger import Debugger, Frame
 

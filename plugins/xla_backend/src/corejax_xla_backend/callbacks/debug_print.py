@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import user_frames
+from corejax.extend.messages import user_frames
 from corejax_xla_backend.callbacks.debug_callback import call, is_array
 
 _logger = logging.getLogger("corejax.debug")

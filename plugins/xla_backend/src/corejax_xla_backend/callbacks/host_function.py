@@ -16,17 +16,15 @@ from corejax.extend import (
     check_arguments,
     config,
     dtypes,
-    from_numbers,
     fun_name,
     host_value,
     is_array_like,
     leaf_names,
-    note_origin,
-    replayed_source,
-    replaying,
-    run_within,
     tree,
 )
+from corejax.extend.messages import note_origin, run_within
+from corejax.extend.transforms import replayed_source, replaying
+from corejax.extend.types import from_numbers
 
 # What NumPy makes of Python's numbers, and of sums: narrowed where the width was nobody's choice.
 _NARROWED = {"float64": "float32", "complex128": "complex64", "int64": "int32", "uint64": "uint32"}

@@ -5,13 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from corejax.extend import (
-    Primitive,
-    note_origin,
-    replayed_source,
-    tree,
-    vmap_rules,
-)
+from corejax.extend import Primitive, tree, vmap_rules
+from corejax.extend.messages import note_origin
+from corejax.extend.transforms import replayed_source
 from corejax_xla_backend.callbacks.host_function import HostFunction, check_placement, host_function
 from corejax_xla_backend.callbacks.rules import refuse_derivatives, register_call, register_one_by_one
 

@@ -6,14 +6,9 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from corejax.extend import (
-    Primitive,
-    ShapedArray,
-    note_origin,
-    replayed_source,
-    tree,
-    vmap_rules,
-)
+from corejax.extend import Primitive, ShapedArray, tree, vmap_rules
+from corejax.extend.messages import note_origin
+from corejax.extend.transforms import replayed_source
 from corejax_xla_backend._vmap_methods import all_at_once, one_by_one
 from corejax_xla_backend.callbacks.host_function import HostFunction, check_placement, host_function
 from corejax_xla_backend.callbacks.rules import refuse_derivatives, register_call

@@ -16,11 +16,11 @@ from corejax.extend import (
     impl_rules,
     jvp_rules,
     nondifferentiable,
-    physical_rules,
     transpose_rules,
     vmap_rules,
     xla_translations,
 )
+from corejax.extend.types import physical_rules
 from corejax_xla_backend._vmap_methods import one_by_one
 from corejax_xla_backend.callbacks.host_function import HostFunction, of_numbers
 

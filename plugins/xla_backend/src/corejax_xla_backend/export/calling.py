@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from corejax.extend import (
-    NotDifferentiableError,
     Primitive,
     ShapedArray,
     abstract_eval_rules,
@@ -22,15 +21,14 @@ from corejax.extend import (
     is_undef_primal,
     jvp_rules,
     leaf_names,
-    not_of_rule,
-    physical_rules,
-    select_list,
-    structural,
-    tangent_aval,
     transpose_rules,
     tree,
     vmap_rules,
 )
+from corejax.extend.messages import NotDifferentiableError, not_of_rule
+from corejax.extend.programs import select_list
+from corejax.extend.transforms import structural, tangent_aval
+from corejax.extend.types import physical_rules
 
 call_exported_p = Primitive(
     "call_exported", multiple_results=True, doc="Call an exported function (`corejax.export`). Params: exported."

@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from corejax.extend import ClosedJaxpr, Jaxpr, JaxprEqn, describe_source, subjaxprs
+from corejax.extend import ClosedJaxpr, Jaxpr, JaxprEqn
+from corejax.extend.messages import describe_source
+from corejax.extend.programs import subjaxprs
 
 _STABLE = re.compile(r"lapack_\w+_ffi")  # jaxlib's own, which keep their meaning; loading registers them
 _CALLBACK = re.compile(r"xla_(ffi_)?python_\w*callback")

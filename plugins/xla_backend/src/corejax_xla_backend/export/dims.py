@@ -16,19 +16,9 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import (
-    InconclusiveDimensionOperation,
-    Primitive,
-    ShapedArray,
-    SymbolicDim,
-    called_frame,
-    called_function,
-    dtypes,
-    max_dim,
-    min_dim,
-    tree,
-    xla_translations,
-)
+from corejax.extend import Primitive, ShapedArray, dtypes, tree, xla_translations
+from corejax.extend.messages import InconclusiveDimensionOperation, called_frame, called_function
+from corejax.extend.types import SymbolicDim, max_dim, min_dim
 from corejax_xla_backend.export.bounds import Operation, range_of
 
 LARGEST = 2**31 - 1  # size that a symbol stands for

@@ -7,7 +7,9 @@ from collections.abc import Callable, Sequence
 from importlib.metadata import version
 from typing import Any
 
-from corejax.extend import ShapedArray, not_of_rule, physical_aval
+from corejax.extend import ShapedArray
+from corejax.extend.messages import not_of_rule
+from corejax.extend.types import physical_aval
 from corejax_xla_backend.export import artifact, calling
 from corejax_xla_backend.export.dims import SymbolicScope
 from corejax_xla_backend.export.several_devices import over_mesh

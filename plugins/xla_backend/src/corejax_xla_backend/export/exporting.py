@@ -8,25 +8,23 @@ from typing import Any
 from corejax.extend import (
     ClosedJaxpr,
     DebugInfo,
-    ShapeDtypeStruct,
     Tracer,
     Var,
-    api_boundary,
     as_array,
     bind_consts,
     close_over_consts,
     fun_name,
     inline_closed,
     jaxpr_as_fun,
-    linearize_flat,
-    select_list,
     split_list,
     stage_closed,
-    structural,
-    tangent_aval,
     transpose_jaxpr,
     tree,
 )
+from corejax.extend.messages import api_boundary
+from corejax.extend.programs import select_list
+from corejax.extend.transforms import linearize_flat, structural, tangent_aval
+from corejax.extend.types import ShapeDtypeStruct
 from corejax_xla_backend import _jaxlib
 from corejax_xla_backend._jit.stages import Lowered
 from corejax_xla_backend._lowering.context import add_main

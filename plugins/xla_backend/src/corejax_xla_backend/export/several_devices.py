@@ -10,7 +10,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from corejax.extend import ClosedJaxpr, CompileOptions, ShapedArray, inline_closed, stage_closed
+from corejax.extend import ClosedJaxpr, ShapedArray, inline_closed, stage_closed
+from corejax.extend.devices import CompileOptions
 from corejax_xla_backend._several_devices import concrete, meshes_of, whole_over
 from corejax_xla_backend.sharding import Sharding
 from corejax_xla_backend.sharding_constraint import constrain

@@ -6,7 +6,8 @@ import ast
 from collections.abc import Sequence
 from typing import Any
 
-from corejax.extend import ShapedArray, ShapeDtypeStruct, shaped_abstractify, tree
+from corejax.extend import ShapedArray, tree
+from corejax.extend.types import ShapeDtypeStruct, shaped_abstractify
 from corejax_xla_backend.export.bounds import range_of
 from corejax_xla_backend.export.dims import LARGEST, DimExpr, SymbolicScope, as_python, parse
 

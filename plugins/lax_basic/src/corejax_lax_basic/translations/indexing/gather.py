@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import ShapedArray, SymbolicDim, dtypes, xla_translations
+from corejax.extend import ShapedArray, dtypes, xla_translations
+from corejax.extend.types import SymbolicDim
 from corejax_lax_basic.indexing.dimension_numbers import FILL, check_gather
 from corejax_lax_basic.indexing.gather import fill_of, gather_p
 

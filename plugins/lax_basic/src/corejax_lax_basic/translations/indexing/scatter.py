@@ -7,7 +7,8 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from corejax.extend import Primitive, ShapedArray, max_dim, xla_translations
+from corejax.extend import Primitive, ShapedArray, xla_translations
+from corejax.extend.types import max_dim
 from corejax_lax_basic.indexing.dimension_numbers import CLIP, FILL, slice_sizes_of
 from corejax_lax_basic.indexing.scatter import scatter_p
 from corejax_lax_basic.indexing.scatter_apply import scatter_apply_p

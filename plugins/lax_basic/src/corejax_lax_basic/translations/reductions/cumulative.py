@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import ShapedArray, SymbolicDim, stage_closed, xla_translations
+from corejax.extend import ShapedArray, stage_closed, xla_translations
+from corejax.extend.types import SymbolicDim
 from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS
 from corejax_lax_basic.reductions._family import CUMULATIVE, Fold
 from corejax_lax_basic.reductions.associative_scan import associative_scan

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import ShapedArray, SymbolicDim, dtypes, xla_translations
+from corejax.extend import ShapedArray, dtypes, xla_translations
+from corejax.extend.types import SymbolicDim
 from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS
 from corejax_lax_basic._speed import LONG_INDEX_AXIS
 from corejax_lax_basic.reductions._family import MAXIMUM, MINIMUM, REDUCTIONS, Axes, Fold, greatest, least
