@@ -197,7 +197,7 @@ def same_settings() -> Iterator[None]:
     """Undo a test's `config.update`; settings that a plugin added meanwhile stay."""
     before = _settings()
     yield
-    if (module := sys.modules.get("corejax.config")) is not None:
+    if (module := sys.modules.get("corejax.settings.config")) is not None:
         vars(module.config).update(before or _settings(module.config.__class__()))
 
 
@@ -211,6 +211,6 @@ def small_process() -> Iterator[None]:
 
 def _settings(config: object = None) -> dict[str, object]:
     """Values of all settings (of the process's, where none is given); empty if corejax was not imported."""
-    if config is None and "corejax.config" in sys.modules:
-        config = sys.modules["corejax.config"].config
+    if config is None and "corejax.settings.config" in sys.modules:
+        config = sys.modules["corejax.settings.config"].config
     return {name: value for name, value in getattr(config, "__dict__", {}).items() if name[0] != "_"}

@@ -3,9 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
+
+from corejax.base.texts import no_such_name
+from corejax.plugins import is_import_from
+
+CHAPTERS = ("devices", "messages", "plugins", "printing", "programs", "speed", "transforms", "types")
 
 
 def when_used(
@@ -28,7 +33,7 @@ def when_used(
         elif name in places:
             found = getattr(import_module(places[name]), name)
         else:
-            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+            raise _missing(module, name, __dir__(), importing=is_import_from(sys._getframe(1)))
         namespace[name] = found
         return found
 
@@ -36,3 +41,14 @@ def when_used(
         return sorted({*namespace, *places, *modules})
 
     return __getattr__, __dir__
+
+
+def _missing(module: str, name: str, known: Sequence[str], *, importing: bool) -> Exception:
+    """Return the error for a name that a module lacks; for an import an ImportError, whose text Python shows."""
+    if not name.startswith("_"):
+        for place in ("corejax.extend", *(f"corejax.extend.{chapter}" for chapter in CHAPTERS)):
+            if name in import_module(place).__all__:
+                text = f"module {module!r} has no attribute {name!r}; it is in {place}"
+                return ImportError(text, name=module) if importing else AttributeError(text)
+    error = no_such_name(module, name, known)
+    return ImportError(str(error), name=module) if importing and not name.startswith("_") else error

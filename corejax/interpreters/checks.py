@@ -46,8 +46,8 @@ class EvaluationCheck(NamedTuple):
     program: Callable[[Jaxpr], None]
 
 
-# Finds the plugin's checks, or raises an error that names the distribution to install.
-find_checks: Slot[Callable[[], Checks]] = Slot("what finds the checks that settings turn on")
+# Finds the plugin's checks for settings that are on, or raises an error that names the distribution to install.
+find_checks: Slot[Callable[[Sequence[str]], Checks]] = Slot("what finds the checks that settings turn on")
 _checks: Checks | None = None
 
 
@@ -86,8 +86,9 @@ def follow_settings() -> None:
     """Find the plugin's checks if a setting asks for one, and have them follow the settings."""
     global _checks
     names = ("debug_nans", "debug_infs", "check_tracer_leaks", *evaluation_checks)
-    if _checks is None and find_checks.value is not None and any(map(config.values().get, names)):
-        _checks = find_checks.value()
+    on = [name for name in names if config.values().get(name)]
+    if on and _checks is None and find_checks.value is not None:
+        _checks = find_checks.value(on)
     if _checks is not None:
         _checks.follow_settings()
 

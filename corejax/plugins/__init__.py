@@ -22,13 +22,15 @@ from __future__ import annotations
 import os
 import sys
 import threading
-from collections.abc import Iterable
+import warnings
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from corejax.base import provenance
 from corejax.base.plugin_access import plugin_access
 from corejax.core import array_methods
 from corejax.core.backends import backends
+from corejax.errors import PluginMissingError
 from corejax.interpreters.checks import Checks, find_checks, follow_settings
 from corejax.interpreters.engine import PLAIN, Engine, find_engine
 from corejax.ir import drawing
@@ -116,7 +118,10 @@ def wire(kernel_directory: str, later: Iterable[str]) -> None:
     provenance.set_resolver(lambda module: manager().owner_of(module))
     _finder.install(manager, kernel_modules)
     find_checks.provide(_find_checks)
-    follow_settings()  # the environment may have turned a check on
+    try:
+        follow_settings()  # the environment may have turned a check on
+    except PluginMissingError as error:
+        warnings.warn(str(error), stacklevel=3)
 
 
 def _drawing() -> Any:
@@ -127,14 +132,17 @@ def _drawing() -> Any:
     return draw
 
 
-def _find_checks() -> Checks:
-    """The plugin's checks that settings turn on."""
+def _find_checks(settings: Sequence[str]) -> Checks:
+    """Return the plugin's checks, which settings turn on."""
     found: Checks | None = exported("debug_checks")
     if found is None:
         error = missing_name("debug_checks", importing=False)
-        error.add_note("Its checks are needed because debug_nans, debug_infs, check_tracer_leaks or the like is on.")
-        raise error
+        raise type(error)(str(error).replace("module 'corejax' has no attribute 'debug_checks'", _needed(settings)))
     return found
+
+
+def _needed(settings: Sequence[str]) -> str:
+    return f"the check that the setting {' or '.join(settings)} turns on is missing"
 
 
 def _find_engine() -> Engine | None:

@@ -78,7 +78,7 @@ def test_scalars_yield_in_every_way_alike(dtype: Any, scalar: Any) -> None:
     if promoted.dtype == x.dtype and not isinstance(scalar, Size):
         assert get_aval(lax.mul(x, scalar)) is promoted and get_aval(lax.mul(scalar, x)) is promoted
     elif promoted.dtype != x.dtype:  # the array would have to yield, which `corejax.lax` leaves to the caller
-        with pytest.raises(TypeError, match="have to be equal"):
+        with pytest.raises(TypeError, match="the same dtypes"):
             lax.mul(x, scalar)
 
 
@@ -103,7 +103,7 @@ def test_an_integer_that_does_not_fit_is_refused_in_every_way(way: Any) -> None:
 def test_promote_operands_gives_one_dtype_and_shape_but_leaves_rank_0() -> None:
     x, y, z = lax.promote_operands(jnp.ones((2, 1), np.int8), jnp.ones(3, np.float16), 2)
     assert [v.aval.str_short() for v in (x, y, z)] == ["f16[2,3]", "f16[2,3]", "f16[]"]
-    with pytest.raises(ValueError, match=r"^meet: operands f32\[2\] and f32\[3\] have shapes that do not broadcast"):
+    with pytest.raises(ValueError, match=r"^meet: Incompatible shapes .*: operands f32\[2\] and f32\[3\]"):
         lax.promote_operands(jnp.ones(2), jnp.ones(3), name="meet")
     with pytest.raises(ValueError, match="axis -1 has sizes"):
         lax.promote_operands(jnp.ones(2), jnp.ones(3))

@@ -251,7 +251,7 @@ def test_what_is_refused(call: object) -> None:
 def test_messages() -> None:
     with pytest.raises(TypeError, match=r"add takes arrays and scalars, got list at position 1; .*asarray"):
         jnp.add(1, [2])
-    with pytest.raises(ValueError, match="complex numbers have no order"):
+    with pytest.raises(ValueError, match="Complex values have no ordering"):
         jnp.clip(1j, 0, 1)
-    with pytest.raises(ValueError, match=r"maximum: operands f32\[2,3\] and f32\[2\] have shapes"):
+    with pytest.raises(ValueError, match=r"maximum: Incompatible shapes .*: operands f32\[2,3\] and f32\[2\]"):
         jnp.maximum(jnp.ones((2, 3)), jnp.ones(2))

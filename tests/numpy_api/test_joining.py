@@ -156,7 +156,7 @@ def test_repeating_to_a_known_length() -> None:
         (lambda: jnp.dsplit(X, 1), ValueError, "dsplit: axis 2"),
         (lambda: jnp.unstack(1.0), ValueError, "unstack: axis 0"),
         (lambda: jnp.rot90(V), ValueError, "rot90: axes 1 is out of bounds"),
-        (lambda: jnp.rot90(X, 1, (0, -2)), ValueError, "rot90: duplicate"),
+        (lambda: jnp.rot90(X, 1, (0, -2)), ValueError, "rot90: repeated axis, duplicate"),
         (lambda: jnp.rot90(X, 1, (0, 1, 2)), ValueError, "two"),
         (lambda: jnp.rollaxis(X, 2), ValueError, "rollaxis: axis 2"),
         (lambda: jnp.rollaxis(X, 0, 3), ValueError, r"start is from -2 to 2 for f32\[2,3\], got 3"),

@@ -114,7 +114,7 @@ ERRORS = [
     (lambda: jnp.quantile(X, Q[None]), ValueError, r"q is a scalar or a vector, got an array of shape \(1, 5\)"),
     (lambda: jnp.quantile(X.astype("c8"), 0.5), ValueError, "complex numbers have no order"),
     (lambda: jnp.median(X, 3), ValueError, "median: axis 3 is out of bounds"),
-    (lambda: jnp.median(X, (0, 0)), ValueError, "duplicate value in median: axis"),
+    (lambda: jnp.median(X, (0, 0)), ValueError, "duplicate value in 'median: axis'"),
     (lambda: jnp.median(X, out=X), ValueError, "there is no out"),
     (lambda: jnp.quantile(X, 0.5, weights=X), NotImplementedError, "weights go with method 'inverted_cdf'"),
     (lambda: jnp.quantile(X, 0.5, 1, method="inverted_cdf", weights=Q), ValueError, r"weights have shape .* or \(4,\)"),

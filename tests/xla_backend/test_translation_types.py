@@ -39,5 +39,5 @@ def test_attributes() -> None:
 
 def test_types_come_without_jaxlib() -> None:
     heavy = "{'jaxlib', 'corejax_xla_backend'}"
-    code = f"import sys, corejax.extend as e; e.TranslationContext; print(sorted({heavy} & set(sys.modules)))"
+    code = f"import sys, corejax.extend.devices as e; e.TranslationContext; print(sorted({heavy} & set(sys.modules)))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True).stdout.strip() == "[]"

@@ -246,7 +246,7 @@ def test_reverse_mode_where_nothing_has_to_be_undone(wrap):
 )
 def test_reverse_mode_says_what_to_do(wrap):
     text = message(ValueError, wrap(lambda x: doubling(lax)(x)["v"]), F(1))
-    assert "reverse-mode differentiation" in text
+    assert "Reverse-mode differentiation" in text
     assert "lax.scan" in text and "lax.fori_loop with static bounds" in text and "jvp" in text
     assert corejax.jit(lambda x: x + 1)(F(1)) == 2.0  # the traces are off the stack
     power = lambda n: lambda x: lax.fori_loop(0, n, lambda i, c: c * x, x)

@@ -60,5 +60,5 @@ def test_next_numbers(jax: Any) -> None:
         np.testing.assert_array_equal(np.signbit(got[there]), np.signbit(expected[there]))
     check_vmap(lax.nextafter, (2,), ())
     assert corejax.grad(lambda x: lax.nextafter(x, 2.0) * x)(1.0) == np.nextafter(np.float32(1), np.float32(2))
-    with pytest.raises(TypeError, match="nextafter: operands have dtypes float32"):
+    with pytest.raises(TypeError, match=r"nextafter requires .* got float32"):
         lax.nextafter(jnp.ones(2), jnp.ones(2, "float16"))

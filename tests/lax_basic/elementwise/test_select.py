@@ -113,7 +113,7 @@ SELECT_ERRORS = [
     ((np.bool_(1),), "takes at least 2 operands, got 1"),
     ((np.bool_(1), np.ones(2), np.ones(3)), r"select_n: operands have shapes \(2,\) \(second\) and \(3,\) \(third\)"),
     ((np.ones(3, bool), np.ones(2), np.ones(2)), r"select_n: operands have shapes \(3,\) \(first\) and \(2,\)"),
-    ((np.bool_(1), np.float32(1), np.int32(1)), r"dtypes float32 \(second\) and int32 \(third\)"),
+    ((np.bool_(1), np.float32(1), np.int32(1)), r"got float32 \(second\) and int32 \(third\)"),
 ]
 
 

@@ -291,7 +291,7 @@ def test_bad_operands(row: Row) -> None:
             function(*[np.ones(2, dtype)] * count)
     if count > 1:
         rest = [np.ones(2, np.float32)] * (count - 1)
-        with pytest.raises(TypeError, match=f"{name}: operands have dtypes"):
+        with pytest.raises(TypeError, match=f"{name} requires arguments to have the same dtypes"):
             function(np.ones(2), *rest)
         with pytest.raises(TypeError, match=f"{name}: operands have shapes"):
             function(np.ones(3, np.float32), *rest)

@@ -10,6 +10,7 @@ import scipy.optimize
 
 import corejax
 import corejax.numpy as jnp
+from corejax.extend import get_aval
 from corejax.fixed_point import fixed_point
 
 rng = np.random.default_rng(0)
@@ -50,7 +51,7 @@ def numpy_layer(a: np.ndarray, b: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64])
 def test_values(dtype: Any, run: Any) -> None:
     x = run(sqrt)(dtype(2))
-    assert x.dtype == dtype and x.shape == () and not corejax.avals.get_aval(x).weak_type
+    assert x.dtype == dtype and x.shape == () and not get_aval(x).weak_type
     np.testing.assert_allclose(x, np.sqrt(2.0), rtol=8 * np.finfo(dtype).eps)
 
 

@@ -189,8 +189,8 @@ def _targets(types: Sequence[Any]) -> list[ShapedArray | None]:
         return untouched
     if any(not w and d != dtype for d, w in pairs):
         return untouched
-    if weak and len({d for d, _ in pairs}) > 1:  # two numbers of different kinds, neither of which is an array's
-        return untouched
+    if all(isinstance(t, type) for t in types) and len({d for d, _ in pairs}) > 1:
+        return untouched  # Python numbers of different kinds, and no array to which they yield
     target = ShapedArray((), dtype, weak)
     return [target if isinstance(t, type) or d != dtype else None for t, (d, _) in zip(types, pairs, strict=True)]
 

@@ -64,7 +64,7 @@ def like_of(closed: ClosedJaxpr, options: CompileOptions) -> Callable[[Tiles], S
     named = [x for x in (*options.in_shardings, *options.out_shardings, *meshes_of(closed)) if x is not None]
     over = [whole_over(x) for x in named if x.device_tuple == options.devices]
     inputs = [
-        (x.with_memory_kind(None), aval.ndim)
+        (x if x.memory_kind is None else x.with_memory_kind(None), aval.ndim)
         for x, aval in zip(options.in_shardings, closed.in_avals, strict=False)
         if x is not None and x.device_tuple == options.devices
     ]
