@@ -263,7 +263,8 @@ def calling(f: Callable[[Any], Any], **rules: Any) -> Callable[[Any], Any]:
     """A call of f's program, through a primitive with rules for programs."""
     p = call_primitive()
     for table, rule in rules.items():
-        getattr(corejax.extend.programs, table)[p] = rule
+        where = corejax.extend if table in corejax.extend.__all__ else corejax.extend.programs
+        getattr(where, table)[p] = rule
     program = corejax.make_jaxpr(f)(X)
     return lambda x: p.bind(x, program=program)
 
