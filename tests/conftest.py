@@ -108,7 +108,7 @@ def _take_leftovers() -> list[str]:
     if module is None:
         return []
     state, found = module.state, []
-    # `corejax.trace.state` is thread-local and its class attributes are what a new thread starts with: they
+    # `corejax.core.trace.state` is thread-local and its class attributes are what a new thread starts with: they
     # say what is clean. What a thread merely caches in it has no class attribute.
     for name, clean in sorted(vars(type(state)).items()):
         if name.startswith("_"):

@@ -23,7 +23,7 @@ from typing import Any
 FILE = Path(__file__).resolve().parent.parent / "tests" / "packaging" / "extend_surface.txt"
 HEADER = """\
 # What authors can rely on in corejax.extend: names, signatures, public attributes, hooks, rule kinds, settings.
-# Written by `python tools/freeze_extend.py`; the rules for changes are in the docstring of corejax/extend.py.
+# Written by `python tools/freeze_extend.py`; the rules for changes are in the docstring of corejax/extend/__init__.py.
 """
 ACCEPT = "To accept: python tools/freeze_extend.py (and one line in CHANGELOG.md)"
 

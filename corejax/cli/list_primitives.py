@@ -72,7 +72,7 @@ def _kind(text: str, option: str, found: PrimitiveTable) -> str:
 
 
 def plugins_named(name: str, option: str = "") -> list[PluginRecord]:
-    """Return the plugin of a name, or those of a distribution; `option` begins the error if there is none."""
+    """Return the plugin of a name, or those of a distribution; `option` begins the error if nothing is found."""
     found = named(manager().discover(), name)
     if not found:
         raise click.UsageError(option + no_such("plugin", name, manager().records))

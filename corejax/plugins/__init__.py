@@ -151,7 +151,7 @@ def _find_engine() -> Engine | None:
 
 
 class _PluginAccess:
-    """See `corejax.plugin_access.PluginAccess`."""
+    """See `corejax.base.plugin_access.PluginAccess`."""
 
     def load(self) -> None:
         manager().load()

@@ -134,7 +134,7 @@ def _run(plan: Sequence[tuple[Any, Sequence[str]]], quick: bool, examples_requir
 
 @contextmanager
 def progress(total: float | None, *, counts: bool = False) -> Iterator[Callable[..., None]]:
-    """A bar on standard error, if somebody looks at it: gives what moves it on, as `rich.progress.Progress.update`."""
+    """Show a bar on standard error if it is a terminal; yield what moves it on, as `rich.progress.Progress.update`."""
     if not sys.stderr.isatty():
         yield lambda **fields: None
         return

@@ -19,7 +19,7 @@ class RuleGiven:
 
     Attributes:
         fun: the function.
-        symbolic_zeros: whether the rules are told which tangents are zero.
+        symbolic_zeros: whether the rules see which tangents are zero.
         nondiff_argnums: positions of the arguments that are not differentiated.
     """
 
@@ -63,7 +63,7 @@ class UserCall(Call):
     """One call of a function with rules of its own, with its arguments.
 
     Attributes:
-        symbolic_zeros: whether the rules are told which tangents are zero.
+        symbolic_zeros: whether the rules see which tangents are zero.
         out_tree: structure of the result, once the function or one of its rules has run.
         avals_out: types of the result, where the function was staged.
     """

@@ -57,7 +57,7 @@ def _enqueue(compilation: _Compilation) -> None:
     _waiting.put(compilation)
     with _starting:
         if _thread is None:
-            # A daemon: a process that ends does not wait for programs that nobody will run (see `_exit`).
+            # A daemon: a process that ends does not wait for programs that will not run (see `_exit`).
             watch_exit()  # the thread may be the first to import jaxlib
             _thread = threading.Thread(target=_work, name="corejax-compile", daemon=True)
             _thread.start()
