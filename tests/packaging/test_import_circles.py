@@ -17,7 +17,7 @@ ROOTS = api.read_configuration(str(ROOT / "pyproject.toml"))["session_options"][
 
 @pytest.fixture(scope="module")
 def graph() -> Any:
-    return grimp.build_graph(*ROOTS)
+    return grimp.build_graph(*ROOTS, cache_dir=None)
 
 
 @pytest.mark.parametrize("root", ROOTS)

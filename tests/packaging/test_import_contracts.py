@@ -21,7 +21,7 @@ PLUGINS = [root for root in ROOTS if root != "corejax"]
 
 @pytest.fixture(scope="module")
 def graph() -> Any:
-    return grimp.build_graph(*ROOTS, include_external_packages=True, exclude_type_checking_imports=True)
+    return grimp.build_graph(*ROOTS, include_external_packages=True, exclude_type_checking_imports=True, cache_dir=None)
 
 
 def doors() -> Any:
