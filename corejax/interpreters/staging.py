@@ -80,14 +80,20 @@ class StagingTrace(Trace):
 
     def process_primitive(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
         """Record one equation; abstract evaluation types it."""
-        invars = [x._var if type(x) is JitTracer and x._trace is self else self.atom(x, primitive) for x in args]
-        avals_out = primitive.abstract(tuple([x.aval for x in invars]), params)
+        invars, avals = [], []
+        for x in args:
+            v = x._var if type(x) is JitTracer and x._trace is self else self.atom(x, primitive)
+            invars.append(v)
+            avals.append(v.aval)
         source = state.source
+        outvars, outs = [], []
+        for aval in primitive.abstract(tuple(avals), params):
+            outvars.append(var := Var(aval))
+            outs.append(JitTracer(self, aval, var))
         if source is None:
             source = source_info.capture(3, state.scope)
-        outvars = [Var(aval) for aval in avals_out]
         self.eqns.append(JaxprEqn(primitive, invars, outvars, params, source))
-        return [JitTracer(self, v.aval, v) for v in outvars]
+        return outs
 
     def atom(self, x: Any, primitive: Primitive | None = None) -> Var | Literal:
         """The variable or literal that stands for any value."""
