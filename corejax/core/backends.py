@@ -13,10 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
-from corejax.base.provenance import Provenance
-from corejax.base.restoring import Restoring
+from corejax.base.restoring import Changed, Restoring
 from corejax.base.tables import Table
-from corejax.errors import BackendError, DuplicateRegistrationError, PluginError
+from corejax.errors import BackendError, PluginError
 from corejax.messages.homes import install_advice
 from corejax.settings.config import config
 
@@ -349,23 +348,6 @@ class _State(threading.local):
     running: Target | None = None
 
 
-class _Running(Restoring):
-    __slots__ = ("earlier", "state", "target")
-
-    def __init__(self, state: _State, target: Target) -> None:
-        self.state = state
-        self.target = target
-        self.earlier = state.running
-
-    def __enter__(self) -> None:
-        self.earlier = self.state.running
-        self.state.running = self.target
-
-    def restore(self) -> None:
-        """As it was before."""
-        self.state.running = self.earlier
-
-
 class Backends:
     """The backends that plugins provide, each imported at first use; the first one is the default.
 
@@ -374,7 +356,15 @@ class Backends:
     """
 
     def __init__(self) -> None:
-        self.provided: Table[str, tuple[str, Any]] = Table("backend", changed=self._changed, of_hooks=True)
+        self.provided: Table[str, tuple[str, Any]] = Table(
+            "backend",
+            changed=self._changed,
+            refusal=lambda name, earlier, given: (
+                f"backend {name!r} is provided by plugin {earlier.value[1].title}; "
+                f"plugin {given.value[1].title} provides a second one"
+            ),
+            of_hooks=True,
+        )
         self.load_plugins: Callable[[], None] = lambda: None
         self.import_object: Callable[[str], Any] = lambda name: None  # of one provided; records what fails
         self._loaded: dict[str, Backend] = {}
@@ -382,19 +372,6 @@ class Backends:
         self._of_buffers: dict[type, Backend] = {}
         self._state = _State()
         self.of_dispatcher: Backend | None = None  # makes the buffers of arrays that are on the host
-
-    def provide(self, name: str, target: str, owner: Any, *, by: Provenance | None = None) -> None:
-        """Add a backend of a plugin: `owner` is its record, `by` says where it is declared.
-
-        Raises:
-            DuplicateRegistrationError: there is one of that name.
-        """
-        if name in self.provided:
-            earlier = self.provided[name][1].title
-            raise DuplicateRegistrationError(
-                f"backend {name!r} is provided by plugin {earlier}; plugin {owner.title} provides a second one"
-            )
-        self.provided.register(name, (target, owner), provenance=by)
 
     def _changed(self, name: str, entry: Any) -> None:
         """Forget the object of a backend that is gone, or is another one now."""
@@ -497,7 +474,7 @@ class Backends:
 
         For a `with` block.
         """
-        return _Running(self._state, Target(backend, platform))
+        return Changed(self._state, "running", Target(backend, platform))
 
     def inside(self, name: str | None) -> Target:
         """As `find`, of a program that may be inside another one, which runs in this thread."""
