@@ -332,13 +332,16 @@ class Array(NumbersAndText, ArrayMethods, metaclass=_ArrayType):
         return Array(self._fetch(), self.aval) if copy is None else copy()
 
 
+def backend_of_parts(array: Array) -> Backend | None:
+    """The backend of an array whose value is in parts on several devices, and nowhere else; None of others."""
+    buffer = device_buffer(array) if array._host is None else None
+    backend = backends.of_buffer(buffer)
+    return backend if backend is not None and backend.is_spread(buffer) else None
+
+
 def is_spread(array: Array) -> bool:
     """Whether parts of the array's value are on several devices, and nowhere else."""
-    if array._host is not None:
-        return False
-    buffer = device_buffer(array)
-    backend = backends.of_buffer(buffer)
-    return backend is not None and backend.is_spread(buffer)
+    return backend_of_parts(array) is not None
 
 
 def bound_device(array: Array, backend: Backend) -> Any:

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
+from corejax.base.provenance import Provenance
 from corejax.base.restoring import Changed, Restoring
 from corejax.base.tables import Table
-from corejax.errors import BackendError, PluginError
+from corejax.errors import BackendError, DuplicateRegistrationError, PluginError
 from corejax.messages.homes import install_advice
 from corejax.settings.config import config
 
@@ -356,15 +357,7 @@ class Backends:
     """
 
     def __init__(self) -> None:
-        self.provided: Table[str, tuple[str, Any]] = Table(
-            "backend",
-            changed=self._changed,
-            refusal=lambda name, earlier, given: (
-                f"backend {name!r} is provided by plugin {earlier.value[1].title}; "
-                f"plugin {given.value[1].title} provides a second one"
-            ),
-            of_hooks=True,
-        )
+        self.provided: Table[str, tuple[str, Any]] = Table("backend", changed=self._changed, of_hooks=True)
         self.load_plugins: Callable[[], None] = lambda: None
         self.import_object: Callable[[str], Any] = lambda name: None  # of one provided; records what fails
         self._loaded: dict[str, Backend] = {}
@@ -372,6 +365,19 @@ class Backends:
         self._of_buffers: dict[type, Backend] = {}
         self._state = _State()
         self.of_dispatcher: Backend | None = None  # makes the buffers of arrays that are on the host
+
+    def provide(self, name: str, target: str, owner: Any, *, by: Provenance | None = None) -> None:
+        """Add a backend of a plugin: `owner` is its record, `by` says where it is declared.
+
+        Raises:
+            DuplicateRegistrationError: there is one of that name.
+        """
+        if name in self.provided:
+            earlier = self.provided[name][1].title
+            raise DuplicateRegistrationError(
+                f"backend {name!r} is provided by plugin {earlier}; plugin {owner.title} provides a second one"
+            )
+        self.provided.register(name, (target, owner), provenance=by)
 
     def _changed(self, name: str, entry: Any) -> None:
         """Forget the object of a backend that is gone, or is another one now."""

@@ -143,7 +143,9 @@ class BatchTrace(Trace):
                 _refuse_loop(primitive, self.axis_name)
             run = (vmap_rules, primitive, rule, self.parent, operands, params, True)
             out, dim = run_within((Changed(state, "rule_axis", self.axis),), run_rule, *run)
-        types = promised(primitive, avals, params)
+        types = None if params else primitive._memo.get(avals)
+        if types is None:
+            types = promised(primitive, avals, params)
         if not primitive.multiple_results:
             return (self._checked(primitive, out, dim, None if types is None else types[0]),)
         return [self._checked(primitive, *each) for each in each_result(vmap_rules, primitive, out, dim, types)]
@@ -168,6 +170,12 @@ class BatchTrace(Trace):
             if aval is not None and getattr(out, "aval", None) is not aval:
                 check_result(vmap_rules, primitive, out, aval, ", the same for every element,")
             return out, None, aval
+        try:  # at once for what is frequent
+            full = out.aval
+            if dim >= 0 and full.shape[dim] == self.axis_size and _elements[full, dim] is aval:
+                return out, dim, aval
+        except (AttributeError, IndexError, KeyError, TypeError):
+            pass
         shape = getattr(out, "shape", ())
         if not isinstance(dim, int) or not 0 <= dim < len(shape) or shape[dim] != self.axis_size:
             refuse_batch(primitive, self.axis_size, out, dim)

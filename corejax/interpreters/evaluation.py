@@ -24,9 +24,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from corejax import observe
-from corejax.core.array import Array, as_array, device_buffer, host_value
+from corejax.core.array import Array, as_array, backend_of_parts, host_value
 from corejax.core.avals import ShapedArray
-from corejax.core.backends import Backend, backends
 from corejax.core.ownership import owned
 from corejax.core.primitive import Primitive, results_of_body
 from corejax.core.trace import Trace, Tracer, escaped, set_bottom, state
@@ -37,6 +36,7 @@ from corejax.messages.source_info import describe, user_line, without_caller
 from corejax.rules import Derivation, impl_rules
 from corejax.rules.abstract_eval import promised
 from corejax.rules.attribution import attribute_to_rule
+from corejax.rules.run_rule import run_rule
 from corejax.settings.memory_limit import LARGE, check_memory, keep_freed_memory
 
 Evaluate = Callable[[Primitive, Sequence[Any], dict[str, Any]], list[Any]]
@@ -79,8 +79,9 @@ def evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) 
         check_size(primitive, aval)
     if primitive in _takes_arrays:
         return boxed(run_impl(rule, primitive, arrays, params, avals_out))
-    if (backend := _backend_of_sharded(arrays)) is not None:
-        return backend.evaluate(primitive, arrays, params)
+    for x in arrays:
+        if x._host is None and (backend := backend_of_parts(x)) is not None:
+            return backend.evaluate(primitive, arrays, params)
     return boxed(run_impl(partial(run_quietly, rule), primitive, [x._fetch() for x in arrays], params, avals_out))
 
 
@@ -102,15 +103,7 @@ def run_impl(
     Returns:
         The results, NumPy arrays or `Array`s, and their types.
     """
-    previous = state.trace
-    try:
-        state.trace = bottom
-        out = rule(*operands, **params)
-    except Exception as error:
-        attribute_to_rule(error, primitive, state.source, "impl")
-        raise
-    finally:
-        state.trace = previous
+    out = run_rule(impl_rules, primitive, rule, bottom, operands, params)
     if avals_out is None:
         avals_out = types_of(primitive, out)
     if primitive.multiple_results:
@@ -246,17 +239,6 @@ def check_size(primitive: Primitive, aval: ShapedArray) -> None:
         line = user_line() if state.source is None else describe(state.source)
         result = f"the result of primitive {primitive.name!r} at {line}, an array of shape {aval.shape} and dtype"
         check_memory(aval.nbytes, f"{result} {aval.dtype.name},")
-
-
-def _backend_of_sharded(arrays: Sequence[Array]) -> Backend | None:
-    """Return the backend of the first operand whose parts are on several devices, or None."""
-    for x in arrays:
-        if x._host is None:
-            buffer = device_buffer(x)
-            backend = backends.of_buffer(buffer)
-            if backend is not None and backend.is_spread(buffer):
-                return backend
-    return None
 
 
 def as_operand(primitive: Primitive, x: Any) -> Array:

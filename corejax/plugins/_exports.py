@@ -77,7 +77,7 @@ class Exports:
             array_methods.provide(name, method, by=by)
         for name, target in _targets(record, "corejax_provide_backends").items():
             _check_plain_name("a backend's name", "acme", name)
-            backends.provided.register(name, (target, record), provenance=by)
+            backends.provide(name, target, record, by=by)
 
     def _take_names(self, record: PluginRecord, hook: str, table: Table[str, Any], colons: int) -> None:
         exports = _targets(record, hook, colons)
