@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
-from corejax.base.restoring import Restoring
+from corejax.base.restoring import Changed, Restoring
 from corejax.base.seams import Signal
 
 _R = TypeVar("_R")
@@ -81,25 +81,9 @@ def notify(event: Event) -> None:
         observer(event)
 
 
-class _Observing(Restoring):
-    __slots__ = ("earlier", "observer")
-
-    def __init__(self, observer: Observer) -> None:
-        self.observer = observer
-        self.earlier = _state.observers
-
-    def __enter__(self) -> None:
-        self.earlier = _state.observers
-        _state.observers = (*self.earlier, self.observer)
-
-    def restore(self) -> None:
-        """As it was before."""
-        _state.observers = self.earlier
-
-
 def observing(observer: Observer) -> Restoring:
     """Have `observer` told of this thread's events for a `with` block."""
-    return _Observing(observer)
+    return Changed(_state, "observers", (*_state.observers, observer))
 
 
 # -- steps ---------------------------------------------------------------------------------------------------------
@@ -122,15 +106,14 @@ def watched_here() -> bool:
     return bool(_state.watchers)
 
 
-def unreported(trace: Any, primitive: Any) -> bool:
-    """Whether this thread's watchers have yet to be told that `trace` was given `primitive`."""
+def interpret(
+    trace: Any, process: Callable[..., list[Any]], primitive: Any, args: Sequence[Any], params: dict[str, Any]
+) -> list[Any]:
+    """`process(primitive, args, params)` as the step of a trace, unless watchers are told of that step already."""
     step = _state.step
-    return bool(_state.watchers) and (step is None or step.trace is not trace or step.primitive is not primitive)
-
-
-def interpret(trace: Any, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-    """`trace.process_primitive(primitive, args, params)`, as a step that watchers are told of."""
-    outs: list[Any] = run_step(Step(primitive, trace), trace.process_primitive, (primitive, args, params), {})
+    if step is not None and step.trace is trace and step.primitive is primitive:
+        return process(primitive, args, params)
+    outs: list[Any] = run_step(Step(primitive, trace), process, (primitive, args, params), {})
     return outs
 
 

@@ -34,6 +34,33 @@ class Restoring(ContextDecorator):
         self.restore()
 
 
+class Changed(Restoring):
+    """Another value of an object's attribute.
+
+    Args:
+        holder: the object, such as a thread's state.
+        attribute: the attribute's name.
+        value: what it is in the block; `with` gives it.
+    """
+
+    __slots__ = ("attribute", "earlier", "holder", "value")
+
+    def __init__(self, holder: Any, attribute: str, value: Any) -> None:
+        self.holder = holder
+        self.attribute = attribute
+        self.value = value
+        self.earlier = getattr(holder, attribute)
+
+    def __enter__(self) -> Any:
+        self.earlier = getattr(self.holder, self.attribute)
+        setattr(self.holder, self.attribute, self.value)
+        return self.value
+
+    def restore(self) -> None:
+        """Put the earlier value back."""
+        setattr(self.holder, self.attribute, self.earlier)
+
+
 def run_within(changes: Sequence[Restoring], fun: Callable[..., R], *args: Any, **kwargs: Any) -> R:
     """`fun(*args, **kwargs)` with changes in force, none of which outlasts the call."""
     try:

@@ -332,13 +332,16 @@ class Array(NumbersAndText, ArrayMethods, metaclass=_ArrayType):
         return Array(self._fetch(), self.aval) if copy is None else copy()
 
 
+def backend_of_parts(array: Array) -> Backend | None:
+    """The backend of an array whose value is in parts on several devices, and nowhere else; None of others."""
+    buffer = device_buffer(array) if array._host is None else None
+    backend = backends.of_buffer(buffer)
+    return backend if backend is not None and backend.is_spread(buffer) else None
+
+
 def is_spread(array: Array) -> bool:
     """Whether parts of the array's value are on several devices, and nowhere else."""
-    if array._host is not None:
-        return False
-    buffer = device_buffer(array)
-    backend = backends.of_buffer(buffer)
-    return backend is not None and backend.is_spread(buffer)
+    return backend_of_parts(array) is not None
 
 
 def bound_device(array: Array, backend: Backend) -> Any:
@@ -428,15 +431,6 @@ def wait_for(arrays: Sequence[Array]) -> None:
     Raises:
         RuntimeError: one was deleted, or what went wrong in computing it.
     """
-    try:
-        held = [*map(_read_buffer, arrays)]
-    except AttributeError:  # one is on the host only
-        held = []
-    kinds = {*map(type, held)}
-    backend = backends.of_buffer(held[0]) if len(kinds) == 1 else None
-    if backend is not None:
-        backend.block_until_ready(held)
-        return
     for x in arrays:
         x.block_until_ready()
 

@@ -62,6 +62,7 @@ class ShapedArray:
         dtype: NumPy dtype (ml_dtypes included).
         weak_type: whether the dtype came from a Python scalar and yields to other dtypes.
         refinement: what a plugin says of the type beside these, or None. See `Refinement`.
+        size: number of elements.
         nbytes: bytes that an array of the type takes; 0 where a size is not known.
 
     Raises:
@@ -69,7 +70,7 @@ class ShapedArray:
         OverflowError: more bytes than 64-bit integers count.
     """
 
-    __slots__ = ("_size", "dtype", "nbytes", "ndim", "refinement", "shape", "weak_type")
+    __slots__ = ("dtype", "nbytes", "ndim", "refinement", "shape", "size", "weak_type")
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -77,7 +78,7 @@ class ShapedArray:
     refinement: Refinement | None
     ndim: int
     nbytes: int
-    _size: int
+    size: int
 
     def __new__(cls, shape: Sequence[int], dtype: Any, weak_type: bool = False) -> ShapedArray:
         key = (shape, dtype, weak_type)
@@ -135,11 +136,6 @@ class ShapedArray:
         if found is None and unsplit_sharding.value is not None:
             return unsplit_sharding.value(self.ndim)
         return found
-
-    @property
-    def size(self) -> int:
-        """Number of elements."""
-        return self._size
 
     def str_short(self, *, short_dtypes: bool = True) -> str:
         """`f32[3,4]`, or `float32[3,4]` with `short_dtypes=False`; a refinement adds to the shape."""
@@ -200,7 +196,7 @@ def _intern(
                 f"an array of shape {shape} and dtype {dtype.name} {takes}: sizes are counted in 64-bit integers"
             )
         fields = {"shape": shape, "dtype": dtype, "weak_type": weak_type, "refinement": refinement}
-        fields |= {"ndim": len(shape), "_size": size, "nbytes": nbytes}
+        fields |= {"ndim": len(shape), "size": size, "nbytes": nbytes}
         for name, value in fields.items():
             object.__setattr__(new, name, value)
         found = interned.setdefault(key, new)  # atomic: two threads agree on one object

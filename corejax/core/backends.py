@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 import numpy as np
 
 from corejax.base.provenance import Provenance
-from corejax.base.restoring import Restoring
+from corejax.base.restoring import Changed, Restoring
 from corejax.base.tables import Table
 from corejax.errors import BackendError, DuplicateRegistrationError, PluginError
 from corejax.messages.homes import install_advice
@@ -349,23 +349,6 @@ class _State(threading.local):
     running: Target | None = None
 
 
-class _Running(Restoring):
-    __slots__ = ("earlier", "state", "target")
-
-    def __init__(self, state: _State, target: Target) -> None:
-        self.state = state
-        self.target = target
-        self.earlier = state.running
-
-    def __enter__(self) -> None:
-        self.earlier = self.state.running
-        self.state.running = self.target
-
-    def restore(self) -> None:
-        """As it was before."""
-        self.state.running = self.earlier
-
-
 class Backends:
     """The backends that plugins provide, each imported at first use; the first one is the default.
 
@@ -497,7 +480,7 @@ class Backends:
 
         For a `with` block.
         """
-        return _Running(self._state, Target(backend, platform))
+        return Changed(self._state, "running", Target(backend, platform))
 
     def inside(self, name: str | None) -> Target:
         """As `find`, of a program that may be inside another one, which runs in this thread."""

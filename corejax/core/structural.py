@@ -28,14 +28,6 @@ def _array(value: Any, aval: ShapedArray) -> Array:
     return Array(np.asarray(value, dtype=aval.dtype), aval.update(shape=np.shape(value)))
 
 
-def _add(x: Any, y: Any) -> Any:
-    return _array(np.add(host_value(x), host_value(y)), get_aval(x))
-
-
-def _zeros(aval: ShapedArray) -> Any:
-    return Array(np.broadcast_to(np.zeros((), aval.dtype), aval.shape), aval)
-
-
 def _known(x: Any) -> Any:
     """The host value of a concrete operand of which the result may be a view: a NumPy array is copied."""
     return host_value(as_array(x))
@@ -47,26 +39,6 @@ def _broadcast_axis(x: Any, size: int, axis: int) -> Any:
     return _array(np.broadcast_to(value, shape), get_aval(x))
 
 
-def _move_axis(x: Any, source: int, destination: int) -> Any:
-    return _array(np.moveaxis(_known(x), source, destination), get_aval(x))
-
-
-def _reshape(x: Any, shape: tuple[int, ...]) -> Any:
-    return _array(np.reshape(_known(x), shape), get_aval(x))
-
-
-def _astype(x: Any, dtype: Any) -> Any:
-    return Array(np.asarray(host_value(x)).astype(dtype), get_aval(x).update(dtype=dtype, weak_type=False))
-
-
-def _index_axis(x: Any, i: int, axis: int) -> Any:
-    return _array(np.moveaxis(_known(x), axis, 0)[i, ...], get_aval(x))
-
-
-def _stack(xs: Sequence[Any], axis: int) -> Any:
-    return _array(np.stack([host_value(x) for x in xs], axis), get_aval(xs[0]))
-
-
 def unrolled_loop(f: Callable[..., Sequence[Any]], axis_size: int, xs: Sequence[Any]) -> list[Any]:
     """`loop` without a loop: one application after the other."""
     rows = [f(*(structural.index_axis(x, i, 0) for x in xs)) for i in range(axis_size)]
@@ -74,14 +46,14 @@ def unrolled_loop(f: Callable[..., Sequence[Any]], axis_size: int, xs: Sequence[
 
 
 _ON_CONCRETE: dict[str, Operation] = {
-    "add": _add,
-    "zeros": _zeros,
+    "add": lambda x, y: _array(np.add(host_value(x), host_value(y)), get_aval(x)),
+    "zeros": lambda aval: Array(np.broadcast_to(np.zeros((), aval.dtype), aval.shape), aval),
     "broadcast_axis": _broadcast_axis,
-    "move_axis": _move_axis,
-    "reshape": _reshape,
-    "astype": _astype,
-    "index_axis": _index_axis,
-    "stack": _stack,
+    "move_axis": lambda x, source, to: _array(np.moveaxis(_known(x), source, to), get_aval(x)),
+    "reshape": lambda x, shape: _array(np.reshape(_known(x), shape), get_aval(x)),
+    "astype": lambda x, dtype: _array(_known(x), get_aval(x).update(dtype=dtype, weak_type=False)),
+    "index_axis": lambda x, i, axis: _array(np.moveaxis(_known(x), axis, 0)[i, ...], get_aval(x)),
+    "stack": lambda xs, axis: _array(np.stack([host_value(x) for x in xs], axis), get_aval(xs[0])),
     "loop": unrolled_loop,
 }
 

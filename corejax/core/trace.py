@@ -17,7 +17,7 @@ from types import FunctionType
 from typing import Any, ClassVar, NamedTuple, TypeVar
 
 from corejax import observe
-from corejax.base.restoring import Restoring
+from corejax.base.restoring import Changed, Restoring
 from corejax.base.seams import Signal
 from corejax.core.array_methods import ArrayMethods
 from corejax.errors import (
@@ -99,9 +99,7 @@ def _on_watched_changed() -> None:
 def _reporting(process: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
     @functools.wraps(process)
     def process_primitive(self: Trace, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-        if observe.unreported(self, primitive):
-            return observe.interpret(self, primitive, args, params)
-        return process(self, primitive, args, params)
+        return observe.interpret(self, functools.partial(process, self), primitive, args, params)
 
     vars(process_primitive)["__corejax_reports__"] = process
     return process_primitive
@@ -178,31 +176,11 @@ def set_contexts(count: int) -> None:
         state.told = inside
 
 
-class _Change(Restoring):
-    """Another value of one of the state's attributes."""
-
-    __slots__ = ("attribute", "earlier", "value")
-
-    def __init__(self, attribute: str, value: Any) -> None:
-        self.attribute = attribute
-        self.value = value
-        self.earlier = getattr(state, attribute)
-
-    def __enter__(self) -> Any:
-        self.earlier = getattr(state, self.attribute)
-        setattr(state, self.attribute, self.value)
-        return self.value
-
-    def restore(self) -> None:
-        """Put the earlier value back."""
-        setattr(state, self.attribute, self.earlier)
-
-
-class _Scope(_Change):
+class _Scope(Changed):
     __slots__ = ("name",)
 
     def __init__(self, name: Any) -> None:
-        super().__init__("scope", state.scope)
+        super().__init__(state, "scope", state.scope)
         self.name = name
 
     def _recreate_cm(self) -> _Scope:
@@ -220,7 +198,7 @@ def scope(name: str) -> Restoring:
 
 def replaying(source: Any) -> Restoring:
     """Errors name the user's line `source` (of an equation: `eqn.source_info`), for a `with` block."""
-    return _Change("source", source)
+    return Changed(state, "source", source)
 
 
 def replayed_source() -> Any:
@@ -275,7 +253,7 @@ def trace_stack() -> list[Trace]:
     return stack[::-1]
 
 
-class _Main(_Change):
+class _Main(Changed):
     __slots__ = ()
 
     def restore(self) -> None:
@@ -286,12 +264,12 @@ class _Main(_Change):
 
 def new_main(trace: Trace) -> Restoring:
     """Put `trace` on top for a `with` block and mark it dead afterwards, whatever happens inside."""
-    return _Main("trace", trace)
+    return _Main(state, "trace", trace)
 
 
 def set_current_trace(trace: Trace) -> Restoring:
     """Put `trace` on top for a `with` block; it stays alive."""
-    return _Change("trace", trace)
+    return Changed(state, "trace", trace)
 
 
 def run_with_trace(trace: Trace, fun: Callable[..., R], args: Iterable[Any]) -> R:

@@ -22,7 +22,6 @@ from corejax.core.ownership import aligned_empty as aligned_empty
 from corejax.extend._when_used import when_used as _when_used
 from corejax.interpreters.checks import EvaluationCheck as EvaluationCheck
 from corejax.interpreters.checks import check_values as check_values
-from corejax.interpreters.checks import checks_calls as checks_calls
 from corejax.interpreters.checks import checks_values as checks_values
 from corejax.interpreters.checks import evaluation_checks as evaluation_checks
 from corejax.settings.memory_limit import bytes_text as bytes_text
@@ -44,7 +43,6 @@ __all__ = [
     "bytes_text",
     "check_memory",
     "check_values",
-    "checks_calls",
     "checks_values",
     "compiled_by",
     "donating",

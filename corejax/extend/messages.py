@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from corejax import observe as observe
+from corejax.base.restoring import Changed as Changed
 from corejax.base.restoring import Restoring as Restoring
 from corejax.base.restoring import run_within as run_within
 from corejax.base.texts import json_text as json_text
@@ -43,6 +44,7 @@ from corejax.settings.caches import drop_oldest as drop_oldest
 from corejax.settings.caches import exact as exact
 
 __all__ = [
+    "Changed",
     "CorejaxDeprecationWarning",
     "CorejaxError",
     "DerivedRuleWarning",

@@ -13,19 +13,13 @@ from corejax.core.trace import state as state
 from corejax.interpreters import evaluation as evaluation
 from corejax.interpreters.checks import Checks as Checks
 from corejax.interpreters.engine import Engine as Engine
-from corejax.interpreters.engine import comes_again as comes_again
-from corejax.interpreters.engine import quick_array as quick_array
-from corejax.interpreters.engine import quick_bind as quick_bind
-from corejax.interpreters.engine import quick_host_value as quick_host_value
-from corejax.interpreters.engine import run_compiled as run_compiled
-from corejax.interpreters.engine import run_whole as run_whole
+from corejax.interpreters.engine import engine as engine
 from corejax.interpreters.evaluation import Evaluate as Evaluate
 from corejax.interpreters.evaluation import Layer as Layer
 from corejax.interpreters.evaluation import bottom as bottom
 from corejax.interpreters.evaluation import check_size as check_size
 from corejax.interpreters.evaluation import quiet as quiet
-from corejax.interpreters.evaluation import rules_changed as rules_changed
-from corejax.interpreters.evaluation import run_on_arrays as run_on_arrays
+from corejax.interpreters.evaluation import run_impl as run_impl
 from corejax.interpreters.evaluation import run_quietly as run_quietly
 from corejax.interpreters.evaluation import set_layer as set_layer
 from corejax.interpreters.host_code import HostCode as HostCode
@@ -58,23 +52,17 @@ __all__ = [
     "as_promised",
     "bottom",
     "check_size",
-    "comes_again",
+    "engine",
     "evaluation",
     "host_literal",
     "in_own_memory",
     "last_uses",
     "program_staged",
     "promised",
-    "quick_array",
-    "quick_bind",
-    "quick_host_value",
     "quiet",
     "reporting",
-    "rules_changed",
-    "run_compiled",
-    "run_on_arrays",
+    "run_impl",
     "run_quietly",
-    "run_whole",
     "set_layer",
     "source_info",
     "state",

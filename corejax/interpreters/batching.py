@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from corejax import tree
-from corejax.base.restoring import Restoring, run_within
+from corejax.base.restoring import Changed, run_within
 from corejax.core.array import as_array
 from corejax.core.avals import ShapedArray, avals_of, get_aval
 from corejax.core.named_axes import MappedAxis, named_axes
@@ -142,7 +142,7 @@ class BatchTrace(Trace):
             if named and collective is None:
                 _refuse_loop(primitive, self.axis_name)
             run = (vmap_rules, primitive, rule, self.parent, operands, params, True)
-            out, dim = run_within((_RuleAxis(self.axis),), run_rule, *run)
+            out, dim = run_within((Changed(state, "rule_axis", self.axis),), run_rule, *run)
         types = None if params else primitive._memo.get(avals)
         if types is None:
             types = promised(primitive, avals, params)
@@ -187,24 +187,6 @@ class BatchTrace(Trace):
     def unbox(self, x: Any) -> tuple[Any, int | None]:
         """Value and batching dimension (or None) of any value."""
         return (x.val, x.batch_dim) if type(x) is BatchTracer and x._trace is self else (x, None)
-
-
-class _RuleAxis(Restoring):
-    """Vmap rules run for an axis, for a `with` block."""
-
-    __slots__ = ("axis", "earlier")
-
-    def __init__(self, axis: MappedAxis | None) -> None:
-        self.axis = axis
-        self.earlier = state.rule_axis
-
-    def __enter__(self) -> None:
-        self.earlier = state.rule_axis
-        state.rule_axis = self.axis
-
-    def restore(self) -> None:
-        """As it was before."""
-        state.rule_axis = self.earlier
 
 
 def _refuse_loop(primitive: Primitive, axis_name: Any) -> None:
@@ -261,7 +243,7 @@ def batch_flat(
         outs = run_with_trace(trace, fun, boxed)
     else:
         axes = ((axis.name, axis_size),) if axis is not None and axis.name is not None else ()
-        outs = run_within((named_axes(axes), _RuleAxis(None)), run_with_trace, trace, fun, boxed)
+        outs = run_within((named_axes(axes), Changed(state, "rule_axis", None)), run_with_trace, trace, fun, boxed)
     pairs = [trace.unbox(x) for x in outs]
     refuse_leaks(trace)
     return [x for x, _ in pairs], [d for _, d in pairs]

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from corejax import observe
 from corejax.base.seams import Slot
 from corejax.base.tables import Table
 from corejax.core.array import Array
@@ -54,11 +53,6 @@ _checks: Checks | None = None
 def checks_values() -> bool:
     """Tell whether results are checked: `config.debug_nans` or `config.debug_infs` is on."""
     return config.debug_nans or config.debug_infs
-
-
-def checks_calls() -> bool:
-    """Tell whether a check is on that has to see each call, those of jitted functions included."""
-    return observe.checking
 
 
 def check_values(primitive: Primitive, args: Sequence[Any], params: dict[str, Any], outs: Sequence[Array]) -> None:

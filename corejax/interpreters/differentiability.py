@@ -75,17 +75,8 @@ def refusing(primitive: Primitive, fn: Callable[..., Any], flags: Mapping[str, A
     Raises:
         TypeError: the flag is not a mapping from operands' positions to reasons.
     """
-    if isinstance(fn, nondifferentiable):
-        whole = fn.reason
-
-        def refuse(primals: Sequence[Any], tangents: Sequence[Any], /, **params: Any) -> Any:
-            moving = next((i for i, t in enumerate(tangents) if t is not None), 0)
-            raise _refusal(primitive, f"in operand {moving}", whole)
-
-        return refuse
-    declared = flags.get("nondifferentiable")
-    if not declared:
-        return fn
+    whole = fn.reason if isinstance(fn, nondifferentiable) else None
+    declared = flags.get("nondifferentiable") or {}
     if not isinstance(declared, Mapping) or not all(
         type(i) is int and i >= 0 and isinstance(why, str) for i, why in declared.items()
     ):
@@ -93,11 +84,13 @@ def refusing(primitive: Primitive, fn: Callable[..., Any], flags: Mapping[str, A
             f"primitive {primitive.name!r}: nondifferentiable= takes reasons by operands' positions, "
             f"{{1: 'why'}}, got {declared!r}"
         )
-    reasons = tuple(declared.items())
+    if whole is None and not declared:
+        return fn
 
     def rule(primals: Sequence[Any], tangents: Sequence[Any], /, **params: Any) -> Any:
-        for i, reason in reasons:
-            if i < len(tangents) and tangents[i] is not None:
+        for i, tangent in enumerate(tangents):
+            reason = declared.get(i, whole)
+            if tangent is not None and reason is not None:
                 raise _refusal(primitive, f"in operand {i}", reason)
         return fn(primals, tangents, **params)
 

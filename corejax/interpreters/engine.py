@@ -41,7 +41,11 @@ class Engine:
         return None
 
     def run_compiled(self, primitive: Primitive, arrays: Sequence[Array], params: Mapping[str, Any]) -> Any:
-        """Run one primitive compiled, as its impl rule for `Array`s would; None leaves it to its caller."""
+        """Run one primitive compiled, for impl rules that leave some operations to the compiler.
+
+        Returns:
+            Its results, as its impl rule for `Array`s would give them; None if nothing compiles it, or runs it here.
+        """
         return None
 
     def comes_again(self, primitive: Primitive, avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> bool:
@@ -154,45 +158,3 @@ def remembered(fun: Any = None, *, ufunc: np.ufunc | None = None, ufunc_of: str 
     if not callable(fun):
         raise TypeError(f"remembered takes a function, got {fun!r} of type {type(fun).__name__}")
     return engine().remember(fun, ufunc, ufunc_of, numbers)
-
-
-def run_compiled(primitive: Primitive, *arrays: Array, **params: Any) -> Any:
-    """Run one primitive compiled, for impl rules that leave some operations to the compiler.
-
-    Args:
-        primitive, params: the operation.
-        arrays: its operands.
-
-    Returns:
-        Its results, as its impl rule for `Array`s would give them; None if nothing compiles it, or runs it here.
-    """
-    return engine().run_compiled(primitive, arrays, params)
-
-
-def run_whole(program: ClosedJaxpr, arrays: Sequence[Array], name: str) -> list[Array] | None:
-    """Run a program compiled, under a name; None if nothing compiles it."""
-    return engine().run_program(program, arrays, name)
-
-
-def comes_again(primitive: Primitive, avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> bool:
-    """Tell whether an operation on these types was asked about before; without an engine, never."""
-    return engine().comes_again(primitive, avals, params)
-
-
-# -- shortcuts for plugins -------------------------------------------------------------------------------------------
-
-
-def quick_bind(primitive: Primitive, operands: int) -> Callable[..., Any]:
-    """Return `primitive.bind`, for primitives without params; the engine makes it short."""
-    return primitive.bind
-
-
-def quick_host_value(x: Any) -> Any:
-    """Return the NumPy array of an `Array` if an operation on it would be evaluated unobserved; else None."""
-    return x._host if type(x) is Array and evaluation.is_plain() else None
-
-
-def quick_array(value: Any, like: Array) -> Array:
-    """Return a NumPy array or scalar, of a dtype that arrays have, as an `Array`; weakly typed if `like` is."""
-    value = np.asarray(value)
-    return Array(value, ShapedArray(value.shape, like.aval.dtype, like.aval.weak_type))

@@ -18,26 +18,25 @@ from __future__ import annotations
 import contextvars
 import threading
 from collections.abc import Callable, Sequence
-from sys import getrefcount
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from corejax import observe
-from corejax.base.seams import Signal
-from corejax.core.array import Array, as_array, device_buffer, host_value
-from corejax.core.avals import ShapedArray, get_aval
-from corejax.core.backends import Backend, backends
-from corejax.core.ownership import SOLE, in_own_memory, owned
+from corejax.core.array import Array, as_array, backend_of_parts, host_value
+from corejax.core.avals import ShapedArray
+from corejax.core.ownership import owned
 from corejax.core.primitive import Primitive, results_of_body
 from corejax.core.trace import Trace, Tracer, escaped, set_bottom, state
 from corejax.interpreters.impl_results import as_promised, check_count, types_of
 from corejax.ir.interpret import host_literal, last_uses
 from corejax.ir.jaxpr import Jaxpr, JaxprEqn, Var
-from corejax.messages.source_info import Source, describe, user_line, without_caller
-from corejax.rules import Derivation, impl_rules, reporting_table
+from corejax.messages.source_info import describe, user_line, without_caller
+from corejax.rules import Derivation, impl_rules
 from corejax.rules.abstract_eval import promised
 from corejax.rules.attribution import attribute_to_rule
+from corejax.rules.run_rule import run_rule
 from corejax.settings.memory_limit import LARGE, check_memory, keep_freed_memory
 
 Evaluate = Callable[[Primitive, Sequence[Any], dict[str, Any]], list[Any]]
@@ -46,10 +45,8 @@ RunProgram = Callable[[Jaxpr, Sequence[Any]], list[Any]]
 _ndarray = np.ndarray
 keep_freed_memory()
 
-# Impl rules that take NumPy arrays, ready to run. While a thread is watched they report (`reporting_table`).
-host_rules: dict[Any, Callable[..., Any]] = {}
-rules_version = 0  # grows with each change of an impl rule
-rules_changed = Signal("impl rules")  # sent after it, with the primitive
+# Primitives whose impl rule takes `Array`s, and no NumPy arrays.
+_takes_arrays: set[Any] = set()
 
 
 class EvalTrace(Trace):
@@ -74,38 +71,56 @@ class EvalTrace(Trace):
 
 
 def evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-    """Run the impl rule on the operands' NumPy arrays and box what it returns."""
-    rule = host_rules.get(primitive)
-    if rule is None:
-        return evaluate_on_arrays(primitive, args, params)
+    """Run the impl rule on the operands and box what it returns."""
     arrays = [x if type(x) is Array else as_operand(primitive, x) for x in args]
+    rule = impl_rules.table.get(primitive) or impl_rules.lookup(primitive)
     avals_out = promised(primitive, tuple([x.aval for x in arrays]), params)
     for aval in avals_out or ():
         check_size(primitive, aval)
-    if (backend := _backend_of_sharded(arrays)) is not None:
-        return backend.evaluate(primitive, arrays, params)
-    vals = [x._fetch() for x in arrays]
-    try:
-        out = run_quietly(rule, vals, params)
-    except Exception as error:
-        attribute_to_rule(error, primitive, state.source, "impl")
-        raise
+    if primitive in _takes_arrays:
+        return boxed(run_impl(rule, primitive, arrays, params, avals_out))
+    for x in arrays:
+        if x._host is None and (backend := backend_of_parts(x)) is not None:
+            return backend.evaluate(primitive, arrays, params)
+    return boxed(run_impl(partial(run_quietly, rule), primitive, [x._fetch() for x in arrays], params, avals_out))
+
+
+def run_impl(
+    rule: Callable[..., Any],
+    primitive: Primitive,
+    operands: Sequence[Any],
+    params: dict[str, Any],
+    avals_out: Sequence[ShapedArray] | None,
+) -> list[tuple[Any, ShapedArray]]:
+    """Run an impl rule and check its results.
+
+    Args:
+        rule: the rule, ready to run.
+        primitive, params: the operation.
+        operands: read-only NumPy arrays, or `Array`s for a rule that takes these.
+        avals_out: types of the results; None if there is no abstract-eval rule.
+
+    Returns:
+        The results, NumPy arrays or `Array`s, and their types.
+    """
+    out = run_rule(impl_rules, primitive, rule, bottom, operands, params)
     if avals_out is None:
         avals_out = types_of(primitive, out)
     if primitive.multiple_results:
         check_count(primitive, out, len(avals_out))
         outs = list(out)
-        del out
-        return [_wrap(primitive, o, a) for o, a in zip(owned(outs, vals), avals_out, strict=True)]
-    # The reference count tells whether the rule keeps the result: it is held in no other variable here.
-    aval = avals_out[0]
-    if type(out) is _ndarray and out.dtype is aval.dtype and out.shape == aval.shape:
-        sole = getrefcount(out) <= SOLE
-        if not sole or out.base is not None:
-            out = in_own_memory(out, vals, sole)
     else:
-        out = as_promised(primitive, out, aval)
-    return [Array(out, aval)]
+        outs = [out]
+    del out  # so that reference counts tell whether the rule keeps a result
+    outs = owned(outs, [x for x in operands if type(x) is _ndarray])
+    return [(_checked(primitive, o, aval), aval) for o, aval in zip(outs, avals_out, strict=True)]
+
+
+def boxed(results: Sequence[tuple[Any, ShapedArray]]) -> list[Array]:
+    """Box what `run_impl` returns."""
+    return [
+        Array(x, aval) if type(x) is not Array else x if x.aval is aval else x._with_aval(aval) for x, aval in results
+    ]
 
 
 # -- programs --------------------------------------------------------------------------------------------------------
@@ -134,45 +149,33 @@ def run_program(
         value.setflags(write=False)
         return value
 
-    for eqn, dead in zip(jaxpr.eqns, last_uses(jaxpr), strict=True):
-        try:
+    previous = state.source
+    try:
+        for eqn, dead in zip(jaxpr.eqns, last_uses(jaxpr), strict=True):
+            state.source = eqn.source_info
             env.update(zip(eqn.outvars, run_equation(eqn, [read(v) for v in eqn.invars]), strict=True))
-        except Exception as error:
-            attribute_to_rule(error, eqn.primitive, eqn.source_info, "impl")
-            raise
-        for v in dead:
-            del env[v]
+            for v in dead:
+                del env[v]
+    except Exception as error:
+        attribute_to_rule(error, eqn.primitive, eqn.source_info, "impl")
+        raise
+    finally:
+        state.source = previous
     return [read(v) for v in jaxpr.outvars]
 
 
 def evaluate_equation(eqn: JaxprEqn, operands: list[Any]) -> list[Any]:
-    """Evaluate one equation on NumPy arrays.
-
-    Args:
-        eqn: the equation.
-        operands: read-only NumPy arrays.
-
-    Returns:
-        NumPy arrays of the types of its variables, read-only.
-    """
-    primitive, source = eqn.primitive, eqn.source_info
-    for v in eqn.outvars:
-        check_size(primitive, v.aval, source)
-    rule = host_rules.get(primitive)
-    if rule is None:
-        arrays = [Array(x, v.aval) for x, v in zip(operands, eqn.invars, strict=True)]
-        return [o._fetch() for o in evaluate_on_arrays(primitive, arrays, eqn.params)]
-    out = rule(*operands, **eqn.params)
-    if primitive.multiple_results:
-        check_count(primitive, out, len(eqn.outvars), source)
-        outs = list(out)
-    else:
-        outs = [out]
-    del out
-    found = [as_promised(primitive, o, v.aval, source) for o, v in zip(owned(outs, operands), eqn.outvars, strict=True)]
-    for value in found:
-        value.setflags(write=False)
-    return found
+    """Evaluate one equation on read-only NumPy arrays; returns such arrays, of the types of its variables."""
+    primitive, avals = eqn.primitive, [v.aval for v in eqn.outvars]
+    for aval in avals:
+        check_size(primitive, aval)
+    rule = impl_rules.table.get(primitive) or impl_rules.lookup(primitive)
+    if primitive in _takes_arrays:
+        operands = [Array(x, v.aval) for x, v in zip(operands, eqn.invars, strict=True)]
+    outs = [host_value(o) for o, _ in run_impl(rule, primitive, operands, eqn.params, avals)]
+    for out in outs:
+        out.setflags(write=False)
+    return outs
 
 
 # -- layers ----------------------------------------------------------------------------------------------------------
@@ -219,49 +222,23 @@ def set_layer(name: str, layer: Layer | None) -> None:
         bottom.process_primitive, bottom.run_program = process, run
 
 
-def is_plain() -> bool:
-    """Whether a primitive bound now would be evaluated, and nothing looks at it or its results."""
-    return state.trace is bottom and not observe.watched and _layers["values"] is None
-
-
 def _reporting(below: Evaluate) -> Evaluate:
-    def process(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-        if observe.unreported(bottom, primitive):
-            return observe.interpret(bottom, primitive, args, params)
-        return below(primitive, args, params)
-
-    return process
+    return partial(observe.interpret, bottom, below)
 
 
 # -- operands and results --------------------------------------------------------------------------------------------
 
 
-def check_size(primitive: Primitive, aval: ShapedArray, place: Source | None = None) -> None:
+def check_size(primitive: Primitive, aval: ShapedArray) -> None:
     """Check that a result fits into memory.
 
     Raises:
-        MemoryError: it does not; names the primitive and the line of `place`, by default the user's.
+        MemoryError: it does not; names the primitive and the user's line.
     """
     if aval.nbytes > LARGE:
-        line = user_line() if place is None else describe(place)
+        line = user_line() if state.source is None else describe(state.source)
         result = f"the result of primitive {primitive.name!r} at {line}, an array of shape {aval.shape} and dtype"
         check_memory(aval.nbytes, f"{result} {aval.dtype.name},")
-
-
-def _backend_of_sharded(arrays: Sequence[Array]) -> Backend | None:
-    """Return the backend of the first operand whose parts are on several devices, or None."""
-    for x in arrays:
-        if x._host is None:
-            buffer = device_buffer(x)
-            backend = backends.of_buffer(buffer)
-            if backend is not None and backend.is_spread(buffer):
-                return backend
-    return None
-
-
-def _wrap(primitive: Primitive, out: Any, aval: ShapedArray) -> Array:
-    """Box a result of an impl rule, which has to be of the promised type."""
-    return Array(as_promised(primitive, out, aval), aval)
 
 
 def as_operand(primitive: Primitive, x: Any) -> Array:
@@ -274,67 +251,17 @@ def as_operand(primitive: Primitive, x: Any) -> Array:
     if isinstance(x, Tracer):
         raise escaped(x, f"primitive {primitive.name!r}")
     try:
-        aval = get_aval(x)
+        return as_array(x)  # type: ignore[no-any-return]
     except TypeError as error:
         what = without_caller(error)
         raise TypeError(f"operand of primitive {primitive.name!r}: {what}") from None
-    # Through `as_array`, because the result of a rule may be a view of its operand.
-    host = as_array(x)._fetch() if isinstance(x, np.ndarray) else host_value(x)
-    host.setflags(write=False)
-    return Array(host, aval)
 
 
-def evaluate_on_arrays(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-    """Evaluate a primitive whose impl rule takes `Array`s, or whose rule is not loaded yet."""
-    for x in args:
-        if type(x) is not Array:
-            as_operand(primitive, x)
-    rule = impl_rules.lookup(primitive)
-    if primitive in host_rules:
-        return bottom.process_primitive(primitive, args, params)
-    arrays = [as_array(x) for x in args]
-    avals_out = promised(primitive, tuple(x.aval for x in arrays), params)
-    for aval in avals_out or ():
-        check_size(primitive, aval)
-    return run_on_arrays(rule, primitive, arrays, params, avals_out)
-
-
-def run_on_arrays(
-    rule: Callable[..., Any],
-    primitive: Primitive,
-    arrays: Sequence[Array],
-    params: dict[str, Any],
-    avals_out: tuple[ShapedArray, ...] | None,
-) -> list[Any]:
-    """Run an impl rule that takes `Array`s; its results are checked to be of the types `avals_out`."""
-    previous = state.trace
-    try:
-        state.trace = bottom
-        out = rule(*arrays, **params)
-    except Exception as error:
-        attribute_to_rule(error, primitive, state.source, "impl")
-        raise
-    finally:
-        state.trace = previous
-    if avals_out is None:
-        avals_out = types_of(primitive, out)
-    if primitive.multiple_results:
-        check_count(primitive, out, len(avals_out))
-        outs = list(out)
-    elif type(out) is Array and out.aval is avals_out[0]:
-        return [out]
-    else:
-        outs = [out]
-    del out
-    return [_boxed(primitive, o, aval) for o, aval in zip(owned(outs, ()), avals_out, strict=True)]
-
-
-def _boxed(primitive: Primitive, out: Any, aval: ShapedArray) -> Array:
-    if type(out) is Array and out.aval is aval:
-        return out
+def _checked(primitive: Primitive, out: Any, aval: ShapedArray) -> Any:
+    """Check a result of an impl rule, which has to be of the promised type; an `Array` stays one."""
     if type(out) is Array and out.aval.shape == aval.shape and out.aval.dtype == aval.dtype:
-        return out._with_aval(aval)
-    return _wrap(primitive, out, aval)
+        return out
+    return as_promised(primitive, out, aval)
 
 
 # -- rules -----------------------------------------------------------------------------------------------------------
@@ -362,18 +289,18 @@ class Quiet(threading.local):
 quiet = Quiet()
 
 
-def run_quietly(fun: Callable[..., Any], operands: Sequence[Any], params: dict[str, Any] | None = None) -> Any:
-    """Call `fun(*operands, **params)` with NumPy's floating-point warnings silent."""
+def run_quietly(fun: Callable[..., Any], /, *operands: Any, **params: Any) -> Any:
+    """Call a function with NumPy's floating-point warnings silent."""
     run = quiet.run or quiet.new()
     try:
-        return run(fun, *operands, **params) if params else run(fun, *operands)
+        return run(fun, *operands, **params)
     except RuntimeError as error:
         from corejax.base.texts import message_of  # needed for an error only
 
         if "cannot enter context" not in message_of(error):
             raise
     # A rule inside another rule: the context is entered already, and silent.
-    return fun(*operands, **params or {})
+    return fun(*operands, **params)
 
 
 class _OnArrays:
@@ -393,28 +320,20 @@ def _as_declared(primitive: Any, fn: Callable[..., Any], flags: Any) -> Callable
     return _OnArrays(fn) if flags.get("device", False) else fn
 
 
-_unreported_rules = host_rules
+@impl_rules.changed.connect
+def _on_rule_changed(primitive: Primitive) -> None:
+    (_takes_arrays.add if type(impl_rules.ready(primitive)) is _OnArrays else _takes_arrays.discard)(primitive)
 
 
-def _on_rule_changed(primitive: Any) -> None:
-    global rules_version
-    rules_version += 1
-    rule = impl_rules.ready(primitive)
-    if rule is None or type(rule) is _OnArrays:
-        _unreported_rules.pop(primitive, None)
-    else:
-        _unreported_rules[primitive] = rule
-    rules_changed.send(primitive)
+def host_rule(primitive: Primitive) -> Callable[..., Any] | None:
+    """Return the impl rule ready to run on NumPy arrays; None if it takes `Array`s, or there is none."""
+    rule = impl_rules.table.get(primitive) or impl_rules.find(primitive)
+    return None if primitive in _takes_arrays else rule
 
 
+@observe.watched_changed.connect
 def _on_watched_changed() -> None:
-    global host_rules
-    host_rules = reporting_table(impl_rules, _unreported_rules)
     set_layer("reports", Layer(_reporting) if observe.watched else None)
-
-
-impl_rules.changed.connect(_on_rule_changed)
-observe.watched_changed.connect(_on_watched_changed)
 
 
 def _impl_from_decomposition(primitive: Primitive) -> Callable[..., Any] | None:

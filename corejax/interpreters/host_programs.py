@@ -66,7 +66,7 @@ def _run_concrete(jaxpr: Jaxpr, values: list[Any]) -> list[Any] | None:
     if any(type(x) is Array and x._host is None and is_spread(x) for x in values):
         return None  # each operation goes where its operands are
     try:
-        outs = evaluation.run_quietly(evaluation.bottom.run_program, (jaxpr, [host_value(as_array(x)) for x in values]))
+        outs = evaluation.run_quietly(evaluation.bottom.run_program, jaxpr, [host_value(as_array(x)) for x in values])
     except Exception as error:
         _check_types(jaxpr.invars, [as_array(x) for x in values[len(jaxpr.constvars) :]], error)
         raise

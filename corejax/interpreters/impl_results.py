@@ -17,7 +17,7 @@ from corejax.core.avals import ShapedArray, get_aval, ndarray_aval
 from corejax.core.primitive import Primitive
 from corejax.core.trace import Tracer, escaped, state
 from corejax.messages.marks import mark
-from corejax.messages.source_info import Source, needed
+from corejax.messages.source_info import needed
 from corejax.rules import impl_rules
 from corejax.rules.run_rule import mismatch, shown
 
@@ -33,13 +33,11 @@ def _from_python(x: Any, aval: ShapedArray) -> np.ndarray[Any, Any]:
     return np.array(x)
 
 
-def as_promised(
-    primitive: Primitive, given: Any, aval: ShapedArray, source: Source | None = None
-) -> np.ndarray[Any, Any]:
+def as_promised(primitive: Primitive, given: Any, aval: ShapedArray) -> np.ndarray[Any, Any]:
     """An impl rule's result as a NumPy array of the promised type.
 
     Raises:
-        TypeError: it is of another type; names the primitive, and the line of `source`.
+        TypeError: it is of another type; names the primitive and the user's line.
     """
     out: Any = given
     if isinstance(out, np.generic):  # what ufuncs make of scalars
@@ -57,18 +55,18 @@ def as_promised(
         got = "None" if given is None else f"{given!r} of type {type(given).__name__}"
     elif type(given) in _PYTHON_NUMBERS:
         got = f"{given!r}, of type {type(given).__name__},"
-    raise _broken_promise(primitive, got, aval.str_short(short_dtypes=False), source)
+    raise _broken_promise(primitive, got, aval.str_short(short_dtypes=False))
 
 
-def check_count(primitive: Primitive, outs: Any, count: int, source: Source | None = None) -> None:
+def check_count(primitive: Primitive, outs: Any, count: int) -> None:
     """Check that the impl rule of a primitive with several results gives as many as abstract evaluation promised."""
     if not isinstance(outs, tuple | list) or len(outs) != count:
         got = f"{len(outs)} results" if isinstance(outs, tuple | list) else f"one value of type {type(outs).__name__}"
-        raise _broken_promise(primitive, got, f"a list of {count}", source)
+        raise _broken_promise(primitive, got, f"a list of {count}")
 
 
-def _broken_promise(primitive: Primitive, got: str, wanted: str, source: Source | None) -> TypeError:
-    line = needed(". It was needed at", source or state.source)
+def _broken_promise(primitive: Primitive, got: str, wanted: str) -> TypeError:
+    line = needed(". It was needed at", state.source)
     error = TypeError(
         f"primitive {primitive.name!r}: its impl rule gives {got} where its abstract-eval rule promises {wanted}; one "
         f"of the two (from {primitive.provenance.owner}) is wrong{line}. "

@@ -141,19 +141,13 @@ class JVPTrace(Trace):
 
 def _checked_tangent(primitive: Primitive, out: Any, tangent: Any, aval: ShapedArray | None) -> Any:
     """Check that a result is of type `aval` (None: not known), and its tangent of the result's; return the tangent."""
-    try:
-        found = out.aval
-    except AttributeError:
-        found = None
+    found = getattr(out, "aval", None)
     if found is not aval and aval is not None:
         check_result(jvp_rules, primitive, out, aval)
     if tangent is None:
         return None
-    try:
-        moving: Any = tangent.aval
-    except AttributeError:
-        moving = None
-    if moving is not found or moving is None or not (_inexact.get(moving) or has_tangents(moving)):
+    moves = found is not None and (_inexact.get(found) or has_tangents(found))
+    if not moves or getattr(tangent, "aval", None) is not found:
         check_tangent(primitive, out, tangent)
         if found is not None:
             tangent = conform(tangent, found)

@@ -11,11 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-import numpy as np
-
-from corejax.core.array import Array, as_array
+from corejax.core.array import as_array
 from corejax.core.avals import get_aval
-from corejax.core.trace import Tracer, in_scope, run_with_trace, state
+from corejax.core.trace import in_scope, run_with_trace, state
 from corejax.interpreters.batching import BatchTracer
 from corejax.interpreters.checks import refuse_leaks
 from corejax.interpreters.jvp import JVPTrace, JVPTracer, tangent_aval
@@ -146,30 +144,23 @@ def linearize_flat(
         primals_out.append(primal)
         tangents_out.append(tangent)
     refuse_leaks(trace)
+    linear = LinearTape(tape, tracers, tangents_out)
     if observed():
-        notify(_report(tape, tangents_out))
-    return primals_out, LinearTape(tape, tracers, tangents_out)
+        notify(_report(linear))
+    return primals_out, linear
 
 
-def _report(tape: PartialEvalTrace, tangents_out: Sequence[Any]) -> Event:
+def _report(tape: LinearTape) -> Event:
     """What a linearisation kept: the known values that the equations which its outputs need refer to."""
-    live = {t._var for t in tangents_out if tape.is_unknown(t)}
-    residuals: dict[int, int] = {}
-    equations = 0
-    for eqn in reversed(tape.tape):
-        if not live.isdisjoint(eqn.outvars) or eqn.effects:
-            equations += 1
-            live.update(x for x in eqn.invars if type(x) is Var)
-            for x in eqn.invars:
-                if isinstance(x, Tracer | Array | np.ndarray):
-                    residuals[id(x)] = _stored_bytes(x)
+    jaxpr, residuals = tape.to_jaxpr()
+    debug = tape.trace.debug
     facts = {
-        "transform": tape.debug.transform if tape.debug is not None else "linearize",
-        "residual_bytes": sum(residuals.values()),
+        "transform": debug.transform if debug is not None else "linearize",
+        "residual_bytes": sum(map(_stored_bytes, residuals)),
         "residuals": len(residuals),
-        "equations": equations,
+        "equations": len(jaxpr.eqns),
     }
-    return Event("linearize", tape.debug.name if tape.debug is not None else "", facts=facts)
+    return Event("linearize", debug.name if debug is not None else "", facts=facts)
 
 
 def _stored_bytes(x: Any) -> int:

@@ -10,13 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-import numpy as np
-
-from corejax.core.array import Array, as_array, host_value
-from corejax.core.avals import ShapedArray, get_aval
+from corejax.core.avals import get_aval
 from corejax.core.primitive import Primitive
 from corejax.core.structural import structural, unrolled_loop
-from corejax.core.trace import bottom_trace, state
+from corejax.core.trace import recording_trace
 from corejax.interpreters.batching import mapped_aval, move_batch_axis, unmapped_aval
 from corejax.rules import Derivation, abstract_eval_rules, impl_rules, vmap_rules
 
@@ -26,18 +23,16 @@ def _vmap_as_loop(primitive: Primitive) -> Callable[..., Any] | None:
         return None
 
     def rule(axis_size: int, vals: Sequence[Any], dims: Sequence[int | None], /, **params: Any) -> tuple[Any, Any]:
-        def apply(args: Sequence[Any]) -> list[Any]:
+        def apply(*args: Any) -> list[Any]:
             out = primitive.bind(*args, **params)
             return list(out) if primitive.multiple_results else [out]
 
-        avals = tuple(mapped_aval(get_aval(x), d) for x, d in zip(vals, dims, strict=True))
-        avals_out = primitive.abstract(avals, params)
         if axis_size == 0:
-            outs = [structural.zeros(unmapped_aval(0, 0, aval)) for aval in avals_out]
-        elif state.trace is bottom_trace():
-            outs = _on_slices(apply, axis_size, vals, dims, avals, avals_out)
-        else:
-            outs = _on_traced(apply, axis_size, vals, dims)
+            avals = tuple(mapped_aval(get_aval(x), d) for x, d in zip(vals, dims, strict=True))
+            outs = [structural.zeros(unmapped_aval(0, 0, aval)) for aval in primitive.abstract(avals, params)]
+        else:  # in a program under construction a loop (if a plugin has one), else one after the other
+            unrolled = recording_trace() is None or axis_size == 1
+            outs = for_each_element(apply, axis_size, vals, dims, unrolled=unrolled)
         return (outs, [0] * len(outs)) if primitive.multiple_results else (outs[0], 0)
 
     return rule
@@ -50,36 +45,6 @@ def _can_loop(primitive: Primitive) -> bool:
     return abstract_eval_rules.is_written(primitive) and (
         impl_rules.is_written(primitive) or impl_rules.can_derive(primitive) is not None
     )
-
-
-def _on_slices(
-    apply: Callable[..., list[Any]],
-    axis_size: int,
-    vals: Sequence[Any],
-    dims: Sequence[int | None],
-    avals: Sequence[ShapedArray],
-    avals_out: Sequence[ShapedArray],
-) -> list[Any]:
-    """Concrete operands: NumPy's views of the elements, and one copy of the results."""
-    arrays = [as_array(x) for x in vals]
-    leading = [x if d is None else np.moveaxis(host_value(x), d, 0) for x, d in zip(arrays, dims, strict=True)]
-    rows = []
-    for i in range(axis_size):
-        elements = [x if d is None else Array(x[i, ...], aval) for x, d, aval in zip(leading, dims, avals, strict=True)]
-        rows.append([host_value(out) for out in apply(elements)])
-    columns = zip(*rows, strict=True)
-    return [Array(np.stack(c), unmapped_aval(axis_size, 0, a)) for c, a in zip(columns, avals_out, strict=True)]
-
-
-def _on_traced(
-    apply: Callable[..., list[Any]], axis_size: int, vals: Sequence[Any], dims: Sequence[int | None]
-) -> list[Any]:
-    """Traced operands: in a program under construction a loop (if a plugin has one), else one after the other."""
-    trace = state.trace
-    while trace.parent is not None:
-        trace = trace.parent
-    unrolled = trace is bottom_trace() or axis_size == 1
-    return for_each_element(lambda *args: apply(args), axis_size, vals, dims, unrolled=unrolled)
 
 
 def for_each_element(

@@ -86,26 +86,16 @@ class PartialEvalTrace(Trace):
         avals = []
         for x in args:
             if type(x) is PartialEvalTracer and x._trace is self:
-                operands.append(x._var)
-                avals.append(x.aval)
-            elif type(x) is Array:
-                operands.append(x)
-                avals.append(x.aval)
-            else:
-                if isinstance(x, np.ndarray):
-                    x = self._copy(x)
-                operands.append(x)
-                avals.append(get_aval(x))
+                x = x._var
+            elif isinstance(x, np.ndarray):
+                x = self._copy(x)
+            operands.append(x)
+            avals.append(getattr(x, "aval", None) or get_aval(x))
         key = tuple(avals)
         avals_out = (None if params else primitive._memo.get(key)) or primitive.abstract(key, params)
         source = state.source
         if self.located:
             source = self.place_of(source or source_info.capture(3, state.scope))
-        if len(avals_out) == 1:  # at once for what is frequent
-            [aval] = avals_out
-            var = Var(aval)
-            self.tape.append(JaxprEqn(primitive, operands, [var], params, source))
-            return [PartialEvalTracer(self, aval, var)]
         outvars = [Var(aval) for aval in avals_out]
         self.tape.append(JaxprEqn(primitive, operands, outvars, params, source))
         return [PartialEvalTracer(self, v.aval, v) for v in outvars]

@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from corejax.core.array import Array
 from corejax.core.avals import ShapedArray, conform, get_aval
 from corejax.core.primitive import Primitive
 from corejax.core.structural import structural
@@ -26,7 +25,6 @@ from corejax.messages.source_info import inside, needed, scope_of
 from corejax.rules import Derivation, transpose_rules
 from corejax.rules.attribution import attribute_to_rule
 from corejax.rules.run_rule import check_cotangents
-from corejax.settings.caches import clears_cache
 
 _SEQUENCE = (list, tuple)
 
@@ -53,17 +51,6 @@ class UndefPrimal:
     __array__ = __float__ = __int__ = __index__ = __complex__ = __bool__ = __len__ = __iter__ = _no_value
 
 
-_placeholders: dict[ShapedArray, UndefPrimal] = {}
-clears_cache(_placeholders.clear)
-
-
-def _placeholder(aval: ShapedArray) -> UndefPrimal:
-    found = _placeholders.get(aval)
-    if found is None:
-        found = _placeholders[aval] = UndefPrimal(aval)
-    return found
-
-
 def is_undef_primal(x: Any) -> bool:
     """Whether `x` marks a linear operand."""
     return type(x) is UndefPrimal
@@ -81,10 +68,9 @@ def transpose_tape(eqns: Sequence[JaxprEqn], cotangents: dict[Var, Any], wanted:
         A cotangent for each, None for zero.
     """
     table = transpose_rules.table
-    process = structural.add
+    add = structural.add
     previous = state.source
     scope = state.scope if previous is None else scope_of(previous)
-    last: Any = None  # equations of one call of a rule have one source
     try:
         for eqn in reversed(eqns):
             primitive = eqn.primitive
@@ -99,11 +85,10 @@ def transpose_tape(eqns: Sequence[JaxprEqn], cotangents: dict[Var, Any], wanted:
             invars = eqn.invars
             operands = []
             for x in invars:
-                operands.append(x if type(x) is not Var else _placeholder(x.aval))
+                operands.append(UndefPrimal(x.aval) if type(x) is Var else x)
             rule = table.get(primitive) or transpose_rules.lookup(primitive)
-            if eqn.source_info is not last or last is None:
-                last = eqn.source_info
-                state.source = last if last is None or not scope else inside(scope, last)
+            source = eqn.source_info
+            state.source = source if source is None or not scope else inside(scope, source)
             if primitive.linear_in and len(primitive.linear_in) < len(invars):
                 check_linear(primitive, invars)
             cts_in = rule(ct, *operands, **eqn.params)
@@ -111,11 +96,11 @@ def transpose_tape(eqns: Sequence[JaxprEqn], cotangents: dict[Var, Any], wanted:
                 check_cotangents(primitive, cts_in, _linear_avals(eqn))
             for x, c in zip(invars, cts_in, strict=True):
                 if c is not None and type(x) is Var:
-                    if (c.aval if type(c) is Array else getattr(c, "aval", None)) is not x.aval:
+                    if getattr(c, "aval", None) is not x.aval:
                         check_cotangents(primitive, cts_in, _linear_avals(eqn))
                         c = conform(c, x.aval, cotangent=True)
                     earlier = cotangents.get(x)
-                    cotangents[x] = c if earlier is None else process(earlier, c)
+                    cotangents[x] = c if earlier is None else add(earlier, c)
     except NotLinearError as error:
         _note_equation(error, eqn)
         raise

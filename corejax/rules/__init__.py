@@ -21,7 +21,6 @@ from corejax.rules._optional import optional_rules as optional_rules
 from corejax.rules._registry import RuleRegistry as RuleRegistry
 from corejax.rules._registry import registries as registries
 from corejax.rules._registry import reporting as reporting
-from corejax.rules._registry import reporting_table as reporting_table
 from corejax.rules._rule import Rule as Rule
 from corejax.rules._rule import RuleFn as RuleFn
 from corejax.rules.derivation import Derivation as Derivation

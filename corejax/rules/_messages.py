@@ -90,9 +90,10 @@ def no_derived_rule(registry: Any, primitive: Primitive) -> str:
     )
 
 
-def no_rule_by(registry: Any, primitive: Primitive, by: str, found: Derivation | None) -> str:
+def no_rule_by(registry: Any, primitive: Primitive, by: str) -> str:
     """Say that the derivation that the author chose (`by=`) does not return a rule."""
     known = ", ".join(repr(derivation.name) for derivation in registry.derivations) or "none"
+    found = next((derivation for derivation in registry.derivations if derivation.name == by), None)
     reason = f"there are {known}" if found is None else f"it needs {found.needs}"
     return (
         f"primitive {primitive.name!r} (from {primitive.provenance.owner}) has a {registry.title} by {by!r}, which "

@@ -62,7 +62,7 @@ class RuleRegistry(Mapping[Primitive, RuleFn]):
         self.template = template
         self.required = required
         self.flags = frozenset(flags)
-        self._adapt: Slot[Callable[[Any, RuleFn, Mapping[str, Any]], RuleFn]] = Slot(f"how {title}s are adapted")
+        self.adapt: Slot[Callable[[Any, RuleFn, Mapping[str, Any]], RuleFn]] = Slot(f"how {title}s are adapted")
         self.derivations = Derivations(title, derived_by, self.forget_derived)
         self.changed = Signal(f"{title}s")
         self.provenance = Provenance.of_caller()
@@ -76,7 +76,7 @@ class RuleRegistry(Mapping[Primitive, RuleFn]):
         self._platform_table: dict[tuple[Primitive, str], RuleFn] = {}
         self._derived: dict[Primitive, Rule] = {}
         self._warned: weakref.WeakSet[Primitive] = weakref.WeakSet()
-        self.table = reporting_table(self, self._ready)
+        self.follow_watchers()
         registries.register(kind, self, provenance=self.provenance)
 
     # -- written rules -------------------------------------------------------------------------------------------------
@@ -170,17 +170,8 @@ class RuleRegistry(Mapping[Primitive, RuleFn]):
             self._derived.pop(primitive, None)
         self.changed.send(primitive)
 
-    @property
-    def adapt(self) -> Slot[Callable[[Any, RuleFn, Mapping[str, Any]], RuleFn]]:
-        """The slot; to assign a function is to provide it."""
-        return self._adapt
-
-    @adapt.setter
-    def adapt(self, function: Callable[[Any, RuleFn, Mapping[str, Any]], RuleFn]) -> None:
-        self._adapt.provide(function)
-
     def _adapted(self, primitive: Primitive, fn: RuleFn, flags: Mapping[str, Any]) -> RuleFn:
-        adapt = self._adapt.value
+        adapt = self.adapt.value
         return fn if adapt is None else adapt(primitive, fn, flags)
 
     def _in_force(self, primitive: Primitive, platform: str | None = None) -> Rule | None:
@@ -301,9 +292,9 @@ class RuleRegistry(Mapping[Primitive, RuleFn]):
         rule = Rule(fn, primitive.provenance, derivation.name, derivation.flags)
         return rule, self._adapted(primitive, fn, derivation.flags)
 
-    def _derivation(self, primitive: Primitive) -> tuple[Derivation, RuleFn] | None:
-        """Return the best derivation that applies, and its rule; neither is kept."""
-        made = ((derivation, derivation.make(primitive)) for derivation in self.derivations)
+    def _derivation(self, primitive: Primitive, by: str | None = None) -> tuple[Derivation, RuleFn] | None:
+        """Return the best derivation that applies, or the one named `by`, and its rule; neither is kept."""
+        made = ((d, d.make(primitive)) for d in self.derivations if by is None or d.name == by)
         return next(((derivation, fn) for derivation, fn in made if fn is not None), None)
 
     def can_derive(self, primitive: Primitive) -> str | None:
@@ -314,7 +305,9 @@ class RuleRegistry(Mapping[Primitive, RuleFn]):
     def _derive(self, primitive: Primitive) -> RuleFn | None:
         written = self._in_force(primitive)
         by = None if written is None else written.flags.get("by")
-        found = self._derivation(primitive) if by is None else self._made_by(primitive, by)
+        found = self._derivation(primitive, by)
+        if found is None and by is not None:
+            raise self._error(_messages.no_rule_by(self, primitive, by), primitive)
         if found is None or (by is None and config.strict_rules):
             return None
         rule, ready = self._made(primitive, *found)
@@ -322,13 +315,6 @@ class RuleRegistry(Mapping[Primitive, RuleFn]):
             ready = self._warning(primitive, found[0], ready)
         self._install(primitive, None, ready, rule if by is None else None)
         return ready
-
-    def _made_by(self, primitive: Primitive, by: str) -> tuple[Derivation, RuleFn]:
-        found = self.derivations.named(by)
-        fn = None if found is None else found.make(primitive)
-        if found is None or fn is None:
-            raise self._error(_messages.no_rule_by(self, primitive, by, found), primitive)
-        return found, fn
 
     def _warning(self, primitive: Primitive, derivation: Derivation, ready: RuleFn) -> RuleFn:
         """Wrap a slow rule so that it warns when it first runs."""
@@ -351,6 +337,10 @@ class RuleRegistry(Mapping[Primitive, RuleFn]):
         for key, rule in list(self._written.items()):
             if rule.overriding:
                 self._written.follow(key)
+
+    def follow_watchers(self) -> None:
+        """Have the rules of `table` report their runs while a thread is watched."""
+        self.table: dict[Primitive, RuleFn] = _ReportingTable(self) if observe.watched else self._ready
 
     # -- a mapping -----------------------------------------------------------------------------------------------------
 
@@ -418,32 +408,26 @@ def reporting(
 
 
 class _ReportingTable(dict[Primitive, RuleFn]):
-    """Looks like a table of ready rules, which it holds none of itself; the rules that it returns report."""
+    """Looks like a registry's table of ready rules, and holds none itself; the rules that it returns report."""
 
-    def __init__(self, registry: RuleRegistry, ready: dict[Primitive, RuleFn]) -> None:
+    def __init__(self, registry: RuleRegistry) -> None:
         self._registry = registry
-        self._ready = ready
 
     def get(self, primitive: Primitive, default: Any = None) -> Any:
-        return self[primitive] if primitive in self._ready else default
+        return self[primitive] if primitive in self._registry._ready else default
 
     def __getitem__(self, primitive: Primitive) -> RuleFn:
         registry = self._registry
-        return reporting(registry.kind, primitive, self._ready[primitive], registry.rule_of(primitive))
+        return reporting(registry.kind, primitive, registry._ready[primitive], registry.rule_of(primitive))
 
     def __contains__(self, primitive: object) -> bool:
-        return primitive in self._ready
-
-
-def reporting_table(registry: RuleRegistry, ready: dict[Primitive, RuleFn]) -> dict[Primitive, RuleFn]:
-    """Return a table of rules ready to run, or while a thread is watched, one whose rules report their runs."""
-    return _ReportingTable(registry, ready) if observe.watched else ready
+        return primitive in self._registry._ready
 
 
 @observe.watched_changed.connect
 def _report() -> None:
     for registry in list(registries.values()):
-        registry.table = reporting_table(registry, registry._ready)
+        registry.follow_watchers()
 
 
 # -- settings ----------------------------------------------------------------------------------------------------------

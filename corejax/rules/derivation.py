@@ -74,10 +74,6 @@ class Derivations(Sequence[Derivation]):
         """Remove all derivations."""
         self._table.clear()
 
-    def named(self, name: str) -> Derivation | None:
-        """Return the derivation of a name, or None."""
-        return self._table.get(name)
-
     def __getitem__(self, i: Any) -> Any:
         return sorted(self._table.values(), key=lambda d: (bool(d.slow), self._ranks.get(d.name, len(self._ranks))))[i]
 

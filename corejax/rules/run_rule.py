@@ -26,7 +26,7 @@ def run_rule(
     primitive: Primitive,
     rule: Callable[..., Any],
     below: Trace | None,
-    operands: tuple[Any, ...],
+    operands: Sequence[Any],
     params: dict[str, Any],
     paired: bool = False,
 ) -> Any:
@@ -42,15 +42,14 @@ def run_rule(
         paired: whether it has to give a pair: results, and their tangents or batching dimensions.
 
     Raises:
-        TypeError: the rule's own, or its call's, with a note that names the rule (`bind` adds it to other errors);
-            or it gives no pair.
+        TypeError: it gives no pair. What the rule raises gets a note that names the rule.
     """
     previous = state.trace
     try:
         state.trace = below  # type: ignore[assignment]
         out = rule(*operands, **params)
-    except TypeError as error:
-        attribute_to_rule(error, primitive, kind=registry.kind)
+    except Exception as error:
+        attribute_to_rule(error, primitive, state.source, registry.kind)
         raise
     finally:
         state.trace = previous

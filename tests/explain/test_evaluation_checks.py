@@ -4,7 +4,7 @@ import pytest
 
 import corejax
 import corejax.numpy as jnp
-from corejax.extend.devices import EvaluationCheck, checks_calls, evaluation_checks
+from corejax.extend.devices import EvaluationCheck, evaluation_checks
 from corejax.extend.messages import observe
 
 
@@ -39,7 +39,7 @@ def recorder():
         yield found
     finally:
         evaluation_checks.remove("check_tracer_leaks")
-    assert not checks_calls()
+    assert not observe.checking
     assert not observe.watched
 
 
@@ -47,9 +47,9 @@ def test_told_while_the_setting_is_on(recorder):
     x = jnp.arange(3.0)
     jnp.sin(x)
     assert recorder.calls == []
-    assert not checks_calls()
+    assert not observe.checking
     with corejax.checking_leaks():
-        assert checks_calls()
+        assert observe.checking
         jnp.sin(x)
         corejax.make_jaxpr(jnp.cos)(x)
         assert [row.shape for row in jnp.ones((2, 3))] == [(3,), (3,)]

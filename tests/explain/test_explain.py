@@ -16,7 +16,6 @@ import corejax as cj
 from corejax.core.trace import state as trace_state
 from corejax.extend import Primitive, Trace, bottom_trace, jvp_rules, new_main, registries, set_current_trace
 from corejax.extend.messages import observe
-from corejax.interpreters import evaluation
 from corejax_explain._explain import explain
 from tests.kernel import toys as toy_plugin
 from tests.kernel.toys import add, call, mul, sin, sum_
@@ -29,7 +28,6 @@ def watched() -> dict[str, Any]:
     """What is otherwise while somebody watches."""
     return {
         **{f"table of {kind}": type(registry.table) for kind, registry in registries.items()},
-        "table of evaluation": type(evaluation.host_rules),
         "observed": observe.observed(),
         "watched": (observe.watched, observe.watched_here(), observe._state.step, len(observe._watching)),
         "contexts": trace_state.contexts,

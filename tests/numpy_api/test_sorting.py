@@ -9,6 +9,7 @@ import pytest
 
 import corejax
 import corejax.numpy as jnp
+from corejax.extend.speed import engine
 from tests.numpy_api.oracle import check, check_against_jax, check_compiled
 
 RNG = np.random.default_rng(0)
@@ -102,14 +103,12 @@ def test_searchsorted(side: str, a: Any) -> None:
 @pytest.mark.parametrize("dtype", ["float16", "float32", "float64", "int8", "uint64"])
 def test_many_places_are_looked_up_by_a_program(dtype: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whose results are NumPy's, for zeros of either sign, NaN and subnormal numbers too."""
-    from corejax_numpy import searching
-
     special = [0.0, -0.0, 5e-324, -1e-40, 6e-8, np.inf, -np.inf, np.nan, -np.nan] if dtype[0] == "f" else [0, 1, 127]
     a = np.sort(np.concatenate([RNG.integers(0, 100, 50), np.array(special)]).astype(dtype))
     v = np.resize(RNG.permutation(np.concatenate([a, np.arange(120)]).astype(dtype)), 10000)
     ran = []
-    run = searching.run_whole
-    monkeypatch.setattr(searching, "run_whole", lambda *args: (ran.append(args), run(*args))[1])
+    run = engine().run_program
+    monkeypatch.setattr(engine(), "run_program", lambda *args: (ran.append(args), run(*args))[1])
     for side in ("left", "right"):
         for _ in range(2):
             got = jnp.searchsorted(a, v, side)

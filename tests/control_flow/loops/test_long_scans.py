@@ -8,6 +8,7 @@ import pytest
 import corejax as cj
 import corejax.numpy as jnp
 from corejax import lax, observe
+from corejax.extend.speed import engine
 from corejax_control_flow.loops import long_scans
 from corejax_control_flow.loops.long_scans import LONG, operations
 
@@ -18,13 +19,13 @@ pytest.importorskip("jaxlib")
 def runs(monkeypatch):
     """How many steps each compiled stretch has."""
     lengths: list[int] = []
-    run = long_scans.run_compiled
+    run = engine().run_compiled
 
-    def spy(primitive, *arrays, **params):
+    def spy(primitive, arrays, params):
         lengths.append(params["length"])
-        return run(primitive, *arrays, **params)
+        return run(primitive, arrays, params)
 
-    monkeypatch.setattr(long_scans, "run_compiled", spy)
+    monkeypatch.setattr(engine(), "run_compiled", spy)
     return lengths
 
 

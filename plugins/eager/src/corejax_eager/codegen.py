@@ -39,7 +39,7 @@ _OPERATORS_TAKE = frozenset({np.dtype(np.float32), np.dtype(np.float64)})
 _CHECKED = """\
     out = {call}
     {given}if type(out) is not ndarray or out.dtype is not {type}.dtype or out.shape != {type}.shape:
-        out = as_promised({eqn}.primitive, out, {type}, {eqn}.source_info)
+        out = as_promised({eqn}.primitive, out, {type})
     elif out.base is not None or getrefcount(out) > SOLE:
         out = in_own_memory(out, [{operands}], getrefcount(out) <= SOLE)
     out.setflags(False)
@@ -255,7 +255,7 @@ class _CodeGenerator:
     def steps(self) -> None:
         """The lines of all equations, but of those that are known."""
         for eqn, dead in zip(self.jaxpr.eqns, last_uses(self.jaxpr), strict=True):
-            rule = evaluation.host_rules.get(eqn.primitive)
+            rule = evaluation.host_rule(eqn.primitive)
             if rule is not None and not eqn.primitive.multiple_results and self.constants.keys() >= set(eqn.invars):
                 [value] = evaluation.evaluate_equation(eqn, [self.constants[x] for x in eqn.invars])
                 self.bind_constant("known", eqn.outvars[0], value)

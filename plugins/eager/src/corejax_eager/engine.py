@@ -21,8 +21,7 @@ from corejax.extend.speed import (
     evaluation,
     promised,
     quiet,
-    rules_changed,
-    run_on_arrays,
+    run_impl,
     set_layer,
 )
 from corejax_eager import large, rule_memo, specialise
@@ -68,7 +67,7 @@ def _evaluate(
     below: Evaluate, primitive: Primitive, args: Sequence[Any], params: dict[str, Any], notes: bool
 ) -> list[Any]:
     """Evaluate an operation that is not specialised, by the compiler if it is large; `notes`: remember it."""
-    if primitive not in evaluation.host_rules:
+    if evaluation.host_rule(primitive) is None:
         return below(primitive, args, params)
     arrays = [x if type(x) is Array else evaluation.as_operand(primitive, x) for x in args]
     avals = tuple([x.aval for x in arrays])
@@ -101,10 +100,10 @@ def _evaluate_large(
     rule = large.compiled_rule(primitive, avals, avals_out, params)
     if rule is not None:
         try:
-            return run_on_arrays(rule, primitive, arrays, params, avals_out)
+            return evaluation.boxed(run_impl(rule, primitive, arrays, params, avals_out))
         except BackendError:  # it cannot run here: in a process that was forked, say
             return None
-    if params or not notes or avals_out[0]._size < large.SIZE:
+    if params or not notes or avals_out[0].size < large.SIZE:
         return None
     ufunc = specialise.as_ufunc(primitive, avals, avals_out[0])
     if ufunc is None:
@@ -149,5 +148,5 @@ def _on_watched_changed() -> None:
 
 for _primitive in list(impl_rules):
     _on_rule_changed(_primitive)
-rules_changed.connect(_on_rule_changed)
+impl_rules.changed.connect(_on_rule_changed)
 observe.watched_changed.connect(_on_watched_changed)

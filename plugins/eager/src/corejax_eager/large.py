@@ -132,8 +132,8 @@ def _by_dtype(least: Mapping[np.dtype[Any], int]) -> Callable[[Sequence[ShapedAr
 def may_be_compiled(primitive: Primitive, avals: Sequence[ShapedArray], avals_out: Sequence[ShapedArray]) -> bool:
     """Tell whether the result, or for some primitives an operand, is large."""
     flag = flags.get(primitive, _NO_FLAG)
-    return avals_out[0]._size >= flag.least or (
-        flag.by_operands and max([aval._size for aval in avals], default=0) >= SIZE
+    return avals_out[0].size >= flag.least or (
+        flag.by_operands and max([aval.size for aval in avals], default=0) >= SIZE
     )
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from corejax.extend import Jaxpr
+from corejax.extend import Jaxpr, impl_rules
 from corejax.extend.messages import observe
 from corejax.extend.speed import evaluation
 from corejax_eager import codegen, large
@@ -30,14 +30,24 @@ def run_generated(jaxpr: Jaxpr, values: Sequence[Any]) -> list[Any]:
 
 def _function_of(jaxpr: Jaxpr) -> Callable[..., list[Any]] | None:
     """Return the function generated with the rules in force; None before the program has run a few times."""
-    rules, version = evaluation.host_rules, evaluation.rules_version
-    # The rules that runs are counted with, how many there were, and the function, if there is one.
-    known_rules, known_version, runs, function = jaxpr.memo.get("generated", (None, 0, 0, None))
-    if known_rules is not rules or known_version != version:
+    changes, runs, function = jaxpr.memo.get("generated", (_changes, 0, None))
+    if changes != _changes:
         runs, function = 0, None
     if runs < RUNS:
         runs += 1
         if runs == RUNS and not observe.watched:
             function = codegen.generate(jaxpr)
-        jaxpr.memo["generated"] = (rules, version, runs, function)
+        jaxpr.memo["generated"] = (_changes, runs, function)
     return function  # type: ignore[no-any-return]
+
+
+_changes = 0  # of impl rules, and of who is watched
+
+
+def _note_change(*_: Any) -> None:
+    global _changes
+    _changes += 1
+
+
+impl_rules.changed.connect(_note_change)
+observe.watched_changed.connect(_note_change)

@@ -17,11 +17,22 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Array, ClosedJaxpr, Jaxpr, ShapedArray, as_array, config, eval_jaxpr_on_host, tree
+from corejax.extend import (
+    Array,
+    ClosedJaxpr,
+    Jaxpr,
+    Primitive,
+    ShapedArray,
+    as_array,
+    config,
+    eval_jaxpr_on_host,
+    impl_rules,
+    tree,
+)
 from corejax.extend.devices import checks_values, is_spread
 from corejax.extend.messages import clears_cache, observe
 from corejax.extend.programs import keep_all
-from corejax.extend.speed import bottom, evaluation, quiet, rules_changed, run_quietly, state
+from corejax.extend.speed import bottom, quiet, run_quietly, state
 from corejax_eager import codegen, large
 from corejax_eager.fused import (
     ARRAYS,
@@ -97,7 +108,7 @@ def _with_known_values(closed: ClosedJaxpr) -> tuple[Jaxpr, list[Any]]:
     known, unknown, _, count = partial_eval_jaxpr(closed, [True] * len(closed.in_avals), True, keep_all)
     if sum(aval.nbytes for aval in known.out_avals) > _LARGEST_KNOWN:
         return closed.jaxpr, _on_host(closed.consts)
-    values = run_quietly(eval_jaxpr_on_host, (known, ()))
+    values = run_quietly(eval_jaxpr_on_host, known, ())
     return unknown.jaxpr, _on_host([*unknown.consts, *values[len(values) - count :]])
 
 
@@ -296,11 +307,10 @@ def _forget_host_programs() -> None:
 
 def _number_settings() -> int:
     """The number of the settings in force: programs are found again where these come back."""
-    global _settings, _rules
-    rules = evaluation.rules_version
-    if rules != _rules:
+    global _settings, _rules_changed
+    if _rules_changed:
+        _rules_changed = False
         _forget_host_programs()
-        _rules = rules
     values = tuple(config.values().values())
     try:
         _settings = _settings_met.setdefault(values, len(_settings_met))
@@ -316,8 +326,14 @@ def _follow_settings(*_: Any) -> None:
     _settings = None
 
 
+def _follow_rules(primitive: Primitive) -> None:
+    global _rules_changed
+    _rules_changed = True
+    _follow_settings()
+
+
 _settings: int | None = None
-_rules = evaluation.rules_version  # that functions are written with
+_rules_changed = False  # whether an impl rule is another one than functions were written with
 _settings_met: dict[tuple[Any, ...], int] = {}
 config.changed.connect(_follow_settings)
-rules_changed.connect(_follow_settings)
+impl_rules.changed.connect(_follow_rules)

@@ -115,7 +115,7 @@ def as_ufunc(primitive: Primitive, avals: Sequence[ShapedArray], aval: ShapedArr
     A large result is in memory that compiled programs can share. None if the rule is no ufunc or leaves the operation
     to the compiler, or if the result's size has to be checked.
     """
-    ufunc = ufunc_for(primitive, evaluation.host_rules.get(primitive), avals, aval)
+    ufunc = ufunc_for(primitive, evaluation.host_rule(primitive), avals, aval)
     if ufunc is None or aval.nbytes > LARGE or large.is_compiled(primitive, avals, [aval], {}):
         return None
     if aval.size >= large.SIZE:

@@ -11,7 +11,7 @@ import numpy as np
 from corejax.extend import Tracer, as_array, dtypes, host_value, stage_closed
 from corejax.extend.devices import is_spread
 from corejax.extend.messages import clears_cache
-from corejax.extend.speed import run_whole
+from corejax.extend.speed import engine
 from corejax.extend.transforms import recording_trace
 from corejax.extend.types import SymbolicDim
 from corejax_lax_basic import lax
@@ -89,7 +89,7 @@ def _compiled(a: Any, v: Any, side: str, dtype: Any) -> Any:
         _programs[key] = as_integers is not None and stage_closed(
             lambda a, v: [_by_bisection(as_integers(a), as_integers(v), side, dtype, False)], (a.aval, v.aval)
         )
-    outs = _programs[key] and run_whole(_programs[key], [a, v], "searchsorted")
+    outs = _programs[key] and engine().run_program(_programs[key], [a, v], "searchsorted")
     return outs[0] if outs else None
 
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from corejax.extend import Array, ClosedJaxpr, eval_jaxpr_on_host
-from corejax.extend.messages import Restoring, run_within
+from corejax.extend.messages import Changed, run_within
 
 
 class _State(threading.local):
@@ -23,21 +23,9 @@ def interpreting() -> bool:
     return _state.interpreting
 
 
-class _Interpreting(Restoring):
-    __slots__ = ("earlier",)
-
-    def __enter__(self) -> None:
-        self.earlier = _state.interpreting
-        _state.interpreting = True
-
-    def restore(self) -> None:
-        """As it was before."""
-        _state.interpreting = getattr(self, "earlier", False)
-
-
 def interpret(closed: ClosedJaxpr, arrays: Sequence[Array]) -> list[Array]:
     """The results of a program by the eager rules."""
     values = [np.asarray(x) for x in arrays]
     with np.errstate(all="ignore"):  # as compiled programs do
-        outs = run_within([_Interpreting()], eval_jaxpr_on_host, closed, values)
+        outs = run_within([Changed(_state, "interpreting", True)], eval_jaxpr_on_host, closed, values)
     return [Array(np.array(out, aval.dtype), aval) for out, aval in zip(outs, closed.out_avals, strict=True)]

@@ -16,7 +16,7 @@ from corejax.extend import Array, ClosedJaxpr, Jaxpr, Primitive, config, dtypes,
 from corejax.extend.devices import checks_values
 from corejax.extend.messages import observe
 from corejax.extend.programs import subjaxprs
-from corejax.extend.speed import run_compiled
+from corejax.extend.speed import engine
 
 LONG = 1 << 14  # operations from which on a scan is compiled
 STRETCH = 1 << 24  # operations that are run at once
@@ -52,15 +52,13 @@ def run_long_scan(
     consts, carry, xs = split_list([Array(x) for x in args], [num_consts, num_carry])
     parts = []
     for part in _stretches(length, max(1, STRETCH // each), params["reverse"]):
-        outs = run_compiled(
-            scan_p,
-            *(
-                *consts,
-                *carry,
-                *(x if len(part) == length else Array(host_value(x)[part.start : part.stop]) for x in xs),
-            ),
-            **{**params, "jaxpr": jaxpr, "length": len(part), "num_carry": num_carry, "num_consts": num_consts},
-        )
+        operands = [
+            *consts,
+            *carry,
+            *(x if len(part) == length else Array(host_value(x)[part.start : part.stop]) for x in xs),
+        ]
+        stretch = {**params, "jaxpr": jaxpr, "length": len(part), "num_carry": num_carry, "num_consts": num_consts}
+        outs = engine().run_compiled(scan_p, operands, stretch)
         if outs is None:
             return None
         carry = outs[:num_carry]

@@ -33,7 +33,7 @@ from corejax.extend import (
     tree,
 )
 from corejax.extend.devices import checks_values
-from corejax.extend.messages import Restoring, called_frame, capture_source, describe_source, not_of_rule, run_within
+from corejax.extend.messages import Changed, called_frame, capture_source, describe_source, not_of_rule, run_within
 from corejax.extend.programs import subjaxprs
 from corejax.extend.speed import Evaluate, Layer, host_literal, set_layer
 from corejax.extend.transforms import replayed_source, replaying
@@ -134,20 +134,6 @@ def _found_in(x: Any) -> str | None:
     return "inf" if config.debug_infs and np.isinf(value).any() else None
 
 
-class _Finding(Restoring):
-    __slots__ = ("earlier",)
-
-    def __init__(self) -> None:
-        self.earlier = _state.finding
-
-    def __enter__(self) -> None:
-        _state.finding = _Suspects()
-
-    def restore(self) -> None:
-        """As it was before."""
-        _state.finding = self.earlier
-
-
 def _repeatable(program: ClosedJaxpr | Jaxpr) -> bool:
     """Whether the results of a program can be computed again without its effects."""
     eqns = (program.jaxpr if isinstance(program, ClosedJaxpr) else program).eqns
@@ -174,7 +160,7 @@ def _find_inside(primitive: Primitive, args: Sequence[Any], params: dict[str, An
         return _state.finding.error_of(outs) if _state.finding else None
 
     try:
-        found = run_within([_Finding(), set_current_trace(bottom_trace())], evaluate)
+        found = run_within([Changed(_state, "finding", _Suspects()), set_current_trace(bottom_trace())], evaluate)
     except Exception as error:  # its arguments are gone, say
         return f". To find out which operation that was it was evaluated again, and failed: {error}"
     return found or ". Its operations, evaluated one by one, make none: the compiler has rewritten them"

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import dtypes
-from corejax.extend.speed import quick_array, quick_host_value
 from corejax_lax_basic._base.scalars import is_array
 from corejax_lax_basic._speed import SMALL_COPY
+from corejax_lax_basic.arrays._at_once import host_of, part_of
 from corejax_lax_basic.arrays._basic_indexing import basic_index, complete
 from corejax_lax_basic.arrays._indexing_by_arrays import index_by_arrays
 
@@ -43,10 +43,10 @@ def getitem(self: Any, index: Any) -> Any:
         TypeError: an entry is nothing that arrays are indexed by.
     """
     if type(index) in _STATIC or (type(index) is tuple and _STATIC.issuperset(map(type, index))):
-        host = quick_host_value(self)
+        host = host_of(self)
         if host is not None and host.dtype.kind in _NUMPYS:
             try:
-                return quick_array(_part(host, index), self)
+                return part_of(self, _part(host, index))
             except (IndexError, TypeError, ValueError):  # below there are words for it
                 pass
     entries = complete(self, index)

@@ -12,9 +12,9 @@ import numpy as np
 
 from corejax.extend import dtypes, remembered
 from corejax.extend.messages import warn_user
-from corejax.extend.speed import quick_array, quick_host_value
 from corejax_lax_basic._base.axes import canonical_shape, method_axis
 from corejax_lax_basic._base.placing import place
+from corejax_lax_basic.arrays._at_once import host_of, part_of
 from corejax_lax_basic.conversion.convert import convert_element_type
 from corejax_lax_basic.conversion.identity import copied
 from corejax_lax_basic.creation.filled import zeros_like_array
@@ -55,8 +55,8 @@ def transpose(self: Any, *axes: Any) -> Any:
     Raises:
         TypeError: the axes are not a permutation.
     """
-    if not axes and (host := quick_host_value(self)) is not None:
-        return quick_array(host.T, self)
+    if not axes and (host := host_of(self)) is not None:
+        return part_of(self, host.T)
     ndim = self.aval.ndim
     given = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes or None
     if given is None:

@@ -26,7 +26,7 @@ from corejax.extend import (
     jvp_rules,
 )
 from corejax.extend.devices import is_spread
-from corejax.extend.speed import HostCode, run_compiled
+from corejax.extend.speed import HostCode, engine
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.placing import place
 from corejax_lax_basic._base.type_rules import check_equal_dtypes
@@ -368,7 +368,7 @@ def _impl(lhs: Array, rhs: Array, **params: Any) -> Array:
     What has parts on several devices is compiled: results are there, too.
     """
     if not _is_small(lhs.aval, rhs.aval, params) or is_spread(lhs) or is_spread(rhs):
-        found = run_compiled(conv_general_dilated_p, lhs, rhs, **params)
+        found = engine().run_compiled(conv_general_dilated_p, (lhs, rhs), params)
         if found is not None:
             return found  # type: ignore[no-any-return]
     with np.errstate(all="ignore"):

@@ -23,7 +23,7 @@ from corejax.extend import (
     tree,
 )
 from corejax.extend.messages import api_boundary
-from corejax.extend.speed import run_compiled
+from corejax.extend.speed import engine
 from corejax.extend.transforms import batch_flat
 from corejax_lax_basic._base.axes import canonical_axes, sequence
 from corejax_lax_basic._base.placing import place
@@ -165,5 +165,5 @@ jvp_rules.register(reduce_p, _jvp, symbolic_zeros=True)
 def _impl(*arrays: Any, jaxpr: ClosedJaxpr, dimensions: tuple[int, ...]) -> list[Any]:
     found = None
     if arrays[0].size >= LARGE:
-        found = run_compiled(reduce_p, *arrays, jaxpr=jaxpr, dimensions=dimensions)
+        found = engine().run_compiled(reduce_p, arrays, {"jaxpr": jaxpr, "dimensions": dimensions})
     return found or [as_array(x) for x in reduce_by_halves(jaxpr, dimensions, *arrays)]

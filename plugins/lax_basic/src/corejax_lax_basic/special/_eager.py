@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import Array, primitives
-from corejax.extend.speed import HostCode, run_compiled
+from corejax.extend.speed import HostCode, engine
 from corejax_lax_basic._speed import MANY_SPECIAL, SINGLES
 from corejax_lax_basic.special import _series
 
@@ -68,7 +68,7 @@ def compiled_if_many(name: str, impl: Function) -> Function:
 
     def rule(*arrays: Any) -> Any:
         if max(x.size for x in arrays) >= MANY_SPECIAL and arrays[0].dtype.name in SINGLES:
-            found = run_compiled(primitives[name], *[Array(x) for x in arrays])
+            found = engine().run_compiled(primitives[name], [Array(x) for x in arrays], {})
             if found is not None:
                 return found  # whose memory is its own: an array of NumPy's would be copied
         return impl(*arrays)

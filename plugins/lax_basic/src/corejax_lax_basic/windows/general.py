@@ -22,7 +22,7 @@ from corejax.extend import (
     tree,
 )
 from corejax.extend.messages import api_boundary
-from corejax.extend.speed import run_compiled
+from corejax.extend.speed import engine
 from corejax.extend.transforms import batch_flat
 from corejax_lax_basic._speed import LARGE
 from corejax_lax_basic.elementwise.arithmetic import add, max, min
@@ -194,5 +194,5 @@ jvp_rules.register(reduce_window_p, _jvp, symbolic_zeros=True)
 def _impl(*arrays: Any, jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
     found = None
     if arrays[0].size >= LARGE and has_small_windows((), **params):
-        found = run_compiled(reduce_window_p, *arrays, jaxpr=jaxpr, **params)
+        found = engine().run_compiled(reduce_window_p, arrays, {"jaxpr": jaxpr, **params})
     return found or [as_array(x) for x in _by_elements(jaxpr, params, *arrays)]

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import Array, ShapedArray, config, primitives
-from corejax.extend.speed import comes_again, run_compiled
+from corejax.extend.speed import engine
 
 _PREFIX = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
 
@@ -130,9 +130,9 @@ def _compiled(name: str, arrays: Any, ranks: Any, params: Any) -> Any:
     if matrices < _MANY or not 0 < elements <= _SMALL or config.linalg_errors or name not in primitives:
         return None
     primitive, operands = primitives[name], [Array(a) for a in arrays]
-    if name not in _OTHER_BITS and not comes_again(primitive, [a.aval for a in operands], params):
+    if name not in _OTHER_BITS and not engine().comes_again(primitive, [a.aval for a in operands], params):
         return None
-    outs = run_compiled(primitive, *operands, **params)
+    outs = engine().run_compiled(primitive, operands, params)
     return outs if outs is None or primitive.multiple_results else [outs]
 
 

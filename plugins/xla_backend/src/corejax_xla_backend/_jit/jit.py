@@ -46,7 +46,7 @@ from corejax.extend import (
     stage,
     tree,
 )
-from corejax.extend.devices import DEFAULT_OPTIONS, CompileOptions, RepeatableCall, Target, checks_calls, checks_values
+from corejax.extend.devices import DEFAULT_OPTIONS, CompileOptions, RepeatableCall, Target, checks_values
 from corejax.extend.messages import api_boundary, observe
 from corejax.extend.transforms import axes_in_scope, in_context
 from corejax.extend.types import ShapeDtypeStruct, shaped_abstractify
@@ -181,7 +181,7 @@ class Jitted:
         leaves, in_tree = tree.tree_flatten(traced)
         check_arguments("jit", self.fun, leaves, lambda: self.static.debug_info(in_tree, static).arg_names())
         program = self._traced(self._signature([get_aval(x) for x in leaves], in_tree, static))
-        checked = checks_values() or checks_calls()
+        checked = checks_values() or observe.checking
         if checked:
             self._let_others_in()  # a function that is called back may call this one
         if in_context() or checked or any(isinstance(x, Tracer) for x in (*program.consts, *leaves)):
@@ -259,7 +259,7 @@ class Jitted:
         if given is not None:  # a transformation may change what is argument and result, and shardings with them
             leaves = [constrain(x, sharding) for x, sharding in zip(leaves, given[0], strict=True)]
         operands = [*program.consts, *leaves]
-        if self.options.inline and not (checks_calls() and current_trace() is bottom_trace()):
+        if self.options.inline and not (observe.checking and current_trace() is bottom_trace()):
             outs = inline_closed(program.closed, operands)
         else:
             options = self.compile_options

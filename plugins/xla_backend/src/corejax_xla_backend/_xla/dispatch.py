@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import Array, as_array, config, dtypes, get_aval, host_value, tree
-from corejax.extend.devices import RepeatableCall, checks_calls, checks_values
-from corejax.extend.messages import api_boundary
+from corejax.extend.devices import RepeatableCall, checks_values
+from corejax.extend.messages import api_boundary, observe
 from corejax.extend.transforms import on_context
 from corejax.extend.types import ElementBuffer
 from corejax_xla_backend import _jaxlib
@@ -322,7 +322,7 @@ def _follow_context() -> None:
     context = _jaxlib.dispatch_context()
 
     def settings_changed() -> None:
-        checked = checks_values() or checks_calls()
+        checked = checks_values() or observe.checking
         key = (config.trace_key(), config.backend, config.default_device, config.disable_jit, checked)
         context.set_global(2 * _settings.setdefault(key, len(_settings)))
 
