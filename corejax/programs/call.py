@@ -73,16 +73,13 @@ class _Call:
     def program(self, params: Params) -> ClosedJaxpr:
         """The program that an equation calls."""
         found = params.get(self.param)
-        if not isinstance(found, ClosedJaxpr):
-            raise self._no_program(params)
-        return found
-
-    def _no_program(self, params: Params) -> TypeError:
+        if isinstance(found, ClosedJaxpr):
+            return found
         if self.param in params:
             problem = f"it is of type {type(params[self.param]).__name__}"
         else:
             problem = f"there is no such parameter, only {', '.join(map(repr, params)) or 'none at all'}"
-        return TypeError(
+        raise TypeError(
             f"primitive {self.primitive.name!r} calls the program (a ClosedJaxpr) that its parameter {self.param!r} "
             f"holds, says its defcall in {self.place}: {problem}"
         )
@@ -203,9 +200,11 @@ def _partial_eval_jaxpr(call: _Call) -> Callable[..., Any]:
         known_in, unknown_in = partition_list(unknowns, eqn.invars)
         known_places, unknown_places = partition_list(unknowns, range(len(unknowns)))
         known_out, unknown_out = partition_list(unknowns_out, eqn.outvars)
-        smaller, extra, residuals = _residuals_apart(known, num_res, known_in, known_out)
+        smaller, plan = without_forwarded(known, len(known_out))
+        bound = [*known_out, *(Var(a) for a in smaller.out_avals[len(known_out) :])]
+        residuals = [known_in[i] if forwarded else bound[i] for forwarded, i in plan[len(known_out) :]]
         new = call.params("known", smaller, known_places, params)
-        known_eqn = eqn.replace(invars=known_in, outvars=[*known_out, *extra], params=new)
+        known_eqn = eqn.replace(invars=known_in, outvars=bound, params=new)
         new = call.params("unknown", unknown, [*[None] * num_res, *unknown_places], params)
         unknown_eqn = eqn.replace(invars=[*residuals, *unknown_in], outvars=unknown_out, params=new)
         return (
@@ -216,35 +215,6 @@ def _partial_eval_jaxpr(call: _Call) -> Callable[..., Any]:
         )
 
     return partial_eval_eqn
-
-
-def _residuals_apart(
-    known: ClosedJaxpr, num_res: int, operands: Sequence[Any], results: Sequence[Any]
-) -> tuple[ClosedJaxpr, list[Var], list[Any]]:
-    """Where an equation's residuals come from.
-
-    Args:
-        known: its known half, whose last `num_res` outputs are residuals.
-        operands, results: of the known half, in the program around.
-
-    Returns:
-        The known half without residuals that are operands or results, variables for the other residuals, and all of
-        them.
-    """
-    outvars = known.jaxpr.outvars
-    found: dict[Any, Any] = dict(zip(known.jaxpr.invars, operands, strict=True))
-    for v, w in zip(outvars, results, strict=False):
-        if type(v) is Var:
-            found.setdefault(v, w)
-    extra: list[Var] = []
-    flags = [True] * len(results)
-    for v in outvars[len(results) :]:
-        flags.append(v not in found)
-        if v not in found:
-            found[v] = fresh = Var(v.aval)
-            extra.append(fresh)
-    smaller = known if all(flags) else dce_jaxpr(known, flags, True)[0]
-    return smaller, extra, [found[v] for v in outvars[len(outvars) - num_res :]]
 
 
 def _transpose(call: _Call) -> Callable[..., Any]:
@@ -407,6 +377,3 @@ def inlining(param: str) -> Callable[..., list[Any]]:
 
     inlined.__provenance__ = Provenance.of_caller()  # type: ignore[attr-defined]
     return inlined
-
-
-__all__ = ["CallChange", "defcall", "defrecompute", "inlining"]

@@ -255,14 +255,3 @@ def inline_equations(closed: ClosedJaxpr, operands: Sequence[Any]) -> tuple[list
         env.update(zip(eqn.outvars, outvars, strict=True))
         eqns.append(eqn.replace(invars=invars, outvars=outvars))
     return eqns, [v if type(v) is Literal else env[v] for v in closed.jaxpr.outvars]
-
-
-__all__ = [
-    "batch_jaxpr",
-    "dce_jaxpr",
-    "inline_closed",
-    "inline_equations",
-    "jvp_jaxpr",
-    "memoised",
-    "transpose_jaxpr",
-]
