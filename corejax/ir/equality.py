@@ -69,13 +69,10 @@ class _Partners:
         self.in_b: dict[Atom, Atom] = {}
 
     def bind(self, xs: Sequence[Var], ys: Sequence[Var]) -> bool:
-        if len(xs) != len(ys):
+        if not _same_list(xs, ys, lambda x, y: x.aval is y.aval):
             return False
-        for x, y in zip(xs, ys, strict=True):
-            if x.aval is not y.aval:
-                return False
-            self.in_a[x] = y
-            self.in_b[y] = x
+        self.in_a.update(zip(xs, ys, strict=True))
+        self.in_b.update(zip(ys, xs, strict=True))
         return True
 
     def same(self, xs: Sequence[Atom], ys: Sequence[Atom]) -> bool:
@@ -91,7 +88,12 @@ class _Partners:
 def _same_literal(x: Atom, y: Atom) -> bool:
     if type(x) is Var or type(y) is Var:
         return False
-    return x.aval is y.aval and literal_scalar(x).tobytes() == literal_scalar(y).tobytes()  # type: ignore[arg-type]
+    return x.aval is y.aval and _same_bits(literal_scalar(x), literal_scalar(y))  # type: ignore[arg-type]
+
+
+def _same_bits(x: Any, y: Any) -> bool:
+    a, b = np.asarray(x), np.asarray(y)
+    return a.dtype == b.dtype and a.tobytes() == b.tobytes()
 
 
 def _same_program(a: Jaxpr, b: Jaxpr, of: _Comparison) -> bool:
@@ -121,7 +123,7 @@ def _same_const(x: Any, y: Any) -> bool:
         return True
     if isinstance(x, Tracer) or isinstance(y, Tracer) or get_aval(x) is not get_aval(y):
         return False
-    return bool(np.asarray(host_value(x)).tobytes() == np.asarray(host_value(y)).tobytes())
+    return _same_bits(host_value(x), host_value(y))
 
 
 def _same_value(x: Any, y: Any, of: _Comparison) -> bool:
@@ -137,8 +139,7 @@ def _same_value(x: Any, y: Any, of: _Comparison) -> bool:
     if type(x) is not type(y):
         return False
     if isinstance(x, float | complex | np.generic):
-        a, b = np.asarray(x), np.asarray(y)
-        return bool(a.dtype == b.dtype and a.tobytes() == b.tobytes())
+        return _same_bits(x, y)
     if not of.derivatives and getattr(type(x), "only_for_derivatives", False):
         return True
     if hasattr(type(x), "same_as"):
