@@ -21,7 +21,7 @@ from corejax.interpreters.jvp import zeros_like
 from corejax.interpreters.linearize import linearize_flat
 from corejax.messages.source_info import JVP
 from corejax.messages.tracebacks import api_boundary
-from corejax.transforms.flattening import Aux, arg_names, check_argument, check_function, float0
+from corejax.transforms.flattening import Aux, Names, arg_names, check_argument, check_function, float0
 
 Argnums = int | Sequence[int]
 
@@ -71,22 +71,22 @@ class Differentiation:
             raise ValueError(f"{self.transform} of {self.fun_name}: argnums={argnums!r} names an argument twice")
         return tuple(out)
 
-    def check_input(self, x: Any, name: Callable[[], str]) -> bool:
-        """Whether a leaf is differentiated; refuses what cannot be."""
+    def check_input(self, x: Any, names: Names, i: int) -> bool:
+        """Whether leaf number `i` is differentiated; refuses what cannot be."""
         if type(x) is Array:
             if not self.holomorphic and x.aval.dtype.kind == "f":  # at once for what is frequent
                 return True
         else:
-            check_argument(self.transform, self.fun, x, name)
+            check_argument(self.transform, self.fun, x, names, i)
         dtype = get_aval(x).dtype
         if self.holomorphic and not dtypes.is_complex(dtype):
             raise TypeError(
                 f"{self.transform} with holomorphic=True requires inputs with complex dtype, but got {dtype.name} as "
-                f"argument {name()} of {self.fun_name}"
+                f"argument {names()[i]} of {self.fun_name}"
             )
         if self.transform == "jacfwd" and not self.holomorphic and dtypes.is_complex(dtype):
             raise TypeError(
-                f"jacfwd takes real inputs, but argument {name()} of {self.fun_name} is {dtype.name}; for "
+                f"jacfwd takes real inputs, but argument {names()[i]} of {self.fun_name} is {dtype.name}; for "
                 "holomorphic functions pass holomorphic=True, otherwise use jvp"
             )
         if dtypes.is_inexact(dtype):
@@ -95,9 +95,9 @@ class Differentiation:
             return False
         allowed = ", or pass allow_int=True (then its gradient is float0)" if self.transform != "jacfwd" else ""
         raise TypeError(
-            f"{self.transform} requires real- or complex-valued inputs, but argument {name()} of {self.fun_name} is "
-            f"{dtypes.short_name(dtype) if dtypes.is_extended(dtype) else dtype.name}. Convert it to a floating-point "
-            f"dtype{',' if allowed else ' or'} choose other argnums{allowed}."
+            f"{self.transform} requires real- or complex-valued inputs, but argument {names()[i]} of {self.fun_name} "
+            f"is {dtypes.short_name(dtype) if dtypes.is_extended(dtype) else dtype.name}. Convert it to a "
+            f"floating-point dtype{',' if allowed else ' or'} choose other argnums{allowed}."
         )
 
     def check_output(self, y: Any) -> None:
@@ -148,10 +148,7 @@ class Chosen:
         self._positions = asked.positions(len(args))
         self.wanted = tuple([args[position] for position in self._positions])
         self.leaves, self.in_tree = tree.tree_flatten(self.wanted)
-        self.active = [
-            asked.check_input(x, lambda i=i: self._names()[i])  # type: ignore[misc]
-            for i, x in enumerate(self.leaves)
-        ]
+        self.active = [asked.check_input(x, self._names, i) for i, x in enumerate(self.leaves)]
 
     def _names(self) -> list[str]:
         names = iter(arg_names(self.asked.fun, tree.tree_structure(self._args)))

@@ -53,7 +53,7 @@ def _mapped_axes(
             sizes.append(None)
             continue
         if type(x) is not Array and not isinstance(x, Tracer):
-            check_argument("vmap", fun, x, lambda i=i: names()[i])  # type: ignore[misc]
+            check_argument("vmap", fun, x, names, i)
         shape = get_aval(x).shape
         if not -len(shape) <= axis < len(shape):
             raise ValueError(
@@ -88,25 +88,26 @@ def _batched_outs(
     moved = []
     for i, (x, d, a) in enumerate(zip(outs, dims, axes, strict=True)):
         if type(x) is not Array or d is None or d != a:  # what is not where it has to be
-            x = _batched_out(fun, axis_size, x, d, a, lambda i=i: leaf_names(out_tree)[i] or "of the function")  # type: ignore[misc]
+            x = _batched_out(fun, axis_size, x, d, a, out_tree, i)
         moved.append(x)
     return tree.tree_unflatten(out_tree, moved)
 
 
-def _batched_out(fun: Any, axis_size: int, x: Any, dim: int | None, axis: int | None, name: Callable[[], str]) -> Any:
+def _batched_out(fun: Any, axis_size: int, x: Any, dim: int | None, axis: int | None, out_tree: Any, i: int) -> Any:
+    """Output number `i` with the mapped axis at `axis`."""
     if axis is None:
         if dim is None:
             return x if getattr(x, "dtype", None) == float0 else as_array(x)
         raise ValueError(
-            f"vmap of {fun_name(fun)}: output {name()} differs along the mapped axis, so its out_axes cannot be None; "
-            "give an axis"
+            f"vmap of {fun_name(fun)}: output {leaf_names(out_tree)[i] or 'of the function'} differs along the mapped "
+            "axis, so its out_axes cannot be None; give an axis"
         )
     no_tangent = getattr(x, "dtype", None) == float0
     ndim = (x.ndim if no_tangent else get_aval(x).ndim) + (dim is None)
     if not -ndim <= axis < ndim:
         raise ValueError(
-            f"vmap of {fun_name(fun)}: output {name()} has {ndim} axes with the mapped one; out_axes {axis} does not "
-            "exist"
+            f"vmap of {fun_name(fun)}: output {leaf_names(out_tree)[i] or 'of the function'} has {ndim} axes with the "
+            f"mapped one; out_axes {axis} does not exist"
         )
     if no_tangent:
         return np.repeat(np.expand_dims(x, axis % ndim), axis_size, axis % ndim)
