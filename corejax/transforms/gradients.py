@@ -108,7 +108,7 @@ class Differentiation:
             except TypeError:
                 raise TypeError(
                     f"{self.transform} is only defined for functions with one scalar output, but {self.fun_name} "
-                    f"returns {tree.tree_map(_type_of, y)!r}"
+                    f"returns {tree.tree_map(lambda x: get_aval(x) if is_array_like(x) else x, y)!r}"
                     + (" (for a pair (out, aux) pass has_aux=True)" if isinstance(y, tuple) else "")
                     + (": is its return statement missing?" if y is None else "")
                 ) from None
@@ -171,10 +171,21 @@ class Chosen:
         return values[0] if isinstance(self.asked.argnums, int) else tuple(values)
 
 
-def _value_and_grad(asked: Differentiation, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, Any]:
+def differentiated(asked: Differentiation, derivative_of: Callable[[Chosen], Any]) -> Callable[..., Any]:
+    """Return the function that gives `derivative_of` the arguments that are chosen in a call."""
+    check_function(asked.transform, asked.fun)
+
+    @api_boundary
+    @named_as(asked.fun)
+    def derivative(*args: Any, **kwargs: Any) -> Any:
+        return derivative_of(Chosen(asked, args, kwargs))
+
+    return derivative
+
+
+def _value_and_grad(chosen: Chosen) -> tuple[Any, Any, Any]:
     """Value, aux (or None) and gradient of one call."""
-    chosen = Chosen(asked, args, kwargs)
-    aux = Aux()
+    asked, aux = chosen.asked, Aux()
 
     def value_then_aux(*leaves: Any) -> list[Any]:
         y = chosen.call(*chosen.in_tree.unflatten(leaves))
@@ -231,11 +242,13 @@ def grad(
         ValueError: `argnums` names an argument twice.
     """
 
-    def result(value: Any, aux: Any, gradient: Any) -> Any:
+    def result(chosen: Chosen) -> Any:
+        _, aux, gradient = _value_and_grad(chosen)
         return (gradient, aux) if has_aux else gradient
 
-    asked = Differentiation("grad", fun, argnums, has_aux, holomorphic, allow_int)
-    return _differentiated(asked, result, f"Gradient of {fun_name(fun)} with respect to")
+    gradient = differentiated(Differentiation("grad", fun, argnums, has_aux, holomorphic, allow_int), result)
+    gradient.__doc__ = _doc("Gradient of {} with respect to", fun, argnums)
+    return gradient
 
 
 def value_and_grad(
@@ -247,26 +260,15 @@ def value_and_grad(
 ) -> Callable[..., Any]:
     """As `grad`; the result is `(value, gradient)`, or `((value, aux), gradient)` with `has_aux`."""
 
-    def result(value: Any, aux: Any, gradient: Any) -> Any:
+    def result(chosen: Chosen) -> Any:
+        value, aux, gradient = _value_and_grad(chosen)
         return ((value, aux) if has_aux else value), gradient
 
     asked = Differentiation("value_and_grad", fun, argnums, has_aux, holomorphic, allow_int)
-    return _differentiated(asked, result, f"Value and gradient of {fun_name(fun)} by")
+    value_and_gradient = differentiated(asked, result)
+    value_and_gradient.__doc__ = _doc("Value and gradient of {} by", fun, argnums)
+    return value_and_gradient
 
 
-def _differentiated(asked: Differentiation, result: Callable[..., Any], doc: str) -> Callable[..., Any]:
-    """Return the function that gives `result(value, aux, gradient)` of a call."""
-    check_function(asked.transform, asked.fun)
-
-    @api_boundary
-    @named_as(asked.fun)
-    def gradient(*args: Any, **kwargs: Any) -> Any:
-        return result(*_value_and_grad(asked, args, kwargs))
-
-    gradient.__doc__ = f"{doc} positional argument(s) {asked.argnums}.\n\n{asked.fun.__doc__ or ''}"
-    return gradient
-
-
-def _type_of(x: Any) -> Any:
-    """The type of an array, which an error shows in place of the value; other leaves as they are."""
-    return get_aval(x) if is_array_like(x) else x
+def _doc(words: str, fun: Callable[..., Any], argnums: Argnums) -> str:
+    return f"{words.format(fun_name(fun))} positional argument(s) {argnums}.\n\n{fun.__doc__ or ''}"
