@@ -216,8 +216,5 @@ class _Printer:
         if type(atom) is Var:
             return scope.names[atom]
         if isinstance(atom, Literal):
-            return self.literal(atom)
+            return f"{scalar_text(literal_scalar(atom))}:{self.type(atom.aval)}"
         return repr(atom)  # an ill-formed program, shown by the type checker
-
-    def literal(self, literal: Literal) -> str:
-        return f"{scalar_text(literal_scalar(literal))}:{self.type(literal.aval)}"
