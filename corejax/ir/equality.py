@@ -69,10 +69,13 @@ class _Partners:
         self.in_b: dict[Atom, Atom] = {}
 
     def bind(self, xs: Sequence[Var], ys: Sequence[Var]) -> bool:
-        if not _same_list(xs, ys, lambda x, y: x.aval is y.aval):
+        if len(xs) != len(ys):
             return False
-        self.in_a.update(zip(xs, ys, strict=True))
-        self.in_b.update(zip(ys, xs, strict=True))
+        for x, y in zip(xs, ys, strict=True):
+            if x.aval is not y.aval:
+                return False
+            self.in_a[x] = y
+            self.in_b[y] = x
         return True
 
     def same(self, xs: Sequence[Atom], ys: Sequence[Atom]) -> bool:
@@ -88,7 +91,7 @@ class _Partners:
 def _same_literal(x: Atom, y: Atom) -> bool:
     if type(x) is Var or type(y) is Var:
         return False
-    return x.aval is y.aval and _same_bits(literal_scalar(x), literal_scalar(y))  # type: ignore[arg-type]
+    return x.aval is y.aval and literal_scalar(x).tobytes() == literal_scalar(y).tobytes()  # type: ignore[arg-type]
 
 
 def _same_bits(x: Any, y: Any) -> bool:

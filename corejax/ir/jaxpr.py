@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from corejax.base.seams import Slot
@@ -285,6 +285,11 @@ def subjaxprs(params: dict[str, Any]) -> Iterator[ClosedJaxpr | Jaxpr]:
             for item in value:
                 if isinstance(item, ClosedJaxpr | Jaxpr):
                     yield item
+
+
+def variables_read(eqns: Iterable[JaxprEqn], outvars: Iterable[Atom]) -> set[Any]:
+    """Return the variables that equations and outputs use."""
+    return {v for atoms in (*(eqn.invars for eqn in eqns), outvars) for v in atoms if type(v) is Var}
 
 
 def opened(program: Jaxpr | ClosedJaxpr) -> Jaxpr:

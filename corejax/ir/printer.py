@@ -23,7 +23,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from corejax.core.avals import ShapedArray
-from corejax.ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, opened, programs_of
+from corejax.ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, opened, programs_of, variables_read
 from corejax.ir.values import const_text, has_programs, literal_scalar, scalar_text, type_text, value_text
 from corejax.messages.source_info import describe, scope_of, scope_text
 
@@ -119,9 +119,7 @@ class Scope:
         self.names: dict[Var, str] = defaultdict(_names().__next__)
         self.used: set[Any] | None = None
         if jaxpr is not None:
-            self.used = {v for v in jaxpr.outvars if type(v) is Var}
-            for eqn in jaxpr.eqns:
-                self.used.update(v for v in eqn.invars if type(v) is Var)
+            self.used = variables_read(jaxpr.eqns, jaxpr.outvars)
             for v in (*jaxpr.constvars, *jaxpr.invars):
                 self.names[v]
 

@@ -54,8 +54,6 @@ class Differentiation:
     def positions(self, count: int) -> tuple[int, ...]:
         """`argnums` as non-negative positions among `count` arguments."""
         argnums = self.argnums
-        if type(argnums) is int and 0 <= argnums < count:
-            return (argnums,)
         wanted = (argnums,) if isinstance(argnums, int) else tuple(argnums)
         out = []
         for i in wanted:

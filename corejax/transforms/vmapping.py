@@ -17,7 +17,7 @@ from corejax.interpreters.batching import axis_of_operands, batch_flat, move_bat
 from corejax.interpreters.debug_info import DebugInfo, fun_name, named_as
 from corejax.messages.source_info import VMAP
 from corejax.messages.tracebacks import api_boundary
-from corejax.transforms.flattening import FlatFunction, arg_names, check_argument, check_function, float0, leaf_names
+from corejax.transforms.flattening import FlatFunction, check_argument, check_function, float0, leaf_names
 
 
 def _is_axis(x: Any) -> bool:
@@ -173,17 +173,13 @@ def vmap(
                 "positional arguments" + (" (those by keyword are mapped over axis 0)" if kwargs else "")
             )
         leaves, in_tree = tree.tree_flatten((args, kwargs))
-
-        def names() -> list[str]:
-            return arg_names(fun, in_tree, with_kwargs=True)
-
+        debug = DebugInfo(fun, "vmap", in_tree)
         if _is_axis(in_axes) and not kwargs:
             given: Sequence[int | None] = [in_axes] * len(leaves)
         else:
             given = tree.flatten_axes("vmap in_axes", in_tree, (in_axes, 0 if kwargs else None))
-        axes, size = _mapped_axes(fun, leaves, given, axis_size, names)
+        axes, size = _mapped_axes(fun, leaves, given, axis_size, debug.arg_names)
         flat = FlatFunction(fun, in_tree, with_kwargs=True)
-        debug = DebugInfo(fun, "vmap", in_tree)
         axis = axis_of_operands(axis_names, leaves, axes)
         outs, dims = batch_flat(in_scope(VMAP, flat), size, leaves, axes, axis, debug)
         return _batched_outs(fun, size, outs, dims, flat.out_tree, out_axes)
