@@ -5,8 +5,10 @@ A setting is read at the edges (creation functions, plugin discovery, compilatio
 
 from __future__ import annotations
 
+import itertools
 import keyword
 import os
+import sys
 from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
@@ -20,6 +22,7 @@ from corejax.settings.selection import Selection
 
 __corejax_registers_for_caller__ = True
 
+_FLAG_PREFIX = "corejax_"  # what flags of the command line begin with
 _FLAGS = {
     "1": True,
     "true": True,
@@ -354,15 +357,36 @@ class Config:
         Raises:
             ImportError: absl-py is not installed.
         """
-        from corejax.settings.absl_flags import define  # absl is no dependency
+        from absl import app, flags  # no dependency
 
-        define(self)
+        self.load_plugins()
+        for name in (*self._settings, "enable_x64", "enable_checks", "platforms"):
+            if _FLAG_PREFIX + name in flags.FLAGS:
+                continue
+            value, text = getattr(self, name), f"corejax's setting {name}"
+            if isinstance(value, bool) and name != "rule_overrides":  # which may be names of plugins
+                flags.DEFINE_bool(_FLAG_PREFIX + name, value, text)
+            else:
+                flags.DEFINE_string(_FLAG_PREFIX + name, None if value is None else str(value), text)
+        app.call_after_init(self._read_flags)
 
     def parse_flags_with_absl(self) -> None:
         """The same for a program that does not call `absl.app.run`: flags of settings are read now, others left."""
-        from corejax.settings.absl_flags import parse
+        from absl import flags
 
-        parse(self)
+        self.config_with_absl()
+        given = itertools.takewhile(lambda word: word != "--", sys.argv[1:])
+        ours = [word for word in given if word.lstrip("-").removeprefix("no").startswith(_FLAG_PREFIX)]
+        flags.FLAGS([sys.argv[0], *ours], known_only=True)
+        self._read_flags()
+
+    def _read_flags(self) -> None:
+        """Set those settings whose flags are on the command line."""
+        from absl import flags
+
+        for name in flags.FLAGS:
+            if name.startswith(_FLAG_PREFIX) and flags.FLAGS[name].present:
+                self.update(name.removeprefix(_FLAG_PREFIX), flags.FLAGS[name].value)
 
     def override(self, **settings: Any) -> Override:
         """Settings for the length of a `with` block (process-wide, like `update`)."""
