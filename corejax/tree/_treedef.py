@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import threading
 import warnings
 import weakref
@@ -270,23 +271,21 @@ def mark_leaf_types(*types: type) -> None:
         leaf_types.add(kind)
 
 
-class _FlatDefs(dict[int, PyTreeDef]):
-    """Treedefs by the number of leaves, `tree_of(count)` being such a tree."""
-
-    def __init__(self, tree_of: Callable[[int], Any]) -> None:
-        super().__init__()
-        self.tree_of = tree_of
-
-    def __missing__(self, count: int) -> PyTreeDef:
-        treedef = _treedef(_spec_of(self.tree_of(count)))
-        if count <= 256:
-            self[count] = treedef
-        return treedef
-
-
 _leaf_def = _treedef(_spec_of(0))
-_tuple_defs = _FlatDefs(lambda count: (0,) * count)
-_call_defs = _FlatDefs(lambda count: ((0,) * count, {}))  # of `(args, kwargs)` without keyword arguments
+
+
+@functools.lru_cache(256)
+def _tuple_def(count: int) -> PyTreeDef:
+    """The treedef of a tuple of leaves."""
+    return _treedef(_spec_of((0,) * count))
+
+
+@functools.lru_cache(256)
+def _call_def(count: int) -> PyTreeDef:
+    """The treedef of `(args, kwargs)` with leaves for arguments and without keyword arguments."""
+    return _treedef(_spec_of(((0,) * count, {})))
+
+
 _flatten = optree.tree_flatten
 
 
@@ -307,11 +306,11 @@ def tree_flatten(tree: Any, is_leaf: IsLeaf | None = None) -> tuple[list[Any], P
             return [tree], _leaf_def
         if kind is tuple:
             if _are_leaf_types(map(type, tree)):
-                return list(tree), _tuple_defs[len(tree)]
+                return list(tree), _tuple_def(len(tree))
             if len(tree) == 2:
                 args, kwargs = tree
                 if type(args) is tuple and type(kwargs) is dict and not kwargs and _are_leaf_types(map(type, args)):
-                    return list(args), _call_defs[len(args)]
+                    return list(args), _call_def(len(args))
     leaves, spec = _flatten(tree, is_leaf, namespace=NAMESPACE)
     return leaves, _treedef(spec)
 
