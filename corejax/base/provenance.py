@@ -112,11 +112,9 @@ def _registers_for_caller(frame: FrameType) -> bool:
     return "__corejax_registers_for_caller__" in frame.f_globals
 
 
-Owner = tuple[str, str | None, str | None]
-Resolver = Callable[[str], Owner | None]
-
-# Set by `corejax.plugins`: module -> (plugin name, version, distribution) of the plugin that it belongs to.
-_resolver: Resolver | None = None
+# module -> (plugin name, version, distribution) of the plugin that it belongs to
+Resolver = Callable[[str], tuple[str, str | None, str | None] | None]
+_resolver: Resolver = lambda module: None  # noqa: E731  set by `corejax.plugins`
 
 
 def set_resolver(resolver: Resolver) -> None:
@@ -126,5 +124,4 @@ def set_resolver(resolver: Resolver) -> None:
 
 
 def _resolve(module: str) -> tuple[str | None, str | None, str | None]:
-    found = _resolver(module) if _resolver is not None else None
-    return found or (None, None, None)
+    return _resolver(module) or (None, None, None)

@@ -1,7 +1,7 @@
 """Slots and signals: how a plugin or an upper room hands behaviour to a lower room.
 
 Beside `tables.Table`, which has an entry for each key, a `Slot` holds one value with one provider, and a `Signal` calls
-whatever follows a change, in a declared order. Both take back what a plugin contributed if the plugin fails to load.
+whatever follows a change. Both take back what a plugin contributed if the plugin fails to load.
 """
 
 from __future__ import annotations
@@ -65,38 +65,29 @@ class Slot(Generic[T]):
 
 
 class Signal:
-    """Functions that follow a change.
+    """Functions that follow a change, called in the order in which they were connected.
 
     Args:
         name: what has changed, for messages.
-        stages: names in the order in which their followers are called; followers of one stage are called in the order
-            in which they were connected. Without any there is one stage.
     """
 
     __slots__ = ("_followers", "name")
 
-    def __init__(self, name: str, *stages: str) -> None:
+    def __init__(self, name: str) -> None:
         self.name = name
-        self._followers: dict[str, tuple[Callable[..., object], ...]] = dict.fromkeys(stages or ("",), ())
+        self._followers: tuple[Callable[..., object], ...] = ()
 
-    def connect(self, follower: F, stage: str = "") -> F:
-        """Have a function called at each change.
-
-        Raises:
-            ValueError: the signal has no such stage.
-        """
-        if stage not in self._followers:
-            raise ValueError(f"{self.name}: no stage {stage!r}; stages are {', '.join(map(repr, self._followers))}")
-        self._followers[stage] += (follower,)
-        when_dropped(partial(self.disconnect, follower, stage))
+    def connect(self, follower: F) -> F:
+        """Have a function called at each change."""
+        self._followers += (follower,)
+        when_dropped(partial(self.disconnect, follower))
         return follower
 
-    def disconnect(self, follower: Callable[..., object], stage: str = "") -> None:
+    def disconnect(self, follower: Callable[..., object]) -> None:
         """No longer have a function called."""
-        self._followers[stage] = tuple(f for f in self._followers[stage] if f != follower)
+        self._followers = tuple(f for f in self._followers if f != follower)
 
     def send(self, *args: Any) -> None:
-        """Call the followers, stage by stage."""
-        for followers in self._followers.values():
-            for follower in followers:
-                follower(*args)
+        """Call the followers."""
+        for follower in self._followers:
+            follower(*args)

@@ -65,11 +65,6 @@ _serial = itertools.count()
 _tables: list[weakref.ref[Table[Any, Any]]] = []
 
 
-def running() -> Owner | None:
-    """Return the owner of what this thread writes now."""
-    return _thread.owner
-
-
 def when_dropped(undo: Callable[[], object]) -> None:
     """Have a function called when the entries of the running owner are dropped, if there is one."""
     if _thread.owner is not None:
@@ -308,11 +303,7 @@ def all_tables() -> Iterator[Table]:
     yield from (table for found in list(_tables) if (table := found()) is not None)
 
 
-def _nothing(table: Table, entry: Entry) -> bool:
-    return False
-
-
-def drop(*owners: Owner, keep: Callable[[Table, Entry], bool] = _nothing) -> None:
+def drop(*owners: Owner, keep: Callable[[Table, Entry], bool] = lambda table, entry: False) -> None:
     """Remove the entries of owners from every table, and put back the entries that they had removed.
 
     Args:
@@ -347,12 +338,3 @@ def restore(before: Snapshot) -> None:
                 with _lock:
                     table._put(key, entries.get(key, ()))
                 table.follow(key)
-
-
-def contents() -> dict[str, dict[Any, Entries]]:
-    """Return the entries of all tables by the tables' names, to compare."""
-    found: dict[str, dict[Any, Entries]] = {}
-    for table in all_tables():
-        if table._entries:
-            found.setdefault(table.name, {}).update(table._entries)
-    return found

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
 _KEPT = "\n\t"
@@ -28,24 +28,24 @@ def one_line(text: Any) -> str:
     return shown(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
-def described(value: Any) -> str:
-    """`repr(value)`, or the name of its class where that fails."""
+def _said(by: Callable[[Any], str], value: Any, instead: Callable[[BaseException], str]) -> str:
+    """Return `by(value)`, or `instead(error)` if that fails."""
     try:
-        return repr(value)
+        return by(value)
     except KeyboardInterrupt:
         raise
-    except BaseException:
-        return f"<{type(value).__name__}>"
+    except BaseException as error:
+        return instead(error)
+
+
+def described(value: Any) -> str:
+    """`repr(value)`, or the name of its class where that fails."""
+    return _said(repr, value, lambda _: f"<{type(value).__name__}>")
 
 
 def message_of(error: BaseException) -> str:
     """`str(error)`, or a remark in its place where that fails."""
-    try:
-        return str(error)
-    except KeyboardInterrupt:
-        raise
-    except BaseException as another:
-        return f"(its message cannot be shown: {type(another).__name__})"
+    return _said(str, error, lambda another: f"(its message cannot be shown: {type(another).__name__})")
 
 
 def error_text(error: BaseException) -> str:

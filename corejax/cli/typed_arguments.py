@@ -105,10 +105,9 @@ class _Arguments(ValueReader):
 
     def key(self) -> Any:
         self.space()
-        start = self.pos
         if STRING.match(self.text, self.pos):
             return self.string()
         found = self.match(SCALAR)
         if found is None:
             self.fail("a key is a string in quotes or a number")
-        return self._untyped(found.group(), start)
+        return self._untyped(found)

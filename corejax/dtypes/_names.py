@@ -1,7 +1,10 @@
-"""Dtypes by name, and by what has one; the widths that Python's numbers have."""
+"""Dtypes by name, and by what has one; the widths that Python's numbers have; kinds (`is_integer` ...) and limits."""
 
 from __future__ import annotations
 
+import functools
+import re
+import sys
 from typing import Any
 
 import ml_dtypes
@@ -12,30 +15,23 @@ from corejax.settings.config import config
 
 DType = np.dtype[Any]
 
-# name -> short name, by kind. Types that this ml_dtypes release does not have are left out below.
-_NAMES: dict[str, dict[str, str]] = {
-    "b": {"bool": "bool"},
-    "u": {f"uint{n}": f"u{n}" for n in (1, 2, 4, 8, 16, 32, 64)},
-    "i": {f"int{n}": f"i{n}" for n in (1, 2, 4, 8, 16, 32, 64)},
-    "f": {
-        "float4_e2m1fn": "f4_e2m1fn",
-        "float6_e2m3fn": "f6_e2m3fn",
-        "float6_e3m2fn": "f6_e3m2fn",
-        "float8_e3m4": "f8_e3m4",
-        "float8_e4m3": "f8_e4m3",
-        "float8_e4m3b11fnuz": "f8_e4m3b11fnuz",
-        "float8_e4m3fn": "f8_e4m3fn",
-        "float8_e4m3fnuz": "f8_e4m3fnuz",
-        "float8_e5m2": "f8_e5m2",
-        "float8_e5m2fnuz": "f8_e5m2fnuz",
-        "float8_e8m0fnu": "f8_e8m0fnu",
-        "bfloat16": "bf16",
-        "float16": "f16",
-        "float32": "f32",
-        "float64": "f64",
-    },
-    "c": {"complex64": "c64", "complex128": "c128"},
+# Names by kind. Types that this ml_dtypes release does not have are left out below.
+_NAMES = {
+    "b": "bool",
+    "u": "uint1 uint2 uint4 uint8 uint16 uint32 uint64",
+    "i": "int1 int2 int4 int8 int16 int32 int64",
+    "f": (
+        "float4_e2m1fn float6_e2m3fn float6_e3m2fn float8_e3m4 float8_e4m3 float8_e4m3b11fnuz float8_e4m3fn "
+        "float8_e4m3fnuz float8_e5m2 float8_e5m2fnuz float8_e8m0fnu bfloat16 float16 float32 float64"
+    ),
+    "c": "complex64 complex128",
 }
+
+
+def _shortened(name: str) -> str:
+    for word, letter in (("uint", "u"), ("int", "i"), ("float", "f"), ("complex", "c")):
+        name = name.replace(word, letter)
+    return name
 
 
 def _by_name(name: str) -> DType | None:
@@ -45,10 +41,10 @@ def _by_name(name: str) -> DType | None:
 
 SHORT_NAMES: dict[DType, str] = {}
 KINDS: dict[DType, str] = {}
-for _kind, _table in _NAMES.items():
-    for _name, _short in _table.items():
+for _kind, _names in _NAMES.items():
+    for _name in _names.split():
         if (_dtype := _by_name(_name)) is not None:
-            SHORT_NAMES[_dtype] = _short
+            SHORT_NAMES[_dtype] = _shortened(_name)
             KINDS[_dtype] = _kind
 FROM_SHORT_NAMES = {short: d for d, short in SHORT_NAMES.items()}
 LONG_NAMES = {d.name: d for d in KINDS}  # without NumPy's aliases, such as "int"
@@ -208,3 +204,225 @@ def from_short_name(s: str) -> DType:
     except KeyError:
         known = ", ".join(FROM_SHORT_NAMES)
         raise ValueError(f"{s!r} is not a short dtype name; there are {known}") from None
+
+
+# -- kinds, limits, and dtypes of a kind that go with one --------------------------------------------------------------
+
+
+def _kind_of(d: Any) -> str:
+    try:
+        return KINDS[d]
+    except (KeyError, TypeError):
+        return KINDS[dtype(d)]
+
+
+def is_bool(d: Any) -> bool:
+    """Whether the dtype is bool."""
+    return _kind_of(d) == "b"
+
+
+def is_integer(d: Any) -> bool:
+    """Whether the dtype is a signed or unsigned integer (bool is not)."""
+    return _kind_of(d) in "iu"
+
+
+def is_unsigned(d: Any) -> bool:
+    """Whether the dtype is an unsigned integer (bool is not)."""
+    return _kind_of(d) == "u"
+
+
+def is_float(d: Any) -> bool:
+    """Whether the dtype is a real floating type, bfloat16 and the 8-bit ones included."""
+    return _kind_of(d) == "f"
+
+
+def is_complex(d: Any) -> bool:
+    """Whether the dtype is complex."""
+    return _kind_of(d) == "c"
+
+
+def is_inexact(d: Any) -> bool:
+    """Whether the dtype is floating or complex: whether values of it have tangents."""
+    return _kind_of(d) in "fc"
+
+
+_ANCESTORS: dict[str, tuple[type, ...]] = {
+    "i": (np.signedinteger, np.integer, np.number, np.generic),
+    "u": (np.unsignedinteger, np.integer, np.number, np.generic),
+    "f": (np.floating, np.inexact, np.number, np.generic),
+}
+
+
+def _scalar_type(d: Any) -> type:
+    if isinstance(d, type) and issubclass(d, np.generic):
+        return d
+    return np.dtype(d if isinstance(d, type | str | np.dtype | None) else dtype(d)).type  # None: a float, as NumPy's
+
+
+@functools.lru_cache(maxsize=1024)
+def issubdtype(d: Any, category: Any) -> bool:
+    """`numpy.issubdtype`, with bfloat16 under `numpy.floating`, int4 under `numpy.signedinteger`, and so on.
+
+    Args:
+        d: a dtype, its name, or a scalar type (abstract ones such as `numpy.integer` too).
+        category: as `d`.
+    """
+    left, right = _scalar_type(d), _scalar_type(category)
+    if left.__module__.partition(".")[0] == "ml_dtypes":
+        return right is left or right in _ANCESTORS[KINDS[np.dtype(left)]]
+    return bool(np.issubdtype(left, right))
+
+
+def finfo(d: Any) -> Any:
+    """Limits of a floating or complex dtype, as `numpy.finfo`; bfloat16 and the 8-bit types included.
+
+    Raises:
+        TypeError: the dtype is not inexact.
+    """
+    if not is_inexact(d):
+        raise TypeError(f"finfo is of floating and complex dtypes; {dtype(d).name} is not one (see iinfo)")
+    return _finfo(real_dtype_of(d))
+
+
+def iinfo(d: Any) -> Any:
+    """Limits of an integer dtype, as `numpy.iinfo`; 1-, 2- and 4-bit types included.
+
+    Raises:
+        TypeError: the dtype is not an integer.
+    """
+    if not is_integer(d):
+        raise TypeError(f"iinfo is of integer dtypes; {dtype(d).name} is not one (see finfo)")
+    return _iinfo(dtype(d))
+
+
+_finfo = functools.cache(ml_dtypes.finfo)
+_iinfo = functools.cache(ml_dtypes.iinfo)
+
+
+def real_dtype_of(d: Any) -> DType:
+    """float32 of complex64, float64 of complex128; a real dtype is its own."""
+    d = dtype(d)
+    return DEFAULTS["f"][d.itemsize * 4] if KINDS[d] == "c" else d
+
+
+def complex_dtype_of(d: Any) -> DType:
+    """complex128 of 64-bit types, complex64 of narrower ones; a complex dtype is its own."""
+    d = dtype(d)
+    return d if KINDS[d] == "c" else DEFAULTS["c"][64 if d in WIDE else 32]
+
+
+def inexact_dtype_of(d: Any) -> DType:
+    """Dtype of `sin(x)`: an inexact dtype is its own; float64 of 64-bit integers, float32 of narrower ones and bool."""
+    found = dtype(d)
+    if KINDS[found] in "fc":
+        return found
+    return canonicalize_dtype(DEFAULTS["f"][64 if found in WIDE else 32])
+
+
+def itemsize_bits(d: Any) -> int:
+    """How many bits one element takes; a boolean takes 8.
+
+    Raises:
+        TypeError: it names no dtype of numbers.
+    """
+    found = dtype(d)
+    if is_bool(found):
+        return 8
+    bits = (iinfo if is_integer(found) else finfo)(found).bits
+    return 2 * int(bits) if is_complex(found) else int(bits)
+
+
+def scalar_type_of(x: Any) -> type:
+    """Python's type of numbers of the kind of a dtype, or of what has one: bool, int, float or complex.
+
+    Raises:
+        TypeError: it is no dtype of numbers, and has none.
+    """
+    found = dtype(x)
+    if is_bool(found):
+        return bool
+    return int if is_integer(found) else complex if is_complex(found) else float
+
+
+# -- extended dtypes: elements that are not numbers, but are made of them ----------------------------------------------
+
+_extended: dict[DType, str] = {}  # with how one gets at the numbers
+
+
+class extended(np.generic):
+    """What the elements of extended dtypes are, for `issubdtype`."""
+
+
+class prng_key(extended):
+    """What keys of random generators are, for `issubdtype`."""
+
+
+def extended_dtype(
+    name: str, *, base: Any, shape: tuple[int, ...], numbers: str = "", kind: type[extended] = extended
+) -> DType:
+    """A dtype of elements that are not numbers, each held as an array of numbers: keys of random generators, say.
+
+    Such arrays are indexed, joined, batched and looped over as any others, and no arithmetic takes them. On the host
+    they are NumPy arrays of a structured dtype with one field; programs are compiled for `physical_aval`.
+
+    Args:
+        name: as it is printed: `key<fry>`.
+        base: dtype of the numbers.
+        shape: how many make an element; at least one axis, with at least one number.
+        numbers: for messages, how one gets at the numbers: `corejax.random.key_data(x)`.
+        kind: what `issubdtype` says it is.
+
+    Returns:
+        The dtype; the same one when it is asked for again.
+
+    Raises:
+        ValueError: the name is that of another dtype, or the shape is of no numbers.
+    """
+    field = (name, dtype(base), tuple(shape))
+    found = FROM_SHORT_NAMES.get(name)
+    if found is None:
+        if not shape or not all(shape):
+            raise ValueError(f"extended_dtype: an element of {name} is at least one number, got shape {shape}")
+        if not re.fullmatch(r"[A-Za-z]\w*<\w+>", name):
+            raise ValueError(f"extended_dtype: a name is written as key<fry> is, got {name!r}")
+        # Its name is the kind's, by which libraries that check types know it; pickles look it up by `__qualname__`.
+        scalar_type = type(kind.__name__, (np.void, kind), {"__module__": __package__, "__qualname__": name})
+        vars(sys.modules[__package__])[name] = scalar_type
+        found = np.dtype((scalar_type, [field]))
+        SHORT_NAMES[found], KINDS[found], FROM_SHORT_NAMES[name] = name, "x", found
+        _extended[found] = numbers
+    if found != np.dtype([field]):
+        base, inner = found[name].subdtype or (None, ())
+        raise ValueError(f"extended_dtype: {name} is known as {base}{list(inner)}, got {field[1]}{list(shape)}")
+    return found
+
+
+def is_extended(d: Any) -> bool:
+    """Whether the dtype is one that `extended_dtype` made."""
+    return isinstance(d, np.dtype) and d.names is not None and d in _extended
+
+
+def has_extended() -> bool:
+    """Whether there are any."""
+    return bool(_extended)
+
+
+def no_numbers(d: DType, what: str) -> TypeError:
+    """The error for who takes elements of an extended dtype for numbers.
+
+    Args:
+        d: the dtype.
+        what: what was asked of them: "numpy.asarray".
+    """
+    advice = _extended[d]
+    head = source_info.by_caller() or f"{what}: "
+    return TypeError(
+        f"{head}elements of dtype {short_name(d)} are not numbers"
+        + (f"; {advice} has those that they are made of" if advice else "")
+    )
+
+
+def element_of(d: DType) -> tuple[DType, tuple[int, ...]]:
+    """Dtype and shape of the numbers that make an element of an extended dtype."""
+    base, shape = d[0].subdtype  # type: ignore[misc]
+    return base, shape

@@ -18,7 +18,6 @@ from typing import Any
 
 import numpy as np
 
-from corejax.dtypes._extended import is_extended, no_numbers
 from corejax.dtypes._names import (
     DEFAULTS,
     FROM_SHORT_NAMES,
@@ -31,6 +30,8 @@ from corejax.dtypes._names import (
     DType,
     bool_,
     dtype,
+    is_extended,
+    no_numbers,
     scalar_kind,
 )
 from corejax.errors import CorejaxError

@@ -94,6 +94,11 @@ def _same_literal(x: Atom, y: Atom) -> bool:
     return x.aval is y.aval and literal_scalar(x).tobytes() == literal_scalar(y).tobytes()  # type: ignore[arg-type]
 
 
+def _same_bits(x: Any, y: Any) -> bool:
+    a, b = np.asarray(x), np.asarray(y)
+    return a.dtype == b.dtype and a.tobytes() == b.tobytes()
+
+
 def _same_program(a: Jaxpr, b: Jaxpr, of: _Comparison) -> bool:
     if len(a.eqns) != len(b.eqns):
         return False
@@ -121,7 +126,7 @@ def _same_const(x: Any, y: Any) -> bool:
         return True
     if isinstance(x, Tracer) or isinstance(y, Tracer) or get_aval(x) is not get_aval(y):
         return False
-    return bool(np.asarray(host_value(x)).tobytes() == np.asarray(host_value(y)).tobytes())
+    return _same_bits(host_value(x), host_value(y))
 
 
 def _same_value(x: Any, y: Any, of: _Comparison) -> bool:
@@ -137,8 +142,7 @@ def _same_value(x: Any, y: Any, of: _Comparison) -> bool:
     if type(x) is not type(y):
         return False
     if isinstance(x, float | complex | np.generic):
-        a, b = np.asarray(x), np.asarray(y)
-        return bool(a.dtype == b.dtype and a.tobytes() == b.tobytes())
+        return _same_bits(x, y)
     if not of.derivatives and getattr(type(x), "only_for_derivatives", False):
         return True
     if hasattr(type(x), "same_as"):

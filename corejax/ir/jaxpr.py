@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
 from corejax.base.seams import Slot
@@ -133,11 +133,6 @@ class JaxprEqn:
                 effects = effects | sub.effects
         return effects
 
-    @property
-    def axis_names(self) -> frozenset[Any]:
-        """Named axes that the primitive and the programs in its parameters use, and do not bind themselves."""
-        return used_axes(self.primitive, self.params)
-
     def replace(self, **fields: Any) -> JaxprEqn:
         """A copy with some fields replaced."""
         return _with_fields(self, ("primitive", "invars", "outvars", "params", "source_info"), fields)
@@ -203,7 +198,7 @@ class Jaxpr(Shown):
     def axis_names(self) -> frozenset[Any]:
         """Named axes that its equations use and do not bind themselves."""
         if self._axis_names is None:
-            self._axis_names = frozenset().union(*(eqn.axis_names for eqn in self.eqns if eqn.primitive.tags))
+            self._axis_names = frozenset().union(*(used_axes(eqn.primitive, eqn.params) for eqn in self.eqns))
         return self._axis_names
 
     @property
@@ -290,6 +285,11 @@ def subjaxprs(params: dict[str, Any]) -> Iterator[ClosedJaxpr | Jaxpr]:
             for item in value:
                 if isinstance(item, ClosedJaxpr | Jaxpr):
                     yield item
+
+
+def variables_read(eqns: Iterable[JaxprEqn], outvars: Iterable[Atom]) -> set[Any]:
+    """Return the variables that equations and outputs use."""
+    return {v for atoms in (*(eqn.invars for eqn in eqns), outvars) for v in atoms if type(v) is Var}
 
 
 def opened(program: Jaxpr | ClosedJaxpr) -> Jaxpr:

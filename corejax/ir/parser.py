@@ -147,45 +147,38 @@ class _Parser(ValueReader):
         return self.match(_IN) is not None
 
     def binder(self, scope: dict[str, Var], what: str) -> Var:
-        self.space()
-        start = self.pos
-        found = self.match(NAME)
-        if found is None:
-            self.expected(what)
-        if self.at(":"):
-            self.space()
-        else:
+        found = self.take(NAME, what)
+        if not self.at(":"):
             self.fail(f"expected `:` and a type after {found.group()!r}, as in `a:f32[3]`{_UNTYPED}", found.end())
-        return self.bind(found.group(), self.type(), scope, start)
+        return self.bind(found, self.type(), scope)
 
-    def bind(self, name: str, aval: ShapedArray, scope: dict[str, Var], start: int) -> Var:
+    def bind(self, found: re.Match[str], aval: ShapedArray, scope: dict[str, Var]) -> Var:
+        name = found.group(1)
         if name in RESERVED:
-            self.fail(f"{name!r} is a word of the language, not a variable", start)
+            self.fail(f"{name!r} is a word of the language, not a variable", found.start())
         if name in scope:
-            self.fail(f"variable {name!r} is bound twice", start)
+            self.fail(f"variable {name!r} is bound twice", found.start())
         var = Var(aval)
         if name != "_":
             scope[name] = var
         return var
 
     def eqn(self, scope: dict[str, Var]) -> JaxprEqn:
-        outputs: list[tuple[str, TypeText, int]] = []
-        start = first = self.pos
+        outputs: list[tuple[re.Match[str], TypeText]] = []
+        start = self.pos
         while found := self.match(_BINDER):
+            outputs.append((found, self.type_text()))
             self.space()
-            outputs.append((found.group(1), self.type_text(), start))
-            self.space()
-            start = self.pos
         if not self.at("=") and outputs:
             self.expected("another output such as `a:f32[3]`, or `=`")
         primitive = self.primitive(untyped=not outputs)
         params = self.params()
         operands = self.operands(scope)
-        avals = self.output_types(primitive, operands, params, [given for _, given, _ in outputs])
+        avals = self.output_types(primitive, operands, params, [given for _, given in outputs])
         # Outputs are bound last: an equation does not see them.
-        outvars = [self.bind(name, aval, scope, at) for (name, _, at), aval in zip(outputs, avals, strict=True)]
+        outvars = [self.bind(found, aval, scope) for (found, _), aval in zip(outputs, avals, strict=True)]
         eqn = JaxprEqn(primitive, operands, outvars, params)
-        self.places[id(eqn)] = first
+        self.places[id(eqn)] = start
         return eqn
 
     def output_types(
@@ -210,8 +203,7 @@ class _Parser(ValueReader):
         self.space()
         start = self.pos
         quoted = STRING.match(self.text, self.pos)
-        found = self.match(_PRIMITIVE)
-        name = self.string() if quoted else found.group() if found else self.expected("a primitive")
+        name = self.string() if quoted else self.take(_PRIMITIVE, "a primitive").group()
         primitive = find_primitive(name)
         if primitive is None:
             if untyped and _UNTYPED_OUTPUTS.match(self.text, self.pos):
@@ -242,9 +234,7 @@ class _Parser(ValueReader):
             return params
         self.pos += 1
         while not self.at("]"):
-            found = self.match(NAME)
-            if found is None:
-                self.expected("a parameter such as `axes=(0,)`, or `]`")
+            found = self.take(NAME, "a parameter such as `axes=(0,)`, or `]`")
             name = found.group()
             if name in params:
                 self.fail(f"parameter {name!r} is given twice", found.start())
@@ -269,7 +259,6 @@ class _Parser(ValueReader):
             operands.append(self.atom(scope))
 
     def atom(self, scope: dict[str, Var]) -> Atom:
-        start = self.pos
         scalar = self.match(SCALAR)
         if scalar is not None:
             if not self.text.startswith(":", self.pos):
@@ -279,14 +268,12 @@ class _Parser(ValueReader):
             aval = self.type()
             if aval.shape:
                 self.fail(f"a literal is a scalar, it cannot have type {aval.str_short()}", at)
-            return Literal(self.converted(scalar.group(), aval.dtype, start), aval)
-        found = self.match(NAME)
-        if found is None:
-            self.expected("an operand: a variable, or a literal such as `3.0:f32[]`")
+            return Literal(self.converted(scalar, aval.dtype), aval)
+        found = self.take(NAME, "an operand: a variable, or a literal such as `3.0:f32[]`")
         var = scope.get(found.group())
         if var is None:
             why = "nobody can use it" if found.group() == "_" else "it is not bound before this place"
-            self.fail(f"there is no variable {found.group()!r} to use: {why}", start)
+            self.fail(f"there is no variable {found.group()!r} to use: {why}", found.start())
         return var
 
     def output(self, scope: dict[str, Var]) -> Atom:

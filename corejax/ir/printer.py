@@ -15,12 +15,15 @@ the text.
 
 from __future__ import annotations
 
+import itertools
 import re
+import string
+from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
 from corejax.core.avals import ShapedArray
-from corejax.ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, opened, programs_of
+from corejax.ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, opened, programs_of, variables_read
 from corejax.ir.values import const_text, has_programs, literal_scalar, scalar_text, type_text, value_text
 from corejax.messages.source_info import describe, scope_of, scope_text
 
@@ -29,28 +32,12 @@ BARE_PRIMITIVE = r"""[^\s\[\](){}=,;:'"#]+"""  # primitives' names that are writ
 _bare_primitive = re.compile(BARE_PRIMITIVE)
 
 
-class Names:
-    """Allots a, b, ..., z, aa, ab, ... to variables, in the order in which names are first asked for."""
-
-    def __init__(self) -> None:
-        self._names: dict[Var, str] = {}
-        self._count = 0
-
-    def __getitem__(self, var: Var) -> str:
-        name = self._names.get(var)
-        if name is None:
-            name = self._names[var] = self._fresh()
-        return name
-
-    def _fresh(self) -> str:
-        while True:
-            self._count += 1
-            name, rest = "", self._count
-            while rest:
-                rest, digit = divmod(rest - 1, 26)
-                name = chr(97 + digit) + name
-            if name not in RESERVED:
-                return name
+def _names() -> Iterator[str]:
+    """Yield a, b, ..., z, aa, ab, ..."""
+    for length in itertools.count(1):
+        for letters in itertools.product(string.ascii_lowercase, repeat=length):
+            if (name := "".join(letters)) not in RESERVED:
+                yield name
 
 
 def jaxpr_text(
@@ -97,10 +84,10 @@ def _requirements(program: Jaxpr | ClosedJaxpr) -> Iterator[str]:
         yield f"# requires {distribution}: {' '.join(sorted(names))}"
 
 
-def eqn_text(eqn: JaxprEqn, scope: Scope | None = None) -> str:
-    """One equation with a program's names, or by itself; its outputs are then named first: `a:f32[] = add b c`."""
+def eqn_text(eqn: JaxprEqn) -> str:
+    """One equation by itself; its outputs are named first: `a:f32[] = add b c`."""
     printer = _Printer()
-    printer.eqn(eqn, scope or Scope(None), "")
+    printer.eqn(eqn, Scope(None), "")
     return "\n".join(printer.lines)
 
 
@@ -113,40 +100,32 @@ def eqns_text(jaxpr: Jaxpr, start: int, stop: int, mark: int | None = None) -> s
         mark: index of the equation that gets an arrow.
     """
     printer, scope = _Printer(), Scope(jaxpr)
-    for eqn in jaxpr.eqns[:start]:
-        scope.skip(eqn)
-    for index, eqn in enumerate(jaxpr.eqns[start:stop], start):
-        first = len(printer.lines)
+    firsts = [0]  # the first line of each equation
+    for eqn in jaxpr.eqns[:stop]:
         printer.eqn(eqn, scope, "    ")
-        if index == mark:
-            printer.lines[first] = "--> " + printer.lines[first][4:]
-    return "\n".join(printer.lines)
+        firsts.append(len(printer.lines))
+    if mark is not None:
+        printer.lines[firsts[mark]] = "--> " + printer.lines[firsts[mark]][4:]
+    return "\n".join(printer.lines[firsts[start] :])
 
 
 class Scope:
-    """Names in one program; `used` is what its equations and outputs read (None: everything counts)."""
+    """Names in one program, in the order in which they are first asked for.
+
+    `used` is what its equations and outputs read (None: everything counts).
+    """
 
     def __init__(self, jaxpr: Jaxpr | None) -> None:
-        self.names = Names()
+        self.names: dict[Var, str] = defaultdict(_names().__next__)
         self.used: set[Any] | None = None
         if jaxpr is not None:
-            self.used = {v for v in jaxpr.outvars if type(v) is Var}
-            for eqn in jaxpr.eqns:
-                self.used.update(v for v in eqn.invars if type(v) is Var)
+            self.used = variables_read(jaxpr.eqns, jaxpr.outvars)
             for v in (*jaxpr.constvars, *jaxpr.invars):
                 self.names[v]
 
     def bound(self, var: Var) -> str:
         """The name of an equation's output."""
         return self.names[var] if self.used is None or var in self.used else "_"
-
-    def skip(self, eqn: JaxprEqn) -> None:
-        """Allot the names that the equation would be printed with."""
-        for v in eqn.outvars:
-            self.bound(v)
-        for v in eqn.invars:
-            if type(v) is Var:
-                self.names[v]
 
 
 class _Printer:
@@ -235,8 +214,5 @@ class _Printer:
         if type(atom) is Var:
             return scope.names[atom]
         if isinstance(atom, Literal):
-            return self.literal(atom)
+            return f"{scalar_text(literal_scalar(atom))}:{self.type(atom.aval)}"
         return repr(atom)  # an ill-formed program, shown by the type checker
-
-    def literal(self, literal: Literal) -> str:
-        return f"{scalar_text(literal_scalar(literal))}:{self.type(literal.aval)}"

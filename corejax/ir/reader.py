@@ -20,7 +20,7 @@ from corejax.errors import JaxprSyntaxError
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr
 from corejax.ir.values import UNSIGNED, Scalar, param_types, refinement_reader, scalar_from_text
 
-NAME = re.compile(r"[A-Za-z_]\w*")
+NAME = re.compile(r"([A-Za-z_]\w*)")
 SCALAR = re.compile(rf"(?:True|False|\([+-]?{UNSIGNED}[+-]{UNSIGNED}j\)|[+-]?{UNSIGNED})(?![\w.])")
 STRING = re.compile(r"""b?(?:'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*")""")
 _SPACE = re.compile(r"(?:\s+|#[^\n]*)*")
@@ -90,6 +90,14 @@ class Cursor:
             self.pos = found.end()
         return found
 
+    def take(self, pattern: re.Pattern[str], what: str) -> re.Match[str]:
+        """Step over space and what the pattern matches then, which has to be there."""
+        self.space()
+        found = self.match(pattern)
+        if found is None:
+            self.expected(what)
+        return found
+
     def at(self, token: str) -> bool:
         """Step over a token and the space before it, if it is next."""
         self.space()
@@ -127,15 +135,12 @@ class Cursor:
 
     def type_text(self) -> TypeText:
         """Read a type, and leave the text of its refinement."""
-        start = self.pos
-        found = self.match(_TYPE)
-        if found is None:
-            self.expected("a type such as `f32[3,4]`")
+        found = self.take(_TYPE, "a type such as `f32[3,4]`")
         weak, name, sizes, rest = found.groups()
         aval = _aval(weak, name, _MARK.sub("", sizes))
         if isinstance(aval, str):
-            self.fail(aval, start)
-        return TypeText(aval, f"[{sizes}]{rest or ''}" if rest or "@" in sizes else "", start)
+            self.fail(aval, found.start())
+        return TypeText(aval, f"[{sizes}]{rest or ''}" if rest or "@" in sizes else "", found.start())
 
     def refined(self, given: TypeText) -> ShapedArray:
         """Read the refinement of a type."""
@@ -155,18 +160,13 @@ class Cursor:
 
     def scalar(self, dtype: np.dtype[Any]) -> Scalar:
         """A scalar of a known dtype."""
-        self.space()
-        start = self.pos
-        found = self.match(SCALAR)
-        if found is None:
-            self.expected(f"a number of dtype {dtype.name}")
-        return self.converted(found.group(), dtype, start)
+        return self.converted(self.take(SCALAR, f"a number of dtype {dtype.name}"), dtype)
 
-    def converted(self, text: str, dtype: np.dtype[Any], start: int) -> Scalar:
+    def converted(self, found: re.Match[str], dtype: np.dtype[Any]) -> Scalar:
         try:
-            return scalar_from_text(text, dtype)
+            return scalar_from_text(found.group(), dtype)
         except (ValueError, OverflowError) as error:
-            self.fail(str(error), start)
+            self.fail(str(error), found.start())
 
 
 @functools.lru_cache(maxsize=4096)
@@ -243,9 +243,7 @@ class ValueReader(Cursor):
             self.fail(f"these are not the bytes of a constant of type {aval.str_short()}: {error}", start)
 
     def string(self) -> Any:
-        found = self.match(STRING)
-        if found is None:
-            self.expected("a string in quotes")
+        found = self.take(STRING, "a string in quotes")
         try:
             return ast.literal_eval(found.group())
         except (SyntaxError, ValueError) as error:
@@ -265,14 +263,11 @@ class ValueReader(Cursor):
             return self.string()
         found = self.match(SCALAR)
         if found is not None:
-            return self._typed(found.group(), start) if self.at(":") else self._untyped(found.group(), start)
+            return self._typed(found) if self.at(":") else self._untyped(found)
         if first in ("(", "["):
             self.pos += 1
             return tuple(self.items(")" if first == "(" else "]", self.value, "in a tuple"))
-        found = self.match(NAME)
-        if found is None:
-            self.expected("a parameter's value")
-        return self._named(found.group(), start)
+        return self._named(self.take(NAME, "a parameter's value").group(), start)
 
     def program(self) -> Jaxpr | ClosedJaxpr:
         raise NotImplementedError
@@ -282,19 +277,26 @@ class ValueReader(Cursor):
         what = found.group() if found else "this object"
         self.fail(f"{what} has no text of its own, so this parameter cannot be read back")
 
-    def _untyped(self, text: str, start: int) -> Any:
+    def _untyped(self, found: re.Match[str]) -> Any:
+        """Return Python's scalar."""
+        text = found.group()
         try:
-            return _python_scalar(text)
+            if text in ("True", "False"):
+                return text == "True"
+            if _INT.fullmatch(text):
+                return int(text)
+            kind = complex if text.endswith("j)") else float
+            return kind(scalar_from_text(text, np.dtype(kind)))
         except (ValueError, OverflowError) as error:
-            self.fail(str(error), start)
+            self.fail(str(error), found.start())
 
-    def _typed(self, text: str, start: int) -> Scalar:
+    def _typed(self, found: re.Match[str]) -> Scalar:
         self.space()
         at = self.pos
         aval = self.type()
         if aval.shape or aval.weak_type:
             self.fail("a parameter's scalar has a type such as `i32[]`", at)
-        return self.converted(text, aval.dtype, start)
+        return self.converted(found, aval.dtype)
 
     def _named(self, name: str, start: int) -> Any:
         if name == "None":
@@ -339,13 +341,3 @@ class ValueReader(Cursor):
             raise
         except Exception as error:  # of a class that a plugin has
             self.fail(f"{cls.__name__} does not take these fields: {message_of(error)}", start)
-
-
-def _python_scalar(text: str) -> Any:
-    if text in ("True", "False"):
-        return text == "True"
-    if _INT.fullmatch(text):
-        return int(text)
-    if text.endswith("j)"):
-        return complex(scalar_from_text(text, np.dtype(np.complex128)))
-    return float(scalar_from_text(text, np.dtype(np.float64)))

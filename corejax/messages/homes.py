@@ -1,16 +1,19 @@
 """Which distribution provides what, for messages about what no installed plugin has.
 
-The kernel needs none of these distributions. `make manifests` writes the table, `homes_table.py`, from their plugins.
+The kernel needs none of these distributions. `make manifests` writes the table, `homes.json`, from their plugins.
 """
 
 from __future__ import annotations
 
 import functools
+import json
+import pkgutil
 
 from corejax.base.texts import how_to_install
-from corejax.messages.homes_table import PROVIDED
 
-HOMES = frozenset(PROVIDED)
+# distribution -> kind -> names
+_PROVIDED: dict[str, dict[str, list[str]]] = json.loads(pkgutil.get_data("corejax.messages", "homes.json") or "{}")
+HOMES = frozenset(_PROVIDED)
 
 
 @functools.cache
@@ -21,7 +24,7 @@ def homes(kind: str) -> dict[str, str]:
         kind: of the names: "names" of the facade and its namespaces, "primitives", "commands", "array_methods",
             "operations" or "backends".
     """
-    return {name: home for home, kinds in PROVIDED.items() for name in kinds.get(kind, "").split()}
+    return {name: home for home, kinds in _PROVIDED.items() for name in kinds.get(kind, ())}
 
 
 def install_advice(kind: str, *names: str) -> str:

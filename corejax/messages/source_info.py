@@ -6,9 +6,11 @@ scopes and transformations these are a third item: (code, offset, scope).
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
 import warnings
+from collections.abc import Iterator
 from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
@@ -56,21 +58,25 @@ def capture(depth: int = 1, scope: Scope = ()) -> Source | None:
     return (None, 0, scope) if scope else None
 
 
+def _outwards(frame: FrameType | None) -> Iterator[FrameType]:
+    """Yield a frame and those that it was reached by, the innermost first."""
+    while frame is not None:
+        yield frame
+        frame = frame.f_back
+
+
+def _of_library(frame: FrameType) -> bool:
+    return _is_internal(frame.f_code.co_filename)
+
+
 def user_frames(*, filtered: bool = True) -> list[FrameType]:
     """The frames that the caller was reached by, the innermost first, from the innermost that is not library code.
 
     Args:
         filtered: whether library code among them is left out.
     """
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None and _is_internal(frame.f_code.co_filename):
-        frame = frame.f_back
-    found: list[FrameType] = []
-    while frame is not None:
-        if not filtered or not _is_internal(frame.f_code.co_filename):
-            found.append(frame)
-        frame = frame.f_back
-    return found
+    found = list(itertools.dropwhile(_of_library, _outwards(sys._getframe(1))))
+    return list(itertools.filterfalse(_of_library, found)) if filtered else found
 
 
 _AROUND = frozenset({"call", "call_anew"})  # frames of `remembered`
@@ -78,13 +84,13 @@ _AROUND = frozenset({"call", "call_anew"})  # frames of `remembered`
 
 def called_frame() -> FrameType | None:
     """The frame of the library's function that the user's line calls; None where no user code is running."""
-    frame: FrameType | None = sys._getframe(1)
     called: FrameType | None = None
-    while frame is not None and _is_internal(frame.f_code.co_filename):
+    for frame in _outwards(sys._getframe(1)):
+        if not _of_library(frame):
+            return called
         if called is None or not _is_around(frame):
             called = frame
-        frame = frame.f_back
-    return None if frame is None else called
+    return None
 
 
 def called_function() -> str:
@@ -103,15 +109,13 @@ def called_as(*names: str) -> str:
     Args:
         names: of the function; the first one is the name of operators too, `mul` of `__mul__` and `__rmul__`.
     """
-    frame: FrameType | None = sys._getframe(1)
     called, in_plugin = "", False
-    while frame is not None and _is_internal(frame.f_code.co_filename):
+    for frame in itertools.takewhile(_of_library, _outwards(sys._getframe(1))):
         if not _is_around(frame):
             name, in_kernel = _name_of(frame), _of_kernel(frame)
             if in_plugin and in_kernel and not name.startswith("__"):  # but for a decorated operator
                 break
             called, in_plugin = name, in_plugin or not in_kernel
-        frame = frame.f_back
     if called in names:
         return called
     if called in (f"__{side}{name}__" for name in names for side in ("", "r")):
@@ -251,8 +255,5 @@ def warn_user(text: str, category: type[Warning] = UserWarning) -> None:
 
 def register_caller() -> None:
     """Declare the files of all functions that are running library code: those that start a command."""
-    frame: FrameType | None = sys._getframe(1)
-    while frame is not None:
-        _callers.add(frame.f_code.co_filename)
-        frame = frame.f_back
+    _callers.update(frame.f_code.co_filename for frame in _outwards(sys._getframe(1)))
     _internal_files.clear()

@@ -78,16 +78,10 @@ def _filter(error: Exception) -> None:
         entries, dropped, earlier = _split(each.__traceback__)
         if dropped:
             each.__traceback__ = _joined([_marker(dropped + earlier), *entries] if mode == "auto" else entries)
-        if dropped and mode == "quiet_remove_frames":
-            _note(each)
+        if dropped and mode == "quiet_remove_frames" and _NOTE not in getattr(each, "__notes__", ()):
+            each.add_note(_NOTE)
     if mode == "remove_frames" and error.__traceback__ is not whole:
         _keep_whole(error, whole)
-
-
-def _note(error: BaseException) -> None:
-    """Say in a note, once, that frames were removed."""
-    if _NOTE not in getattr(error, "__notes__", ()):
-        error.add_note(_NOTE)
 
 
 def _keep_whole(error: Exception, whole: TracebackType | None) -> None:

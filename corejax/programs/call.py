@@ -2,12 +2,13 @@
 
     call : a -> b        given a program a -> b
 
-What a transformation makes of a call is a call of what it makes of the program. Each maker below gives the rule of
-one kind; `defcall` registers them.
+What a transformation makes of a call is a call of what it makes of the program. Each function below is the rule of one
+kind, of a declaration; `defcall` registers them.
 """
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
@@ -73,16 +74,13 @@ class _Call:
     def program(self, params: Params) -> ClosedJaxpr:
         """The program that an equation calls."""
         found = params.get(self.param)
-        if not isinstance(found, ClosedJaxpr):
-            raise self._no_program(params)
-        return found
-
-    def _no_program(self, params: Params) -> TypeError:
+        if isinstance(found, ClosedJaxpr):
+            return found
         if self.param in params:
             problem = f"it is of type {type(params[self.param]).__name__}"
         else:
             problem = f"there is no such parameter, only {', '.join(map(repr, params)) or 'none at all'}"
-        return TypeError(
+        raise TypeError(
             f"primitive {self.primitive.name!r} calls the program (a ClosedJaxpr) that its parameter {self.param!r} "
             f"holds, says its defcall in {self.place}: {problem}"
         )
@@ -112,32 +110,23 @@ def _runs(program: ClosedJaxpr) -> bool:
     return bool(program.jaxpr.outvars) or bool(program.effects)
 
 
-# -- one maker for each kind of rule -------------------------------------------------------------------------
+# -- the rule of each kind, of a declaration -------------------------------------------------------------------
 
 
-def _impl(call: _Call) -> Callable[..., Any]:
-    def impl(*arrays: Any, **params: Any) -> list[Any]:
-        return eval_jaxpr_on_host(call.program(params), arrays)
-
-    kinds = inspect.Parameter
-    operands, others = kinds("operands", kinds.VAR_POSITIONAL), kinds("params", kinds.VAR_KEYWORD)
-    impl.__signature__ = inspect.Signature([operands, kinds(call.param, kinds.KEYWORD_ONLY), others])  # type: ignore[attr-defined]
-    return impl
+def _impl(call: _Call, /, *operands: Any, **params: Any) -> list[Any]:
+    return eval_jaxpr_on_host(call.program(params), operands)
 
 
-def _abstract_eval(call: _Call) -> Callable[..., Any]:
-    def abstract_eval(*avals: ShapedArray, **params: Any) -> list[ShapedArray]:
-        program = call.program(params)
-        expected = program.in_avals
-        if len(avals) != len(expected):
-            raise TypeError(f"{_shown(call, params)} takes {len(expected)} operands, got {len(avals)}")
-        for i, (got, want) in enumerate(zip(avals, expected, strict=True)):
-            if got is not want and (got.shape != want.shape or got.dtype != want.dtype):
-                types = f"has type {got.str_short()}, the program takes {want.str_short()}"
-                raise TypeError(f"{_shown(call, params)}: operand {i} {types}")
-        return program.out_avals
-
-    return abstract_eval
+def _abstract_eval(call: _Call, /, *avals: ShapedArray, **params: Any) -> list[ShapedArray]:
+    program = call.program(params)
+    expected = program.in_avals
+    if len(avals) != len(expected):
+        raise TypeError(f"{_shown(call, params)} takes {len(expected)} operands, got {len(avals)}")
+    for i, (got, want) in enumerate(zip(avals, expected, strict=True)):
+        if got is not want and (got.shape != want.shape or got.dtype != want.dtype):
+            types = f"has type {got.str_short()}, the program takes {want.str_short()}"
+            raise TypeError(f"{_shown(call, params)}: operand {i} {types}")
+    return program.out_avals
 
 
 def _shown(call: _Call, params: Params) -> str:
@@ -145,162 +134,109 @@ def _shown(call: _Call, params: Params) -> str:
     return call.primitive.name + (f" of {name!r}" if isinstance(name, str) else "")
 
 
-def _jvp(call: _Call) -> Callable[..., Any]:
-    def jvp(primals: Sequence[Any], tangents: Sequence[Any], /, **params: Any) -> Any:
-        nonzeros = [t is not None for t in tangents]
-        pushed, nonzeros_out = jvp_jaxpr(call.program(params), nonzeros)
-        places = range(len(primals))
-        values = [*primals, *select_list(nonzeros, tangents)]
-        outs = call.apply("jvp", pushed, [*places, *select_list(nonzeros, places)], params, values)
-        count = len(nonzeros_out)
-        return outs[:count], spread_list(nonzeros_out, outs[count:])
-
-    return jvp
+def _jvp(call: _Call, primals: Sequence[Any], tangents: Sequence[Any], /, **params: Any) -> Any:
+    nonzeros = [t is not None for t in tangents]
+    pushed, nonzeros_out = jvp_jaxpr(call.program(params), nonzeros)
+    places = range(len(primals))
+    values = [*primals, *select_list(nonzeros, tangents)]
+    outs = call.apply("jvp", pushed, [*places, *select_list(nonzeros, places)], params, values)
+    count = len(nonzeros_out)
+    return outs[:count], spread_list(nonzeros_out, outs[count:])
 
 
-def _vmap(call: _Call) -> Callable[..., Any]:
-    def vmap(axis_size: int, vals: Sequence[Any], dims: Sequence[int | None], /, **params: Any) -> Any:
-        batched, dims_out = batch_jaxpr(call.program(params), axis_size, dims)
-        return call.apply("vmap", batched, [*range(len(vals))], params, vals), dims_out
-
-    return vmap
+def _vmap(call: _Call, axis_size: int, vals: Sequence[Any], dims: Sequence[int | None], /, **params: Any) -> Any:
+    batched, dims_out = batch_jaxpr(call.program(params), axis_size, dims)
+    return call.apply("vmap", batched, [*range(len(vals))], params, vals), dims_out
 
 
-def _partial_eval(call: _Call) -> Callable[..., Any]:
+def _partial_eval(call: _Call, trace: Any, args: Sequence[Any], /, **params: Any) -> list[Any]:
     """Call the known half now, and record a call of the unknown half.
 
     Outputs of the known half that are just its operands (weights saved for the backward pass, say) do not go through
     the call, which may have to copy them.
     """
-
-    def partial_eval(trace: Any, args: Sequence[Any], /, **params: Any) -> list[Any]:
-        if "unknown" in call.inline:
-            with set_current_trace(trace):
-                return inline_closed(call.program(params), args)
-        unknowns = [trace.is_unknown(x) for x in args]
-        known, unknown, unknowns_out, num_res = call.split(params, unknowns)
-        now, later = partition_list(unknowns, args)
-        computing, plan = without_forwarded(known)
-        known_places, unknown_places = partition_list(unknowns, range(len(args)))
-        computed = call.apply("known", computing, known_places, params, now)
-        outs = [now[i] if forwarded else computed[i] for forwarded, i in plan]
-        residuals = outs[len(outs) - num_res :]
-        recorded: list[Any] = []
-        if _runs(unknown):
-            new = call.params("unknown", unknown, [*[None] * num_res, *unknown_places], params)
-            recorded = trace.record(call.primitive, [*residuals, *later], new)
-        return merge_lists(unknowns_out, outs[: len(outs) - num_res], recorded)
-
-    return partial_eval
-
-
-def _partial_eval_jaxpr(call: _Call) -> Callable[..., Any]:
-    """Split an equation into one for each half; an operand or result that is a residual is used as it is."""
-
-    def partial_eval_eqn(unknowns: Sequence[bool], eqn: JaxprEqn) -> Any:
-        params = eqn.params
-        known, unknown, unknowns_out, num_res = call.split(params, unknowns)
-        known_in, unknown_in = partition_list(unknowns, eqn.invars)
-        known_places, unknown_places = partition_list(unknowns, range(len(unknowns)))
-        known_out, unknown_out = partition_list(unknowns_out, eqn.outvars)
-        smaller, extra, residuals = _residuals_apart(known, num_res, known_in, known_out)
-        new = call.params("known", smaller, known_places, params)
-        known_eqn = eqn.replace(invars=known_in, outvars=[*known_out, *extra], params=new)
+    if "unknown" in call.inline:
+        with set_current_trace(trace):
+            return inline_closed(call.program(params), args)
+    unknowns = [trace.is_unknown(x) for x in args]
+    known, unknown, unknowns_out, num_res = call.split(params, unknowns)
+    now, later = partition_list(unknowns, args)
+    computing, plan = without_forwarded(known)
+    known_places, unknown_places = partition_list(unknowns, range(len(args)))
+    computed = call.apply("known", computing, known_places, params, now)
+    outs = [now[i] if forwarded else computed[i] for forwarded, i in plan]
+    residuals = outs[len(outs) - num_res :]
+    recorded: list[Any] = []
+    if _runs(unknown):
         new = call.params("unknown", unknown, [*[None] * num_res, *unknown_places], params)
-        unknown_eqn = eqn.replace(invars=[*residuals, *unknown_in], outvars=unknown_out, params=new)
-        return (
-            known_eqn if _runs(smaller) else None,
-            unknown_eqn if _runs(unknown) else None,
-            unknowns_out,
-            residuals,
-        )
-
-    return partial_eval_eqn
+        recorded = trace.record(call.primitive, [*residuals, *later], new)
+    return merge_lists(unknowns_out, outs[: len(outs) - num_res], recorded)
 
 
-def _residuals_apart(
-    known: ClosedJaxpr, num_res: int, operands: Sequence[Any], results: Sequence[Any]
-) -> tuple[ClosedJaxpr, list[Var], list[Any]]:
-    """Where an equation's residuals come from.
-
-    Args:
-        known: its known half, whose last `num_res` outputs are residuals.
-        operands, results: of the known half, in the program around.
-
-    Returns:
-        The known half without residuals that are operands or results, variables for the other residuals, and all of
-        them.
-    """
-    outvars = known.jaxpr.outvars
-    found: dict[Any, Any] = dict(zip(known.jaxpr.invars, operands, strict=True))
-    for v, w in zip(outvars, results, strict=False):
-        if type(v) is Var:
-            found.setdefault(v, w)
-    extra: list[Var] = []
-    flags = [True] * len(results)
-    for v in outvars[len(results) :]:
-        flags.append(v not in found)
-        if v not in found:
-            found[v] = fresh = Var(v.aval)
-            extra.append(fresh)
-    smaller = known if all(flags) else dce_jaxpr(known, flags, True)[0]
-    return smaller, extra, [found[v] for v in outvars[len(outvars) - num_res :]]
+def _partial_eval_jaxpr(call: _Call, unknowns: Sequence[bool], eqn: JaxprEqn) -> Any:
+    """Split an equation into one for each half; an operand or result that is a residual is used as it is."""
+    params = eqn.params
+    known, unknown, unknowns_out, num_res = call.split(params, unknowns)
+    known_in, unknown_in = partition_list(unknowns, eqn.invars)
+    known_places, unknown_places = partition_list(unknowns, range(len(unknowns)))
+    known_out, unknown_out = partition_list(unknowns_out, eqn.outvars)
+    smaller, plan = without_forwarded(known, len(known_out))
+    bound = [*known_out, *(Var(a) for a in smaller.out_avals[len(known_out) :])]
+    residuals = [known_in[i] if forwarded else bound[i] for forwarded, i in plan[len(known_out) :]]
+    new = call.params("known", smaller, known_places, params)
+    known_eqn = eqn.replace(invars=known_in, outvars=bound, params=new)
+    new = call.params("unknown", unknown, [*[None] * num_res, *unknown_places], params)
+    unknown_eqn = eqn.replace(invars=[*residuals, *unknown_in], outvars=unknown_out, params=new)
+    return (
+        known_eqn if _runs(smaller) else None,
+        unknown_eqn if _runs(unknown) else None,
+        unknowns_out,
+        residuals,
+    )
 
 
-def _transpose(call: _Call) -> Callable[..., Any]:
-    def transpose(cts: Sequence[Any], /, *operands: Any, **params: Any) -> list[Any]:
-        linear = [is_undef_primal(x) for x in operands]
-        pulled, nonzeros = transpose_jaxpr(call.program(params), linear, [ct is not None for ct in cts])
-        residuals = [x for x in operands if not is_undef_primal(x)]
-        given = [ct for ct in cts if ct is not None]
-        places = [i for i, x in enumerate(operands) if not is_undef_primal(x)]
-        outs = call.apply("transpose", pulled, [*places, *[None] * len(given)], params, [*residuals, *given])
-        return spread_list(linear, spread_list(nonzeros, outs))
-
-    return transpose
+def _transpose(call: _Call, cts: Sequence[Any], /, *operands: Any, **params: Any) -> list[Any]:
+    linear = [is_undef_primal(x) for x in operands]
+    pulled, nonzeros = transpose_jaxpr(call.program(params), linear, [ct is not None for ct in cts])
+    residuals = [x for x in operands if not is_undef_primal(x)]
+    given = [ct for ct in cts if ct is not None]
+    places = [i for i, x in enumerate(operands) if not is_undef_primal(x)]
+    outs = call.apply("transpose", pulled, [*places, *[None] * len(given)], params, [*residuals, *given])
+    return spread_list(linear, spread_list(nonzeros, outs))
 
 
-def _dce(call: _Call) -> Callable[..., Any]:
-    def dce(used_outputs: list[bool], eqn: JaxprEqn) -> tuple[list[bool], JaxprEqn | None]:
-        if not any(used_outputs) and not eqn.effects:
-            return [False] * len(eqn.invars), None
-        smaller, used = dce_jaxpr(call.program(eqn.params), used_outputs)
-        return used, eqn.replace(
-            invars=select_list(used, eqn.invars),
-            outvars=select_list(used_outputs, eqn.outvars),
-            params=call.params("dce", smaller, select_list(used, range(len(used))), eqn.params),
-        )
-
-    return dce
+def _dce(call: _Call, used_outputs: list[bool], eqn: JaxprEqn) -> tuple[list[bool], JaxprEqn | None]:
+    if not any(used_outputs) and not eqn.effects:
+        return [False] * len(eqn.invars), None
+    smaller, used = dce_jaxpr(call.program(eqn.params), used_outputs)
+    return used, eqn.replace(
+        invars=select_list(used, eqn.invars),
+        outvars=select_list(used_outputs, eqn.outvars),
+        params=call.params("dce", smaller, select_list(used, range(len(used))), eqn.params),
+    )
 
 
-def _recompute(call: _Call) -> Callable[..., Any]:
-    def recompute(policy: Policy, eqn: JaxprEqn) -> Recomputed | None:
-        first, again, count = recompute_jaxpr(call.program(eqn.params), policy)
-        if not count:
-            return None
-        saved = [Var(a) for a in first.out_avals[len(eqn.outvars) :]]
-        places = [*range(len(eqn.invars))]
-        params = call.params("recompute", first, places, eqn.params)
-        whole = eqn.replace(outvars=[*eqn.outvars, *saved], params=params)
-        params = call.params("recompute", again, [*[None] * count, *places], eqn.params)
-        return whole, eqn.replace(invars=[*saved, *eqn.invars], params=params), saved
-
-    return recompute
+def _recompute(call: _Call, policy: Policy, eqn: JaxprEqn) -> Recomputed | None:
+    first, again, count = recompute_jaxpr(call.program(eqn.params), policy)
+    if not count:
+        return None
+    saved = [Var(a) for a in first.out_avals[len(eqn.outvars) :]]
+    places = [*range(len(eqn.invars))]
+    params = call.params("recompute", first, places, eqn.params)
+    whole = eqn.replace(outvars=[*eqn.outvars, *saved], params=params)
+    params = call.params("recompute", again, [*[None] * count, *places], eqn.params)
+    return whole, eqn.replace(invars=[*saved, *eqn.invars], params=params), saved
 
 
-def _translation(call: _Call) -> Callable[..., Any]:
-    def translation(ctx: Any, in_avals: Any, in_vals: Sequence[Any], /, **params: Any) -> list[Any]:
-        program = call.program(params)
-        if "xla_translation" in call.inline:
-            return ctx.inline(program, in_vals)  # type: ignore[no-any-return]
-        name = params.get("name")
-        return ctx.call(program, in_vals, name if isinstance(name, str) else call.primitive.name)  # type: ignore[no-any-return]
-
-    return translation
+def _translation(call: _Call, ctx: Any, in_avals: Any, in_vals: Sequence[Any], /, **params: Any) -> list[Any]:
+    program = call.program(params)
+    if "xla_translation" in call.inline:
+        return ctx.inline(program, in_vals)  # type: ignore[no-any-return]
+    name = params.get("name")
+    return ctx.call(program, in_vals, name if isinstance(name, str) else call.primitive.name)  # type: ignore[no-any-return]
 
 
-_KINDS: dict[str, tuple[Any, Callable[[_Call], Callable[..., Any]], dict[str, bool]]] = {
+_KINDS: dict[str, tuple[Any, Callable[..., Any], dict[str, bool]]] = {
     "impl": (impl_rules, _impl, {}),
     "abstract_eval": (abstract_eval_rules, _abstract_eval, {}),
     "jvp": (jvp_rules, _jvp, {"symbolic_zeros": True}),
@@ -369,13 +305,27 @@ def defcall(
     kinds -= _checked(primitive, "without", without, _KINDS)
     place = Provenance.of_caller()
     call = _Call(primitive, param, update, policy, inline, place)
-    for kind, (registry, make, flags) in _KINDS.items():
+    for kind, (registry, of_call, flags) in _KINDS.items():
         if kind not in kinds:
             continue
-        rule: Any = make(call)
+        rule: Any = _bound(of_call, call)
         rule.__name__ = rule.__qualname__ = f"{primitive.name}_{kind}"
         rule.__module__, rule.__provenance__, rule.__helper__ = place.module, place, "defcall"
         registry.register(primitive, rule, **flags)
+
+
+def _bound(of_call: Callable[..., Any], call: _Call) -> Callable[..., Any]:
+    """Return the rule of one declaration."""
+
+    @functools.wraps(of_call)
+    def rule(*args: Any, **params: Any) -> Any:
+        return of_call(call, *args, **params)
+
+    parameters = list(inspect.signature(of_call).parameters.values())[1:]
+    if of_call is _impl:  # it cannot do without the program
+        parameters.insert(1, inspect.Parameter(call.param, inspect.Parameter.KEYWORD_ONLY))
+    rule.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    return rule
 
 
 def _checked(primitive: Primitive, name: str, given: Iterable[str], known: Iterable[str]) -> set[str]:
@@ -407,6 +357,3 @@ def inlining(param: str) -> Callable[..., list[Any]]:
 
     inlined.__provenance__ = Provenance.of_caller()  # type: ignore[attr-defined]
     return inlined
-
-
-__all__ = ["CallChange", "defcall", "defrecompute", "inlining"]

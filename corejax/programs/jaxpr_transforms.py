@@ -25,7 +25,7 @@ from corejax.interpreters.staging import stage_closed
 from corejax.interpreters.transposition import UndefPrimal, backward_pass
 from corejax.ir.dce import dce_jaxpr as dce_open_jaxpr
 from corejax.ir.interpret import eval_jaxpr, jaxpr_as_fun
-from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
+from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, variables_read
 from corejax.settings.config import config
 
 Flags = Sequence[bool]
@@ -67,9 +67,7 @@ def one_for_each(name: str, given: Sequence[T], values: Sequence[Any], what: str
 
 def with_used_consts(closed: ClosedJaxpr, jaxpr: Jaxpr) -> ClosedJaxpr:
     """Give a program made of a closed one's equations those of its constants that it uses."""
-    used = {v for eqn in jaxpr.eqns for v in eqn.invars if type(v) is Var} | {
-        v for v in jaxpr.outvars if type(v) is Var
-    }
+    used = variables_read(jaxpr.eqns, jaxpr.outvars)
     pairs = [(v, c) for v, c in zip(closed.jaxpr.constvars, closed.consts, strict=True) if v in used]
     opened = Jaxpr([v for v, _ in pairs], jaxpr.invars, jaxpr.eqns, jaxpr.outvars, jaxpr.debug_info)
     return ClosedJaxpr(opened, [c for _, c in pairs])
@@ -255,14 +253,3 @@ def inline_equations(closed: ClosedJaxpr, operands: Sequence[Any]) -> tuple[list
         env.update(zip(eqn.outvars, outvars, strict=True))
         eqns.append(eqn.replace(invars=invars, outvars=outvars))
     return eqns, [v if type(v) is Literal else env[v] for v in closed.jaxpr.outvars]
-
-
-__all__ = [
-    "batch_jaxpr",
-    "dce_jaxpr",
-    "inline_closed",
-    "inline_equations",
-    "jvp_jaxpr",
-    "memoised",
-    "transpose_jaxpr",
-]

@@ -86,11 +86,12 @@ def _free(eqns: Sequence[JaxprEqn], outvars: Sequence[Any], bound: set[Any]) -> 
     return list(found)
 
 
-def without_forwarded(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[tuple[bool, int]]]:
+def without_forwarded(closed: ClosedJaxpr, keep: int = 0) -> tuple[ClosedJaxpr, list[tuple[bool, int]]]:
     """The program without outputs that are just its arguments or repeat another output.
 
     Args:
         closed: a program `a -> b`.
+        keep: how many of the first outputs stay, whatever they are.
 
     Returns:
         The smaller program, and for each output of the whole: whether it is an argument, and the index of that
@@ -99,16 +100,15 @@ def without_forwarded(closed: ClosedJaxpr) -> tuple[ClosedJaxpr, list[tuple[bool
 
     def make() -> tuple[ClosedJaxpr, list[tuple[bool, int]]]:
         jaxpr = closed.jaxpr
-        position = {v: i for i, v in enumerate(jaxpr.invars)}
-        kept: dict[Any, int] = {}
-        plan = [
-            (True, position[v]) if type(v) is Var and v in position else (False, kept.setdefault(v, len(kept)))
-            for v in jaxpr.outvars
-        ]
-        smaller = Jaxpr(jaxpr.constvars, jaxpr.invars, jaxpr.eqns, list(kept), jaxpr.debug_info)
-        return ClosedJaxpr(smaller, closed.consts), plan
+        outvars = jaxpr.outvars[:keep]
+        places: dict[Any, tuple[bool, int]] = {v: (True, i) for i, v in enumerate(jaxpr.invars)}
+        for i, v in enumerate(outvars):
+            places.setdefault(v, (False, i))
+        for v in jaxpr.outvars[keep:]:
+            if v not in places:
+                places[v] = (False, len(outvars))
+                outvars.append(v)
+        smaller = Jaxpr(jaxpr.constvars, jaxpr.invars, jaxpr.eqns, outvars, jaxpr.debug_info)
+        return ClosedJaxpr(smaller, closed.consts), [places[v] for v in jaxpr.outvars]
 
-    return memoised(closed, ("without_forwarded",), make)
-
-
-__all__ = ["partial_eval_jaxpr", "without_forwarded"]
+    return memoised(closed, ("without_forwarded", keep), make)

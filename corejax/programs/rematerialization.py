@@ -153,45 +153,40 @@ def cheap_again(eqns: Sequence[JaxprEqn], residuals: Sequence[Var], constvars: I
     kept = {v for v in residuals if v not in makers}
     kept |= _larger_together(makers, wanted, kept, constvars)
     dropped: set[Var] = set()
-    roots = _Roots(makers, constvars)
+    found: _Found = {v: (frozenset(), 0) for v in constvars}
     for v in makers:
-        enough = roots.trace(v) <= kept
+        enough = _roots(v, makers, found) <= kept
         if v in wanted and v not in kept and enough:
             dropped.add(v)
         elif v in wanted or v in kept:
             kept.add(v)
-            roots.found[v] = (frozenset((v,)), 0)
+            found[v] = (frozenset((v,)), 0)
     return _makers_of(eqns, dropped, kept)
 
 
-class _Roots:
-    """From which variables cheap equations make a variable; asked in the order of the program.
+_Found = dict[Var, tuple[frozenset[Var], int]]  # of variables, their roots and the number of equations
 
-    Attributes:
-        found: of variables, their roots and the number of equations.
+
+def _roots(v: Var, makers: dict[Var, JaxprEqn], found: _Found) -> frozenset[Var]:
+    """Find the variables from which cheap equations make a variable; asked in the order of the program.
+
+    It is its own root if it is made by too many equations, or from too many roots.
     """
-
-    def __init__(self, makers: dict[Var, JaxprEqn], constvars: Iterable[Var]) -> None:
-        self._makers = makers
-        self.found: dict[Var, tuple[frozenset[Var], int]] = {v: (frozenset(), 0) for v in constvars}
-
-    def trace(self, v: Var) -> frozenset[Var]:
-        """The roots of a variable: itself, where it is made by too many equations, or from too many roots."""
-        parts = [self.found.get(x, (frozenset((x,)), 0)) for x in self._makers[v].invars if type(x) is Var]
-        roots = frozenset[Var]().union(*[roots for roots, _ in parts])
-        count = 1 + sum([count for _, count in parts])
-        self.found[v] = (roots, count) if len(roots) <= MOST_ROOTS and count <= MOST_EQUATIONS else (frozenset((v,)), 0)
-        return self.found[v][0]
+    parts = [found.get(x, (frozenset((x,)), 0)) for x in makers[v].invars if type(x) is Var]
+    roots = frozenset[Var]().union(*[roots for roots, _ in parts])
+    count = 1 + sum([count for _, count in parts])
+    found[v] = (roots, count) if len(roots) <= MOST_ROOTS and count <= MOST_EQUATIONS else (frozenset((v,)), 0)
+    return found[v][0]
 
 
 def _larger_together(
     makers: dict[Var, JaxprEqn], wanted: set[Var], kept: set[Var], constvars: Iterable[Var]
 ) -> set[Var]:
     """Roots that are smaller than all that is made of them and of what is kept."""
-    roots = _Roots(makers, constvars)
+    found: _Found = {v: (frozenset(), 0) for v in constvars}
     made: dict[Var, int] = {}
     for v in makers:
-        missing = roots.trace(v) - kept
+        missing = _roots(v, makers, found) - kept
         if v in wanted and len(missing) == 1:
             (root,) = missing
             made[root] = made.get(root, 0) + _bytes(v)

@@ -11,9 +11,11 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from corejax.base.seams import Signal
+
 F = TypeVar("F", bound=Callable[[], object])
 
-_clearers: list[Callable[[], object]] = []
+_cleared = Signal("caches")
 
 
 def clears_cache(clear: F) -> F:
@@ -26,8 +28,7 @@ def clears_cache(clear: F) -> F:
     """
     if not callable(clear):
         raise TypeError(f"clears_cache takes a function that drops a cache, such as table.clear, got {clear!r}")
-    _clearers.append(clear)
-    return clear
+    return _cleared.connect(clear)
 
 
 def drop_oldest(table: dict[Any, Any], most: int) -> None:
@@ -78,5 +79,4 @@ def clear_caches() -> None:
     Functions are traced and compiled again at their next call. Compiled programs that somebody holds
     (`jit(f).lower(...).compile()`) stay, as do arrays.
     """
-    for clear in list(_clearers):
-        clear()
+    _cleared.send()

@@ -5,9 +5,11 @@ A setting is read at the edges (creation functions, plugin discovery, compilatio
 
 from __future__ import annotations
 
+import itertools
 import keyword
 import os
-from collections.abc import Callable, Iterable
+import sys
+from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -20,6 +22,7 @@ from corejax.settings.selection import Selection
 
 __corejax_registers_for_caller__ = True
 
+_FLAG_PREFIX = "corejax_"  # what flags of the command line begin with
 _FLAGS = {
     "1": True,
     "true": True,
@@ -40,13 +43,6 @@ def _flag(text: Any) -> bool:
         raise ValueError(f"expected one of {', '.join(repr(k) for k in _FLAGS)}, got {text!r}") from None
 
 
-def _bits(value: Any) -> int:
-    bits = int(value)
-    if bits not in (32, 64):
-        raise ValueError(f"default_dtype_bits must be 32 or 64, got {value!r}")
-    return bits
-
-
 def _bytes(value: Any) -> int:
     count = int(value)
     if count < 0:
@@ -54,16 +50,27 @@ def _bytes(value: Any) -> int:
     return count
 
 
-def _name(value: Any) -> str:
-    if value is not None and not isinstance(value, str):
-        raise ValueError(f"backend is a name, got {value!r}")
-    return (value or "").strip()
+def _name(expected: str, empty: str | None) -> Callable[[Any], str | None]:
+    """Return the parser of a name, which stands for None and blanks as `empty`."""
+
+    def parse(value: Any) -> str | None:
+        if value is not None and not isinstance(value, str):
+            raise ValueError(f"{expected} got {value!r}")
+        return (value or "").strip() or empty
+
+    return parse
 
 
-def _precision(value: Any) -> str | None:
-    if value is not None and not isinstance(value, str):
-        raise ValueError(f"default_matmul_precision is a name such as 'highest', or None; got {value!r}")
-    return (value or "").strip() or None
+def _one_of(name: str, *choices: Any, written: Callable[[Any], Any] = str) -> Callable[[Any], Any]:
+    """Return the parser of one of several values; `written` makes one of a text."""
+
+    def parse(value: Any) -> Any:
+        found = written(value)
+        if found not in choices:
+            raise ValueError(f"{name} must be {', '.join(map(str, choices[:-1]))} or {choices[-1]}, got {value!r}")
+        return found
+
+    return parse
 
 
 def _overrides(value: Any) -> bool | str:
@@ -74,43 +81,48 @@ def _overrides(value: Any) -> bool | str:
     return _flag(words[0] if words else "")
 
 
-def _filtering(value: Any) -> str:
-    mode = str(value).strip().lower()
-    if mode not in ("auto", "off", "remove_frames", "quiet_remove_frames", "tracebackhide"):
-        raise ValueError(
-            f"traceback_filtering must be tracebackhide, auto, off, remove_frames or quiet_remove_frames, got {value!r}"
-        )
-    return mode
+class Setting(NamedTuple):
+    """One setting.
+
+    Attributes:
+        initial: its value in the beginning.
+        parser: makes a value of what is given, text from the environment too.
+        traced: whether traces depend on it.
+    """
+
+    initial: Any
+    parser: Callable[[Any], Any]
+    traced: bool = False
 
 
-def _one_of(name: str, *choices: str) -> Callable[[Any], str]:
-    def parse(value: Any) -> str:
-        if value not in choices:
-            raise ValueError(f"{name} must be {' or '.join(choices)}, got {value!r}")
-        return str(value)
-
-    return parse
-
-
-# name -> (default, parser of the environment's text); `Config` says what each does
-_SETTINGS: dict[str, tuple[Any, Callable[[Any], Any]]] = {
-    "default_dtype_bits": (32, _bits),
-    "check_jaxprs": (False, _flag),
-    "check_tracer_leaks": (False, _flag),
-    "disable_jit": (False, _flag),
-    "debug_nans": (False, _flag),
-    "debug_infs": (False, _flag),
-    "strict_plugins": (False, _flag),
-    "strict_rules": (False, _flag),
-    "remember_rules": (True, _flag),
-    "rule_overrides": (True, _overrides),
-    "memory_limit": (0, _bytes),
-    "backend": ("", _name),
-    "traceback_filtering": ("auto", _filtering),
-    "default_matmul_precision": (None, _precision),
-    "x64_compat": (False, _flag),
-    "numpy_dtype_promotion": ("standard", _one_of("numpy_dtype_promotion", "standard", "strict")),
-    "numpy_rank_promotion": ("allow", _one_of("numpy_rank_promotion", "allow", "warn", "raise")),
+# `Config` says what each does.
+_SETTINGS = {
+    "default_dtype_bits": Setting(32, _one_of("default_dtype_bits", 32, 64, written=int), traced=True),
+    "check_jaxprs": Setting(False, _flag),
+    "check_tracer_leaks": Setting(False, _flag),
+    "disable_jit": Setting(False, _flag),
+    "debug_nans": Setting(False, _flag),
+    "debug_infs": Setting(False, _flag),
+    "strict_plugins": Setting(False, _flag),
+    "strict_rules": Setting(False, _flag),
+    "remember_rules": Setting(True, _flag),
+    "rule_overrides": Setting(True, _overrides, traced=True),
+    "memory_limit": Setting(0, _bytes),
+    "backend": Setting("", _name("backend is a name,", "")),
+    "traceback_filtering": Setting(
+        "auto",
+        _one_of(
+            "traceback_filtering",
+            *("tracebackhide", "auto", "off", "remove_frames", "quiet_remove_frames"),
+            written=lambda value: str(value).strip().lower(),
+        ),
+    ),
+    "default_matmul_precision": Setting(
+        None, _name("default_matmul_precision is a name such as 'highest', or None;", None), traced=True
+    ),
+    "x64_compat": Setting(False, _flag, traced=True),
+    "numpy_dtype_promotion": Setting("standard", _one_of("numpy_dtype_promotion", "standard", "strict"), traced=True),
+    "numpy_rank_promotion": Setting("allow", _one_of("numpy_rank_promotion", "allow", "warn", "raise"), traced=True),
 }
 
 # What JAX calls a setting -> the setting, and its value by JAX's.
@@ -129,11 +141,16 @@ def _own_name(name: str, value: Any) -> tuple[str, Any]:
     return own, value if of_value is None else of_value(value)
 
 
-class Setting(NamedTuple):
-    """One setting: its value in the beginning, and what makes a value of what is given."""
-
-    initial: Any
-    parser: Callable[[Any], Any]
+def _initialised(name: str, setting: Setting) -> Setting:
+    """Return a setting with the environment's value, if there is one."""
+    text = os.environ.get("COREJAX_" + name.upper())
+    if text is None:
+        return setting
+    try:
+        return setting._replace(initial=setting.parser(text))
+    except Exception as error:
+        said = message_of(error) if isinstance(error, ValueError) else error_text(error)
+        raise ValueError(f"environment variable COREJAX_{name.upper()}={text!r}: {said}") from None
 
 
 def _second(name: str, earlier: Entry, given: Entry) -> str:
@@ -180,15 +197,7 @@ class Config:
         trace_settings: names of the settings that traces depend on.
     """
 
-    trace_settings: tuple[str, ...] = (
-        "default_dtype_bits",
-        "x64_compat",
-        "rule_overrides",
-        "numpy_dtype_promotion",
-        "numpy_rank_promotion",
-        "default_matmul_precision",
-    )
-
+    trace_settings: tuple[str, ...]
     default_dtype_bits: int
     check_jaxprs: bool
     check_tracer_leaks: bool
@@ -208,13 +217,12 @@ class Config:
     numpy_rank_promotion: str
     _settings: Table[str, Setting]
     changed: Signal  # sent after any setting changes
-    _followers: list[tuple[Callable[[], None], frozenset[str]]]  # each is called after one of its settings changes
 
     def __init__(self) -> None:
         self.__dict__["changed"] = Signal("settings")
-        self.__dict__["_followers"] = []
         self.__dict__["load_plugins"] = lambda: None
-        own = {name: self._setting(name, default, parser) for name, (default, parser) in _SETTINGS.items()}
+        own = {name: _initialised(name, setting) for name, setting in _SETTINGS.items()}
+        self.__dict__["trace_settings"] = tuple(name for name, setting in own.items() if setting.traced)
         self.__dict__["_settings"] = Table("setting", own, changed=self._put, refusal=_second, of_hooks=True)
         self.__dict__.update((name, setting.initial) for name, setting in own.items())
         for name in ("enable_x64", "platforms"):
@@ -230,18 +238,6 @@ class Config:
     def x64_enabled(self) -> bool:
         """The same, as JAX's users read it."""
         return self.enable_x64
-
-    @staticmethod
-    def _setting(name: str, default: Any, parser: Callable[[str], Any]) -> Setting:
-        """A setting whose value is the environment's, if it has one."""
-        text = os.environ.get("COREJAX_" + name.upper())
-        if text is None:
-            return Setting(default, parser)
-        try:
-            return Setting(parser(text), parser)
-        except Exception as error:
-            said = message_of(error) if isinstance(error, ValueError) else error_text(error)
-            raise ValueError(f"environment variable COREJAX_{name.upper()}={text!r}: {said}") from None
 
     def add_setting(
         self,
@@ -274,7 +270,7 @@ class Config:
             raise ValueError(f"setting {name!r} exists, or something else goes by this name")
         if not callable(parser):
             raise TypeError(f"setting {name!r}: its parser is a function, got {parser!r}")
-        self._settings.register(name, self._setting(name, default, parser), provenance=by)
+        self._settings.register(name, _initialised(name, Setting(default, parser, traced)), provenance=by)
         if traced and name not in self.trace_settings:
             self.__dict__["trace_settings"] = (*self.trace_settings, name)
 
@@ -298,10 +294,10 @@ class Config:
         when_dropped(partial(self._back, name, earlier, parsed))
         self.__dict__[name] = parsed
         try:
-            self._changed((name,))
+            self.changed.send()
         except BaseException:  # no plugin provides what the setting turns on
             self.__dict__[name] = earlier
-            self._changed((name,))
+            self.changed.send()
             raise
 
     def _setting_of(self, name: str) -> Setting:
@@ -335,7 +331,7 @@ class Config:
         """Undo an update, unless somebody has made another since then."""
         if self.__dict__.get(name) is given and name in self._settings:
             self.__dict__[name] = earlier
-            self._changed((name,))
+            self.changed.send()
 
     def _put(self, name: str, setting: Setting | None) -> None:
         if setting is None:
@@ -350,18 +346,7 @@ class Config:
     def put_back(self, values: dict[str, Any]) -> None:
         """Settings as they were."""
         self.__dict__.update(values)
-        self._changed(values)
-
-    def follow(self, hook: Callable[[], None], *names: str) -> None:
-        """Have a function called now, and after each change of one of the settings."""
-        self._followers.append((hook, frozenset(names)))
-        hook()
-
-    def _changed(self, names: Iterable[str]) -> None:
         self.changed.send()
-        for hook, followed in self._followers:
-            if not followed.isdisjoint(names):
-                hook()
 
     def __setattr__(self, name: str, value: Any) -> None:
         self.update(name, value)
@@ -372,21 +357,36 @@ class Config:
         Raises:
             ImportError: absl-py is not installed.
         """
-        from corejax.settings.absl_flags import define  # absl is no dependency
+        from absl import app, flags  # no dependency
 
-        define(self, self._flags())
+        self.load_plugins()
+        for name in (*self._settings, "enable_x64", "enable_checks", "platforms"):
+            if _FLAG_PREFIX + name in flags.FLAGS:
+                continue
+            value, text = getattr(self, name), f"corejax's setting {name}"
+            if isinstance(value, bool) and name != "rule_overrides":  # which may be names of plugins
+                flags.DEFINE_bool(_FLAG_PREFIX + name, value, text)
+            else:
+                flags.DEFINE_string(_FLAG_PREFIX + name, None if value is None else str(value), text)
+        app.call_after_init(self._read_flags)
 
     def parse_flags_with_absl(self) -> None:
         """The same for a program that does not call `absl.app.run`: flags of settings are read now, others left."""
-        from corejax.settings.absl_flags import parse
+        from absl import flags
 
-        parse(self, self._flags())
+        self.config_with_absl()
+        given = itertools.takewhile(lambda word: word != "--", sys.argv[1:])
+        ours = [word for word in given if word.lstrip("-").removeprefix("no").startswith(_FLAG_PREFIX)]
+        flags.FLAGS([sys.argv[0], *ours], known_only=True)
+        self._read_flags()
 
-    def _flags(self) -> dict[str, bool]:
-        """Names of settings, those of JAX's among them that differ, and whether each is on or off."""
-        self.load_plugins()
-        names = {name: isinstance(s.initial, bool) and s.parser is not _overrides for name, s in self._settings.items()}
-        return names | {"enable_x64": True, "enable_checks": True, "platforms": False}
+    def _read_flags(self) -> None:
+        """Set those settings whose flags are on the command line."""
+        from absl import flags
+
+        for name in flags.FLAGS:
+            if name.startswith(_FLAG_PREFIX) and flags.FLAGS[name].present:
+                self.update(name.removeprefix(_FLAG_PREFIX), flags.FLAGS[name].value)
 
     def override(self, **settings: Any) -> Override:
         """Settings for the length of a `with` block (process-wide, like `update`)."""

@@ -23,16 +23,13 @@ _GROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limi
 @cache
 def physical_memory() -> int:
     """Bytes of memory of the machine, or of the container that the process runs in."""
-    try:
-        found = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (AttributeError, ValueError, OSError):  # Windows
-        found = -1
-    found = found if found > 0 else 1 << 47
+    found = 1 << 47
+    with suppress(AttributeError, ValueError, OSError):  # Windows
+        pages = os.sysconf("SC_PHYS_PAGES")
+        found = os.sysconf("SC_PAGE_SIZE") * pages if pages > 0 else found
     for path in _GROUP_LIMITS:
-        try:
+        with suppress(OSError, ValueError):  # no such group, or "max"
             found = min(found, int(Path(path).read_text()))
-        except (OSError, ValueError):  # no such group, or "max"
-            continue
     return found
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -24,7 +23,6 @@ from corejax.transforms.flattening import (
     arg_names,
     check_arguments,
     check_function,
-    leaf_names,
     leaves_like,
 )
 from corejax.transforms.linear_functions import (
@@ -32,8 +30,8 @@ from corejax.transforms.linear_functions import (
     Pushforward,
     Signature,
     checked,
+    checked_cotangent,
     differentiable,
-    only_cotangent,
     user_tangent,
 )
 
@@ -164,13 +162,7 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[Any], 
 
     @api_boundary
     def transposed(consts: Sequence[Any], *cts: Any) -> tuple[Any, ...]:
-        what = f"the transpose of {fun_name(fun)}"
-        ct = only_cotangent(what, cts)
-        given = leaves_like(
-            out_tree, ct, lambda got: f"{what} takes a cotangent of structure\n  {out_tree}\ngot\n  {got}"
-        )
-        names = functools.partial(leaf_names, out_tree, "output")
-        real = checked(f"{what}: the cotangent", jaxpr.out_avals, given, names, integers)
+        real = checked_cotangent(f"the transpose of {fun_name(fun)}", cts, jaxpr.out_avals, out_tree, integers)
         cts_in = in_scope(TRANSPOSE, backward_pass)(jaxpr, consts, [UndefPrimal(a) for a in avals], real)
         shown = [zero_cotangent(a) if c is None else c for c, a in zip(cts_in, avals, strict=True)]
         return tree.tree_unflatten(in_tree, shown)  # type: ignore[no-any-return]
@@ -194,6 +186,3 @@ def _transposes_integers(
                 "cotangents unless all arguments and results are integers"
             )
     return integers
-
-
-__all__ = ["jvp", "linear_transpose", "linearize", "vjp"]

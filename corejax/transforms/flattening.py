@@ -21,6 +21,7 @@ from corejax.messages import source_info
 from corejax.tree._paths import leaf_names as leaf_names
 
 float0 = dtypes.float0
+Names = Callable[[], Sequence[str]]  # gives the names of all leaves, when a message needs one
 
 
 class FlatFunction:
@@ -76,7 +77,7 @@ def check_outputs(fun: Any, outs: Sequence[Any], out_tree: Any) -> None:
             )
 
 
-def check_arguments(transform: str, fun: Any, leaves: Sequence[Any], names: Callable[[], Sequence[str]]) -> None:
+def check_arguments(transform: str, fun: Any, leaves: Sequence[Any], names: Names) -> None:
     """Refuse arguments that are not arrays, naming them.
 
     Raises:
@@ -84,29 +85,29 @@ def check_arguments(transform: str, fun: Any, leaves: Sequence[Any], names: Call
     """
     for i, x in enumerate(leaves):
         if type(x) is not Array and not isinstance(x, Tracer):
-            check_argument(transform, fun, x, lambda i=i: names()[i])  # type: ignore[misc]
+            check_argument(transform, fun, x, names, i)
 
 
-def check_argument(transform: str, fun: Any, x: Any, name: Callable[[], str]) -> None:
-    """Refuse one leaf that is not an array."""
+def check_argument(transform: str, fun: Any, x: Any, names: Names, i: int) -> None:
+    """Refuse leaf number `i` if it is not an array."""
     if not is_array_like(x):
         raise TypeError(
-            f"{transform} of function {fun_name(fun)}: argument {name()} is {x!r} of type {type(x).__name__}, which is "
-            f"not an array{conversion_hint(x)}. Pass arrays and numbers (in pytrees), close over the rest, or mark "
-            "it as static where the transformation takes static_argnums."
+            f"{transform} of function {fun_name(fun)}: argument {names()[i]} is {x!r} of type {type(x).__name__}, "
+            f"which is not an array{conversion_hint(x)}. Pass arrays and numbers (in pytrees), close over the rest, or "
+            "mark it as static where the transformation takes static_argnums."
         )
-    _aval_of_argument(get_aval, transform, fun, x, name)
+    _aval_of_argument(get_aval, transform, fun, x, names, i)
 
 
 def _aval_of_argument(
-    aval_of: Callable[[Any], ShapedArray], transform: str, fun: Any, x: Any, name: Callable[[], str]
+    aval_of: Callable[[Any], ShapedArray], transform: str, fun: Any, x: Any, names: Names, i: int
 ) -> ShapedArray:
     """Return the aval of an argument; an error names the argument."""
     try:
         return aval_of(x)
     except (TypeError, ValueError, OverflowError) as error:
         what = source_info.without_caller(error)
-        raise type(error)(f"{transform} of function {fun_name(fun)}: argument {name()}: {what}") from None
+        raise type(error)(f"{transform} of function {fun_name(fun)}: argument {names()[i]}: {what}") from None
 
 
 def leaves_like(treedef: Any, value: Any, mismatch: Callable[[Any], str]) -> list[Any]:
@@ -177,18 +178,13 @@ def shaped_abstractify(x: Any) -> ShapedArray:
     return get_aval(x)
 
 
-def abstractified(
-    transform: str, fun: Any, leaves: Sequence[Any], names: Callable[[], Sequence[str]]
-) -> list[ShapedArray]:
+def abstractified(transform: str, fun: Any, leaves: Sequence[Any], names: Names) -> list[ShapedArray]:
     """Avals of arguments of which only the types matter.
 
     Raises:
         TypeError: an argument has no shape and dtype; it is named.
     """
-    return [
-        _aval_of_argument(shaped_abstractify, transform, fun, x, lambda i=i: names()[i])  # type: ignore[misc]
-        for i, x in enumerate(leaves)
-    ]
+    return [_aval_of_argument(shaped_abstractify, transform, fun, x, names, i) for i, x in enumerate(leaves)]
 
 
 def check_function(transform: str, fun: Any) -> None:

@@ -21,7 +21,7 @@ from corejax.interpreters.jvp import zeros_like
 from corejax.interpreters.linearize import linearize_flat
 from corejax.messages.source_info import JVP
 from corejax.messages.tracebacks import api_boundary
-from corejax.transforms.flattening import Aux, arg_names, check_argument, check_function, float0
+from corejax.transforms.flattening import Aux, Names, arg_names, check_argument, check_function, float0
 
 Argnums = int | Sequence[int]
 
@@ -54,8 +54,6 @@ class Differentiation:
     def positions(self, count: int) -> tuple[int, ...]:
         """`argnums` as non-negative positions among `count` arguments."""
         argnums = self.argnums
-        if type(argnums) is int and 0 <= argnums < count:
-            return (argnums,)
         wanted = (argnums,) if isinstance(argnums, int) else tuple(argnums)
         out = []
         for i in wanted:
@@ -71,22 +69,22 @@ class Differentiation:
             raise ValueError(f"{self.transform} of {self.fun_name}: argnums={argnums!r} names an argument twice")
         return tuple(out)
 
-    def check_input(self, x: Any, name: Callable[[], str]) -> bool:
-        """Whether a leaf is differentiated; refuses what cannot be."""
+    def check_input(self, x: Any, names: Names, i: int) -> bool:
+        """Whether leaf number `i` is differentiated; refuses what cannot be."""
         if type(x) is Array:
             if not self.holomorphic and x.aval.dtype.kind == "f":  # at once for what is frequent
                 return True
         else:
-            check_argument(self.transform, self.fun, x, name)
+            check_argument(self.transform, self.fun, x, names, i)
         dtype = get_aval(x).dtype
         if self.holomorphic and not dtypes.is_complex(dtype):
             raise TypeError(
                 f"{self.transform} with holomorphic=True requires inputs with complex dtype, but got {dtype.name} as "
-                f"argument {name()} of {self.fun_name}"
+                f"argument {names()[i]} of {self.fun_name}"
             )
         if self.transform == "jacfwd" and not self.holomorphic and dtypes.is_complex(dtype):
             raise TypeError(
-                f"jacfwd takes real inputs, but argument {name()} of {self.fun_name} is {dtype.name}; for "
+                f"jacfwd takes real inputs, but argument {names()[i]} of {self.fun_name} is {dtype.name}; for "
                 "holomorphic functions pass holomorphic=True, otherwise use jvp"
             )
         if dtypes.is_inexact(dtype):
@@ -95,9 +93,9 @@ class Differentiation:
             return False
         allowed = ", or pass allow_int=True (then its gradient is float0)" if self.transform != "jacfwd" else ""
         raise TypeError(
-            f"{self.transform} requires real- or complex-valued inputs, but argument {name()} of {self.fun_name} is "
-            f"{dtypes.short_name(dtype) if dtypes.is_extended(dtype) else dtype.name}. Convert it to a floating-point "
-            f"dtype{',' if allowed else ' or'} choose other argnums{allowed}."
+            f"{self.transform} requires real- or complex-valued inputs, but argument {names()[i]} of {self.fun_name} "
+            f"is {dtypes.short_name(dtype) if dtypes.is_extended(dtype) else dtype.name}. Convert it to a "
+            f"floating-point dtype{',' if allowed else ' or'} choose other argnums{allowed}."
         )
 
     def check_output(self, y: Any) -> None:
@@ -108,7 +106,7 @@ class Differentiation:
             except TypeError:
                 raise TypeError(
                     f"{self.transform} is only defined for functions with one scalar output, but {self.fun_name} "
-                    f"returns {tree.tree_map(_type_of, y)!r}"
+                    f"returns {tree.tree_map(lambda x: get_aval(x) if is_array_like(x) else x, y)!r}"
                     + (" (for a pair (out, aux) pass has_aux=True)" if isinstance(y, tuple) else "")
                     + (": is its return statement missing?" if y is None else "")
                 ) from None
@@ -148,10 +146,7 @@ class Chosen:
         self._positions = asked.positions(len(args))
         self.wanted = tuple([args[position] for position in self._positions])
         self.leaves, self.in_tree = tree.tree_flatten(self.wanted)
-        self.active = [
-            asked.check_input(x, lambda i=i: self._names()[i])  # type: ignore[misc]
-            for i, x in enumerate(self.leaves)
-        ]
+        self.active = [asked.check_input(x, self._names, i) for i, x in enumerate(self.leaves)]
 
     def _names(self) -> list[str]:
         names = iter(arg_names(self.asked.fun, tree.tree_structure(self._args)))
@@ -174,10 +169,21 @@ class Chosen:
         return values[0] if isinstance(self.asked.argnums, int) else tuple(values)
 
 
-def _value_and_grad(asked: Differentiation, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any, Any]:
+def differentiated(asked: Differentiation, derivative_of: Callable[[Chosen], Any]) -> Callable[..., Any]:
+    """Return the function that gives `derivative_of` the arguments that are chosen in a call."""
+    check_function(asked.transform, asked.fun)
+
+    @api_boundary
+    @named_as(asked.fun)
+    def derivative(*args: Any, **kwargs: Any) -> Any:
+        return derivative_of(Chosen(asked, args, kwargs))
+
+    return derivative
+
+
+def _value_and_grad(chosen: Chosen) -> tuple[Any, Any, Any]:
     """Value, aux (or None) and gradient of one call."""
-    chosen = Chosen(asked, args, kwargs)
-    aux = Aux()
+    asked, aux = chosen.asked, Aux()
 
     def value_then_aux(*leaves: Any) -> list[Any]:
         y = chosen.call(*chosen.in_tree.unflatten(leaves))
@@ -234,11 +240,13 @@ def grad(
         ValueError: `argnums` names an argument twice.
     """
 
-    def result(value: Any, aux: Any, gradient: Any) -> Any:
+    def result(chosen: Chosen) -> Any:
+        _, aux, gradient = _value_and_grad(chosen)
         return (gradient, aux) if has_aux else gradient
 
-    asked = Differentiation("grad", fun, argnums, has_aux, holomorphic, allow_int)
-    return _differentiated(asked, result, f"Gradient of {fun_name(fun)} with respect to")
+    gradient = differentiated(Differentiation("grad", fun, argnums, has_aux, holomorphic, allow_int), result)
+    gradient.__doc__ = _doc("Gradient of {} with respect to", fun, argnums)
+    return gradient
 
 
 def value_and_grad(
@@ -250,26 +258,15 @@ def value_and_grad(
 ) -> Callable[..., Any]:
     """As `grad`; the result is `(value, gradient)`, or `((value, aux), gradient)` with `has_aux`."""
 
-    def result(value: Any, aux: Any, gradient: Any) -> Any:
+    def result(chosen: Chosen) -> Any:
+        value, aux, gradient = _value_and_grad(chosen)
         return ((value, aux) if has_aux else value), gradient
 
     asked = Differentiation("value_and_grad", fun, argnums, has_aux, holomorphic, allow_int)
-    return _differentiated(asked, result, f"Value and gradient of {fun_name(fun)} by")
+    value_and_gradient = differentiated(asked, result)
+    value_and_gradient.__doc__ = _doc("Value and gradient of {} by", fun, argnums)
+    return value_and_gradient
 
 
-def _differentiated(asked: Differentiation, result: Callable[..., Any], doc: str) -> Callable[..., Any]:
-    """Return the function that gives `result(value, aux, gradient)` of a call."""
-    check_function(asked.transform, asked.fun)
-
-    @api_boundary
-    @named_as(asked.fun)
-    def gradient(*args: Any, **kwargs: Any) -> Any:
-        return result(*_value_and_grad(asked, args, kwargs))
-
-    gradient.__doc__ = f"{doc} positional argument(s) {asked.argnums}.\n\n{asked.fun.__doc__ or ''}"
-    return gradient
-
-
-def _type_of(x: Any) -> Any:
-    """The type of an array, which an error shows in place of the value; other leaves as they are."""
-    return get_aval(x) if is_array_like(x) else x
+def _doc(words: str, fun: Callable[..., Any], argnums: Argnums) -> str:
+    return f"{words.format(fun_name(fun))} positional argument(s) {argnums}.\n\n{fun.__doc__ or ''}"

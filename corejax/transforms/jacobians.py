@@ -11,11 +11,9 @@ from corejax import dtypes, tree
 from corejax.core.array import Array
 from corejax.core.avals import get_aval
 from corejax.core.structural import structural
-from corejax.interpreters.debug_info import fun_name, named_as
-from corejax.messages.tracebacks import api_boundary
 from corejax.transforms.autodiff import jvp, vjp
-from corejax.transforms.flattening import check_function, float0
-from corejax.transforms.gradients import Argnums, Chosen, Differentiation
+from corejax.transforms.flattening import float0
+from corejax.transforms.gradients import Argnums, Chosen, Differentiation, differentiated
 from corejax.transforms.vmapping import vmap
 
 
@@ -73,26 +71,21 @@ def jacfwd(
     Raises:
         TypeError: an input is not real floating-point (complex with `holomorphic`).
     """
-    check_function("jacfwd", fun)
-    asked = Differentiation("jacfwd", fun, argnums, has_aux, holomorphic, False)
+    return differentiated(Differentiation("jacfwd", fun, argnums, has_aux, holomorphic, False), _forward)
 
-    @api_boundary
-    @named_as(fun)
-    def jacobian_forward(*args: Any, **kwargs: Any) -> Any:
-        chosen = Chosen(asked, args, kwargs)
-        partial = chosen.named()
 
-        def push(*tangents: Any) -> Any:
-            result = jvp(partial, chosen.wanted, chosen.in_tree.unflatten(tangents), has_aux=has_aux)
-            return result[1], (result[2] if has_aux else None)
+def _forward(chosen: Chosen) -> Any:
+    partial, has_aux = chosen.named(), chosen.asked.has_aux
 
-        tangents_out, aux = vmap(push, out_axes=(-1, None))(*_basis(chosen.leaves))
-        outs, out_tree = tree.tree_flatten(tangents_out)
-        per_out = [chosen.select(chosen.in_tree.unflatten(_split(x, -1, chosen.leaves))) for x in outs]
-        jacobian = tree.tree_unflatten(out_tree, per_out)
-        return (jacobian, aux) if has_aux else jacobian
+    def push(*tangents: Any) -> Any:
+        result = jvp(partial, chosen.wanted, chosen.in_tree.unflatten(tangents), has_aux=has_aux)
+        return result[1], (result[2] if has_aux else None)
 
-    return jacobian_forward
+    tangents_out, aux = vmap(push, out_axes=(-1, None))(*_basis(chosen.leaves))
+    outs, out_tree = tree.tree_flatten(tangents_out)
+    per_out = [chosen.select(chosen.in_tree.unflatten(_split(x, -1, chosen.leaves))) for x in outs]
+    jacobian = tree.tree_unflatten(out_tree, per_out)
+    return (jacobian, aux) if has_aux else jacobian
 
 
 def jacrev(
@@ -106,36 +99,27 @@ def jacrev(
 
     Arguments, result and errors as `jacfwd`.
     """
-    check_function("jacrev", fun)
-    asked = Differentiation("jacrev", fun, argnums, has_aux, holomorphic, allow_int)
-
-    @api_boundary
-    @named_as(fun)
-    def jacobian_reverse(*args: Any, **kwargs: Any) -> Any:
-        chosen = Chosen(asked, args, kwargs)
-        result = vjp(chosen.named(), *chosen.wanted, has_aux=has_aux)
-        outs, out_tree = tree.tree_flatten(result[0])
-        for y in outs:
-            _check_jacrev_output(fun, get_aval(y).dtype, holomorphic)
-        pullback = result[1]
-
-        def pull_back(*cts: Any) -> Any:
-            return pullback(tree.tree_unflatten(out_tree, cts))
-
-        cts_in = vmap(pull_back, in_axes=0)(*_basis(outs))
-        columns = [_split(x, 0, outs) for x in tree.tree_leaves(cts_in)]
-        per_out = [chosen.select(chosen.in_tree.unflatten([c[k] for c in columns])) for k in range(len(outs))]
-        jacobian = tree.tree_unflatten(out_tree, per_out)
-        return (jacobian, result[2]) if has_aux else jacobian
-
-    return jacobian_reverse
+    return differentiated(Differentiation("jacrev", fun, argnums, has_aux, holomorphic, allow_int), _reverse)
 
 
-def _check_jacrev_output(fun: Any, dtype: Any, holomorphic: bool) -> None:
-    if holomorphic and not dtypes.is_complex(dtype):
-        raise TypeError(f"jacrev with holomorphic=True needs complex outputs, but {fun_name(fun)} returns {dtype.name}")
-    if not holomorphic and not dtypes.is_float(dtype):
-        raise TypeError(f"jacrev needs real floating-point outputs, but {fun_name(fun)} returns {dtype.name}")
+def _reverse(chosen: Chosen) -> Any:
+    asked = chosen.asked
+    value, pullback, *aux = vjp(chosen.named(), *chosen.wanted, has_aux=asked.has_aux)
+    outs, out_tree = tree.tree_flatten(value)
+    for y in outs:
+        dtype = get_aval(y).dtype
+        if not (dtypes.is_complex if asked.holomorphic else dtypes.is_float)(dtype):
+            needs = "with holomorphic=True needs complex" if asked.holomorphic else "needs real floating-point"
+            raise TypeError(f"jacrev {needs} outputs, but {asked.fun_name} returns {dtype.name}")
+
+    def pull_back(*cts: Any) -> Any:
+        return pullback(tree.tree_unflatten(out_tree, cts))
+
+    cts_in = vmap(pull_back, in_axes=0)(*_basis(outs))
+    columns = [_split(x, 0, outs) for x in tree.tree_leaves(cts_in)]
+    per_out = [chosen.select(chosen.in_tree.unflatten([c[k] for c in columns])) for k in range(len(outs))]
+    jacobian = tree.tree_unflatten(out_tree, per_out)
+    return (jacobian, *aux) if asked.has_aux else jacobian
 
 
 jacobian = jacrev

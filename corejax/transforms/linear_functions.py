@@ -103,16 +103,27 @@ class _LinearFunction:
         return cls(signature, LinearCall(program, residuals))
 
 
-def only_cotangent(what: str, cts: tuple[Any, ...]) -> Any:
-    """The argument of a function of one cotangent.
+def checked_cotangent(
+    what: str, cts: tuple[Any, ...], avals: Sequence[ShapedArray], out_tree: Any, integers: bool = False
+) -> list[Any]:
+    """Leaves of the one argument of a function of a cotangent.
+
+    Args:
+        what: the function, for messages.
+        cts: the arguments that it was given.
+        avals, out_tree: types and structure of the output whose cotangent it takes.
+        integers: as in `checked`.
 
     Raises:
-        TypeError: there is none, or there are more.
+        TypeError: it is not the only argument, or has not the structure, shapes and dtypes of the output.
     """
     if len(cts) != 1:
         advice = "the cotangent of the output; where that is a tuple, a tuple of them"
         raise TypeError(f"{what} takes one argument ({advice}), got {len(cts)}")
-    return cts[0]
+    given = leaves_like(
+        out_tree, cts[0], lambda got: f"{what} takes a cotangent of the output's structure\n  {out_tree}\ngot\n  {got}"
+    )
+    return checked(f"{what}: the cotangent", avals, given, lambda: leaf_names(out_tree, "output"), integers)
 
 
 @tree.register_pytree_node_class
@@ -129,12 +140,7 @@ class Pullback(_LinearFunction):
             TypeError: it has not the structure, shapes and dtypes of the function's output, or is not the only one.
         """
         fun, avals_in, avals_out, in_tree, out_tree = self._signature
-        what = f"the pullback of {fun_name(fun)}"
-        ct = only_cotangent(what, cts)
-        given = leaves_like(
-            out_tree, ct, lambda got: f"{what} takes a cotangent of the output's structure\n  {out_tree}\ngot\n  {got}"
-        )
-        real = checked(f"{what}: the cotangent", avals_out, given, lambda: leaf_names(out_tree, "output"))
+        real = checked_cotangent(f"the pullback of {fun_name(fun)}", cts, avals_out, out_tree)
         shown = [user_tangent(c, a) for c, a in zip(self._call.pull(real), avals_in, strict=True)]
         return tree.tree_unflatten(in_tree, shown)  # type: ignore[no-any-return]
 
@@ -168,6 +174,3 @@ class Pushforward(_LinearFunction):
 
     def __repr__(self) -> str:
         return f"<linear function of {fun_name(self._signature.fun)}>"
-
-
-__all__ = ["Pullback", "Pushforward", "Signature", "checked", "differentiable", "user_tangent"]

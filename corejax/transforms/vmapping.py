@@ -17,7 +17,7 @@ from corejax.interpreters.batching import axis_of_operands, batch_flat, move_bat
 from corejax.interpreters.debug_info import DebugInfo, fun_name, named_as
 from corejax.messages.source_info import VMAP
 from corejax.messages.tracebacks import api_boundary
-from corejax.transforms.flattening import FlatFunction, arg_names, check_argument, check_function, float0, leaf_names
+from corejax.transforms.flattening import FlatFunction, check_argument, check_function, float0, leaf_names
 
 
 def _is_axis(x: Any) -> bool:
@@ -53,7 +53,7 @@ def _mapped_axes(
             sizes.append(None)
             continue
         if type(x) is not Array and not isinstance(x, Tracer):
-            check_argument("vmap", fun, x, lambda i=i: names()[i])  # type: ignore[misc]
+            check_argument("vmap", fun, x, names, i)
         shape = get_aval(x).shape
         if not -len(shape) <= axis < len(shape):
             raise ValueError(
@@ -88,25 +88,26 @@ def _batched_outs(
     moved = []
     for i, (x, d, a) in enumerate(zip(outs, dims, axes, strict=True)):
         if type(x) is not Array or d is None or d != a:  # what is not where it has to be
-            x = _batched_out(fun, axis_size, x, d, a, lambda i=i: leaf_names(out_tree)[i] or "of the function")  # type: ignore[misc]
+            x = _batched_out(fun, axis_size, x, d, a, out_tree, i)
         moved.append(x)
     return tree.tree_unflatten(out_tree, moved)
 
 
-def _batched_out(fun: Any, axis_size: int, x: Any, dim: int | None, axis: int | None, name: Callable[[], str]) -> Any:
+def _batched_out(fun: Any, axis_size: int, x: Any, dim: int | None, axis: int | None, out_tree: Any, i: int) -> Any:
+    """Output number `i` with the mapped axis at `axis`."""
     if axis is None:
         if dim is None:
             return x if getattr(x, "dtype", None) == float0 else as_array(x)
         raise ValueError(
-            f"vmap of {fun_name(fun)}: output {name()} differs along the mapped axis, so its out_axes cannot be None; "
-            "give an axis"
+            f"vmap of {fun_name(fun)}: output {leaf_names(out_tree)[i] or 'of the function'} differs along the mapped "
+            "axis, so its out_axes cannot be None; give an axis"
         )
     no_tangent = getattr(x, "dtype", None) == float0
     ndim = (x.ndim if no_tangent else get_aval(x).ndim) + (dim is None)
     if not -ndim <= axis < ndim:
         raise ValueError(
-            f"vmap of {fun_name(fun)}: output {name()} has {ndim} axes with the mapped one; out_axes {axis} does not "
-            "exist"
+            f"vmap of {fun_name(fun)}: output {leaf_names(out_tree)[i] or 'of the function'} has {ndim} axes with the "
+            f"mapped one; out_axes {axis} does not exist"
         )
     if no_tangent:
         return np.repeat(np.expand_dims(x, axis % ndim), axis_size, axis % ndim)
@@ -172,17 +173,13 @@ def vmap(
                 "positional arguments" + (" (those by keyword are mapped over axis 0)" if kwargs else "")
             )
         leaves, in_tree = tree.tree_flatten((args, kwargs))
-
-        def names() -> list[str]:
-            return arg_names(fun, in_tree, with_kwargs=True)
-
+        debug = DebugInfo(fun, "vmap", in_tree)
         if _is_axis(in_axes) and not kwargs:
             given: Sequence[int | None] = [in_axes] * len(leaves)
         else:
             given = tree.flatten_axes("vmap in_axes", in_tree, (in_axes, 0 if kwargs else None))
-        axes, size = _mapped_axes(fun, leaves, given, axis_size, names)
+        axes, size = _mapped_axes(fun, leaves, given, axis_size, debug.arg_names)
         flat = FlatFunction(fun, in_tree, with_kwargs=True)
-        debug = DebugInfo(fun, "vmap", in_tree)
         axis = axis_of_operands(axis_names, leaves, axes)
         outs, dims = batch_flat(in_scope(VMAP, flat), size, leaves, axes, axis, debug)
         return _batched_outs(fun, size, outs, dims, flat.out_tree, out_axes)

@@ -1,13 +1,18 @@
 """Pytrees: nested containers of arrays. JAX's `tree_util` names, and the short ones of `jax.tree`.
 
 `_treedef` flattens trees into leaves and a structure, over optree; `_paths` says where in a tree a leaf is; `_registry`
-makes classes nodes; `_prefix` holds trees against trees; `_functions` are map, reduce and transpose.
+makes classes nodes; `_functions` are map, reduce and transpose, and hold trees against trees.
 """
 
 from corejax.base.texts import suggest_names as _suggest_names
 from corejax.tree import _optree as _optree  # before any other import of optree
+from corejax.tree._functions import broadcast_prefix as broadcast_prefix
 from corejax.tree._functions import build_tree as build_tree
+from corejax.tree._functions import equality_errors as equality_errors
+from corejax.tree._functions import flatten_axes as flatten_axes
+from corejax.tree._functions import prefix_errors as prefix_errors
 from corejax.tree._functions import tree_all as tree_all
+from corejax.tree._functions import tree_broadcast as tree_broadcast
 from corejax.tree._functions import tree_map as tree_map
 from corejax.tree._functions import tree_map_with_path as tree_map_with_path
 from corejax.tree._functions import tree_reduce as tree_reduce
@@ -25,11 +30,6 @@ from corejax.tree._paths import keystr as keystr
 from corejax.tree._paths import tree_flatten_with_path as tree_flatten_with_path
 from corejax.tree._paths import tree_leaves_with_path as tree_leaves_with_path
 from corejax.tree._paths import unflatten_one_level as unflatten_one_level
-from corejax.tree._prefix import broadcast_prefix as broadcast_prefix
-from corejax.tree._prefix import equality_errors as equality_errors
-from corejax.tree._prefix import flatten_axes as flatten_axes
-from corejax.tree._prefix import prefix_errors as prefix_errors
-from corejax.tree._prefix import tree_broadcast as tree_broadcast
 from corejax.tree._registry import Partial as Partial
 from corejax.tree._registry import register_dataclass as register_dataclass
 from corejax.tree._registry import register_pytree_node as register_pytree_node

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections import OrderedDict, defaultdict, deque
 from collections.abc import Callable, Iterable, Iterator
+from itertools import chain
 from typing import Any, ClassVar
 
 import optree
 
-from corejax.settings.caches import clears_cache
 from corejax.tree._treedef import (
     NAMESPACE,
     PyTreeDef,
     registered,
     sorted_keys,
     tree_flatten,
+    tree_structure,
     tree_unflatten,
 )
 
@@ -24,6 +25,7 @@ class _Key:
 
     __slots__ = ()
     __match_args__: ClassVar[tuple[str]]
+    _text: ClassVar[str] = "[{!r}]"
 
     def __init__(self, content: Any) -> None:
         object.__setattr__(self, self.__match_args__[0], content)
@@ -45,6 +47,9 @@ class _Key:
     def __reduce__(self) -> tuple[Any, ...]:
         return (type(self), (self.content,))
 
+    def __str__(self) -> str:
+        return self._text.format(self.content)
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.__match_args__[0]}={self.content!r})"
 
@@ -57,9 +62,6 @@ class SequenceKey(_Key):
     def __init__(self, idx: int) -> None:
         super().__init__(idx)
 
-    def __str__(self) -> str:
-        return f"[{self.content!r}]"
-
 
 class DictKey(_Key):
     """The value of `key` in a dict."""
@@ -69,32 +71,25 @@ class DictKey(_Key):
     def __init__(self, key: Any) -> None:
         super().__init__(key)
 
-    def __str__(self) -> str:
-        return f"[{self.content!r}]"
-
 
 class GetAttrKey(_Key):
     """Attribute `name`."""
 
     __slots__ = __match_args__ = ("name",)
+    _text = ".{}"
 
     def __init__(self, name: str) -> None:
         super().__init__(name)
-
-    def __str__(self) -> str:
-        return f".{self.content}"
 
 
 class FlattenedIndexKey(_Key):
     """Child number `key` of a registered class that gives its children no keys."""
 
     __slots__ = __match_args__ = ("key",)
+    _text = "[<flat index {}>]"
 
     def __init__(self, key: int) -> None:
         super().__init__(key)
-
-    def __str__(self) -> str:
-        return f"[<flat index {self.content}>]"
 
 
 KeyEntry = Any
@@ -186,30 +181,15 @@ def _visit(
         yield from _visit(child, (*path, key), is_leaf, decisions)
 
 
-_LIMIT = 1024
-_paths: dict[PyTreeDef, list[KeyPath]] = {}  # of structures that tell them
-clears_cache(_paths.clear)
-
-
 def _paths_of(tree: Any, treedef: PyTreeDef) -> list[KeyPath]:
-    """Paths of a tree's leaves, kept for its structure where that tells them."""
-    try:
-        found = _paths.get(treedef)
-    except TypeError:  # there is metadata that cannot be hashed
-        return [path for path, _ in _visit(tree, (), None, [])]
-    if found is not None:
-        return found
+    """Paths of a tree's leaves, kept with its structure if that determines them."""
+    if treedef._paths is not None:
+        return treedef._paths
     paths = [path for path, _ in _visit(tree, (), None, [])]
     # Nodes that name their children may do so as they like; `1` and `True` are one key of a dict in a structure.
-    if all(_is_told(key) for path in paths for key in path):
-        if len(_paths) >= _LIMIT:
-            _paths.clear()
-        _paths[treedef] = paths
+    if treedef._is_interned and all(type(key) is not DictKey or type(key.content) is str for key in chain(*paths)):
+        treedef._paths = paths
     return paths
-
-
-def _is_told(key: KeyEntry) -> bool:
-    return type(key) is SequenceKey or (type(key) is DictKey and type(key.content) is str)
 
 
 def tree_flatten_with_path(
@@ -230,7 +210,7 @@ def tree_flatten_with_path(
     pairs = list(_visit(tree, (), predicate, decisions))
     # Flattening visits the same nodes in the same order, so what was decided need not be asked again.
     said = iter(decisions)
-    return pairs, tree_flatten(tree, lambda node: next(said))[1]
+    return pairs, tree_structure(tree, lambda node: next(said))
 
 
 def tree_leaves_with_path(

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from corejax.base.provenance import Provenance
 from corejax.errors import DuplicateRegistrationError
 from corejax.tree._paths import GetAttrKey
-from corejax.tree._treedef import Registration, is_marked_leaf_type, is_tree_node, registered
+from corejax.tree._treedef import Registration, is_tree_node, leaf_types, registered
 
 __corejax_registers_for_caller__ = True
 
@@ -45,7 +45,7 @@ def register_pytree_node(
     if is_tree_node(nodetype):
         by = f"by {registered.provenance(nodetype)}" if nodetype in registered else "built in"
         raise DuplicateRegistrationError(f"{name} is a pytree node already: registered {by}, and again by {owner}")
-    if is_marked_leaf_type(nodetype):
+    if nodetype in leaf_types:
         raise ValueError(f"{name} is a leaf: it cannot be a node")
     registered.register(nodetype, Registration(flatten_func, unflatten_func, flatten_with_keys_func), provenance=owner)
 

@@ -64,19 +64,14 @@ registered: Table[type, Registration] = Table("pytree node", changed=_tell_optre
 
 def _hash_of(spec: optree.PyTreeSpec) -> int:
     """Hash with the metadata, which optree's leaves out: what changed must not find what was cached before."""
-    return hash((spec, *(metadata_content(kind, data) for kind, data in _metadata(spec))))
-
-
-def _metadata(spec: optree.PyTreeSpec) -> list[tuple[type, Any]]:
-    """Of each registered node its class and its metadata."""
-    found: list[tuple[type, Any]] = []
+    found: list[Any] = []
 
     def collect(kind: type, data: Any, children: Any) -> None:
         if kind in registered:
-            found.append((kind, data))
+            found.append(metadata_content(kind, data))
 
     spec.walk([None] * spec.num_leaves, collect, None)
-    return found
+    return hash((spec, *found))
 
 
 def metadata_content(node: type, data: Any) -> Any:
@@ -101,7 +96,7 @@ def metadata_content(node: type, data: Any) -> Any:
         return frozenset(data)
     if isinstance(data, slice):
         return tuple([metadata_content(node, x) for x in (data.start, data.stop, data.step)])
-    if type(data) in _leaf_types and data.size == 1:  # of a larger one `==` has no truth value
+    if type(data) in leaf_types and data.size == 1:  # of a larger one `==` has no truth value
         with contextlib.suppress(TypeError):  # a tracer
             return data.item()
     if dataclasses.is_dataclass(data):
@@ -123,12 +118,15 @@ class PyTreeDef:
         num_nodes: number of nodes, leaves included.
     """
 
-    __slots__ = ("__weakref__", "_children", "_hash", "_spec", "num_leaves", "num_nodes")
+    __slots__ = ("__weakref__", "_children", "_hash", "_paths", "_spec", "num_leaves", "num_nodes")
+
+    _is_interned = True  # an equal structure is the same object
 
     def __init__(self, spec: optree.PyTreeSpec) -> None:
         self._spec = spec
         self._children: tuple[PyTreeDef, ...] | None = None
         self._hash: int | None = None
+        self._paths: list[Any] | None = None  # key paths of the leaves, once they are known
         self.num_leaves: int = spec.num_leaves
         self.num_nodes: int = spec.num_nodes
 
@@ -181,6 +179,7 @@ class _CustomTreeDef(PyTreeDef):
     """Structure with registered nodes: not interned, compared by structure."""
 
     __slots__ = ()
+    _is_interned = False
 
     def unflatten(self, leaves: Iterable[Any]) -> Any:
         """Return the tree with these leaves, dicts in the order of their sorted keys."""
@@ -217,7 +216,7 @@ def _with_sorted_keys(node: Any) -> Any:
 # Interning ------------------------------------------------------------------------------------------
 
 _spec_of: Callable[[Any], optree.PyTreeSpec] = optree.tree_structure
-_interned: dict[optree.PyTreeSpec, weakref.ref[PyTreeDef]] = {}
+_interned: weakref.WeakValueDictionary[optree.PyTreeSpec, PyTreeDef] = weakref.WeakValueDictionary()
 # Keeps what was used of late, so that a loop which drops its treedefs does not make them anew each time.
 _recent: deque[PyTreeDef] = deque(maxlen=512)
 _lock = threading.RLock()
@@ -228,50 +227,36 @@ def _treedef(spec: optree.PyTreeSpec) -> PyTreeDef:
     if spec.namespace:
         return _CustomTreeDef(spec)
     try:
-        ref = _interned.get(spec)
+        found = _interned.get(spec)
     except TypeError:  # a node of optree's global registry, with unhashable metadata
         return _CustomTreeDef(spec)
-    if ref is not None:
-        treedef = ref()
-        if treedef is not None:
-            return treedef
-    return _intern(spec)
+    return _intern(spec) if found is None else found
 
 
 def _intern(spec: optree.PyTreeSpec) -> PyTreeDef:
-    ordered = _spec_of(spec.traverse([0] * spec.num_leaves, _with_sorted_keys))
+    ordered = PyTreeDef(_spec_of(spec.traverse([0] * spec.num_leaves, _with_sorted_keys)))
     with _lock:
-        ref = _interned.get(ordered)
-        treedef = ref() if ref is not None else None
-        if treedef is None:
-            treedef = PyTreeDef(ordered)
-            _interned[ordered] = weakref.ref(treedef, functools.partial(_forget, ordered))
-        _recent.append(treedef)
+        treedef = _interned.setdefault(ordered._spec, ordered)
+    _recent.append(treedef)
     return treedef
-
-
-def _forget(spec: optree.PyTreeSpec, ref: weakref.ref[PyTreeDef]) -> None:
-    with _lock:
-        if _interned.get(spec) is ref:
-            del _interned[spec]
-
-
-def _is_registered_node(kind: type, data: Any, children: Any) -> bool:
-    return kind in registered or any(children)
 
 
 def from_spec(spec: optree.PyTreeSpec) -> PyTreeDef:
     """The treedef of any spec: a part of another, say, whose namespace tells nothing."""
-    if spec.namespace and not spec.walk([False] * spec.num_leaves, _is_registered_node, None):
+
+    def has_registered(kind: type, data: Any, children: Any) -> bool:
+        return kind in registered or any(children)
+
+    if spec.namespace and not spec.walk([False] * spec.num_leaves, has_registered, None):
         spec = _spec_of(spec.unflatten([0] * spec.num_leaves))
     return _treedef(spec)
 
 
 # Flattening -----------------------------------------------------------------------------------------
 
-_leaf_types: set[type] = {bool, int, float, complex, str, np.ndarray}
-_leaf_types.update({np.bool_, np.int32, np.int64, np.float32, np.float64, np.complex64, np.complex128})
-_are_leaf_types = _leaf_types.issuperset
+leaf_types: set[type] = {bool, int, float, complex, str, np.ndarray}
+leaf_types.update({np.bool_, np.int32, np.int64, np.float32, np.float64, np.complex64, np.complex128})
+_are_leaf_types = leaf_types.issuperset
 
 
 def mark_leaf_types(*types: type) -> None:
@@ -283,31 +268,24 @@ def mark_leaf_types(*types: type) -> None:
     for kind in types:
         if kind in registered:
             raise ValueError(f"{kind.__qualname__} is a pytree node, registered by {registered.provenance(kind)}")
-        _leaf_types.add(kind)
-
-
-def is_marked_leaf_type(kind: type) -> bool:
-    """Whether `mark_leaf_types` was told of the class."""
-    return kind in _leaf_types
-
-
-class _FlatDefs(dict[int, PyTreeDef]):
-    """Treedefs by the number of leaves, `tree_of(count)` being such a tree."""
-
-    def __init__(self, tree_of: Callable[[int], Any]) -> None:
-        super().__init__()
-        self.tree_of = tree_of
-
-    def __missing__(self, count: int) -> PyTreeDef:
-        treedef = _treedef(_spec_of(self.tree_of(count)))
-        if count <= 256:
-            self[count] = treedef
-        return treedef
+        leaf_types.add(kind)
 
 
 _leaf_def = _treedef(_spec_of(0))
-_tuple_defs = _FlatDefs(lambda count: (0,) * count)
-_call_defs = _FlatDefs(lambda count: ((0,) * count, {}))  # of `(args, kwargs)` without keyword arguments
+
+
+@functools.lru_cache(256)
+def _tuple_def(count: int) -> PyTreeDef:
+    """The treedef of a tuple of leaves."""
+    return _treedef(_spec_of((0,) * count))
+
+
+@functools.lru_cache(256)
+def _call_def(count: int) -> PyTreeDef:
+    """The treedef of `(args, kwargs)` with leaves for arguments and without keyword arguments."""
+    return _treedef(_spec_of(((0,) * count, {})))
+
+
 _flatten = optree.tree_flatten
 
 
@@ -324,15 +302,15 @@ def tree_flatten(tree: Any, is_leaf: IsLeaf | None = None) -> tuple[list[Any], P
     """
     if is_leaf is None:
         kind = type(tree)
-        if kind in _leaf_types:
+        if kind in leaf_types:
             return [tree], _leaf_def
         if kind is tuple:
             if _are_leaf_types(map(type, tree)):
-                return list(tree), _tuple_defs[len(tree)]
+                return list(tree), _tuple_def(len(tree))
             if len(tree) == 2:
                 args, kwargs = tree
                 if type(args) is tuple and type(kwargs) is dict and not kwargs and _are_leaf_types(map(type, args)):
-                    return list(args), _call_defs[len(args)]
+                    return list(args), _call_def(len(args))
     leaves, spec = _flatten(tree, is_leaf, namespace=NAMESPACE)
     return leaves, _treedef(spec)
 
@@ -365,11 +343,7 @@ def tree_structure(tree: Any, is_leaf: IsLeaf | None = None) -> PyTreeDef:
 
 def all_leaves(iterable: Iterable[Any], is_leaf: IsLeaf | None = None) -> bool:
     """Whether all elements are leaves."""
-    if is_leaf is None:
-        return all(optree.tree_is_leaf(x, namespace=NAMESPACE) for x in iterable)
-    elements = list(iterable)
-    leaves = tree_leaves(elements, lambda x: x is not elements and is_leaf(x))
-    return len(leaves) == len(elements) and all(a is b for a, b in zip(leaves, elements, strict=True))
+    return optree.all_leaves(iterable, is_leaf, namespace=NAMESPACE)
 
 
 _BUILTIN_NODES = frozenset({tuple, list, dict, type(None), OrderedDict, defaultdict, deque})

@@ -17,7 +17,7 @@ from importlib_metadata import distributions
 
 import corejax
 from corejax import plugins
-from corejax.base.tables import restore, snapshot
+from corejax.base.tables import Entries, restore, snapshot
 from corejax.plugins._discovery import GROUP
 from corejax.plugins._plugin_manager import PluginManager
 from corejax.plugins._records import PluginRecord
@@ -32,6 +32,15 @@ import importlib_metadata as _metadata
 _distributions = _metadata.distributions
 _metadata.distributions = lambda: _distributions(path=[{site!r}])
 """
+
+
+def contents() -> dict[str, dict[Any, Entries]]:
+    """Return the entries of all tables by the tables' names, to compare."""
+    found: dict[str, dict[Any, Entries]] = {}
+    for table, entries in snapshot():
+        if entries:
+            found.setdefault(table.name, {}).update(entries)
+    return found
 
 
 class Site:

@@ -12,7 +12,6 @@ import pytest
 
 import corejax
 from corejax import extend, plugins
-from corejax.base.tables import contents
 from corejax.cli.rule_status import rule_statuses
 from corejax.core.primitive import Primitive, primitives
 from corejax.errors import DuplicateRegistrationError, MissingRuleError, PluginError
@@ -23,7 +22,7 @@ from corejax.plugins._plugin_manager import PluginManager
 from corejax.rules import registries
 from corejax.settings.config import config
 from corejax_explain._explain import explain
-from tests.kernel.plugin_sites import Site
+from tests.kernel.plugin_sites import Site, contents
 
 PLUGIN = """
 @hookimpl

@@ -25,7 +25,7 @@ from corejax.extend import JaxprEqn, Primitive, primitives
 from corejax.plugins._plugin_manager import PluginManager
 from corejax.rules import impl_rules, optional_rules, vmap_rules
 from corejax.settings.config import config
-from tests.kernel.plugin_sites import Site
+from tests.kernel.plugin_sites import Site, contents
 
 BEFORE = {"a": 1, "b": 2, "c": 3}
 
@@ -33,7 +33,7 @@ BEFORE = {"a": 1, "b": 2, "c": 3}
 @pytest.fixture(autouse=True)
 def nobodys_code_runs_afterwards() -> Iterator[None]:
     yield
-    assert tables.running() is None
+    assert tables._thread.owner is None
 
 
 def at(line: int, module: str = "acme") -> Provenance:
@@ -76,12 +76,12 @@ WRITES: list[Callable[[Any], Any]] = [
 @pytest.mark.parametrize("write", WRITES)
 def test_every_way_of_writing_is_taken_back(write: Callable[[Any], Any]) -> None:
     table, plain = Table("number", BEFORE), dict(BEFORE)
-    before = tables.contents()["number"]
+    before = contents()["number"]
     with Owner("acme") as owner:
         assert write(table) == write(plain)
     assert table == plain, "it writes what a dict would"
     drop(owner)
-    assert table == BEFORE and tables.contents()["number"] == before
+    assert table == BEFORE and contents()["number"] == before
 
 
 def test_missing_keys_raise_as_in_a_dict() -> None:
@@ -322,7 +322,7 @@ def refused(source: str, site: Site, manager: PluginManager) -> None:
     site.add("acme", OWNER)
     plugins.load_everything()
     assert manager.problems() == []
-    before = tables.contents()
+    before = contents()
     second = importlib.import_module(site.add("zother", source))
     record = manager.register(second, "zother", "2.0")
     manager.load_primitives()
@@ -330,7 +330,7 @@ def refused(source: str, site: Site, manager: PluginManager) -> None:
     assert isinstance(record.fault, DuplicateRegistrationError), record.fault
     for words in ("acme", "1.0", "zother", "2.0"):
         assert words in str(record.fault), record.fault
-    assert tables.contents() == before
+    assert contents() == before
 
 
 @pytest.mark.parametrize("source", SECOND.values(), ids=SECOND.keys())

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from corejax.core.avals import ShapedArray
 from corejax.errors import JaxprTypeError
 from corejax.ir import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, check_jaxpr, jaxpr_text, parse_jaxpr
-from corejax.ir.printer import Names, eqn_text, eqns_text
+from corejax.ir.printer import Scope, eqn_text, eqns_text
 from corejax.ir.values import const_text, value_text
 from corejax.messages import source_info
 from tests.kernel.toy_programs import add_p, cases, chain, cond_p, make_p, print_p, programs, sin_p, sum_p
@@ -33,7 +33,7 @@ def test_str_and_repr_are_the_text():
 
 
 def test_names_count_up_in_letters_and_leave_out_words_of_the_language():
-    names, variables = Names(), [Var(F32) for _ in range(20_000)]
+    names, variables = Scope(None).names, [Var(F32) for _ in range(20_000)]
     found = [names[v] for v in variables]
     assert found[:3] == ["a", "b", "c"] and found[25:28] == ["z", "aa", "ab"] and found[701:703] == ["aaa", "aab"]
     assert len(set(found)) == len(found)

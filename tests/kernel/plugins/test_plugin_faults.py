@@ -11,7 +11,6 @@ import pytest
 
 import corejax
 from corejax import plugins
-from corejax.base.tables import contents
 from corejax.core.primitive import Primitive, primitives
 from corejax.errors import (
     DuplicateRegistrationError,
@@ -24,7 +23,7 @@ from corejax.plugins._plugin_manager import PluginManager
 from corejax.plugins._records import causes
 from corejax.rules import impl_rules, jvp_rules, registries
 from corejax.settings.config import config
-from tests.kernel.plugin_sites import Site
+from tests.kernel.plugin_sites import Site, contents
 
 
 def fault_of(manager: PluginManager, name: str) -> BaseException:

@@ -10,7 +10,6 @@ import pytest
 import corejax
 from corejax import plugins
 from corejax.base import tables
-from corejax.base.tables import contents
 from corejax.core.primitive import primitives
 from corejax.errors import PluginError
 from corejax.extend import hookimpl
@@ -22,7 +21,7 @@ from corejax.plugins._records import causes
 from corejax.rules import impl_rules
 from corejax.settings.config import config
 from tests.kernel.interrupting import At
-from tests.kernel.plugin_sites import Site
+from tests.kernel.plugin_sites import Site, contents
 
 
 def assert_only_this_one_failed(manager: PluginManager, name: str = "a_broken") -> str:
@@ -315,7 +314,7 @@ def test_an_interrupt_anywhere_while_a_plugin_loads(site: Site, fresh: PluginMan
         assert manager.records["acme"].status == "loaded", (at.place, manager.problems())
         assert contributed() == wanted and manager.names.keys() == names.keys(), at.place
         assert impl_rules.lookup(primitives["acme.a"]) is not None
-        assert manager._loader.lock._holders == [] and tables.running() is None
+        assert manager._loader.lock._holders == [] and tables._thread.owner is None
     assert interrupted > 30
 
 

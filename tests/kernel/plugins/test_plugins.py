@@ -14,7 +14,6 @@ import pytest
 
 import corejax
 from corejax import plugins
-from corejax.base.tables import contents
 from corejax.core import array_methods
 from corejax.core.primitive import primitives
 from corejax.core.structural import structural
@@ -28,7 +27,7 @@ from corejax.plugins._plugin_manager import PluginManager
 from corejax.rules import registries
 from corejax.settings.config import config
 from corejax.settings.selection import Selection
-from tests.kernel.plugin_sites import Site
+from tests.kernel.plugin_sites import Site, contents
 
 
 def fault_of(manager: PluginManager, name: str) -> BaseException:

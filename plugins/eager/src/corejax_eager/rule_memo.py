@@ -60,7 +60,7 @@ def _forget(*_: Any) -> None:
 
 
 config.changed.connect(_forget)
-config.follow(_follow_setting, "remember_rules")
+config.changed.connect(_follow_setting)
 types_changed.connect(_forget)
 for _registry in (jvp_rules, vmap_rules, transpose_rules, partial_eval_rules):  # rules run others, of any primitive
     _registry.changed.connect(_forget)

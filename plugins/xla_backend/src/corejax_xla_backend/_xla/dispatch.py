@@ -96,7 +96,8 @@ def _choose_host_values() -> None:
             each.make_scalars({kind: dtypes.scalar_dtype(kind) for kind in (bool, int, float, complex)})
 
 
-config.follow(_choose_host_values, "x64_compat", "cpu_enable_async_dispatch", "default_dtype_bits")
+config.changed.connect(_choose_host_values)
+_choose_host_values()
 _jaxlib.before_jax(lambda: [each.make_buffers() for each in (dispatch_registry, calling_registry)])
 
 
@@ -345,4 +346,5 @@ def _follow_transfer_guards() -> None:
 
 
 _follow_context()
-config.follow(_follow_transfer_guards, "transfer_guard", *(f"transfer_guard_{name}" for name in _DIRECTIONS))
+config.changed.connect(_follow_transfer_guards)
+_follow_transfer_guards()

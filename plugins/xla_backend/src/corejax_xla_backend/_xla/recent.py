@@ -42,4 +42,4 @@ def recent(text: str, others: tuple[Any, ...], make: Callable[[], tuple[E, str]]
     return found, origin
 
 
-config.follow(lambda: drop_oldest(_recent, config.kept_programs), "kept_programs")
+config.changed.connect(lambda: drop_oldest(_recent, config.kept_programs))
