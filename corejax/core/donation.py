@@ -47,7 +47,7 @@ class _Donating(Restoring):
         why = GivenUp(
             f"it was donated to the jitted function {self.name}, whose result has its memory now; use the result, "
             "donate a copy (x.copy()), or do not donate",
-            source_info.capture(),
+            source_info.capture_source(),
         )
         for x, buffer in zip(arrays, held, strict=False):
             x._buf = _new(Deleted, (why, buffer.aval))

@@ -34,7 +34,7 @@ from corejax.core.trace import Trace, Tracer, escaped, set_bottom, state
 from corejax.interpreters.impl_results import as_promised, check_count, types_of
 from corejax.ir.interpret import host_literal, last_uses
 from corejax.ir.jaxpr import Jaxpr, JaxprEqn, Var
-from corejax.messages.source_info import Source, describe, user_line, without_caller
+from corejax.messages.source_info import Source, describe_source, user_line, without_caller
 from corejax.rules import Derivation, impl_rules, reporting_table
 from corejax.rules.abstract_eval import promised
 from corejax.rules.attribution import attribute_to_rule
@@ -243,7 +243,7 @@ def check_size(primitive: Primitive, aval: ShapedArray, place: Source | None = N
         MemoryError: it does not; names the primitive and the line of `place`, by default the user's.
     """
     if aval.nbytes > LARGE:
-        line = user_line() if place is None else describe(place)
+        line = user_line() if place is None else describe_source(place)
         result = f"the result of primitive {primitive.name!r} at {line}, an array of shape {aval.shape} and dtype"
         check_memory(aval.nbytes, f"{result} {aval.dtype.name},")
 

@@ -100,7 +100,7 @@ class PartialEvalTrace(Trace):
         avals_out = (None if params else primitive._memo.get(key)) or primitive.abstract(key, params)
         source = state.source
         if self.located:
-            source = self.place_of(source or source_info.capture(3, state.scope))
+            source = self.place_of(source or source_info.capture_source(3, state.scope))
         if len(avals_out) == 1:  # at once for what is frequent
             [aval] = avals_out
             var = Var(aval)
