@@ -1,6 +1,8 @@
 from corejax import observe as observe
 from corejax.base.restoring import Restoring as Restoring
 from corejax.base.restoring import run_within as run_within
+from corejax.base.texts import did_you_mean as did_you_mean
+from corejax.base.texts import error_text as error_text
 from corejax.base.texts import json_text as json_text
 from corejax.base.texts import shown as shown
 from corejax.errors import CorejaxDeprecationWarning as CorejaxDeprecationWarning
@@ -24,6 +26,7 @@ from corejax.messages.source_info import called_function as called_function
 from corejax.messages.source_info import capture_source as capture_source
 from corejax.messages.source_info import describe_source as describe_source
 from corejax.messages.source_info import locate_source as locate_source
+from corejax.messages.source_info import raised_at as raised_at
 from corejax.messages.source_info import register_internal as register_internal
 from corejax.messages.source_info import scope_of as scope_of
 from corejax.messages.source_info import scope_text as scope_text

@@ -1,5 +1,3 @@
-from corejax.cli.function_commands import FunctionCall as FunctionCall
-from corejax.cli.function_commands import takes_function as takes_function
 from corejax.messages.homes import install_advice as install_advice
 from corejax.plugins import examples_of as examples_of
 from corejax.plugins import exported as exported

@@ -1,3 +1,4 @@
+from corejax.ir import reader as reader
 from corejax.ir.printer import Scope as Scope
 from corejax.ir.printer import eqn_text as eqn_text
 from corejax.ir.values import has_programs as has_programs
