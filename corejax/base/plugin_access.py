@@ -18,7 +18,7 @@ class PluginAccess(Protocol):
         """Import the rules of a kind that plugins have not registered yet; return True if something was loaded.
 
         Args:
-            kind: the kind of a registry, "primitives", or "rule_kinds" for the registries that plugins add.
+            kind: the kind of a registry, or "primitives".
             primitive: the primitive whose rule is missing; a plugin may load no more than its rule.
         """
 

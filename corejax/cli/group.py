@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import errno
 import os
 import re
@@ -79,6 +80,13 @@ def _owner(command: click.Command) -> str:
     return str(Provenance.of(command.callback)) if command.callback else f"{command!r}"
 
 
+def _command_meant(name: str, commands: Sequence[str]) -> str:
+    """Return a suggestion that ends a message; "" if no command has a similar name, or first word of its name."""
+    by_word = {command.partition("-")[0]: command for command in commands} | {c: c for c in commands}
+    close = difflib.get_close_matches(name, by_word, 1)
+    return f"; did you mean {by_word[close[0]]!r}?" if close else ""
+
+
 class CommandLine(click.Group):
     """The built-in commands, then those of plugins."""
 
@@ -102,15 +110,23 @@ class CommandLine(click.Group):
         return [*sorted(self.commands), *sorted(self._contributed(ctx) if promised is None else promised)]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """A command by name; plugins are loaded for names that are not built in and that some plugin may have."""
+        """Return a command; plugins are loaded for names that are not built in and that some plugin may have.
+
+        Raises:
+            click.UsageError: there is no such command.
+        """
         found = self.commands.get(cmd_name)
         promised = self._promised(ctx) if found is None else None
         if found is None and (promised is None or cmd_name in promised):
             found = self._contributed(ctx).get(cmd_name)
-        if found is None and cmd_name in homes("commands"):
-            place = where(manager(), homes("commands")[cmd_name], "does not have it")
+        if found is not None or ctx.resilient_parsing:
+            return found
+        home = homes("commands").get(cmd_name)
+        if home is not None:
+            place = where(manager(), home, "does not have it")
             raise click.UsageError(f"the command {cmd_name!r} comes with {place}", ctx)
-        return found
+        meant = _command_meant(cmd_name, [*self.list_commands(ctx), *homes("commands")])
+        raise click.UsageError(f"No such command {cmd_name!r}{meant or '.'}", ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of commands, with the help that manifests give; a plugin is loaded when its command runs."""

@@ -16,8 +16,8 @@ from corejax.core.backends import backends
 from corejax.core.primitive import primitives
 from corejax.messages.homes import HOMES, install_advice
 from corejax.plugins import load_everything, manager
-from corejax.plugins._manifest import Manifest
 from corejax.plugins._records import PluginRecord, causes
+from corejax.plugins.manifest import Manifest
 
 
 @click.command("plugins")

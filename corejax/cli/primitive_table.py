@@ -7,12 +7,12 @@ plugins with one name) has the plugins loaded.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from corejax import plugins
-from corejax.cli.rule_status import RuleStatus, Status, rule_statuses, written
+from corejax.cli.rule_status import RuleStatus, rule_statuses, status_of
 from corejax.core.primitive import Primitive, primitives
-from corejax.plugins._manifest import ANY, Manifest, PrimitiveEntry
+from corejax.plugins.manifest import ANY, Manifest, PrimitiveEntry, written
 from corejax.rules import registries
 from corejax.settings.config import config
 
@@ -77,25 +77,26 @@ class PrimitiveTable:
 
     kinds: list[str]
     rows: list[Row]
-    overrides: list[Override] = field(default_factory=list)
-    loaded: bool = True
+    overrides: list[Override]
+    loaded: bool
 
 
 def primitive_table(*, load: bool = False) -> PrimitiveTable:
-    """Everything that is installed.
+    """Return everything that is installed.
 
     Args:
-        load: load plugins even where manifests would do.
+        load: load plugins even if their manifests would do.
     """
-    manifests = None if load else plugins.manager().usable_manifests() if not primitives else None
-    if manifests is not None:
-        return _of_manifests(manifests)
-    plugins.load_everything()
-    return _of_tables()
-
-
-def _sorted(rows: Iterable[Row]) -> list[Row]:
-    return sorted(rows, key=lambda row: (row.plugin is None, row.owner, row.name))
+    manifests = None if load or primitives else plugins.manager().usable_manifests()
+    if manifests is None:
+        plugins.load_everything()
+    kinds, rows, overrides = _of_tables() if manifests is None else _of_manifests(manifests)
+    return PrimitiveTable(
+        kinds,
+        sorted(rows, key=lambda row: (row.plugin is None, row.owner, row.name)),
+        sorted(set(overrides), key=lambda o: (o.primitive, kinds.index(o.kind), o.platform, o.plugin)),
+        loaded=manifests is None,
+    )
 
 
 def _kinds(contributed: Iterable[str]) -> list[str]:
@@ -103,75 +104,55 @@ def _kinds(contributed: Iterable[str]) -> list[str]:
     return own + sorted(contributed)
 
 
-# -- from the tables ---------------------------------------------------------------------------------------------------
-
-
-def _of_tables() -> PrimitiveTable:
+def _of_tables() -> tuple[list[str], list[Row], list[Override]]:
     kinds = _kinds(k for k, registry in registries.items() if registry.provenance.package != "corejax")
-    rows = []
+    rows, overrides = [], []
     for p in list(primitives.values()):
         where, rules = p.provenance, rule_statuses(p)
         rows.append(Row(p.name, where.plugin, where.version, where.module, {kind: rules[kind] for kind in kinds}, p))
-    return PrimitiveTable(kinds, _sorted(rows), _overrides_in_force(kinds))
-
-
-def _overrides_in_force(kinds: list[str]) -> list[Override]:
-    found = []
-    for name, primitive in sorted(primitives.items()):
         for kind in kinds:
-            for platform, rule in written(registries[kind], primitive):
+            for platform, rule in written(registries[kind], p):
                 if rule.overriding:
-                    owner = rule.provenance.plugin or f"({rule.provenance.module})"
-                    found.append(Override(name, kind, platform, owner, config.overrides_are_on(rule.provenance.plugin)))
-    return sorted(set(found), key=lambda o: (o.primitive, kinds.index(o.kind), o.platform, o.plugin))
+                    by = rule.provenance
+                    on = config.overrides_are_on(by.plugin)
+                    overrides.append(Override(p.name, kind, platform, by.plugin or f"({by.module})", on))
+    return kinds, rows, overrides
 
 
-# -- from manifests ----------------------------------------------------------------------------------------------------
-
-
-def _of_manifests(manifests: Mapping[str, Manifest]) -> PrimitiveTable:
+def _of_manifests(manifests: Mapping[str, Manifest]) -> tuple[list[str], list[Row], list[Override]]:
     required = {kind: registry.required for kind, registry in registries.items()}
     for m in manifests.values():
         required |= {kind: bool(about["required"]) for kind, about in m.rule_kinds.items()}
     kinds = _kinds(required.keys() - registries.keys())
-    rows = [
-        Row(
-            name,
-            plugin,
-            m.version,
-            entry.module,
-            {kind: _status(name, entry, kind, plugin, required[kind], manifests) for kind in kinds},
-        )
-        for plugin, m in manifests.items()
-        for name, entry in m.primitives.items()
-    ]
-    overrides = [
-        Override(name, kind, platform, plugin, config.overrides_are_on(plugin))
-        for plugin, m in manifests.items()
-        for name, given in m.overrides.items()
-        for kind, platforms in given.items()
-        for platform in platforms
-    ]
-    overrides.sort(key=lambda o: (o.primitive, kinds.index(o.kind), o.platform, o.plugin))
-    return PrimitiveTable(kinds, _sorted(rows), overrides, loaded=False)
+    rows, overrides = [], []
+    for plugin, m in manifests.items():
+        for name, entry in m.primitives.items():
+            rules = {kind: _status(name, entry, kind, plugin, required[kind], manifests) for kind in kinds}
+            rows.append(Row(name, plugin, m.version, entry.module, rules))
+        on = config.overrides_are_on(plugin)
+        for name, given in m.overrides.items():
+            overrides += [Override(name, kind, p, plugin, on) for kind, platforms in given.items() for p in platforms]
+    return kinds, rows, overrides
 
 
 def _status(
     name: str, entry: PrimitiveEntry, kind: str, plugin: str, required: bool, manifests: Mapping[str, Manifest]
 ) -> RuleStatus:
-    """As `corejax.cli.rule_status.rule_status`, of what manifests say."""
-    platforms = set(entry.rules.get(kind, ()))
+    """Do as `corejax.cli.rule_status.rule_status`, of what manifests say."""
+    platforms: set[str] = set()
     for other, m in manifests.items():
-        given = set(m.rules.get(name, {}).get(kind, ())) if other != plugin else platforms
-        off = () if config.overrides_are_on(other) else m.overrides.get(name, {}).get(kind, ())
-        platforms = (platforms - set(off) if other == plugin else platforms) | (given - set(off))
-    if ANY in platforms:
-        return RuleStatus(kind, "own")
-    derivable = entry.derivable.get(kind, ())
+        given = entry.rules if other == plugin else m.rules.get(name, {})
+        off = {} if config.overrides_are_on(other) else m.overrides.get(name, {})
+        platforms |= set(given.get(kind, ())) - set(off.get(kind, ()))
+    own = ANY in platforms
+    derivable = () if own or config.strict_rules else entry.derivable.get(kind, ())
     derivation = next((d for d, owner in derivable if owner is None or owner in manifests), None)
-    if derivation is not None and not config.strict_rules:
-        return RuleStatus(kind, "derived", derivation=derivation)
-    if platforms:
-        return RuleStatus(kind, "platform")
-    missing: Status = "missing" if required or (kind == "transpose" and entry.linear_in) else "not_required"
-    return RuleStatus(kind, missing)
+    status = status_of(
+        kind,
+        own=own,
+        derivation=derivation,
+        on_platforms=bool(platforms),
+        required=required,
+        linear_in=entry.linear_in,
+    )
+    return RuleStatus(kind, status, derivation=derivation)

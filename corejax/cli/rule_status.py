@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
 from corejax.core.primitive import Primitive
-from corejax.plugins._manifest import ANY
 from corejax.rules import Rule, RuleRegistry, registries
 
 Status = Literal["own", "platform", "derived", "missing", "not_required"]
@@ -45,31 +44,45 @@ class RuleStatus:
         return self.status in ("own", "platform", "derived")
 
 
-def is_required(primitive: Primitive, registry: RuleRegistry) -> bool:
-    """Whether the primitive is incomplete without such a rule; a declared linear operand asks for transposition."""
-    return registry.required or (registry.kind == "transpose" and bool(primitive.linear_in))
+def status_of(
+    kind: str, *, own: bool, derivation: str | None, on_platforms: bool, required: bool, linear_in: Collection[int]
+) -> Status:
+    """Return the status of one primitive's rule of one kind.
+
+    Args:
+        kind: the rule kind.
+        own: whether a rule for all platforms is written.
+        derivation: what the rule would be derived from, if anything.
+        on_platforms: whether a rule for some platform is written.
+        required: whether a primitive without a rule of this kind is incomplete.
+        linear_in: the operands in which the primitive is linear: it is incomplete without a transpose rule.
+    """
+    if own:
+        return "own"
+    if derivation is not None:
+        return "derived"
+    if on_platforms:
+        return "platform"
+    return "missing" if required or (kind == "transpose" and linear_in) else "not_required"
 
 
 def rule_status(primitive: Primitive, registry: RuleRegistry) -> RuleStatus:
-    """The state of one rule; no derived rule is kept. Only what lazy rules could be derived from is loaded."""
-    rule = registry.rule_of(primitive)
+    """Return the state of one rule. No derived rule is kept; only what lazy rules could be derived from is loaded."""
+    kind, rule = registry.kind, registry.rule_of(primitive)
+    own = rule if rule is not None and rule.derived is None else None
     platforms = {p: r for p in registry.platforms_of(primitive) if (r := registry.rule_of(primitive, p))}
-    if rule is not None and rule.derived is None:
-        return RuleStatus(registry.kind, "own", rule, platforms)
-    derivation = rule.derived if rule is not None else registry.can_derive(primitive)
-    if derivation is not None:
-        return RuleStatus(registry.kind, "derived", None, platforms, derivation)
-    if platforms:
-        return RuleStatus(registry.kind, "platform", None, platforms)
-    return RuleStatus(registry.kind, "missing" if is_required(primitive, registry) else "not_required")
+    derivation = None if own else rule.derived if rule is not None else registry.can_derive(primitive)
+    status = status_of(
+        kind,
+        own=own is not None,
+        derivation=derivation,
+        on_platforms=bool(platforms),
+        required=registry.required,
+        linear_in=primitive.linear_in,
+    )
+    return RuleStatus(kind, status, own, platforms, derivation)
 
 
 def rule_statuses(primitive: Primitive) -> dict[str, RuleStatus]:
     """The state of every rule, by rule kind."""
     return {kind: rule_status(primitive, registry) for kind, registry in list(registries.items())}
-
-
-def written(registry: RuleRegistry, primitive: Primitive) -> Iterator[tuple[str, Rule]]:
-    """Every rule that somebody wrote, replaced ones too, with its platform (`*`: all)."""
-    for platform in (None, *registry.platforms_registered(primitive)):
-        yield from ((platform or ANY, rule) for rule in registry.registered(primitive, platform))

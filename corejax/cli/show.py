@@ -19,6 +19,7 @@ from corejax.cli.rule_status import RuleStatus, rule_statuses
 from corejax.core.primitive import Primitive, primitives
 from corejax.plugins import load_everything, manager
 from corejax.plugins._records import named
+from corejax.plugins.manifest import ANY, written
 from corejax.rules import Rule, abstract_eval_rules, impl_rules, optional_rules, registries
 from corejax.settings.config import config
 
@@ -72,20 +73,17 @@ def describe(primitive: Primitive) -> dict[str, Any]:
 
 def _described(found: RuleStatus, primitive: Primitive) -> dict[str, Any]:
     registry = registries[found.kind]
-    off = {
-        platform: [
-            _rule(rule) for rule in given if rule.overriding and not config.overrides_are_on(rule.provenance.plugin)
-        ]
-        for platform in (None, *registry.platforms_registered(primitive))
-        if (given := list(registry.registered(primitive, platform)))
-    }
+    off: dict[str, list[Any]] = {}
+    for platform, rule in written(registry, primitive):
+        if rule.overriding and not config.overrides_are_on(rule.provenance.plugin):
+            off.setdefault("all" if platform == ANY else platform, []).append(_rule(rule))
     return {
         "status": found.status,
         "rule": None if found.rule is None else _rule(found.rule),
         "derived_by": found.derivation,
         "derivations": [derivation.name for derivation in registry.derivations],
         "platforms": {platform: _rule(rule) for platform, rule in found.platforms.items()},
-        "switched_off": {platform or "all": rules for platform, rules in off.items() if rules},
+        "switched_off": off,
     }
 
 

@@ -67,7 +67,7 @@ def _backend(buffer: Any = None) -> Backend:
     if type(buffer) is Deleted:
         from corejax.messages.marks import not_of_rule  # needed for an error only
 
-        line = source_info.describe(buffer.why.source)
+        line = source_info.describe_source(buffer.why.source)
         raise not_of_rule(RuntimeError(f"Array has been deleted at {line}: {buffer.why.reason}"))
     found = backends.of_dispatcher if buffer is None else backends.of_buffer(buffer)
     if found is None:
@@ -232,7 +232,7 @@ class Array(NumbersAndText, ArrayMethods, metaclass=_ArrayType):
     def delete(self) -> None:
         """Give up the value, and its memory once no view of it is left; using the array is an error from then on."""
         if not self.is_deleted():
-            self._buf = Deleted(GivenUp("x.delete() gave up its value", source_info.capture()), self.aval)
+            self._buf = Deleted(GivenUp("x.delete() gave up its value", source_info.capture_source()), self.aval)
             self._host = None
 
     def block_until_ready(self) -> Array:

@@ -33,7 +33,7 @@ class _Donating(Restoring):
                 why = why or GivenUp(
                     f"it was donated to the jitted function {self.name}, whose result has its memory now; use the "
                     "result, donate a copy (x.copy()), or do not donate",
-                    source_info.capture(),
+                    source_info.capture_source(),
                 )
                 x._buf = Deleted(why, held.aval)
                 x._host = None

@@ -1,24 +1,9 @@
 """The text of programs: names of variables, types, literals, parameters and equations, as `Jaxpr.pretty` writes them.
 
-For plugins that show programs in another form; names may change in any version.
+For plugins that show programs in another form, or read types as the parser does (`reader`); names may change in any
+version.
 """
 
-from __future__ import annotations
+from corejax.extend._chapters import chapter as _chapter
 
-from corejax.ir.printer import Scope as Scope
-from corejax.ir.printer import eqn_text as eqn_text
-from corejax.ir.values import has_programs as has_programs
-from corejax.ir.values import literal_scalar as literal_scalar
-from corejax.ir.values import scalar_text as scalar_text
-from corejax.ir.values import type_text as type_text
-from corejax.ir.values import value_text as value_text
-
-__all__ = [
-    "Scope",
-    "eqn_text",
-    "has_programs",
-    "literal_scalar",
-    "scalar_text",
-    "type_text",
-    "value_text",
-]
+__getattr__, __dir__, __all__ = _chapter(__name__)

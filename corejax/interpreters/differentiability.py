@@ -107,7 +107,7 @@ def refusing_transposition(primitive: Primitive, fn: nondifferentiable) -> Calla
 
 
 def _refusal(primitive: Primitive, where: str, reason: str) -> NotDifferentiableError:
-    line = source_info.user_line() if state.source is None else source_info.describe(state.source)
+    line = source_info.user_line() if state.source is None else source_info.describe_source(state.source)
     error = NotDifferentiableError(
         f"primitive {primitive.name!r} (from {primitive.provenance.owner}) is not differentiable {where}: {reason}. "
         f"It was differentiated at {line}. Where the operand is meant to be a constant, use stop_gradient on it."

@@ -32,7 +32,7 @@ from corejax.core.trace import Trace, Tracer, escaped, set_bottom, state
 from corejax.interpreters.impl_results import as_promised, check_count, types_of
 from corejax.ir.interpret import host_literal, last_uses
 from corejax.ir.jaxpr import Jaxpr, JaxprEqn, Var
-from corejax.messages.source_info import describe, user_line, without_caller
+from corejax.messages.source_info import describe_source, user_line, without_caller
 from corejax.rules import Derivation, impl_rules
 from corejax.rules.abstract_eval import promised
 from corejax.rules.attribution import attribute_to_rule
@@ -236,7 +236,7 @@ def check_size(primitive: Primitive, aval: ShapedArray) -> None:
         MemoryError: it does not; names the primitive and the user's line.
     """
     if aval.nbytes > LARGE:
-        line = user_line() if state.source is None else describe(state.source)
+        line = user_line() if state.source is None else describe_source(state.source)
         result = f"the result of primitive {primitive.name!r} at {line}, an array of shape {aval.shape} and dtype"
         check_memory(aval.nbytes, f"{result} {aval.dtype.name},")
 

@@ -95,7 +95,7 @@ class PartialEvalTrace(Trace):
         avals_out = (None if params else primitive._memo.get(key)) or primitive.abstract(key, params)
         source = state.source
         if self.located:
-            source = self.place_of(source or source_info.capture(3, state.scope))
+            source = self.place_of(source or source_info.capture_source(3, state.scope))
         outvars = [Var(aval) for aval in avals_out]
         self.tape.append(JaxprEqn(primitive, operands, outvars, params, source))
         return [PartialEvalTracer(self, v.aval, v) for v in outvars]

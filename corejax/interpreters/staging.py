@@ -91,7 +91,7 @@ class StagingTrace(Trace):
             outvars.append(var := Var(aval))
             outs.append(JitTracer(self, aval, var))
         if source is None:
-            source = source_info.capture(3, state.scope)
+            source = source_info.capture_source(3, state.scope)
         self.eqns.append(JaxprEqn(primitive, invars, outvars, params, source))
         return outs
 
@@ -140,7 +140,7 @@ class StagingTrace(Trace):
 
     def made_at(self, var: Var) -> str | None:
         """The user's line whose equation binds `var`."""
-        return next((source_info.describe(e.source_info) for e in self.eqns if var in e.outvars), None)
+        return next((source_info.describe_source(e.source_info) for e in self.eqns if var in e.outvars), None)
 
     def explain(self, tracer: JitTracer) -> str:
         """Why a value is abstract: which arguments it depends on, or which operations made it."""
@@ -159,7 +159,7 @@ class StagingTrace(Trace):
         from corejax.ir.printer import eqn_text
 
         lines = "\n\n".join(
-            f"  operation {eqn_text(e)}\n    from line {source_info.describe(e.source_info)}" for e in made[:5]
+            f"  operation {eqn_text(e)}\n    from line {source_info.describe_source(e.source_info)}" for e in made[:5]
         )
         more = f"\n\n  and {len(made) - 5} more operations" if len(made) > 5 else ""
         return f"{head} This value became a tracer due to corejax operations on these lines:\n\n{lines}{more}"

@@ -16,7 +16,7 @@ from corejax.base.texts import error_text, message_of
 from corejax.core.avals import ShapedArray, get_aval
 from corejax.errors import CorejaxError, JaxprTypeError
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, opened, subjaxprs
-from corejax.messages.source_info import describe
+from corejax.messages.source_info import describe_source
 
 
 def check_jaxpr(program: Jaxpr | ClosedJaxpr) -> tuple[list[ShapedArray], list[ShapedArray]]:
@@ -100,7 +100,7 @@ def _context(jaxpr: Jaxpr, index: int, around: int = 5) -> str:
     from corejax.ir.printer import eqns_text
 
     lines = eqns_text(jaxpr, max(0, index - around), index + around + 1, mark=index)
-    return f"in equation {index}, from {describe(jaxpr.eqns[index].source_info)}:\n{lines}"
+    return f"in equation {index}, from {describe_source(jaxpr.eqns[index].source_info)}:\n{lines}"
 
 
 def check_partial_eval(

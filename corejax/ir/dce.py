@@ -8,7 +8,7 @@ from typing import Any
 from corejax.base.provenance import Provenance
 from corejax.ir.jaxpr import Jaxpr, JaxprEqn, Var
 from corejax.messages.marks import mark
-from corejax.messages.source_info import describe
+from corejax.messages.source_info import describe_source
 from corejax.rules import OptionalRules
 
 DceRule = Callable[[list[bool], JaxprEqn], tuple[list[bool], JaxprEqn | None]]
@@ -101,7 +101,7 @@ def bad_equations(kind: str, eqn: JaxprEqn, rule: Any, problem: str) -> TypeErro
     name = eqn.primitive.name
     error = TypeError(
         f"primitive {name!r}: its {kind} rule (from {Provenance.of(rule)}) gives {problem}; it was needed for the "
-        f"equation from {describe(eqn.source_info)}"
+        f"equation from {describe_source(eqn.source_info)}"
     )
     mark(error, eqn.primitive, kind)
     return error

@@ -105,7 +105,7 @@ class JaxprEqn:
         invars: operands, variables or literals.
         outvars: the variables that it binds.
         params: static parameters.
-        source_info: the user's line, as `source_info.capture` remembers it.
+        source_info: the user's line, as `source_info.capture_source` remembers it.
     """
 
     __slots__ = ("invars", "outvars", "params", "primitive", "source_info")

@@ -25,7 +25,7 @@ from typing import Any
 from corejax.core.avals import ShapedArray
 from corejax.ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, opened, programs_of, variables_read
 from corejax.ir.values import const_text, has_programs, literal_scalar, scalar_text, type_text, value_text
-from corejax.messages.source_info import describe, scope_of, scope_text
+from corejax.messages.source_info import describe_source, scope_of, scope_text
 
 RESERVED = frozenset({"in", "inf", "lambda", "let", "nan"})  # words of the grammar that a name could spell
 BARE_PRIMITIVE = r"""[^\s\[\](){}=,;:'"#]+"""  # primitives' names that are written without quotes
@@ -185,7 +185,7 @@ class _Printer:
     def comment(self, eqn: JaxprEqn) -> None:
         if self.source_info and eqn.source_info is not None:
             scope = scope_text(scope_of(eqn.source_info))
-            self.lines[-1] += f"  # {describe(eqn.source_info)}{f' in {scope}' if scope else ''}"
+            self.lines[-1] += f"  # {describe_source(eqn.source_info)}{f' in {scope}' if scope else ''}"
 
     def value(self, value: Any, pad: str, first: str) -> None:
         """A parameter's value, over several lines where it holds programs."""

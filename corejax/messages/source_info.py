@@ -45,7 +45,7 @@ def _is_internal(filename: str) -> bool:
     return internal
 
 
-def capture(depth: int = 1, scope: Scope = ()) -> Source | None:
+def capture_source(depth: int = 1, scope: Scope = ()) -> Source | None:
     """The innermost frame that is not library code, as (code, offset of the instruction), and inside a scope that."""
     frame: FrameType | None = sys._getframe(depth)
     known = _internal_files
@@ -193,7 +193,7 @@ class Location(NamedTuple):
 Positions = list[tuple[int | None, int | None, int | None, int | None]]
 
 
-def locate(source: Source | None, known: dict[int, tuple[CodeType, Positions]] | None = None) -> Location | None:
+def locate_source(source: Source | None, known: dict[int, tuple[CodeType, Positions]] | None = None) -> Location | None:
     """Resolve a captured place; `known` remembers the lines of code objects for whoever resolves many."""
     code = None if source is None else source[0]
     if code is None:
@@ -208,15 +208,15 @@ def locate(source: Source | None, known: dict[int, tuple[CodeType, Positions]] |
     return Location(code.co_filename, line or code.co_firstlineno, column, code.co_qualname.rsplit(".", 1)[-1])
 
 
-def describe(source: Source | None) -> str:
+def describe_source(source: Source | None) -> str:
     """`file:line:column (function)`, or a phrase where no user code was on the stack."""
-    location = locate(source)
+    location = locate_source(source)
     return str(location) if location else "an unknown line"
 
 
 def user_line() -> str:
     """The user's line that is running now, as text."""
-    return describe(capture(2))
+    return describe_source(capture_source(2))
 
 
 def raised_at(error: BaseException) -> str:
@@ -235,7 +235,7 @@ def needed(words: str, source: Source | None = None) -> str:
 
     A command has no such line, where it checks rules for example.
     """
-    location = locate(source if source is not None else capture(2))
+    location = locate_source(source if source is not None else capture_source(2))
     return f"{words} {location}" if location else ""
 
 
@@ -246,7 +246,7 @@ _warned: dict[str, dict[Any, Any]] = {}  # for each file of users' what warnings
 def warn_user(text: str, category: type[Warning] = UserWarning) -> None:
     """Warn at the user's line that is running now: shown once for each line, however deep in the library it is said."""
     warnings_given[0] += 1
-    place = locate(capture(2))
+    place = locate_source(capture_source(2))
     if place is None:
         warnings.warn(text, category, stacklevel=2)
     else:

@@ -9,7 +9,7 @@ Where to read, in this order (everything with an underscore is this room's own):
   `_loading` runs them one plugin at a time (with `_load_lock`; what a failed one registered is taken back),
   `_lazy_rules` at first need.
 - `_plugin_manager` puts these together for a process. `_finder` imports `corejax.<namespace>` through it.
-- `_manifest` reads what a plugin says of itself in a file, `_usable_manifests` whether all of these together will
+- `manifest` reads what a plugin says of itself in a file, `_usable_manifests` whether all of these together will
   do; the author's kit writes them.
 - `_missing_names`, `_requirements`: the errors for what is not there. `_isolation`: for tests.
 
@@ -68,10 +68,13 @@ def set_manager(new: PluginManager | None) -> PluginManager | None:
     return earlier
 
 
-def plugins() -> list[PluginRecord]:
-    """Records of all plugins found: name, distribution, version, status, fault."""
+def plugin_records() -> list[PluginRecord]:
+    """Return the records of all plugins found: name, distribution, version, status, fault."""
     manager().load()
     return list(manager().records.values())
+
+
+plugins = plugin_records  # for users
 
 
 def errors() -> list[PluginRecord]:
@@ -98,18 +101,17 @@ def provided_checks() -> dict[str, tuple[Any, str]]:
     return manager().checks()
 
 
-def wire(kernel_directory: str, later: Iterable[str]) -> None:
-    """Connect the lower floors; called once, by `corejax/__init__.py`, when its own names are there.
+def wire(kernel_directory: str, names: Iterable[str]) -> None:
+    """Connect the lower floors to the plugin manager; `corejax/__init__.py` calls it once.
 
     Args:
         kernel_directory: the kernel's package.
-        later: its names that are imported when they are used.
+        names: the facade's own names.
     """
     from corejax.plugins import _finder
 
     kernel_modules = {name.partition(".")[0] for name in os.listdir(os.path.abspath(kernel_directory))}
-    facade = {name for name in vars(sys.modules["corejax"]) if not name.startswith("_")}
-    _reserved.update(kernel_modules, facade, later)
+    _reserved.update(kernel_modules, names)
     plugin_access.provide(_PluginAccess())
     drawing.provide(_drawing)
     find_engine.provide(_find_engine)
@@ -159,7 +161,7 @@ class _PluginAccess:
     def load_rules(self, kind: str, primitive: Any = None) -> bool:
         if kind == "primitives":
             return manager().load_primitives()
-        return manager().load_rule_kinds() if kind == "rule_kinds" else manager().load_rules(kind, primitive)
+        return manager().load_rules(kind, primitive)
 
     def problems(self, kind: str) -> list[str]:
         found = manager().problems(kind)

@@ -28,8 +28,6 @@ _EXAMPLES = {
     "corejax_provide_array_methods": '{"cubed": cube}',
     "corejax_provide_backends": '{"acme": "acme_corejax.backend:BACKEND"}',
 }
-# What `PluginAccess.load_rules` loads besides rules of a kind, so that no rule kind may be called that.
-_NOT_KINDS = frozenset({"primitives", "rule_kinds"})
 _WORD = "a word, or several with dots between them, none of Python's own and none that begins with an underscore"
 
 
@@ -98,7 +96,8 @@ class Exports:
 
     def _check_rule_kind(self, record: PluginRecord, kind: str) -> None:
         _check_plain_name("a rule kind", "interval", kind)
-        if kind in _NOT_KINDS or (kind in registries and registries[kind].provenance.package == "corejax"):
+        own = kind in registries and registries[kind].provenance.package == "corejax"
+        if own or kind == "primitives":  # which `PluginAccess.load_rules` takes for all primitives
             raise DuplicateRegistrationError(f"rule kind {kind!r} is the kernel's own; choose another name for yours")
         if kind in self.rule_kinds:
             owner = self.rule_kinds[kind][1].title

@@ -5,7 +5,6 @@ from __future__ import annotations
 import difflib
 import inspect
 from collections.abc import Sequence
-from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
 import pluggy
@@ -14,32 +13,6 @@ from corejax.errors import PluginError
 from corejax.plugins import hookspecs
 
 HOOKS = tuple(name for name in dir(hookspecs) if name.startswith("corejax_"))
-
-
-_HOOKABLE = (MethodType, staticmethod, classmethod)
-
-
-class _Manager(pluggy.PluginManager):
-    """pluggy's, which looks up every name of a module in all bases of its type: here only what may be a hook.
-
-    Of fifteen plugins that is a tenth of what loading them takes. What a marker says of a function is the function's
-    attribute, named after the project.
-    """
-
-    def parse_hookimpl_opts(self, plugin: Any, name: str) -> Any:
-        if type(plugin) is ModuleType and not isinstance(found := plugin.__dict__.get(name), _HOOKABLE):
-            return _options(found, "corejax_impl")
-        return super().parse_hookimpl_opts(plugin, name)
-
-    def parse_hookspec_opts(self, module_or_class: Any, name: str) -> Any:
-        if module_or_class is hookspecs:
-            return _options(getattr(hookspecs, name), "corejax_spec")
-        return super().parse_hookspec_opts(module_or_class, name)
-
-
-def _options(found: Any, mark: str) -> dict[str, Any] | None:
-    options = getattr(found, mark, None) if type(found) is FunctionType else None
-    return options if isinstance(options, dict) else None
 
 
 def hooks_of(plugin: Any, name: str) -> Any:
@@ -53,7 +26,7 @@ def hooks_of(plugin: Any, name: str) -> Any:
     """
     if plugin is None:
         raise PluginError("a plugin is a module, or an object with hooks, got None")
-    manager = _Manager("corejax")
+    manager = pluggy.PluginManager("corejax")
     manager.register(plugin, name)
     callers = manager.get_hookcallers(plugin) or []
     if isinstance(plugin, type):

@@ -14,9 +14,9 @@ from corejax.plugins._records import LATE, failure
 from corejax.settings.selection import VARIABLE
 
 if TYPE_CHECKING:
-    from corejax.plugins._manifest import Manifest
     from corejax.plugins._plugin_manager import PluginManager
     from corejax.plugins._records import PluginRecord
+    from corejax.plugins.manifest import Manifest
 
 
 def missing_name(manager: PluginManager, name: str, *, importing: bool) -> Exception:

@@ -22,7 +22,7 @@ from corejax.settings.selection import Selection
 if TYPE_CHECKING:
     from corejax.core.primitive import Primitive
     from corejax.plugins._example import Example
-    from corejax.plugins._manifest import Found, Manifest
+    from corejax.plugins.manifest import Found, Manifest
 
 
 class PluginManager:
@@ -162,7 +162,7 @@ class PluginManager:
         """A plugin's manifest, or why there is none to use; nothing of it is imported."""
         found = self._manifests.get(record.name)
         if found is None:
-            from corejax.plugins._manifest import find  # most processes load plugins, and read none
+            from corejax.plugins.manifest import find  # most processes load plugins, and read none
 
             found = self._manifests[record.name] = find(record, hookspecs.API_VERSION)
             if found.manifest is not None:

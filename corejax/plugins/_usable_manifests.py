@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from corejax.plugins._manifest import Found, Manifest
 from corejax.plugins._records import PluginRecord
+from corejax.plugins.manifest import Found, Manifest
 from corejax.rules import registries
 from corejax.settings.config import config
 

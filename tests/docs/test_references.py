@@ -14,7 +14,7 @@ from corejax.settings.config import _SETTINGS as KERNEL_SETTINGS
 
 DOCS = pathlib.Path(__file__).resolve().parents[2] / "docs"
 HOOKS = [name for name in dir(hookspecs) if name.startswith("corejax_")]
-REGISTRIES = [name for name, value in vars(extend).items() if isinstance(value, extend.RuleRegistry)]
+REGISTRIES = [name for name in extend.__all__ if isinstance(getattr(extend, name), extend.RuleRegistry)]
 
 
 @pytest.mark.parametrize("hook", HOOKS)

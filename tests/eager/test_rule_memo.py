@@ -11,7 +11,7 @@ from corejax import lax
 from corejax.extend import Primitive, abstract_eval_rules, defjvp, jvp_rules, vmap_rules
 from corejax.extend.messages import observe, run_within, warn_user
 from corejax.messages import source_info
-from corejax.messages.source_info import describe
+from corejax.messages.source_info import describe_source
 from corejax_eager import rule_memo
 
 X = np.linspace(0.1, 0.9, 4, dtype=np.float32)
@@ -25,7 +25,7 @@ def nothing_remembered():
 
 
 def lines(jaxpr):
-    return [describe(eqn.source_info) for eqn in jaxpr.eqns]
+    return [describe_source(eqn.source_info) for eqn in jaxpr.eqns]
 
 
 def each_time(monkeypatch, make):

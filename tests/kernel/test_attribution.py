@@ -10,7 +10,7 @@ import corejax
 import corejax.numpy as jnp
 from corejax.extend import Primitive, jvp_rules
 from corejax.extend.messages import attributed_rule, not_of_rule, note_origin, user_frames
-from corejax.messages.source_info import capture
+from corejax.messages.source_info import capture_source
 
 called_p = Primitive("attribution.called", impl=lambda x: x, abstract_eval=lambda x: x)
 
@@ -26,7 +26,7 @@ def test_a_note_on_a_users_function() -> None:
 
 def test_the_line_may_be_another_one() -> None:
     def elsewhere() -> Any:
-        return capture()
+        return capture_source()
 
     error = ValueError("no")
     note_origin(error, called_p, "it", elsewhere())

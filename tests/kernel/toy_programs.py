@@ -173,7 +173,7 @@ def _eqn(draw: st.DrawFn, env: list[Var], depth: int) -> JaxprEqn:
         sub = draw(programs(depth - 1))
         branches = draw(st.sampled_from([(sub,), (sub, sub), (sub, None)]))
         primitive, given, outs = cond_p, {"branches": branches}, sub.out_avals
-    return JaxprEqn(primitive, operands, [Var(a) for a in outs], given, source_info.capture())
+    return JaxprEqn(primitive, operands, [Var(a) for a in outs], given, source_info.capture_source())
 
 
 @st.composite

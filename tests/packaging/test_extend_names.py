@@ -53,3 +53,22 @@ def test_names_are_in_one_place() -> None:
     plain = [name.rpartition(".")[2] for name in NAMES]
     assert sorted(set(plain)) == sorted(plain)
     assert len(extend.__all__) <= 90
+
+
+@pytest.mark.parametrize("module", ["corejax.extend", "corejax.extend.types"])
+def test_a_name_of_another_chapter_is_told(module: str) -> None:
+    words = rf"module '{module}' has no attribute 'Literal'; it is in corejax.extend.programs"
+    with pytest.raises(AttributeError, match=words):
+        import_module(module).Literal  # noqa: B018
+    with pytest.raises(ImportError, match=words):
+        exec(f"from {module} import Literal")
+
+
+def test_names_are_imported_when_they_are_first_used() -> None:
+    chapter = import_module("corejax.extend.programs")
+    vars(chapter).pop("Literal", None)
+    assert "Literal" in dir(chapter) and "Literal" not in vars(chapter)
+    assert chapter.Literal is vars(chapter)["Literal"]
+    namespace: dict[str, object] = {}
+    exec("from corejax.extend.programs import *", namespace)
+    assert set(chapter.__all__) <= namespace.keys()

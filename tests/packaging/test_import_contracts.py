@@ -58,7 +58,7 @@ def test_every_plugin_is_closed_to_other_plugins_and_to_the_kernel(graph: Any) -
     ("importer", "imported"),
     [
         ("corejax_fft.plugin", "corejax.core.trace"),
-        ("corejax_fft.plugin", "corejax.plugins._manifest"),
+        ("corejax_fft.plugin", "corejax.plugins.manifest"),
         ("corejax_fft.plugin", "jax"),
         ("corejax.core.trace", "jax"),
         ("corejax_xla_backend._jit", "jax"),

@@ -66,7 +66,8 @@ def test_wheel_contents(wheels: Wheels, name: str) -> None:
     assert f"{package}/__init__.py" in contents
     assert f"{package}/py.typed" in contents
     sources = ROOT / PROJECTS[name] / ("" if name == KERNEL else "src") / package
-    wanted = {f"{package}/{file.relative_to(sources).as_posix()}" for file in sources.rglob("*.py")}
+    files = [*sources.rglob("*.py"), *sources.rglob("*.pyi")]
+    wanted = {f"{package}/{file.relative_to(sources).as_posix()}" for file in files}
     assert wanted <= contents, "a directory without __init__.py is left out of the wheel"
     assert name != KERNEL or "corejax/messages/homes.json" in contents
 

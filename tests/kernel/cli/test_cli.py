@@ -321,6 +321,15 @@ def test_commands_of_plugins(toy: Run) -> None:
     assert toy("no-such").exit_code == 2
 
 
+@pytest.mark.parametrize(
+    ("mistyped", "meant"), [("lsit", "list-primitives"), ("plugin", "plugins"), ("toy-helo", "toy-hello")]
+)
+def test_a_mistyped_command_gets_a_suggestion(mistyped: str, meant: str, toy: Run) -> None:
+    result = toy(mistyped)
+    assert result.exit_code == 2
+    assert f"No such command {mistyped!r}; did you mean {meant!r}?" in result.stderr
+
+
 def test_command_that_exists_is_refused(site: Site, toy: Run, fresh: PluginManager) -> None:
     for name, command in (("acme", "show"), ("zacme", "toy-hello")):
         site.add(

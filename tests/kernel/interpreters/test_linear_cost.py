@@ -206,10 +206,10 @@ def test_a_message_costs_nothing_until_it_is_shown():
     from corejax.messages import source_info
 
     refuse = lambda *args, **kwargs: pytest.fail("resolved without need")
-    originals = source_info.locate, DebugInfo.arg_names
-    source_info.locate = DebugInfo.arg_names = refuse
+    originals = source_info.locate_source, DebugInfo.arg_names
+    source_info.locate_source = DebugInfo.arg_names = refuse
     try:
         for use in USES.values():
             use(chain(3))
     finally:
-        source_info.locate, DebugInfo.arg_names = originals
+        source_info.locate_source, DebugInfo.arg_names = originals

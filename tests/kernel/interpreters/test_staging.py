@@ -17,7 +17,7 @@ from corejax.errors import JaxprTypeError, MissingRuleError
 from corejax.extend import Primitive, ShapedArray, Var, stage, stage_closed, tree
 from corejax.extend.programs import Literal, check_jaxpr, dce
 from corejax.interpreters.debug_info import DebugInfo
-from corejax.messages.source_info import locate
+from corejax.messages.source_info import locate_source
 from corejax.settings.config import config
 from tests.kernel.toys import add, bare_p, call, cos, greater, mul, print_p, printed, sin, sum_
 
@@ -153,7 +153,7 @@ def test_source_lines():
 
     start = f.__code__.co_firstlineno
     closed = cj.make_jaxpr(cj.grad(lambda x: sum_(f(x))))(X)
-    places = [(e.primitive.name, locate(e.source_info)) for e in closed.eqns]
+    places = [(e.primitive.name, locate_source(e.source_info)) for e in closed.eqns]
     lines = [(name, place.line - start) for name, place in places if place.function == "f"]
     assert ("toy.sin", 1) in lines and ("toy.sin", 4) in lines
     assert [line for name, line in lines if name == "toy.add"] == [2, 4]  # the second one sums y's cotangents
@@ -168,7 +168,8 @@ def test_lines_are_kept_by_transformations_of_programs():
 
     closed = cj.make_jaxpr(f)(X)
     again = cj.make_jaxpr(cj.vmap(lambda x: cj.eval_jaxpr(closed.jaxpr, closed.consts, [x])))(X[None])
-    assert [locate(e.source_info).line for e in again.eqns] == [locate(e.source_info).line for e in closed.eqns]
+    lines = [locate_source(e.source_info).line for e in closed.eqns]
+    assert [locate_source(e.source_info).line for e in again.eqns] == lines
 
 
 def test_return_shape_and_eval_shape():
@@ -345,7 +346,7 @@ def test_scopes_of_equations():
     assert scope_text((JVP,)) == "jvp()"
     assert scope_text(("outer", TRANSPOSE, JVP, "layer", "dense")) == "outer/transpose(jvp(layer))/dense"
     assert scope_of(None) == () and scope_of(inside(("a",), inside(("b",), None))) == ("a", "b")
-    assert locate(inside(("a",), None)) is None
+    assert locate_source(inside(("a",), None)) is None
 
     def f(x):
         return in_scope("inner", sin)(x)

@@ -10,7 +10,7 @@ from corejax.errors import JaxprTypeError
 from corejax.extend import Array, ClosedJaxpr, Jaxpr, JaxprEqn, ShapedArray, Var
 from corejax.extend.programs import Literal, check_jaxpr
 from corejax.ir.check import check_partial_eval
-from corejax.messages.source_info import capture
+from corejax.messages.source_info import capture_source
 from tests.kernel.toys import add_p, call, closed_call_p, mul, sin, sin_p, sincos_p, sum_p
 
 F32 = ShapedArray((), np.float32)
@@ -20,7 +20,7 @@ X = np.ones(3, np.float32)
 
 
 def eqn(primitive, ins, outs, **params):
-    return JaxprEqn(primitive, ins, outs, params, capture())
+    return JaxprEqn(primitive, ins, outs, params, capture_source())
 
 
 def refused(program, *words):

@@ -78,7 +78,7 @@ def test_ill_typed_programs_print_too():
 
 def test_source_info_is_a_comment_on_each_equation():
     x, y = Var(F32), Var(F32)
-    eqns = [JaxprEqn(sin_p, [x], [y], {}, source_info.capture()), JaxprEqn(sin_p, [y], [z := Var(F32)], {})]
+    eqns = [JaxprEqn(sin_p, [x], [y], {}, source_info.capture_source()), JaxprEqn(sin_p, [y], [z := Var(F32)], {})]
     lines = Jaxpr([], [x], eqns, [z]).pretty(source_info=True).splitlines()
     assert lines[1].startswith("    b:f32[] = toy.sin a  # ") and "test_printer.py:" in lines[1]
     assert lines[1].endswith("(test_source_info_is_a_comment_on_each_equation)")

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from corejax.cli import main
-from corejax.plugins._manifest import FILE
+from corejax.plugins.manifest import FILE
 from tests.kernel.plugin_sites import ONLY_THE_SITE, Site
 
 FINE = """

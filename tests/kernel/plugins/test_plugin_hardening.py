@@ -14,7 +14,7 @@ from corejax.core.primitive import primitives
 from corejax.errors import PluginError
 from corejax.extend import hookimpl
 from corejax.extend.plugins import isolated_plugins
-from corejax.plugins import _manifest as manifest
+from corejax.plugins import manifest
 from corejax.plugins._load_lock import LoadLock
 from corejax.plugins._plugin_manager import PluginManager
 from corejax.plugins._records import causes

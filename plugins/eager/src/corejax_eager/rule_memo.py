@@ -154,7 +154,7 @@ def again(
     if recorded is False:
         return None
     if source is None:
-        source = source_info.capture(2, state.scope)
+        source = source_info.capture_source(2, state.scope)
     if recorded is None:
         if not _UNFIT.isdisjoint(primitive.tags) or not all(map(_is_word, params.values())):
             return None

@@ -9,8 +9,8 @@ import click
 
 from corejax.extend import ClosedJaxpr, Jaxpr
 from corejax.extend.messages import json_text, shown
-from corejax.extend.plugins import FunctionCall, takes_function
 from corejax.extend.programs import subjaxprs
+from corejax_explain.commands import FunctionCall, takes_function
 
 # Of the JSON that is printed. Keys may be added to a version; what is removed or means something else makes a new one.
 JSON_VERSION = 1

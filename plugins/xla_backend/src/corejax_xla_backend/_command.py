@@ -9,7 +9,7 @@ import click
 
 from corejax.extend.devices import bytes_text
 from corejax.extend.messages import shown
-from corejax.extend.plugins import FunctionCall, takes_function
+from corejax_explain.commands import FunctionCall, takes_function
 
 
 @takes_function("hlo")

@@ -7,7 +7,7 @@ import os
 from collections.abc import Iterator
 from typing import Any
 
-from corejax.extend import Primitive, RuleRegistry, primitives, registries
+from corejax.extend import Primitive, primitives, registries
 from corejax.extend.plugins import API_VERSION, manifest
 
 
@@ -69,12 +69,6 @@ def _commands(record: Any) -> dict[str, str]:
     return {name: command.get_short_help_str(200) for name, command in sorted(group.commands.items())}
 
 
-def _written(registry: RuleRegistry, primitive: Primitive) -> Iterator[tuple[str, Any]]:
-    """Every rule that somebody wrote, replaced ones too, with its platform (`*`: all)."""
-    for platform in (None, *registry.platforms_registered(primitive)):
-        yield from ((platform or manifest.ANY, rule) for rule in registry.registered(primitive, platform))
-
-
 def _rules_by(plugin: str, *, overriding: bool = False) -> Iterator[tuple[str, dict[str, list[str]]]]:
     """The plugin's rules: primitive -> rule kind -> platforms."""
     for name, primitive in sorted(primitives.items()):
@@ -82,7 +76,7 @@ def _rules_by(plugin: str, *, overriding: bool = False) -> Iterator[tuple[str, d
         for kind, registry in registries.items():
             platforms = sorted(
                 platform
-                for platform, rule in _written(registry, primitive)
+                for platform, rule in manifest.written(registry, primitive)
                 if rule.provenance.plugin == plugin and (rule.overriding or not overriding)
             )
             if platforms:
@@ -96,7 +90,7 @@ def _entry(primitive: Primitive, plugin: str) -> manifest.PrimitiveEntry:
     derivable: dict[str, list[list[str | None]]] = {}
     others: set[str] = set()
     for kind, registry in registries.items():
-        found = list(_written(registry, primitive))
+        found = list(manifest.written(registry, primitive))
         own = [platform for platform, rule in found if rule.provenance.plugin == plugin]
         if own:
             rules[kind] = sorted(set(own))

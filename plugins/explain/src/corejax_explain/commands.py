@@ -1,6 +1,6 @@
-"""What commands share that look at a function: it is found by name, its arguments are given as types.
+"""Commands that look at a function: `takes_function` makes them, `FunctionCall` is what their callbacks get.
 
-`takes_function` makes such a command; click is imported when one is made.
+The function is found by name, and its arguments are given as types.
 """
 
 from __future__ import annotations
@@ -13,23 +13,19 @@ import os
 import re
 import sys
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+from typing import Any, NoReturn, TypeVar
 
-from corejax import tree
-from corejax.base.texts import did_you_mean, error_text
-from corejax.errors import JaxprSyntaxError
-from corejax.messages.source_info import raised_at
-from corejax.transforms.flattening import ShapeDtypeStruct
-from corejax.transforms.gradients import grad, value_and_grad
-from corejax.transforms.tracing import make_jaxpr
-from corejax.transforms.vmapping import vmap
+import click
 
-if TYPE_CHECKING:
-    import click
+import corejax
+from corejax.extend import tree
+from corejax.extend.messages import did_you_mean, error_text, raised_at
+from corejax.extend.types import ShapeDtypeStruct
+from corejax_explain._typed_arguments import read_arguments
 
 R = TypeVar("R")
 
-_TRANSFORMS: dict[str, Callable[..., Any]] = {"grad": grad, "value_and_grad": value_and_grad, "vmap": vmap}
+_TRANSFORMS = ("grad", "value_and_grad", "vmap")
 _OPTION = re.compile(r"--?(?!inf\b|nan\b)[A-Za-z]")
 
 
@@ -54,11 +50,11 @@ class FunctionCall:
         self.fun = functools.partial(fun, **static) if static else fun
         for transform in transforms:
             axes = {"in_axes": tuple(None if _is_static(arg) else 0 for arg in args)} if transform == "vmap" else {}
-            self.fun = _TRANSFORMS[transform](self.fun, **axes)
+            self.fun = getattr(corejax, transform)(self.fun, **axes)
 
     def jaxpr(self) -> Any:
         """The function's jaxpr."""
-        return make_jaxpr(self.fun, static_argnums=self.static_argnums)(*self.args, **self.kwargs)
+        return corejax.make_jaxpr(self.fun, static_argnums=self.static_argnums)(*self.args, **self.kwargs)
 
     def run(self, step: Callable[[], R], doing: str = "while it was traced") -> R:
         """`step()`, where what it raises is the command's failure, in a sentence with the user's line.
@@ -81,7 +77,6 @@ def takes_function(name: str) -> Callable[[Callable[..., None]], click.Command]:
     Args:
         name: the command's.
     """
-    import click
 
     class FunctionCommand(click.Command):
         """Takes everything after `--args` up to the next option for an argument's type."""
@@ -94,15 +89,13 @@ def takes_function(name: str) -> Callable[[Callable[..., None]], click.Command]:
         def run(function: str, types: Sequence[str], transforms: Sequence[str], **options: Any) -> None:
             try:
                 args, kwargs = read_arguments(types)
-            except JaxprSyntaxError as error:
+            except ValueError as error:
                 raise click.UsageError(f"--args: {error}") from None
             with _aside():
                 fun = find_function(function)
             callback(FunctionCall(function, fun, args, kwargs, transforms), **options)
 
-        from corejax.cli.typed_arguments import read_arguments
-
-        choice = click.Choice(list(_TRANSFORMS))
+        choice = click.Choice(_TRANSFORMS)
         text = "Look at this transformation of the function; several are applied in the order given."
         run = click.option("--transform", "transforms", multiple=True, type=choice, help=text)(run)
         run = click.argument("types", nargs=-1, metavar="[--args] [TYPE]...")(run)
@@ -149,8 +142,6 @@ def find_function(text: str) -> Callable[..., Any]:
         click.UsageError: there is no such module, file or function.
         click.ClickException: the module fails while it is imported.
     """
-    import click
-
     place, colon, path = text.rpartition(":")
     if not (place and colon and path):
         raise click.UsageError(f"a function is named package.module:function or path/to/file.py:function, got {text!r}")
@@ -166,8 +157,6 @@ def find_function(text: str) -> Callable[..., Any]:
 
 
 def _module(name: str) -> Any:
-    import click
-
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     try:
@@ -182,8 +171,6 @@ def _module(name: str) -> Any:
 
 
 def _file(path: str) -> Any:
-    import click
-
     if not os.path.isfile(path):
         raise click.UsageError(f"there is no file {path!r}")
     directory, file = os.path.split(os.path.abspath(path))
@@ -203,7 +190,5 @@ def _file(path: str) -> Any:
 
 
 def _failed(what: str, error: BaseException) -> NoReturn:
-    import click
-
     where = raised_at(error)
     raise click.ClickException(f"{what}{f' at {where}' if where else ''}: {error_text(error)}") from error

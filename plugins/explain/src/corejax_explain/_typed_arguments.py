@@ -11,8 +11,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from corejax.ir.reader import NAME, SCALAR, STRING, ValueReader, dtype_of_name
-from corejax.transforms.flattening import ShapeDtypeStruct
+from corejax.extend.printing import reader
+from corejax.extend.types import ShapeDtypeStruct
 
 _KEYWORD = re.compile(r"([A-Za-z_]\w*)\s*=(?!=)")
 _TYPE_BEGINS = re.compile(r"[A-Za-z_]\w*(?:<\w+>)?\[")
@@ -35,7 +35,7 @@ def read_arguments(texts: Sequence[str]) -> tuple[list[Any], dict[str, Any]]:
     return args, kwargs
 
 
-class _Arguments(ValueReader):
+class _Arguments(reader.ValueReader):
     """Reads one text."""
 
     def read(self, args: list[Any], kwargs: dict[str, Any]) -> None:
@@ -67,11 +67,11 @@ class _Arguments(ValueReader):
         if self.pos == len(self.text) or first == "<":
             self.expected("a type such as `f32[3,4]`, or a value")
         start = self.pos
-        name = NAME.match(self.text, self.pos)
+        name = reader.NAME.match(self.text, self.pos)
         if first == "~" or _TYPE_BEGINS.match(self.text, self.pos):
             aval = self.type()
             return ShapeDtypeStruct(aval.shape, aval.dtype, aval.weak_type)
-        if name and dtype_of_name(name.group()) is not None:
+        if name and reader.dtype_of_name(name.group()) is not None:
             self.fail(
                 f"the type of a scalar is written `{name.group()}[]`; a dtype is a string, {name.group()!r}", start
             )
@@ -105,9 +105,9 @@ class _Arguments(ValueReader):
 
     def key(self) -> Any:
         self.space()
-        if STRING.match(self.text, self.pos):
+        if reader.STRING.match(self.text, self.pos):
             return self.string()
-        found = self.match(SCALAR)
+        found = self.match(reader.SCALAR)
         if found is None:
             self.fail("a key is a string in quotes or a number")
         return self._untyped(found)

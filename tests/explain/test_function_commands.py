@@ -12,11 +12,10 @@ import numpy as np
 import pytest
 from click.testing import CliRunner, Result
 
-from corejax.cli.function_commands import find_function
-from corejax.cli.typed_arguments import read_arguments
 from corejax.errors import JaxprSyntaxError
-from corejax.extend.plugins import FunctionCall, takes_function
 from corejax.extend.types import ShapeDtypeStruct
+from corejax_explain._typed_arguments import read_arguments
+from corejax_explain.commands import FunctionCall, find_function, takes_function
 
 F32 = np.float32
 

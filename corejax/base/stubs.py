@@ -1,0 +1,31 @@
+"""Modules whose names are listed in the stub beside them, and imported when they are first used.
+
+A line of the stub is `from corejax.ir import Literal as Literal`, or `from . import programs as programs` for a module
+of the package itself. Type checkers and editors read the same lines.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import sys
+from importlib import import_module
+from typing import Any
+
+_LINE = re.compile(r"^from (\S+) import (\w+) as (\w+)$", re.MULTILINE)
+
+
+def names_of_stub(module: str) -> dict[str, tuple[str, str]]:
+    """Return what the stub beside a module lists: name -> where it is defined, and its name there.
+
+    A module of the package itself has its full name and "".
+    """
+    stub = os.path.splitext(str(sys.modules[module].__file__))[0] + ".pyi"
+    with open(stub, encoding="utf-8") as file:
+        lines = _LINE.findall(file.read())
+    return {name: (f"{module}.{inner}", "") if home == "." else (home, inner) for home, inner, name in lines}
+
+
+def import_name(home: str, name: str) -> Any:
+    """Import what a line of a stub lists."""
+    return getattr(__import__(home, fromlist=[name]), name) if name else import_module(home)

@@ -1,0 +1,17 @@
+from corejax.interpreters.lists import select_list as select_list
+from corejax.ir import Literal as Literal
+from corejax.ir import check_jaxpr as check_jaxpr
+from corejax.ir import dce as dce
+from corejax.ir import dce_rules as dce_rules
+from corejax.ir import eval_jaxpr as eval_jaxpr
+from corejax.ir import parse_jaxpr as parse_jaxpr
+from corejax.ir import programs_of as programs_of
+from corejax.ir import register_param_type as register_param_type
+from corejax.ir import same_jaxpr as same_jaxpr
+from corejax.ir import subjaxprs as subjaxprs
+from corejax.programs.call import CallChange as CallChange
+from corejax.programs.call import defrecompute as defrecompute
+from corejax.programs.rematerialization import Policy as Policy
+from corejax.programs.rematerialization import keep_all as keep_all
+from corejax.programs.rematerialization import recompute_jaxpr as recompute_jaxpr
+from corejax.programs.rematerialization import recompute_rules as recompute_rules
