@@ -49,11 +49,6 @@ def program_devices(program: ClosedJaxpr) -> tuple[Any, ...]:
     return next((tuple(x.device_tuple) for x in meshes_of(program) if x.device_tuple), ())
 
 
-def names_meshes(program: ClosedJaxpr) -> bool:
-    """Whether a program has parts that are written for a mesh, be it of any devices."""
-    return bool(meshes_of(program))
-
-
 def concrete(sharding: Any, ndim: int) -> Any:
     """A sharding; None where it leaves something to the compiler."""
     return None if sharding is None or None in sharding.dimension_axes(ndim) else sharding
@@ -158,7 +153,7 @@ def place_at(
     Where all of this is about meshes without devices, the options have shardings and no devices.
     """
     options = _as_typed(closed, options, places, avals)
-    several = bool(options.devices) or names_meshes(closed) or names_shardings(options)
+    several = options.devices or meshes_of(closed) or names_shardings(options)
     if not several and not any(isinstance(p, Sharding) for p in places):
         if options.device is not None:
             return options, None
@@ -201,11 +196,8 @@ def _as_typed(
 
 def _told(aval: ShapedArray) -> Any:
     """The sharding that a type says; None where the compiler chooses along axes of other types."""
-    return (
-        aval.explicit_sharding
-        if aval.explicit_sharding is not None and aval.explicit_sharding.mesh.are_all_axes_explicit
-        else None
-    )
+    sharding = aval.explicit_sharding
+    return sharding if sharding is not None and sharding.mesh.are_all_axes_explicit else None
 
 
 def _over_devices(
@@ -247,7 +239,7 @@ def assigned(name: str, closed: ClosedJaxpr, options: CompileOptions, devices: S
         ValueError: others are given than it is lowered for, or more, or fewer.
     """
     if devices is None:
-        if options.devices or options.device is not None or not (names_meshes(closed) or names_shardings(options)):
+        if options.devices or options.device is not None or not (meshes_of(closed) or names_shardings(options)):
             return options
         raise RuntimeError(
             f"compile of {name}: it is lowered for a mesh without devices. Say which they are: "
