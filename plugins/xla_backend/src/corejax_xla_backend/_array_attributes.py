@@ -9,7 +9,7 @@ from corejax.extend import Array, Tracer, backends
 from corejax.extend.devices import bound_device, placed
 from corejax.extend.types import device_buffer
 from corejax_xla_backend.arrays_of_parts import parts_of
-from corejax_xla_backend.sharding import Shard, Sharding, SingleDeviceSharding, is_addressable
+from corejax_xla_backend.sharding import Shard, Sharding, SingleDeviceSharding, bounds, is_addressable
 
 
 def _of_value(name: str, x: Any) -> Array:
@@ -59,8 +59,7 @@ def _global_shards(self: Any) -> list[Shard]:
     numbers: dict[Any, int] = {}
     shards = []
     for device, index in sharding.devices_indices_map(x.shape).items():
-        key = tuple((part.start, part.stop) for part in index)
-        replica = numbers[key] = numbers.get(key, -1) + 1
+        replica = numbers[bounds(index)] = numbers.get(bounds(index), -1) + 1
         shards.append(Shard(device, index, next(parts) if is_addressable(device) else None, replica))
     return shards
 
