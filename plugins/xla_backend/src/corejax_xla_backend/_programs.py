@@ -91,20 +91,23 @@ def run_where_they_are(
     return run(executable, target.backend, arrays, closed.out_avals), executable
 
 
-def repeated(closed: ClosedJaxpr, name: str, target: Target) -> Any:
-    """A function of arrays that runs a program: a dispatcher, which repeats calls by types and places of the arrays.
+def dispatcher_of(closed: ClosedJaxpr, name: str, target: Target) -> Any:
+    """Return a program as a function of arrays: a dispatcher, which repeats calls by types and places of the arrays.
 
-    It does not keep the program, which whoever calls it has.
+    The program keeps the dispatcher, which knows the program by a weak reference.
     """
-    program = weakref.ref(closed)
+    found = closed.memo.get(("dispatcher", target))
+    if found is None:
+        program = weakref.ref(closed)
 
-    def miss(*arrays: Array) -> tuple[list[Array], RepeatableCall]:
-        closed = program()
-        assert closed is not None
-        outs, executable = run_where_they_are(closed, arrays, name, target)
-        return outs, RepeatableCall(executable, [], arrays, {}, outs)
+        def miss(*arrays: Array) -> tuple[list[Array], RepeatableCall]:
+            closed = program()
+            assert closed is not None
+            outs, executable = run_where_they_are(closed, arrays, name, target)
+            return outs, RepeatableCall(executable, [], arrays, {}, outs)
 
-    return target.backend.dispatcher(name, miss)
+        found = closed.memo["dispatcher", target] = target.backend.dispatcher(name, miss)
+    return found
 
 
 def execute(
@@ -191,7 +194,7 @@ def report_compilation(closed: ClosedJaxpr, name: str, platform: str, ms: float,
 def _clear_executables() -> None:
     for closed in _programs:
         for key in list(closed.memo):
-            if _is_executable(key):
+            if _is_executable(key) or (isinstance(key, tuple) and key[:1] == ("dispatcher",)):
                 closed.memo.pop(key, None)
 
 
