@@ -13,7 +13,7 @@ from corejax.extend.devices import DEFAULT_OPTIONS, CompileOptions, bytes_text, 
 from corejax.extend.messages import warn_user
 from corejax.extend.types import SymbolicDim
 from corejax_xla_backend import _jaxlib
-from corejax_xla_backend._callbacks import Failures, under_way
+from corejax_xla_backend._callbacks import Failures, run_calling_back
 from corejax_xla_backend._lowering import host_callback
 from corejax_xla_backend._lowering.context import add_main
 from corejax_xla_backend._lowering.locations import without_locations
@@ -113,7 +113,7 @@ class XlaExecutable(NamedTuple):
         _jaxlib.block_until_ready(buffers)
         failed = 0 if self.failures is None else self.failures.count
         try:
-            outs: list[Any] = under_way.run(self.executable.run_and_wait, *buffers)
+            outs: list[Any] = run_calling_back(self.executable.run_and_wait, *buffers)
         except Exception as error:
             failure = host_callback.original_failure(error)
             if failure is error:
