@@ -28,10 +28,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from corejax.extend import Array, ClosedJaxpr, ShapedArray, Tracer, bottom_trace, current_trace
+from corejax.extend import Array, ClosedJaxpr, ShapedArray, Tracer, bottom_trace, current_trace, tree
 from corejax.extend.messages import clears_cache, drop_oldest
 from corejax.extend.programs import same_jaxpr
 from corejax.extend.transforms import in_context, trace_stack
+from corejax.extend.types import ShapeDtypeStruct
 from corejax_xla_backend._jit.arguments import StaticKey
 from corejax_xla_backend._live import LiveSet
 from corejax_xla_backend._programs import share_compiled
@@ -71,6 +72,13 @@ class TracedProgram(NamedTuple):
     in_tree: Any
     out_tree: Any
     known: tuple[Any, ...] = ()
+
+    def out_info(self, shardings: Sequence[Any] | None = None) -> Any:
+        """Return shape, dtype and sharding of the results: `ShapeDtypeStruct`s in their structure."""
+        avals = self.closed.out_avals
+        pairs = zip(avals, shardings or [None] * len(avals), strict=True)
+        infos = [ShapeDtypeStruct(a.shape, a.dtype, a.weak_type, sharding=s) for a, s in pairs]
+        return tree.tree_unflatten(self.out_tree, infos)
 
 
 MAX_TRACES = 4096  # of one jitted function
