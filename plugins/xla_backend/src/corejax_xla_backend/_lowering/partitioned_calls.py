@@ -18,7 +18,7 @@ from corejax.extend.devices import TranslationContext
 from corejax.extend.messages import DerivedRuleWarning, clears_cache, describe_source, warn_user
 from corejax.extend.plugins import exported
 from corejax_xla_backend._lowering.custom_calls import PARTITIONED, dimension_factors, quoted, sharding_rule
-from corejax_xla_backend._lowering.module import MAIN, ModuleBuilder
+from corejax_xla_backend._lowering.module import MAIN
 from corejax_xla_backend._lowering.sharding_rules import Factors, factors_of
 from corejax_xla_backend._lowering.types import Value
 from corejax_xla_backend.sharding import Sharding
@@ -43,15 +43,16 @@ class Split(NamedTuple):
     results: Sequence[Sharding]
 
 
-def is_over_devices(module: ModuleBuilder) -> bool:
+def is_over_devices(ctx: TranslationContext) -> bool:
     """Whether what is written now is partitioned by XLA: over several devices, and not each one's own."""
+    module = ctx.module
     return module.meshes.like is not None and module.meshes.count > 1 and module.manual is None
 
 
-def mesh_of(module: ModuleBuilder) -> Any:
+def mesh_of(ctx: TranslationContext) -> Any:
     """The mesh of a program over several devices, the first that it or its arguments are about."""
-    assert module.meshes.like is not None
-    return module.meshes.like(np.arange(module.meshes.count)).mesh
+    assert ctx.module.meshes.like is not None
+    return ctx.module.meshes.like(np.arange(ctx.module.meshes.count)).mesh
 
 
 def part_type(aval: ShapedArray, sharding: Sharding) -> ShapedArray:
@@ -142,20 +143,20 @@ def program_of_part(
 # -- of an equation ----------------------------------------------------------------------------------------------------
 
 
-def is_split(module: ModuleBuilder, eqn: JaxprEqn) -> bool:
+def is_split(ctx: TranslationContext, eqn: JaxprEqn) -> bool:
     """Whether an equation of operations that XLA cannot partition is to be partitioned here.
 
     It is not on one device; in a part of the program that is each device's own; with effects, which happen once; and
     where one device calls Python for all, because nothing says how it could be done in parts.
     """
-    if not is_over_devices(module) or eqn.effects:
+    if not is_over_devices(ctx) or eqn.effects:
         return False
     if _factors(eqn) is not None:
         return True
-    entry = xla_translations.rule_of(eqn.primitive, module.platform) or xla_translations.rule_of(eqn.primitive)
+    entry = xla_translations.rule_of(eqn.primitive, ctx.platform) or xla_translations.rule_of(eqn.primitive)
     if entry is not None and entry.derived is None:
         return "by" not in entry.flags
-    if module.spread and any(v.aval.ndim for v in eqn.invars):
+    if ctx.module.spread and any(v.aval.ndim for v in eqn.invars):
         _warn(eqn, "what is spread of its operands is gathered onto the first device, which calls impl for all")
     return False
 
