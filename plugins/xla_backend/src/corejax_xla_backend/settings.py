@@ -48,16 +48,14 @@ def _device(value: Any) -> Any:
 
 def _num_cpu_devices(value: Any) -> int | None:
     """How many devices the CPU is to pass for, None for XLA's own choice; fixed from its first use on."""
-    count = (
-        None
-        if value in (None, "", "None", -1, "-1")
-        else operator.index(int(value) if isinstance(value, str) else value)
-    )
-    if count is not None and count < 1:
+    if value in (None, "", "None", -1, "-1"):
+        return None
+    count = operator.index(int(value) if isinstance(value, str) else value)
+    if count < 1:
         raise ValueError(f"num_cpu_devices is at least 1, got {value!r}")
     adapter = sys.modules.get("corejax_xla_backend._jaxlib")
     if adapter is not None:
-        adapter.configure(num_cpu_devices=count)
+        adapter.check_cpu_devices(count)
     return count
 
 

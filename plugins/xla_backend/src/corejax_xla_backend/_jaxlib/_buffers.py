@@ -17,7 +17,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from corejax.extend import BackendError
-from corejax.extend.devices import aligned_empty
+from corejax.extend.devices import aligned_empty, check_memory
 from corejax_xla_backend import _exit
 
 from . import _client
@@ -28,6 +28,8 @@ Buffer = core.ArrayImpl
 
 _COPY = core.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
 _ALIAS = core.HostBufferSemantics.ZERO_COPY
+
+LARGE = 1 << 30  # bytes below which the machine's memory is not asked for
 
 
 class Aval(Protocol):
@@ -86,7 +88,10 @@ def put(
 
     Raises:
         TypeError: the dtype is not one that XLA has.
+        MemoryError: there is no place for it. A broadcast array is written out, and may be larger than the memory.
     """
+    if value.nbytes > LARGE:
+        check_memory(value.nbytes, f"a buffer for an array of shape {aval.shape} and dtype {aval.dtype.name}")
     target = default_device() if device is None else device
     if not value.dtype.isnative:  # jaxlib reads the bytes as if they were native
         value = value.astype(value.dtype.newbyteorder("="))
@@ -132,16 +137,12 @@ def copy_to(
     buffer: Buffer,
     device: Device,
     *,
-    always_copy: bool = False,
     committed: bool = False,
     memory_kind: str | None = None,
 ) -> Buffer:
     """The same values on another device (or the same buffer's memory where it is there already)."""
-    semantics = core.ArrayCopySemantics.ALWAYS_COPY if always_copy else core.ArrayCopySemantics.REUSE_INPUT
     sharding = device_sharding(device, memory_kind)
-    moved = core.batched_copy_array_to_devices_with_sharding([buffer], [device_list(device)], [sharding], [semantics])[
-        0
-    ]
+    moved = moved_to(buffer, device_list(device), sharding)
     return Buffer(buffer.aval, sharding, [moved], True, _skip_checks=True) if committed else moved
 
 
@@ -218,6 +219,11 @@ def place(buffer: Any, sharding: Any, layout: Any = None) -> Buffer:
         return sharding.place(buffer)
     if not isinstance(buffer, Buffer):
         raise TypeError(f"cannot place a {type(buffer).__name__} on a device: not a buffer.")
+    return moved_to(buffer, sharding._internal_device_list, sharding)
+
+
+def moved_to(buffer: Buffer, devices: Any, sharding: Any) -> Buffer:
+    """The same values where a sharding of jaxlib's says, on its list of devices; what is there already is shared."""
     return core.batched_copy_array_to_devices_with_sharding(
-        [buffer], [sharding._internal_device_list], [sharding], [xla_client.ArrayCopySemantics.REUSE_INPUT]
+        [buffer], [devices], [sharding], [core.ArrayCopySemantics.REUSE_INPUT]
     )[0]

@@ -208,10 +208,8 @@ def compile_module(
     out_avals: Sequence[Aval],
     device: Device | None = None,
     *,
-    overrides: Sequence[tuple[str, Any]] = (),
     callbacks: Sequence[Callable[..., Any]] = (),
-    committed: bool = False,
-    partitions: Any = None,
+    **options: Any,
 ) -> Executable:
     """Compile a module whose public ``main`` takes and returns tensors, and load it on one device.
 
@@ -219,47 +217,46 @@ def compile_module(
         module: StableHLO, CHLO and func.
         out_avals: what ``main`` returns, in order.
         device: the default device unless given.
-        overrides: XLA flags by name for this program alone.
         callbacks: Python functions of NumPy arrays returning tuples of arrays, which the program calls by
             ``custom_call @xla_ffi_python_cpu_callback`` with attribute ``index`` (``ui64``) into this list.
-        partitions: `_partitioned.Partitions` of a program over several devices.
+        options: ``overrides``, XLA flags by name for this program alone; ``committed``, whether its outputs are
+            bound to the device; ``partitions``, `_partitioned.Partitions` of a program over several devices.
 
     Raises:
         RuntimeError: XLA refuses the program; the message is XLA's.
     """
     more = {"host_callbacks": list(callbacks)} if callbacks else {}
-    return _loaded(
-        lambda client, devices, options: client.compile_and_load(module, devices, options, **more),
-        out_avals, device, name_of(module), overrides, committed, partitions,
-    )  # fmt: skip
+
+    def make(client: Client, devices: Any, options: Any) -> Any:
+        return client.compile_and_load(module, devices, options, **more)
+
+    return _loaded(make, out_avals, device, name_of(module), **options)
 
 
 def load(
-    data: bytes,
-    out_avals: Sequence[Aval],
-    device: Device | None = None,
-    *,
-    name: str = "main",
-    overrides: Sequence[tuple[str, Any]] = (),
-    committed: bool = False,
-    partitions: Any = None,
+    data: bytes, out_avals: Sequence[Aval], device: Device | None = None, *, name: str = "main", **options: Any
 ) -> Executable:
-    """The program of :meth:`Executable.serialize`'s bytes, without compiling; ``overrides`` are those it was
-    compiled with.
+    """The program of :meth:`Executable.serialize`'s bytes, without compiling; options are those it was compiled with.
 
     Raises:
         RuntimeError: the bytes are damaged. Bytes of another release or machine are not always found out.
     """
-    return _loaded(
-        lambda client, devices, options: client.deserialize_executable(data, devices, options),
-        out_avals, device, name, overrides, committed, partitions,
-    )  # fmt: skip
+
+    def make(client: Client, devices: Any, options: Any) -> Any:
+        return client.deserialize_executable(data, devices, options)
+
+    return _loaded(make, out_avals, device, name, **options)
 
 
 def _loaded(
-    make: Callable[[Client, Any, Any], Any], out_avals: Sequence[Aval], device: Device | None, name: str,
-    overrides: Sequence[tuple[str, Any]], committed: bool, partitions: Any,
-) -> Executable:  # fmt: skip
+    make: Callable[[Client, Any, Any], Any],
+    out_avals: Sequence[Aval],
+    device: Device | None,
+    name: str,
+    overrides: Sequence[tuple[str, Any]] = (),
+    committed: bool = False,
+    partitions: Any = None,
+) -> Executable:
     target = default_device() if device is None else device
     options = compile_options(target, overrides=overrides, partitions=partitions)
     devices = device_list(*([target] if partitions is None else partitions.devices))

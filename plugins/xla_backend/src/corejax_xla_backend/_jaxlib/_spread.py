@@ -28,6 +28,7 @@ from ._buffers import (
     block_until_ready,
     is_immutable,
     is_out_of_memory,
+    moved_to,
     put,
     refused_by_guard,
 )
@@ -275,7 +276,8 @@ def move_parts(buffer: Buffer, place: Placement) -> Buffer | None:
         with unguarded():
             return _cut_anew(buffer, place, before, after)
     one_client = before.devices[0].client is after.devices[0].client and source.told == place.told
-    return _copied(buffer, place) if one_client and np.array_equal(source.tiles, place.tiles) else None
+    same_tiles = np.array_equal(source.tiles, place.tiles)
+    return moved_to(buffer, place._internal_device_list, place) if one_client and same_tiles else None
 
 
 def _is_ours(place: Placement, layout: OwnParts) -> bool:
@@ -293,12 +295,6 @@ def _cut_anew(buffer: Buffer, place: Placement, before: OwnParts, after: OwnPart
     if len(views) == 1:
         return put_parts(views[0], buffer.aval, place)
     return put_each([views[numbers[i]] for i in after.numbers], buffer.aval, place)  # type: ignore[index]
-
-
-def _copied(buffer: Buffer, place: Placement) -> Buffer:
-    return core.batched_copy_array_to_devices_with_sharding(
-        [buffer], [place._internal_device_list], [place], [core.ArrayCopySemantics.REUSE_INPUT]
-    )[0]
 
 
 def place_parts(value: Any, place: Placement) -> Buffer:

@@ -15,7 +15,6 @@ from corejax.extend.messages import api_boundary
 from corejax.extend.transforms import on_context
 from corejax.extend.types import ElementBuffer
 from corejax_xla_backend import _jaxlib
-from corejax_xla_backend._xla.buffers import put
 from corejax_xla_backend._xla.calling_back import CallingBack, can_wait, wait
 from corejax_xla_backend._xla.executable import XlaExecutable
 
@@ -33,7 +32,7 @@ def _host_to_buffer(value: Any) -> Any:
             aval = get_aval(value)
             if aval.dtype is not value.dtype:  # under `config.x64_compat`
                 value = host_value(value)
-            return put(value, aval, config.default_device, alias=False)
+            return _jaxlib.put(value, aval, config.default_device, alias=False)
         return as_array(value)._buf
     except TypeError:
         return _NOT_AN_ARRAY

@@ -21,7 +21,6 @@ from corejax_xla_backend._lowering.module import ModuleBuilder
 from corejax_xla_backend._lowering.two_bits import check_collectives
 from corejax_xla_backend._several_devices import concrete, like_of, names_shardings
 from corejax_xla_backend._xla.agreement import check_before_runs
-from corejax_xla_backend._xla.buffers import LARGE
 from corejax_xla_backend._xla.compile_errors import compile_failure
 from corejax_xla_backend._xla.disk_cache import Compiled, compile_text
 from corejax_xla_backend._xla.flags import Flags, flags_for
@@ -64,7 +63,7 @@ class XlaExecutable(NamedTuple):
         Raises:
             MemoryError: the results and temporaries are larger than the machine's memory.
         """
-        if self.nbytes > LARGE:
+        if self.nbytes > _jaxlib.LARGE:
             check_memory(self.nbytes, f"{self._program()} (results and temporaries)")
         used = [b for b, keep in zip((*self.consts, *buffers), self.kept, strict=True) if keep]
         try:
