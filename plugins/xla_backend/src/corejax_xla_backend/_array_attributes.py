@@ -9,6 +9,7 @@ from corejax.extend import Array, Tracer, backends
 from corejax.extend.devices import bound_device, placed
 from corejax.extend.types import device_buffer
 from corejax_xla_backend.arrays_of_parts import parts_of
+from corejax_xla_backend.memory_spaces import other_memory_of
 from corejax_xla_backend.sharding import Shard, Sharding, SingleDeviceSharding, bounds, is_addressable
 
 
@@ -21,12 +22,9 @@ def _of_value(name: str, x: Any) -> Array:
 def _sharding(self: Any) -> Sharding:
     """Where the array is, or would be put."""
     x = _of_value("sharding", self)
-    place, buffer = x.device, device_buffer(x)
-    if isinstance(place, Sharding):
-        return place
-    backend = None if buffer is None else backends.of_buffer(buffer)
-    kind = None if backend is None or not hasattr(backend, "other_memory_of") else backend.other_memory_of(buffer)
-    return _on_one_device(place, kind)
+    if isinstance(x.device, Sharding):
+        return x.device
+    return _on_one_device(x.device, other_memory_of(device_buffer(x)))
 
 
 @functools.lru_cache(256)

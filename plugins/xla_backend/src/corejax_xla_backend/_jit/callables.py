@@ -135,7 +135,7 @@ def run_donating(
     Raises:
         ValueError: an array is donated, and an argument a second time.
     """
-    donation = donating(_arrays(donated), name)
+    donation = donating([x for x in tree.tree_leaves(donated) if type(x) is Array], name)
     try:
         try:
             donation.__enter__()
@@ -149,18 +149,3 @@ def run_donating(
         f"jit of {name}: an array that is donated is an argument of the same call a second time; pass a copy "
         "(x.copy()) as one of them"
     )
-
-
-_KINDS: dict[type, Callable[[Any], Any]] = {Array: lambda x: (x,), list: list, tuple: tuple, dict: dict.values}
-
-
-def _arrays(donated: list[Any]) -> list[Array]:
-    """Return the arrays in arguments, in any order; those in one container are found without `tree`."""
-    found: list[Array] = []
-    for argument in donated:
-        kind = _KINDS.get(type(argument))
-        items = () if kind is None else kind(argument)
-        if kind is None or set(map(type, items)) != {Array}:
-            items = [x for x in tree.tree_leaves(argument) if type(x) is Array]
-        found += items
-    return found

@@ -181,7 +181,7 @@ def dispatcher(
     static_argnames: Sequence[str] = (),
 ) -> Any:
     """jaxlib's C++ dispatcher; see `corejax.extend.Backend.dispatcher`."""
-    options = {"static_argnums": static_argnums, "static_argnames": static_argnames, "boundary": api_boundary}
+    options = {"static_argnums": static_argnums, "static_argnames": static_argnames}
 
     def asked(registry: _jaxlib.DispatchRegistry, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
         result, call = miss(*args, **kwargs)
