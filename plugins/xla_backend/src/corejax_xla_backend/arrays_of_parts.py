@@ -10,7 +10,7 @@ import numpy as np
 
 from corejax.extend import Array, ShapedArray, backends, dtypes, get_aval
 from corejax.extend.devices import buffer_of
-from corejax.extend.types import device_buffer
+from corejax.extend.types import device_buffer, physical_aval
 from corejax_xla_backend.sharding import Sharding, SingleDeviceSharding, is_addressable, own_parts
 
 _ALONE = 2  # references to what a local variable alone has: its own, and the argument's
@@ -161,13 +161,8 @@ def make_array_from_single_device_arrays(
     buffers = [buffer_of(by_device[d], backend) for d in own]
     if isinstance(checked, SingleDeviceSharding):
         return by_device[own[0]]
-    return Array(_jaxlib.join_parts(buffers, _held(aval), _jaxlib.placement(checked, _held(aval).ndim)), aval)
-
-
-def _held(aval: ShapedArray) -> ShapedArray:
-    from corejax.extend.types import physical_aval
-
-    return physical_aval(aval)
+    held = physical_aval(aval)
+    return Array(_jaxlib.join_parts(buffers, held, _jaxlib.placement(checked, held.ndim)), aval)
 
 
 def _of_host_parts(

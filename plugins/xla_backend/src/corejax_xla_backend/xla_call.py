@@ -26,7 +26,7 @@ def xla_call_impl(
     options: CompileOptions = DEFAULT_OPTIONS,
 ) -> list[Array]:
     """Compile (once for each program) and run."""
-    from corejax_xla_backend._interpreting import interpret, interpreting
+    from corejax_xla_backend._jit.tiers import interpret, interpreting
     from corejax_xla_backend._programs import execute
 
     if interpreting():

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import BackendError, config
-from corejax_xla_backend._dispatchers import clear_dispatchers
+from corejax_xla_backend._live import clear_dispatchers
 from corejax_xla_backend._exit import busy, watch_exit
 
 from ._absent import absent, is_absent

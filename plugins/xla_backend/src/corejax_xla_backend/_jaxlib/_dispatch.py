@@ -27,7 +27,7 @@ import ml_dtypes
 import numpy as np
 
 from corejax.extend.messages import api_boundary
-from corejax_xla_backend._dispatchers import clear_dispatchers
+from corejax_xla_backend._live import clear_dispatchers
 from corejax_xla_backend._exit import stop_at_exit
 
 from ._buffers import Buffer, place

@@ -17,6 +17,7 @@ from corejax.extend.types import ElementBuffer
 from corejax_xla_backend import _jaxlib
 from corejax_xla_backend._xla.calling_back import CallingBack, can_wait, wait
 from corejax_xla_backend._xla.executable import XlaExecutable
+from corejax_xla_backend.settings import DIRECTIONS
 
 _NOT_AN_ARRAY = object()
 
@@ -333,15 +334,12 @@ def _follow_context() -> None:
     on_context(inside)
 
 
-_DIRECTIONS = ("host_to_device", "device_to_device", "device_to_host")
-
-
 def _follow_transfer_guards() -> None:
     """The settings hold in every thread that is in no `with transfer_guard(...)`."""
     every = config.transfer_guard
-    levels = {name: getattr(config, f"transfer_guard_{name}") or every for name in _DIRECTIONS}
+    levels = {name: getattr(config, f"transfer_guard_{name}") or every for name in DIRECTIONS}
     _jaxlib.set_default_transfer_guards(levels)
 
 
 _follow_context()
-config.follow(_follow_transfer_guards, "transfer_guard", *(f"transfer_guard_{name}" for name in _DIRECTIONS))
+config.follow(_follow_transfer_guards, "transfer_guard", *(f"transfer_guard_{name}" for name in DIRECTIONS))
