@@ -53,7 +53,7 @@ from corejax.extend.types import shaped_abstractify
 from corejax_xla_backend._jit.arguments import StaticArguments, StaticKey, check_apart, named_arguments
 from corejax_xla_backend._jit.callables import let_others_in, make_callable
 from corejax_xla_backend._jit.float0_results import ProgramFunction
-from corejax_xla_backend._jit.options import UNSPECIFIED, JitOptions
+from corejax_xla_backend._jit.options import UNSPECIFIED, JitOptions, specified
 from corejax_xla_backend._jit.stages import Lowered, Traced, place_of_arguments
 from corejax_xla_backend._jit.tiers import first_tier
 from corejax_xla_backend._jit.trace_reports import reasons, report_trace
@@ -112,8 +112,8 @@ def jit(
             different devices.
     """
     options = JitOptions(
-        in_shardings,
-        out_shardings,
+        specified(in_shardings),
+        specified(out_shardings),
         static_argnums,
         static_argnames,
         donate_argnums,

@@ -17,7 +17,7 @@ from corejax.extend import JaxprEqn, ShapedArray, xla_translations
 from corejax.extend.devices import TranslationContext
 from corejax.extend.messages import DerivedRuleWarning, clears_cache, describe_source, warn_user
 from corejax.extend.plugins import exported
-from corejax_xla_backend._lowering.custom_calls import PARTITIONED, dimension_factors, quoted, sharding_rule
+from corejax_xla_backend._lowering.custom_calls import PARTITIONED, factors_rule, quoted
 from corejax_xla_backend._lowering.module import MAIN
 from corejax_xla_backend._lowering.sharding_rules import Factors, factors_of
 from corejax_xla_backend._lowering.types import Value
@@ -174,7 +174,8 @@ def equation_in_parts(
 
     if factors is not None:
         split = functools.partial(split_by_factors, factors, avals, out_avals, write)
-        return partitioned_call(ctx, operands, out_avals, rule_text(factors, avals, out_avals), split)
+        sides = zip(avals, factors.operands, strict=True), zip(out_avals, factors.results, strict=True)
+        return partitioned_call(ctx, operands, out_avals, factors_rule(factors.sizes, *sides), split)
     return partitioned_call(ctx, operands, out_avals, "", functools.partial(_gathered, eqn, write))
 
 
@@ -208,22 +209,6 @@ def _gathered(
         _warn(eqn, what)
     whole = [_over(mesh, [()] * v.aval.ndim) for v in (*eqn.invars, *eqn.outvars)]
     return Split(mesh, write, whole[: len(operands)], whole[len(operands) :])
-
-
-def rule_text(factors: Factors, avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray]) -> str:
-    """Shardy's attribute: dimensions of a factor are split alike, all others are kept whole."""
-    sizes = list(factors.sizes)
-
-    def dimensions(aval: ShapedArray, numbers: Sequence[int | None]) -> str:
-        found = []
-        for size, number in zip(aval.shape, numbers, strict=True):
-            found.append((len(sizes) if number is None else number,))
-            if number is None:
-                sizes.append(size)
-        return dimension_factors(found)
-
-    sides = [", ".join(map(dimensions, *side)) for side in ((avals, factors.operands), (out_avals, factors.results))]
-    return sharding_rule(sides, sizes, range(len(factors.sizes), len(sizes)))
 
 
 def split_by_factors(
