@@ -102,9 +102,6 @@ class JittedCall:
         if self._dispatcher is not None:
             self._dispatcher._clear_cache()
 
-    def _let_others_in(self) -> None:
-        let_others_in(self._dispatcher)
-
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
 
@@ -119,10 +116,14 @@ class JittedCall:
 
 
 def let_others_in(call: Any) -> None:
-    """Have calls that begin from now on not wait for calls that are going on and have no program yet."""
-    let_in = getattr(call, "_let_others_in", None) or getattr(call, "_clear_cache", None)
-    if let_in is not None:
-        let_in()
+    """Have calls that begin from now on not wait for calls that are going on and have no program yet.
+
+    A dispatcher forgets its programs; those that call back are in one beside it, which makes no call wait.
+    """
+    dispatcher = call._dispatcher if type(call) is JittedCall else call
+    clear = getattr(type(dispatcher), "_clear_cache", None)
+    if clear is not None:
+        clear(dispatcher)
 
 
 def run_donating(
