@@ -146,7 +146,8 @@ class Module:
     def line(self, one: Instruction) -> str:
         """Where the user's program has what an instruction was made for, `step.py:12`; empty if that is not known."""
         path, line, _ = self._place(one)
-        return f"{re.split(r'[/\\]', path)[-1]}:{line}" if line else ""
+        file = re.split(r"[/\\]", path)[-1]
+        return f"{file}:{line}" if line else ""
 
     def origins(self) -> Iterator[tuple[str, Origin]]:
         """The names of the instructions that have a name of the user's, and what they were made of."""
