@@ -8,7 +8,7 @@ import weakref
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from corejax.extend import Array, Backend, BackendError, ClosedJaxpr, Jaxpr, ShapedArray, backends, config
+from corejax.extend import Array, Backend, BackendError, ClosedJaxpr, Jaxpr, ShapedArray, config
 from corejax.extend.devices import (
     DEFAULT_OPTIONS,
     CompileOptions,
@@ -108,21 +108,6 @@ def dispatcher_of(closed: ClosedJaxpr, name: str, target: Target) -> Any:
 
         found = closed.memo["dispatcher", target] = target.backend.dispatcher(name, miss)
     return found
-
-
-def execute(
-    closed: ClosedJaxpr,
-    args: Sequence[Array],
-    name: str,
-    backend: str | None,
-    options: CompileOptions = DEFAULT_OPTIONS,
-) -> list[Array]:
-    """Compile a program if need be, and run it: by the backend of the program around it, if one runs."""
-    target = backends.inside(backend)
-    chosen = options.device if options.device is not None else next(iter(options.devices), None)
-    if chosen is not None:
-        target = Target(backends.of_device(chosen), chosen.platform)
-    return run_where_they_are(closed, args, name, target, options)[0]
 
 
 def _compile(closed: ClosedJaxpr, name: str, target: Target, options: CompileOptions, device: Any) -> Executable:

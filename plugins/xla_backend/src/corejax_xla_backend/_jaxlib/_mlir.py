@@ -107,9 +107,9 @@ def dense_attr(value: np.ndarray | np.generic) -> ir.Attribute:
     return ir.DenseElementsAttr.get(contiguous, type=element_type(array.dtype), shape=array.shape)
 
 
-def parse_module(text: str | bytes, context: ir.Context | None = None) -> ir.Module:
+def parse_module(text: str | bytes) -> ir.Module:
     """A module from its text or bytecode."""
-    with new_context() if context is None else context as current:
+    with new_context() as current:
         if (b"sdy." if isinstance(text, bytes) else "sdy.") in text:  # type: ignore[operator]
             _register_sdy(current)
         return ir.Module.parse(text)
@@ -173,9 +173,9 @@ def to_portable(module: ir.Module, version: str | None = None) -> bytes:
     return _stablehlo.serialize_portable_artifact(copy, version or stablehlo_versions()[1], *more)
 
 
-def from_portable(data: bytes, context: ir.Context | None = None) -> ir.Module:
+def from_portable(data: bytes) -> ir.Module:
     """The module of :func:`to_portable`'s bytes."""
-    with new_context() if context is None else context as current:
+    with new_context() as current:
         if b"sdy" in data:
             _register_sdy(current)
             current.load_all_available_dialects()

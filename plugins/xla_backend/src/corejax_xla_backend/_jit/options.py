@@ -27,7 +27,9 @@ def specified(given: Any) -> Any:
     """Return `in_shardings` or `out_shardings` with None for what says nothing."""
     if given is UNSPECIFIED:
         return None
-    return tree.tree_map(lambda x: None if x is UNSPECIFIED else x, given, is_leaf=lambda x: x is None or _is_sharding(x))
+    return tree.tree_map(
+        lambda x: None if x is UNSPECIFIED else x, given, is_leaf=lambda x: x is None or _is_sharding(x)
+    )
 
 
 class JitOptions(NamedTuple):

@@ -76,7 +76,9 @@ def check_batch(target: str, avals: Sequence[ShapedArray], batch_dims: int) -> N
 
 def batch_rule(operands: Sequence[ShapedArray], results: Sequence[ShapedArray], batch_dims: int) -> str:
     """Shardy's rule of an operation whose leading axes are a batch, and whose other axes are kept whole."""
-    sides = [[(aval, (*range(batch_dims), *[None] * (aval.ndim - batch_dims))) for aval in x] for x in (operands, results)]
+    sides = [
+        [(aval, (*range(batch_dims), *[None] * (aval.ndim - batch_dims))) for aval in x] for x in (operands, results)
+    ]
     return factors_rule((operands or results)[0].shape[:batch_dims], *sides)
 
 

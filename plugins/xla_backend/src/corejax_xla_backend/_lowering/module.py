@@ -9,7 +9,7 @@ from typing import Any
 
 from corejax.extend import ClosedJaxpr, ShapedArray
 from corejax_xla_backend._callbacks import Failures
-from corejax_xla_backend._lowering.locations import Locations, without_locations
+from corejax_xla_backend._lowering.locations import Locations
 from corejax_xla_backend._lowering.meshes import SYMBOL, Meshes
 from corejax_xla_backend._lowering.regions import TOKEN
 from corejax_xla_backend._lowering.types import Value, tensor_type
@@ -153,9 +153,13 @@ class ModuleBuilder:
         body = "\n    ".join([*lines, f"func.return {returned}"])
         self.functions.append(f"  func.func {visibility} @{symbol}({signature}) -> ({types}) {{\n    {body}\n  }}")
 
-    def text(self, name: str, *, locations: bool = False) -> str:
-        """The module, with the operations' locations or without."""
+    def text(self, name: str) -> str:
+        """The module, with the operations' locations."""
         functions = "\n".join([*self.meshes.lines, *self.functions])
         attributes = f"mhlo.num_replicas = 1 : i32, mhlo.num_partitions = {self.meshes.count} : i32"
-        text = f"module @{self.fresh_name(name)} attributes {{{attributes}}} {{\n{functions}\n}}\n"
-        return text + "".join(self.locations.lines) if locations else without_locations(text)
+        return "".join(
+            [
+                f"module @{self.fresh_name(name)} attributes {{{attributes}}} {{\n{functions}\n}}\n",
+                *self.locations.lines,
+            ]
+        )

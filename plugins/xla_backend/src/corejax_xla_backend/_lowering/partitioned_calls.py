@@ -137,7 +137,7 @@ def program_of_part(
         raise TypeError(
             f"the program of a device's part gives ({shown[0]}), and its part of the results is ({shown[1]})"
         )
-    return inner.text("part", locations=True)
+    return inner.text("part")
 
 
 # -- of an equation ----------------------------------------------------------------------------------------------------

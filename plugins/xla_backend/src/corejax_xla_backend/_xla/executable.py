@@ -191,7 +191,7 @@ def lower(closed: ClosedJaxpr, name: str, platform: str, options: CompileOptions
         for sharding, aval in zip(options.out_shardings, closed.out_avals, strict=False)
     ]
     add_main(builder, closed, kept, {i: ", ".join(texts) for i, texts in said.items()}, results, known=known)
-    text = builder.text(f"jit_{name}", locations=True)
+    text = builder.text(f"jit_{name}")
     return Lowering(text, kept, builder.callbacks, unusable, tuple(builder.partitioners), builder.failures)
 
 

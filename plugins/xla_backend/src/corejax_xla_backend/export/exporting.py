@@ -184,7 +184,7 @@ def _module(
     """The program with its constants, without the user's lines, for one platform; as text if its sizes are symbols."""
     builder = ModuleBuilder(platform, name, layout.devices)
     add_main(builder, closed, kept, embedded=True)
-    text = builder.text(f"jit_{name}", locations=True)
+    text = builder.text(f"jit_{name}")
     checks.check_custom_calls(name, text, allowed)
     if scope_of_avals(name, closed.in_avals) is not None:
         return without_locations(text).encode()
