@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import BackendError, config
-from corejax_xla_backend._live import clear_dispatchers
 from corejax_xla_backend._exit import busy, watch_exit
+from corejax_xla_backend._live import clear_dispatchers
 
 from ._absent import absent, is_absent
 from ._distributed import connection

@@ -27,8 +27,8 @@ import ml_dtypes
 import numpy as np
 
 from corejax.extend.messages import api_boundary
-from corejax_xla_backend._live import clear_dispatchers
 from corejax_xla_backend._exit import stop_at_exit
+from corejax_xla_backend._live import clear_dispatchers
 
 from ._buffers import Buffer, place
 from ._dispatch_state import make_dispatcher
