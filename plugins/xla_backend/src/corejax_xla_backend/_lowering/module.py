@@ -157,9 +157,5 @@ class ModuleBuilder:
         """The module, with the operations' locations."""
         functions = "\n".join([*self.meshes.lines, *self.functions])
         attributes = f"mhlo.num_replicas = 1 : i32, mhlo.num_partitions = {self.meshes.count} : i32"
-        return "".join(
-            [
-                f"module @{self.fresh_name(name)} attributes {{{attributes}}} {{\n{functions}\n}}\n",
-                *self.locations.lines,
-            ]
-        )
+        module = f"module @{self.fresh_name(name)} attributes {{{attributes}}} {{\n{functions}\n}}\n"
+        return module + "".join(self.locations.lines)
