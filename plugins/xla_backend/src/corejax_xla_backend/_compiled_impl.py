@@ -93,13 +93,9 @@ def _waited_for(outs: list[Array], target: Target) -> list[Array]:
 def dispatch(
     primitive: Primitive, arrays: Sequence[Array], params: Mapping[str, Any], target: Target, kept: Kept | None = None
 ) -> list[Array]:
-    """Results of a primitive by itself, compiled for where its operands are, by a dispatcher that repeats calls.
+    """Evaluate a primitive, compiled for where its operands are, by a dispatcher that repeats calls.
 
-    Args:
-        primitive: the primitive.
-        arrays, params: its operands and parameters.
-        target: where it runs.
-        kept: of a parameter that is an object, with which its programs go; by default they are the primitive's.
+    Its programs go with `kept`, of a parameter that is an object; by default they are the primitive's.
 
     Raises:
         ValueError: the operands are on different devices.

@@ -81,13 +81,9 @@ class Origin(NamedTuple):
 
 
 class Module:
-    """A program's computations.
-
-    Args:
-        text: the HLO.
+    """The computations of a program's HLO, each a list of instructions.
 
     Attributes:
-        computations: the instructions of each.
         num_partitions: how many devices it is for.
     """
 

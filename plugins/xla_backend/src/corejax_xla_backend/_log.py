@@ -20,12 +20,7 @@ def watched_by_anybody() -> bool:
 
 
 def tell(event: observe.Event, *, first: bool = True) -> None:
-    """Tell observers of an event, and log it.
-
-    Args:
-        event: a trace or a compilation.
-        first: whether it is the function's first.
-    """
+    """Tell observers of a trace or a compilation, and log it; `first` says if it is the function's first."""
     observe.notify(event)
     took = f"in {event.ms:.3g} ms" if event.ms is not None else ""
     reasons = "; ".join(event.reasons)

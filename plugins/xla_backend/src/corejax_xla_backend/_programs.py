@@ -32,14 +32,9 @@ _programs: LiveSet[ClosedJaxpr] = LiveSet()  # those with an executable in their
 def compiled(
     closed: ClosedJaxpr, name: str, target: Target, options: CompileOptions = DEFAULT_OPTIONS, device: Any = None
 ) -> Executable:
-    """The program's executable; compiled at the first call, by one thread while others that ask for it wait.
+    """Return the program's executable; one thread compiles it at the first call, while others that ask for it wait.
 
-    Args:
-        closed: the program.
-        name: the function's.
-        target: the backend, and the platform.
-        options: what to tell it.
-        device: where to run, if they do not say it: where the arguments are; by default the backend's default device.
+    It is for the device that the options name, else for `device`, where the arguments are, else for the default one.
 
     Raises:
         BackendError: the backend lacks a dtype of the program's, or an option.

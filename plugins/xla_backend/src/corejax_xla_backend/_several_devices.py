@@ -93,18 +93,11 @@ def whole_over(named: Any) -> Sharding:
 def place_program(
     closed: ClosedJaxpr, name: str, backend: Backend, options: CompileOptions, arrays: Sequence[Array]
 ) -> tuple[CompileOptions, Any]:
-    """Options completed by where arguments are, and the one device that they are bound to, if they are to one.
-
-    Args:
-        closed: the program.
-        name: the function's, for messages.
-        backend: that will compile it.
-        options: what is known.
-        arrays: the arguments.
+    """Complete options by where arguments are; return them, and the one device that arguments are bound to, if any.
 
     Raises:
         ValueError: arguments are bound to other devices than each other, or than the program runs on; or they are not
-            where the options want them; or nobody says which devices a mesh is of.
+            where the options want them; or nothing says which devices a mesh is of.
         BackendError: the devices are a topology's.
     """
     places = [bound_device(x, backend) for x in arrays]
@@ -226,13 +219,7 @@ def _over_devices(
 
 
 def assigned(name: str, closed: ClosedJaxpr, options: CompileOptions, devices: Sequence[Any] | None) -> CompileOptions:
-    """Options of a lowered program, completed by the devices to compile it for.
-
-    Args:
-        name: the function's, for messages.
-        closed: the program.
-        options: what is known.
-        devices: as many as its meshes have; None: it has to name them itself.
+    """Complete options of a lowered program by the devices to compile it for; if they are None, the program names them.
 
     Raises:
         RuntimeError: it is lowered for a mesh without devices, and none are given.

@@ -113,13 +113,9 @@ def tiles_of_hlo(hlo: Any, ndim: int, count: int) -> np.ndarray[Any, Any]:
 
 
 def put_parts(value: np.ndarray, aval: Aval, place: Placement, *, alias: bool = True) -> Buffer:
-    """A buffer over several devices with the value of a NumPy array, committed to them.
+    """Return a buffer over several devices, committed to them, with the value of a NumPy array that the parts divide.
 
-    Args:
-        value: the whole.
-        aval: shape, dtype and weak type of the buffer.
-        place: where to; its counts divide the shape.
-        alias: whether nobody writes to the array any more, so that memory may be shared.
+    Memory may be shared if `alias` says that nobody writes to the array any more.
     """
     if not value.dtype.isnative:
         value = value.astype(value.dtype.newbyteorder("="))
@@ -132,13 +128,9 @@ def put_parts(value: np.ndarray, aval: Aval, place: Placement, *, alias: bool = 
 
 
 def put_each(parts: Sequence[np.ndarray], aval: Aval, place: Placement, *, alias: bool = True) -> Buffer:
-    """A buffer of one part for each of this process's devices.
+    """Return a buffer of one part for each of this process's devices, in their order.
 
-    Args:
-        parts: in the order of the devices.
-        aval: shape, dtype and weak type of the buffer.
-        place: where to.
-        alias: whether nobody writes to the parts any more, so that memory may be shared.
+    Memory may be shared if `alias` says that nobody writes to the parts any more.
 
     Raises:
         ValueError: a part has another shape.

@@ -28,12 +28,7 @@ class NamedArguments(NamedTuple):
         return found + [kwargs[name] for name in self.names if name in kwargs]
 
     def leaves(self, static_numbers: tuple[int, ...], in_tree: Any) -> tuple[bool, ...]:
-        """Return whether each traced leaf of a call belongs to one of them; empty if there are none.
-
-        Args:
-            static_numbers: positions of arguments that are not among the traced ones.
-            in_tree: structure of the traced arguments, `(args, kwargs)`.
-        """
+        """Return whether each leaf of the traced `(args, kwargs)` is of one of these; empty if there are none."""
         if not self:
             return ()
         args, kwargs = tree.tree_unflatten(in_tree, range(in_tree.num_leaves))
@@ -45,13 +40,9 @@ class NamedArguments(NamedTuple):
 
 
 def named_arguments(fun: Any, option: str, numbers: Any, names: Any) -> NamedArguments:
-    """What `static_argnums` and `static_argnames`, say, stand for.
+    """Return the arguments that options such as `static_argnums` and `static_argnames` name.
 
-    Args:
-        fun: the function.
-        option: "static" or "donate".
-        numbers: an integer or several; negative ones count from the last positional parameter.
-        names: a name or several.
+    The option is "static" or "donate"; negative numbers count from the last positional parameter.
 
     Raises:
         TypeError: numbers are no integers, or names no strings.
@@ -177,12 +168,7 @@ def _given(value: Any) -> Any:
 
 
 class StaticArguments:
-    """The static arguments of one function, by position and by name.
-
-    Attributes:
-        fun: the function.
-        numbers: positions, not negative.
-        names: names.
+    """The static arguments of one function, by position (not negative) and by name.
 
     Raises:
         TypeError, ValueError: the function has no such parameter.

@@ -20,9 +20,7 @@ Remake = Callable[[Callable[..., Any], Any], Any]
 def make_callable(jitted: Any, remake: Remake) -> Any:
     """Return what users hold of a jitted function: a callable that looks like the function, with methods.
 
-    Args:
-        jitted: the function, a `Jitted`; it gets a weak reference to the callable, which holds it.
-        remake: `remake(fun, options)` makes the copies and unpickled ones.
+    The callable holds the `Jitted`, which gets a weak reference to it; `remake(fun, options)` makes copies.
     """
     call = None if jitted.options.tier == "auto" else _dispatcher(jitted)
     if call is None or jitted.static or jitted.donated:
@@ -63,10 +61,6 @@ class JittedCall:
 
     There are four reasons: an error about a static argument has to name it; donated arrays are deleted after the call;
     `tier="auto"` has no dispatcher until the program is compiled; and the backend may have none.
-
-    Args:
-        jitted: the function, a `Jitted`.
-        dispatcher: the dispatcher; None before the first call.
     """
 
     __slots__ = ("__dict__", "__weakref__", "_dispatcher", "_donated", "_jitted")

@@ -71,15 +71,9 @@ class JitOptions(NamedTuple):
         )
 
     def shardings(self, fun: Callable[..., Any], in_tree: Any, out_tree: Any) -> tuple[list[Any], list[Any]] | None:
-        """Shardings of the leaves of arguments and results, None of those that are the compiler's choice.
+        """Return shardings of the leaves of arguments and results, None of those that are the compiler's choice.
 
-        Args:
-            fun: the function.
-            in_tree: structure of `(args, kwargs)` without static arguments; keyword arguments have no shardings.
-            out_tree: structure of the result.
-
-        Returns:
-            Both; None where no sharding over a mesh is given.
+        Keyword arguments have none. The result is None if no sharding over a mesh is given.
 
         Raises:
             TypeError: one is no sharding.

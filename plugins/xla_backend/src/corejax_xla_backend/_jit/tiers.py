@@ -61,14 +61,9 @@ def interpret(closed: ClosedJaxpr, arrays: Sequence[Array]) -> list[Array]:
 
 
 def first_tier(closed: ClosedJaxpr, arrays: Sequence[Array], compile_now: Callable[[], None]) -> list[Array] | None:
-    """Results by the eager rules, and a compilation begun; None once it has ended: the executable is there, or fails.
+    """Return results by the eager rules while a thread compiles; None once it has ended, whether by success or failure.
 
     Programs about several devices, and arrays that are bound to a device, wait for the program at once: None.
-
-    Args:
-        closed: the program.
-        arrays: its arguments.
-        compile_now: compiles it; runs in the background thread.
     """
     if meshes_of(closed) or any(_is_bound(x) for x in arrays):
         return None

@@ -21,13 +21,9 @@ def reasons(
     names: Callable[[], Sequence[str]],
     static_name: Callable[[int | str], str] = repr,
 ) -> tuple[str, ...]:
-    """What distinguishes a signature from the nearest of the earlier ones, one phrase for each difference.
+    """Say what distinguishes a signature from the nearest of the earlier ones, one phrase for each difference.
 
-    Args:
-        new: the signature that is traced now.
-        earlier: those that were, in order; of equally near ones the last counts.
-        names: gives the traced arguments' names.
-        static_name: the name of a static argument that is known by its position or name.
+    Of equally near ones the last counts. `names` gives the traced arguments' names, `static_name` that of a static one.
     """
     known = list(earlier)
     if not known:

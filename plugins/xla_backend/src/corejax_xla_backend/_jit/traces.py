@@ -95,11 +95,7 @@ def _clear_all() -> None:
 
 
 class TraceCache:
-    """The traces of a jitted function, by signature; iterating gives the signatures in order.
-
-    Args:
-        fun: the function that was jitted.
-    """
+    """The traces of a jitted function, by signature; iterating gives the signatures in order."""
 
     def __init__(self, fun: Callable[..., Any]) -> None:
         self._fun = fun
@@ -122,14 +118,10 @@ class TraceCache:
         return found
 
     def trace_once(self, signature: Signature, trace: Callable[[Signature], TracedProgram]) -> TracedProgram:
-        """Return the trace for a signature, made by one thread while others that ask for it wait.
+        """Return the trace for a signature, made by one thread while others wait; if it fails, the next one tries.
 
         Inside of another trace no thread waits: two functions that call each other would wait forever. Since the user's
         functions run here, and may wait for a thread that waits here, no thread waits for long: it then traces, too.
-
-        Args:
-            signature: the signature.
-            trace: traces the function and adds the trace; if it fails, the next thread tries.
         """
         if in_context():
             return trace(signature)

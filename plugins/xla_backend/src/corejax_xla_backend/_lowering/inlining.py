@@ -246,13 +246,8 @@ def _mark_nan(eqn: JaxprEqn, scalars: dict[Var, Any], outs: Sequence[Value]) -> 
     """Mark a result as a known NaN if the compiler can tell that it is one: `log(-1)`, `zeros(8) / zeros(8)`.
 
     It can also tell that a product with an infinity or a quotient by zero is NaN, whatever the other operand
-    is computed from (`x * 0 / 0`), so these are marked too.
-
-    Args:
-        eqn: the equation.
-        scalars: the elements of arrays of equal elements that are computed from literals alone; that of this result is
-            added.
-        outs: the results of the equation in the module.
+    is computed from (`x * 0 / 0`), so these are marked too. `scalars` has the elements of arrays of equal elements that
+    are computed from literals alone; that of this result is added.
     """
     [out, *more], name = eqn.outvars or [None], eqn.primitive.name
     spread = name in _SPREADING

@@ -134,16 +134,10 @@ class ModuleBuilder:
         attributes: Mapping[str, str] = _NONE,
         result_attributes: Sequence[str] = (),
     ) -> None:
-        """Add a function.
+        """Add a function, "public" or "private".
 
-        Args:
-            visibility: "public" or "private".
-            symbol: its name.
-            args: its arguments.
-            lines: its operations.
-            outs: its results.
-            attributes: the name of an argument -> its attribute dictionary, after a space.
-            result_attributes: the same of each result; empty if no result has one.
+        `attributes` has for the name of an argument its attribute dictionary, after a space, `result_attributes` the same
+        for each result; they are empty if there are none.
         """
         signature = ", ".join(f"{a.name}: {tensor_type(a.aval)}{attributes.get(a.name, '')}" for a in args)
         types = ", ".join(tensor_type(o.aval) for o in outs)

@@ -99,10 +99,7 @@ def _with_large_put(args: tuple[Any, ...], kwargs: dict[str, Any], static: set[i
     """Return a call's `(args, kwargs)` with buffers for its large NumPy arrays; None if there are none.
 
     C++ would read the memory of such an array when the call has returned, and its owner may have written to it.
-
-    Args:
-        args, kwargs: the call's.
-        static: `id` of each static argument.
+    `static` has the `id` of each static argument, in which nothing is looked for.
     """
     if dispatch_registry.makes_buffers or (not kwargs and set(map(type, args)) == {Array}):
         return None

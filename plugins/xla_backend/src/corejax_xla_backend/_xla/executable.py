@@ -221,14 +221,7 @@ def _aliases(
 def compile_program(
     closed: ClosedJaxpr, name: str, device: Any, consts: list[Any], options: CompileOptions = DEFAULT_OPTIONS
 ) -> XlaExecutable:
-    """Compile for a device.
-
-    Args:
-        closed: the program.
-        name: the function's.
-        device: the device.
-        consts: buffers of the program's constants.
-        options: the rest; of a program over several devices these, and where its arguments and results are.
+    """Compile for a device, or for those of the options; `consts` are buffers of the program's constants.
 
     Raises:
         ValueError: XLA has no such option, or not with this value; or sizes of the program's arguments are symbols.

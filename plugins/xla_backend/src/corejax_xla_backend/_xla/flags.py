@@ -95,10 +95,6 @@ def is_plain(jaxpr: Jaxpr, text: str) -> bool:
     LLVM cannot tell that they may be computed as vectors: carries of loops, donated arrays, intermediate results that
     the next kernel takes. Left are arrays of a few elements, and programs of one kernel over elements. None has floats
     of eight bits: those are rounded otherwise than by fusions, and not as they are here.
-
-    Args:
-        jaxpr: the program.
-        text: its StableHLO.
     """
     largest, elementwise = extent_of(jaxpr)
     if largest <= SMALL:

@@ -45,13 +45,7 @@ class Frame(NamedTuple):
 
 
 class Debugger:
-    """What `debug.breakpoint` calls back: a prompt over frames, from the innermost out.
-
-    Args:
-        frames: the frames.
-        stdin: where commands come from; standard input unless given.
-        stdout: where answers go; standard output unless given.
-    """
+    """What `debug.breakpoint` calls back: a prompt over frames, from the innermost out, on standard input by default."""
 
     __name__ = "breakpoint"
 

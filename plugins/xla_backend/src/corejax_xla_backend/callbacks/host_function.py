@@ -86,12 +86,7 @@ class HostFunction:
         return f"<callback {self.name}>"
 
     def run(self, primitive: Primitive, arrays: Sequence[Array], avals: Sequence[ShapedArray] = ()) -> list[Any]:
-        """Call it with arrays as leaves of its arguments.
-
-        Args:
-            primitive: whose callback it is.
-            arrays: the operands.
-            avals: types of the leaves of its result.
+        """Call it with arrays as leaves of its arguments; `avals` are the types of its result's leaves.
 
         Returns:
             NumPy arrays of these types.

@@ -71,12 +71,7 @@ def _nesting(x: Any) -> int:
 
 
 def range_of(x: Any, below: float = math.inf) -> tuple[float, float]:
-    """Bounds of a size.
-
-    Args:
-        x: the size.
-        below: constraints count that have operations of less nesting only.
-    """
+    """Return bounds of a size; only constraints count that have operations of less nesting than `below`."""
     return (x, x) if isinstance(x, int) else (_least(x, _DEPTH, below), -_least(x * -1, _DEPTH, below))
 
 

@@ -49,13 +49,7 @@ class Layout(NamedTuple):
 
 
 def layout_of(closed: ClosedJaxpr, options: CompileOptions, consts: int) -> Layout:
-    """The layout of a lowered program.
-
-    Args:
-        closed: the program.
-        options: that it was lowered with; of constants, too.
-        consts: how many constants lead its arguments.
-    """
+    """Return the layout of a program that was lowered with these options; so many constants lead its arguments."""
     named = [x for x in (*meshes_of(closed), *options.in_shardings, *options.out_shardings) if x is not None]
     sizes = [getattr(x, "mesh", x).size for x in named if not isinstance(x, Sharding) or hasattr(x.mesh, "size")]
     count = len(options.devices) or max(sizes, default=1)
