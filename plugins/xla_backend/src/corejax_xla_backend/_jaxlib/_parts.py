@@ -73,8 +73,8 @@ def copied_parts(
 ) -> list[np.ndarray] | None:
     """Copy the parts of a computed buffer on the `wanted` of its devices, all of this process.
 
-    `shape` is that of a part, `replicated` gives the sharding of copies on devices. The result is None if DLPack lacks their
-    type.
+    `shape` is that of a part, `replicated` gives the sharding of copies on devices. The result is None if DLPack lacks
+    their type.
     """
     dtype = np.dtype(buffer.aval.dtype)
     aval, found = ShapedArray(shape, dtype), []

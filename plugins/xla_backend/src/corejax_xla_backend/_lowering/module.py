@@ -136,8 +136,8 @@ class ModuleBuilder:
     ) -> None:
         """Add a function, "public" or "private".
 
-        `attributes` has for the name of an argument its attribute dictionary, after a space, `result_attributes` the same
-        for each result; they are empty if there are none.
+        `attributes` has for the name of an argument its attribute dictionary, after a space, `result_attributes` the
+        same for each result; they are empty if there are none.
         """
         signature = ", ".join(f"{a.name}: {tensor_type(a.aval)}{attributes.get(a.name, '')}" for a in args)
         types = ", ".join(tensor_type(o.aval) for o in outs)

@@ -45,7 +45,7 @@ class Frame(NamedTuple):
 
 
 class Debugger:
-    """What `debug.breakpoint` calls back: a prompt over frames, from the innermost out, on standard input by default."""
+    """What `debug.breakpoint` calls back: a prompt over frames, from the innermost out, by default at stdin."""
 
     __name__ = "breakpoint"
 
