@@ -1,4 +1,7 @@
-"""Programs compiled and run by a backend, whichever it is: each compiled once, and kept with the program."""
+"""Programs compiled and run by a backend, whichever it is: each compiled once, and kept with the program.
+
+Or evaluated by the eager rules, in the first tier of `jit`.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,18 @@ import weakref
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from corejax.extend import Array, Backend, BackendError, ClosedJaxpr, Jaxpr, ShapedArray, config
+import numpy as np
+
+from corejax.extend import (
+    Array,
+    Backend,
+    BackendError,
+    ClosedJaxpr,
+    Jaxpr,
+    ShapedArray,
+    config,
+    eval_jaxpr_on_host,
+)
 from corejax.extend.devices import (
     DEFAULT_OPTIONS,
     CompileOptions,
@@ -103,6 +117,39 @@ def dispatcher_of(closed: ClosedJaxpr, name: str, target: Target) -> Any:
 
         found = closed.memo["dispatcher", target] = target.backend.dispatcher(name, miss)
     return found
+
+
+# -- by the eager rules ------------------------------------------------------------------------------------------------
+
+
+class _State(threading.local):
+    interpreting = False
+
+
+_state = _State()
+
+
+def interpreting() -> bool:
+    """Whether this thread evaluates a program by the eager rules: programs inside of it are not compiled either."""
+    return _state.interpreting
+
+
+def interpret(closed: ClosedJaxpr, arrays: Sequence[Array]) -> list[Array]:
+    """The results of a program by the eager rules."""
+    earlier = _state.interpreting
+    try:
+        try:
+            _state.interpreting = True
+            with np.errstate(all="ignore"):  # as compiled programs do
+                outs = eval_jaxpr_on_host(closed, [np.asarray(x) for x in arrays])
+        finally:
+            _state.interpreting = earlier
+    finally:
+        _state.interpreting = earlier  # an interrupt may have arrived in the first one
+    return [Array(np.array(out, aval.dtype), aval) for out, aval in zip(outs, closed.out_avals, strict=True)]
+
+
+# -- compilation -------------------------------------------------------------------------------------------------------
 
 
 def _compile(closed: ClosedJaxpr, name: str, target: Target, options: CompileOptions, device: Any) -> Executable:

@@ -26,8 +26,7 @@ def xla_call_impl(
     options: CompileOptions = DEFAULT_OPTIONS,
 ) -> list[Array]:
     """Compile (once for each program) and run: by the backend of the program around it, if one runs."""
-    from corejax_xla_backend._jit.tiers import interpret, interpreting
-    from corejax_xla_backend._programs import run_where_they_are
+    from corejax_xla_backend._programs import interpret, interpreting, run_where_they_are
 
     if interpreting():
         return interpret(call_jaxpr, args)

@@ -7,11 +7,10 @@ import threading
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
-import numpy as np
-
-from corejax.extend import Array, ClosedJaxpr, backends, config, eval_jaxpr_on_host
+from corejax.extend import Array, ClosedJaxpr, backends, config
 from corejax.extend.devices import bound_device
 from corejax_xla_backend._exit import inside, watch_exit
+from corejax_xla_backend._programs import interpret
 from corejax_xla_backend._several_devices import meshes_of
 
 _one_at_a_time = threading.Lock()
@@ -31,33 +30,6 @@ def _in_background(action: Callable[[], None]) -> threading.Thread:
     thread = threading.Thread(target=work, name="corejax-compile", daemon=True)
     thread.start()
     return thread
-
-
-class _State(threading.local):
-    interpreting = False
-
-
-_state = _State()
-
-
-def interpreting() -> bool:
-    """Whether this thread evaluates a program by the eager rules: programs inside of it are not compiled either."""
-    return _state.interpreting
-
-
-def interpret(closed: ClosedJaxpr, arrays: Sequence[Array]) -> list[Array]:
-    """The results of a program by the eager rules."""
-    earlier = _state.interpreting
-    try:
-        try:
-            _state.interpreting = True
-            with np.errstate(all="ignore"):  # as compiled programs do
-                outs = eval_jaxpr_on_host(closed, [np.asarray(x) for x in arrays])
-        finally:
-            _state.interpreting = earlier
-    finally:
-        _state.interpreting = earlier  # an interrupt may have arrived in the first one
-    return [Array(np.array(out, aval.dtype), aval) for out, aval in zip(outs, closed.out_avals, strict=True)]
 
 
 def first_tier(closed: ClosedJaxpr, arrays: Sequence[Array], compile_now: Callable[[], None]) -> list[Array] | None:
