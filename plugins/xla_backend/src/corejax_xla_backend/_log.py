@@ -30,12 +30,5 @@ def tell(event: observe.Event, *, first: bool = True) -> None:
         if event.kind == "trace":
             logger.warning("traced %s%s %s (%s)", event.name, event.facts["signature"], took, reasons)
         else:
-            facts = event.facts
-            logger.warning(
-                "compiled %s, %s equations, for %s %s (%s)",
-                event.name,
-                facts["equations"],
-                facts["platform"],
-                took,
-                reasons,
-            )
+            size, platform = event.facts["equations"], event.facts["platform"]
+            logger.warning("compiled %s, %s equations, for %s %s (%s)", event.name, size, platform, took, reasons)

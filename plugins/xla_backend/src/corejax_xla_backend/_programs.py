@@ -177,15 +177,8 @@ def known_options(options: CompileOptions, name: str, backend: Backend) -> dict[
     asked = [field for field, value in options._asdict().items() if value]
     for field in asked:
         if field not in known:
-            word = {
-                "device": "a device",
-                "binds": "a device",
-                "keep_unused": "keep_unused",
-                "flags": "compiler_options",
-                "devices": "several devices",
-                "in_shardings": "several devices",
-                "out_shardings": "several devices",
-            }[field]
+            words = {"device": "a device", "binds": "a device", "keep_unused": field, "flags": "compiler_options"}
+            word = words.get(field, "several devices")
             raise BackendError(f"jit of {name}: backend {backend.name!r} takes no choice of {word}")
     return {"options": options} if asked else {}
 

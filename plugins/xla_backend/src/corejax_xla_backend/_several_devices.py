@@ -49,6 +49,11 @@ def program_devices(program: ClosedJaxpr) -> tuple[Any, ...]:
     return next((tuple(x.device_tuple) for x in meshes_of(program) if x.device_tuple), ())
 
 
+def named_places(closed: ClosedJaxpr, options: CompileOptions) -> list[Any]:
+    """Return the shardings that options name, and what names devices in a program."""
+    return [x for x in (*options.in_shardings, *options.out_shardings, *meshes_of(closed)) if x is not None]
+
+
 def concrete(sharding: Any, ndim: int) -> Any:
     """A sharding; None where it leaves something to the compiler."""
     return None if sharding is None or None in sharding.dimension_axes(ndim) else sharding
@@ -56,8 +61,7 @@ def concrete(sharding: Any, ndim: int) -> Any:
 
 def like_of(closed: ClosedJaxpr, options: CompileOptions) -> Callable[[Tiles], Sharding]:
     """Return what makes a sharding of tiles: that of an argument with the same tiles, or one over a mesh."""
-    named = [x for x in (*options.in_shardings, *options.out_shardings, *meshes_of(closed)) if x is not None]
-    over = [whole_over(x) for x in named if x.device_tuple == options.devices]
+    over = [whole_over(x) for x in named_places(closed, options) if x.device_tuple == options.devices]
     inputs = [
         (x if x.memory_kind is None else x.with_memory_kind(None), aval.ndim)
         for x, aval in zip(options.in_shardings, closed.in_avals, strict=False)
@@ -121,7 +125,7 @@ def place_program(
 
 def _count(closed: ClosedJaxpr, options: CompileOptions) -> int:
     """How many devices a program that does not say which is for; 1 where it says nothing."""
-    named = [x for x in (*options.in_shardings, *options.out_shardings, *meshes_of(closed)) if x is not None]
+    named = named_places(closed, options)
     return max((getattr(x, "mesh", x).size for x in named if not x.device_tuple), default=1)
 
 

@@ -98,34 +98,35 @@ def put(
     share = is_immutable(value) if alias is None else alias
     if not value.flags.c_contiguous and (value.itemsize in _BITS or min(value.strides) < 0):
         value, share = aligned_copy(value), True  # jaxlib would go element by element
+    return put_on(aval, device_sharding(target), [value], [target], committed, alias=share)
+
+
+def put_on(
+    aval: Aval, sharding: Any, parts: list[np.ndarray], devices: list[Device], committed: bool, *, alias: bool
+) -> Buffer:
+    """A buffer of one part for each device; what jaxlib says against it in corejax's words, as of `put`.
+
+    Raises:
+        BackendError: a guard of transfers refuses it.
+    """
     try:
         return core.batched_device_put(
-            aval,
-            device_sharding(target),
-            [value],
-            [target],
-            committed,
-            False,
-            _ALIAS if share else _COPY,
-            True,
+            aval, sharding, parts, devices, committed, False, _ALIAS if alias else _COPY, True
         )
     except RuntimeError as error:
+        where = str(devices[0]) if len(devices) == 1 else f"{len(devices)} devices"
+        what = f"an array of shape {aval.shape} and dtype {aval.dtype}"
         if "NumPy dtype" in str(error):
-            raise TypeError(f"values of dtype {value.dtype} cannot be put on a device.") from error
+            raise TypeError(f"values of dtype {aval.dtype} cannot be put on a device.") from error
         if "Disallowed" in str(error):
-            raise refused_by_guard(value, str(target)) from None
+            raise BackendError(
+                f"a transfer_guard refuses to put {what} on {where}; put it there before, corejax.device_put(x), or "
+                "outside of the guard"
+            ) from None
         if is_out_of_memory(error):
-            what = f"an array of shape {value.shape} and dtype {value.dtype} ({value.nbytes} bytes)"
-            raise MemoryError(f"{what} cannot be put on {target}: {error}") from None
+            nbytes = f" ({parts[0].nbytes} bytes)" if len(devices) == 1 else ""
+            raise MemoryError(f"{what}{nbytes} cannot be put on {where}: {error}") from None
         raise
-
-
-def refused_by_guard(value: Any, where: str) -> BackendError:
-    """What to say of an array that jaxlib's guard of transfers refuses to put somewhere."""
-    return BackendError(
-        f"a transfer_guard refuses to put an array of shape {value.shape} and dtype {value.dtype} on {where}; "
-        "put it there before, corejax.device_put(x), or outside of the guard"
-    )
 
 
 def is_out_of_memory(error: Exception) -> bool:

@@ -159,7 +159,7 @@ def portable_version() -> str:
     return _stablehlo.get_version_from_compatibility_requirement(_stablehlo.StablehloCompatibilityRequirement.WEEK_12)
 
 
-def to_portable(module: ir.Module, version: str | None = None) -> bytes:
+def to_portable(module: ir.Module) -> bytes:
     """StableHLO's portable bytes of a module (a stable format), without locations; CHLO is lowered first, in a copy.
 
     Operations of Shardy's, for which nobody promises stability, go as they are.
@@ -170,7 +170,7 @@ def to_portable(module: ir.Module, version: str | None = None) -> bytes:
     copy = clone(module)
     run_passes(copy, "builtin.module(func.func(chlo-legalize-to-stablehlo))")
     more = (True,) if "sdy." in copy.operation.get_asm() else ()
-    return _stablehlo.serialize_portable_artifact(copy, version or stablehlo_versions()[1], *more)
+    return _stablehlo.serialize_portable_artifact(copy, portable_version(), *more)
 
 
 def from_portable(data: bytes) -> ir.Module:

@@ -19,22 +19,19 @@ from corejax_xla_backend.sharding import OwnParts, Sharding, bounds, other_memor
 
 from ._absent import absent, is_absent
 from ._buffers import (
-    _ALIAS,
-    _COPY,
     Aval,
     Buffer,
     aligned_copy,
     aligned_empty,
     block_until_ready,
     is_immutable,
-    is_out_of_memory,
     moved_to,
     put,
-    refused_by_guard,
+    put_on,
 )
 from ._client import Device, device_sharding
 from ._parts import copied_parts, would_import_jax
-from ._probe import core, xla_client
+from ._probe import xla_client
 from ._readback import to_numpy
 from ._transfers import unguarded
 
@@ -141,18 +138,8 @@ def put_each(parts: Sequence[np.ndarray], aval: Aval, place: Placement, *, alias
             raise ValueError(
                 f"parts have shape {layout.shape} and dtype {aval.dtype}, got {part.shape} and {part.dtype}"
             )
-    devices = list(layout.devices)
-    semantics = _ALIAS if alias or not aval.size else _COPY  # jaxlib cannot copy nothing where there are more processes
-    aval = aval.refined(place.told)
-    try:
-        return core.batched_device_put(aval, place, list(parts), devices, True, False, semantics, True)
-    except RuntimeError as error:
-        if "Disallowed" in str(error):
-            raise refused_by_guard(aval, f"{len(devices)} devices") from None
-        if is_out_of_memory(error):
-            what = f"an array of shape {aval.shape} and dtype {aval.dtype}"
-            raise MemoryError(f"{what} cannot be put on {len(devices)} devices: {error}") from None
-        raise
+    alias = alias or not aval.size  # jaxlib cannot copy nothing where there are more processes
+    return put_on(aval.refined(place.told), place, list(parts), list(layout.devices), True, alias=alias)
 
 
 def join_parts(parts: Sequence[Buffer], aval: Aval, place: Placement) -> Buffer:

@@ -188,7 +188,7 @@ def _module(
     checks.check_custom_calls(name, text, allowed)
     if scope_of_avals(name, closed.in_avals) is not None:
         return without_locations(text).encode()
-    return _jaxlib.to_portable(_jaxlib.parse_module(text), _jaxlib.portable_version())  # type: ignore[no-any-return]
+    return _jaxlib.to_portable(_jaxlib.parse_module(text))  # type: ignore[no-any-return]
 
 
 # -- derivatives ---------------------------------------------------------------------------------------------------
