@@ -176,7 +176,7 @@ def is_over_mesh(given: Any) -> bool:
 
 def leaves_of(given: Any) -> list[Any]:
     """What of `in_shardings` or `out_shardings` says something."""
-    return [x for x in tree.tree_leaves(given, is_leaf=_is_sharding) if x is not None]
+    return [] if given is None else [x for x in tree.tree_leaves(given, is_leaf=_is_sharding) if x is not None]
 
 
 def _is_sharding(x: Any) -> bool:
