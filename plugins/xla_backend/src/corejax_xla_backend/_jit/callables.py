@@ -147,7 +147,7 @@ def run_donating(
 
 
 def _arrays(donated: list[Any]) -> list[Array]:
-    """Return the arrays in arguments, in any order; `tree`, which takes longer, only if they are not in one container."""
+    """Return the arrays in arguments, in any order; those in one container are found without `tree`."""
     found: list[Array] = []
     for x in donated:
         items = x.values() if type(x) is dict else x if type(x) in (list, tuple) else (x,)
