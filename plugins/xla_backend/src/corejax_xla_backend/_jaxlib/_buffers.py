@@ -12,11 +12,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from threading import get_ident
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from corejax.extend import BackendError
+from corejax.extend import BackendError, ShapedArray
 from corejax.extend.devices import aligned_empty, check_memory
 from corejax_xla_backend import _exit
 
@@ -30,14 +30,6 @@ _COPY = core.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
 _ALIAS = core.HostBufferSemantics.ZERO_COPY
 
 LARGE = 1 << 30  # bytes below which the machine's memory is not asked for
-
-
-class Aval(Protocol):
-    """What jaxlib reads of an abstract value; the object itself comes back as ``buffer.aval``."""
-
-    shape: tuple[int, ...]
-    dtype: np.dtype
-    weak_type: bool
 
 
 def is_immutable(value: np.ndarray) -> bool:
@@ -66,7 +58,7 @@ _BITS = {1: np.uint8, 2: np.uint16}
 
 def put(
     value: np.ndarray,
-    aval: Aval,
+    aval: ShapedArray,
     device: Device | None = None,
     *,
     committed: bool = False,
@@ -80,7 +72,7 @@ def put(
     Args:
         value: any array of a type that StableHLO has, of ``aval``'s shape and dtype, in any order of bytes
             and axes.
-        aval: shape, dtype and weak type of the buffer; 64-bit types are kept.
+        aval: shape, dtype and weak type of the buffer, which has it as ``buffer.aval``; 64-bit types are kept.
         device: the default device unless given.
         committed: whether the buffer is bound to its device (jax's word); host values usually are not.
         alias: share memory. ``None``: only if the array is immutable (see :func:`is_immutable`). ``True`` is
@@ -102,7 +94,7 @@ def put(
 
 
 def put_on(
-    aval: Aval, sharding: Any, parts: list[np.ndarray], devices: list[Device], committed: bool, *, alias: bool
+    aval: ShapedArray, sharding: Any, parts: list[np.ndarray], devices: list[Device], committed: bool, *, alias: bool
 ) -> Buffer:
     """A buffer of one part for each device; what jaxlib says against it in corejax's words, as of `put`.
 

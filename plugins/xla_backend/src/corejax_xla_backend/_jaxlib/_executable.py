@@ -6,9 +6,10 @@ import copy
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from corejax.extend import ShapedArray
 from corejax_xla_backend._exit import inside, stop_at_exit
 
-from ._buffers import Aval, Buffer, place
+from ._buffers import Buffer, place
 from ._client import Client, Device, check_not_forked, compile_options, default_device, device_list, device_sharding
 from ._dispatch_state import make_dispatcher
 from ._mlir import ir
@@ -36,7 +37,7 @@ class FastpathData(NamedTuple):
     out_pytree_def: Any
     in_shardings: Sequence[Any]
     out_shardings: Sequence[Any]
-    out_avals: Sequence[Aval]
+    out_avals: Sequence[ShapedArray]
     out_committed: Sequence[bool]
     kept_var_bitvec: Sequence[bool]
     in_device_local_layouts: Sequence[None]
@@ -53,7 +54,7 @@ class Program:
     """
 
     loaded: Any
-    out_avals: tuple[Aval, ...]
+    out_avals: tuple[ShapedArray, ...]
     name: str
 
     def cost_analysis(self) -> dict[str, float]:
@@ -98,7 +99,7 @@ class Executable(Program):
     def __init__(
         self,
         loaded: Any,
-        out_avals: Sequence[Aval],
+        out_avals: Sequence[ShapedArray],
         device: Device,
         *,
         name: str = "main",
@@ -205,7 +206,7 @@ class Executable(Program):
 
 def compile_module(
     module: ir.Module,
-    out_avals: Sequence[Aval],
+    out_avals: Sequence[ShapedArray],
     device: Device | None = None,
     *,
     callbacks: Sequence[Callable[..., Any]] = (),
@@ -234,7 +235,7 @@ def compile_module(
 
 
 def load(
-    data: bytes, out_avals: Sequence[Aval], device: Device | None = None, *, name: str = "main", **options: Any
+    data: bytes, out_avals: Sequence[ShapedArray], device: Device | None = None, *, name: str = "main", **options: Any
 ) -> Executable:
     """The program of :meth:`Executable.serialize`'s bytes, without compiling; options are those it was compiled with.
 
@@ -250,7 +251,7 @@ def load(
 
 def _loaded(
     make: Callable[[Client, Any, Any], Any],
-    out_avals: Sequence[Aval],
+    out_avals: Sequence[ShapedArray],
     device: Device | None,
     name: str,
     overrides: Sequence[tuple[str, Any]] = (),

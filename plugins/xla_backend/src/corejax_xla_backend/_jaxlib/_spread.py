@@ -19,7 +19,6 @@ from corejax_xla_backend.sharding import OwnParts, Sharding, bounds, other_memor
 
 from ._absent import absent, is_absent
 from ._buffers import (
-    Aval,
     Buffer,
     aligned_copy,
     aligned_empty,
@@ -109,7 +108,7 @@ def tiles_of_hlo(hlo: Any, ndim: int, count: int) -> np.ndarray[Any, Any]:
 # -- values ------------------------------------------------------------------------------------------------------------
 
 
-def put_parts(value: np.ndarray, aval: Aval, place: Placement, *, alias: bool = True) -> Buffer:
+def put_parts(value: np.ndarray, aval: ShapedArray, place: Placement, *, alias: bool = True) -> Buffer:
     """Return a buffer over several devices, committed to them, with the value of a NumPy array that the parts divide.
 
     Memory may be shared if `alias` says that nobody writes to the array any more.
@@ -124,7 +123,7 @@ def put_parts(value: np.ndarray, aval: Aval, place: Placement, *, alias: bool = 
     return put_each([parts[i] for i in layout.numbers], aval, place, alias=not by_xla)
 
 
-def put_each(parts: Sequence[np.ndarray], aval: Aval, place: Placement, *, alias: bool = True) -> Buffer:
+def put_each(parts: Sequence[np.ndarray], aval: ShapedArray, place: Placement, *, alias: bool = True) -> Buffer:
     """Return a buffer of one part for each of this process's devices, in their order.
 
     Memory may be shared if `alias` says that nobody writes to the parts any more.
@@ -142,7 +141,7 @@ def put_each(parts: Sequence[np.ndarray], aval: Aval, place: Placement, *, alias
     return put_on(aval.refined(place.told), place, list(parts), list(layout.devices), True, alias=alias)
 
 
-def join_parts(parts: Sequence[Buffer], aval: Aval, place: Placement) -> Buffer:
+def join_parts(parts: Sequence[Buffer], aval: ShapedArray, place: Placement) -> Buffer:
     """A buffer over several devices of one buffer on each of this process's; their memory becomes its own."""
     return Buffer(aval.refined(place.told), place, list(parts), True, _skip_checks=True)
 

@@ -20,12 +20,6 @@ from corejax_xla_backend.export.shapes import aval_at, scope_of_sizes, solve
 minimum_supported_calling_convention_version = 1
 maximum_supported_calling_convention_version = 2
 
-
-def calling_convention(nr_devices: int) -> int:
-    """The version for a program over so many devices: those that know the first only must not call one over several."""
-    return 1 if nr_devices == 1 else 2
-
-
 _MOST_SIZES = 64  # for which a function with symbols keeps programs
 
 
@@ -77,7 +71,7 @@ class Exported:
         ordered_effects, unordered_effects: names of what it does beyond its results; of the first there are none.
         disabled_safety_checks: the checks that were left out.
         calling_convention_version: 1: `main` takes the leaves that are used, in order, and gives all results; 2: the
-            same, over several devices.
+            same, over several devices, which those that know the first only must not call.
         module_kept_var_idx: numbers of the leaves that `main` takes.
         modules: platform -> StableHLO, in portable form; its text, where it has symbols.
         get_vjp: makes the exported vjp; None: there is none.

@@ -34,7 +34,7 @@ from corejax_xla_backend._physical import physical_program
 from corejax_xla_backend.export import checks
 from corejax_xla_backend.export.calling import ArgumentNames, is_differentiable
 from corejax_xla_backend.export.dims import DimExpr, SymbolicScope
-from corejax_xla_backend.export.exported import DisabledSafetyCheck, Exported, calling_convention
+from corejax_xla_backend.export.exported import DisabledSafetyCheck, Exported
 from corejax_xla_backend.export.several_devices import Layout, constrained, layout_of
 from corejax_xla_backend.export.shapes import aval_at, scope_of_avals
 
@@ -145,7 +145,9 @@ def _exported(
         modules=modules,
         unordered_effects=checks.unordered_effects(closed),
         disabled_safety_checks=disabled_checks,
-        calling_convention_version=calling_convention(layout.count),
+        calling_convention_version=1
+        if layout.count == 1
+        else 2,  # those that know the first only must not call the other
         module_kept_var_idx=tuple(i for i, keep in enumerate(kept) if keep),
         get_vjp=vjp,
         scope=scope,
