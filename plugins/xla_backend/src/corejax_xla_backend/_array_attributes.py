@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 from corejax.extend import Array, Tracer, backends
@@ -24,12 +23,7 @@ def _sharding(self: Any) -> Sharding:
     x = _of_value("sharding", self)
     if isinstance(x.device, Sharding):
         return x.device
-    return _on_one_device(x.device, other_memory_of(device_buffer(x)))
-
-
-@functools.lru_cache(256)
-def _on_one_device(device: Any, memory_kind: str | None) -> SingleDeviceSharding:
-    return SingleDeviceSharding(device, memory_kind=memory_kind)
+    return SingleDeviceSharding(x.device, memory_kind=other_memory_of(device_buffer(x)))
 
 
 def _committed(self: Any) -> bool:

@@ -188,7 +188,16 @@ class Sharding:
         Raises:
             ValueError: a size does not divide.
         """
-        return dict(_indices(self, tuple(global_shape)))
+        shape = tuple(global_shape)
+        tiles, part = self.tiles(len(shape)), _part_shape(self, shape)
+        found: dict[int, Index] = {}
+        for place in np.ndindex(tiles.shape[:-1]):
+            index = tuple(
+                slice(i * size, (i + 1) * size) if count > 1 else slice(None)
+                for i, size, count in zip(place, part, tiles.shape[:-1], strict=True)
+            )
+            found.update((int(position), index) for position in tiles[place])
+        return {device: found[i] for i, device in enumerate(self.device_tuple)}
 
     def addressable_devices_indices_map(self, global_shape: tuple[int, ...]) -> Mapping[Device, Index]:
         """The same of this process's devices."""
@@ -227,20 +236,6 @@ def _part_shape(sharding: Sharding, shape: tuple[int, ...]) -> tuple[int, ...]:
                 f"{size} there, which {count} does not divide. Pad the array, or leave the axis whole"
             )
     return tuple(size // count for size, count in zip(shape, counts, strict=True))
-
-
-@lru_cache(maxsize=4096)
-def _indices(sharding: Sharding, shape: tuple[int, ...]) -> dict[Device, Index]:
-    """Which part of an array of a shape each device holds."""
-    tiles, part = sharding.tiles(len(shape)), _part_shape(sharding, shape)
-    found: dict[int, Index] = {}
-    for place in np.ndindex(tiles.shape[:-1]):
-        index = tuple(
-            slice(i * size, (i + 1) * size) if count > 1 else slice(None)
-            for i, size, count in zip(place, part, tiles.shape[:-1], strict=True)
-        )
-        found.update((int(position), index) for position in tiles[place])
-    return {device: found[i] for i, device in enumerate(sharding.device_tuple)}
 
 
 class OwnParts(NamedTuple):

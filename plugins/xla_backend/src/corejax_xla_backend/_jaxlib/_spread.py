@@ -82,11 +82,6 @@ def placement(sharding: Sharding, ndim: int) -> Placement:
     return made
 
 
-@lru_cache(maxsize=256)
-def _replicated(devices: tuple[Device, ...], memory_kind: str | None) -> Placement:
-    return Placement(devices, HloSharding.replicate(), memory_kind)
-
-
 def hlo_of_tiles(tiles: np.ndarray[Any, Any]) -> Any:
     """XLA's own sharding with the same tiles."""
     if tiles.shape[-1] == tiles.size:
@@ -211,8 +206,11 @@ def _copied_parts(buffer: Buffer, layout: OwnParts, wanted: Sequence[int]) -> li
     if layout.devices[0].platform != "cpu" or not layout.complete or not would_import_jax():
         return None
     block_until_ready((buffer,))
-    kind = getattr(buffer._sharding, "memory_kind", None)
-    return copied_parts(buffer, layout.shape, layout.devices, wanted, lambda devices: _replicated(devices, kind))
+
+    def replicated(devices: tuple[Device, ...]) -> Placement:
+        return Placement(devices, HloSharding.replicate(), buffer._sharding.memory_kind)
+
+    return copied_parts(buffer, layout.shape, layout.devices, wanted, replicated)
 
 
 def _views(buffer: Buffer, layout: OwnParts) -> list[np.ndarray]:

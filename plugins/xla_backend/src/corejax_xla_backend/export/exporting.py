@@ -145,9 +145,7 @@ def _exported(
         modules=modules,
         unordered_effects=checks.unordered_effects(closed),
         disabled_safety_checks=disabled_checks,
-        calling_convention_version=1
-        if layout.count == 1
-        else 2,  # those that know the first only must not call the other
+        calling_convention_version=1 if layout.count == 1 else 2,
         module_kept_var_idx=tuple(i for i, keep in enumerate(kept) if keep),
         get_vjp=vjp,
         scope=scope,
