@@ -473,9 +473,9 @@ def test_settings_of_jax_do_not_change_results() -> None:
 def test_several_cpu_devices() -> None:
     out = run(
         """
-import numpy as np, test_jaxlib_adapter as t
+import corejax, numpy as np, test_jaxlib_adapter as t
 jl = t.jl
-jl.configure(num_cpu_devices=3, platform="cpu")
+corejax.config.update("num_cpu_devices", 3)
 a, b, c = jl.devices()
 x = t.array(1, 2)
 assert jl.device_of(x._buf) == a == jl.default_device()
@@ -488,7 +488,7 @@ for arguments in ((x._buf, y), (y, y), (x._buf, y)):
 (out,) = executable.execute_slowly(x._buf, y)
 assert jl.device_of(out) == b and list(jl.to_numpy(out)) == [2, 4]
 try:
-    jl.configure(num_cpu_devices=4)
+    jl.check_cpu_devices(4)
 except jl.BackendError as error:
     print(error)
 """

@@ -248,10 +248,10 @@ def test_residuals_do_not_pass_through_compiled_code() -> None:
         calls.append((name, len(closed.in_avals), len(closed.out_avals)))
         return execute(closed, args, name, *where)
 
-    execute = _programs.execute
+    execute = _programs.run_where_they_are
     layer = jit(lambda w, x: lax.reduce_sum(w * x, (0,)))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_programs, "execute", spy)
+        patch.setattr(_programs, "run_where_they_are", spy)
         gw, gx = grad(layer, (0, 1))(W, X)
     np.testing.assert_array_equal(gw, X)
     np.testing.assert_array_equal(gx, W)

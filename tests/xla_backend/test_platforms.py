@@ -71,9 +71,10 @@ def fake_cuda(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]
     (package / _client.CUDA_LIBRARY).write_text("no library\n")
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.setattr(_client, "_clients", {"cpu": _client.client("cpu")})
-    monkeypatch.setattr(_client, "_settings", {"num_cpu_devices": None, "platform": None})
+    _client.default_backend.cache_clear()
     _client._first_device.cache_clear()
     yield package
+    _client.default_backend.cache_clear()
     _client._first_device.cache_clear()
 
 

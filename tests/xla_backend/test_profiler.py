@@ -18,9 +18,9 @@ import pytest
 import corejax as cj
 import corejax.numpy as jnp
 from corejax_xla_backend import _perfetto_server, profiler
+from corejax_xla_backend._hlo_text import Module, Origin
 from corejax_xla_backend._jaxlib import _profiler
 from corejax_xla_backend._jaxlib._probe import core
-from corejax_xla_backend._jaxlib._profiler import Instruction, instructions_of
 
 QUIET = profiler.ProfileOptions()
 QUIET.python_tracer_level = 0
@@ -200,24 +200,24 @@ StackFrames
 
 
 @pytest.mark.parametrize(
-    ("metadata", "instruction"),
+    ("metadata", "origin"),
     [
-        ('op_name="jit(f)/sin" stack_frame_id=2', Instruction("jit(f)/sin", 'a "b".py:9 (<lambda>)')),
-        ('op_name="jit(f)/sin" stack_frame_id=1', Instruction("jit(f)/sin", 'a "b".py:10 (f)')),
-        ('op_type="sin" op_name="x\\"} y" stack_frame_id=7', Instruction('x"} y', "")),
-        ('op_name="sin" source_file="a b.py" source_line=4', Instruction("sin", "a b.py:4")),
-        ('op_name="sin"', Instruction("sin", "")),
+        ('op_name="jit(f)/sin" stack_frame_id=2', Origin("jit(f)/sin", 'a "b".py:9 (<lambda>)')),
+        ('op_name="jit(f)/sin" stack_frame_id=1', Origin("jit(f)/sin", 'a "b".py:10 (f)')),
+        ('op_type="sin" op_name="x\\"} y" stack_frame_id=7', Origin('x"} y', "")),
+        ('op_name="sin" source_file="a b.py" source_line=4', Origin("sin", "a b.py:4")),
+        ('op_name="sin"', Origin("sin", "")),
         ("stack_frame_id=1", None),
     ],
 )
-def test_instructions_of_a_text(metadata: str, instruction: Instruction | None) -> None:
+def test_instructions_of_a_text(metadata: str, origin: Origin | None) -> None:
     text = f"{HEAD}%main (p: f32[]) -> f32[] {{\n  ROOT %sine.3 = f32[] sine(%p), metadata={{{metadata}}}\n}}\n"
-    assert dict(instructions_of(text)) == ({} if instruction is None else {"sine.3": instruction})
+    assert dict(Module(text).origins()) == ({} if origin is None else {"sine.3": origin})
 
 
 def test_fused_instructions_know_their_parts() -> None:
     program = cj.jit(lambda x: jnp.sin(x) * jnp.cos(x) + 1).lower(jnp.ones(1000)).compile()
-    found = [each for _, each in instructions_of(program.as_text()) if each.fused]
+    found = [each for _, each in Module(program.as_text()).origins() if each.fused]
     names = {name.rpartition("/")[2] for each in found for name in each.fused}
     assert names >= {"sin", "cos", "mul", "add"}
     assert all(each.name in each.fused for each in found)
@@ -233,7 +233,7 @@ def test_programs_of_one_name_do_not_lend_each_other_names() -> None:
 
         programs.append(cj.jit(twin).lower(jnp.ones(3)).compile())
     known = _profiler.live_instructions({"jit_twin"})
-    texts = [dict(instructions_of(program.as_text())) for program in programs]
+    texts = [dict(Module(program.as_text()).origins()) for program in programs]
     assert texts[0].keys() == texts[1].keys() and texts[0] != texts[1]
     name = next(name for name in texts[0] if texts[0][name] != texts[1][name])
     assert known["jit_twin", name] is None

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 from corejax.extend import Array, Tracer, backends
 from corejax.extend.devices import bound_device, placed
 from corejax.extend.types import device_buffer
 from corejax_xla_backend.arrays_of_parts import parts_of
-from corejax_xla_backend.sharding import Shard, Sharding, SingleDeviceSharding, is_addressable
+from corejax_xla_backend.memory_spaces import other_memory_of
+from corejax_xla_backend.sharding import Shard, Sharding, SingleDeviceSharding, bounds, is_addressable
 
 
 def _of_value(name: str, x: Any) -> Array:
@@ -21,17 +21,9 @@ def _of_value(name: str, x: Any) -> Array:
 def _sharding(self: Any) -> Sharding:
     """Where the array is, or would be put."""
     x = _of_value("sharding", self)
-    place, buffer = x.device, device_buffer(x)
-    if isinstance(place, Sharding):
-        return place
-    backend = None if buffer is None else backends.of_buffer(buffer)
-    kind = None if backend is None or not hasattr(backend, "other_memory_of") else backend.other_memory_of(buffer)
-    return _on_one_device(place, kind)
-
-
-@functools.lru_cache(256)
-def _on_one_device(device: Any, memory_kind: str | None) -> SingleDeviceSharding:
-    return SingleDeviceSharding(device, memory_kind=memory_kind)
+    if isinstance(x.device, Sharding):
+        return x.device
+    return SingleDeviceSharding(x.device, memory_kind=other_memory_of(device_buffer(x)))
 
 
 def _committed(self: Any) -> bool:
@@ -59,8 +51,7 @@ def _global_shards(self: Any) -> list[Shard]:
     numbers: dict[Any, int] = {}
     shards = []
     for device, index in sharding.devices_indices_map(x.shape).items():
-        key = tuple((part.start, part.stop) for part in index)
-        replica = numbers[key] = numbers.get(key, -1) + 1
+        replica = numbers[bounds(index)] = numbers.get(bounds(index), -1) + 1
         shards.append(Shard(device, index, next(parts) if is_addressable(device) else None, replica))
     return shards
 

@@ -24,35 +24,35 @@ state = _State()
 """`running`: whether the thread runs a rule of a primitive for a compiled program, which waits for it."""
 
 
-class _UnderWay:
-    """Programs with callbacks that run now, in any thread."""
+_runs: dict[object, int] = {}  # programs with callbacks that run now, in any thread -> the thread that waits for each
 
-    def __init__(self) -> None:
-        self._runs: dict[object, int] = {}  # a run -> the thread that waits for it
 
-    def run(self, program: Callable[..., R], *args: Any, **kwargs: Any) -> R:
-        """`program(*args, **kwargs)`, as one of them, wherever an interrupt arrives (as `corejax.base.restoring`)."""
-        run = object()
+def run_calling_back(program: Callable[..., R], *args: Any, **kwargs: Any) -> R:
+    """`program(*args, **kwargs)`, which `effects_barrier` waits for; an interrupt may arrive anywhere."""
+    run = object()
+    try:
         try:
-            try:
-                self._runs[run] = threading.get_ident()
-                return program(*args, **kwargs)
-            finally:
-                self._runs.pop(run, None)
+            _runs[run] = threading.get_ident()
+            return program(*args, **kwargs)
         finally:
-            self._runs.pop(run, None)
+            _runs.pop(run, None)
+    finally:
+        _runs.pop(run, None)
 
-    def wait(self) -> None:
-        """Wait for those of other threads that began before; at once in a callback, which its program waits for.
 
-        It asks again and again: there is no lock then that an interrupted thread could have kept.
-        """
-        if state.running:
-            return
-        here = threading.get_ident()
-        begun = [run for run, thread in self._runs.copy().items() if thread != here]
-        while any(run in self._runs for run in begun):
-            time.sleep(_PAUSE)
+def effects_barrier() -> None:
+    """Wait until the programs with callbacks that run now, in any thread, have run.
+
+    A call of one waits for its own, so that there is nothing to wait for in a program of one thread. In a callback it
+    returns at once: its own program waits for that.
+    """
+    if state.running:
+        return
+    here = threading.get_ident()
+    begun = [run for run, thread in _runs.copy().items() if thread != here]
+    # Without a lock, which an interrupted thread could have kept.
+    while any(run in _runs for run in begun):
+        time.sleep(_PAUSE)
 
 
 class Failures:
@@ -92,6 +92,3 @@ class Failures:
                     "a callback failed in a call of the same compiled program that another thread made at the same time"
                 )
             )
-
-
-under_way = _UnderWay()

@@ -5,7 +5,7 @@ This module is imported with the impl rules, so it does without jaxlib until som
 
 from __future__ import annotations
 
-import weakref
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -22,35 +22,34 @@ from corejax.extend import (
     stage_closed,
     xla_translations,
 )
-from corejax.extend.devices import Executable, RepeatableCall, Target, checks_values
-from corejax.extend.messages import clears_cache
+from corejax.extend.devices import RepeatableCall, Target, checks_values
+from corejax.extend.messages import clears_cache, exact
 from corejax_xla_backend._callbacks import state as callbacks
-from corejax_xla_backend._params import told_apart
-from corejax_xla_backend._programs import repeated, run_where_they_are
+from corejax_xla_backend._live import LiveSet
+from corejax_xla_backend._programs import dispatcher_of, run_where_they_are
 
-_LIMIT = 1024  # programs of one primitive
+_LIMIT = 1024  # dispatchers of one primitive, and programs of one dispatcher
 
 
-class Kept:
-    """Programs by type and parameters, and dispatchers by where they run and parameters."""
+class Kept(dict[Any, Any]):
+    """Dispatchers by where they run and parameters; each has its programs by types."""
+
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
 
     def __init__(self) -> None:
-        self.programs: dict[Any, ClosedJaxpr] = {}
-        self.dispatchers: dict[Any, Any] = {}
+        super().__init__()
         _all_kept.add(self)
 
 
-_all_kept: weakref.WeakSet[Kept] = weakref.WeakSet()
+_all_kept: LiveSet[Kept] = LiveSet()
 _of_primitives: dict[Primitive, Kept] = {}
-_whole: weakref.WeakKeyDictionary[ClosedJaxpr, dict[Target, Any]] = weakref.WeakKeyDictionary()  # dispatchers
 
 
 @clears_cache
 def _clear_programs() -> None:
-    for kept in list(_all_kept):
-        kept.programs.clear()
-        kept.dispatchers.clear()
-    _whole.clear()
+    for kept in _all_kept:
+        kept.clear()
 
 
 def _from_translation(primitive: Primitive) -> Callable[..., Any] | None:
@@ -81,13 +80,7 @@ def run_program(program: ClosedJaxpr, arrays: Sequence[Array], name: str) -> lis
     if config.disable_jit or callbacks.running or checks_values():
         return None
     target = backends.find("xla")
-    calls = _whole.get(program)
-    if calls is None:
-        calls = _whole[program] = {}
-    call = calls.get(target)
-    if call is None:
-        call = calls[target] = repeated(program, name, target)
-    return _waited_for(call(*arrays), target)
+    return _waited_for(dispatcher_of(program, name, target)(*arrays), target)
 
 
 def _waited_for(outs: list[Array], target: Target) -> list[Array]:
@@ -100,13 +93,9 @@ def _waited_for(outs: list[Array], target: Target) -> list[Array]:
 def dispatch(
     primitive: Primitive, arrays: Sequence[Array], params: Mapping[str, Any], target: Target, kept: Kept | None = None
 ) -> list[Array]:
-    """Results of a primitive by itself, compiled for where its operands are, by a dispatcher that repeats calls.
+    """Evaluate a primitive, compiled for where its operands are, by a dispatcher that repeats calls.
 
-    Args:
-        primitive: the primitive.
-        arrays, params: its operands and parameters.
-        target: where it runs.
-        kept: of a parameter that is an object, with which its programs go; by default they are the primitive's.
+    Its programs go with `kept`, of a parameter that is an object; by default they are the primitive's.
 
     Raises:
         ValueError: the operands are on different devices.
@@ -115,44 +104,31 @@ def dispatch(
         kept = _of_primitives.get(primitive)
         if kept is None:
             kept = _of_primitives[primitive] = Kept()
-    calls, programs = kept.dispatchers, kept.programs
     try:
-        key = (target, *told_apart(params))
-        call = calls.get(key)
+        key = (target, *((name, type(value), exact(value)) for name, value in params.items()))
+        call = kept.get(key)
     except TypeError:  # a parameter that is not hashable
-        return _evaluate(primitive, arrays, params, target, programs)[0]
+        return _miss(primitive, params, target, {}, *arrays)[0]
     if call is None:
-        if len(calls) >= _LIMIT:
-            calls.clear()
-
-        def miss(*given: Array) -> tuple[list[Array], RepeatableCall]:
-            outs, executable = _evaluate(primitive, given, params, target, programs)
-            return outs, RepeatableCall(executable, [], given, {}, outs)
-
-        call = calls[key] = target.backend.dispatcher(primitive.name, miss)
+        if len(kept) >= _LIMIT:
+            kept.clear()
+        miss = functools.partial(_miss, primitive, params, target, {})
+        call = kept[key] = target.backend.dispatcher(primitive.name, miss)
     return call(*arrays)  # type: ignore[no-any-return]
 
 
-def _evaluate(
-    primitive: Primitive,
-    arrays: Sequence[Array],
-    params: Mapping[str, Any],
-    target: Target,
-    programs: dict[Any, ClosedJaxpr],
-) -> tuple[list[Array], Executable]:
+def _miss(
+    primitive: Primitive, params: Mapping[str, Any], target: Target, programs: dict[Any, ClosedJaxpr], *arrays: Array
+) -> tuple[list[Array], RepeatableCall]:
+    """Evaluate a primitive by its program for the operands' types, made at the first call with them."""
     avals = tuple(x.aval for x in arrays)
-    try:
-        key = (avals, *told_apart(params))
-        program = programs.get(key)
-    except TypeError:  # a parameter that is not hashable
-        key, program = None, None
+    program = programs.get(avals)
     if program is None:
         if len(programs) >= _LIMIT:
             programs.clear()
-        program = _program(primitive, avals, dict(params))
-        if key is not None:
-            programs[key] = program
-    return run_where_they_are(program, arrays, primitive.name, target)
+        program = programs[avals] = _program(primitive, avals, dict(params))
+    outs, executable = run_where_they_are(program, arrays, primitive.name, target)
+    return outs, RepeatableCall(executable, [], arrays, {}, outs)
 
 
 def _program(primitive: Primitive, avals: Any, params: dict[str, Any]) -> ClosedJaxpr:

@@ -11,7 +11,7 @@ import numpy as np
 from corejax.extend import Array, Tracer, as_array, backends, config, dtypes, get_aval, tree
 from corejax.extend.devices import Device, bound_device, placed, wait_for
 from corejax.extend.types import device_buffer
-from corejax_xla_backend.memory_spaces import Space, in_space
+from corejax_xla_backend.memory_spaces import Space, in_space, other_memory_of
 from corejax_xla_backend.sharding import Sharding, SingleDeviceSharding, check_fits, is_addressable, other_memory
 from corejax_xla_backend.sharding_constraint import as_sharding, constrain, is_spec, settled
 
@@ -153,7 +153,7 @@ def _all_to(x: Any, place: Any, donate: bool, may_alias: bool | None) -> Any:
 
     def to_place(leaf: Any, array: Array, to: Any) -> Any:
         held = device_buffer(array)
-        if held is not None and not isinstance(to, Sharding) and _other_memory_of(held):  # on the same device, perhaps
+        if not isinstance(to, Sharding) and other_memory_of(held) is not None:  # on the same device, perhaps
             to = SingleDeviceSharding(bound_device(array, backend) if to is None else to)
         moved = placed(Array(np.array(array), array.aval) if may_alias is False else array, backend, to)
         if donate and type(leaf) is Array and moved is not leaf:
@@ -171,12 +171,6 @@ def _in_space(leaf: Any, space: Space) -> Any:
         return None
     place = as_array(leaf).device
     return in_space(place if isinstance(place, Sharding) else SingleDeviceSharding(place), space)
-
-
-def _other_memory_of(buffer: Any) -> Any:
-    """The kind of memory that a buffer is in, if it is not its device's default one."""
-    find = getattr(backends.of_buffer(buffer), "other_memory_of", None)
-    return None if find is None else find(buffer)
 
 
 def _is_callers(x: Any) -> bool:

@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from ._dispatchers import clear_dispatchers
+from ._live import clear_dispatchers
 
 _PATIENCE = 30.0  # seconds for what is compiled or waited for
 _GRACE = 0.1  # seconds for calls of compiled programs, which nobody counts

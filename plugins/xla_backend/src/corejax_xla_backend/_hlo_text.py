@@ -1,16 +1,19 @@
-"""The text of a compiled program, as far as `debug.collectives` reads it.
+"""The text of a compiled program, as far as `debug.collectives` and the profiler read it.
 
 XLA writes an instruction a line: `%name = type opcode(operands), attribute=value, ...`.
 """
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
+_TEXT = r'"((?:[^"\\]|\\.)*)"'
 _COMPUTATION = re.compile(r"^(ENTRY )?%?([\w.\-]+) \(.*\) -> .*\{$")
 _INSTRUCTION = re.compile(r"^  (ROOT )?%?([\w.\-]+) = (.*?)(?<=[\]})]) ([a-z][\w\-]*)\(")
 _CALLS = re.compile(
@@ -20,7 +23,8 @@ _CALLS = re.compile(
 _TYPE = re.compile(r"\b([a-z]\w*)\[([\d,<=]*)\]")
 _TRIPS = re.compile(r'"known_trip_count":\{"n":"(\d+)"')
 _FRAME = re.compile(r"\bstack_frame_id=(\d+)")
-_OP_NAME = re.compile(r'\bop_name="([^"]*)"')
+_OP_NAME = re.compile(rf"\bop_name={_TEXT}")
+_SOURCE = re.compile(rf"\bsource_file={_TEXT}(?: .*?)?\bsource_line=(\d+)")
 _EXPLICIT = re.compile(r"\{((?:\{[\d,]*\},?)*)\}")
 _IOTA = re.compile(r"\[(\d+),(\d+)\]<=\[([\d,]+)\](?:T\(([\d,]+)\))?")
 _OVER_MESH = re.compile(r"mesh\[([^\]]*)\] \{([^}]*)\}")
@@ -31,6 +35,7 @@ class Instruction(NamedTuple):
 
     Attributes:
         number: of the line.
+        name: the result's.
         opcode: what it does.
         type: its result's.
         text: the rest of the line, from the operands on.
@@ -38,6 +43,7 @@ class Instruction(NamedTuple):
     """
 
     number: int
+    name: str
     opcode: str
     type: str
     text: str
@@ -57,26 +63,33 @@ class Instruction(NamedTuple):
     def op_name(self) -> str:
         """The operation that it was made for."""
         found = _OP_NAME.search(self.text)
-        return found[1] if found else ""
+        return _plain(found[1]) if found else ""
+
+
+class Origin(NamedTuple):
+    """What an instruction of a compiled program was made of.
+
+    Attributes:
+        name: `jit(f)/layer1/dot_general`.
+        source: `file.py:3 (f)`, or "".
+        fused: the names of all that XLA fused into it, in order.
+    """
+
+    name: str
+    source: str
+    fused: tuple[str, ...] = ()
 
 
 class Module:
-    """A program's computations.
-
-    Args:
-        text: the HLO.
+    """The computations of a program's HLO, each a list of instructions.
 
     Attributes:
-        computations: the instructions of each.
         num_partitions: how many devices it is for.
-
-    Raises:
-        ValueError: it is no HLO text of a whole program.
     """
 
     def __init__(self, text: str) -> None:
         self.computations: dict[str, list[Instruction]] = {}
-        self._entry = ""
+        self._entry, self._head = "", text[:80]
         self._tables: dict[str, list[str]] = {}
         lines = text.splitlines()
         found = re.search(r"\bnum_partitions=(\d+)", lines[0] if lines else "")
@@ -87,8 +100,8 @@ class Module:
                 if line.startswith("}"):
                     inside = None
                 elif match := _INSTRUCTION.match(line):
-                    root, _, kind, opcode = match.groups()
-                    inside.append(Instruction(number, opcode, kind, line[match.end() - 1 :], bool(root)))
+                    root, name, kind, opcode = match.groups()
+                    inside.append(Instruction(number, name, opcode, kind, line[match.end() - 1 :], bool(root)))
             elif match := _COMPUTATION.match(line):
                 inside = self.computations[match[2]] = []
                 self._entry = match[2] if match[1] else self._entry
@@ -96,11 +109,15 @@ class Module:
                 table = self._tables[line] = [""]
             elif table is not None and line:
                 table.append(line)
-        if not self._entry:
-            raise ValueError(f"debug.collectives: this is no text of a compiled program: {text[:80]!r}")
 
     def times(self) -> dict[str, int | None]:
-        """How often a run goes through each computation that it comes to; None where nobody knows."""
+        """How often a run goes through each computation that it comes to; None where nobody knows.
+
+        Raises:
+            ValueError: it is no HLO text of a whole program.
+        """
+        if not self._entry:
+            raise ValueError(f"debug.collectives: this is no text of a compiled program: {self._head!r}")
         found: dict[str, int | None] = {}
 
         def visit(name: str, times: int | None) -> None:
@@ -123,20 +140,45 @@ class Module:
         return next((x.opcode for x in self.computations.get(computation, ()) if x.root), "")
 
     def line(self, one: Instruction) -> str:
-        """Where the user's program has what an instruction was made for, `step.py:12`."""
+        """Where the user's program has what an instruction was made for, `step.py:12`; empty if that is not known."""
+        path, line, _ = self._place(one)
+        file = re.split(r"[/\\]", path)[-1]
+        return f"{file}:{line}" if line else ""
+
+    def origins(self) -> Iterator[tuple[str, Origin]]:
+        """The names of the instructions that have a name of the user's, and what they were made of."""
+        for one in itertools.chain.from_iterable(self.computations.values()):
+            if one.op_name:
+                path, line, function = self._place(one)
+                source = f"{path}:{line}" + (f" ({function})" if function else "") if line else ""
+                yield one.name, Origin(one.op_name, source, self._fused(one))
+
+    def _fused(self, one: Instruction) -> tuple[str, ...]:
+        """The user's names of the instructions that an instruction calls."""
+        called = [x for x in self.computations.get(one.called("calls"), ()) if x.op_name]
+        return tuple(dict.fromkeys(name for x in called for name in self._fused(x) or (x.op_name,)))
+
+    def _place(self, one: Instruction) -> tuple[str, int, str]:
+        """The file, line and function of what an instruction was made for; empty if they are not known."""
         frame = _FRAME.search(one.text)
         location = frame and self._field("StackFrames", int(frame[1]), "file_location_id")
-        if not location:
-            return ""
-        name = self._field("FileLocations", location, "file_name_id")
-        path = self._tables["FileNames"][name].partition(" ")[2].strip('"')
-        file = re.split(r"[/\\]", path)[-1]
-        return f"{file}:{self._field('FileLocations', location, 'line')}"
+        if location:
+            names = [
+                _plain(self._tables[table][self._field("FileLocations", location, name)].partition(" ")[2][1:-1])
+                for table, name in (("FileNames", "file_name_id"), ("FunctionNames", "function_name_id"))
+            ]
+            return names[0], self._field("FileLocations", location, "line"), names[1]
+        source = _SOURCE.search(one.text)
+        return (_plain(source[1]), int(source[2]), "") if source else ("", 0, "")
 
     def _field(self, table: str, row: int, name: str) -> int:
         rows = self._tables.get(table, [])
         found = re.search(rf"\b{name}=(\d+)", rows[row]) if row < len(rows) else None
         return int(found[1]) if found else 0
+
+
+def _plain(text: str) -> str:
+    return re.sub(r"\\(.)", r"\1", text)
 
 
 def types_of(text: str) -> tuple[tuple[str, ...], int]:

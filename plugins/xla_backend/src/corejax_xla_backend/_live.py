@@ -1,10 +1,10 @@
-"""Sets of what is alive, for clearing it."""
+"""Sets of what is alive, for clearing it, and jaxlib's dispatchers among that; without an import of jaxlib."""
 
 from __future__ import annotations
 
 import weakref
 from collections.abc import Iterator
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 T = TypeVar("T")
 
@@ -28,3 +28,12 @@ class LiveSet(Generic[T]):
             item = reference()
             if item is not None:
                 yield item
+
+
+dispatchers: LiveSet[Any] = LiveSet()
+
+
+def clear_dispatchers() -> None:
+    """Have all of jaxlib's C++ dispatchers forget their signatures, and the programs that they run."""
+    for dispatcher in dispatchers:
+        dispatcher._clear_cache()

@@ -20,12 +20,7 @@ def watched_by_anybody() -> bool:
 
 
 def tell(event: observe.Event, *, first: bool = True) -> None:
-    """Tell observers of an event, and log it.
-
-    Args:
-        event: a trace or a compilation.
-        first: whether it is the function's first.
-    """
+    """Tell observers of a trace or a compilation, and log it; `first` says if it is the function's first."""
     observe.notify(event)
     took = f"in {event.ms:.3g} ms" if event.ms is not None else ""
     reasons = "; ".join(event.reasons)
@@ -35,12 +30,5 @@ def tell(event: observe.Event, *, first: bool = True) -> None:
         if event.kind == "trace":
             logger.warning("traced %s%s %s (%s)", event.name, event.facts["signature"], took, reasons)
         else:
-            facts = event.facts
-            logger.warning(
-                "compiled %s, %s equations, for %s %s (%s)",
-                event.name,
-                facts["equations"],
-                facts["platform"],
-                took,
-                reasons,
-            )
+            size, platform = event.facts["equations"], event.facts["platform"]
+            logger.warning("compiled %s, %s equations, for %s %s (%s)", event.name, size, platform, took, reasons)

@@ -1,4 +1,7 @@
-"""Programs compiled and run by a backend, whichever it is: each compiled once, and kept with the program."""
+"""Programs compiled and run by a backend, whichever it is: each compiled once, and kept with the program.
+
+Or evaluated by the eager rules, in the first tier of `jit`.
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,18 @@ import weakref
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from corejax.extend import Array, Backend, BackendError, ClosedJaxpr, Jaxpr, ShapedArray, backends, config
+import numpy as np
+
+from corejax.extend import (
+    Array,
+    Backend,
+    BackendError,
+    ClosedJaxpr,
+    Jaxpr,
+    ShapedArray,
+    config,
+    eval_jaxpr_on_host,
+)
 from corejax.extend.devices import (
     DEFAULT_OPTIONS,
     CompileOptions,
@@ -32,14 +46,9 @@ _programs: LiveSet[ClosedJaxpr] = LiveSet()  # those with an executable in their
 def compiled(
     closed: ClosedJaxpr, name: str, target: Target, options: CompileOptions = DEFAULT_OPTIONS, device: Any = None
 ) -> Executable:
-    """The program's executable; compiled at the first call, by one thread while others that ask for it wait.
+    """Return the program's executable; one thread compiles it at the first call, while others that ask for it wait.
 
-    Args:
-        closed: the program.
-        name: the function's.
-        target: the backend, and the platform.
-        options: what to tell it.
-        device: where to run, if they do not say it: where the arguments are; by default the backend's default device.
+    It is for the device that the options name, else for `device`, where the arguments are, else for the default one.
 
     Raises:
         BackendError: the backend lacks a dtype of the program's, or an option.
@@ -91,35 +100,56 @@ def run_where_they_are(
     return run(executable, target.backend, arrays, closed.out_avals), executable
 
 
-def repeated(closed: ClosedJaxpr, name: str, target: Target) -> Any:
-    """A function of arrays that runs a program: a dispatcher, which repeats calls by types and places of the arrays.
+def dispatcher_of(closed: ClosedJaxpr, name: str, target: Target) -> Any:
+    """Return a program as a function of arrays: a dispatcher, which repeats calls by types and places of the arrays.
 
-    It does not keep the program, which whoever calls it has.
+    The program keeps the dispatcher, which knows the program by a weak reference.
     """
-    program = weakref.ref(closed)
+    found = closed.memo.get(("dispatcher", target))
+    if found is None:
+        program = weakref.ref(closed)
 
-    def miss(*arrays: Array) -> tuple[list[Array], RepeatableCall]:
-        closed = program()
-        assert closed is not None
-        outs, executable = run_where_they_are(closed, arrays, name, target)
-        return outs, RepeatableCall(executable, [], arrays, {}, outs)
+        def miss(*arrays: Array) -> tuple[list[Array], RepeatableCall]:
+            closed = program()
+            assert closed is not None
+            outs, executable = run_where_they_are(closed, arrays, name, target)
+            return outs, RepeatableCall(executable, [], arrays, {}, outs)
 
-    return target.backend.dispatcher(name, miss)
+        found = closed.memo["dispatcher", target] = target.backend.dispatcher(name, miss)
+    return found
 
 
-def execute(
-    closed: ClosedJaxpr,
-    args: Sequence[Array],
-    name: str,
-    backend: str | None,
-    options: CompileOptions = DEFAULT_OPTIONS,
-) -> list[Array]:
-    """Compile a program if need be, and run it: by the backend of the program around it, if one runs."""
-    target = backends.inside(backend)
-    chosen = options.device if options.device is not None else next(iter(options.devices), None)
-    if chosen is not None:
-        target = Target(backends.of_device(chosen), chosen.platform)
-    return run_where_they_are(closed, args, name, target, options)[0]
+# -- by the eager rules ------------------------------------------------------------------------------------------------
+
+
+class _State(threading.local):
+    interpreting = False
+
+
+_state = _State()
+
+
+def interpreting() -> bool:
+    """Whether this thread evaluates a program by the eager rules: programs inside of it are not compiled either."""
+    return _state.interpreting
+
+
+def interpret(closed: ClosedJaxpr, arrays: Sequence[Array]) -> list[Array]:
+    """The results of a program by the eager rules."""
+    earlier = _state.interpreting
+    try:
+        try:
+            _state.interpreting = True
+            with np.errstate(all="ignore"):  # as compiled programs do
+                outs = eval_jaxpr_on_host(closed, [np.asarray(x) for x in arrays])
+        finally:
+            _state.interpreting = earlier
+    finally:
+        _state.interpreting = earlier  # an interrupt may have arrived in the first one
+    return [Array(np.array(out, aval.dtype), aval) for out, aval in zip(outs, closed.out_avals, strict=True)]
+
+
+# -- compilation -------------------------------------------------------------------------------------------------------
 
 
 def _compile(closed: ClosedJaxpr, name: str, target: Target, options: CompileOptions, device: Any) -> Executable:
@@ -147,15 +177,8 @@ def known_options(options: CompileOptions, name: str, backend: Backend) -> dict[
     asked = [field for field, value in options._asdict().items() if value]
     for field in asked:
         if field not in known:
-            word = {
-                "device": "a device",
-                "binds": "a device",
-                "keep_unused": "keep_unused",
-                "flags": "compiler_options",
-                "devices": "several devices",
-                "in_shardings": "several devices",
-                "out_shardings": "several devices",
-            }[field]
+            words = {"device": "a device", "binds": "a device", "keep_unused": field, "flags": "compiler_options"}
+            word = words.get(field, "several devices")
             raise BackendError(f"jit of {name}: backend {backend.name!r} takes no choice of {word}")
     return {"options": options} if asked else {}
 
@@ -191,7 +214,7 @@ def report_compilation(closed: ClosedJaxpr, name: str, platform: str, ms: float,
 def _clear_executables() -> None:
     for closed in _programs:
         for key in list(closed.memo):
-            if _is_executable(key):
+            if _is_executable(key) or (isinstance(key, tuple) and key[:1] == ("dispatcher",)):
                 closed.memo.pop(key, None)
 
 

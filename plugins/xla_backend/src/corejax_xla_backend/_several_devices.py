@@ -49,9 +49,9 @@ def program_devices(program: ClosedJaxpr) -> tuple[Any, ...]:
     return next((tuple(x.device_tuple) for x in meshes_of(program) if x.device_tuple), ())
 
 
-def names_meshes(program: ClosedJaxpr) -> bool:
-    """Whether a program has parts that are written for a mesh, be it of any devices."""
-    return bool(meshes_of(program))
+def named_places(closed: ClosedJaxpr, options: CompileOptions) -> list[Any]:
+    """Return the shardings that options name, and what names devices in a program."""
+    return [x for x in (*options.in_shardings, *options.out_shardings, *meshes_of(closed)) if x is not None]
 
 
 def concrete(sharding: Any, ndim: int) -> Any:
@@ -61,8 +61,7 @@ def concrete(sharding: Any, ndim: int) -> Any:
 
 def like_of(closed: ClosedJaxpr, options: CompileOptions) -> Callable[[Tiles], Sharding]:
     """Return what makes a sharding of tiles: that of an argument with the same tiles, or one over a mesh."""
-    named = [x for x in (*options.in_shardings, *options.out_shardings, *meshes_of(closed)) if x is not None]
-    over = [whole_over(x) for x in named if x.device_tuple == options.devices]
+    over = [whole_over(x) for x in named_places(closed, options) if x.device_tuple == options.devices]
     inputs = [
         (x if x.memory_kind is None else x.with_memory_kind(None), aval.ndim)
         for x, aval in zip(options.in_shardings, closed.in_avals, strict=False)
@@ -98,18 +97,11 @@ def whole_over(named: Any) -> Sharding:
 def place_program(
     closed: ClosedJaxpr, name: str, backend: Backend, options: CompileOptions, arrays: Sequence[Array]
 ) -> tuple[CompileOptions, Any]:
-    """Options completed by where arguments are, and the one device that they are bound to, if they are to one.
-
-    Args:
-        closed: the program.
-        name: the function's, for messages.
-        backend: that will compile it.
-        options: what is known.
-        arrays: the arguments.
+    """Complete options by where arguments are; return them, and the one device that arguments are bound to, if any.
 
     Raises:
         ValueError: arguments are bound to other devices than each other, or than the program runs on; or they are not
-            where the options want them; or nobody says which devices a mesh is of.
+            where the options want them; or nothing says which devices a mesh is of.
         BackendError: the devices are a topology's.
     """
     places = [bound_device(x, backend) for x in arrays]
@@ -133,7 +125,7 @@ def place_program(
 
 def _count(closed: ClosedJaxpr, options: CompileOptions) -> int:
     """How many devices a program that does not say which is for; 1 where it says nothing."""
-    named = [x for x in (*options.in_shardings, *options.out_shardings, *meshes_of(closed)) if x is not None]
+    named = named_places(closed, options)
     return max((getattr(x, "mesh", x).size for x in named if not x.device_tuple), default=1)
 
 
@@ -158,7 +150,7 @@ def place_at(
     Where all of this is about meshes without devices, the options have shardings and no devices.
     """
     options = _as_typed(closed, options, places, avals)
-    several = bool(options.devices) or names_meshes(closed) or names_shardings(options)
+    several = options.devices or meshes_of(closed) or names_shardings(options)
     if not several and not any(isinstance(p, Sharding) for p in places):
         if options.device is not None:
             return options, None
@@ -201,11 +193,8 @@ def _as_typed(
 
 def _told(aval: ShapedArray) -> Any:
     """The sharding that a type says; None where the compiler chooses along axes of other types."""
-    return (
-        aval.explicit_sharding
-        if aval.explicit_sharding is not None and aval.explicit_sharding.mesh.are_all_axes_explicit
-        else None
-    )
+    sharding = aval.explicit_sharding
+    return sharding if sharding is not None and sharding.mesh.are_all_axes_explicit else None
 
 
 def _over_devices(
@@ -234,20 +223,14 @@ def _over_devices(
 
 
 def assigned(name: str, closed: ClosedJaxpr, options: CompileOptions, devices: Sequence[Any] | None) -> CompileOptions:
-    """Options of a lowered program, completed by the devices to compile it for.
-
-    Args:
-        name: the function's, for messages.
-        closed: the program.
-        options: what is known.
-        devices: as many as its meshes have; None: it has to name them itself.
+    """Complete options of a lowered program by the devices to compile it for; if they are None, the program names them.
 
     Raises:
         RuntimeError: it is lowered for a mesh without devices, and none are given.
         ValueError: others are given than it is lowered for, or more, or fewer.
     """
     if devices is None:
-        if options.devices or options.device is not None or not (names_meshes(closed) or names_shardings(options)):
+        if options.devices or options.device is not None or not (meshes_of(closed) or names_shardings(options)):
             return options
         raise RuntimeError(
             f"compile of {name}: it is lowered for a mesh without devices. Say which they are: "

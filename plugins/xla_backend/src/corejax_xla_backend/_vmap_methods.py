@@ -20,15 +20,9 @@ def one_by_one(
     *,
     unrolled: bool = False,
 ) -> tuple[list[Any], list[int]]:
-    """`sequential`, `sequential_unrolled`: an application for each element, in their order.
+    """`sequential`, `sequential_unrolled`: apply a primitive to each element of a batch, in their order.
 
-    Args:
-        bind: applies the primitive to operands of one element; gives a list.
-        axis_size: number of elements.
-        vals: operands.
-        dims: their batching dimensions.
-        out_types: types of the results of one element.
-        unrolled: without a loop in programs.
+    `bind` applies it to operands of one element, whose results have `out_types`; `unrolled` writes no loop in programs.
     """
     if axis_size == 0:
         outs = [structural.zeros(unmapped_aval(0, 0, aval)) for aval in out_types]
@@ -45,15 +39,10 @@ def all_at_once(
     out_types: Sequence[ShapedArray],
     method: str,
 ) -> tuple[list[Any], list[int]]:
-    """`expand_dims`, `broadcast_all`, `legacy_vectorized`: one application to operands with a leading batch axis.
+    """`expand_dims`, `broadcast_all`, `legacy_vectorized`: apply a primitive once, to operands with a leading batch.
 
-    Args:
-        bind: applies the primitive: `bind(*operands, out_types=...)` gives a list.
-        axis_size: number of elements.
-        vals: operands.
-        dims: their batching dimensions.
-        out_types: types of the results of one element.
-        method: what an operand without a batch becomes: with an axis of size 1, with copies, or as it is.
+    An operand without a batch gets an axis of size 1, or copies, or stays as it is. `bind(*operands, out_types=...)`
+    applies the primitive; `out_types` here are those of one element.
     """
 
     def leading(x: Any, d: int | None) -> Any:

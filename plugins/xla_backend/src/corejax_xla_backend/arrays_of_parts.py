@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import lru_cache
 from sys import getrefcount
 from typing import Any
 
@@ -11,8 +10,8 @@ import numpy as np
 
 from corejax.extend import Array, ShapedArray, backends, dtypes, get_aval
 from corejax.extend.devices import buffer_of
-from corejax.extend.types import device_buffer
-from corejax_xla_backend.sharding import Sharding, SingleDeviceSharding, is_addressable
+from corejax.extend.types import device_buffer, physical_aval
+from corejax_xla_backend.sharding import Sharding, SingleDeviceSharding, is_addressable, own_parts
 
 _ALONE = 2  # references to what a local variable alone has: its own, and the argument's
 
@@ -49,29 +48,16 @@ def make_array_from_callback(
     """
     name, shape = "make_array_from_callback", _shape("make_array_from_callback", shape)
     checked = _sharding(name, sharding)
-    wanted, indices, numbers = _own_parts(checked, shape)
+    own = own_parts(checked, shape)
     parts: list[np.ndarray[Any, Any]] = []
-    for index in indices:
-        part = _part(name, data_callback(index), wanted, dtype, index)
+    for index in own.indices:
+        part = _part(name, data_callback(index), own.shape, dtype, index)
         dtype = part.dtype
         # Whoever else has it may write the next part to it, or give it again, which jaxlib takes no array for twice.
         parts.append(part.copy() if getrefcount(part) > _ALONE else part)
     if dtype is None:
         raise ValueError(f"{name}: none of the devices of {checked} is this process's; give the dtype")
-    return _of_host_parts(parts, numbers, ShapedArray(shape, np.dtype(dtype)), checked)
-
-
-@lru_cache(maxsize=4096)
-def _own_parts(
-    sharding: Sharding, shape: tuple[int, ...]
-) -> tuple[tuple[int, ...], tuple[tuple[slice, ...], ...], tuple[int, ...]]:
-    """The shape of a part, which parts this process's devices hold, each once, and which of these each device holds."""
-    found: dict[Any, tuple[int, tuple[slice, ...]]] = {}
-    numbers = []
-    for index in sharding.addressable_devices_indices_map(shape).values():
-        key = tuple((part.start, part.stop) for part in index)
-        numbers.append(found.setdefault(key, (len(found), index))[0])
-    return sharding.shard_shape(shape), tuple(index for _, index in found.values()), tuple(numbers)
+    return _of_host_parts(parts, own.numbers, ShapedArray(shape, np.dtype(dtype)), checked)
 
 
 def make_array_from_process_local_data(sharding: Any, local_data: Any, global_shape: Any = None) -> Any:
@@ -175,13 +161,8 @@ def make_array_from_single_device_arrays(
     buffers = [buffer_of(by_device[d], backend) for d in own]
     if isinstance(checked, SingleDeviceSharding):
         return by_device[own[0]]
-    return Array(_jaxlib.join_parts(buffers, _held(aval), _jaxlib.placement(checked, _held(aval).ndim)), aval)
-
-
-def _held(aval: ShapedArray) -> ShapedArray:
-    from corejax.extend.types import physical_aval
-
-    return physical_aval(aval)
+    held = physical_aval(aval)
+    return Array(_jaxlib.join_parts(buffers, held, _jaxlib.placement(checked, held.ndim)), aval)
 
 
 def _of_host_parts(

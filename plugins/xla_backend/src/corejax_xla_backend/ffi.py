@@ -254,14 +254,9 @@ def _translation(
     )  # fmt: skip
 
 
-def _give_rules(primitive: Primitive) -> None:
-    effect = bool(primitive.effects)
-    abstract_eval_rules.register(primitive, _abstract_eval)
-    vmap_rules.register(primitive, lambda *args, **params: _vmap(*args, **params, primitive=primitive))
-    xla_translations.register(primitive, lambda *args, **params: _translation(*args, **params, effect=effect))
-
-
-for _primitive in (ffi_call_p, effectful_ffi_call_p):
-    _give_rules(_primitive)
+for _p in (ffi_call_p, effectful_ffi_call_p):
+    abstract_eval_rules.register(_p, _abstract_eval)
+    vmap_rules.register(_p, functools.partial(_vmap, primitive=_p))
+    xla_translations.register(_p, functools.partial(_translation, effect=bool(_p.effects)))
 
 __all__ = ["ffi_call", "include_dir", "register_ffi_target"]

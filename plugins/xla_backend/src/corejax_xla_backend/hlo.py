@@ -14,6 +14,8 @@ from corejax_xla_backend import _jaxlib
 from corejax_xla_backend._jit.stages import Lowered
 from corejax_xla_backend._lowering import partitioned_calls as calls
 from corejax_xla_backend._lowering.custom_calls import attributes_of, dimension_factors, sharding_rule
+from corejax_xla_backend._lowering.partitioned_calls import is_over_devices as is_over_devices
+from corejax_xla_backend._lowering.partitioned_calls import mesh_of as mesh_of
 
 
 def reference_eval(lowered: Lowered, *args: Any) -> list[np.ndarray[Any, Any]]:
@@ -108,16 +110,6 @@ def partitioned_call(
         sides = [", ".join(map(dimension_factors, side)) for side in (rule.operands, rule.results)]
         text = sharding_rule(sides, rule.sizes, rule.need_replication, rule.reduction, rule.permutation)
     return calls.partitioned_call(ctx, vals, out_avals, text, lambda *given: calls.Split(*split(*given)))
-
-
-def is_over_devices(ctx: TranslationContext) -> bool:
-    """Whether what is written now is partitioned by the compiler: over several devices, and not each one's own."""
-    return calls.is_over_devices(ctx.module)
-
-
-def mesh_of(ctx: TranslationContext) -> Any:
-    """The mesh of a program over several devices, the first that it or its arguments are about."""
-    return calls.mesh_of(ctx.module)
 
 
 @cache

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from typing import Any
 
+from corejax.extend import backends
 from corejax_xla_backend.sharding import Sharding
 
 __all__ = ["Space"]
@@ -34,3 +35,9 @@ def in_space(sharding: Sharding, space: Space) -> Sharding:
         return sharding
     moved: Any = sharding.with_memory_kind("pinned_host" if space is Space.Host else None)  # type: ignore[attr-defined]
     return moved  # type: ignore[no-any-return]
+
+
+def other_memory_of(buffer: Any) -> str | None:
+    """The kind of memory that a buffer is in, if it is not its device's default one."""
+    backend: Any = None if buffer is None else backends.of_buffer(buffer)
+    return backend.other_memory_of(buffer) if hasattr(backend, "other_memory_of") else None  # type: ignore[no-any-return]

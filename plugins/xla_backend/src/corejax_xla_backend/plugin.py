@@ -14,7 +14,7 @@ _NAMES = {
     "arrays_of_parts": """
         make_array_from_callback make_array_from_process_local_data make_array_from_single_device_arrays
     """,
-    "callbacks.barrier": "effects_barrier",
+    "_callbacks": "effects_barrier",
     "callbacks.io": "io_callback experimental.io_callback",
     "callbacks.pure": "pure_callback",
     "_devices": """
@@ -59,7 +59,6 @@ def corejax_register_rules(kind: str) -> None:
     if kind == "xla_translation":
         import corejax_xla_backend._lowering.host_callback
         import corejax_xla_backend._lowering.translations
-        import corejax_xla_backend.callbacks.inspect_sharding_translation
         import corejax_xla_backend.export.translation
     elif kind == "impl":
         import corejax_xla_backend._compiled_impl  # noqa: F401

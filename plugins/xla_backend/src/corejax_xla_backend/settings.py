@@ -48,16 +48,14 @@ def _device(value: Any) -> Any:
 
 def _num_cpu_devices(value: Any) -> int | None:
     """How many devices the CPU is to pass for, None for XLA's own choice; fixed from its first use on."""
-    count = (
-        None
-        if value in (None, "", "None", -1, "-1")
-        else operator.index(int(value) if isinstance(value, str) else value)
-    )
-    if count is not None and count < 1:
+    if value in (None, "", "None", -1, "-1"):
+        return None
+    count = operator.index(int(value) if isinstance(value, str) else value)
+    if count < 1:
         raise ValueError(f"num_cpu_devices is at least 1, got {value!r}")
     adapter = sys.modules.get("corejax_xla_backend._jaxlib")
     if adapter is not None:
-        adapter.configure(num_cpu_devices=count)
+        adapter.check_cpu_devices(count)
     return count
 
 
@@ -96,6 +94,7 @@ def _degree(name: str) -> Callable[[Any], str]:
     return _parser(name, " is UNKNOWN, O0, O1, O2 or O3", _DEGREES.__getitem__)
 
 
+DIRECTIONS = ("host_to_device", "device_to_device", "device_to_host")
 GUARD_LEVELS = ("allow", "log", "disallow", "log_explicit", "disallow_explicit")
 
 
@@ -123,15 +122,7 @@ SETTINGS: Mapping[str, tuple[Any, Callable[[Any], Any]]] = {
     "persistent_cache_min_compile_time_secs": (0.0, _number("persistent_cache_min_compile_time_secs", 0, float)),
     "persistent_cache_min_entry_size_bytes": (0, _number("persistent_cache_min_entry_size_bytes", -1, int)),
     "raise_persistent_cache_errors": (False, _flag("raise_persistent_cache_errors")),
-    **{
-        name: (None, _level(name))
-        for name in (
-            "transfer_guard",
-            "transfer_guard_device_to_device",
-            "transfer_guard_device_to_host",
-            "transfer_guard_host_to_device",
-        )
-    },
+    **{name: (None, _level(name)) for name in ("transfer_guard", *(f"transfer_guard_{x}" for x in sorted(DIRECTIONS)))},
 }
 
 

@@ -188,7 +188,16 @@ class Sharding:
         Raises:
             ValueError: a size does not divide.
         """
-        return dict(_indices(self, tuple(global_shape)))
+        shape = tuple(global_shape)
+        tiles, part = self.tiles(len(shape)), _part_shape(self, shape)
+        found: dict[int, Index] = {}
+        for place in np.ndindex(tiles.shape[:-1]):
+            index = tuple(
+                slice(i * size, (i + 1) * size) if count > 1 else slice(None)
+                for i, size, count in zip(place, part, tiles.shape[:-1], strict=True)
+            )
+            found.update((int(position), index) for position in tiles[place])
+        return {device: found[i] for i, device in enumerate(self.device_tuple)}
 
     def addressable_devices_indices_map(self, global_shape: tuple[int, ...]) -> Mapping[Device, Index]:
         """The same of this process's devices."""
@@ -229,18 +238,51 @@ def _part_shape(sharding: Sharding, shape: tuple[int, ...]) -> tuple[int, ...]:
     return tuple(size // count for size, count in zip(shape, counts, strict=True))
 
 
+class OwnParts(NamedTuple):
+    """The parts of an array that this process has.
+
+    Attributes:
+        shape: of a part.
+        indices: which parts of the array they are, each once.
+        devices: the devices, in order.
+        numbers: for each device which of `indices` it holds.
+        first: for each of `indices` the first of `devices` that holds it, as a position.
+        complete: whether they are the whole array.
+    """
+
+    shape: tuple[int, ...]
+    indices: tuple[Index, ...]
+    devices: tuple[Device, ...]
+    numbers: tuple[int, ...]
+    first: tuple[int, ...]
+    complete: bool
+
+
 @lru_cache(maxsize=4096)
-def _indices(sharding: Sharding, shape: tuple[int, ...]) -> dict[Device, Index]:
-    """Which part of an array of a shape each device holds."""
-    tiles, part = sharding.tiles(len(shape)), _part_shape(sharding, shape)
-    found: dict[int, Index] = {}
-    for place in np.ndindex(tiles.shape[:-1]):
-        index = tuple(
-            slice(i * size, (i + 1) * size) if count > 1 else slice(None)
-            for i, size, count in zip(place, part, tiles.shape[:-1], strict=True)
-        )
-        found.update((int(position), index) for position in tiles[place])
-    return {device: found[i] for i, device in enumerate(sharding.device_tuple)}
+def own_parts(sharding: Sharding, shape: tuple[int, ...]) -> OwnParts:
+    """The parts of an array of a shape that this process has.
+
+    Raises:
+        ValueError: a size does not divide.
+    """
+    held = sharding.addressable_devices_indices_map(shape)
+    indices = {bounds(index): index for index in held.values()}
+    order = {key: number for number, key in enumerate(indices)}
+    numbers = tuple(order[bounds(index)] for index in held.values())
+    own = [i for i, device in enumerate(sharding.device_tuple) if device in held]
+    return OwnParts(
+        sharding.shard_shape(shape),
+        tuple(indices.values()),
+        tuple(held),
+        numbers,
+        tuple(map(numbers.index, range(len(indices)))),
+        bool(np.isin(sharding.tiles(len(shape)), own).any(-1).all()),
+    )
+
+
+def bounds(index: Index) -> tuple[tuple[int | None, int | None], ...]:
+    """An index, hashable."""
+    return tuple((part.start, part.stop) for part in index)
 
 
 def check_fits(what: str, sharding: Sharding, shape: tuple[int, ...]) -> None:

@@ -5,9 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from corejax.extend.messages import Restoring
-from corejax_xla_backend.settings import GUARD_LEVELS
-
-_DIRECTIONS = ("host_to_device", "device_to_device", "device_to_host")
+from corejax_xla_backend.settings import DIRECTIONS, GUARD_LEVELS
 
 
 class _Guard(Restoring):
@@ -52,7 +50,7 @@ def transfer_guard(new_val: str) -> Restoring:
     Raises:
         ValueError: there is no such level.
     """
-    return _guard("transfer_guard", new_val, _DIRECTIONS)
+    return _guard("transfer_guard", new_val, DIRECTIONS)
 
 
 def transfer_guard_host_to_device(new_val: str) -> Restoring:

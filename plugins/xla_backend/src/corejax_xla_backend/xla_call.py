@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from corejax.extend import Array, ClosedJaxpr, Primitive, defcall, impl_rules, inlining
-from corejax.extend.devices import DEFAULT_OPTIONS, CompileOptions
+from corejax.extend import Array, ClosedJaxpr, Primitive, backends, defcall, impl_rules, inlining
+from corejax.extend.devices import DEFAULT_OPTIONS, CompileOptions, Target
 from corejax.extend.programs import CallChange
 
 xla_call_p = Primitive(
@@ -25,13 +25,14 @@ def xla_call_impl(
     backend: str | None,
     options: CompileOptions = DEFAULT_OPTIONS,
 ) -> list[Array]:
-    """Compile (once for each program) and run."""
-    from corejax_xla_backend._interpreting import interpret, interpreting
-    from corejax_xla_backend._programs import execute
+    """Compile (once for each program) and run: by the backend of the program around it, if one runs."""
+    from corejax_xla_backend._programs import interpret, interpreting, run_where_they_are
 
     if interpreting():
         return interpret(call_jaxpr, args)
-    return execute(call_jaxpr, args, name, backend, options)
+    device = options.device if options.device is not None else next(iter(options.devices), None)
+    target = backends.inside(backend) if device is None else Target(backends.of_device(device), device.platform)
+    return run_where_they_are(call_jaxpr, args, name, target, options)[0]
 
 
 def _renamed(change: CallChange, params: dict[str, Any]) -> dict[str, Any]:

@@ -12,12 +12,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from threading import get_ident
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 
-from corejax.extend import BackendError
-from corejax.extend.devices import aligned_empty
+from corejax.extend import BackendError, ShapedArray
+from corejax.extend.devices import aligned_empty, check_memory
 from corejax_xla_backend import _exit
 
 from . import _client
@@ -29,13 +29,7 @@ Buffer = core.ArrayImpl
 _COPY = core.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
 _ALIAS = core.HostBufferSemantics.ZERO_COPY
 
-
-class Aval(Protocol):
-    """What jaxlib reads of an abstract value; the object itself comes back as ``buffer.aval``."""
-
-    shape: tuple[int, ...]
-    dtype: np.dtype
-    weak_type: bool
+LARGE = 1 << 30  # bytes below which the machine's memory is not asked for
 
 
 def is_immutable(value: np.ndarray) -> bool:
@@ -64,7 +58,7 @@ _BITS = {1: np.uint8, 2: np.uint16}
 
 def put(
     value: np.ndarray,
-    aval: Aval,
+    aval: ShapedArray,
     device: Device | None = None,
     *,
     committed: bool = False,
@@ -78,7 +72,7 @@ def put(
     Args:
         value: any array of a type that StableHLO has, of ``aval``'s shape and dtype, in any order of bytes
             and axes.
-        aval: shape, dtype and weak type of the buffer; 64-bit types are kept.
+        aval: shape, dtype and weak type of the buffer, which has it as ``buffer.aval``; 64-bit types are kept.
         device: the default device unless given.
         committed: whether the buffer is bound to its device (jax's word); host values usually are not.
         alias: share memory. ``None``: only if the array is immutable (see :func:`is_immutable`). ``True`` is
@@ -86,41 +80,45 @@ def put(
 
     Raises:
         TypeError: the dtype is not one that XLA has.
+        MemoryError: there is no place for it. A broadcast array is written out, and may be larger than the memory.
     """
+    if value.nbytes > LARGE:
+        check_memory(value.nbytes, f"a buffer for an array of shape {aval.shape} and dtype {aval.dtype.name}")
     target = default_device() if device is None else device
     if not value.dtype.isnative:  # jaxlib reads the bytes as if they were native
         value = value.astype(value.dtype.newbyteorder("="))
     share = is_immutable(value) if alias is None else alias
     if not value.flags.c_contiguous and (value.itemsize in _BITS or min(value.strides) < 0):
         value, share = aligned_copy(value), True  # jaxlib would go element by element
+    return put_on(aval, device_sharding(target), [value], [target], committed, alias=share)
+
+
+def put_on(
+    aval: ShapedArray, sharding: Any, parts: list[np.ndarray], devices: list[Device], committed: bool, *, alias: bool
+) -> Buffer:
+    """A buffer of one part for each device; what jaxlib says against it in corejax's words, as of `put`.
+
+    Raises:
+        BackendError: a guard of transfers refuses it.
+    """
     try:
         return core.batched_device_put(
-            aval,
-            device_sharding(target),
-            [value],
-            [target],
-            committed,
-            False,
-            _ALIAS if share else _COPY,
-            True,
+            aval, sharding, parts, devices, committed, False, _ALIAS if alias else _COPY, True
         )
     except RuntimeError as error:
+        where = str(devices[0]) if len(devices) == 1 else f"{len(devices)} devices"
+        what = f"an array of shape {aval.shape} and dtype {aval.dtype}"
         if "NumPy dtype" in str(error):
-            raise TypeError(f"values of dtype {value.dtype} cannot be put on a device.") from error
+            raise TypeError(f"values of dtype {aval.dtype} cannot be put on a device.") from error
         if "Disallowed" in str(error):
-            raise refused_by_guard(value, str(target)) from None
+            raise BackendError(
+                f"a transfer_guard refuses to put {what} on {where}; put it there before, corejax.device_put(x), or "
+                "outside of the guard"
+            ) from None
         if is_out_of_memory(error):
-            what = f"an array of shape {value.shape} and dtype {value.dtype} ({value.nbytes} bytes)"
-            raise MemoryError(f"{what} cannot be put on {target}: {error}") from None
+            nbytes = f" ({parts[0].nbytes} bytes)" if len(devices) == 1 else ""
+            raise MemoryError(f"{what}{nbytes} cannot be put on {where}: {error}") from None
         raise
-
-
-def refused_by_guard(value: Any, where: str) -> BackendError:
-    """What to say of an array that jaxlib's guard of transfers refuses to put somewhere."""
-    return BackendError(
-        f"a transfer_guard refuses to put an array of shape {value.shape} and dtype {value.dtype} on {where}; "
-        "put it there before, corejax.device_put(x), or outside of the guard"
-    )
 
 
 def is_out_of_memory(error: Exception) -> bool:
@@ -132,16 +130,12 @@ def copy_to(
     buffer: Buffer,
     device: Device,
     *,
-    always_copy: bool = False,
     committed: bool = False,
     memory_kind: str | None = None,
 ) -> Buffer:
     """The same values on another device (or the same buffer's memory where it is there already)."""
-    semantics = core.ArrayCopySemantics.ALWAYS_COPY if always_copy else core.ArrayCopySemantics.REUSE_INPUT
     sharding = device_sharding(device, memory_kind)
-    moved = core.batched_copy_array_to_devices_with_sharding([buffer], [device_list(device)], [sharding], [semantics])[
-        0
-    ]
+    moved = moved_to(buffer, device_list(device), sharding)
     return Buffer(buffer.aval, sharding, [moved], True, _skip_checks=True) if committed else moved
 
 
@@ -218,6 +212,11 @@ def place(buffer: Any, sharding: Any, layout: Any = None) -> Buffer:
         return sharding.place(buffer)
     if not isinstance(buffer, Buffer):
         raise TypeError(f"cannot place a {type(buffer).__name__} on a device: not a buffer.")
+    return moved_to(buffer, sharding._internal_device_list, sharding)
+
+
+def moved_to(buffer: Buffer, devices: Any, sharding: Any) -> Buffer:
+    """The same values where a sharding of jaxlib's says, on its list of devices; what is there already is shared."""
     return core.batched_copy_array_to_devices_with_sharding(
-        [buffer], [sharding._internal_device_list], [sharding], [xla_client.ArrayCopySemantics.REUSE_INPUT]
+        [buffer], [devices], [sharding], [core.ArrayCopySemantics.REUSE_INPUT]
     )[0]

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import BackendError, config
-from corejax_xla_backend._dispatchers import clear_dispatchers
 from corejax_xla_backend._exit import busy, watch_exit
+from corejax_xla_backend._live import clear_dispatchers
 
 from ._absent import absent, is_absent
 from ._distributed import connection
@@ -36,7 +36,6 @@ _lock = threading.RLock()
 _clients: dict[str, Client] = {}
 _ahead: dict[int, Client] = {}  # the last one that compiled for devices that are not there, by their number
 DEVICES_OF_A_PROCESS = 2048  # at most; greater numbers are other processes'
-_settings: dict[str, Any] = {"num_cpu_devices": None, "platform": None}
 
 
 _FORKED = (
@@ -120,28 +119,18 @@ def device_list(*devices: Device) -> Any:
     return core.DeviceList(devices)
 
 
-def configure(*, num_cpu_devices: int | None = None, platform: str | None = None) -> None:
-    """Settings for clients that do not exist yet; an argument left at ``None`` keeps what was set.
-
-    Args:
-        num_cpu_devices: how many CPU devices to pretend to have (for code over several devices).
-        platform: the default platform, ``"cpu"`` or ``"cuda"`` (also written ``"gpu"``). Unset: CUDA where
-            its plugin and a device are present, otherwise the CPU.
+def check_cpu_devices(count: int) -> None:
+    """Refuse another number of CPU devices than there are.
 
     Raises:
-        BackendError: the CPU client exists already with another number of devices.
+        BackendError: the CPU client exists already with another number.
     """
-    with _lock:
-        existing = _clients.get("cpu")
-        if num_cpu_devices is not None and existing is not None and existing.device_count() != num_cpu_devices:
-            raise BackendError(
-                f"cannot set {num_cpu_devices} CPU devices: the CPU backend is already in use with "
-                f"{existing.device_count()}. Set the number before the first array goes to a device."
-            )
-        if num_cpu_devices is not None:
-            _settings["num_cpu_devices"] = num_cpu_devices
-        if platform is not None:
-            _settings["platform"] = _canonical(platform)
+    existing = _clients.get("cpu")
+    if existing is not None and existing.device_count() != count:
+        raise BackendError(
+            f"cannot set {count} CPU devices: the CPU backend is already in use with {existing.device_count()}. Set "
+            "the number before the first array goes to a device."
+        )
 
 
 def _canonical(platform: str) -> str:
@@ -186,7 +175,7 @@ def _make_client(platform: str) -> Client:
         joined = connection()
         return xla_client.make_cpu_client(
             asynchronous=config.cpu_enable_async_dispatch,
-            num_devices=_settings["num_cpu_devices"] or config.num_cpu_devices,
+            num_devices=config.num_cpu_devices,
             **({} if joined is None else joined.cpu_options()),
         )
     if platform == "cuda":
@@ -247,15 +236,10 @@ def started_clients() -> list[Client]:
     return list(_clients.values())
 
 
+@cache
 def default_backend() -> str:
-    """The platform where none is named: the configured one, else CUDA if it starts, else ``"cpu"``."""
-    chosen = _settings["platform"]
-    if chosen is not None:
-        return chosen
-    with _lock:
-        if _settings["platform"] is None:
-            _settings["platform"] = "cpu" if cuda_plugin_path() is None or not _cuda_starts() else "cuda"
-        return _settings["platform"]
+    """The platform where none is named: CUDA if it starts, else ``"cpu"``."""
+    return "cpu" if cuda_plugin_path() is None or not _cuda_starts() else "cuda"
 
 
 def _cuda_starts() -> bool:

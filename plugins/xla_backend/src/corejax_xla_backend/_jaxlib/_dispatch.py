@@ -26,14 +26,16 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from corejax_xla_backend._dispatchers import clear_dispatchers
+from corejax.extend.messages import api_boundary
 from corejax_xla_backend._exit import stop_at_exit
+from corejax_xla_backend._live import clear_dispatchers
 
 from ._buffers import Buffer, place
 from ._dispatch_state import make_dispatcher
 from ._executable import Executable, FastpathData
 from ._probe import core
 
+_MOST_SIGNATURES = 4096  # of one dispatcher; the least recently used are dropped
 _SCALARS: tuple[type, ...] = (bool, int, float, complex)
 _NUMPY_SCALARS: tuple[type, ...] = tuple(
     {np.dtype(code).type for code in "?bhilqBHILQefdFD"}
@@ -43,9 +45,6 @@ _NUMPY_SCALARS: tuple[type, ...] = tuple(
         if isinstance(kind, type) and kind not in (ml_dtypes.finfo, ml_dtypes.iinfo)
     }
 )
-HOST_TYPES: tuple[type, ...] = (np.ndarray, *_SCALARS, *_NUMPY_SCALARS)
-"""The host types that the dispatcher accepts as arguments; exact types, not their subclasses."""
-
 
 UNKNOWN: tuple[tuple[Any], None] = (object(),), None
 """A node's children and metadata where it cannot be taken apart: the dispatcher does not know the child, so that the
@@ -238,8 +237,6 @@ def fast_dispatch(
     *,
     static_argnums: Sequence[int] = (),
     static_argnames: Sequence[str] = (),
-    capacity: int = 4096,
-    boundary: Callable[[Callable[..., Any]], Callable[..., Any]] = lambda function: function,
 ) -> Any:
     """A callable that runs compiled programs by signature.
 
@@ -251,21 +248,19 @@ def fast_dispatch(
         registry: the pytrees of arguments and results.
         static_argnums: positions of hashable arguments that are part of the signature; not negative.
         static_argnames: the same for keyword arguments.
-        capacity: how many signatures to remember; the least recently used are dropped.
-        boundary: decorates the Python functions that the dispatcher calls, for what they raise goes to the caller.
 
     Returns:
         jaxlib's ``PjitFunction``: attributes can be set on it, it binds as a method, and it has
         ``_cache_size()`` and ``_clear_cache()``.
     """
 
-    @boundary
+    @api_boundary
     def _on_miss(*args: Any, **kwargs: Any) -> tuple[Any, FastpathData | None, bool]:
         stop_at_exit()
         result, data = cache_miss(*args, **kwargs)
         return result, data, result is ASK_AGAIN
 
-    @boundary
+    @api_boundary
     def without_dispatcher(*args: Any, **kwargs: Any) -> Any:
         return cache_miss(*args, **kwargs)[0]
 
@@ -278,7 +273,7 @@ def fast_dispatch(
         object(),
         registry._registry,
         place,
-        core.PjitFunctionCache(capacity),
+        core.PjitFunctionCache(_MOST_SIGNATURES),
     )
     without_dispatcher.__wrapped__ = _Dispatched(dispatcher)  # type: ignore[attr-defined]
     return dispatcher

@@ -16,41 +16,31 @@ from __future__ import annotations
 
 import importlib
 import sys
-import threading
 from collections.abc import Callable
 from functools import cache
 from typing import Any
 
-from corejax_xla_backend._dispatchers import dispatchers
+from corejax_xla_backend._live import dispatchers
 
 from ._probe import core
 
-_lock = threading.Lock()
-_done = False
 _kept: list[Any] = []  # C++ holds bare pointers to these
 
 
+@cache
 def ensure_dispatch_state() -> None:
     """Make the C++ dispatcher usable; leaves jax's settings alone where jax is, or is being, imported."""
-    global _done
-    if _done:
-        return
-    with _lock:
-        if _done:
-            return
-        if not _jax_has_set_it():
-            config = core.config.Config
-            _kept.extend(
-                (
-                    config("corejax_enable_x64", True),
-                    config("corejax_disable_jit", False),
-                    config("corejax_hook", None),
-                )
-            )
-            core.jax_jit.set_enable_x64_state(_kept[0])
-            core.jax_jit.set_disable_jit_state(_kept[1])
-            core.jax_jit.set_post_hook_state(_kept[2])
-        _done = True
+    if not _jax_has_set_it():
+        config = core.config.Config
+        settings = [
+            config("corejax_enable_x64", True),
+            config("corejax_disable_jit", False),
+            config("corejax_hook", None),
+        ]
+        _kept.extend(settings)
+        core.jax_jit.set_enable_x64_state(settings[0])
+        core.jax_jit.set_disable_jit_state(settings[1])
+        core.jax_jit.set_post_hook_state(settings[2])
 
 
 def _jax_has_set_it() -> bool:

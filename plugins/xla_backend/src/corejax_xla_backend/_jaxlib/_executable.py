@@ -6,9 +6,10 @@ import copy
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from corejax.extend import ShapedArray
 from corejax_xla_backend._exit import inside, stop_at_exit
 
-from ._buffers import Aval, Buffer, place
+from ._buffers import Buffer, place
 from ._client import Client, Device, check_not_forked, compile_options, default_device, device_list, device_sharding
 from ._dispatch_state import make_dispatcher
 from ._mlir import ir
@@ -36,7 +37,7 @@ class FastpathData(NamedTuple):
     out_pytree_def: Any
     in_shardings: Sequence[Any]
     out_shardings: Sequence[Any]
-    out_avals: Sequence[Aval]
+    out_avals: Sequence[ShapedArray]
     out_committed: Sequence[bool]
     kept_var_bitvec: Sequence[bool]
     in_device_local_layouts: Sequence[None]
@@ -53,7 +54,7 @@ class Program:
     """
 
     loaded: Any
-    out_avals: tuple[Aval, ...]
+    out_avals: tuple[ShapedArray, ...]
     name: str
 
     def cost_analysis(self) -> dict[str, float]:
@@ -98,7 +99,7 @@ class Executable(Program):
     def __init__(
         self,
         loaded: Any,
-        out_avals: Sequence[Aval],
+        out_avals: Sequence[ShapedArray],
         device: Device,
         *,
         name: str = "main",
@@ -205,13 +206,11 @@ class Executable(Program):
 
 def compile_module(
     module: ir.Module,
-    out_avals: Sequence[Aval],
+    out_avals: Sequence[ShapedArray],
     device: Device | None = None,
     *,
-    overrides: Sequence[tuple[str, Any]] = (),
     callbacks: Sequence[Callable[..., Any]] = (),
-    committed: bool = False,
-    partitions: Any = None,
+    **options: Any,
 ) -> Executable:
     """Compile a module whose public ``main`` takes and returns tensors, and load it on one device.
 
@@ -219,47 +218,46 @@ def compile_module(
         module: StableHLO, CHLO and func.
         out_avals: what ``main`` returns, in order.
         device: the default device unless given.
-        overrides: XLA flags by name for this program alone.
         callbacks: Python functions of NumPy arrays returning tuples of arrays, which the program calls by
             ``custom_call @xla_ffi_python_cpu_callback`` with attribute ``index`` (``ui64``) into this list.
-        partitions: `_partitioned.Partitions` of a program over several devices.
+        options: ``overrides``, XLA flags by name for this program alone; ``committed``, whether its outputs are
+            bound to the device; ``partitions``, `_partitioned.Partitions` of a program over several devices.
 
     Raises:
         RuntimeError: XLA refuses the program; the message is XLA's.
     """
     more = {"host_callbacks": list(callbacks)} if callbacks else {}
-    return _loaded(
-        lambda client, devices, options: client.compile_and_load(module, devices, options, **more),
-        out_avals, device, name_of(module), overrides, committed, partitions,
-    )  # fmt: skip
+
+    def make(client: Client, devices: Any, options: Any) -> Any:
+        return client.compile_and_load(module, devices, options, **more)
+
+    return _loaded(make, out_avals, device, name_of(module), **options)
 
 
 def load(
-    data: bytes,
-    out_avals: Sequence[Aval],
-    device: Device | None = None,
-    *,
-    name: str = "main",
-    overrides: Sequence[tuple[str, Any]] = (),
-    committed: bool = False,
-    partitions: Any = None,
+    data: bytes, out_avals: Sequence[ShapedArray], device: Device | None = None, *, name: str = "main", **options: Any
 ) -> Executable:
-    """The program of :meth:`Executable.serialize`'s bytes, without compiling; ``overrides`` are those it was
-    compiled with.
+    """The program of :meth:`Executable.serialize`'s bytes, without compiling; options are those it was compiled with.
 
     Raises:
         RuntimeError: the bytes are damaged. Bytes of another release or machine are not always found out.
     """
-    return _loaded(
-        lambda client, devices, options: client.deserialize_executable(data, devices, options),
-        out_avals, device, name, overrides, committed, partitions,
-    )  # fmt: skip
+
+    def make(client: Client, devices: Any, options: Any) -> Any:
+        return client.deserialize_executable(data, devices, options)
+
+    return _loaded(make, out_avals, device, name, **options)
 
 
 def _loaded(
-    make: Callable[[Client, Any, Any], Any], out_avals: Sequence[Aval], device: Device | None, name: str,
-    overrides: Sequence[tuple[str, Any]], committed: bool, partitions: Any,
-) -> Executable:  # fmt: skip
+    make: Callable[[Client, Any, Any], Any],
+    out_avals: Sequence[ShapedArray],
+    device: Device | None,
+    name: str,
+    overrides: Sequence[tuple[str, Any]] = (),
+    committed: bool = False,
+    partitions: Any = None,
+) -> Executable:
     target = default_device() if device is None else device
     options = compile_options(target, overrides=overrides, partitions=partitions)
     devices = device_list(*([target] if partitions is None else partitions.devices))

@@ -15,11 +15,7 @@ from ._probe import xla_client
 
 
 def compilation_fingerprint(device: Device, overrides: Sequence[tuple[str, Any]] = (), partitions: Any = None) -> bytes:
-    """Bytes that are equal where XLA makes the same executable of the same module.
-
-    Args:
-        device: that is compiled for.
-        overrides, partitions: as of :func:`compile_module`.
+    """Return bytes that are equal where XLA makes the same executable of the same module for a device.
 
     They tell jaxlib's version, the platform's, the kind and the number of devices, the machine's instructions, and
     XLA's options, those from ``XLA_FLAGS`` among them.

@@ -107,9 +107,9 @@ def dense_attr(value: np.ndarray | np.generic) -> ir.Attribute:
     return ir.DenseElementsAttr.get(contiguous, type=element_type(array.dtype), shape=array.shape)
 
 
-def parse_module(text: str | bytes, context: ir.Context | None = None) -> ir.Module:
+def parse_module(text: str | bytes) -> ir.Module:
     """A module from its text or bytecode."""
-    with new_context() if context is None else context as current:
+    with new_context() as current:
         if (b"sdy." if isinstance(text, bytes) else "sdy.") in text:  # type: ignore[operator]
             _register_sdy(current)
         return ir.Module.parse(text)
@@ -159,7 +159,7 @@ def portable_version() -> str:
     return _stablehlo.get_version_from_compatibility_requirement(_stablehlo.StablehloCompatibilityRequirement.WEEK_12)
 
 
-def to_portable(module: ir.Module, version: str | None = None) -> bytes:
+def to_portable(module: ir.Module) -> bytes:
     """StableHLO's portable bytes of a module (a stable format), without locations; CHLO is lowered first, in a copy.
 
     Operations of Shardy's, for which nobody promises stability, go as they are.
@@ -170,12 +170,12 @@ def to_portable(module: ir.Module, version: str | None = None) -> bytes:
     copy = clone(module)
     run_passes(copy, "builtin.module(func.func(chlo-legalize-to-stablehlo))")
     more = (True,) if "sdy." in copy.operation.get_asm() else ()
-    return _stablehlo.serialize_portable_artifact(copy, version or stablehlo_versions()[1], *more)
+    return _stablehlo.serialize_portable_artifact(copy, portable_version(), *more)
 
 
-def from_portable(data: bytes, context: ir.Context | None = None) -> ir.Module:
+def from_portable(data: bytes) -> ir.Module:
     """The module of :func:`to_portable`'s bytes."""
-    with new_context() if context is None else context as current:
+    with new_context() as current:
         if b"sdy" in data:
             _register_sdy(current)
             current.load_all_available_dialects()

@@ -9,7 +9,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from ._buffers import Aval, Buffer, block_until_ready
+from corejax.extend import ShapedArray
+
+from ._buffers import Buffer, block_until_ready
 from ._client import Device
 from ._executable import Executable
 from ._probe import xla_client
@@ -45,7 +47,7 @@ class Partitions(NamedTuple):
         build.allow_spmd_sharding_propagation_to_output = [x is None for x in self.outputs] or [False]
         return options
 
-    def shardings(self, loaded: Any, out_avals: Sequence[Aval]) -> tuple[list[Any], list[Any]]:
+    def shardings(self, loaded: Any, out_avals: Sequence[ShapedArray]) -> tuple[list[Any], list[Any]]:
         """Where the inputs and outputs of a compiled program are: as was said, or as the compiler chose."""
         ranks = [len(aval.shape) for aval in out_avals]
         return (
@@ -60,7 +62,7 @@ class Partitions(NamedTuple):
             for sharding, hlo, ndim in zip(given, chosen, ranks, strict=True)
         ]
 
-    def executable(self, loaded: Any, out_avals: Sequence[Aval], name: str) -> Executable:
+    def executable(self, loaded: Any, out_avals: Sequence[ShapedArray], name: str) -> Executable:
         """What runs the program that jaxlib has loaded."""
         return PartitionedExecutable(loaded, out_avals, self, name=name)
 
@@ -80,7 +82,9 @@ class PartitionedExecutable(Executable):
             threads; with 32 calls more in the queue there is none left for the last device, which ends the process.
     """
 
-    def __init__(self, loaded: Any, out_avals: Sequence[Aval], partitions: Partitions, *, name: str = "main") -> None:
+    def __init__(
+        self, loaded: Any, out_avals: Sequence[ShapedArray], partitions: Partitions, *, name: str = "main"
+    ) -> None:
         self._before_runs = partitions.before_runs
         self.in_shardings, self.out_shardings = partitions.shardings(loaded, out_avals)
         self.in_places = [placement(x, ndim) for x, ndim in zip(self.in_shardings, partitions.ranks, strict=True)]

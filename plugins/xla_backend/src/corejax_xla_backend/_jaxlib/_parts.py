@@ -71,14 +71,10 @@ def copied_parts(
     wanted: Sequence[int],
     replicated: Callable[..., Any],
 ) -> list[np.ndarray] | None:
-    """The parts on some of a buffer's devices; None where DLPack lacks their type.
+    """Copy the parts of a computed buffer on the `wanted` of its devices, all of this process.
 
-    Args:
-        buffer: one that has been computed.
-        shape: of a part.
-        devices: in their order, all of this process.
-        wanted: positions of devices.
-        replicated: sharding of copies on devices.
+    `shape` is that of a part, `replicated` gives the sharding of copies on devices. The result is None if DLPack lacks
+    their type.
     """
     dtype = np.dtype(buffer.aval.dtype)
     aval, found = ShapedArray(shape, dtype), []

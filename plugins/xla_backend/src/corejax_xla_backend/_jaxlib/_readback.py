@@ -8,10 +8,10 @@ integers, or (for types below a byte, which NumPy keeps one to a byte) the same 
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
 
+from corejax.extend import ShapedArray
 from corejax_xla_backend._element_types import ELEMENT_TYPES
 
 from ._buffers import Buffer, block_until_ready, device_of
@@ -60,14 +60,6 @@ def _copy_to_numpy(buffer: Buffer) -> np.ndarray:
     return np.array(host.view(dtype) if operation == "bitcast_convert" else host.astype(dtype))
 
 
-class _Result(NamedTuple):
-    """The type of a reader's output."""
-
-    shape: tuple[int, ...]
-    dtype: np.dtype
-    weak_type: bool = False
-
-
 @lru_cache(maxsize=512)
 def _reader(operation: str, dtype: np.dtype, readable: np.dtype, shape: tuple[int, ...], device: Device) -> Executable:
     """The program of that one operation for one type; 20 ms to compile."""
@@ -78,7 +70,7 @@ def _reader(operation: str, dtype: np.dtype, readable: np.dtype, shape: tuple[in
           %0 = "stablehlo.{operation}"(%x) : ({before}) -> {after}
           return %0 : {after} }} }}"""
     )
-    return compile_module(module, [_Result(shape, readable)], device)
+    return compile_module(module, [ShapedArray(shape, readable)], device)
 
 
 def forget_readers() -> None:

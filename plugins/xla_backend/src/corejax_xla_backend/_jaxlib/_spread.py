@@ -9,52 +9,32 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 import numpy as np
 
 from corejax.extend import ShapedArray, get_aval
 from corejax.extend.messages import drop_oldest
+from corejax_xla_backend.sharding import OwnParts, Sharding, bounds, other_memory, own_parts
 
 from ._absent import absent, is_absent
 from ._buffers import (
-    _ALIAS,
-    _COPY,
-    Aval,
     Buffer,
     aligned_copy,
     aligned_empty,
     block_until_ready,
     is_immutable,
-    is_out_of_memory,
+    moved_to,
     put,
-    refused_by_guard,
+    put_on,
 )
 from ._client import Device, device_sharding
 from ._parts import copied_parts, would_import_jax
-from ._probe import core, xla_client
+from ._probe import xla_client
 from ._readback import to_numpy
 from ._transfers import unguarded
 
 HloSharding = xla_client.HloSharding
-
-
-class ShardingLike(Protocol):
-    """What is read of a sharding: its devices, and which of them holds which tile."""
-
-    device_tuple: tuple[Device, ...]
-
-    def tiles(self, ndim: int) -> np.ndarray[Any, Any]:
-        """Positions of devices: an axis for each dimension, and a last one for copies."""
-
-    def of_type(self, ndim: int) -> Any:
-        """What types of arrays say of it; None where they say nothing."""
-
-
-def other_memory(sharding: ShardingLike) -> str | None:
-    """The kind of memory of a sharding where that is not the devices' default one, which jaxlib takes unless told."""
-    kind = getattr(sharding, "memory_kind", None)
-    return None if kind == sharding.device_tuple[0].default_memory().kind else kind
 
 
 class Placement(xla_client.GSPMDSharding):
@@ -88,7 +68,7 @@ class Placement(xla_client.GSPMDSharding):
 
 
 @lru_cache(maxsize=4096)
-def placement(sharding: ShardingLike, ndim: int) -> Placement:
+def placement(sharding: Sharding, ndim: int) -> Placement:
     """The one placement of buffers of `ndim` dimensions that a sharding says.
 
     Raises:
@@ -100,11 +80,6 @@ def placement(sharding: ShardingLike, ndim: int) -> Placement:
     made = Placement(sharding.device_tuple, hlo_of_tiles(tiles), other_memory(sharding))
     made.sharding, made.tiles, made.told = sharding, tiles, sharding.of_type(ndim)
     return made
-
-
-@lru_cache(maxsize=256)
-def _replicated(devices: tuple[Device, ...], memory_kind: str | None) -> Placement:
-    return Placement(devices, HloSharding.replicate(), memory_kind)
 
 
 def hlo_of_tiles(tiles: np.ndarray[Any, Any]) -> Any:
@@ -128,58 +103,14 @@ def tiles_of_hlo(hlo: Any, ndim: int, count: int) -> np.ndarray[Any, Any]:
 # -- values ------------------------------------------------------------------------------------------------------------
 
 
-class _Layout(NamedTuple):
-    """The parts of an array that this process has.
+def put_parts(value: np.ndarray, aval: ShapedArray, place: Placement, *, alias: bool = True) -> Buffer:
+    """Return a buffer over several devices, committed to them, with the value of a NumPy array that the parts divide.
 
-    Attributes:
-        shape: of a part.
-        indices: which parts of the array they are, each once.
-        devices: the devices, in order.
-        numbers: for each device which of `indices` it holds.
-        first: for each of `indices` the first of `devices` that holds it, as a position.
-        complete: whether they are the whole array.
-    """
-
-    shape: tuple[int, ...]
-    indices: tuple[tuple[slice, ...], ...]
-    devices: tuple[Device, ...]
-    numbers: tuple[int, ...]
-    first: tuple[int, ...]
-    complete: bool
-
-
-@lru_cache(maxsize=4096)
-def _layout(place: Placement, shape: tuple[int, ...]) -> _Layout:
-    counts, devices = place.tiles.shape[:-1], place.sharding.device_tuple
-    part = tuple(size // count for size, count in zip(shape, counts, strict=True))
-    tile_of = {int(i): where for where in np.ndindex(counts) for i in place.tiles[where]}
-    own = [i for i, d in enumerate(devices) if d.process_index == d.client.process_index()]
-    tiles: dict[Any, int] = {}
-    for i in own:
-        tiles.setdefault(tile_of[i], len(tiles))
-    numbers = tuple(tiles[tile_of[i]] for i in own)
-    return _Layout(
-        part,
-        tuple(tuple(slice(i * n, (i + 1) * n) for i, n in zip(where, part, strict=True)) for where in tiles),
-        tuple(devices[i] for i in own),
-        numbers,
-        tuple(map(numbers.index, range(len(tiles)))),
-        len(tiles) * place.tiles.shape[-1] == place.tiles.size,
-    )
-
-
-def put_parts(value: np.ndarray, aval: Aval, place: Placement, *, alias: bool = True) -> Buffer:
-    """A buffer over several devices with the value of a NumPy array, committed to them.
-
-    Args:
-        value: the whole.
-        aval: shape, dtype and weak type of the buffer.
-        place: where to; its counts divide the shape.
-        alias: whether nobody writes to the array any more, so that memory may be shared.
+    Memory may be shared if `alias` says that nobody writes to the array any more.
     """
     if not value.dtype.isnative:
         value = value.astype(value.dtype.newbyteorder("="))
-    layout = _layout(place, value.shape)
+    layout = own_parts(place.sharding, value.shape)
     views = [value[(*index, ...)] for index in layout.indices]  # dots: no scalars of NumPy's
     # XLA copies what lies in one piece, to the one device that has it; copies that several share are made here.
     by_xla = not alias and len(views) == len(layout.devices) and all(view.flags.c_contiguous for view in views)
@@ -187,47 +118,33 @@ def put_parts(value: np.ndarray, aval: Aval, place: Placement, *, alias: bool = 
     return put_each([parts[i] for i in layout.numbers], aval, place, alias=not by_xla)
 
 
-def put_each(parts: Sequence[np.ndarray], aval: Aval, place: Placement, *, alias: bool = True) -> Buffer:
-    """A buffer of one part for each of this process's devices.
+def put_each(parts: Sequence[np.ndarray], aval: ShapedArray, place: Placement, *, alias: bool = True) -> Buffer:
+    """Return a buffer of one part for each of this process's devices, in their order.
 
-    Args:
-        parts: in the order of the devices.
-        aval: shape, dtype and weak type of the buffer.
-        place: where to.
-        alias: whether nobody writes to the parts any more, so that memory may be shared.
+    Memory may be shared if `alias` says that nobody writes to the parts any more.
 
     Raises:
         ValueError: a part has another shape.
     """
-    layout = _layout(place, aval.shape)
+    layout = own_parts(place.sharding, aval.shape)
     for part in parts:
         if part.shape != layout.shape or part.dtype != aval.dtype:
             raise ValueError(
                 f"parts have shape {layout.shape} and dtype {aval.dtype}, got {part.shape} and {part.dtype}"
             )
-    devices = list(layout.devices)
-    semantics = _ALIAS if alias or not aval.size else _COPY  # jaxlib cannot copy nothing where there are more processes
-    aval = aval.refined(place.told)
-    try:
-        return core.batched_device_put(aval, place, list(parts), devices, True, False, semantics, True)
-    except RuntimeError as error:
-        if "Disallowed" in str(error):
-            raise refused_by_guard(aval, f"{len(devices)} devices") from None
-        if is_out_of_memory(error):
-            what = f"an array of shape {aval.shape} and dtype {aval.dtype}"
-            raise MemoryError(f"{what} cannot be put on {len(devices)} devices: {error}") from None
-        raise
+    alias = alias or not aval.size  # jaxlib cannot copy nothing where there are more processes
+    return put_on(aval.refined(place.told), place, list(parts), list(layout.devices), True, alias=alias)
 
 
-def join_parts(parts: Sequence[Buffer], aval: Aval, place: Placement) -> Buffer:
+def join_parts(parts: Sequence[Buffer], aval: ShapedArray, place: Placement) -> Buffer:
     """A buffer over several devices of one buffer on each of this process's; their memory becomes its own."""
     return Buffer(aval.refined(place.told), place, list(parts), True, _skip_checks=True)
 
 
 def renumbered(buffer: Buffer, place: Placement) -> Buffer:
     """The buffer at a placement that numbers its devices in another order, and has the same part on each."""
-    parts = dict(zip(_layout(buffer._sharding, buffer.aval.shape).devices, parts_of(buffer), strict=True))
-    return join_parts([parts[d] for d in _layout(place, buffer.aval.shape).devices], buffer.aval, place)
+    parts = dict(zip(own_parts(buffer._sharding.sharding, buffer.aval.shape).devices, parts_of(buffer), strict=True))
+    return join_parts([parts[d] for d in own_parts(place.sharding, buffer.aval.shape).devices], buffer.aval, place)
 
 
 def parts_of(buffer: Buffer) -> list[Buffer]:
@@ -242,7 +159,7 @@ def parts_of(buffer: Buffer) -> list[Buffer]:
     if buffer.is_deleted():
         raise RuntimeError("this device buffer was deleted, or donated to a computation.")
     place, aval = buffer._sharding, buffer.aval
-    layout = _layout(place, aval.shape)
+    layout = own_parts(place.sharding, aval.shape)
     part = ShapedArray(layout.shape, aval.dtype, aval.weak_type)
     if 0 in aval.shape:  # those that XLA makes may be of the whole array's shape
         return [put(np.empty(part.shape, part.dtype), part, d, committed=True) for d in layout.devices]
@@ -266,7 +183,7 @@ def whole(buffer: Buffer) -> np.ndarray:
     kept = buffer._npy_value
     if kept is not None and not buffer.is_deleted():
         return kept
-    layout = _layout(buffer._sharding, buffer.aval.shape)
+    layout = own_parts(buffer._sharding.sharding, buffer.aval.shape)
     if not layout.complete:
         raise RuntimeError(
             f"an array of shape {buffer.aval.shape} has parts on devices of other processes, so its value is not here; "
@@ -284,16 +201,19 @@ def whole(buffer: Buffer) -> np.ndarray:
     return value
 
 
-def _copied_parts(buffer: Buffer, layout: _Layout, wanted: Sequence[int]) -> list[np.ndarray] | None:
+def _copied_parts(buffer: Buffer, layout: OwnParts, wanted: Sequence[int]) -> list[np.ndarray] | None:
     """Copies of parts where taking the buffer apart would import jax; None where it does not, or they cannot be had."""
     if layout.devices[0].platform != "cpu" or not layout.complete or not would_import_jax():
         return None
     block_until_ready((buffer,))
-    kind = getattr(buffer._sharding, "memory_kind", None)
-    return copied_parts(buffer, layout.shape, layout.devices, wanted, lambda devices: _replicated(devices, kind))
+
+    def replicated(devices: tuple[Device, ...]) -> Placement:
+        return Placement(devices, HloSharding.replicate(), buffer._sharding.memory_kind)
+
+    return copied_parts(buffer, layout.shape, layout.devices, wanted, replicated)
 
 
-def _views(buffer: Buffer, layout: _Layout) -> list[np.ndarray]:
+def _views(buffer: Buffer, layout: OwnParts) -> list[np.ndarray]:
     """The parts as NumPy arrays, of which each is taken once; of the memory itself where that can be read."""
     if layout.devices[0].platform == "cpu" and 0 not in buffer.aval.shape and not buffer.is_deleted():
         copied = _copied_parts(buffer, layout, layout.first)
@@ -323,7 +243,7 @@ def move_parts(buffer: Buffer, place: Placement) -> Buffer | None:
         return buffer
     if not isinstance(source, Placement) or buffer.is_deleted():
         return None
-    before, after = _layout(source, shape), _layout(place, shape)
+    before, after = own_parts(source.sharding, shape), own_parts(place.sharding, shape)
     if 0 in shape:
         return put_parts(np.empty(shape, buffer.aval.dtype), buffer.aval, place)
     if not _is_ours(source, before) or not _is_ours(place, after):
@@ -332,34 +252,25 @@ def move_parts(buffer: Buffer, place: Placement) -> Buffer | None:
         with unguarded():
             return _cut_anew(buffer, place, before, after)
     one_client = before.devices[0].client is after.devices[0].client and source.told == place.told
-    return _copied(buffer, place) if one_client and np.array_equal(source.tiles, place.tiles) else None
+    same_tiles = np.array_equal(source.tiles, place.tiles)
+    return moved_to(buffer, place._internal_device_list, place) if one_client and same_tiles else None
 
 
-def _is_ours(place: Placement, layout: _Layout) -> bool:
+def _is_ours(place: Placement, layout: OwnParts) -> bool:
     """Whether all devices are this process's."""
     return len(layout.devices) == place.tiles.size
 
 
-def _cut_anew(buffer: Buffer, place: Placement, before: _Layout, after: _Layout) -> Buffer:
+def _cut_anew(buffer: Buffer, place: Placement, before: OwnParts, after: OwnParts) -> Buffer:
     """Of views of the parts' memory where each is of one part; of the whole value else."""
-    known = {_bounds(index): number for number, index in enumerate(before.indices)}
-    numbers = [known.get(_bounds(index)) for index in after.indices]
+    known = {bounds(index): number for number, index in enumerate(before.indices)}
+    numbers = [known.get(bounds(index)) for index in after.indices]
     if len(before.indices) > 1 and None in numbers:
         return put_parts(whole(buffer), buffer.aval, place)
     views = _views(buffer, before)
     if len(views) == 1:
         return put_parts(views[0], buffer.aval, place)
     return put_each([views[numbers[i]] for i in after.numbers], buffer.aval, place)  # type: ignore[index]
-
-
-def _bounds(index: tuple[slice, ...]) -> tuple[tuple[int, int], ...]:
-    return tuple((part.start, part.stop) for part in index)
-
-
-def _copied(buffer: Buffer, place: Placement) -> Buffer:
-    return core.batched_copy_array_to_devices_with_sharding(
-        [buffer], [place._internal_device_list], [place], [core.ArrayCopySemantics.REUSE_INPUT]
-    )[0]
 
 
 def place_parts(value: Any, place: Placement) -> Buffer:

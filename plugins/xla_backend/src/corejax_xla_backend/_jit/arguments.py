@@ -28,12 +28,7 @@ class NamedArguments(NamedTuple):
         return found + [kwargs[name] for name in self.names if name in kwargs]
 
     def leaves(self, static_numbers: tuple[int, ...], in_tree: Any) -> tuple[bool, ...]:
-        """Return whether each traced leaf of a call belongs to one of them; empty if there are none.
-
-        Args:
-            static_numbers: positions of arguments that are not among the traced ones.
-            in_tree: structure of the traced arguments, `(args, kwargs)`.
-        """
+        """Return whether each leaf of the traced `(args, kwargs)` is of one of these; empty if there are none."""
         if not self:
             return ()
         args, kwargs = tree.tree_unflatten(in_tree, range(in_tree.num_leaves))
@@ -45,13 +40,9 @@ class NamedArguments(NamedTuple):
 
 
 def named_arguments(fun: Any, option: str, numbers: Any, names: Any) -> NamedArguments:
-    """What `static_argnums` and `static_argnames`, say, stand for.
+    """Return the arguments that options such as `static_argnums` and `static_argnames` name.
 
-    Args:
-        fun: the function.
-        option: "static" or "donate".
-        numbers: an integer or several; negative ones count from the last positional parameter.
-        names: a name or several.
+    The option is "static" or "donate"; negative numbers count from the last positional parameter.
 
     Raises:
         TypeError: numbers are no integers, or names no strings.
@@ -149,28 +140,22 @@ class StaticKey(NamedTuple):
 
     Attributes:
         count: number of positional arguments of the whole call.
-        positional: position, type and value of each that is static, as `exact` gives it.
-        named: name, type and value of each static keyword argument, likewise.
+        values: position or name, type and value of each static argument, the value as `exact` gives it.
     """
 
     count: int
-    positional: tuple[tuple[int, type, Any], ...]
-    named: tuple[tuple[str, type, Any], ...]
+    values: tuple[tuple[int | str, type, Any], ...]
 
     def whole_call(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
         """The call again, from its traced arguments."""
-        fixed = {i: _given(value) for i, _, value in self.positional}
+        fixed = {where: _given(value) for where, _, value in self.values}
         traced = iter(args)
         positional = tuple(fixed[i] if i in fixed else next(traced) for i in range(self.count))
-        return positional, {**kwargs, **{name: _given(value) for name, _, value in self.named}}
+        return positional, {**kwargs, **{name: x for name, x in fixed.items() if isinstance(name, str)}}
 
     def traced_leaves(self, in_tree: Any) -> tuple[Any, tuple[int, ...]]:
         """Structure of the whole call, a static argument being one leaf, and the indices of the traced leaves."""
-        marked = StaticKey(
-            self.count,
-            tuple((i, kind, _STATIC) for i, kind, _ in self.positional),
-            tuple((name, kind, _STATIC) for name, kind, _ in self.named),
-        )
+        marked = self._replace(values=tuple((where, kind, _STATIC) for where, kind, _ in self.values))
         leaves, whole = tree.tree_flatten(marked.whole_call(*tree.tree_unflatten(in_tree, range(in_tree.num_leaves))))
         return whole, tuple(i for i, leaf in enumerate(leaves) if leaf is not _STATIC)
 
@@ -183,12 +168,7 @@ def _given(value: Any) -> Any:
 
 
 class StaticArguments:
-    """The static arguments of one function, by position and by name.
-
-    Attributes:
-        fun: the function.
-        numbers: positions, not negative.
-        names: names.
+    """The static arguments of one function, by position (not negative) and by name.
 
     Raises:
         TypeError, ValueError: the function has no such parameter.
@@ -213,13 +193,14 @@ class StaticArguments:
         """
         if not self.numbers and not self.names:
             return (args, kwargs), None
-        positional = tuple((i, type(args[i]), exact(args[i])) for i in self.numbers if i < len(args))
-        named = tuple((name, type(kwargs[name]), exact(kwargs[name])) for name in self.names if name in kwargs)
-        for where, _, value in (*positional, *named):
+        given = [(i, args[i]) for i in self.numbers if i < len(args)]
+        given += [(name, kwargs[name]) for name in self.names if name in kwargs]
+        values = tuple((where, type(value), exact(value)) for where, value in given)
+        for where, _, value in values:
             self._check_hashable(where, value)
         traced = tuple(x for i, x in enumerate(args) if i not in self.numbers)
         rest = {name: x for name, x in kwargs.items() if name not in self.names}
-        return (traced, rest), StaticKey(len(args), positional, named)
+        return (traced, rest), StaticKey(len(args), values)
 
     def closed(self, static: StaticKey | None) -> Callable[..., Any]:
         """The function of the traced arguments."""

@@ -20,9 +20,7 @@ Remake = Callable[[Callable[..., Any], Any], Any]
 def make_callable(jitted: Any, remake: Remake) -> Any:
     """Return what users hold of a jitted function: a callable that looks like the function, with methods.
 
-    Args:
-        jitted: the function, a `Jitted`; it gets a weak reference to the callable, which holds it.
-        remake: `remake(fun, options)` makes the copies and unpickled ones.
+    The callable holds the `Jitted`, which gets a weak reference to it; `remake(fun, options)` makes copies.
     """
     call = None if jitted.options.tier == "auto" else _dispatcher(jitted)
     if call is None or jitted.static or jitted.donated:
@@ -63,10 +61,6 @@ class JittedCall:
 
     There are four reasons: an error about a static argument has to name it; donated arrays are deleted after the call;
     `tier="auto"` has no dispatcher until the program is compiled; and the backend may have none.
-
-    Args:
-        jitted: the function, a `Jitted`.
-        dispatcher: the dispatcher; None before the first call.
     """
 
     __slots__ = ("__dict__", "__weakref__", "_dispatcher", "_donated", "_jitted")
@@ -102,9 +96,6 @@ class JittedCall:
         if self._dispatcher is not None:
             self._dispatcher._clear_cache()
 
-    def _let_others_in(self) -> None:
-        let_others_in(self._dispatcher)
-
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else types.MethodType(self, instance)
 
@@ -119,10 +110,14 @@ class JittedCall:
 
 
 def let_others_in(call: Any) -> None:
-    """Have calls that begin from now on not wait for calls that are going on and have no program yet."""
-    let_in = getattr(call, "_let_others_in", None) or getattr(call, "_clear_cache", None)
-    if let_in is not None:
-        let_in()
+    """Have calls that begin from now on not wait for calls that are going on and have no program yet.
+
+    A dispatcher forgets its programs; those that call back are in one beside it, which makes no call wait.
+    """
+    dispatcher = call._dispatcher if type(call) is JittedCall else call
+    clear = getattr(type(dispatcher), "_clear_cache", None)
+    if clear is not None:
+        clear(dispatcher)
 
 
 def run_donating(
@@ -151,16 +146,11 @@ def run_donating(
     )
 
 
-_KINDS: dict[type, Callable[[Any], Any]] = {Array: lambda x: (x,), list: list, tuple: tuple, dict: dict.values}
-
-
 def _arrays(donated: list[Any]) -> list[Array]:
     """Return the arrays in arguments, in any order; those in one container are found without `tree`."""
     found: list[Array] = []
-    for argument in donated:
-        kind = _KINDS.get(type(argument))
-        items = () if kind is None else kind(argument)
-        if kind is None or set(map(type, items)) != {Array}:
-            items = [x for x in tree.tree_leaves(argument) if type(x) is Array]
-        found += items
+    for x in donated:
+        items = x.values() if type(x) is dict else x if type(x) in (list, tuple) else (x,)
+        one_level = set(map(type, items)) == {Array}
+        found += items if one_level else [leaf for leaf in tree.tree_leaves(x) if type(leaf) is Array]
     return found

@@ -49,11 +49,11 @@ from corejax.extend import (
 from corejax.extend.devices import DEFAULT_OPTIONS, CompileOptions, RepeatableCall, Target, checks_values
 from corejax.extend.messages import api_boundary, observe
 from corejax.extend.transforms import axes_in_scope, in_context
-from corejax.extend.types import ShapeDtypeStruct, shaped_abstractify
+from corejax.extend.types import shaped_abstractify
 from corejax_xla_backend._jit.arguments import StaticArguments, StaticKey, check_apart, named_arguments
 from corejax_xla_backend._jit.callables import let_others_in, make_callable
 from corejax_xla_backend._jit.float0_results import ProgramFunction
-from corejax_xla_backend._jit.options import UNSPECIFIED, JitOptions
+from corejax_xla_backend._jit.options import UNSPECIFIED, JitOptions, specified
 from corejax_xla_backend._jit.stages import Lowered, Traced, place_of_arguments
 from corejax_xla_backend._jit.tiers import first_tier
 from corejax_xla_backend._jit.trace_reports import reasons, report_trace
@@ -112,8 +112,8 @@ def jit(
             different devices.
     """
     options = JitOptions(
-        in_shardings,
-        out_shardings,
+        specified(in_shardings),
+        specified(out_shardings),
         static_argnums,
         static_argnames,
         donate_argnums,
@@ -319,12 +319,8 @@ class Jitted:
     def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
         """Shape and dtype of the result, without computing it."""
         program, _ = self._abstractly(args, kwargs)
-        avals, given = program.closed.out_avals, self._shardings(program)
-        shardings = [None] * len(avals) if given is None else given[1]
-        shapes = [
-            ShapeDtypeStruct(a.shape, a.dtype, a.weak_type, sharding=s) for a, s in zip(avals, shardings, strict=True)
-        ]
-        return tree.tree_unflatten(program.out_tree, shapes)
+        given = self._shardings(program)
+        return program.out_info(None if given is None else given[1])
 
     def _abstractly(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[TracedProgram, list[Any]]:
         """Return the trace for arguments or types of them, and the leaves of the traced ones."""

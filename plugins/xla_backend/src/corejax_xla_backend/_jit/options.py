@@ -19,18 +19,24 @@ class Unspecified:
     def __repr__(self) -> str:
         return "Unspecified"
 
-    def __reduce__(self) -> str:
-        return "UNSPECIFIED"  # the one that there is
-
 
 UNSPECIFIED = Unspecified()
 
 
-class JitOptions(NamedTuple):
-    """The keyword arguments of `jit`, as they were given."""
+def specified(given: Any) -> Any:
+    """Return `in_shardings` or `out_shardings` with None for what says nothing."""
+    if given is UNSPECIFIED:
+        return None
+    return tree.tree_map(
+        lambda x: None if x is UNSPECIFIED else x, given, is_leaf=lambda x: x is None or _is_sharding(x)
+    )
 
-    in_shardings: Any = UNSPECIFIED
-    out_shardings: Any = UNSPECIFIED
+
+class JitOptions(NamedTuple):
+    """The keyword arguments of `jit`, as they were given; of shardings None where they say nothing."""
+
+    in_shardings: Any = None
+    out_shardings: Any = None
     static_argnums: Any = None
     static_argnames: Any = None
     donate_argnums: Any = None
@@ -65,61 +71,48 @@ class JitOptions(NamedTuple):
         )
 
     def shardings(self, fun: Callable[..., Any], in_tree: Any, out_tree: Any) -> tuple[list[Any], list[Any]] | None:
-        """Shardings of the leaves of arguments and results, None of those that are the compiler's choice.
+        """Return shardings of the leaves of arguments and results, None of those that are the compiler's choice.
 
-        Args:
-            fun: the function.
-            in_tree: structure of `(args, kwargs)` without static arguments; keyword arguments have no shardings.
-            out_tree: structure of the result.
-
-        Returns:
-            Both; None where no sharding over a mesh is given.
+        Keyword arguments have none. The result is None if no sharding over a mesh is given.
 
         Raises:
             TypeError: one is no sharding.
             ValueError: they are no prefix of the structure of arguments, or results.
         """
-        if all(given is None or given is UNSPECIFIED for given in self[:2]):
+        if self.in_shardings is None and self.out_shardings is None:
             return None
         ins = self._of_arguments(fun, in_tree)
         what = f"jit of {fun_name(fun)}: out_shardings"
-        outs = shardings_of(what, out_tree, _unspecified_to_none(self.out_shardings))
+        outs = shardings_of(what, out_tree, self.out_shardings)
         return (ins, outs) if any(is_over_mesh(x) for x in (*ins, *outs)) else None
 
     def _of_arguments(self, fun: Callable[..., Any], in_tree: Any) -> list[Any]:
         args, kwargs = in_tree.children()
         given = tuple(self.in_shardings) if type(self.in_shardings) is list else self.in_shardings
-        ins = shardings_of(f"jit of {fun_name(fun)}: in_shardings", args, _unspecified_to_none(given))
+        ins = shardings_of(f"jit of {fun_name(fun)}: in_shardings", args, given)
         return [*ins, *[None] * kwargs.num_leaves]
 
-    def results_laid_out(self, fun: Callable[..., Any], out_tree: Any, outs: Sequence[Any]) -> Sequence[Any]:
-        """Results of types that say what `out_shardings` says over axes of type Explicit."""
-        if self.out_shardings is None or self.out_shardings is UNSPECIFIED:
-            return outs
-        what = f"jit of {fun_name(fun)}: out_shardings"
-        wanted = shardings_of(what, out_tree, _unspecified_to_none(self.out_shardings))
-        found = []
-        for x, sharding in zip(outs, wanted, strict=True):
-            if sharding is not None:
-                check_fits(what, sharding, get_aval(x).shape)
-                x = x if sharding.of_type(get_aval(x).ndim) is None else constrain(x, sharding, what)
-            found.append(x)
-        return found
-
     def with_results_laid_out(self, fun: Callable[..., Any], flat: FlatFunction) -> Callable[..., Any]:
-        """Return a function of leaves with results whose types say what `out_shardings` says."""
-        if self.out_shardings is UNSPECIFIED:
+        """Return a function of leaves with results whose types say what `out_shardings` says over Explicit axes."""
+        if self.out_shardings is None:
             return flat
+        what = f"jit of {fun_name(fun)}: out_shardings"
+
+        def placed(x: Any, sharding: Any) -> Any:
+            if sharding is None:
+                return x
+            check_fits(what, sharding, get_aval(x).shape)
+            return x if sharding.of_type(get_aval(x).ndim) is None else constrain(x, sharding, what)
 
         def laid_out(*leaves: Any) -> Sequence[Any]:
             outs = flat(*leaves)
-            return self.results_laid_out(fun, flat.out_tree, outs)
+            return [*map(placed, outs, shardings_of(what, flat.out_tree, self.out_shardings))]
 
         return laid_out
 
     def laid_out(self, fun: Callable[..., Any], in_tree: Any, avals: Sequence[ShapedArray]) -> Sequence[ShapedArray]:
         """Types of arguments, which say what `in_shardings` says over axes of type Explicit."""
-        if self.in_shardings is None or self.in_shardings is UNSPECIFIED:
+        if self.in_shardings is None:
             return avals
         found = []
         for sharding, aval in zip(self._of_arguments(fun, in_tree), avals, strict=True):
@@ -128,13 +121,6 @@ class JitOptions(NamedTuple):
             refinement = None if sharding is None else sharding.of_type(aval.ndim)
             found.append(aval.refined(join_refinements(refinement, aval.refinement)))
         return found
-
-
-def _unspecified_to_none(given: Any) -> Any:
-    def plain(x: Any) -> Any:
-        return None if x is UNSPECIFIED else x
-
-    return tree.tree_map(plain, given, is_leaf=lambda x: x is None or _is_sharding(x))
 
 
 def compiler_flags(name: str, options: Mapping[str, Any] | None) -> tuple[tuple[str, Any], ...]:
@@ -190,13 +176,11 @@ def is_over_mesh(given: Any) -> bool:
 
 def leaves_of(given: Any) -> list[Any]:
     """What of `in_shardings` or `out_shardings` says something."""
-    if given is UNSPECIFIED or given is None:
-        return []
-    return [x for x in tree.tree_leaves(given, is_leaf=_is_sharding) if x is not UNSPECIFIED and x is not None]
+    return [] if given is None else [x for x in tree.tree_leaves(given, is_leaf=_is_sharding) if x is not None]
 
 
 def _is_sharding(x: Any) -> bool:
-    return hasattr(x, "device_set") or x is UNSPECIFIED or is_spec(x)
+    return hasattr(x, "device_set") or is_spec(x)
 
 
 def sharding_device(what: str, given: Any) -> Any:

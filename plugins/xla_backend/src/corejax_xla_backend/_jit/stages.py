@@ -52,12 +52,13 @@ class Stage:
         donate_argnums: positions of donated arguments.
     """
 
-    name: str
-    in_tree: Any
-    out_tree: Any
-    donate_argnums: tuple[int, ...]
-    _program: TracedProgram
-    _options: CompileOptions
+    def __init__(
+        self, name: str, program: TracedProgram, options: CompileOptions, donate_argnums: tuple[int, ...]
+    ) -> None:
+        self.name = name
+        self.in_tree, self.out_tree = program.in_tree, program.out_tree
+        self.donate_argnums = donate_argnums
+        self._program, self._options = program, options
 
     @property
     def in_avals(self) -> Any:
@@ -80,8 +81,7 @@ class Stage:
     @property
     def out_info(self) -> Any:
         """Shape and dtype of the result: `ShapeDtypeStruct`s in its structure."""
-        shapes = [ShapeDtypeStruct(a.shape, a.dtype, a.weak_type) for a in self._program.closed.out_avals]
-        return tree.tree_unflatten(self.out_tree, shapes)
+        return self._program.out_info()
 
     def _argument_avals(self) -> Sequence[ShapedArray]:
         return self._program.closed.in_avals[len(self._program.consts) :]
@@ -140,13 +140,9 @@ class Traced(Stage):
         options: CompileOptions,
         donate_argnums: tuple[int, ...],
     ) -> None:
-        self._program = program
-        self._options = options
+        super().__init__(fun_name(fun), program, options, donate_argnums)
         self.fun = fun
-        self.name = fun_name(fun)
-        self.in_tree, self.out_tree = program.in_tree, program.out_tree
         self.target = target
-        self.donate_argnums = donate_argnums
 
     @property
     def fun_name(self) -> str:
@@ -195,11 +191,9 @@ class Lowered(Stage):
     """
 
     def __init__(self, traced: Traced, target: Target) -> None:
+        super().__init__(traced.name, traced._program, traced._options, traced.donate_argnums)
         self.traced = traced
-        self._program, self._options = traced._program, traced._options
-        self.jaxpr, self.consts, self.in_tree, self.out_tree, _ = traced._program
-        self.name = traced.name
-        self.donate_argnums = traced.donate_argnums
+        self.jaxpr, self.consts = self._program.closed, self._program.consts
         self.target = target
         backend, platform = target
         self.lowering: Any = None
@@ -278,11 +272,8 @@ class Compiled(Stage):
     """An executable for one signature; call it with arrays of that signature."""
 
     def __init__(self, lowered: Lowered, options: CompileOptions) -> None:
+        super().__init__(lowered.name, lowered._program, options, lowered.donate_argnums)
         self._lowered = lowered
-        self._program, self._options = lowered._program, options
-        self.name = lowered.name
-        self.in_tree, self.out_tree = lowered.in_tree, lowered.out_tree
-        self.donate_argnums = lowered.donate_argnums
         self._executable = compiled(lowered.jaxpr, lowered.name, lowered.target, options)
         self._consts = [as_array(c) for c in lowered.consts]
         backend = lowered.target.backend
@@ -363,12 +354,7 @@ class Compiled(Stage):
     @property
     def out_info(self) -> Any:
         """Shape, dtype and sharding of the result: `ShapeDtypeStruct`s in its structure."""
-        avals = self._program.closed.out_avals
-        shardings = getattr(self._executable, "output_shardings", None) or [None] * len(avals)
-        infos = [
-            ShapeDtypeStruct(a.shape, a.dtype, a.weak_type, sharding=s) for a, s in zip(avals, shardings, strict=True)
-        ]
-        return tree.tree_unflatten(self.out_tree, infos)
+        return self._program.out_info(getattr(self._executable, "output_shardings", None))
 
     def _shardings(self, which: str) -> list[Any]:
         found: list[Any] | None = getattr(self._executable, which, None)

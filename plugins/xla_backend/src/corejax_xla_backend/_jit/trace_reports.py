@@ -21,13 +21,9 @@ def reasons(
     names: Callable[[], Sequence[str]],
     static_name: Callable[[int | str], str] = repr,
 ) -> tuple[str, ...]:
-    """What distinguishes a signature from the nearest of the earlier ones, one phrase for each difference.
+    """Say what distinguishes a signature from the nearest of the earlier ones, one phrase for each difference.
 
-    Args:
-        new: the signature that is traced now.
-        earlier: those that were, in order; of equally near ones the last counts.
-        names: gives the traced arguments' names.
-        static_name: the name of a static argument that is known by its position or name.
+    Of equally near ones the last counts. `names` gives the traced arguments' names, `static_name` that of a static one.
     """
     known = list(earlier)
     if not known:
@@ -70,7 +66,7 @@ def _of_static(new: StaticKey | None, old: StaticKey | None, name: Callable[[int
     if new == old or new is None or old is None:
         return []
     found = []
-    values, earlier_values = _static_values(new), _static_values(old)
+    values, earlier_values = ({where: (kind, value) for where, kind, value in key.values} for key in (new, old))
     for key, value in values.items():
         earlier = earlier_values.get(key)
         if earlier is None:
@@ -85,11 +81,6 @@ def _shown(value: tuple[type, Any], other: tuple[type, Any]) -> str:
     """A static value; with its type where that is what differs (1 and 1.0 and True)."""
     kind, content = value
     return repr(content) if other[0] is kind else f"{content!r} of type {kind.__name__}"
-
-
-def _static_values(key: StaticKey) -> dict[int | str, tuple[type, Any]]:
-    positional: dict[int | str, tuple[type, Any]] = {i: (kind, value) for i, kind, value in key.positional}
-    return {**positional, **{name: (kind, value) for name, kind, value in key.named}}
 
 
 def _of_settings(new: Sequence[Any], old: Sequence[Any]) -> str:

@@ -28,10 +28,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from corejax.extend import Array, ClosedJaxpr, ShapedArray, Tracer, bottom_trace, current_trace
+from corejax.extend import Array, ClosedJaxpr, ShapedArray, Tracer, bottom_trace, current_trace, tree
 from corejax.extend.messages import clears_cache, drop_oldest
 from corejax.extend.programs import same_jaxpr
 from corejax.extend.transforms import in_context, trace_stack
+from corejax.extend.types import ShapeDtypeStruct
 from corejax_xla_backend._jit.arguments import StaticKey
 from corejax_xla_backend._live import LiveSet
 from corejax_xla_backend._programs import share_compiled
@@ -72,6 +73,13 @@ class TracedProgram(NamedTuple):
     out_tree: Any
     known: tuple[Any, ...] = ()
 
+    def out_info(self, shardings: Sequence[Any] | None = None) -> Any:
+        """Return shape, dtype and sharding of the results: `ShapeDtypeStruct`s in their structure."""
+        avals = self.closed.out_avals
+        pairs = zip(avals, shardings or [None] * len(avals), strict=True)
+        infos = [ShapeDtypeStruct(a.shape, a.dtype, a.weak_type, sharding=s) for a, s in pairs]
+        return tree.tree_unflatten(self.out_tree, infos)
+
 
 MAX_TRACES = 4096  # of one jitted function
 MAX_PROGRAMS = 32  # of one function
@@ -87,11 +95,7 @@ def _clear_all() -> None:
 
 
 class TraceCache:
-    """The traces of a jitted function, by signature; iterating gives the signatures in order.
-
-    Args:
-        fun: the function that was jitted.
-    """
+    """The traces of a jitted function, by signature; iterating gives the signatures in order."""
 
     def __init__(self, fun: Callable[..., Any]) -> None:
         self._fun = fun
@@ -114,14 +118,10 @@ class TraceCache:
         return found
 
     def trace_once(self, signature: Signature, trace: Callable[[Signature], TracedProgram]) -> TracedProgram:
-        """Return the trace for a signature, made by one thread while others that ask for it wait.
+        """Return the trace for a signature, made by one thread while others wait; if it fails, the next one tries.
 
         Inside of another trace no thread waits: two functions that call each other would wait forever. Since the user's
         functions run here, and may wait for a thread that waits here, no thread waits for long: it then traces, too.
-
-        Args:
-            signature: the signature.
-            trace: traces the function and adds the trace; if it fails, the next thread tries.
         """
         if in_context():
             return trace(signature)

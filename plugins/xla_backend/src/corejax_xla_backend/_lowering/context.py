@@ -16,7 +16,6 @@ import numpy as np
 from corejax.extend import ClosedJaxpr, ShapedArray, dtypes, host_value
 from corejax.extend.types import SymbolicDim, as_dim, max_dim
 from corejax_xla_backend._lowering.custom_calls import attributes_of, check_batch, is_partitioned
-from corejax_xla_backend._lowering.in_place import InPlace
 from corejax_xla_backend._lowering.inlining import Inlining
 from corejax_xla_backend._lowering.module import MAIN, ModuleBuilder
 from corejax_xla_backend._lowering.placing import Placing
@@ -43,7 +42,7 @@ _COMPLEX_EXPONENTIALS = _EXPONENTIALS | {"stablehlo.sine", "stablehlo.cosine", "
 _COMBINING = frozenset({"reduce", "reduce_window", "scatter", "select_and_scatter", "sort", "all_reduce", "map"})
 
 
-class TranslationContext(Placing, InPlace, Inlining):
+class TranslationContext(Placing, Inlining):
     """What a translation rule builds with: operations of one function.
 
     Attributes:

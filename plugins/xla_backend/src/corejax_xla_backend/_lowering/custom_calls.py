@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -76,16 +76,35 @@ def check_batch(target: str, avals: Sequence[ShapedArray], batch_dims: int) -> N
 
 def batch_rule(operands: Sequence[ShapedArray], results: Sequence[ShapedArray], batch_dims: int) -> str:
     """Shardy's rule of an operation whose leading axes are a batch, and whose other axes are kept whole."""
-    first = (operands or results)[0].shape[:batch_dims]
-    sizes = list(first)
+    sides = [
+        [(aval, (*range(batch_dims), *[None] * (aval.ndim - batch_dims))) for aval in x] for x in (operands, results)
+    ]
+    return factors_rule((operands or results)[0].shape[:batch_dims], *sides)
 
-    def dimensions(aval: ShapedArray) -> str:
-        own = range(len(sizes), len(sizes) + aval.ndim - batch_dims)
-        sizes.extend(aval.shape[batch_dims:])
-        return dimension_factors([(i,) for i in (*range(batch_dims), *own)])
 
-    sides = [", ".join(map(dimensions, side)) for side in (operands, results)]
-    return sharding_rule(sides, sizes, range(batch_dims, len(sizes)))
+def factors_rule(
+    known: Sequence[int],
+    operands: Iterable[tuple[ShapedArray, Sequence[int | None]]],
+    results: Iterable[tuple[ShapedArray, Sequence[int | None]]],
+) -> str:
+    """Shardy's rule of an operation that dimensions of a factor are split alike in, and all others kept whole.
+
+    Args:
+        known: sizes of the factors.
+        operands, results: the type of each, and for each of its dimensions the number of its factor, None without one.
+    """
+    sizes = list(known)
+
+    def dimensions(aval: ShapedArray, numbers: Sequence[int | None]) -> str:
+        found = []
+        for size, number in zip(aval.shape, numbers, strict=True):
+            found.append((len(sizes) if number is None else number,))
+            if number is None:
+                sizes.append(size)
+        return dimension_factors(found)
+
+    sides = [", ".join([dimensions(*each) for each in side]) for side in (operands, results)]
+    return sharding_rule(sides, sizes, range(len(known), len(sizes)))
 
 
 def sharding_rule(

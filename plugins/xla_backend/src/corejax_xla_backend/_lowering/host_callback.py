@@ -29,14 +29,13 @@ from corejax.extend import (
     set_current_trace,
     xla_translations,
 )
-from corejax.extend.messages import HostCallbackError, clears_cache
+from corejax.extend.messages import HostCallbackError, clears_cache, exact
 from corejax.extend.transforms import replaying
 from corejax_xla_backend._callbacks import Failures
 from corejax_xla_backend._callbacks import state as callbacks
 from corejax_xla_backend._lowering.context import TranslationContext
 from corejax_xla_backend._lowering.regions import TOKEN
 from corejax_xla_backend._lowering.types import Value
-from corejax_xla_backend._params import told_apart
 
 _TARGETS = {"cpu": "xla_ffi_python_cpu_callback", "cuda": "xla_ffi_python_gpu_callback"}
 # Each device of a program over several calls these, with its parts of the operands; they have no results.
@@ -65,7 +64,8 @@ def from_impl(primitive: Primitive) -> Any:
         source = ctx.source
         # Not by shapes: each device may call it with its part.
         types = tuple([(aval.dtype, aval.weak_type) for aval in avals])
-        key = (primitive, types, *told_apart(params), source and source[:2])
+        given = [(name, type(value), exact(value)) for name, value in params.items()]
+        key = (primitive, types, *given, source and source[:2])
         in_parts = params.get("partitioned", False) and not ordered
         failures = ctx.module.failures
         index = ctx.module.callback(key, lambda: _callback(primitive, avals, params, source, failures))

@@ -23,34 +23,22 @@ from corejax.extend import (
 )
 from corejax.extend.messages import describe_source
 from corejax.extend.programs import Literal
-from corejax_xla_backend._lowering.explicit_axes import constrained
-from corejax_xla_backend._lowering.module import ModuleBuilder
 from corejax_xla_backend._lowering.partitioned_calls import equation_in_parts, is_split
-from corejax_xla_backend._lowering.regions import TOKEN
+from corejax_xla_backend._lowering.regions import TOKEN, Region
 from corejax_xla_backend._lowering.results import results_of_rule
 from corejax_xla_backend._lowering.types import KNOWN_NAN, OWN, KnownValue, Value, tensor_type
 
 # Structural operations that repeat the elements of their first operand.
 _SPREADING = frozenset({"broadcast_in_dim", "reshape"})
+# Tags of primitives whose own operations say how results are laid out over axes of type Explicit.
+_LAYING_OUT = ("higher_order", "collective", "placing")
+_NOT_INLINED = ' {mhlo.frontend_attributes = {inlineable = "false"}}'
 
 
 class Inlining:
     """Methods of `TranslationContext`; its attributes are there."""
 
     __slots__ = ()
-
-    module: ModuleBuilder
-    platform: str
-    lines: list[str]
-    mark: str
-    scope: tuple[str, ...]
-    source: Any
-    token: Value
-    constant: Callable[..., Value]
-    apart: Callable[..., list[Value]]
-    _origins: Callable[..., int]
-    _counter: list[int]
-    _constants: dict[Any, Value]
 
     def inline(self, closed: ClosedJaxpr, vals: Sequence[Value]) -> list[Value]:
         """Write a program's operations here."""
@@ -113,7 +101,7 @@ class Inlining:
                 _mark_nan(eqn, scalars, outs)
             for v, x in zip(eqn.outvars, outs, strict=True):
                 if v.aval.refinement is not None:
-                    env.update(zip(eqn.outvars, constrained(self, eqn, outs), strict=True))
+                    env.update(zip(eqn.outvars, _laid_out(self, eqn, outs), strict=True))
                     break
                 env[v] = x
             known = known or type(out) is not Value
@@ -131,7 +119,7 @@ class Inlining:
         """The results of an equation of which operations were written that XLA cannot partition: written anew, so that
         it can, as far as rules tell how."""
         self.module.opaque, lines, constants = written
-        if not is_split(self.module, eqn):
+        if not is_split(self, eqn):
             return outs
         del self.lines[lines:]
         for key in list(self._constants)[constants:]:
@@ -208,6 +196,43 @@ class Inlining:
             module.add_function("private", symbol, [*args, *more[0]], ctx.lines, [*outs, *more[1]])
         return found[:3]
 
+    # -- what values are computed from ----------------------------------------------------------------
+
+    def written(self, operand: Value, update: Value) -> Value:
+        """An update, for an operation that writes it to one window of an operand.
+
+        XLA on CPUs writes in place, in the loop that computes the update. Where the operand or the result is reshaped
+        it does not see that the update is computed from the operand, too, and reads what it has just written:
+        `x.at[1:].set(x[:-1])[:, None]`. Such an update is stored before. Of a single element all is read before.
+        """
+        shared = operand.origins & update.origins & ~KNOWN_NAN
+        return self.materialized(update) if update.aval.size != 1 and shared else update
+
+    def materialized(self, x: Value) -> Value:
+        """The same value, stored before it is used: XLA does not compute it in the loop of what takes it.
+
+        For CPUs, where barriers are gone by then. A call of a function that does nothing costs nothing.
+        """
+        if self.platform != "cpu":
+            return x
+        return self.call_symbol(self.module.identity(x.aval), [x], [x.aval], _NOT_INLINED)[0]
+
+    def argument(self, name: str, aval: ShapedArray) -> Value:
+        """One more argument of the function or region."""
+        self._origin_bits += 1
+        return Value(name, aval, 1 << (self._origin_bits - 1))
+
+    def _origins(self, operands: Sequence[Value], regions: Sequence[str] = ()) -> int:
+        """What results are computed from; of a region that does not tell all around it."""
+        origins = 0 if operands else OWN
+        for x in operands:
+            origins |= x.origins
+        if regions:
+            around = (1 << self._origin_bits) - 1
+            for region in regions:
+                origins |= around & region.origins if type(region) is Region else around
+        return origins
+
 
 def _known_results(eqn: JaxprEqn, operands: Sequence[Value], outs: Sequence[Value]) -> Sequence[Value]:
     """The results, known where the operands are: what is computed of an index, to choose a branch by it."""
@@ -221,13 +246,8 @@ def _mark_nan(eqn: JaxprEqn, scalars: dict[Var, Any], outs: Sequence[Value]) -> 
     """Mark a result as a known NaN if the compiler can tell that it is one: `log(-1)`, `zeros(8) / zeros(8)`.
 
     It can also tell that a product with an infinity or a quotient by zero is NaN, whatever the other operand
-    is computed from (`x * 0 / 0`), so these are marked too.
-
-    Args:
-        eqn: the equation.
-        scalars: the elements of arrays of equal elements that are computed from literals alone; that of this result is
-            added.
-        outs: the results of the equation in the module.
+    is computed from (`x * 0 / 0`), so these are marked too. `scalars` has the elements of arrays of equal elements that
+    are computed from literals alone; that of this result is added.
     """
     [out, *more], name = eqn.outvars or [None], eqn.primitive.name
     spread = name in _SPREADING
@@ -272,3 +292,22 @@ def _translation(eqn: JaxprEqn, platform: str) -> Callable[..., Any]:
     except MissingRuleError as error:  # which names the line that had the program compiled
         error.add_note(f"The operation that has to be translated was traced at {describe_source(eqn.source_info)}.")
         raise
+
+
+def _laid_out(ctx: Any, eqn: JaxprEqn, outs: Sequence[Value]) -> list[Value]:
+    """The results of an equation, laid out as their types say, where no operand of that shape is laid out so."""
+    if ctx.module.manual is not None or not eqn.primitive.tags.isdisjoint(_LAYING_OUT):
+        return list(outs)
+    known = {(v.aval.shape, v.aval.explicit_sharding) for v in eqn.invars}
+    return [
+        x
+        if v.aval.explicit_sharding is None or (v.aval.shape, v.aval.explicit_sharding) in known
+        else _constrained(ctx, x, v.aval)
+        for x, v in zip(outs, eqn.outvars, strict=True)
+    ]
+
+
+def _constrained(ctx: Any, x: Value, aval: ShapedArray) -> Value:
+    text = ctx.sharding_text(aval.explicit_sharding, aval.ndim, aval.explicit_sharding.mesh.are_all_axes_explicit)
+    made: Value = ctx.op("sdy.sharding_constraint", x, out=x.aval, attrs=f"sharding = #sdy.sharding{text}")
+    return made

@@ -9,7 +9,7 @@ from typing import Any
 
 from corejax.extend import ClosedJaxpr, ShapedArray
 from corejax_xla_backend._callbacks import Failures
-from corejax_xla_backend._lowering.locations import Locations, without_locations
+from corejax_xla_backend._lowering.locations import Locations
 from corejax_xla_backend._lowering.meshes import SYMBOL, Meshes
 from corejax_xla_backend._lowering.regions import TOKEN
 from corejax_xla_backend._lowering.types import Value, tensor_type
@@ -134,16 +134,10 @@ class ModuleBuilder:
         attributes: Mapping[str, str] = _NONE,
         result_attributes: Sequence[str] = (),
     ) -> None:
-        """Add a function.
+        """Add a function, "public" or "private".
 
-        Args:
-            visibility: "public" or "private".
-            symbol: its name.
-            args: its arguments.
-            lines: its operations.
-            outs: its results.
-            attributes: the name of an argument -> its attribute dictionary, after a space.
-            result_attributes: the same of each result; empty if no result has one.
+        `attributes` has for the name of an argument its attribute dictionary, after a space, `result_attributes` the
+        same for each result; they are empty if there are none.
         """
         signature = ", ".join(f"{a.name}: {tensor_type(a.aval)}{attributes.get(a.name, '')}" for a in args)
         types = ", ".join(tensor_type(o.aval) for o in outs)
@@ -153,9 +147,9 @@ class ModuleBuilder:
         body = "\n    ".join([*lines, f"func.return {returned}"])
         self.functions.append(f"  func.func {visibility} @{symbol}({signature}) -> ({types}) {{\n    {body}\n  }}")
 
-    def text(self, name: str, *, locations: bool = False) -> str:
-        """The module, with the operations' locations or without."""
+    def text(self, name: str) -> str:
+        """The module, with the operations' locations."""
         functions = "\n".join([*self.meshes.lines, *self.functions])
         attributes = f"mhlo.num_replicas = 1 : i32, mhlo.num_partitions = {self.meshes.count} : i32"
-        text = f"module @{self.fresh_name(name)} attributes {{{attributes}}} {{\n{functions}\n}}\n"
-        return text + "".join(self.locations.lines) if locations else without_locations(text)
+        module = f"module @{self.fresh_name(name)} attributes {{{attributes}}} {{\n{functions}\n}}\n"
+        return module + "".join(self.locations.lines)

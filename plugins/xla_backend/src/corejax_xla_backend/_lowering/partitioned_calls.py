@@ -17,8 +17,8 @@ from corejax.extend import JaxprEqn, ShapedArray, xla_translations
 from corejax.extend.devices import TranslationContext
 from corejax.extend.messages import DerivedRuleWarning, clears_cache, describe_source, warn_user
 from corejax.extend.plugins import exported
-from corejax_xla_backend._lowering.custom_calls import PARTITIONED, dimension_factors, quoted, sharding_rule
-from corejax_xla_backend._lowering.module import MAIN, ModuleBuilder
+from corejax_xla_backend._lowering.custom_calls import PARTITIONED, factors_rule, quoted
+from corejax_xla_backend._lowering.module import MAIN
 from corejax_xla_backend._lowering.sharding_rules import Factors, factors_of
 from corejax_xla_backend._lowering.types import Value
 from corejax_xla_backend.sharding import Sharding
@@ -43,15 +43,16 @@ class Split(NamedTuple):
     results: Sequence[Sharding]
 
 
-def is_over_devices(module: ModuleBuilder) -> bool:
+def is_over_devices(ctx: TranslationContext) -> bool:
     """Whether what is written now is partitioned by XLA: over several devices, and not each one's own."""
+    module = ctx.module
     return module.meshes.like is not None and module.meshes.count > 1 and module.manual is None
 
 
-def mesh_of(module: ModuleBuilder) -> Any:
+def mesh_of(ctx: TranslationContext) -> Any:
     """The mesh of a program over several devices, the first that it or its arguments are about."""
-    assert module.meshes.like is not None
-    return module.meshes.like(np.arange(module.meshes.count)).mesh
+    assert ctx.module.meshes.like is not None
+    return ctx.module.meshes.like(np.arange(ctx.module.meshes.count)).mesh
 
 
 def part_type(aval: ShapedArray, sharding: Sharding) -> ShapedArray:
@@ -136,26 +137,26 @@ def program_of_part(
         raise TypeError(
             f"the program of a device's part gives ({shown[0]}), and its part of the results is ({shown[1]})"
         )
-    return inner.text("part", locations=True)
+    return inner.text("part")
 
 
 # -- of an equation ----------------------------------------------------------------------------------------------------
 
 
-def is_split(module: ModuleBuilder, eqn: JaxprEqn) -> bool:
+def is_split(ctx: TranslationContext, eqn: JaxprEqn) -> bool:
     """Whether an equation of operations that XLA cannot partition is to be partitioned here.
 
     It is not on one device; in a part of the program that is each device's own; with effects, which happen once; and
     where one device calls Python for all, because nothing says how it could be done in parts.
     """
-    if not is_over_devices(module) or eqn.effects:
+    if not is_over_devices(ctx) or eqn.effects:
         return False
     if _factors(eqn) is not None:
         return True
-    entry = xla_translations.rule_of(eqn.primitive, module.platform) or xla_translations.rule_of(eqn.primitive)
+    entry = xla_translations.rule_of(eqn.primitive, ctx.platform) or xla_translations.rule_of(eqn.primitive)
     if entry is not None and entry.derived is None:
         return "by" not in entry.flags
-    if module.spread and any(v.aval.ndim for v in eqn.invars):
+    if ctx.module.spread and any(v.aval.ndim for v in eqn.invars):
         _warn(eqn, "what is spread of its operands is gathered onto the first device, which calls impl for all")
     return False
 
@@ -173,7 +174,8 @@ def equation_in_parts(
 
     if factors is not None:
         split = functools.partial(split_by_factors, factors, avals, out_avals, write)
-        return partitioned_call(ctx, operands, out_avals, rule_text(factors, avals, out_avals), split)
+        sides = zip(avals, factors.operands, strict=True), zip(out_avals, factors.results, strict=True)
+        return partitioned_call(ctx, operands, out_avals, factors_rule(factors.sizes, *sides), split)
     return partitioned_call(ctx, operands, out_avals, "", functools.partial(_gathered, eqn, write))
 
 
@@ -207,22 +209,6 @@ def _gathered(
         _warn(eqn, what)
     whole = [_over(mesh, [()] * v.aval.ndim) for v in (*eqn.invars, *eqn.outvars)]
     return Split(mesh, write, whole[: len(operands)], whole[len(operands) :])
-
-
-def rule_text(factors: Factors, avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray]) -> str:
-    """Shardy's attribute: dimensions of a factor are split alike, all others are kept whole."""
-    sizes = list(factors.sizes)
-
-    def dimensions(aval: ShapedArray, numbers: Sequence[int | None]) -> str:
-        found = []
-        for size, number in zip(aval.shape, numbers, strict=True):
-            found.append((len(sizes) if number is None else number,))
-            if number is None:
-                sizes.append(size)
-        return dimension_factors(found)
-
-    sides = [", ".join(map(dimensions, *side)) for side in ((avals, factors.operands), (out_avals, factors.results))]
-    return sharding_rule(sides, sizes, range(len(factors.sizes), len(sizes)))
 
 
 def split_by_factors(

@@ -7,23 +7,13 @@ from typing import Any
 
 from corejax.extend import ShapedArray
 from corejax_xla_backend._lowering.custom_calls import quoted
-from corejax_xla_backend._lowering.module import ModuleBuilder
 from corejax_xla_backend._lowering.types import SlicedValue, Value
 
 
 class Placing:
-    """Methods of `TranslationContext`.
-
-    Attributes:
-        module: the module under construction.
-        op: appends an operation.
-    """
+    """Methods of `TranslationContext`; its attributes are there."""
 
     __slots__ = ()
-
-    module: ModuleBuilder
-    op: Callable[..., Any]
-    _region: Callable[..., str]
 
     def mesh_symbol(self, mesh: Any) -> str:
         """The symbol of a mesh (with `shape_tuple` and `device_tuple`), for Shardy's operations: `@mesh`."""

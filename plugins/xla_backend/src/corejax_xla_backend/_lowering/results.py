@@ -10,12 +10,7 @@ from corejax_xla_backend._lowering.types import Value
 
 
 def results_of_rule(primitive: Primitive, out: Any, outvars: Sequence[Var]) -> Sequence[Any]:
-    """The StableHLO values that a rule gave, one for each variable.
-
-    Args:
-        primitive: whose rule it is.
-        out: what the rule gave.
-        outvars: the equation's results.
+    """Return the StableHLO values that a primitive's rule gave, one for each variable.
 
     Raises:
         TypeError: too many or too few, no values, or values of another shape or dtype; names the rule.

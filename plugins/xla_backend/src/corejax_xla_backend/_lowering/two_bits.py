@@ -21,11 +21,7 @@ _MOVING = {"all-gather", "all-to-all", "collective-permute", "ragged-all-to-all"
 
 
 def check_divided(name: str, avals: Iterable[ShapedArray]) -> None:
-    """Refuse an operation that the compiler divides among CPU devices.
-
-    Args:
-        name: the operation.
-        avals: the types of its operands.
+    """Refuse an operation, with operands of these types, that the compiler divides among CPU devices.
 
     Raises:
         BackendError: it moves integers of two bits; which primitive and line wrote it is the caller's to say.
@@ -38,10 +34,7 @@ def check_divided(name: str, avals: Iterable[ShapedArray]) -> None:
 def check_collectives(name: str, text: str, optimised: Callable[[], str]) -> None:
     """Refuse a program in which CPU devices send each other integers of two bits.
 
-    Args:
-        name: the function's.
-        text: its StableHLO.
-        optimised: gives what XLA made of it.
+    `text` is its StableHLO, `optimised` gives what XLA made of it.
 
     Raises:
         BackendError: there is such an operation; names it, and the user's line where that is known.

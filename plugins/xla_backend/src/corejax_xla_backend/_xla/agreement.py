@@ -34,12 +34,7 @@ def check_before_runs(text: str, devices: Sequence[Any]) -> Callable[[], None] |
 
 
 class _Agreement:
-    """That the processes of a program's devices run the same one, compared once.
-
-    Args:
-        text: its StableHLO.
-        devices: that it runs on.
-    """
+    """That the processes of a program's devices run the same one, compared once."""
 
     def __init__(self, text: str, devices: Sequence[Any]) -> None:
         text = without_locations(text)

@@ -13,7 +13,6 @@ from corejax_xla_backend import _jaxlib
 from corejax_xla_backend._compiled_impl import dispatch as dispatched
 from corejax_xla_backend._compiled_impl import run_program
 from corejax_xla_backend._xla import dispatch, executable
-from corejax_xla_backend._xla.buffers import put
 from corejax_xla_backend._xla.resharding import put_sharded
 from corejax_xla_backend.sharding import Sharding, SingleDeviceSharding, other_memory
 
@@ -65,7 +64,7 @@ class XlaBackend(Backend):
                 return self.put(_jaxlib.whole(value), aval, device)
             target = self.default_device() if device is None else device
             return _jaxlib.copy_to(value, target, committed=device is not None)
-        return put(value, aval, device or config.default_device, committed=device is not None, alias=True)
+        return _jaxlib.put(value, aval, device or config.default_device, committed=device is not None, alias=True)
 
     def put_copy(self, value: np.ndarray[Any, Any], aval: ShapedArray, sharding: Sharding) -> Any:
         """A buffer over the devices of a sharding, which it fits, of an array that its owner may write to."""

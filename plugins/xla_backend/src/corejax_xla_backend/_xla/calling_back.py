@@ -15,7 +15,7 @@ from typing import Any
 from corejax.extend import config, tree
 from corejax.extend.devices import RepeatableCall
 from corejax_xla_backend import _jaxlib
-from corejax_xla_backend._callbacks import Failures, under_way
+from corejax_xla_backend._callbacks import Failures, run_calling_back
 from corejax_xla_backend._lowering.host_callback import original_failure
 from corejax_xla_backend._xla.executable import XlaExecutable
 
@@ -52,7 +52,7 @@ class CallingBack:
         """The same, but `ASK_AGAIN` for a signature that the dispatcher does not know."""
         failed = {failures: failures.count for failures in list(self._failures)}
         try:
-            result = under_way.run(self.dispatch, *args, **kwargs)
+            result = run_calling_back(self.dispatch, *args, **kwargs)
         except (RuntimeError, ValueError) as error:
             failure = original_failure(error)
             if failure is error:

@@ -17,13 +17,7 @@ _UNREGISTERED = re.compile(
 
 
 def compile_failure(name: str, text: str, error: Exception) -> BackendError:
-    """The error for a program that cannot be compiled.
-
-    Args:
-        name: the function's.
-        text: its StableHLO, with locations.
-        error: MLIR's or XLA's.
-    """
+    """Return the error for a program that MLIR or XLA refuses; its StableHLO has locations."""
     said = str(error)
     located = _LOCATED.search(said)
     if located is not None:

@@ -15,9 +15,9 @@ from corejax.extend.messages import api_boundary, observe
 from corejax.extend.transforms import on_context
 from corejax.extend.types import ElementBuffer
 from corejax_xla_backend import _jaxlib
-from corejax_xla_backend._xla.buffers import put
 from corejax_xla_backend._xla.calling_back import CallingBack, can_wait, wait
 from corejax_xla_backend._xla.executable import XlaExecutable
+from corejax_xla_backend.settings import DIRECTIONS
 
 _NOT_AN_ARRAY = object()
 
@@ -33,7 +33,7 @@ def _host_to_buffer(value: Any) -> Any:
             aval = get_aval(value)
             if aval.dtype is not value.dtype:  # under `config.x64_compat`
                 value = host_value(value)
-            return put(value, aval, config.default_device, alias=False)
+            return _jaxlib.put(value, aval, config.default_device, alias=False)
         return as_array(value)._buf
     except TypeError:
         return _NOT_AN_ARRAY
@@ -66,13 +66,8 @@ def _registry(waits: bool) -> _jaxlib.DispatchRegistry:
     return _jaxlib.DispatchRegistry(Array, _to_array, _host_to_buffer)
 
 
-# Programs that call Python back wait for their arguments. Large NumPy arrays are copied before a program runs.
-dispatch_registry, copying_registry = _registry(waits=False), _registry(waits=False)
-calling_registry, copying_calling_registry = _registry(waits=True), _registry(waits=True)
-_registries = (dispatch_registry, copying_registry, calling_registry, copying_calling_registry)
-for each in (copying_registry, copying_calling_registry):
-    each.make_buffers()
-
+dispatch_registry, calling_registry = _registry(waits=False), _registry(waits=True)  # the latter of what calls back
+_registries = (dispatch_registry, calling_registry)
 
 for each in _registries:  # the numbers of keys are told from other numbers by the dtype
     each.register_node(
@@ -88,7 +83,7 @@ def _choose_host_values() -> None:
 
     They do where they are narrowed, which it cannot be told, and where programs may run when a call has returned.
     """
-    for each in (dispatch_registry, calling_registry):
+    for each in _registries:
         if config.x64_compat or config.cpu_enable_async_dispatch or _accelerated:
             each.make_buffers()
         if not each.makes_buffers:
@@ -98,23 +93,27 @@ def _choose_host_values() -> None:
 
 config.changed.connect(_choose_host_values)
 _choose_host_values()
-_jaxlib.before_jax(lambda: [each.make_buffers() for each in (dispatch_registry, calling_registry)])
+_jaxlib.before_jax(lambda: [each.make_buffers() for each in _registries])
 
 
-def _copied_before(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Whether a call has host values that are copied before it, and dispatchers do not do so anyway."""
-    return not dispatch_registry.makes_buffers and _has_large(args, kwargs)
+def _with_large_put(args: tuple[Any, ...], kwargs: dict[str, Any], static: set[int]) -> Any:
+    """Return a call's `(args, kwargs)` with buffers for its large NumPy arrays; None if there are none.
+
+    C++ would read the memory of such an array when the call has returned, and its owner may have written to it.
+    `static` has the `id` of each static argument, in which nothing is looked for.
+    """
+    if dispatch_registry.makes_buffers or (not kwargs and set(map(type, args)) == {Array}):
+        return None
+    leaves, structure = tree.tree_flatten((args, kwargs), is_leaf=(lambda x: id(x) in static) if static else None)
+    put = {i: _host_to_buffer(x) for i, x in enumerate(leaves) if type(x) is np.ndarray and _is_large(x)}
+    for i, buffer in put.items():
+        leaves[i] = leaves[i] if buffer is _NOT_AN_ARRAY else Array(buffer)
+    any_put = any(buffer is not _NOT_AN_ARRAY for buffer in put.values())
+    return tree.tree_unflatten(structure, leaves) if any_put else None
 
 
-def _has_large(args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
-    """Whether a call has host values that are copied before it."""
-    if not kwargs and set(map(type, args)) == {Array}:
-        return False
-    return any(map(_is_large, tree.tree_leaves((args, kwargs))))
-
-
-def _is_large(x: Any) -> bool:
-    return type(x) is np.ndarray and (x.nbytes > _jaxlib.SMALL or not x.dtype.isnative)
+def _is_large(x: np.ndarray[Any, Any]) -> bool:
+    return x.nbytes > _jaxlib.SMALL or not x.dtype.isnative
 
 
 def learn_nodes(values: Any) -> None:
@@ -183,76 +182,47 @@ def dispatcher(
     static_argnames: Sequence[str] = (),
 ) -> Any:
     """jaxlib's C++ dispatcher; see `corejax.extend.Backend.dispatcher`."""
-    options = {"static_argnums": static_argnums, "static_argnames": static_argnames, "boundary": api_boundary}
+    make = functools.partial(_jaxlib.fast_dispatch, static_argnums=static_argnums, static_argnames=static_argnames)
 
-    def asked(registry: _jaxlib.DispatchRegistry, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
+    def asked(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
         result, call = miss(*args, **kwargs)
-        if call is None:
-            return result, None
-        if not _calls_back(call):
-            return result, _fastpath(call, registry)
-        if _fastpath(call, calling_registry) is not None or _copied_before(args, kwargs):
-            second("_calling", _calling)
-        return result, None
-
-    def _copying() -> Any:
-        return _jaxlib.fast_dispatch(name, functools.partial(asked, copying_registry), copying_registry, **options)
-
-    def _calling(registry: _jaxlib.DispatchRegistry = calling_registry) -> CallingBack:
-        def make(asked: Callable[..., tuple[Any, Any]]) -> Any:
-            return _jaxlib.fast_dispatch(name, asked, registry, **options)
-
-        return CallingBack(miss, make, lambda call: _fastpath(call, registry))
-
-    def _copying_calling() -> CallingBack:
-        return _calling(copying_calling_registry)
-
-    def call_back(own: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        result = own._calling.repeated(args, kwargs)
-        if result is not _jaxlib.ASK_AGAIN:
-            return result
-        copied = _copied_before(args, kwargs)
-        return (second("_copying_calling", _copying_calling) if copied else own._calling)(args, kwargs)
-
-    def second(attribute: str, make: Callable[[], Any]) -> Any:
-        """What makes calls that this dispatcher does not repeat, which has it as an attribute."""
+        if call is None or not _calls_back(call):
+            return result, None if call is None else _fastpath(call, dispatch_registry)
         own = this()
-        if not hasattr(own, attribute):
-            setattr(own, attribute, make())
+        if not hasattr(own, "_calling") and _fastpath(call, calling_registry) is not None:
+            own._calling = CallingBack(
+                miss, lambda ask: make(name, ask, calling_registry), lambda call: _fastpath(call, calling_registry)
+            )
             own._clear_cache = functools.partial(_forget, this)
-            own._let_others_in = functools.partial(_let_others_in, this)
-        return getattr(own, attribute)
+        return result, None
 
     def missed(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
         own = this()
-        if hasattr(own, "_calling"):
+        calling = getattr(own, "_calling", None)
+        if calling is not None:
             type(own)._clear_cache(own)  # nobody waits for what is called back
-            return call_back(own, args, kwargs), None
-        if _copied_before(args, kwargs):
-            return second("_copying", _copying)(*args, **kwargs), None
-        return asked(dispatch_registry, *args, **kwargs)
+            result = calling.repeated(args, kwargs)
+            if result is not _jaxlib.ASK_AGAIN:
+                return result, None
+        static = {id(x) for i, x in enumerate(args) if i in static_argnums}
+        static.update(id(x) for name, x in kwargs.items() if name in static_argnames)
+        put = _with_large_put(args, kwargs, static)
+        args, kwargs = put or (args, kwargs)
+        if calling is not None:
+            return calling(args, kwargs), None
+        return asked(*args, **kwargs) if put is None else (own(*args, **kwargs), None)
 
-    dispatch = _jaxlib.fast_dispatch(name, missed, dispatch_registry, **options)
+    dispatch = make(name, missed, dispatch_registry)
     this = weakref.ref(dispatch)  # a dispatcher that held itself would not be freed
     return dispatch
 
 
-def _let_others_in(this: weakref.ref[Any]) -> None:
-    """Have no call wait for one that a dispatcher asks of; `CallingBack` runs none while it is asked."""
+def _forget(this: weakref.ref[Any]) -> None:
+    """Have a dispatcher, and the one for the calls that call back, ask again."""
     own = this()
     if own is not None:
         type(own)._clear_cache(own)
-        if hasattr(own, "_copying"):
-            own._copying._clear_cache()
-
-
-def _forget(this: weakref.ref[Any]) -> None:
-    """Have a dispatcher, and those for the calls that it does not repeat, ask again."""
-    _let_others_in(this)
-    own = this()
-    for name in ("_calling", "_copying_calling"):
-        if hasattr(own, name):
-            getattr(own, name).dispatch._clear_cache()
+        own._calling.dispatch._clear_cache()
 
 
 def _waits(call: RepeatableCall) -> bool:
@@ -335,13 +305,10 @@ def _follow_context() -> None:
     on_context(inside)
 
 
-_DIRECTIONS = ("host_to_device", "device_to_device", "device_to_host")
-
-
 def _follow_transfer_guards() -> None:
     """The settings hold in every thread that is in no `with transfer_guard(...)`."""
     every = config.transfer_guard
-    levels = {name: getattr(config, f"transfer_guard_{name}") or every for name in _DIRECTIONS}
+    levels = {name: getattr(config, f"transfer_guard_{name}") or every for name in DIRECTIONS}
     _jaxlib.set_default_transfer_guards(levels)
 
 

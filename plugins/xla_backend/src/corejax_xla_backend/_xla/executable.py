@@ -13,7 +13,7 @@ from corejax.extend.devices import DEFAULT_OPTIONS, CompileOptions, bytes_text, 
 from corejax.extend.messages import warn_user
 from corejax.extend.types import SymbolicDim
 from corejax_xla_backend import _jaxlib
-from corejax_xla_backend._callbacks import Failures, under_way
+from corejax_xla_backend._callbacks import Failures, run_calling_back
 from corejax_xla_backend._lowering import host_callback
 from corejax_xla_backend._lowering.context import add_main
 from corejax_xla_backend._lowering.locations import without_locations
@@ -21,7 +21,6 @@ from corejax_xla_backend._lowering.module import ModuleBuilder
 from corejax_xla_backend._lowering.two_bits import check_collectives
 from corejax_xla_backend._several_devices import concrete, like_of, names_shardings
 from corejax_xla_backend._xla.agreement import check_before_runs
-from corejax_xla_backend._xla.buffers import LARGE
 from corejax_xla_backend._xla.compile_errors import compile_failure
 from corejax_xla_backend._xla.disk_cache import Compiled, compile_text
 from corejax_xla_backend._xla.flags import Flags, flags_for
@@ -64,7 +63,7 @@ class XlaExecutable(NamedTuple):
         Raises:
             MemoryError: the results and temporaries are larger than the machine's memory.
         """
-        if self.nbytes > LARGE:
+        if self.nbytes > _jaxlib.LARGE:
             check_memory(self.nbytes, f"{self._program()} (results and temporaries)")
         used = [b for b, keep in zip((*self.consts, *buffers), self.kept, strict=True) if keep]
         try:
@@ -113,7 +112,7 @@ class XlaExecutable(NamedTuple):
         _jaxlib.block_until_ready(buffers)
         failed = 0 if self.failures is None else self.failures.count
         try:
-            outs: list[Any] = under_way.run(self.executable.run_and_wait, *buffers)
+            outs: list[Any] = run_calling_back(self.executable.run_and_wait, *buffers)
         except Exception as error:
             failure = host_callback.original_failure(error)
             if failure is error:
@@ -192,7 +191,7 @@ def lower(closed: ClosedJaxpr, name: str, platform: str, options: CompileOptions
         for sharding, aval in zip(options.out_shardings, closed.out_avals, strict=False)
     ]
     add_main(builder, closed, kept, {i: ", ".join(texts) for i, texts in said.items()}, results, known=known)
-    text = builder.text(f"jit_{name}", locations=True)
+    text = builder.text(f"jit_{name}")
     return Lowering(text, kept, builder.callbacks, unusable, tuple(builder.partitioners), builder.failures)
 
 
@@ -222,14 +221,7 @@ def _aliases(
 def compile_program(
     closed: ClosedJaxpr, name: str, device: Any, consts: list[Any], options: CompileOptions = DEFAULT_OPTIONS
 ) -> XlaExecutable:
-    """Compile for a device.
-
-    Args:
-        closed: the program.
-        name: the function's.
-        device: the device.
-        consts: buffers of the program's constants.
-        options: the rest; of a program over several devices these, and where its arguments and results are.
+    """Compile for a device, or for those of the options; `consts` are buffers of the program's constants.
 
     Raises:
         ValueError: XLA has no such option, or not with this value; or sizes of the program's arguments are symbols.

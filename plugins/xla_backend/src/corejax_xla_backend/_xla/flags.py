@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import re
 from collections import Counter
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 from corejax.extend import Jaxpr, ShapedArray, Var, config
 from corejax.extend.devices import CompileOptions
@@ -13,6 +15,7 @@ from corejax.extend.programs import subjaxprs
 from corejax_xla_backend import _jaxlib
 from corejax_xla_backend.settings import EFFORTS
 
+M = TypeVar("M")
 Flags = tuple[tuple[str, Any], ...]  # by name
 # Elements of the largest array of a small program: loops over so many are written out, whatever they read and write.
 SMALL = 64
@@ -47,11 +50,22 @@ def flags_for(jaxpr: Jaxpr, text: str, device: Any, options: CompileOptions) -> 
     return tuple((more | asked).items()), tuple(asked.items())
 
 
+def _kept(measure: Callable[[Jaxpr], M]) -> Callable[[Jaxpr], M]:
+    """Keep what a function finds of a program with the program, which may be called more than once."""
+    key = measure.__name__
+
+    @functools.wraps(measure)
+    def kept(jaxpr: Jaxpr) -> M:
+        if key not in jaxpr.memo:
+            jaxpr.memo[key] = measure(jaxpr)
+        return jaxpr.memo[key]  # type: ignore[no-any-return]
+
+    return kept
+
+
+@_kept
 def depth_of(jaxpr: Jaxpr) -> int:
     """How many operations follow one another at most, those of programs in it included."""
-    found: int | None = jaxpr.memo.get("depth")  # of a program that is called more than once
-    if found is not None:
-        return found
     depths: dict[Any, int] = {}
     for eqn in jaxpr.eqns:
         inside = [depth_of(getattr(program, "jaxpr", program)) for program in subjaxprs(eqn.params)]
@@ -59,8 +73,7 @@ def depth_of(jaxpr: Jaxpr) -> int:
             inside.append(len(eqn.params["exported"].mlir_module_serialized) // _BYTES)
         before = [depths.get(v, 0) for v in eqn.invars if isinstance(v, Var)]
         depths.update(dict.fromkeys(eqn.outvars, 1 + max(inside, default=0) + max(before, default=0)))
-    found = jaxpr.memo["depth"] = max(depths.values(), default=0)
-    return found
+    return max(depths.values(), default=0)
 
 
 # Operations that XLA's CPU compiler does not compute twice: a result that is read twice ends a kernel.
@@ -82,10 +95,6 @@ def is_plain(jaxpr: Jaxpr, text: str) -> bool:
     LLVM cannot tell that they may be computed as vectors: carries of loops, donated arrays, intermediate results that
     the next kernel takes. Left are arrays of a few elements, and programs of one kernel over elements. None has floats
     of eight bits: those are rounded otherwise than by fusions, and not as they are here.
-
-    Args:
-        jaxpr: the program.
-        text: its StableHLO.
     """
     largest, elementwise = extent_of(jaxpr)
     if largest <= SMALL:
@@ -98,11 +107,9 @@ def is_plain(jaxpr: Jaxpr, text: str) -> bool:
     return all(named[name] <= 2 for name in _ENDS.findall(text))  # where it is made, and read
 
 
+@_kept
 def extent_of(jaxpr: Jaxpr) -> tuple[float, bool]:
     """Elements of the largest array of a program, and of programs in it; whether all operations are elementwise."""
-    found: tuple[float, bool] | None = jaxpr.memo.get("extent")  # of a program that is called more than once
-    if found is not None:
-        return found
     largest, elementwise = 0.0, True
     for eqn in jaxpr.eqns:
         sizes = [_size(atom) for atom in eqn.invars]
@@ -114,25 +121,21 @@ def extent_of(jaxpr: Jaxpr) -> tuple[float, bool]:
         # Where a program is each device's own, its types are those of a part.
         own = [] if "binds_axes" in eqn.primitive.tags else [*sizes, *map(_size, eqn.outvars)]
         largest = max([largest, unknown, *own, *[size for size, _ in extents]])
-    found = jaxpr.memo["extent"] = largest, elementwise
-    return found
+    return largest, elementwise
 
 
+@_kept
 def repeats_of(jaxpr: Jaxpr) -> int:
     """How many kernels of a program, and of programs in it, are like one before: of one operation on the same types.
 
     A kernel ends in a result, and with an operation that is neither elementwise nor one of indices or between devices.
     """
-    found: int | None = jaxpr.memo.get("repeats")
-    if found is not None:
-        return found
     made = {v: eqn for eqn in jaxpr.eqns for v in eqn.outvars}
     ends = [eqn for eqn in jaxpr.eqns if _INNER.isdisjoint(eqn.primitive.tags)]
     ends += [made[v] for v in jaxpr.outvars if v in made and not _INNER.isdisjoint(made[v].primitive.tags)]
     kinds = {(eqn.primitive, *[atom.aval for atom in eqn.invars]) for eqn in ends}
     inner = [getattr(program, "jaxpr", program) for eqn in jaxpr.eqns for program in subjaxprs(eqn.params)]
-    found = jaxpr.memo["repeats"] = len(ends) - len(kinds) + sum(map(repeats_of, inner))
-    return found
+    return len(ends) - len(kinds) + sum(map(repeats_of, inner))
 
 
 def _size(atom: Any) -> float:

@@ -15,13 +15,7 @@ from corejax_xla_backend.sharding import Sharding, TiledSharding, check_fits
 
 
 def put_sharded(backend: Backend, value: Any, aval: ShapedArray, sharding: Sharding) -> Any:
-    """A buffer over the devices of a sharding.
-
-    Args:
-        backend: this plugin's.
-        value: a NumPy array that nobody writes to, or a buffer.
-        aval: its type.
-        sharding: where to.
+    """Return a buffer over the devices of a sharding, of a NumPy array that nobody writes to, or of another buffer.
 
     Raises:
         ValueError: the sharding says more than the array has dimensions, or a size does not divide.

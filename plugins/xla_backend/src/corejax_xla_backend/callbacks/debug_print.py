@@ -88,10 +88,7 @@ def _has_type(x: Any) -> bool:
 class _Printer:
     """What is called back: formats, with NumPy's print options of the time when it was asked to.
 
-    Args:
-        fmt: the format string.
-        options: NumPy's, by name.
-        place: file and line to log with; None to print.
+    With a place, a file and a line, it logs; without one it prints.
     """
 
     __slots__ = ("fmt", "options", "place")

@@ -7,7 +7,7 @@ import cmd
 import pprint
 import sys
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TextIO
 
 _one_at_a_time = threading.RLock()  # prompts read from one terminal
@@ -45,13 +45,7 @@ class Frame(NamedTuple):
 
 
 class Debugger:
-    """What `debug.breakpoint` calls back: a prompt over frames, from the innermost out.
-
-    Args:
-        frames: the frames.
-        stdin: where commands come from; standard input unless given.
-        stdout: where answers go; standard output unless given.
-    """
+    """What `debug.breakpoint` calls back: a prompt over frames, from the innermost out, by default at stdin."""
 
     __name__ = "breakpoint"
 
@@ -97,26 +91,23 @@ class _Prompt(cmd.Cmd):
         if self.frames:
             self._say(f"> {self.frame.place()}\n{self.frame.listing(self.frame.line, self.frame.line)}")
 
-    def _evaluated(self, text: str) -> tuple[bool, Any]:
-        variables = self.frame.variables if self.frames else {}
+    def _print(self, text: str, show: Callable[[Any], str]) -> None:
+        # One dict, for comprehensions see global names only.
+        names = {**self.frame.globals, **self.frame.variables} if self.frames else {}
         try:
-            # One dict, for comprehensions see global names only.
-            return True, eval(text, {**(self.frame.globals if self.frames else {}), **variables})
+            value = eval(text, names)
         except Exception as error:
             self._say(f"*** {type(error).__name__}: {error}")
-            return False, None
+        else:
+            self._say(show(value))
 
     def do_p(self, text: str) -> None:
         """p expression: print its value."""
-        known, value = self._evaluated(text)
-        if known:
-            self._say(repr(value))
+        self._print(text, repr)
 
     def do_pp(self, text: str) -> None:
         """pp expression: print its value, on several lines if it is long."""
-        known, value = self._evaluated(text)
-        if known:
-            self._say(pprint.pformat(value))
+        self._print(text, pprint.pformat)
 
     def default(self, line: str) -> bool:
         """An expression alone is printed."""

@@ -86,12 +86,7 @@ class HostFunction:
         return f"<callback {self.name}>"
 
     def run(self, primitive: Primitive, arrays: Sequence[Array], avals: Sequence[ShapedArray] = ()) -> list[Any]:
-        """Call it with arrays as leaves of its arguments.
-
-        Args:
-            primitive: whose callback it is.
-            arrays: the operands.
-            avals: types of the leaves of its result.
+        """Call it with arrays as leaves of its arguments; `avals` are the types of its result's leaves.
 
         Returns:
             NumPy arrays of these types.
@@ -165,7 +160,7 @@ def _equal(a: Any, b: Any) -> bool:
 
 
 def host_function(
-    api: str, fun: Any, result_shape_dtypes: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+    api: str, fun: Any, result_shape_dtypes: Any, args: tuple[Any, ...], kwargs: dict[str, Any], sharding: Any = None
 ) -> tuple[HostFunction, list[Any], tuple[ShapedArray, ...]]:
     """A function with arguments that are arrays, in pytrees.
 
@@ -174,7 +169,10 @@ def host_function(
 
     Raises:
         TypeError: it is no function, an argument is not an array, or a result has no type; names it.
+        NotImplementedError: the sharding is of several devices, or of none that one can tell.
     """
+    if sharding is not None and len(getattr(sharding, "device_set", ())) != 1:
+        raise NotImplementedError(f"{api}: sharding is None or of one device, got {sharding!r}")
     check_callable(api, fun)
     leaves, in_tree = tree.tree_flatten((args, kwargs))
     check_arguments(api, fun, leaves, functools.partial(_argument_names, in_tree))
@@ -186,16 +184,6 @@ def check_callable(api: str, fun: Any) -> None:
     """Refuse what is no function."""
     if not callable(fun):
         raise TypeError(f"{api}: the callback is a function, got {fun!r} of type {type(fun).__name__}")
-
-
-def check_placement(api: str, sharding: Any) -> None:
-    """Accept shardings of one device, which say nothing.
-
-    Raises:
-        NotImplementedError: it is of several devices, or of none that one can tell.
-    """
-    if sharding is not None and len(getattr(sharding, "device_set", ())) != 1:
-        raise NotImplementedError(f"{api}: sharding is None or of one device, got {sharding!r}")
 
 
 def _argument_names(in_tree: Any) -> list[str]:

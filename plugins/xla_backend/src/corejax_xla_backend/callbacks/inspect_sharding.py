@@ -2,10 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from corejax.extend import Array, Primitive, impl_rules, is_array_like, tree, vmap_rules
+from corejax.extend import (
+    Array,
+    Primitive,
+    ShapedArray,
+    impl_rules,
+    is_array_like,
+    tree,
+    vmap_rules,
+    xla_translations,
+)
 from corejax_xla_backend.callbacks.host_function import HostFunction, check_callable
 from corejax_xla_backend.callbacks.rules import register_observer, register_type
 
@@ -48,3 +57,25 @@ register_observer(inspect_sharding_p)
 vmap_rules.register(
     inspect_sharding_p, lambda axis_size, vals, dims, **params: (inspect_sharding_p.bind(*vals, **params), [])
 )
+
+
+@xla_translations.register(inspect_sharding_p)
+def inspect_sharding_translation(
+    ctx: Any, in_avals: Sequence[ShapedArray], in_vals: Sequence[Any], *, callback: HostFunction
+) -> list[Any]:
+    """Over several devices XLA's own operation, which its partitioner answers; on one device a call back."""
+    from corejax_xla_backend import _jaxlib
+    from corejax_xla_backend._lowering.custom_calls import quoted_bytes
+    from corejax_xla_backend._lowering.host_callback import from_impl
+
+    like, count = ctx.module.meshes.like, ctx.module.meshes.count
+    if like is None:
+        return list(from_impl(inspect_sharding_p)(ctx, in_avals, in_vals, callback=callback))
+
+    def told(tiles: Any) -> None:
+        callback.run(inspect_sharding_p, [like(tiles)])
+
+    config = quoted_bytes(_jaxlib.inspecting(told, in_avals[0].ndim, count))
+    attrs = f'call_target_name = "InspectSharding", has_side_effect = true, backend_config = {config}'
+    ctx.op("custom_call", *in_vals, out=in_avals[0], attrs=attrs)
+    return []

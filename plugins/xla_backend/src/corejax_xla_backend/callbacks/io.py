@@ -8,7 +8,7 @@ from typing import Any
 from corejax.extend import Primitive, tree, vmap_rules
 from corejax.extend.messages import note_origin
 from corejax.extend.transforms import replayed_source
-from corejax_xla_backend.callbacks.host_function import HostFunction, check_placement, host_function
+from corejax_xla_backend.callbacks.host_function import HostFunction, host_function
 from corejax_xla_backend.callbacks.rules import refuse_derivatives, register_call, register_one_by_one
 
 _PARAMS = "Params: callback, out_types (of its results)."
@@ -56,8 +56,7 @@ def io_callback(
         NotDifferentiableError: an argument was differentiated.
         ValueError: an ordered one was mapped.
     """
-    check_placement("io_callback", sharding)
-    function, operands, types = host_function("io_callback", callback, result_shape_dtypes, args, kwargs)
+    function, operands, types = host_function("io_callback", callback, result_shape_dtypes, args, kwargs, sharding)
     primitive = ordered_io_callback_p if ordered else io_callback_p
     outs = primitive.bind(*operands, callback=function, out_types=types)
     return tree.tree_unflatten(tree.tree_structure(result_shape_dtypes), outs)

@@ -10,7 +10,7 @@ from corejax.extend import Primitive, ShapedArray, tree, vmap_rules
 from corejax.extend.messages import note_origin
 from corejax.extend.transforms import replayed_source
 from corejax_xla_backend._vmap_methods import all_at_once, one_by_one
-from corejax_xla_backend.callbacks.host_function import HostFunction, check_placement, host_function
+from corejax_xla_backend.callbacks.host_function import HostFunction, host_function
 from corejax_xla_backend.callbacks.rules import refuse_derivatives, register_call
 
 VMAP_METHODS = ("sequential", "sequential_unrolled", "expand_dims", "broadcast_all", "legacy_vectorized")
@@ -58,8 +58,7 @@ def pure_callback(
     """
     if vmap_method is not None and vmap_method not in VMAP_METHODS:
         raise ValueError(f"pure_callback: vmap_method is one of {VMAP_METHODS} or None, got {vmap_method!r}")
-    check_placement("pure_callback", sharding)
-    function, operands, types = host_function("pure_callback", callback, result_shape_dtypes, args, kwargs)
+    function, operands, types = host_function("pure_callback", callback, result_shape_dtypes, args, kwargs, sharding)
     outs = pure_callback_p.bind(*operands, callback=function, out_types=types, vmap_method=vmap_method)
     return tree.tree_unflatten(tree.tree_structure(result_shape_dtypes), outs)
 

@@ -20,17 +20,13 @@ import numpy as np
 from corejax.extend import ShapedArray, dtypes, load_everything
 from corejax_xla_backend.export.dims import SymbolicScope, parse
 from corejax_xla_backend.export.several_devices import tiles_of_text, tiles_text
-from corejax_xla_backend.export.trees import UnknownNodeError, tree_from_json, tree_to_json
+from corejax_xla_backend.export.trees import NotKnownHereError, tree_from_json, tree_to_json
 
 MAGIC = b"\x89CJX\r\n\x1a\n"  # as PNG's: what changes line ends changes it
 FORMAT = 1
 _FIXED = struct.Struct("<8sII")
 _DIGEST = hashlib.sha256().digest_size
 _EXPORT_AGAIN = "export the function again, or ask for an undamaged copy"
-
-
-class UnknownDtypeError(ValueError):
-    """An artifact has keys of a generator that is not here."""
 
 
 def encode(functions: Sequence[dict[str, Any]], producer: dict[str, str]) -> bytes:
@@ -76,7 +72,7 @@ def decode(data: bytes) -> tuple[list[dict[str, Any]], dict[str, str]]:
             blocks.append(data[start : start + size])
             start += size
         return [_function(described, blocks) for described in header["functions"]], dict(header["producer"])
-    except (UnknownNodeError, UnknownDtypeError):
+    except NotKnownHereError:
         raise
     except (KeyError, TypeError, ValueError, IndexError, AttributeError, RecursionError) as error:
         raise ValueError(f"the artifact's header cannot be read ({type(error).__name__}: {error})") from error
@@ -176,7 +172,7 @@ def _dtype(written: str | dict[str, Any]) -> Any:
         load_everything()  # plugins register generators with their primitives
         found = _registered(name)
     if not dtypes.is_extended(found) or dtypes.element_of(found) != (base, inner):
-        raise UnknownDtypeError(
+        raise NotKnownHereError(
             f"the artifact has arrays of {name}, each element {base.name}{list(inner)}; here {name} is another dtype"
         )
     return found
@@ -186,7 +182,7 @@ def _registered(name: str) -> Any:
     try:
         return dtypes.from_short_name(name)
     except ValueError:
-        raise UnknownDtypeError(
+        raise NotKnownHereError(
             f"the artifact has arrays of dtype {name}, which is not known here: install the plugin that brings it, or "
             "register the generator of these keys before (random.register_generator)"
         ) from None

@@ -11,11 +11,13 @@ import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from corejax.extend.types import max_dim, min_dim
+
 OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
     "floordiv": operator.floordiv,
     "mod": operator.mod,
-    "max": max,
-    "min": min,
+    "max": max_dim,
+    "min": min_dim,
 }
 _DEPTH = 4  # of what is looked into for a bound, and how many constraints are added up for one
 
@@ -30,8 +32,6 @@ class Operation(NamedTuple):
     def at(self, sizes: Any) -> Any:
         """Its value for sizes of its variables, symbolic ones too."""
         left, right = (x if isinstance(x, int) else x.at(sizes) for x in (self.left, self.right))
-        if self.name in ("max", "min") and not (isinstance(left, int) and isinstance(right, int)):
-            return left.extreme(self.name, right) if isinstance(right, int) else right.extreme(self.name, left)
         return OPERATIONS[self.name](left, right)
 
     def nesting(self) -> int:
@@ -71,12 +71,7 @@ def _nesting(x: Any) -> int:
 
 
 def range_of(x: Any, below: float = math.inf) -> tuple[float, float]:
-    """Bounds of a size.
-
-    Args:
-        x: the size.
-        below: constraints count that have operations of less nesting only.
-    """
+    """Return bounds of a size; only constraints count that have operations of less nesting than `below`."""
     return (x, x) if isinstance(x, int) else (_least(x, _DEPTH, below), -_least(x * -1, _DEPTH, below))
 
 

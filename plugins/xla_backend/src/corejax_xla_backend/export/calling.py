@@ -176,7 +176,7 @@ def _impl(*arrays: Any, primitive: Primitive, exported: Any) -> Any:
     """By programs that go with the exported function."""
     from corejax_xla_backend._compiled_impl import run_alone
 
-    return run_alone(primitive, arrays, {"exported": exported}, exported.kept())
+    return run_alone(primitive, arrays, {"exported": exported}, exported.kept)
 
 
 for _p in (call_exported_p, effectful_call_exported_p):

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from corejax.extend import ClosedJaxpr, Jaxpr, JaxprEqn
+from corejax.extend import ClosedJaxpr
 from corejax.extend.messages import describe_source
-from corejax.extend.programs import subjaxprs
+from corejax.extend.programs import programs_of
 
 _STABLE = re.compile(r"lapack_\w+_ffi")  # jaxlib's own, which keep their meaning; loading registers them
 _CALLBACK = re.compile(r"xla_(ffi_)?python_\w*callback")
@@ -35,7 +35,7 @@ def check_effects(name: str, closed: ClosedJaxpr) -> None:
     Raises:
         NotImplementedError: naming the primitive and the user's line.
     """
-    for eqn in _equations(closed.jaxpr):
+    for eqn in (eqn for program in programs_of(closed) for eqn in program.eqns):
         for effect in eqn.primitive.effects:
             if effect.startswith("ordered:"):
                 raise NotImplementedError(
@@ -47,7 +47,7 @@ def check_effects(name: str, closed: ClosedJaxpr) -> None:
 
 def unordered_effects(closed: ClosedJaxpr) -> tuple[str, ...]:
     """Names of the program's effects."""
-    return tuple(sorted({effect for eqn in _equations(closed.jaxpr) for effect in eqn.primitive.effects}))
+    return tuple(sorted({x for program in programs_of(closed) for eqn in program.eqns for x in eqn.primitive.effects}))
 
 
 def check_custom_calls(name: str, text: str, allowed: Sequence[str]) -> None:
@@ -95,10 +95,3 @@ def _custom_calls(text: str) -> Iterator[CustomCall]:
 def _unescaped(text: str) -> str:
     raw = re.sub(rb"\\([0-9A-F]{2})", lambda found: bytes([int(found[1], 16)]), text.encode())
     return raw.decode("utf-8", "replace")
-
-
-def _equations(jaxpr: Jaxpr) -> Iterator[JaxprEqn]:
-    for eqn in jaxpr.eqns:
-        yield eqn
-        for inner in subjaxprs(eqn.params):
-            yield from _equations(inner.jaxpr if isinstance(inner, ClosedJaxpr) else inner)

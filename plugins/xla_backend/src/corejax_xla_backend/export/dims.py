@@ -18,8 +18,8 @@ import numpy as np
 
 from corejax.extend import Primitive, ShapedArray, dtypes, tree, xla_translations
 from corejax.extend.messages import InconclusiveDimensionOperation, called_frame, called_function
-from corejax.extend.types import SymbolicDim, max_dim, min_dim
-from corejax_xla_backend.export.bounds import Operation, range_of
+from corejax.extend.types import SymbolicDim
+from corejax_xla_backend.export.bounds import OPERATIONS, Operation, range_of
 
 LARGEST = 2**31 - 1  # size that a symbol stands for
 
@@ -433,12 +433,6 @@ _OPERATIONS: dict[type, Callable[[Any, Any], Any]] = {
     ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod,
 }
-_CALLS: dict[str, Callable[[Any, Any], Any]] = {
-    "floordiv": operator.floordiv,
-    "mod": operator.mod,
-    "max": max_dim,
-    "min": min_dim,
-}
 
 
 def parse(text: str, scope: SymbolicScope) -> Any:
@@ -479,10 +473,10 @@ def _value(node: ast.expr, text: str, variable: Callable[[str], Any]) -> Any:
         left, right = (_value(side, text, variable) for side in (node.left, node.right))
         if not isinstance(node.op, ast.Pow) or (type(right) is int and 0 <= right <= 64):
             return _OPERATIONS[type(node.op)](left, right)
-    named = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _CALLS
+    named = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in OPERATIONS
     if named and len(node.args) == 2 and not node.keywords:
         left, right = (_value(side, text, variable) for side in node.args)
-        return _CALLS[node.func.id](left, right)
+        return OPERATIONS[node.func.id](left, right)
     raise _no_expression(text)
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
 from importlib.metadata import version
-from typing import Any
+from typing import Any, ClassVar
 
 from corejax.extend import ShapedArray
-from corejax.extend.messages import not_of_rule
+from corejax.extend.messages import drop_oldest, not_of_rule
 from corejax.extend.types import physical_aval
 from corejax_xla_backend.export import artifact, calling
 from corejax_xla_backend.export.dims import SymbolicScope
@@ -17,12 +19,6 @@ from corejax_xla_backend.export.shapes import aval_at, scope_of_sizes, solve
 
 minimum_supported_calling_convention_version = 1
 maximum_supported_calling_convention_version = 2
-
-
-def calling_convention(nr_devices: int) -> int:
-    """The version for a program over so many devices: those that know the first only must not call one over several."""
-    return 1 if nr_devices == 1 else 2
-
 
 _MOST_SIZES = 64  # for which a function with symbols keeps programs
 
@@ -60,6 +56,7 @@ class DisabledSafetyCheck:
         return hash(self._text)
 
 
+@dataclass(eq=False, repr=False, kw_only=True)
 class Exported:
     """A function that was lowered to StableHLO for good. Made by `export` and `deserialize`; not to be changed.
 
@@ -74,66 +71,55 @@ class Exported:
         ordered_effects, unordered_effects: names of what it does beyond its results; of the first there are none.
         disabled_safety_checks: the checks that were left out.
         calling_convention_version: 1: `main` takes the leaves that are used, in order, and gives all results; 2: the
-            same, over several devices.
+            same, over several devices, which those that know the first only must not call.
         module_kept_var_idx: numbers of the leaves that `main` takes.
-        uses_global_constants: whether shapes have symbols, so that programs are made for each call's sizes.
+        modules: platform -> StableHLO, in portable form; its text, where it has symbols.
+        get_vjp: makes the exported vjp; None: there is none.
+        scope: of the symbols; None where there are none.
+        in_tiles, out_tiles: which device has which part of each leaf, None where it was left open.
     """
 
-    ordered_effects: tuple[str, ...] = ()
+    fun_name: str
+    in_tree: Any
+    in_avals: tuple[ShapedArray, ...]
+    out_tree: Any
+    out_avals: tuple[ShapedArray, ...]
+    platforms: tuple[str, ...]
+    modules: dict[str, bytes]
+    unordered_effects: tuple[str, ...]
+    disabled_safety_checks: tuple[DisabledSafetyCheck, ...]
+    calling_convention_version: int
+    module_kept_var_idx: tuple[int, ...]
+    get_vjp: Callable[[], Exported] | None
+    scope: SymbolicScope | None = None
+    nr_devices: int = 1
+    in_tiles: tuple[Any, ...] = ()
+    out_tiles: tuple[Any, ...] = ()
 
-    def __init__(
-        self,
-        *,
-        fun_name: str,
-        in_tree: Any,
-        in_avals: tuple[ShapedArray, ...],
-        out_tree: Any,
-        out_avals: tuple[ShapedArray, ...],
-        platforms: tuple[str, ...],
-        modules: dict[str, bytes],
-        unordered_effects: tuple[str, ...],
-        disabled_safety_checks: tuple[DisabledSafetyCheck, ...],
-        calling_convention_version: int,
-        module_kept_var_idx: tuple[int, ...],
-        get_vjp: Callable[[], Exported] | None,
-        scope: SymbolicScope | None = None,
-        nr_devices: int = 1,
-        in_tiles: tuple[Any, ...] = (),
-        out_tiles: tuple[Any, ...] = (),
-    ) -> None:
-        self.fun_name = fun_name
-        self.in_tree = in_tree
-        self.in_avals = in_avals
-        self.out_tree = out_tree
-        self.out_avals = out_avals
-        self.platforms = platforms
-        self.unordered_effects = unordered_effects
-        self.disabled_safety_checks = disabled_safety_checks
-        self.calling_convention_version = calling_convention_version
-        self.module_kept_var_idx = module_kept_var_idx
-        self.uses_global_constants = scope is not None
-        self.nr_devices = nr_devices
-        self.in_tiles = in_tiles or (None,) * len(in_avals)
-        self.out_tiles = out_tiles or (None,) * len(out_avals)
-        self._scope = scope
+    ordered_effects: ClassVar[tuple[str, ...]] = ()
+
+    def __post_init__(self) -> None:
+        self.in_tiles = self.in_tiles or (None,) * len(self.in_avals)
+        self.out_tiles = self.out_tiles or (None,) * len(self.out_avals)
         self._at: dict[tuple[tuple[str, int], ...], Exported] = {}
-        self._modules = modules
-        self._get_vjp = get_vjp
         self._vjp: Exported | None = None
         self._of_numbers: Exported | None = None
         self._lock = threading.RLock()
-        self._kept: Any = None
+
+    @property
+    def uses_global_constants(self) -> bool:
+        """Whether shapes have symbols, so that programs are made for each call's sizes."""
+        return self.scope is not None
 
     def __repr__(self) -> str:
         return f"Exported(fun_name={self.fun_name}, ...)"
 
+    @cached_property
     def kept(self) -> Any:
         """The programs that calls by themselves are compiled to."""
-        if self._kept is None:
-            from corejax_xla_backend._compiled_impl import Kept
+        from corejax_xla_backend._compiled_impl import Kept
 
-            self._kept = Kept()
-        return self._kept
+        return Kept()
 
     def __copy__(self) -> Exported:
         return self
@@ -152,7 +138,7 @@ class Exported:
     @property
     def mlir_module_serialized(self) -> bytes:
         """The StableHLO module of the first platform, in StableHLO's portable form; its text, where it has symbols."""
-        return self._modules[self.platforms[0]]
+        return self.modules[self.platforms[0]]
 
     def mlir_module(self, serialized: bool = True) -> Any:
         """The module of the first platform: as text, or MLIR's object where `serialized` is false.
@@ -162,7 +148,7 @@ class Exported:
         """
         from corejax_xla_backend import _jaxlib
 
-        if self._scope is not None:
+        if self.scope is not None:
             if not serialized:
                 raise ValueError(f"the module of {self.fun_name} has symbols: there is one for each call's sizes only")
             return self.mlir_module_serialized.decode()
@@ -175,8 +161,8 @@ class Exported:
         Raises:
             ValueError: it was not exported for that one.
         """
-        if platform in self._modules:
-            return self._modules[platform]
+        if platform in self.modules:
+            return self.modules[platform]
         if DisabledSafetyCheck.platform() in self.disabled_safety_checks:
             return self.mlir_module_serialized
         error = ValueError(
@@ -245,43 +231,48 @@ class Exported:
         Raises:
             ValueError: the types do not fit; names the argument.
         """
-        if self._scope is None:
+        if self.scope is None:
             return self
-        return self._for_sizes(solve(self.fun_name, self.in_avals, avals, names, self._scope))
+        return self._for_sizes(solve(self.fun_name, self.in_avals, avals, names, self.scope))
 
     def _for_sizes(self, sizes: dict[str, Any]) -> Exported:
         key = tuple(sorted(sizes.items()))
         with self._lock:
             found = self._at.pop(key, None)
             if found is None:
-                found = Exported(**self._fields_at(sizes))
+                found = self._made_for(sizes)
             self._at[key] = found  # the last one is the one that was used last
-            while len(self._at) > _MOST_SIZES:
-                del self._at[next(iter(self._at))]
+            drop_oldest(self._at, _MOST_SIZES)
             return found
 
-    def _fields_at(self, sizes: dict[str, Any]) -> dict[str, Any]:
+    def _made_for(self, sizes: dict[str, Any]) -> Exported:
         from corejax_xla_backend.export.templates import module_at
 
-        fields = self._fields() | {"scope": scope_of_sizes(sizes)}
-        for name in ("in_avals", "out_avals"):
-            fields[name] = tuple(aval_at(aval, sizes) for aval in fields[name])
-        fields["modules"] = {p: module_at(self.fun_name, m, sizes) for p, m in self._modules.items()}
-        return fields | {"get_vjp": None if self._get_vjp is None else lambda: self.vjp()._for_sizes(sizes)}
+        in_avals, out_avals = (
+            tuple(aval_at(aval, sizes) for aval in avals) for avals in (self.in_avals, self.out_avals)
+        )
+        return replace(
+            self,
+            scope=scope_of_sizes(sizes),
+            in_avals=in_avals,
+            out_avals=out_avals,
+            modules={p: module_at(self.fun_name, m, sizes) for p, m in self.modules.items()},
+            get_vjp=None if self.get_vjp is None else lambda: self.vjp()._for_sizes(sizes),
+        )
 
     def of_numbers(self) -> Exported:
         """The same program with the words of keys in the place of keys; itself where it has none."""
-        types = {name: tuple(map(physical_aval, getattr(self, name))) for name in ("in_avals", "out_avals")}
-        if types == {"in_avals": self.in_avals, "out_avals": self.out_avals}:
+        ins, outs = (tuple(map(physical_aval, avals)) for avals in (self.in_avals, self.out_avals))
+        if (ins, outs) == (self.in_avals, self.out_avals):
             return self
         with self._lock:
             if self._of_numbers is None:  # one object, by which programs know it
-                self._of_numbers = Exported(**self._fields() | types, get_vjp=None)
+                self._of_numbers = replace(self, in_avals=ins, out_avals=outs, get_vjp=None)
             return self._of_numbers
 
     def has_vjp(self) -> bool:
         """Whether `vjp` has an answer."""
-        return self._get_vjp is not None
+        return self.get_vjp is not None
 
     def vjp(self) -> Exported:
         """The function `(leaves of the arguments, cotangents of the results) -> cotangents of the arguments`, exported.
@@ -291,11 +282,11 @@ class Exported:
         Raises:
             ValueError: the function was loaded from an artifact without.
         """
-        if self._get_vjp is None:
+        if self.get_vjp is None:
             raise ValueError(f"the exported function {self.fun_name} has no vjp: it was serialized without")
         with self._lock:
             if self._vjp is None:
-                self._vjp = self._get_vjp()
+                self._vjp = self.get_vjp()
             return self._vjp
 
     # -- bytes -------------------------------------------------------------------------------------
@@ -314,14 +305,7 @@ class Exported:
         functions = [self]
         for _ in range(vjp_order):
             functions.append(functions[-1].vjp())
-        return artifact.encode([each._fields() for each in functions], _producer())
-
-    def _fields(self) -> dict[str, Any]:
-        names = (
-            "fun_name in_tree in_avals out_tree out_avals platforms unordered_effects disabled_safety_checks "
-            "calling_convention_version module_kept_var_idx nr_devices in_tiles out_tiles"
-        )
-        return {"modules": self._modules, "scope": self._scope} | {name: getattr(self, name) for name in names.split()}
+        return artifact.encode([vars(each) for each in functions], _producer())
 
 
 def deserialize(blob: bytes | bytearray | memoryview) -> Exported:

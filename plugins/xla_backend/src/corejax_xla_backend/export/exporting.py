@@ -34,11 +34,7 @@ from corejax_xla_backend._physical import physical_program
 from corejax_xla_backend.export import checks
 from corejax_xla_backend.export.calling import ArgumentNames, is_differentiable
 from corejax_xla_backend.export.dims import DimExpr, SymbolicScope
-from corejax_xla_backend.export.exported import (
-    DisabledSafetyCheck,
-    Exported,
-    calling_convention,
-)
+from corejax_xla_backend.export.exported import DisabledSafetyCheck, Exported
 from corejax_xla_backend.export.several_devices import Layout, constrained, layout_of
 from corejax_xla_backend.export.shapes import aval_at, scope_of_avals
 
@@ -131,9 +127,8 @@ def _exported(
             f"export of {name}: its sizes are symbols, and it is for {layout.count} devices, which divide them; "
             "export it for integer sizes, or for one device"
         )
-    made = _portable if scope is None else _template
     whole = constrained(physical_program(closed), layout)  # keys are their numbers, also as arguments and results
-    modules = {platform: made(name, whole, kept, platform, allowed, layout) for platform in platforms}
+    modules = {platform: _module(name, whole, kept, platform, allowed, layout) for platform in platforms}
 
     def vjp() -> Exported:
         program, *trees = _pullback(name, closed)
@@ -150,7 +145,7 @@ def _exported(
         modules=modules,
         unordered_effects=checks.unordered_effects(closed),
         disabled_safety_checks=disabled_checks,
-        calling_convention_version=calling_convention(layout.count),
+        calling_convention_version=1 if layout.count == 1 else 2,
         module_kept_var_idx=tuple(i for i, keep in enumerate(kept) if keep),
         get_vjp=vjp,
         scope=scope,
@@ -183,29 +178,17 @@ def _try_sizes(exported: Exported, scope: SymbolicScope) -> None:
                 return
 
 
-def _template(
+def _module(
     name: str, closed: ClosedJaxpr, kept: Sequence[bool], platform: str, allowed: Sequence[str], layout: Layout
 ) -> bytes:
-    """As `_portable`, with expressions in place of sizes, as text."""
-    return without_locations(_text(name, closed, kept, platform, allowed, layout)).encode()
-
-
-def _text(
-    name: str, closed: ClosedJaxpr, kept: Sequence[bool], platform: str, allowed: Sequence[str], layout: Layout
-) -> str:
+    """The program with its constants, without the user's lines, for one platform; as text if its sizes are symbols."""
     builder = ModuleBuilder(platform, name, layout.devices)
     add_main(builder, closed, kept, embedded=True)
-    text = builder.text(f"jit_{name}", locations=True)
+    text = builder.text(f"jit_{name}")
     checks.check_custom_calls(name, text, allowed)
-    return text
-
-
-def _portable(
-    name: str, closed: ClosedJaxpr, kept: Sequence[bool], platform: str, allowed: Sequence[str], layout: Layout
-) -> bytes:
-    """The program with its constants, without the user's lines, for one platform."""
-    module = _jaxlib.parse_module(_text(name, closed, kept, platform, allowed, layout))
-    return _jaxlib.to_portable(module, _jaxlib.portable_version())  # type: ignore[no-any-return]
+    if scope_of_avals(name, closed.in_avals) is not None:
+        return without_locations(text).encode()
+    return _jaxlib.to_portable(_jaxlib.parse_module(text))  # type: ignore[no-any-return]
 
 
 # -- derivatives ---------------------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ import numpy as np
 
 from corejax.extend import ClosedJaxpr, ShapedArray, inline_closed, stage_closed
 from corejax.extend.devices import CompileOptions
-from corejax_xla_backend._several_devices import concrete, meshes_of, whole_over
+from corejax_xla_backend._several_devices import concrete, named_places, whole_over
 from corejax_xla_backend.sharding import Sharding
 from corejax_xla_backend.sharding_constraint import constrain
 
@@ -49,14 +49,8 @@ class Layout(NamedTuple):
 
 
 def layout_of(closed: ClosedJaxpr, options: CompileOptions, consts: int) -> Layout:
-    """The layout of a lowered program.
-
-    Args:
-        closed: the program.
-        options: that it was lowered with; of constants, too.
-        consts: how many constants lead its arguments.
-    """
-    named = [x for x in (*meshes_of(closed), *options.in_shardings, *options.out_shardings) if x is not None]
+    """Return the layout of a program that was lowered with these options; so many constants lead its arguments."""
+    named = named_places(closed, options)
     sizes = [getattr(x, "mesh", x).size for x in named if not isinstance(x, Sharding) or hasattr(x.mesh, "size")]
     count = len(options.devices) or max(sizes, default=1)
     if count == 1:

@@ -37,7 +37,7 @@ def module_at(name: str, template: bytes, sizes: Mapping[str, Any]) -> bytes:
     if not all(isinstance(size, int) for size in sizes.values()):
         return text.encode()
     try:
-        return _jaxlib.to_portable(_jaxlib.parse_module(text), _jaxlib.portable_version())  # type: ignore[no-any-return]
+        return _jaxlib.to_portable(_jaxlib.parse_module(text))  # type: ignore[no-any-return]
     except (RuntimeError, ValueError, _jaxlib.ir.MLIRError) as error:
         shown = ", ".join(f"{symbol} = {size}" for symbol, size in sizes.items())
         raise NotImplementedError(

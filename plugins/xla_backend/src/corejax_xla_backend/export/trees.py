@@ -165,7 +165,7 @@ def _skeleton(data: Any) -> Any:
     name, metadata, *children = rest
     how = _by_name.get(name)
     if how is None:
-        raise UnknownNodeError(
+        raise NotKnownHereError(
             f"the artifact has nodes by the name {name!r}, which nobody has registered here: import what calls "
             "corejax.export.register_pytree_node_serialization (or register_namedtuple_serialization) for it first"
         )
@@ -173,5 +173,5 @@ def _skeleton(data: Any) -> Any:
     return how.from_children(given, [_skeleton(child) for child in children])
 
 
-class UnknownNodeError(ValueError):
-    """An artifact has nodes of a class that is not registered in this process."""
+class NotKnownHereError(ValueError):
+    """An artifact has nodes of a class, or keys of a generator, that are not registered in this process."""
