@@ -159,19 +159,27 @@ def _one(name: str, kind: _FftType, a: _Any, n: _Any, axis: _Any, norm: _Any) ->
     return _transform(name, kind, a, None if n is None else (_length(name, n, "n"),), (axis,), norm)
 
 
-def _two(name: str, kind: _FftType, a: _Any, s: _Any, axes: _Any, norm: _Any) -> _Any:
-    """The transform of two axes."""
-    if len(_several(name, axes, "axes")) != 2:
-        raise ValueError(f"{name} is of two axes, got axes {axes!r}; {name[:-1]}n is of any number")
-    return _transform(name, kind, a, s, axes, norm)
+def _of_one_axis(name: str, kind: _FftType, doc: str) -> _Any:
+    def transform(a: _Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> _Any:
+        return _one(name, kind, a, n, axis, norm)
+
+    return _remembered(_lax.named(transform, name, doc))
+
+
+def _of_several_axes(name: str, kind: _FftType, doc: str, default: tuple[int, int] | None = None) -> _Any:
+    """Of any axes; if there is a default, of as many as that has."""
+
+    def transform(a: _Any, s: _Any = None, axes: _Any = default, norm: str | None = None) -> _Any:
+        if default is not None and len(_several(name, axes, "axes")) != 2:
+            raise ValueError(f"{name} is of two axes, got axes {axes!r}; {name[:-1]}n is of any number")
+        return _transform(name, kind, a, s, axes, norm)
+
+    return _remembered(_lax.named(transform, name, doc))
 
 
 # -- complex -----------------------------------------------------------------------------------------------------
 
-
-@_remembered
-def fft(a: _Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> _Any:
-    """The discrete Fourier transform along an axis: element k is the sum of `a[j] exp(-2 pi i j k / n)` over j.
+_FFT = """The discrete Fourier transform along an axis: element k is the sum of `a[j] exp(-2 pi i j k / n)` over j.
 
     Args:
         a: an array.
@@ -187,30 +195,7 @@ def fft(a: _Any, n: int | None = None, axis: int = -1, norm: str | None = None) 
         >>> corejax.numpy.fft.fft(jnp.array([1.0, 2.0, 3.0, 4.0]))
         Array([10.+0.j, -2.+2.j, -2.+0.j, -2.-2.j], dtype=complex64)
     """
-    return _one("fft", _FftType.FFT, a, n, axis, norm)
-
-
-@_remembered
-def ifft(a: _Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> _Any:
-    """The inverse of `fft`; arguments and errors are the same."""
-    return _one("ifft", _FftType.IFFT, a, n, axis, norm)
-
-
-@_remembered
-def fft2(a: _Any, s: _Any = None, axes: _Any = (-2, -1), norm: str | None = None) -> _Any:
-    """`fftn` of two axes."""
-    return _two("fft2", _FftType.FFT, a, s, axes, norm)
-
-
-@_remembered
-def ifft2(a: _Any, s: _Any = None, axes: _Any = (-2, -1), norm: str | None = None) -> _Any:
-    """`ifftn` of two axes."""
-    return _two("ifft2", _FftType.IFFT, a, s, axes, norm)
-
-
-@_remembered
-def fftn(a: _Any, s: _Any = None, axes: _Any = None, norm: str | None = None) -> _Any:
-    """The discrete Fourier transform along several axes.
+_FFTN = """The discrete Fourier transform along several axes.
 
     Args:
         a: an array.
@@ -222,52 +207,37 @@ def fftn(a: _Any, s: _Any = None, axes: _Any = None, norm: str | None = None) ->
         TypeError: `a` is no array, `s` or `axes` no sequence of integers.
         ValueError: a length is below 1, an axis is not there or given twice, or there is not one length for each.
     """
-    return _transform("fftn", _FftType.FFT, a, s, axes, norm)
+_LAST_TWO = (-2, -1)
 
-
-@_remembered
-def ifftn(a: _Any, s: _Any = None, axes: _Any = None, norm: str | None = None) -> _Any:
-    """The inverse of `fftn`; arguments and errors are the same."""
-    return _transform("ifftn", _FftType.IFFT, a, s, axes, norm)
-
+fft = _of_one_axis("fft", _FftType.FFT, _FFT)
+ifft = _of_one_axis("ifft", _FftType.IFFT, "The inverse of `fft`; arguments and errors are the same.")
+fft2 = _of_several_axes("fft2", _FftType.FFT, "`fftn` of two axes.", _LAST_TWO)
+ifft2 = _of_several_axes("ifft2", _FftType.IFFT, "`ifftn` of two axes.", _LAST_TWO)
+fftn = _of_several_axes("fftn", _FftType.FFT, _FFTN)
+ifftn = _of_several_axes("ifftn", _FftType.IFFT, "The inverse of `fftn`; arguments and errors are the same.")
 
 # -- real --------------------------------------------------------------------------------------------------------
 
-
-@_remembered
-def rfft(a: _Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> _Any:
-    """The first `n // 2 + 1` elements of `fft` of real numbers, which say the others; ValueError for complex ones."""
-    return _one("rfft", _FftType.RFFT, a, n, axis, norm)
-
-
-@_remembered
-def irfft(a: _Any, n: int | None = None, axis: int = -1, norm: str | None = None) -> _Any:
-    """The inverse of `rfft`; `n` is the length of the result, by default even, `2 * (a.shape[axis] - 1)`."""
-    return _one("irfft", _FftType.IRFFT, a, n, axis, norm)
-
-
-@_remembered
-def rfft2(a: _Any, s: _Any = None, axes: _Any = (-2, -1), norm: str | None = None) -> _Any:
-    """`rfftn` of two axes."""
-    return _two("rfft2", _FftType.RFFT, a, s, axes, norm)
-
-
-@_remembered
-def irfft2(a: _Any, s: _Any = None, axes: _Any = (-2, -1), norm: str | None = None) -> _Any:
-    """`irfftn` of two axes."""
-    return _two("irfft2", _FftType.IRFFT, a, s, axes, norm)
-
-
-@_remembered
-def rfftn(a: _Any, s: _Any = None, axes: _Any = None, norm: str | None = None) -> _Any:
-    """`rfft` along the last of the axes, then `fft` along the others; arguments as of `fftn`."""
-    return _transform("rfftn", _FftType.RFFT, a, s, axes, norm)
-
-
-@_remembered
-def irfftn(a: _Any, s: _Any = None, axes: _Any = None, norm: str | None = None) -> _Any:
-    """The inverse of `rfftn`; the last of `s` is the length of the result."""
-    return _transform("irfftn", _FftType.IRFFT, a, s, axes, norm)
+rfft = _of_one_axis(
+    "rfft",
+    _FftType.RFFT,
+    "The first `n // 2 + 1` elements of `fft` of real numbers, which say the others; ValueError for complex ones.",
+)
+irfft = _of_one_axis(
+    "irfft",
+    _FftType.IRFFT,
+    "The inverse of `rfft`; `n` is the length of the result, by default even, `2 * (a.shape[axis] - 1)`.",
+)
+rfft2 = _of_several_axes("rfft2", _FftType.RFFT, "`rfftn` of two axes.", _LAST_TWO)
+irfft2 = _of_several_axes("irfft2", _FftType.IRFFT, "`irfftn` of two axes.", _LAST_TWO)
+rfftn = _of_several_axes(
+    "rfftn",
+    _FftType.RFFT,
+    "`rfft` along the last of the axes, then `fft` along the others; arguments as of `fftn`.",
+)
+irfftn = _of_several_axes(
+    "irfftn", _FftType.IRFFT, "The inverse of `rfftn`; the last of `s` is the length of the result."
+)
 
 
 _SWAPPED = {None: "forward", "backward": "forward", "ortho": "ortho", "forward": "backward"}

@@ -6,11 +6,8 @@ A table of names: the module that has them, which is imported when one of them i
 from __future__ import annotations
 
 import importlib as _importlib
-from typing import Any as _Any
 
-from corejax.extend.plugins import exported as _exported
-from corejax.extend.plugins import exported_names as _exported_names
-from corejax.extend.plugins import missing_name as _missing_name
+from corejax_lax_basic._base.namespaces import lazy_names as _lazy_names
 
 _MODULES = {
     "_base.accuracy": """
@@ -22,11 +19,20 @@ _MODULES = {
     "_base.constants": """
         asarray
     """,
+    "_base.namespaces": """
+        lazy_names
+    """,
     "_base.placing": """
         place
     """,
+    "_base.rows": """
+        named
+    """,
     "_base.scalars": """
         beyond fill_scalar is_python_scalar make_scalar
+    """,
+    "_base.type_rules": """
+        dtypes_of
     """,
     "_promotion": """
         as_operand broadcast_operands check_dtype_promotion check_rank_promotion convert_operand promote_dtypes
@@ -49,12 +55,10 @@ _MODULES = {
     """,
     "convolution.dimension_numbers": """
         ConvDimensionNumbers ConvGeneralDilatedDimensionNumbers conv_dimension_numbers conv_general_permutations
+        conv_general_shape_tuple conv_shape_tuple conv_transpose_shape_tuple
     """,
     "convolution.forms": """
         conv conv_general_dilated_local conv_general_dilated_patches conv_transpose conv_with_general_padding
-    """,
-    "convolution.shapes": """
-        conv_general_shape_tuple conv_shape_tuple conv_transpose_shape_tuple
     """,
     "creation.sequences": """
         from_sequence
@@ -150,7 +154,7 @@ _MODULES = {
         broadcast broadcast_in_dim broadcast_in_dim_p broadcast_shapes broadcast_to expand_dims
     """,
     "shape.joining": """
-        concatenate concatenate_p
+        concatenate concatenate_p split split_p stack stack_p unstack unstack_p
     """,
     "shape.likeness": """
         broadcast_like broadcast_to_rank dtype shape_as_value
@@ -160,9 +164,6 @@ _MODULES = {
     """,
     "shape.slicing": """
         index_in_dim pad pad_p slice slice_in_dim slice_p
-    """,
-    "shape.splitting": """
-        split split_p stack stack_p unstack unstack_p
     """,
     "shape.tiling": """
         tile tile_p
@@ -209,31 +210,12 @@ _MODULES = {
 # What functions of other plugins do as those here: they find it by name, users are not shown it.
 _SHARED = """
     as_operand asarray beside beyond broadcast_operands broadcast_to canonical_numbers canonical_shape
-    check_dtype_promotion check_rank_promotion convert_operand fill_scalar from_sequence in_dtype is_python_scalar
-    is_several make_scalar place promote_dtypes promote_operands split_axes yielding_scalar zeros_like_array
+    check_dtype_promotion check_rank_promotion convert_operand dtypes_of fill_scalar from_sequence in_dtype
+    is_python_scalar is_several lazy_names make_scalar named place promote_dtypes promote_operands yielding_scalar
+    zeros_like_array
 """
 
-_HOMES = {name: module for module, names in _MODULES.items() for name in names.split()}
-
-__all__ = sorted(_HOMES.keys() - set(_SHARED.split()))
-
-
-def __getattr__(name: str) -> _Any:
-    home = _HOMES.get(name)
-    if home is not None:
-        found = getattr(_importlib.import_module(f"corejax_lax_basic.{home}"), name)
-    elif name.startswith("_"):  # never exported by a plugin
-        raise AttributeError(f"module 'corejax.lax' has no attribute {name!r}")
-    else:
-        found = _exported("lax." + name)
-    if found is None:
-        raise _missing_name("lax." + name)
-    globals()[name] = found
-    return found
-
-
-def __dir__() -> list[str]:
-    return sorted({*__all__, *_exported_names("lax"), *(n for n in globals() if n.startswith("__"))})
+__getattr__, __dir__, __all__ = _lazy_names("lax", "corejax_lax_basic", _MODULES, globals(), hidden=_SHARED)
 
 
 def _import_all() -> None:

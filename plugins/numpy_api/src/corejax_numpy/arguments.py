@@ -321,15 +321,3 @@ def known_array(name: str, x: Any, instead: str = "") -> np.ndarray:
             advice = f"; {instead}" if instead else ""
             error.add_note(f"{name}: the size of the result depends on these values, and sizes are static{advice}.")
         raise
-
-
-def documented(name: str, doc: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Give a generated function the name and docstring of a row of a table."""
-
-    def decorate(function: Callable[..., Any]) -> Callable[..., Any]:
-        function.__name__ = function.__qualname__ = name
-        function.__code__ = function.__code__.replace(co_name=name)  # which tracebacks and messages show
-        function.__doc__ = doc
-        return function
-
-    return decorate

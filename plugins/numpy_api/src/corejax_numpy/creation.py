@@ -249,16 +249,12 @@ def _aval_of(a: Any) -> ShapedArray:
 
 def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
     """Zeros of the shape and dtype of another array, unless given others."""
-    if out_sharding is not None:
-        return lax.place("zeros_like", zeros_like(a, dtype, shape, device=device), out_sharding)
-    return full_like(a, 0, dtype, shape, device=device)
+    return lax.place("zeros_like", full_like(a, 0, dtype, shape, device=device), out_sharding)
 
 
 def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
     """Ones of the shape and dtype of another array, unless given others."""
-    if out_sharding is not None:
-        return lax.place("ones_like", ones_like(a, dtype, shape, device=device), out_sharding)
-    return full_like(a, 1, dtype, shape, device=device)
+    return lax.place("ones_like", full_like(a, 1, dtype, shape, device=device), out_sharding)
 
 
 def empty_like(prototype: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:

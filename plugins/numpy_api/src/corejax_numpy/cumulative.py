@@ -13,24 +13,27 @@ from corejax_numpy.reductions import sum_dtype
 Fold = Callable[..., Any]
 
 
-def _running(name: str, fold: Fold, a: Any, axis: int | None, dtype: Any, out: None, skip: int | None = None) -> Any:
+def _running(name: str, fold: Fold, doc: str, skip: int | None = None) -> Fold:
     """Fold along an axis; elements that are NaN count as `skip`, unless that is None."""
-    refuse_out(name, out)
-    x = strong(array_argument(name, a))
-    if axis is None or not x.ndim:
-        x = lax.reshape(x, (x.size,))
-    axis = canonical_axis(0 if axis is None else axis, x.ndim, name=name)
-    if skip is not None and dtypes.is_inexact(x.dtype):
-        x = lax.select(lax.ne(x, x), like(x, skip), x)
-    result = canonical_dtype(dtype) or (dtypes.default_int_dtype() if dtypes.is_bool(x.dtype) else x.dtype)
-    if dtypes.is_bool(result):  # counted, and then whether there were any, or none that were zero
-        counted = fold(lax.convert_element_type(to_bool(x), dtypes.default_int_dtype()), axis)
-        return to_bool(counted)
-    return fold(x if x.dtype == result else lax.convert_element_type(x, result), axis)
+
+    def function(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
+        refuse_out(name, out)
+        x = strong(array_argument(name, a))
+        if axis is None or not x.ndim:
+            x = lax.reshape(x, (x.size,))
+        axis = canonical_axis(0 if axis is None else axis, x.ndim, name=name)
+        if skip is not None and dtypes.is_inexact(x.dtype):
+            x = lax.select(lax.ne(x, x), like(x, skip), x)
+        result = canonical_dtype(dtype) or (dtypes.default_int_dtype() if dtypes.is_bool(x.dtype) else x.dtype)
+        if dtypes.is_bool(result):  # counted, and then whether there were any, or none that were zero
+            counted = fold(lax.convert_element_type(to_bool(x), dtypes.default_int_dtype()), axis)
+            return to_bool(counted)
+        return fold(x if x.dtype == result else lax.convert_element_type(x, result), axis)
+
+    return lax.named(function, name, doc)
 
 
-def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
-    """Sums of the elements so far along an axis.
+_CUMSUM = """Sums of the elements so far along an axis.
 
     Args:
         a: the array.
@@ -45,44 +48,34 @@ def cumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None)
         ValueError: there is no such axis.
         NotImplementedError: `out` is given.
     """
-    return _running("cumsum", lax.cumsum, a, axis, dtype, out)
+cumsum = _running("cumsum", lax.cumsum, _CUMSUM)
+cumprod = _running("cumprod", lax.cumprod, "Products of the elements so far along an axis; arguments as of `cumsum`.")
+nancumsum = _running("nancumsum", lax.cumsum, "As `cumsum`, a NaN counting as 0.", skip=0)
+nancumprod = _running("nancumprod", lax.cumprod, "As `cumprod`, a NaN counting as 1.", skip=1)
 
 
-def cumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
-    """Products of the elements so far along an axis; arguments as of `cumsum`."""
-    return _running("cumprod", lax.cumprod, a, axis, dtype, out)
+def _with_initial(name: str, fold: Fold, neutral: int, doc: str) -> Fold:
+    running = _running(name, fold, doc)
+
+    def function(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
+        x = array_argument(name, x)
+        if x.ndim == 0:
+            raise ValueError(f"{name}: the array has to have an axis, got {x.aval.str_short()}")
+        if axis is None:
+            if x.ndim != 1:
+                raise ValueError(f"{name}: name the axis of an array that has {x.ndim}")
+            axis = 0
+        axis = canonical_axis(axis, x.ndim, name=name)
+        out = running(x, axis, sum_dtype(x.dtype) if dtype is None else dtype)
+        if not include_initial:
+            return out
+        first = lax.full((*x.shape[:axis], 1, *x.shape[axis + 1 :]), neutral, out.dtype)
+        return lax.concatenate([first, out], axis)
+
+    return lax.named(function, name, doc)
 
 
-def nancumsum(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
-    """As `cumsum`, a NaN counting as 0."""
-    return _running("nancumsum", lax.cumsum, a, axis, dtype, out, skip=0)
-
-
-def nancumprod(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
-    """As `cumprod`, a NaN counting as 1."""
-    return _running("nancumprod", lax.cumprod, a, axis, dtype, out, skip=1)
-
-
-def _with_initial(
-    name: str, fold: Fold, neutral: int, x: Any, axis: int | None, dtype: Any, include_initial: bool
-) -> Any:
-    x = array_argument(name, x)
-    if x.ndim == 0:
-        raise ValueError(f"{name}: the array has to have an axis, got {x.aval.str_short()}")
-    if axis is None:
-        if x.ndim != 1:
-            raise ValueError(f"{name}: name the axis of an array that has {x.ndim}")
-        axis = 0
-    axis = canonical_axis(axis, x.ndim, name=name)
-    out = _running(name, fold, x, axis, sum_dtype(x.dtype) if dtype is None else dtype, None)
-    if not include_initial:
-        return out
-    first = lax.full((*x.shape[:axis], 1, *x.shape[axis + 1 :]), neutral, out.dtype)
-    return lax.concatenate([first, out], axis)
-
-
-def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
-    """Sums of the elements so far along an axis, as the Array API standard has it.
+_CUMULATIVE_SUM = """Sums of the elements so far along an axis, as the Array API standard has it.
 
     Args:
         x: an array with at least one axis.
@@ -93,9 +86,6 @@ def cumulative_sum(x: Any, /, *, axis: int | None = None, dtype: Any = None, inc
     Raises:
         ValueError: there is no such axis, or none is named and there are several.
     """
-    return _with_initial("cumulative_sum", lax.cumsum, 0, x, axis, dtype, include_initial)
-
-
-def cumulative_prod(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
-    """Products of the elements so far along an axis; arguments as of `cumulative_sum`."""
-    return _with_initial("cumulative_prod", lax.cumprod, 1, x, axis, dtype, include_initial)
+_CUMULATIVE_PROD = "Products of the elements so far along an axis; arguments as of `cumulative_sum`."
+cumulative_sum = _with_initial("cumulative_sum", lax.cumsum, 0, _CUMULATIVE_SUM)
+cumulative_prod = _with_initial("cumulative_prod", lax.cumprod, 1, _CUMULATIVE_PROD)

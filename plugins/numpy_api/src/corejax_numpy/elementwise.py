@@ -17,7 +17,6 @@ from corejax_lax_basic import lax
 from corejax_numpy._speed import FEW_INTEGERS
 from corejax_numpy.arguments import (
     array_argument,
-    documented,
     like,
     no_out_or_where,
     number_argument,
@@ -29,38 +28,17 @@ from corejax_numpy.arguments import (
 
 Unary = Callable[[Any], Any]
 Binary = Callable[[Any, Any], Any]
-Fits = Callable[[Any], bool]
+Dtypes = frozenset[Any]
 
 # -- families ----------------------------------------------------------------------------------------------------
 #
 # A function whose operands need no conversion binds its primitive at once: that is the path of eager calls.
 
 
-def _dtypes_that(fits: Fits) -> frozenset[Any]:
-    return frozenset(d for d in dtypes.LONG_NAMES.values() if fits(d))
-
-
-def _number(dtype: Any) -> bool:
-    return not dtypes.is_bool(dtype)
-
-
-def _ordered(dtype: Any) -> bool:
-    return not dtypes.is_complex(dtype)
-
-
-def _discrete(dtype: Any) -> bool:
-    return not dtypes.is_inexact(dtype)
-
-
-def _any(dtype: Any) -> bool:
-    return True
-
-
-def _nowhere(dtype: Any) -> bool:
-    return False
-
-
-_INEXACT = _dtypes_that(dtypes.is_inexact)
+_NONE: Dtypes = frozenset()
+_DISCRETE, _FLOATS, _COMPLEX = lax.dtypes_of("bool", "integer"), lax.dtypes_of("float"), lax.dtypes_of("complex")
+_UNSIGNED, _NUMBERS = frozenset(filter(dtypes.is_unsigned, _DISCRETE)), lax.dtypes_of("integer", "float", "complex")
+_INEXACT, _ORDERED, _ANY = _FLOATS | _COMPLEX, _DISCRETE | _FLOATS, _DISCRETE | _FLOATS | _COMPLEX
 _remembered = functools.cache(remembered)  # when it is needed
 
 
@@ -77,7 +55,6 @@ def inexact_function(name: str, apply: Unary | Primitive, doc: str) -> Unary:
     def general(x: Any) -> Any:
         return apply(promote_dtypes(name, x, inexact=True)[0])
 
-    @documented(name, doc)
     def function(x: Any, /) -> Any:
         aval = getattr(x, "aval", None)
         if aval is not None and aval.dtype in _INEXACT:
@@ -86,27 +63,25 @@ def inexact_function(name: str, apply: Unary | Primitive, doc: str) -> Unary:
             return _remembered(general)(x)
         return general(x)
 
-    return function
+    return lax.named(function, name, doc)
 
 
-def _binary(name: str, general: Binary, primitive: Primitive, fits: Fits, doc: str) -> Binary:
+def _binary(name: str, general: Binary, primitive: Primitive, direct: Dtypes, doc: str) -> Binary:
     """A function of two arguments.
 
     Args:
         name: of the function.
         general: what it does to any arguments.
         primitive: what it is for operands of one type, and for Python scalars that yield to an array.
-        fits: for which dtypes.
+        direct: for which dtypes.
         doc: its docstring.
     """
-    direct = _dtypes_that(fits)
     bind = primitive.bind
 
     @remembered
     def broadcast(x: Any, y: Any) -> Any:
         return primitive.bind(*lax.broadcast_operands(x, y, name=name))
 
-    @documented(name, doc)
     def function(x: Any, y: Any, /, *, out: Any = None, where: Any = None) -> Any:
         if out is not None or where is not None:
             no_out_or_where(name, out, where)
@@ -128,10 +103,10 @@ def _binary(name: str, general: Binary, primitive: Primitive, fits: Fits, doc: s
                 return broadcast(x, y)
         return general(x, y)
 
-    return function
+    return lax.named(function, name, doc)
 
 
-def _operator(name: str, apply: Binary, primitive: Primitive, fits: Fits, doc: str) -> Binary:
+def _operator(name: str, apply: Binary, primitive: Primitive, direct: Dtypes, doc: str) -> Binary:
     """What Python's operator between arrays does."""
 
     def general(x: Any, y: Any) -> Any:
@@ -140,12 +115,10 @@ def _operator(name: str, apply: Binary, primitive: Primitive, fits: Fits, doc: s
             x = as_array(x)
         return apply(x, y)
 
-    return _binary(name, general, primitive, fits, doc)
+    return _binary(name, general, primitive, direct, doc)
 
 
-def promoted_function(
-    name: str, apply: Binary | Primitive, doc: str, inexact: bool = False, fits: Fits | None = None
-) -> Binary:
+def promoted_function(name: str, apply: Binary | Primitive, doc: str, inexact: bool = False) -> Binary:
     """A function of operands of one dtype and shape, which booleans, integers and so on are converted to.
 
     Args:
@@ -153,7 +126,6 @@ def promoted_function(
         apply: what it does to such operands: a primitive, or a function.
         doc: its docstring.
         inexact: whether booleans and integers become floating.
-        fits: dtypes for which the operands are the primitive's; by default, all that it gets.
     """
     bind = apply.bind if isinstance(apply, Primitive) else apply
 
@@ -161,8 +133,8 @@ def promoted_function(
         return bind(*promote(name, x, y, inexact=inexact))
 
     if not isinstance(apply, Primitive):
-        return documented(name, doc)(lambda x, y, /: general(x, y))
-    return _binary(name, general, apply, fits or (dtypes.is_inexact if inexact else _any), doc)
+        return lax.named(lambda x, y, /: general(x, y), name, doc)
+    return _binary(name, general, apply, _INEXACT if inexact else _ANY, doc)
 
 
 def _logical(name: str, primitive: Primitive, doc: str) -> Binary:
@@ -172,7 +144,7 @@ def _logical(name: str, primitive: Primitive, doc: str) -> Binary:
         x, y = promote_dtypes(name, x, y)
         return primitive.bind(*lax.broadcast_operands(to_bool(x), to_bool(y), name=name))
 
-    return _binary(name, general, primitive, dtypes.is_bool, doc)
+    return _binary(name, general, primitive, frozenset({dtypes.bool_}), doc)
 
 
 def _rem(x: Any, y: Any) -> Any:
@@ -185,7 +157,6 @@ def _rem(x: Any, y: Any) -> Any:
 def rounding_function(name: str, apply: Unary, doc: str) -> Unary:
     """A function of floating-point numbers; integers and booleans are as they should be."""
 
-    @documented(name, doc)
     def function(x: Any, /) -> Any:
         aval = getattr(x, "aval", None)
         if aval is not None and aval.dtype in _INEXACT:
@@ -193,7 +164,7 @@ def rounding_function(name: str, apply: Unary, doc: str) -> Unary:
         x = number_argument(name, x)
         return apply(x) if dtypes.is_inexact(x.dtype) else x
 
-    return function
+    return lax.named(function, name, doc)
 
 
 def _scaled(x: Any, scale: Binary, factor: float) -> Any:
@@ -226,22 +197,22 @@ radians  = inexact_function("radians",  lambda x: lax.mul(x, like(x, math.pi / 1
 floor    = rounding_function("floor",    lax.floor,    "The largest integer that is not above `x`, in its dtype.")
 ceil     = rounding_function("ceil",     lax.ceil,     "The smallest integer that is not below `x`, in its dtype.")
 
-add = _operator("add", operator.add, lax.add_p, _number, "`x + y`; of booleans, whether either is true.")
-subtract = _operator("subtract", operator.sub, lax.sub_p, _number, "`x - y`. Raises TypeError for booleans.")
-multiply = _operator("multiply", operator.mul, lax.mul_p, _number, "`x * y`; of booleans, whether both are true.")
-divide = _operator("divide", operator.truediv, lax.div_p, dtypes.is_inexact, "`x / y`, floating also for integers.")
-floor_divide = _operator("floor_divide", operator.floordiv, lax.div_p, dtypes.is_unsigned, "`x // y`, rounded down.")
-remainder = _operator("remainder", operator.mod, lax.rem_p, _nowhere, "`x % y`, of the sign of `y`; integers: 0 for 0.")
-power = _operator("power", operator.pow, lax.pow_p, _nowhere, "`x ** y`; a Python int as exponent is static.")
-bitwise_and = _operator("bitwise_and", operator.and_, lax.and_p, _discrete, "`x & y`, of integers or booleans.")
-bitwise_or = _operator("bitwise_or", operator.or_, lax.or_p, _discrete, "`x | y`, of integers or booleans.")
-bitwise_xor = _operator("bitwise_xor", operator.xor, lax.xor_p, _discrete, "`x ^ y`, of integers or booleans.")
-equal = _operator("equal", operator.eq, lax.eq_p, _any, "Whether `x == y`; NaN equals nothing.")
-not_equal = _operator("not_equal", operator.ne, lax.ne_p, _any, "Whether `x != y`.")
-less = _operator("less", operator.lt, lax.lt_p, _ordered, "Whether `x < y`; False for NaN.")
-less_equal = _operator("less_equal", operator.le, lax.le_p, _ordered, "Whether `x <= y`; False for NaN.")
-greater = _operator("greater", operator.gt, lax.gt_p, _ordered, "Whether `x > y`; False for NaN.")
-greater_equal = _operator("greater_equal", operator.ge, lax.ge_p, _ordered, "Whether `x >= y`; False for NaN.")
+add = _operator("add", operator.add, lax.add_p, _NUMBERS, "`x + y`; of booleans, whether either is true.")
+subtract = _operator("subtract", operator.sub, lax.sub_p, _NUMBERS, "`x - y`. Raises TypeError for booleans.")
+multiply = _operator("multiply", operator.mul, lax.mul_p, _NUMBERS, "`x * y`; of booleans, whether both are true.")
+divide = _operator("divide", operator.truediv, lax.div_p, _INEXACT, "`x / y`, floating also for integers.")
+floor_divide = _operator("floor_divide", operator.floordiv, lax.div_p, _UNSIGNED, "`x // y`, rounded down.")
+remainder = _operator("remainder", operator.mod, lax.rem_p, _NONE, "`x % y`, of the sign of `y`; integers: 0 for 0.")
+power = _operator("power", operator.pow, lax.pow_p, _NONE, "`x ** y`; a Python int as exponent is static.")
+bitwise_and = _operator("bitwise_and", operator.and_, lax.and_p, _DISCRETE, "`x & y`, of integers or booleans.")
+bitwise_or = _operator("bitwise_or", operator.or_, lax.or_p, _DISCRETE, "`x | y`, of integers or booleans.")
+bitwise_xor = _operator("bitwise_xor", operator.xor, lax.xor_p, _DISCRETE, "`x ^ y`, of integers or booleans.")
+equal = _operator("equal", operator.eq, lax.eq_p, _ANY, "Whether `x == y`; NaN equals nothing.")
+not_equal = _operator("not_equal", operator.ne, lax.ne_p, _ANY, "Whether `x != y`.")
+less = _operator("less", operator.lt, lax.lt_p, _ORDERED, "Whether `x < y`; False for NaN.")
+less_equal = _operator("less_equal", operator.le, lax.le_p, _ORDERED, "Whether `x <= y`; False for NaN.")
+greater = _operator("greater", operator.gt, lax.gt_p, _ORDERED, "Whether `x > y`; False for NaN.")
+greater_equal = _operator("greater_equal", operator.ge, lax.ge_p, _ORDERED, "Whether `x >= y`; False for NaN.")
 
 maximum     = promoted_function("maximum",     lax.max_p, "The larger one of `x` and `y`; NaN where either is.")
 minimum     = promoted_function("minimum",     lax.min_p, "The smaller one of `x` and `y`; NaN where either is.")
@@ -260,16 +231,6 @@ def trunc(x: Any) -> Any:
     return where(x < 0, lax.ceil(x), lax.floor(x)) if dtypes.is_inexact(x.dtype) else x
 
 
-def logical_not(x: Any, /) -> Any:
-    """Whether `x` is zero."""
-    return lax.bitwise_not(to_bool(array_argument("logical_not", x)))
-
-
-def bitwise_invert(x: Any, /) -> Any:
-    """`~x`, of integers or booleans."""
-    return ~array_argument("bitwise_invert", x)
-
-
 def divmod(x: Any, y: Any, /) -> tuple[Any, Any]:
     """`(x // y, x % y)`."""
     return floor_divide(x, y), remainder(x, y)
@@ -278,52 +239,35 @@ def divmod(x: Any, y: Any, /) -> tuple[Any, Any]:
 # -- one argument, any dtype -------------------------------------------------------------------------------------
 
 
+def _of_array(name: str, apply: Unary, doc: str) -> Unary:
+    """A function of numbers of any kind, which `apply` gets as an array."""
+    return lax.named(lambda x, /: apply(array_argument(name, x)), name, doc)
+
+
+_SIGN = "-1, 0 or 1; for a complex number `x / abs(x)`. Raises TypeError for booleans."
+# fmt: off
+positive       = _of_array("positive",       lambda x: x, "`x`.")
+absolute       = _of_array("absolute",       abs, "Absolute value; the modulus of a complex number.")
+sign           = _of_array("sign",           lax.sign, _SIGN)
+real           = _of_array("real",           operator.attrgetter("real"), "Real part; a real array as it is.")
+imag           = _of_array("imag",           operator.attrgetter("imag"), "Imaginary part; zeros for a real array.")
+conjugate      = _of_array("conjugate",      operator.methodcaller("conj"), "Complex conjugate; a real array as it is.")
+isnan          = _of_array("isnan",          lambda x: lax.ne_p.bind(x, x), "Whether elements are NaN.")
+logical_not    = _of_array("logical_not",    lambda x: lax.bitwise_not(to_bool(x)), "Whether `x` is zero.")
+bitwise_invert = _of_array("bitwise_invert", operator.invert, "`~x`, of integers or booleans.")
+# fmt: on
+
+
 def negative(x: Any, /, *, out: Any = None, where: Any = None) -> Any:
     """`-x`. Raises TypeError for booleans."""
     no_out_or_where("negative", out, where)
     return -array_argument("negative", x)
 
 
-def positive(x: Any, /) -> Any:
-    """`x`."""
-    return array_argument("positive", x)
-
-
-def absolute(x: Any, /) -> Any:
-    """Absolute value; the modulus of a complex number."""
-    return abs(array_argument("absolute", x))
-
-
-def sign(x: Any, /) -> Any:
-    """-1, 0 or 1; for a complex number `x / abs(x)`. Raises TypeError for booleans."""
-    return lax.sign(array_argument("sign", x))
-
-
 def square(x: Any, /) -> Any:
     """`x * x`."""
     x = array_argument("square", x)
     return lax.square(lax.convert_element_type(x, dtypes.default_int_dtype()) if dtypes.is_bool(x.dtype) else x)
-
-
-def real(x: Any, /) -> Any:
-    """Real part; a real array as it is."""
-    return array_argument("real", x).real
-
-
-def imag(x: Any, /) -> Any:
-    """Imaginary part; zeros for a real array."""
-    return array_argument("imag", x).imag
-
-
-def conjugate(x: Any, /) -> Any:
-    """Complex conjugate; a real array as it is."""
-    return array_argument("conjugate", x).conj()
-
-
-def isnan(x: Any, /) -> Any:
-    """Whether elements are NaN."""
-    x = array_argument("isnan", x)
-    return lax.ne_p.bind(x, x)
 
 
 def isinf(x: Any, /) -> Any:
@@ -401,7 +345,6 @@ def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Any:
     return out if max is None or lax.beyond(max, out.aval.dtype) > 0 else minimum(out, max)
 
 
-_COMPLEX = _dtypes_that(dtypes.is_complex)
 _REAL = frozenset({type(None), int, float})
 
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, NoReturn
 
 import ml_dtypes
 import numpy as np
 
 from corejax.extend import Array
+from corejax_lax_basic import lax
 from corejax_numpy.arguments import canonical_dtype
 from corejax_numpy.creation import array
 
@@ -66,29 +68,23 @@ def _held(found: np.ndarray, dtype: Any) -> Any:
     return array(found, canonical_dtype(dtype))
 
 
-def _not_here(name: str) -> NoReturn:
-    raise NotImplementedError(
-        f"{name}: reading changes the file or the iterator, which functions that are transformed may not do; "
-        f"use corejax.numpy.asarray(numpy.{name}(...)) outside of them"
-    )
+def _not_here(name: str) -> Callable[..., NoReturn]:
+    def function(*args: Any, **kwargs: Any) -> NoReturn:
+        raise NotImplementedError(
+            f"{name}: reading changes the file or the iterator, which functions that are transformed may not do; "
+            f"use corejax.numpy.asarray(numpy.{name}(...)) outside of them"
+        )
 
-
-def fromfile(*args: Any, **kwargs: Any) -> NoReturn:
-    """Refused: see `numpy.fromfile`, and `asarray` of its result.
-
-    Raises:
-        NotImplementedError: always.
-    """
-    _not_here("fromfile")
-
-
-def fromiter(*args: Any, **kwargs: Any) -> NoReturn:
-    """Refused: see `numpy.fromiter`, and `asarray` of its result.
+    doc = f"""Refused: see `numpy.{name}`, and `asarray` of its result.
 
     Raises:
         NotImplementedError: always.
     """
-    _not_here("fromiter")
+    return lax.named(function, name, doc)
+
+
+fromfile = _not_here("fromfile")
+fromiter = _not_here("fromiter")
 
 
 def save(file: Any, arr: Any, allow_pickle: bool = True) -> None:

@@ -7,6 +7,7 @@ Parts are read from the bits (IEEE 754: sign, biased exponent, fraction), with i
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -258,22 +259,19 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Any:
 # -- NaN and infinity --------------------------------------------------------------------------------------------
 
 
-def _is_infinity(name: str, x: Any, infinity: float, out: Any) -> Any:
-    no_out_or_where(name, out, None)
-    x = array_argument(name, x)
-    if dtypes.is_complex(x.dtype):
-        raise ValueError(f"{name} is of real numbers, got {x.aval.str_short()}")
-    return lax.eq(x, like(x, infinity)) if dtypes.is_float(x.dtype) else _everywhere(x, False)
+def _is_infinity(name: str, infinity: float, doc: str) -> Callable[..., Any]:
+    def function(x: Any, /, out: None = None) -> Any:
+        no_out_or_where(name, out, None)
+        x = array_argument(name, x)
+        if dtypes.is_complex(x.dtype):
+            raise ValueError(f"{name} is of real numbers, got {x.aval.str_short()}")
+        return lax.eq(x, like(x, infinity)) if dtypes.is_float(x.dtype) else _everywhere(x, False)
+
+    return lax.named(function, name, f"Whether elements are {doc} infinity. Raises ValueError for complex numbers.")
 
 
-def isposinf(x: Any, /, out: None = None) -> Any:
-    """Whether elements are positive infinity. Raises ValueError for complex numbers."""
-    return _is_infinity("isposinf", x, math.inf, out)
-
-
-def isneginf(x: Any, /, out: None = None) -> Any:
-    """Whether elements are negative infinity. Raises ValueError for complex numbers."""
-    return _is_infinity("isneginf", x, -math.inf, out)
+isposinf = _is_infinity("isposinf", math.inf, "positive")
+isneginf = _is_infinity("isneginf", -math.inf, "negative")
 
 
 def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
@@ -303,16 +301,13 @@ def _in_dtype(value: Any, x: Any) -> Any:
     return lax.convert_element_type(value if type(value) is Array else array_argument("nan_to_num", value, 2), x.dtype)
 
 
-def _nan_yields(name: str, x1: Any, x2: Any, beyond: Any) -> Any:
-    x1, x2 = promote(name, x1, x2)
-    return where(lax.bitwise_or(*lax.broadcast_operands(beyond(x1, x2), isnan(x2))), x1, x2)
+def _nan_yields(name: str, beyond: Callable[[Any, Any], Any], doc: str) -> Callable[[Any, Any], Any]:
+    def function(x1: Any, x2: Any) -> Any:
+        x1, x2 = promote(name, x1, x2)
+        return where(lax.bitwise_or(*lax.broadcast_operands(beyond(x1, x2), isnan(x2))), x1, x2)
+
+    return lax.named(function, name, f"The {doc} one of `x1` and `x2`; a number where only one is NaN.")
 
 
-def fmax(x1: Any, x2: Any) -> Any:
-    """The larger one of `x1` and `x2`; a number where only one is NaN."""
-    return _nan_yields("fmax", x1, x2, greater)
-
-
-def fmin(x1: Any, x2: Any) -> Any:
-    """The smaller one of `x1` and `x2`; a number where only one is NaN."""
-    return _nan_yields("fmin", x1, x2, less)
+fmax = _nan_yields("fmax", greater, "larger")
+fmin = _nan_yields("fmin", less, "smaller")

@@ -175,13 +175,11 @@ def _weights_of_bins(a: Any, edges: Any, index: Any, weights: Any, density: bool
     return counts / diff(edges) / sum(counts) if density else counts
 
 
-def _bin(a: Any, edges: Any) -> Any:
-    """Number of the bin of each element, from 1 on; 0 for those below all and one more than bins for those above."""
-    return _of_bins(a, edges, searchsorted(edges, a, side="right"))
-
-
 def _of_bins(a: Any, edges: Any, index: Any) -> Any:
-    """The same, of what `searchsorted` gives."""
+    """Number of the bin of each element, given its place behind the edges that are not above it.
+
+    From 1 on; 0 for those below all, and one more than there are bins for those above.
+    """
     last = lax.index_in_dim(edges, -1, 0, keepdims=False)
     return where(lax.eq(a, last), like(index, edges.shape[0] - 1), index)
 
@@ -253,7 +251,7 @@ def _histogramdd(
     sizes = [e.shape[0] + 1 for e in edges]
     index = None
     for column, edge, size in zip(columns, edges, sizes, strict=True):
-        here = _bin(column, edge)
+        here = _of_bins(column, edge, searchsorted(edge, column, side="right"))
         index = here if index is None else lax.add(lax.mul(index, like(index, size)), here)
     weights = lax.make_scalar(1, dtypes.default_int_dtype()) if weights is None else weights
     counts = lax.reshape(_counted(index, weights, math.prod(sizes)), tuple(sizes))

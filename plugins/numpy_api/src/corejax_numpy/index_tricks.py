@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -48,14 +48,15 @@ def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) 
     shape = canonical_shape(dimensions)
     dtype = dtypes.default_int_dtype() if dtype is None else canonical_dtype(dtype)
     if sparse:
-        rank = len(shape)
-        return tuple(
-            lax.broadcast_in_dim(lax.iota(dtype, n), (1,) * d + (n,) + (1,) * (rank - d - 1), (d,))
-            for d, n in enumerate(shape)
-        )
+        return tuple(_along(lax.iota(dtype, n), d, len(shape)) for d, n in enumerate(shape))
     if not shape:
         return lax.full((0,), 0, dtype)
     return stack([lax.broadcasted_iota(dtype, shape, d) for d in range(len(shape))])
+
+
+def _along(x: Any, axis: int, rank: int) -> Any:
+    """A vector along one of so many axes."""
+    return lax.broadcast_in_dim(x, (1,) * axis + x.shape + (1,) * (rank - axis - 1), (axis,))
 
 
 def ix_(*args: Any) -> tuple[Any, ...]:
@@ -73,8 +74,7 @@ def ix_(*args: Any) -> tuple[Any, ...]:
             (x,) = nonzero(x)
         elif not x.size and not dtypes.is_integer(x.dtype):  # an empty list
             x = lax.convert_element_type(x, dtypes.default_int_dtype())
-        shape = (1,) * d + x.shape + (1,) * (len(args) - d - 1)
-        out.append(lax.broadcast_in_dim(x, shape, (d,)))
+        out.append(_along(x, d, len(args)))
     return tuple(out)
 
 
@@ -104,10 +104,7 @@ class _Grid:
         axes = promote_dtypes(self._name, *(_range(k, self._name) for k in key))
         sizes = [len(x) for x in axes]
         if self._sparse:
-            rank = len(axes)
-            return [
-                lax.broadcast_in_dim(x, (1,) * d + x.shape + (1,) * (rank - d - 1), (d,)) for d, x in enumerate(axes)
-            ]
+            return [_along(x, d, len(axes)) for d, x in enumerate(axes)]
         return stack([lax.broadcast_in_dim(x, sizes, (d,)) for d, x in enumerate(axes)])
 
 
@@ -291,52 +288,41 @@ def diag_indices_from(arr: Any) -> tuple[Any, ...]:
     return diag_indices(shape[0], len(shape))
 
 
-def _triangle(name: str, n: Any, k: Any, m: Any, upper: bool) -> tuple[Any, Any]:
-    n, k = (static_int(name, v, what) for v, what in ((n, "n"), (k, "k")))
-    m = n if m is None else static_int(name, m, "m")
-    if isinstance(n, SymbolicDim) or isinstance(m, SymbolicDim):
-        raise InconclusiveDimensionOperation(
-            f"{name}: how many indices there are is no polynomial of the sizes n = {n!r} and m = {m!r}; use a mask, "
-            "corejax.numpy.tri"
-        )
-    i, j = (np.triu_indices if upper else np.tril_indices)(n, k, m)
-    dtype = dtypes.default_int_dtype()
-    return as_array(i.astype(dtype)), as_array(j.astype(dtype))
+def _triangle(name: str, of: Callable[..., Any], doc: str) -> Callable[..., tuple[Any, Any]]:
+    def function(n: Any, k: Any = 0, m: Any = None) -> tuple[Any, Any]:
+        n, k = (static_int(name, v, what) for v, what in ((n, "n"), (k, "k")))
+        m = n if m is None else static_int(name, m, "m")
+        if isinstance(n, SymbolicDim) or isinstance(m, SymbolicDim):
+            raise InconclusiveDimensionOperation(
+                f"{name}: how many indices there are is no polynomial of the sizes n = {n!r} and m = {m!r}; use a "
+                "mask, corejax.numpy.tri"
+            )
+        i, j = of(n, k, m)
+        dtype = dtypes.default_int_dtype()
+        return as_array(i.astype(dtype)), as_array(j.astype(dtype))
+
+    return lax.named(function, name, f"Indices of an n by m matrix on and {doc} its `k`-th diagonal.")
 
 
-def _matrix_shape(name: str, arr: Any) -> tuple[int, int]:
-    known = hasattr(arr, "shape") and not isinstance(arr, type)
-    shape = tuple(arr.shape) if known else array_argument(name, arr).shape
-    if len(shape) != 2:
-        raise ValueError(f"{name} takes a matrix, got an array of shape {shape}")
-    return shape
+tril_indices = _triangle("tril_indices", np.tril_indices, "below")
+triu_indices = _triangle("triu_indices", np.triu_indices, "above")
 
 
-def tril_indices(n: Any, k: Any = 0, m: Any = None) -> tuple[Any, Any]:
-    """Indices of an n by m matrix on and below its `k`-th diagonal."""
-    return _triangle("tril_indices", n, k, m, False)
+def _triangle_of_matrix(name: str, of: Callable[..., tuple[Any, Any]]) -> Callable[..., tuple[Any, Any]]:
+    def function(arr: Any, k: Any = 0) -> tuple[Any, Any]:
+        known = hasattr(arr, "shape") and not isinstance(arr, type)
+        shape = tuple(arr.shape) if known else array_argument(name, arr).shape
+        if len(shape) != 2:
+            raise ValueError(f"{name} takes a matrix, got an array of shape {shape}")
+        return of(shape[0], k, shape[1])
 
-
-def triu_indices(n: Any, k: Any = 0, m: Any = None) -> tuple[Any, Any]:
-    """Indices of an n by m matrix on and above its `k`-th diagonal."""
-    return _triangle("triu_indices", n, k, m, True)
-
-
-def tril_indices_from(arr: Any, k: Any = 0) -> tuple[Any, Any]:
-    """`tril_indices` of a matrix's shape.
+    doc = f"""`{of.__name__}` of a matrix's shape.
 
     Raises:
         ValueError: the array is not a matrix.
     """
-    n, m = _matrix_shape("tril_indices_from", arr)
-    return tril_indices(n, k, m)
+    return lax.named(function, name, doc)
 
 
-def triu_indices_from(arr: Any, k: Any = 0) -> tuple[Any, Any]:
-    """`triu_indices` of a matrix's shape.
-
-    Raises:
-        ValueError: the array is not a matrix.
-    """
-    n, m = _matrix_shape("triu_indices_from", arr)
-    return triu_indices(n, k, m)
+tril_indices_from = _triangle_of_matrix("tril_indices_from", tril_indices)
+triu_indices_from = _triangle_of_matrix("triu_indices_from", triu_indices)

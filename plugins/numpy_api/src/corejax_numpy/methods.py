@@ -5,10 +5,11 @@ Every other method of NumPy's is the function itself, with the array as the firs
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from corejax.extend import dtypes, remembered
+from corejax_lax_basic import lax
 from corejax_numpy import moments
 from corejax_numpy import numpy as jnp
 from corejax_numpy.arguments import Axis, refuse_out
@@ -38,34 +39,23 @@ def nonzero(self: Any, *, fill_value: Any = None, size: int | None = None) -> An
     return jnp.nonzero(self, size=size, fill_value=fill_value)
 
 
-def var(
-    self: Any,
-    axis: Axis = None,
-    dtype: Any = None,
-    out: None = None,
-    ddof: float = 0,
-    keepdims: bool = False,
-    *,
-    where: Any = None,
-    correction: float | None = None,
-) -> Any:
-    """Return the variance over axes; see `corejax.numpy.var`."""
-    return moments.var(self, axis, dtype, out, ddof, keepdims, where=where, correction=correction)
+def _spread(function: Callable[..., Any], doc: str) -> Callable[..., Any]:
+    """`var` or `std` without an argument for the mean."""
 
+    def method(
+        self: Any,
+        axis: Axis = None,
+        dtype: Any = None,
+        out: None = None,
+        ddof: float = 0,
+        keepdims: bool = False,
+        *,
+        where: Any = None,
+        correction: float | None = None,
+    ) -> Any:
+        return function(self, axis, dtype, out, ddof, keepdims, where=where, correction=correction)
 
-def std(
-    self: Any,
-    axis: Axis = None,
-    dtype: Any = None,
-    out: None = None,
-    ddof: float = 0,
-    keepdims: bool = False,
-    *,
-    where: Any = None,
-    correction: float | None = None,
-) -> Any:
-    """Return the standard deviation over axes; see `corejax.numpy.std`."""
-    return moments.std(self, axis, dtype, out, ddof, keepdims, where=where, correction=correction)
+    return remembered(lax.named(method, function.__name__, doc))
 
 
 def round_(self: Any, decimals: int | None = None, out: None = None) -> Any:
@@ -101,8 +91,9 @@ def array_namespace(self: Any, /, *, api_version: str | None = None) -> Any:
 
 METHODS: Mapping[str, Any] = {
     **{f.__name__: f for f in (clip, compress, nonzero)},
-    **{f.__name__: remembered(f) for f in (std, var)},
     "__array_namespace__": array_namespace,
     "__round__": round_to_integer,
     "round": round_,
+    "std": _spread(moments.std, "Return the standard deviation over axes; see `corejax.numpy.std`."),
+    "var": _spread(moments.var, "Return the variance over axes; see `corejax.numpy.var`."),
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -60,39 +61,6 @@ def mean(
         count = lax.convert_element_type(count, working)
     out = lax.div(sum(x, axis, working, keepdims=keepdims, where=where), count)
     return out if dtype == working else lax.convert_element_type(out, dtype)
-
-
-def var(
-    a: Any,
-    axis: Axis = None,
-    dtype: Any = None,
-    out: None = None,
-    ddof: float = 0,
-    keepdims: bool = False,
-    *,
-    where: Any = None,
-    mean: Any = None,
-    correction: float | None = None,
-) -> Any:
-    """Variance over axes: the mean squared distance from the mean.
-
-    Args:
-        a: the array.
-        axis: the axes; None is all of them.
-        dtype: dtype of the variance.
-        out: None; results are new arrays.
-        ddof: what to subtract from the number of elements; NaN where nothing is left.
-        keepdims: keep the axes, with size 1.
-        where: which elements count, a boolean array that broadcasts to the shape of `a`.
-        mean: the mean, if it is known, with the axes kept.
-        correction: another name for `ddof`.
-
-    Raises:
-        ValueError: an axis does not exist, or is given twice; `ddof` and `correction` are both given.
-        NotImplementedError: `out` is given.
-    """
-    refuse_out("var", out)
-    return variance("var", a, axis, dtype, ddof_of("var", ddof, correction), keepdims, where, mean)
 
 
 def variance_dtypes(name: str, x: Any, dtype: Any) -> tuple[Any, Any]:
@@ -157,33 +125,61 @@ def _squared_modulus(x: Any) -> Any:
     return lax.square(x)
 
 
-def std(
-    a: Any,
-    axis: Axis = None,
-    dtype: Any = None,
-    out: None = None,
-    ddof: float = 0,
-    keepdims: bool = False,
-    *,
-    where: Any = None,
-    mean: Any = None,
-    correction: float | None = None,
-) -> Any:
-    """Standard deviation over axes: the square root of `var`, with its arguments.
-
-    Raises:
-        ValueError: as `var`; or `dtype` is not inexact.
-    """
-    refuse_out("std", out)
-    inexact_dtype("std", dtype)
-    return lax.sqrt(variance("std", a, axis, dtype, ddof_of("std", ddof, correction), keepdims, where, mean))
-
-
 def inexact_dtype(name: str, dtype: Any) -> None:
     """Refuse a dtype that has no fractions."""
     dtype = canonical_dtype(dtype)
     if dtype is not None and not dtypes.is_inexact(dtype):
         raise ValueError(f"{name}: the dtype is floating or complex, got {dtype.name}")
+
+
+_VAR = """Variance over axes: the mean squared distance from the mean.
+
+    Args:
+        a: the array.
+        axis: the axes; None is all of them.
+        dtype: dtype of the variance.
+        out: None; results are new arrays.
+        ddof: what to subtract from the number of elements; NaN where nothing is left.
+        keepdims: keep the axes, with size 1.
+        where: which elements count, a boolean array that broadcasts to the shape of `a`.
+        mean: the mean, if it is known, with the axes kept.
+        correction: another name for `ddof`.
+
+    Raises:
+        ValueError: an axis does not exist, or is given twice; `ddof` and `correction` are both given.
+        NotImplementedError: `out` is given.
+    """
+_STD = """Standard deviation over axes: the square root of `var`, with its arguments.
+
+    Raises:
+        ValueError: as `var`; or `dtype` is not inexact.
+    """
+
+
+def _spread(name: str, root: bool, doc: str) -> Callable[..., Any]:
+    def function(
+        a: Any,
+        axis: Axis = None,
+        dtype: Any = None,
+        out: None = None,
+        ddof: float = 0,
+        keepdims: bool = False,
+        *,
+        where: Any = None,
+        mean: Any = None,
+        correction: float | None = None,
+    ) -> Any:
+        refuse_out(name, out)
+        if root:
+            inexact_dtype(name, dtype)
+        found = variance(name, a, axis, dtype, ddof_of(name, ddof, correction), keepdims, where, mean)
+        return lax.sqrt(found) if root else found
+
+    return lax.named(function, name, doc)
+
+
+var = _spread("var", False, _VAR)
+std = _spread("std", True, _STD)
 
 
 def average(a: Any, axis: Axis = None, weights: Any = None, returned: bool = False, keepdims: bool = False) -> Any:

@@ -12,6 +12,8 @@ from corejax_numpy import moments, reductions
 from corejax_numpy.arguments import Axis, array_argument, canonical_axis, like, refuse_out
 from corejax_numpy.reductions import mask_argument
 
+Fold = Callable[..., Any]
+
 
 def _counted(name: str, x: Any, where: Any) -> Any:
     """Return which elements count and are not NaN; `where` itself for arrays that cannot hold one."""
@@ -21,34 +23,25 @@ def _counted(name: str, x: Any, where: Any) -> Any:
     return numbers if where is None else lax.bitwise_and(numbers, mask_argument(name, where, x))
 
 
-def nansum(
-    a: Any,
-    axis: Axis = None,
-    dtype: Any = None,
-    out: None = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-) -> Any:
-    """Sum of the elements that are not NaN; arguments as of `sum`."""
-    refuse_out("nansum", out)
-    x = array_argument("nansum", a)
-    return reductions.sum(x, axis, dtype, None, keepdims, initial, _counted("nansum", x, where))
+def _accumulation(name: str, of_all: Fold, doc: str) -> Fold:
+    def function(
+        a: Any,
+        axis: Axis = None,
+        dtype: Any = None,
+        out: None = None,
+        keepdims: bool = False,
+        initial: Any = None,
+        where: Any = None,
+    ) -> Any:
+        refuse_out(name, out)
+        x = array_argument(name, a)
+        return of_all(x, axis, dtype, None, keepdims, initial, _counted(name, x, where))
+
+    return lax.named(function, name, doc)
 
 
-def nanprod(
-    a: Any,
-    axis: Axis = None,
-    dtype: Any = None,
-    out: None = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-) -> Any:
-    """Product of the elements that are not NaN; arguments as of `sum`."""
-    refuse_out("nanprod", out)
-    x = array_argument("nanprod", a)
-    return reductions.prod(x, axis, dtype, None, keepdims, initial, _counted("nanprod", x, where))
+nansum = _accumulation("nansum", reductions.sum, "Sum of the elements that are not NaN; arguments as of `sum`.")
+nanprod = _accumulation("nanprod", reductions.prod, "Product of the elements that are not NaN; arguments as of `sum`.")
 
 
 # -- extremes ----------------------------------------------------------------------------------------------------
@@ -59,62 +52,42 @@ def _without(x: Any, otherwise: Any) -> Any:
     return lax.select(lax.ne(x, x), like(x, otherwise), x) if dtypes.is_inexact(x.dtype) else x
 
 
-def _extreme(
-    name: str,
-    fold: Callable[..., Any],
-    worst: float,
-    a: Any,
-    axis: Axis,
-    out: None,
-    keepdims: bool,
-    initial: Any,
-    where: Any,
-) -> Any:
-    refuse_out(name, out)
-    x = array_argument(name, a)
-    best = fold(_without(x, worst), axis, None, keepdims, initial, where)
-    if initial is not None or not dtypes.is_inexact(x.dtype):
-        return best
-    none = reductions.all(lax.ne(x, x), axis, keepdims=keepdims)
-    return lax.select(none, like(best, math.nan), best)
+def _extreme(name: str, fold: Fold, worst: float, doc: str) -> Fold:
+    def function(
+        a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
+    ) -> Any:
+        refuse_out(name, out)
+        x = array_argument(name, a)
+        best = fold(_without(x, worst), axis, None, keepdims, initial, where)
+        if initial is not None or not dtypes.is_inexact(x.dtype):
+            return best
+        none = reductions.all(lax.ne(x, x), axis, keepdims=keepdims)
+        return lax.select(none, like(best, math.nan), best)
+
+    return lax.named(function, name, doc)
 
 
-def nanmax(
-    a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
-) -> Any:
-    """Largest element that is not NaN; NaN where there is none. Arguments as of `max`."""
-    return _extreme("nanmax", reductions.max, -math.inf, a, axis, out, keepdims, initial, where)
+def _place(name: str, find: Fold, worst: float, doc: str) -> Fold:
+    def function(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
+        refuse_out(name, out)
+        x = array_argument(name, a)
+        if axis is not None:
+            axis = canonical_axis(axis, x.ndim, name=name)
+        index = reductions.index_of(name, find, _without(x, worst), axis, None, keepdims)
+        if not dtypes.is_inexact(x.dtype):
+            return index
+        none = reductions.all(lax.ne(x, x), axis, keepdims=bool(keepdims))
+        return lax.select(none, like(index, -1), index)
+
+    return lax.named(function, name, doc)
 
 
-def nanmin(
-    a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
-) -> Any:
-    """Smallest element that is not NaN; NaN where there is none. Arguments as of `max`."""
-    return _extreme("nanmin", reductions.min, math.inf, a, axis, out, keepdims, initial, where)
-
-
-def _index_of(
-    name: str, find: Callable[..., Any], worst: float, a: Any, axis: int | None, out: None, keepdims: bool | None
-) -> Any:
-    refuse_out(name, out)
-    x = array_argument(name, a)
-    if axis is not None:
-        axis = canonical_axis(axis, x.ndim, name=name)
-    index = reductions.index_of(name, find, _without(x, worst), axis, None, keepdims)
-    if not dtypes.is_inexact(x.dtype):
-        return index
-    none = reductions.all(lax.ne(x, x), axis, keepdims=bool(keepdims))
-    return lax.select(none, like(index, -1), index)
-
-
-def nanargmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
-    """Index of the largest element that is not NaN, -1 where there is none; arguments as of `argmax`."""
-    return _index_of("nanargmax", lax.argmax, -math.inf, a, axis, out, keepdims)
-
-
-def nanargmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
-    """Index of the smallest element that is not NaN, -1 where there is none; arguments as of `argmax`."""
-    return _index_of("nanargmin", lax.argmin, math.inf, a, axis, out, keepdims)
+_EXTREME = "{} element that is not NaN; NaN where there is none. Arguments as of `max`."
+_PLACE = "Index of the {} element that is not NaN, -1 where there is none; arguments as of `argmax`."
+nanmax = _extreme("nanmax", reductions.max, -math.inf, _EXTREME.format("Largest"))
+nanmin = _extreme("nanmin", reductions.min, math.inf, _EXTREME.format("Smallest"))
+nanargmax = _place("nanargmax", lax.argmax, -math.inf, _PLACE.format("largest"))
+nanargmin = _place("nanargmin", lax.argmin, math.inf, _PLACE.format("smallest"))
 
 
 # -- moments -----------------------------------------------------------------------------------------------------
@@ -129,37 +102,32 @@ def nanmean(
     return moments.mean(x, axis, dtype, None, keepdims, where=_counted("nanmean", x, where))
 
 
-def nanvar(
-    a: Any,
-    axis: Axis = None,
-    dtype: Any = None,
-    out: None = None,
-    ddof: float = 0,
-    keepdims: bool = False,
-    where: Any = None,
-    mean: Any = None,
-) -> Any:
-    """Variance of the elements that are not NaN, NaN where nothing is left; arguments as of `var`."""
-    refuse_out("nanvar", out)
-    return _variance("nanvar", a, axis, dtype, ddof, keepdims, where, mean)
+def _spread(name: str, root: bool, doc: str) -> Fold:
+    def function(
+        a: Any,
+        axis: Axis = None,
+        dtype: Any = None,
+        out: None = None,
+        ddof: float = 0,
+        keepdims: bool = False,
+        where: Any = None,
+        mean: Any = None,
+    ) -> Any:
+        refuse_out(name, out)
+        if root:
+            moments.inexact_dtype(name, dtype)
+        x = array_argument(name, a)
+        found = moments.variance(name, x, axis, dtype, ddof, keepdims, _counted(name, x, where), mean)
+        return lax.sqrt(found) if root else found
+
+    return lax.named(function, name, doc)
 
 
-def _variance(name: str, a: Any, axis: Axis, dtype: Any, ddof: float, keepdims: bool, where: Any, centre: Any) -> Any:
-    x = array_argument(name, a)
-    return moments.variance(name, x, axis, dtype, ddof, keepdims, _counted(name, x, where), centre)
-
-
-def nanstd(
-    a: Any,
-    axis: Axis = None,
-    dtype: Any = None,
-    out: None = None,
-    ddof: float = 0,
-    keepdims: bool = False,
-    where: Any = None,
-    mean: Any = None,
-) -> Any:
-    """Standard deviation of the elements that are not NaN: the square root of `nanvar`, with its arguments."""
-    refuse_out("nanstd", out)
-    moments.inexact_dtype("nanstd", dtype)
-    return lax.sqrt(_variance("nanstd", a, axis, dtype, ddof, keepdims, where, mean))
+nanvar = _spread(
+    "nanvar", False, "Variance of the elements that are not NaN, NaN where nothing is left; arguments as of `var`."
+)
+nanstd = _spread(
+    "nanstd",
+    True,
+    "Standard deviation of the elements that are not NaN: the square root of `nanvar`, with its arguments.",
+)

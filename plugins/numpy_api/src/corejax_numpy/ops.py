@@ -9,7 +9,7 @@ import numpy as np
 
 from corejax.extend import dtypes, remembered
 from corejax_lax_basic import lax
-from corejax_numpy.arguments import array_argument, concrete, documented, static_int
+from corejax_numpy.arguments import array_argument, concrete, static_int
 from corejax_numpy.reductions import max as _max
 from corejax_numpy.reductions import min as _min
 from corejax_numpy.reductions import prod as _prod
@@ -90,7 +90,7 @@ def _segments(
         out = getattr(out.at[bucket, ids], method)(x, **options)
         return lax.convert_element_type(reducer(out, axis=0), x.dtype)
 
-    return remembered(documented(name, _DOC.format(what=what, empty=empty))(segments))
+    return remembered(lax.named(segments, name, _DOC.format(what=what, empty=empty)))
 
 
 def _part(name: str, x: Any, ids: Any) -> tuple[Any, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -160,10 +160,7 @@ def _constant(x: Any, widths: Widths, values: Any) -> Any:
 
 def _linear_ramp(x: Any, widths: Widths, mode: str, end_values: Any = 0) -> Any:
     ends = _pairs("end_values", end_values, x)
-    for axis, (before, after) in enumerate(widths):
-        if not before and not after:
-            continue
-        _check_elements(x, axis, mode)
+    for axis, before, after in _continued(x, widths, mode):
         ramps = []
         for side, width in enumerate((before, after)):
             edge = lax.index_in_dim(x, -1 if side else 0, axis, keepdims=False)
@@ -177,38 +174,39 @@ def _linear_ramp(x: Any, widths: Widths, mode: str, end_values: Any = 0) -> Any:
 # -- what is there continued -------------------------------------------------------------------------------------
 
 
-def _check_elements(x: Any, axis: int, mode: str) -> None:
-    if not x.shape[axis]:
-        raise ValueError(f"pad: axis {axis} of {x.aval.str_short()} has no elements for mode {mode!r}")
+def _continued(x: Any, widths: Widths, mode: str) -> Iterator[tuple[int, int, int]]:
+    """Yield each axis that has a border, and the border's widths.
+
+    Raises:
+        ValueError: the axis has no elements.
+    """
+    for axis, (before, after) in enumerate(widths):
+        if before or after:
+            if not x.shape[axis]:
+                raise ValueError(f"pad: axis {axis} of {x.aval.str_short()} has no elements for mode {mode!r}")
+            yield axis, before, after
 
 
 def _edge(x: Any, widths: Widths, mode: str) -> Any:
-    for axis, (before, after) in enumerate(widths):
-        if before or after:
-            _check_elements(x, axis, mode)
-            front = _repeated(_side(x, axis, 0, 1), axis, before) if before else None
-            x = _framed(x, axis, front, _repeated(_side(x, axis, -1, None), axis, after) if after else None)
+    for axis, before, after in _continued(x, widths, mode):
+        front = _repeated(_side(x, axis, 0, 1), axis, before) if before else None
+        x = _framed(x, axis, front, _repeated(_side(x, axis, -1, None), axis, after) if after else None)
     return x
 
 
 def _wrap(x: Any, widths: Widths, mode: str) -> Any:
-    for axis, (before, after) in enumerate(widths):
-        if before or after:
-            _check_elements(x, axis, mode)
-            size = x.shape[axis]
-            front = [_side(x, axis, size - before % size, None)] if before % size else []
-            back = [_side(x, axis, 0, after % size)] if after % size else []
-            x = lax.concatenate([*front, *[x] * (before // size + 1 + after // size), *back], axis)
+    for axis, before, after in _continued(x, widths, mode):
+        size = x.shape[axis]
+        front = [_side(x, axis, size - before % size, None)] if before % size else []
+        back = [_side(x, axis, 0, after % size)] if after % size else []
+        x = lax.concatenate([*front, *[x] * (before // size + 1 + after // size), *back], axis)
     return x
 
 
 def _mirror(x: Any, widths: Widths, mode: str, reflect_type: str = "even") -> Any:
     if reflect_type not in ("even", "odd"):
         raise ValueError(f"pad: `reflect_type` is 'even' or 'odd', got {reflect_type!r}")
-    for axis, (before, after) in enumerate(widths):
-        if not before and not after:
-            continue
-        _check_elements(x, axis, mode)
+    for axis, before, after in _continued(x, widths, mode):
         size = x.shape[axis]
         skip = int(mode == "reflect" and size > 1)  # a single element is continued as it is
         if max(before, after) > size - skip:
@@ -264,10 +262,7 @@ def _statistic(x: Any, widths: Widths, mode: str, stat_length: Any = None) -> An
     lengths = None if stat_length is None else _pairs("stat_length", stat_length, x)
     if lengths is not None and (lengths.dtype.kind not in "iu" or lengths.min() < 1):
         raise ValueError(f"pad: `stat_length` is made of positive integers, got {stat_length!r}")
-    for axis, (before, after) in enumerate(widths):
-        if not before and not after:
-            continue
-        _check_elements(x, axis, mode)
+    for axis, before, after in _continued(x, widths, mode):
         size = x.shape[axis]
         length = [size, size] if lengths is None else [min(int(n), size) for n in lengths[axis]]
         front = _summary(_side(x, axis, 0, length[0]), axis, mode)

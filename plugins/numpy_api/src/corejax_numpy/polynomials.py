@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -38,29 +38,22 @@ def _shifted(x: Any, before: int, after: int) -> Any:
     return lax.pad(x, like(x, 0), [(before, after, 0)]) if before or after else x
 
 
-def polyadd(a1: Any, a2: Any) -> Any:
-    """Sum of two polynomials.
+def _termwise(name: str, combine: Callable[[Any, Any], Any], what: str) -> Callable[[Any, Any], Any]:
+    def function(a1: Any, a2: Any) -> Any:
+        xs = _coefficients(name, a1, a2)
+        size = max(x.shape[0] for x in xs)
+        return combine(*(_shifted(x, size - x.shape[0], 0) for x in xs))
+
+    doc = f"""{what} of two polynomials.
 
     Raises:
         ValueError: an argument is no vector.
     """
-    x, y = _coefficients("polyadd", a1, a2)
-    return lax.add(*_aligned(x, y))
+    return lax.named(function, name, doc)
 
 
-def polysub(a1: Any, a2: Any) -> Any:
-    """Difference of two polynomials.
-
-    Raises:
-        ValueError: an argument is no vector.
-    """
-    x, y = _coefficients("polysub", a1, a2)
-    return lax.sub(*_aligned(x, y))
-
-
-def _aligned(x: Any, y: Any) -> tuple[Any, Any]:
-    size = max(x.shape[0], y.shape[0])
-    return _shifted(x, size - x.shape[0], 0), _shifted(y, size - y.shape[0], 0)
+polyadd = _termwise("polyadd", lax.add, "Sum")
+polysub = _termwise("polysub", lax.sub, "Difference")
 
 
 def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
@@ -261,8 +254,6 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
     if x.ndim != 1:
         raise ValueError(f"vander takes a vector, got {x.aval.str_short()}")
     columns = x.shape[0] if N is None else static_int("vander", N, "N", least=0)
-    if columns < 0:
-        raise ValueError(f"vander: the number of columns is not negative, got {columns}")
     powers = (arange if isinstance(columns, SymbolicDim) else np.arange)(columns)
     powers = asarray(powers if increasing else powers[::-1], x.dtype)
     return power(lax.expand_dims(x, (1,)), lax.expand_dims(powers, (0,)))

@@ -19,6 +19,7 @@ from corejax_numpy.arguments import (
 )
 from corejax_numpy.contraction import contract_pair, in_order
 from corejax_numpy.elementwise import conjugate
+from corejax_numpy.manipulation import moveaxis
 
 
 def _operands(name: str, preferred_element_type: Any, *xs: Any) -> tuple[list[Any], Any]:
@@ -122,22 +123,14 @@ def matmul(
     for i, x in enumerate((a, b)):
         if not x.ndim:
             raise ValueError(f"matmul: operand {i} is a scalar; use multiply")
-    _check_sizes("matmul", a, -1, b, b.ndim - min(b.ndim, 2))
-    lead = _leading("matmul", a, a.ndim - 2, b, b.ndim - 2)
-    leading = [str(i) for i in range(-len(lead), 0)]
-    rows = ["row"] if a.ndim > 1 else []
-    columns = ["column"] if b.ndim > 1 else []
-    a_labels = [*leading[len(lead) - max(a.ndim - 2, 0) :], *rows, "k"]
-    b_labels = [*leading[len(lead) - max(b.ndim - 2, 0) :], "k", *columns]
-    wanted = [*leading, *rows, *columns]
-    out, labels = contract_pair(a, a_labels, b, b_labels, wanted, precision, dtype)
-    return in_order(out, labels, wanted)
+    rows, columns = ["row"] if a.ndim > 1 else [], ["column"] if b.ndim > 1 else []
+    return _stacked("matmul", a, [*rows, "k"], b, ["k", *columns], [*rows, *columns], precision, dtype)
 
 
 def _leading(name: str, a: Any, a_count: int, b: Any, b_count: int) -> tuple[int, ...]:
     """The shape of a stack of products, whose operands have so many leading axes."""
     try:
-        return lax.broadcast_shapes(a.shape[: max(a_count, 0)], b.shape[: max(b_count, 0)])  # type: ignore[no-any-return]
+        return lax.broadcast_shapes(a.shape[:a_count], b.shape[:b_count])  # type: ignore[no-any-return]
     except ValueError:
         shown = f"{a.aval.str_short()} and {b.aval.str_short()}"
         raise ValueError(f"{name}: the leading axes of {shown} do not broadcast together") from None
@@ -161,18 +154,8 @@ def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None, prefer
     (a, b), dtype = _operands("vecdot", preferred_element_type, x1, x2)
     for x in (a, b):
         canonical_axis(axis, x.ndim)
-    a, b = (_axis_last(x, axis) for x in (a, b))
-    _check_sizes("vecdot", a, -1, b, -1)
-    lead = _leading("vecdot", a, a.ndim - 1, b, b.ndim - 1)
-    leading = [str(i) for i in range(-len(lead), 0)]
-    labels = [[*leading[len(lead) - x.ndim + 1 :], "k"] for x in (a, b)]
-    out, got = contract_pair(conjugate(a), labels[0], b, labels[1], leading, precision, dtype)
-    return in_order(out, got, leading)
-
-
-def _axis_last(x: Any, axis: int) -> Any:
-    axis %= x.ndim
-    return lax.transpose(x, (*(d for d in range(x.ndim) if d != axis), axis))
+    a, b = (moveaxis(x, axis, -1) for x in (a, b))
+    return _stacked("vecdot", conjugate(a), ["k"], b, ["k"], [], precision, dtype)
 
 
 def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
@@ -217,13 +200,22 @@ def _check_ranks(name: str, a: Any, a_ndim: int, b: Any, b_ndim: int) -> None:
             raise ValueError(f"{name}: x{i} has {least} axes at least, got {x.aval.str_short()}")
 
 
-def _stacked(name: str, a: Any, a_labels: list[str], b: Any, b_labels: list[str], core: list[str]) -> Any:
+def _stacked(
+    name: str,
+    a: Any,
+    a_labels: list[str],
+    b: Any,
+    b_labels: list[str],
+    core: list[str],
+    precision: Any = None,
+    dtype: Any = None,
+) -> Any:
     """A product of what is in the last axes, those with labels; the axes before them broadcast."""
     _check_sizes(name, a, a_labels.index("k") - len(a_labels), b, b_labels.index("k") - len(b_labels))
     counts = a.ndim - len(a_labels), b.ndim - len(b_labels)
     axes = [str(i) for i in range(-len(_leading(name, a, counts[0], b, counts[1])), 0)]
     names = [[*axes[len(axes) - n :], *own] for n, own in zip(counts, (a_labels, b_labels), strict=True)]
-    out, got = contract_pair(a, names[0], b, names[1], [*axes, *core])
+    out, got = contract_pair(a, names[0], b, names[1], [*axes, *core], precision, dtype)
     return in_order(out, got, [*axes, *core])
 
 
@@ -255,7 +247,7 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
     axisa, axisb, axisc = (axisa, axisb, axisc) if axis is None else (axis, axis, axis)
     a, b = promote_dtypes("cross", a, b)
     a, b = (
-        _axis_last(x, canonical_axis(i, x.ndim, f"cross: {n}"))
+        moveaxis(x, canonical_axis(i, x.ndim, f"cross: {n}"), -1)
         for x, i, n in ((a, axisa, "axisa"), (b, axisb, "axisb"))
     )
     sizes = a.shape[-1], b.shape[-1]

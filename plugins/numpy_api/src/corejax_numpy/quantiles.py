@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -21,18 +22,7 @@ from corejax_numpy.arguments import (
 METHODS = ("linear", "lower", "higher", "midpoint", "nearest", "inverted_cdf")
 
 
-def quantile(
-    a: Any,
-    q: Any,
-    axis: Axis = None,
-    out: None = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: bool = False,
-    *,
-    weights: Any = None,
-) -> Any:
-    """The values below which given shares of the elements lie; NaN where an element is.
+_QUANTILE = """The values below which given shares of the elements lie; NaN where an element is.
 
     Args:
         a: the array, real.
@@ -48,34 +38,31 @@ def quantile(
         ValueError: there is no such method or axis, `q` has two axes, `a` is complex, or weights do not fit.
         NotImplementedError: weights with another method.
     """
-    return _run(q)("quantile", False, a, q, axis, out, overwrite_input, method, keepdims, weights, False)
+_NAN = "As `{}`, of the elements that are not NaN."
 
 
-def nanquantile(
-    a: Any,
-    q: Any,
-    axis: Axis = None,
-    out: None = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: bool = False,
-    *,
-    weights: Any = None,
-) -> Any:
-    """As `quantile`, of the elements that are not NaN."""
-    return _run(q)("nanquantile", False, a, q, axis, out, overwrite_input, method, keepdims, weights, True)
+def _of_shares(name: str, doc: str, *, per_cent: bool, skips_nan: bool) -> Callable[..., Any]:
+    def of_arrays(a: Any, q: Any, *options: Any) -> Any:
+        return _quantile(name, a, _hundredths(name, q) if per_cent else q, *options, skips_nan)
 
+    of_numbers = remembered(of_arrays)
 
-def _of_shares(name: str, in_per_cent: bool, a: Any, q: Any, *options: Any) -> Any:
-    return _quantile(name, a, _hundredths(name, q) if in_per_cent else q, *options)
+    def function(
+        a: Any,
+        q: Any,
+        axis: Axis = None,
+        out: None = None,
+        overwrite_input: bool = False,
+        method: str = "linear",
+        keepdims: bool = False,
+        *,
+        weights: Any = None,
+    ) -> Any:
+        # Shares that are arrays are known while a call runs, and unknown in a program, which would round otherwise.
+        run = of_numbers if type(q) in (int, float) else of_arrays
+        return run(a, q, axis, out, overwrite_input, method, keepdims, weights)
 
-
-_of_numbers = remembered(_of_shares)
-
-
-def _run(q: Any) -> Any:
-    """Shares that are arrays are known while a call runs, and unknown in a program, which would round otherwise."""
-    return _of_numbers if type(q) in (int, float) else _of_shares
+    return lax.named(function, name, doc)
 
 
 def _shares(name: str, q: Any) -> Any:
@@ -93,6 +80,14 @@ def _hundredths(name: str, q: Any) -> Any:
     return lax.div(q, like(q, 100)) if isinstance(q, Tracer) else q / q.dtype.type(100)
 
 
+# fmt: off
+quantile      = _of_shares("quantile",      _QUANTILE, per_cent=False, skips_nan=False)
+nanquantile   = _of_shares("nanquantile",   _NAN.format("quantile"),   per_cent=False, skips_nan=True)
+nanpercentile = _of_shares("nanpercentile", _NAN.format("percentile"), per_cent=True, skips_nan=True)
+_percentile   = _of_shares("percentile",    "", per_cent=True, skips_nan=False)
+# fmt: on
+
+
 def percentile(
     a: Any,
     q: Any,
@@ -106,23 +101,8 @@ def percentile(
     out_sharding: Any = None,
 ) -> Any:
     """As `quantile`, of shares in per cent."""
-    found = _run(q)("percentile", True, a, q, axis, out, overwrite_input, method, keepdims, weights, False)
+    found = _percentile(a, q, axis, out, overwrite_input, method, keepdims, weights=weights)
     return lax.place("percentile", found, out_sharding)
-
-
-def nanpercentile(
-    a: Any,
-    q: Any,
-    axis: Axis = None,
-    out: None = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: bool = False,
-    *,
-    weights: Any = None,
-) -> Any:
-    """As `percentile`, of the elements that are not NaN."""
-    return _run(q)("nanpercentile", True, a, q, axis, out, overwrite_input, method, keepdims, weights, True)
 
 
 def median(a: Any, axis: Axis = None, out: None = None, overwrite_input: bool = False, keepdims: bool = False) -> Any:

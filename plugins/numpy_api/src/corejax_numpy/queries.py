@@ -1,4 +1,4 @@
-"""What arguments are: complex or real, scalars, iterable."""
+"""What arguments are: complex or real, scalars, iterable; as a whole equal to each other, or close."""
 
 from __future__ import annotations
 
@@ -8,25 +8,25 @@ import numpy as np
 
 from corejax.extend import dtypes, get_aval, is_array_like
 from corejax_lax_basic import lax
-from corejax_numpy.arguments import like, number_argument
+from corejax_numpy.arguments import array_argument, like, number_argument, promote
+from corejax_numpy.creation import listed
+from corejax_numpy.elementwise import isclose
+from corejax_numpy.reductions import all
 
 
-def _differs_from_real(name: str, x: Any, compare: Any) -> Any:
-    x = number_argument(name, x)
-    if not dtypes.is_complex(x.dtype):
-        return lax.full_like(x, compare is lax.eq, np.bool_)
-    part = lax.imag(x)
-    return compare(part, like(part, 0))
+def _compares_imag(name: str, compare: Any, doc: str) -> Any:
+    def function(x: Any) -> Any:
+        x = number_argument(name, x)
+        if not dtypes.is_complex(x.dtype):
+            return lax.full_like(x, compare is lax.eq, np.bool_)
+        part = lax.imag(x)
+        return compare(part, like(part, 0))
+
+    return lax.named(function, name, doc)
 
 
-def iscomplex(x: Any) -> Any:
-    """Whether elements have an imaginary part that is not zero."""
-    return _differs_from_real("iscomplex", x, lax.ne)
-
-
-def isreal(x: Any) -> Any:
-    """Whether elements have an imaginary part of zero; all of a real array's."""
-    return _differs_from_real("isreal", x, lax.eq)
+iscomplex = _compares_imag("iscomplex", lax.ne, "Whether elements have an imaginary part that is not zero.")
+isreal = _compares_imag("isreal", lax.eq, "Whether elements have an imaginary part of zero; all of a real array's.")
 
 
 def iscomplexobj(x: Any) -> bool:
@@ -62,3 +62,36 @@ def iterable(y: Any) -> bool:
     except TypeError:
         return False
     return True
+
+
+def allclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Any:
+    """Whether all elements are close to each other; see `isclose`."""
+    return all(isclose(a, b, rtol, atol, equal_nan))
+
+
+def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
+    """Whether two arrays have one shape and the same elements.
+
+    Args:
+        a1: an array, or a list or tuple of which one can be made.
+        a2: another.
+        equal_nan: whether a NaN is equal to a NaN.
+    """
+    a1, a2 = array_argument("array_equal", listed(a1)), array_argument("array_equal", listed(a2), 1)
+    if a1.shape != a2.shape:
+        return lax.make_scalar(False, dtypes.bool_)
+    x, y = promote("array_equal", a1, a2)
+    same = lax.eq(x, y)
+    if equal_nan:
+        same = lax.bitwise_or(same, lax.bitwise_and(lax.ne(x, x), lax.ne(y, y)))
+    return all(same)
+
+
+def array_equiv(a1: Any, a2: Any) -> Any:
+    """Whether two arrays broadcast to one shape, and then have the same elements."""
+    a1, a2 = array_argument("array_equiv", listed(a1)), array_argument("array_equiv", listed(a2), 1)
+    try:
+        lax.broadcast_shapes(a1.shape, a2.shape)
+    except ValueError:
+        return lax.make_scalar(False, dtypes.bool_)
+    return all(lax.eq(*promote("array_equiv", a1, a2)))

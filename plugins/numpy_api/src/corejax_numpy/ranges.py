@@ -13,6 +13,7 @@ from corejax_lax_basic import lax
 from corejax_numpy.arguments import array_argument, canonical_axis, canonical_dtype, concrete, like, operand, static_int
 from corejax_numpy.devices import on_device
 from corejax_numpy.elementwise import divide, log10, multiply, power
+from corejax_numpy.manipulation import moveaxis
 
 
 def arange(
@@ -259,11 +260,7 @@ def _between(first: Any, last: Any, num: int, intervals: int, endpoint: bool, ex
 
 
 def _move_first(name: str, x: Any, axis: int) -> Any:
-    axis = canonical_axis(axis, x.ndim, name=name)
-    if not axis:
-        return x
-    order = [*range(1, axis + 1), 0, *range(axis + 1, x.ndim)]
-    return lax.transpose(x, tuple(order))
+    return moveaxis(x, 0, canonical_axis(axis, x.ndim, name=name))
 
 
 # -- matrices ----------------------------------------------------------------------------------------------------

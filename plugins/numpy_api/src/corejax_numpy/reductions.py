@@ -26,7 +26,7 @@ from corejax_numpy.arguments import (
 )
 from corejax_numpy.named_axes import elements_along, reduce_over_names, split_axes
 
-Fold = Callable[[Any, tuple[int, ...]], Any]
+Fold = Callable[..., Any]
 
 
 def _reduce(name: str, fold: Fold, x: Any, axis: Axis, keepdims: bool) -> Any:
@@ -116,32 +116,6 @@ def sum_dtype(dtype: Any) -> Any:
     return default if dtypes.iinfo(dtype).bits < dtypes.iinfo(default).bits else dtype
 
 
-def _accumulated(
-    name: str,
-    fold: Fold,
-    combine: Any,
-    neutral: int,
-    a: Any,
-    axis: Axis,
-    dtype: Any,
-    out: None,
-    keepdims: bool,
-    initial: Any,
-    where: Any,
-    promote_integers: bool,
-) -> Any:
-    refuse_out(name, out)
-    x = array_argument(name, a)
-    if dtype is not None or x.aval.weak_type or not dtypes.is_inexact(x.aval.dtype):
-        keep = not promote_integers and not dtypes.is_bool(x.dtype)
-        wanted = canonical_dtype(dtype) or (x.dtype if keep else sum_dtype(x.dtype))
-        if dtypes.is_bool(wanted):
-            return _of_truth_values(name, combine, x, axis, keepdims, initial, where)
-        x = lax.convert_element_type(x, wanted)
-    total = _reduce(name, fold, _masked(name, x, where, neutral), axis, keepdims)
-    return total if initial is None else combine(total, _initial(name, initial, x.dtype))
-
-
 def _of_truth_values(name: str, combine: Any, x: Any, axis: Axis, keepdims: bool, initial: Any, where: Any) -> Any:
     """A sum of booleans is whether any is true, a product whether all are."""
     fold, combine = (lax.reduce_or, lax.bitwise_or) if combine is lax.add else (lax.reduce_and, lax.bitwise_and)
@@ -149,17 +123,7 @@ def _of_truth_values(name: str, combine: Any, x: Any, axis: Axis, keepdims: bool
     return total if initial is None else combine(total, _initial(name, initial, total.dtype))
 
 
-def sum(
-    a: Any,
-    axis: Axis = None,
-    dtype: Any = None,
-    out: None = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-    promote_integers: bool = True,
-) -> Any:
-    """Sum of elements over axes.
+_SUM = """Sum of elements over axes.
 
     Args:
         a: the array.
@@ -175,25 +139,35 @@ def sum(
         ValueError: an axis does not exist, or is given twice; the mask is not boolean or does not fit.
         NotImplementedError: `out` is given.
     """
-    return _accumulated(
-        "sum", lax.reduce_sum, lax.add, 0, a, axis, dtype, out, keepdims, initial, where, promote_integers
-    )
 
 
-def prod(
-    a: Any,
-    axis: Axis = None,
-    dtype: Any = None,
-    out: None = None,
-    keepdims: bool = False,
-    initial: Any = None,
-    where: Any = None,
-    promote_integers: bool = True,
-) -> Any:
-    """Product of elements over axes; arguments as of `sum`."""
-    return _accumulated(
-        "prod", lax.reduce_prod, lax.mul, 1, a, axis, dtype, out, keepdims, initial, where, promote_integers
-    )
+def _accumulation(name: str, fold: Fold, combine: Any, neutral: int, doc: str) -> Fold:
+    def function(
+        a: Any,
+        axis: Axis = None,
+        dtype: Any = None,
+        out: None = None,
+        keepdims: bool = False,
+        initial: Any = None,
+        where: Any = None,
+        promote_integers: bool = True,
+    ) -> Any:
+        refuse_out(name, out)
+        x = array_argument(name, a)
+        if dtype is not None or x.aval.weak_type or not dtypes.is_inexact(x.aval.dtype):
+            keep = not promote_integers and not dtypes.is_bool(x.dtype)
+            wanted = canonical_dtype(dtype) or (x.dtype if keep else sum_dtype(x.dtype))
+            if dtypes.is_bool(wanted):
+                return _of_truth_values(name, combine, x, axis, keepdims, initial, where)
+            x = lax.convert_element_type(x, wanted)
+        total = _reduce(name, fold, _masked(name, x, where, neutral), axis, keepdims)
+        return total if initial is None else combine(total, _initial(name, initial, x.dtype))
+
+    return lax.named(function, name, doc)
+
+
+sum = _accumulation("sum", lax.reduce_sum, lax.add, 0, _SUM)
+prod = _accumulation("prod", lax.reduce_prod, lax.mul, 1, "Product of elements over axes; arguments as of `sum`.")
 
 
 def count_nonzero(a: Any, axis: Axis = None, keepdims: bool = False) -> Any:
@@ -224,10 +198,7 @@ def _extreme(
     return combine(_reduce(name, fold, _masked(name, x, where, initial), axis, keepdims), initial)
 
 
-def max(
-    a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
-) -> Any:
-    """Largest element over axes; NaN if there is one.
+_MAX = """Largest element over axes; NaN if there is one.
 
     Args:
         a: the array.
@@ -241,18 +212,23 @@ def max(
         ValueError: there are no elements, or there is a mask, and no `initial`; an axis does not exist.
         NotImplementedError: `out` is given.
     """
-    if isinstance(axis, Array | np.ndarray) and axis.ndim:
-        raise TypeError("max: the second argument is the axis; of two arrays take corejax.numpy.maximum(x, y)")
-    return _extreme("max", lax.reduce_max, lax.max, a, axis, out, keepdims, initial, where)
 
 
-def min(
-    a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
-) -> Any:
-    """Smallest element over axes; NaN if there is one. Arguments as of `max`."""
-    if isinstance(axis, Array | np.ndarray) and axis.ndim:
-        raise TypeError("min: the second argument is the axis; of two arrays take corejax.numpy.minimum(x, y)")
-    return _extreme("min", lax.reduce_min, lax.min, a, axis, out, keepdims, initial, where)
+def _extreme_element(name: str, fold: Fold, combine: Any, of_two: str, doc: str) -> Fold:
+    def function(
+        a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
+    ) -> Any:
+        if isinstance(axis, Array | np.ndarray) and axis.ndim:
+            raise TypeError(f"{name}: the second argument is the axis; of two arrays take corejax.numpy.{of_two}(x, y)")
+        return _extreme(name, fold, combine, a, axis, out, keepdims, initial, where)
+
+    return lax.named(function, name, doc)
+
+
+max = _extreme_element("max", lax.reduce_max, lax.max, "maximum", _MAX)
+min = _extreme_element(
+    "min", lax.reduce_min, lax.min, "minimum", "Smallest element over axes; NaN if there is one. Arguments as of `max`."
+)
 
 
 def ptp(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False) -> Any:

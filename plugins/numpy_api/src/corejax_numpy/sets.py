@@ -6,6 +6,7 @@ number is given as `size`: the first so many, in order, filled up where there ar
 
 from __future__ import annotations
 
+from collections import namedtuple
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -196,27 +197,9 @@ def unique(
     return (values, *more) if more else values
 
 
-class _UniqueAllResult(NamedTuple):
-    """What `unique_all` gives."""
-
-    values: Any
-    indices: Any
-    inverse_indices: Any
-    counts: Any
-
-
-class _UniqueCountsResult(NamedTuple):
-    """What `unique_counts` gives."""
-
-    values: Any
-    counts: Any
-
-
-class _UniqueInverseResult(NamedTuple):
-    """What `unique_inverse` gives."""
-
-    values: Any
-    inverse_indices: Any
+_UniqueAllResult = namedtuple("_UniqueAllResult", "values indices inverse_indices counts")
+_UniqueCountsResult = namedtuple("_UniqueCountsResult", "values counts")
+_UniqueInverseResult = namedtuple("_UniqueInverseResult", "values inverse_indices")
 
 
 def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Any:

@@ -54,15 +54,7 @@ def cov(
 
 
 def _covariance(
-    name: str,
-    m: Any,
-    y: Any,
-    rowvar: bool,
-    bias: bool = False,
-    ddof: int | None = None,
-    fweights: Any = None,
-    aweights: Any = None,
-    dtype: Any = None,
+    name: str, m: Any, y: Any, rowvar: bool, bias: bool, ddof: Any, fweights: Any, aweights: Any, dtype: Any
 ) -> Any:
     x = _variables(name, m, y, rowvar)
     dtype = canonical_dtype(dtype)
@@ -129,7 +121,7 @@ def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> A
 
     Real and imaginary parts are limited to the interval from -1 to 1.
     """
-    c = _covariance("corrcoef", x, y, rowvar, dtype=dtype)
+    c = _covariance("corrcoef", x, y, rowvar, False, None, None, None, dtype)
     if not c.ndim:
         return lax.div(c, c)
     deviations = lax.convert_element_type(

@@ -83,10 +83,6 @@ def _update(method: str) -> Function:
     return at
 
 
-def _reduce_xor(a: Any, axes: tuple[int, ...]) -> Any:
-    return lax.reduce_xor(a, axes)
-
-
 # -- the table -----------------------------------------------------------------------------------------------------
 
 
@@ -107,10 +103,10 @@ maximum     = _defined(elementwise.maximum, reduce=_extreme(reductions.max), acc
 minimum     = _defined(elementwise.minimum, reduce=_extreme(reductions.min), accumulate=_running(lax.cummin))
 bitwise_and = _defined(elementwise.bitwise_and, identity=-1, reduce=_bitwise(lax.reduce_and, 1))
 bitwise_or  = _defined(elementwise.bitwise_or,  identity=0,  reduce=_bitwise(lax.reduce_or, 0))
-bitwise_xor = _defined(elementwise.bitwise_xor, identity=0,  reduce=_bitwise(_reduce_xor, 0))
+bitwise_xor = _defined(elementwise.bitwise_xor, identity=0,  reduce=_bitwise(lax.reduce_xor, 0))
 logical_and = _defined(elementwise.logical_and, identity=True,  reduce=_of_truth_values(lax.reduce_and, 1))
 logical_or  = _defined(elementwise.logical_or,  identity=False, reduce=_of_truth_values(lax.reduce_or, 0))
-logical_xor = _defined(elementwise.logical_xor, identity=False, reduce=_of_truth_values(_reduce_xor, 0))
+logical_xor = _defined(elementwise.logical_xor, identity=False, reduce=_of_truth_values(lax.reduce_xor, 0))
 logaddexp   = _defined(remembered(smooth.logaddexp, numbers=True),  identity=-math.inf)
 logaddexp2  = _defined(remembered(smooth.logaddexp2, numbers=True), identity=-math.inf)
 # fmt: on

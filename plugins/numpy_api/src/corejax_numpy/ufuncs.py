@@ -222,9 +222,8 @@ class ufunc:
         name = self._binary("outer")
         A, B = array_argument(name, A), array_argument(name, B, 1)
         lax.check_dtype_promotion("outer", (A, B))
-        return self(
-            expand_dims(A, tuple(range(A.ndim, A.ndim + B.ndim))) if B.ndim else A, _of_rank(B, A.ndim + B.ndim)
-        )
+        rank = A.ndim + B.ndim
+        return self(expand_dims(A, tuple(range(A.ndim, rank))) if B.ndim else A, lax.broadcast_to_rank(B, rank))
 
 
 def frompyfunc(func: Function, /, nin: int, nout: int, *, identity: Any = None) -> ufunc:
@@ -251,8 +250,3 @@ def _broadcasting(func: Function) -> Function:
         return mapped(*args)
 
     return call
-
-
-def _of_rank(x: Any, rank: int) -> Any:
-    """With axes of size 1 in front, which is no promotion of ranks."""
-    return expand_dims(x, tuple(range(rank - x.ndim))) if x.ndim < rank else x

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from corejax.extend import dtypes
@@ -24,31 +25,25 @@ def _steps(name: str, M: Any) -> Any:
     return lax.iota(dtypes.default_float_dtype(), max(size, 0)), size
 
 
-def _cosines(name: str, M: Any, *weights: float) -> Any:
+def _cosines(name: str, who: str, *weights: float) -> Callable[[int], Any]:
     """`weights[0] - weights[1] cos(2 pi n / (M - 1)) + weights[2] cos(4 pi n / (M - 1))`."""
-    n, size = _steps(name, M)
-    if size <= 1:
-        return lax.full(n.shape, 1, n.dtype)
-    out = like(n, weights[0])
-    for k, weight in enumerate(weights[1:], 1):
-        wave = lax.cos(lax.mul(n, like(n, 2 * k * math.pi / (size - 1))))
-        out = lax.add(lax.mul(wave, like(n, -weight if k % 2 else weight)), out)
-    return out
+
+    def window(M: int) -> Any:
+        n, size = _steps(name, M)
+        if size <= 1:
+            return lax.full(n.shape, 1, n.dtype)
+        out = like(n, weights[0])
+        for k, weight in enumerate(weights[1:], 1):
+            wave = lax.cos(lax.mul(n, like(n, 2 * k * math.pi / (size - 1))))
+            out = lax.add(lax.mul(wave, like(n, -weight if k % 2 else weight)), out)
+        return out
+
+    return lax.named(window, name, f"{who} window of `M` points.")
 
 
-def blackman(M: int) -> Any:
-    """Blackman's window of `M` points."""
-    return _cosines("blackman", M, 0.42, 0.5, 0.08)
-
-
-def hamming(M: int) -> Any:
-    """Hamming's window of `M` points."""
-    return _cosines("hamming", M, 0.54, 0.46)
-
-
-def hanning(M: int) -> Any:
-    """Hann's window of `M` points."""
-    return _cosines("hanning", M, 0.5, 0.5)
+blackman = _cosines("blackman", "Blackman's", 0.42, 0.5, 0.08)
+hamming = _cosines("hamming", "Hamming's", 0.54, 0.46)
+hanning = _cosines("hanning", "Hann's", 0.5, 0.5)
 
 
 def bartlett(M: int) -> Any:

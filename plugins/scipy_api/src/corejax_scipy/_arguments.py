@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -144,3 +145,18 @@ def one_of(name: str, value: Any, what: str, choices: tuple[Any, ...]) -> None:
     if not isinstance(value, str | int | None) or value not in choices:
         known = ", ".join(map(repr, choices))
         raise ValueError(f"{called_function() or name}: {what} is one of {known}, got {value!r}")
+
+
+def taking(body: Callable[..., Any], arguments: str, defaults: tuple[Any, ...] = ()) -> Callable[..., Any]:
+    """Return `body` as a function whose positional arguments have names.
+
+    Args:
+        body: a function of as many arguments.
+        arguments: their names, separated by spaces.
+        defaults: values of the last ones.
+    """
+    names = ", ".join(arguments.split())
+    code = compile(f"lambda {names}: body({names})", __file__, "eval")  # of a file of the library, for messages
+    function = eval(code, {"body": body, "__name__": __name__})
+    function.__defaults__ = defaults
+    return function

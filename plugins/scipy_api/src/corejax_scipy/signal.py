@@ -5,7 +5,7 @@ A table of names; the functions are written in `corejax_scipy.signals`.
 
 from __future__ import annotations
 
-from corejax_scipy._namespace import lazy_names as _lazy_names
+from corejax_lax_basic import lax as _lax
 
 _MODULES = {
     "signals.convolution": """
@@ -19,4 +19,4 @@ _MODULES = {
     """,
 }
 
-__getattr__, __dir__, __all__ = _lazy_names("scipy.signal", _MODULES, globals())
+__getattr__, __dir__, __all__ = _lax.lazy_names("scipy.signal", "corejax_scipy", _MODULES, globals())

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from corejax.extend import Primitive, defjvp, defjvp_with_result, deflinear, jvp_rules
+from corejax.extend import Primitive, defjvp, defjvp_with_result, deflinear, get_aval, jvp_rules
+from corejax.extend.transforms import zero_cotangent
 
 __corejax_registers_for_caller__ = True  # a rule's provenance is the row's line, not one of this file
 
@@ -31,3 +32,19 @@ def linear(transpose: Function) -> Derivative:
 def jvp_rule(rule: Function) -> Derivative:
     """A JVP rule written out, which gets None for zero tangents."""
     return lambda primitive: jvp_rules.register(primitive, rule, symbolic_zeros=True)
+
+
+def linear_in(primitive: Primitive) -> None:
+    """Register the JVP rule of a primitive that is linear in its operands `linear_in`, and discrete in the others."""
+
+    def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[Any, Any]:
+        outs = primitive.bind(*primals, **params)
+        if all(tangents[i] is None for i in primitive.linear_in):
+            return outs, None
+        moved = list(primals)
+        for i in primitive.linear_in:
+            moved[i] = zero_cotangent(get_aval(primals[i])) if tangents[i] is None else tangents[i]
+        return outs, primitive.bind(*moved, **params)
+
+    jvp.__name__ = f"{primitive.name}_jvp"
+    jvp_rules.register(primitive, jvp, symbolic_zeros=True)

@@ -7,6 +7,8 @@ from typing import Any
 
 from corejax.extend import Primitive
 
+__all__ = ["named"]  # in `corejax.lax`, for other plugins
+
 ROWS: dict[str, Any] = {}
 
 
@@ -21,15 +23,16 @@ def defined(function: Callable[..., Any], primitive: Primitive, name: str = "") 
     Returns:
         Both, for the row's module.
     """
-    named(function, name or primitive.name)
+    named(function, name or primitive.name, primitive.doc)
     function.__module__ = primitive.provenance.module
-    function.__doc__ = primitive.doc
     ROWS[function.__name__], ROWS[f"{primitive.name}_p"] = function, primitive
     return function, primitive
 
 
-def named(function: Any, name: str, of: str = "") -> None:
-    """Give a generated function its name, and the class `of` if it is a method."""
+def named(function: Any, name: str, doc: str | None = None, of: str = "") -> Any:
+    """Give a generated function its name and docstring, and the class `of` if it is a method; return it."""
     function.__name__, function.__qualname__ = name, f"{of}.{name}" if of else name
     # Tracebacks and messages (`called_function`) take the name from the code.
     function.__code__ = function.__code__.replace(co_name=name, co_qualname=function.__qualname__)
+    function.__doc__ = doc or function.__doc__
+    return function

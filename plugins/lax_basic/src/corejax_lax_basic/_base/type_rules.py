@@ -15,6 +15,8 @@ from corejax.extend import ShapedArray, dtypes
 from corejax.extend.plugins import exported
 from corejax_lax_basic._base.arity import takes
 
+__all__ = ["dtypes_of"]  # in `corejax.lax`, for other plugins
+
 Kinds = frozenset[str]
 
 BOOL: Kinds = frozenset({"bool"})
@@ -85,6 +87,11 @@ def kind_of(dtype: np.dtype[Any]) -> str:
     if dtypes.is_integer(dtype):
         return "integer"
     return "complex" if dtypes.is_complex(dtype) else "float"
+
+
+def dtypes_of(*kinds: str) -> frozenset[np.dtype[Any]]:
+    """All dtypes of these kinds."""
+    return frozenset(d for d in dtypes.LONG_NAMES.values() if kind_of(d) in kinds)
 
 
 def position(i: int) -> str:

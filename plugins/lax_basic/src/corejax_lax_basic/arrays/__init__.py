@@ -6,8 +6,7 @@ Python's operators, NumPy's methods and properties, indexing with brackets.
 from __future__ import annotations
 
 _BINARY = ("add", "sub", "mul", "truediv", "matmul", "and", "or", "xor")
-_RARER = ("floordiv", "mod", "divmod", "pow")
-_SHIFTS = ("lshift", "rshift")
+_RARER = ("floordiv", "mod", "divmod", "pow", "lshift", "rshift")
 _OTHERS = ("eq", "ne", "lt", "le", "gt", "ge", "neg", "pos", "invert")
 
 
@@ -21,6 +20,5 @@ PLACES = {
     "methods:METHODS": ("T", "astype", "conj", "conjugate", "copy", "imag", "mT", "real", "reshape", "transpose"),
     "operators:OPERATORS": _methods(_BINARY, *_OTHERS),
     "other_operators:OPERATORS": _methods(_RARER, "abs"),
-    "shifts:OPERATORS": _methods(_SHIFTS),
 }
 METHODS = {name: f"{__name__}.{place}" for place, names in PLACES.items() for name in names}

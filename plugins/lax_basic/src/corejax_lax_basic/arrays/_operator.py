@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from corejax.extend import Array, Primitive, dtypes, remembered
+from corejax.extend import Array, Primitive, remembered
 from corejax.extend.messages import frames_left_out
 from corejax_lax_basic._base.scalars import scalar_maker
+from corejax_lax_basic._base.type_rules import Kinds, dtypes_of
 from corejax_lax_basic._promotion import as_operand, broadcast_operands, yielding_scalar
 from corejax_lax_basic.elementwise.arithmetic import add_p
 
@@ -19,10 +20,6 @@ def constant(x: Any, value: float) -> Any:
     return scalar_maker(x.aval.dtype, x.aval.weak_type)(value)
 
 
-def _nowhere(dtype: Any) -> bool:
-    return False
-
-
 def _not_taken(other: Any, name: str) -> Any:
     """NotImplemented, so that the other operand's type is asked; lists would repeat, join or be unequal."""
     if type(other) in (list, tuple, set, dict):
@@ -32,18 +29,16 @@ def _not_taken(other: Any, name: str) -> Any:
     return NotImplemented
 
 
-def operator(
-    name: str, apply: Binary, primitive: Primitive = add_p, fits: Callable[[Any], bool] = _nowhere
-) -> dict[str, Any]:
+def operator(name: str, apply: Binary, primitive: Primitive = add_p, kinds: Kinds = frozenset()) -> dict[str, Any]:
     """An operator and its reflected one.
 
     Args:
         name: `"add"` for `__add__`.
         apply: what the operator means.
         primitive: what that comes down to for operands of one type, and for Python scalars that yield.
-        fits: the dtypes for which it does.
+        kinds: the kinds of dtype for which it does.
     """
-    direct = frozenset(filter(fits, dtypes.LONG_NAMES.values()))
+    direct = dtypes_of(*kinds)
     bind = primitive.bind
 
     promoted = remembered(apply)  # of arrays of several dtypes

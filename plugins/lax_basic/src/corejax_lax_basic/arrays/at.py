@@ -172,17 +172,8 @@ class IndexedArray:
         def applied(x: Any, indices: Any, updates: Any, numbers: Any, **options: Any) -> Any:
             return scatter_apply(x, indices, func, numbers, update_shape=get_aval(updates).shape, **options)
 
-        return _changed(
-            "apply",
-            self.array,
-            self.index,
-            0,
-            applied,
-            indices_are_sorted=indices_are_sorted,
-            unique_indices=unique_indices,
-            mode=mode,
-            wrap_negative_indices=wrap_negative_indices,
-        )
+        options = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
+        return _changed("apply", self.array, self.index, 0, applied, *options)
 
 
 def _index_text(index: Any) -> str:
@@ -228,7 +219,6 @@ def _changed(
     index: Any,
     values: Any,
     operation: Callable[..., Any],
-    *,
     indices_are_sorted: bool,
     unique_indices: bool,
     mode: Any,
@@ -270,8 +260,8 @@ def _changed(
 
 def _method(name: str, operation: Callable[..., Any], doc: str) -> Callable[..., Any]:
     @remembered
-    def changed(x: Any, index: Any, values: Any, **options: Any) -> Any:
-        return _changed(name, x, index, values, operation, **options)
+    def changed(x: Any, index: Any, values: Any, *options: Any) -> Any:
+        return _changed(name, x, index, values, operation, *options)
 
     def method(
         self: IndexedArray,
@@ -283,20 +273,11 @@ def _method(name: str, operation: Callable[..., Any], doc: str) -> Callable[...,
         out_sharding: Any = None,
         wrap_negative_indices: bool = True,
     ) -> Any:
-        found = changed(
-            self.array,
-            self.index,
-            values,
-            indices_are_sorted=indices_are_sorted,
-            unique_indices=unique_indices,
-            mode=mode,
-            wrap_negative_indices=wrap_negative_indices,
-        )
+        options = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
+        found = changed(self.array, self.index, values, *options)
         return place(f"at[...].{name}", found, out_sharding)
 
-    named(method, name, "IndexedArray")
-    method.__doc__ = doc + _KEYWORDS
-    return method
+    return named(method, name, doc + _KEYWORDS, "IndexedArray")
 
 
 def _of_ones(name: str, combine: Callable[..., Any], doc: str) -> Callable[..., Any]:
@@ -307,9 +288,7 @@ def _of_ones(name: str, combine: Callable[..., Any], doc: str) -> Callable[..., 
         found = combine(self.array, _METHODS["multiply"](IndexedArray(ones, self.index), values, **options))
         return place(f"at[...].{name}", found, out_sharding)
 
-    named(method, name, "IndexedArray")
-    method.__doc__ = doc + _KEYWORDS
-    return method
+    return named(method, name, doc + _KEYWORDS, "IndexedArray")
 
 
 _METHODS: Mapping[str, Callable[..., Any]] = {

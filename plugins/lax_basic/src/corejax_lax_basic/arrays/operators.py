@@ -13,6 +13,7 @@ import numpy as np
 from corejax.extend import Primitive, dtypes, remembered
 from corejax_lax_basic._base.rows import named
 from corejax_lax_basic._base.scalars import PYTHON_SCALARS, beyond
+from corejax_lax_basic._base.type_rules import ANY, INEXACT, INTEGRAL, NUMERIC, ORDERED
 from corejax_lax_basic._promotion import broadcast_operands, promote_dtypes, promote_operands
 from corejax_lax_basic.arrays._operator import Binary, constant, operator
 from corejax_lax_basic.conversion.convert import convert_element_type
@@ -121,22 +122,6 @@ def matmul(x: Any, y: Any) -> Any:
 # -- operators ---------------------------------------------------------------------------------------------------
 
 
-def _number(dtype: Any) -> bool:
-    return bool(dtype != _bool)
-
-
-def _discrete(dtype: Any) -> bool:
-    return not dtypes.is_inexact(dtype)
-
-
-def _any(dtype: Any) -> bool:
-    return True
-
-
-def _ordered(dtype: Any) -> bool:
-    return not dtypes.is_complex(dtype)
-
-
 def _negative(self: Any) -> Any:
     if self.aval.dtype == _bool:
         raise TypeError("operator - is not defined for booleans; use ~x, or convert to an integer dtype first")
@@ -154,18 +139,18 @@ def _invert(self: Any) -> Any:
 
 
 def _comparison(name: str, primitive: Primitive) -> dict[str, Any]:
-    both = operator(name, _compare(primitive), primitive, _any if primitive in (eq_p, ne_p) else _ordered)
+    both = operator(name, _compare(primitive), primitive, ANY if primitive in (eq_p, ne_p) else ORDERED)
     return {f"__{name}__": both[f"__{name}__"]}
 
 
 OPERATORS: Mapping[str, Any] = {
-    **operator("add", _elementwise(add_p, on_bool=or_p), add_p, _number),
-    **operator("sub", subtract, sub_p, _number),
-    **operator("mul", _elementwise(mul_p, on_bool=and_p), mul_p, _number),
-    **operator("truediv", _elementwise(div_p, inexact=True), div_p, dtypes.is_inexact),
-    **operator("and", _bitwise(and_p, "&"), and_p, _discrete),
-    **operator("or", _bitwise(or_p, "|"), or_p, _discrete),
-    **operator("xor", _bitwise(xor_p, "^"), xor_p, _discrete),
+    **operator("add", _elementwise(add_p, on_bool=or_p), add_p, NUMERIC),
+    **operator("sub", subtract, sub_p, NUMERIC),
+    **operator("mul", _elementwise(mul_p, on_bool=and_p), mul_p, NUMERIC),
+    **operator("truediv", _elementwise(div_p, inexact=True), div_p, INEXACT),
+    **operator("and", _bitwise(and_p, "&"), and_p, INTEGRAL),
+    **operator("or", _bitwise(or_p, "|"), or_p, INTEGRAL),
+    **operator("xor", _bitwise(xor_p, "^"), xor_p, INTEGRAL),
     **operator("matmul", remembered(matmul)),
     **_comparison("eq", eq_p),
     **_comparison("ne", ne_p),

@@ -1,4 +1,4 @@
-"""Operators of several primitives, and of those that few first operations need: remainders, powers, sizes."""
+"""Operators of several primitives, and of those that few first operations need: remainders, powers, shifts, sizes."""
 
 from __future__ import annotations
 
@@ -7,14 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Array, as_array, dtypes, host_value, remembered
+from corejax.extend import Array, Primitive, as_array, dtypes, host_value, remembered
 from corejax.extend.messages import api_boundary
 from corejax_lax_basic._base.rows import named
 from corejax_lax_basic._base.scalars import PYTHON_SCALARS
 from corejax_lax_basic._promotion import as_operand, broadcast_operands, promote_operands, yielding_scalar
-from corejax_lax_basic.arrays._operator import constant, operator
+from corejax_lax_basic.arrays._operator import Binary, constant, operator
 from corejax_lax_basic.conversion.convert import convert_element_type
 from corejax_lax_basic.elementwise.arithmetic import add_p, div_p, mul_p, rem_p, sub_p
+from corejax_lax_basic.elementwise.bits import shift_left_p, shift_right_arithmetic_p, shift_right_logical_p
 from corejax_lax_basic.elementwise.comparison import eq_p, gt_p, lt_p, ne_p
 from corejax_lax_basic.elementwise.logical import and_p, or_p
 from corejax_lax_basic.elementwise.powers import integer_pow_p, pow_p
@@ -31,10 +32,10 @@ def _numbers(x: Any, y: Any, symbol: str) -> list[Any]:
     dtype = dtypes.result_type(x, y)
     if dtypes.is_complex(dtype):
         raise TypeError(f"operator {symbol} is not defined for complex numbers; these operands are {dtype.name}")
-    return promote_operands(*as_integers(x, y), name=symbol) if dtype == _bool else promote_operands(x, y, name=symbol)
+    return promote_operands(*_as_integers(x, y), name=symbol) if dtype == _bool else promote_operands(x, y, name=symbol)
 
 
-def as_integers(*booleans: Any) -> list[Any]:
+def _as_integers(*booleans: Any) -> list[Any]:
     """Booleans as strongly typed default integers, since no operand is weakly typed."""
     return [convert_element_type(x, dtypes.default_int_dtype()) for x in booleans]
 
@@ -131,7 +132,7 @@ def _power_of_arrays(x: Any, y: Any) -> Any:
     if arrays and dtypes.is_inexact(x.aval.dtype) and dtypes.is_integer(y.aval.dtype):
         return pow_p.bind(*broadcast_operands(x, y, name="pow"))  # an integer exponent stays one
     if dtypes.result_type(x, y) == _bool:
-        x, y = as_integers(x, y)
+        x, y = _as_integers(x, y)
     return pow_p.bind(*promote_operands(x, y, name="pow"))
 
 
@@ -145,6 +146,19 @@ def _pow(self: Any, other: Any) -> Any:
     return other if other is NotImplemented else power(self, other)
 
 
+def _shift(primitive: Primitive, of_signed: Primitive, symbol: str) -> Binary:
+    """A shift, where booleans count as integers; signed numbers have a primitive of their own."""
+
+    def apply(x: Any, y: Any) -> Any:
+        dtype = dtypes.result_type(x, y)
+        if dtypes.is_inexact(dtype):
+            raise TypeError(f"operator {symbol} takes booleans or integers; these operands are {dtype.name}")
+        x, y = promote_operands(*(_as_integers(x, y) if dtype == _bool else (x, y)), name=symbol)
+        return (primitive if dtypes.is_unsigned(x.aval.dtype) else of_signed).bind(x, y)
+
+    return apply
+
+
 def _absolute(self: Any) -> Any:
     return self if self.aval.dtype.kind in "bu" else abs_p.bind(self)
 
@@ -154,6 +168,8 @@ OPERATORS: Mapping[str, Any] = {
     **operator("mod", remembered(remainder, ufunc=np.remainder, ufunc_of="fdbhilqBHILQ", numbers=True)),
     **operator("divmod", remembered(divmod_, numbers=True)),
     **{**operator("pow", power), "__pow__": _pow},
+    **operator("lshift", _shift(shift_left_p, shift_left_p, "<<")),
+    **operator("rshift", _shift(shift_right_logical_p, shift_right_arithmetic_p, ">>")),
     "__abs__": _absolute,
 }
 for _name, _function in OPERATORS.items():

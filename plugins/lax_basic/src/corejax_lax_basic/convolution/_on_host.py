@@ -7,27 +7,17 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import ShapedArray, dtypes
+from corejax.extend import ShapedArray
 from corejax.extend.speed import HostCode
 from corejax_lax_basic._speed import CONV_CHUNK
-from corejax_lax_basic.convolution.dimension_numbers import ConvDimensionNumbers
-from corejax_lax_basic.convolution.shapes import unpermuted
-from corejax_lax_basic.linear._on_host import as_integers, exact_in
-from corejax_lax_basic.shape.slicing import pad_on_host
+from corejax_lax_basic.convolution.dimension_numbers import ConvDimensionNumbers, unpermuted
+from corejax_lax_basic.linear._on_host import as_integers, exact_in, sum_dtype
+from corejax_lax_basic.windows._on_host import padded, windows_view
 from corejax_lax_basic.windows.geometry import Ints, Pads
-from corejax_lax_basic.windows.views import windows_view
 
-# What NumPy multiplies by itself; narrower floats are summed in float32, as compilers do, narrower ints in int32.
-_DIRECT = frozenset(map(np.dtype, "?bBhHiIlLqQfdFD"))
 _REAL = frozenset(map(np.dtype, "fd"))
 _SPEC = (0, 1, 2)
 _ONE_SEQUENCE = ((1, 1), (1, 1), (1,), (1,), (1,), ConvDimensionNumbers(_SPEC, _SPEC, _SPEC))
-
-
-def _sum_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    if dtype in _DIRECT:
-        return dtype
-    return np.dtype(np.float32 if dtypes.is_float(dtype) else np.int32)
 
 
 def convolve(
@@ -50,15 +40,13 @@ def convolve(
         if shape == _ONE_SEQUENCE and (out := _correlated(lhs[0, 0], rhs[0, 0], *padding[0])) is not None:
             return out[None, None]
     lhs_spec, rhs_spec, out_spec = dimension_numbers
-    working = _sum_dtype(preferred_element_type)
+    working = sum_dtype(preferred_element_type)
     exact = exact_in(lhs, rhs, rhs.size // max(1, rhs.shape[rhs_spec[0]])) if working.kind in "iu" else None
     working = exact or working
     nd = len(lhs_spec) - 2
     lhs = lhs.transpose((lhs_spec[0], *lhs_spec[2:], lhs_spec[1])).astype(working, copy=False)  # N ... C
     rhs = rhs.transpose((*rhs_spec[2:], rhs_spec[1], rhs_spec[0])).astype(working, copy=False)  # ... I O
-    config = [(low, high, d - 1) for (low, high), d in zip(padding, lhs_dilation, strict=True)]
-    if any(map(any, config)):
-        lhs = pad_on_host(lhs, working.type(0), padding_config=((0, 0, 0), *config, (0, 0, 0)))
+    lhs = padded(lhs, working.type(0), ((0, 0), *padding, (0, 0)), (1, *lhs_dilation, 1))
     window, groups = rhs.shape[:nd], feature_group_count * batch_group_count
     if feature_group_count > 1:
         grouped = lhs.reshape((*lhs.shape[:-1], groups, lhs.shape[-1] // groups))

@@ -16,14 +16,13 @@ from corejax.extend import (
     Array,
     Primitive,
     ShapedArray,
-    add_tangents,
     as_array,
+    defjvp,
     dtypes,
     get_aval,
     host_value,
     impl_rules,
     is_undef_primal,
-    jvp_rules,
 )
 from corejax.extend.devices import is_spread
 from corejax.extend.speed import HostCode, engine
@@ -32,13 +31,17 @@ from corejax_lax_basic._base.placing import place
 from corejax_lax_basic._base.type_rules import check_equal_dtypes
 from corejax_lax_basic._speed import CONV_PRODUCTS
 from corejax_lax_basic.conversion.convert import convert_element_type
-from corejax_lax_basic.convolution._batching import merged, parted
 from corejax_lax_basic.convolution._on_host import convolve, correlation_code
-from corejax_lax_basic.convolution.dimension_numbers import ConvDimensionNumbers, conv_dimension_numbers
-from corejax_lax_basic.convolution.shapes import conv_shape_tuple, permuted, unpermuted
+from corejax_lax_basic.convolution.dimension_numbers import (
+    ConvDimensionNumbers,
+    conv_dimension_numbers,
+    conv_shape_tuple,
+    permuted,
+    unpermuted,
+)
 from corejax_lax_basic.linear.precision import operands_precision
 from corejax_lax_basic.shape.broadcasting import broadcast_in_dim
-from corejax_lax_basic.shape.rearranging import rev
+from corejax_lax_basic.shape.rearranging import moveaxis, reshape, rev
 from corejax_lax_basic.windows.geometry import (
     Ints,
     Pads,
@@ -207,14 +210,6 @@ def _abstract_eval(
 # -- derivatives -------------------------------------------------------------------------------------------------
 
 
-def _jvp(primals: Any, tangents: Any, **params: Any) -> Any:
-    (lhs, rhs), (lhs_dot, rhs_dot) = primals, tangents
-    out = conv_general_dilated_p.bind(lhs, rhs, **params)
-    from_lhs = None if lhs_dot is None else conv_general_dilated_p.bind(lhs_dot, rhs, **params)
-    from_rhs = None if rhs_dot is None else conv_general_dilated_p.bind(lhs, rhs_dot, **params)
-    return out, add_tangents(from_lhs, from_rhs)
-
-
 def _exchanged(spec: Sequence[int]) -> Ints:
     """A spec with batch and features, or the kernel's features, exchanged."""
     return (spec[1], spec[0], *spec[2:])
@@ -244,8 +239,8 @@ def _lhs_cotangent(ct: Any, lhs: ShapedArray, rhs: Any, params: Params) -> Any:
     spans = _spans(lhs, get_aval(rhs), get_aval(ct), params)
     kernel = rev(rhs, numbers.rhs_spec[2:]) if len(numbers.rhs_spec) > 2 else rhs
     if groups > 1:
-        kernel, at = parted(kernel, numbers.rhs_spec[0], groups)
-        kernel = merged(kernel, at, numbers.rhs_spec[1])
+        kernel, at = _parted(kernel, numbers.rhs_spec[0], groups)
+        kernel = _merged(kernel, at, numbers.rhs_spec[1])
     ct_lhs = _bind(
         ct,
         _as(kernel, get_aval(ct).dtype),
@@ -260,8 +255,8 @@ def _lhs_cotangent(ct: Any, lhs: ShapedArray, rhs: Any, params: Params) -> Any:
         preferred_element_type=get_aval(ct).dtype,
     )
     if params["batch_group_count"] > 1:
-        ct_lhs, at = parted(ct_lhs, numbers.lhs_spec[1], groups)
-        ct_lhs = merged(ct_lhs, at, numbers.lhs_spec[0])
+        ct_lhs, at = _parted(ct_lhs, numbers.lhs_spec[1], groups)
+        ct_lhs = _merged(ct_lhs, at, numbers.lhs_spec[0])
     return _as(ct_lhs, lhs.dtype)
 
 
@@ -301,6 +296,41 @@ def _transpose(ct: Any, lhs: Any, rhs: Any, **params: Any) -> list[Any]:
 # -- batches -----------------------------------------------------------------------------------------------------
 
 
+def _merged(x: Any, source: int, axis: int, groups: int = 1) -> Any:
+    """One axis made part of another.
+
+    Args:
+        x: the array.
+        source: the axis that goes, of size B.
+        axis: what it becomes part of, counted without `source`; of size `groups` times n.
+        groups: how many groups `axis` has.
+
+    Returns:
+        The array whose `axis` has size `groups` times B times n, in this order.
+    """
+    x = moveaxis(x, source, 0)
+    size, *shape = get_aval(x).shape
+    rest = shape[axis] // groups if shape[axis] else 0
+    if groups == 1:
+        x = moveaxis(x, 0, axis)
+    else:
+        x = reshape(x, (size, *shape[:axis], groups, rest, *shape[axis + 1 :]))
+        x = moveaxis(x, 0, axis + 1)
+    shape[axis] = groups * size * rest
+    return reshape(x, shape)
+
+
+def _parted(x: Any, axis: int, size: int, groups: int = 1) -> tuple[Any, int]:
+    """What `_merged` joined taken apart: the array with an axis of size B before `axis`, and where that is."""
+    shape = get_aval(x).shape
+    rest = shape[axis] // (groups * size)
+    if groups == 1:
+        return reshape(x, (*shape[:axis], size, rest, *shape[axis + 1 :])), axis
+    x = reshape(x, (*shape[:axis], groups, size, rest, *shape[axis + 1 :]))
+    x = moveaxis(x, axis + 1, axis)
+    return reshape(x, (*shape[:axis], size, groups * rest, *shape[axis + 1 :])), axis
+
+
 def _vmap(axis_size: int, vals: Any, dims: Any, **params: Any) -> Any:
     (lhs, rhs), (d_lhs, d_rhs) = vals, dims
     lhs_spec, rhs_spec, out_spec = params["dimension_numbers"]
@@ -308,20 +338,20 @@ def _vmap(axis_size: int, vals: Any, dims: Any, **params: Any) -> Any:
     if not axis_size:
         return _of_no_batch(lhs, rhs, d_lhs, d_rhs, params), 0
     if d_rhs is None:
-        lhs = merged(lhs, d_lhs, lhs_spec[0], batches)
-        return parted(conv_general_dilated_p.bind(lhs, rhs, **params), out_spec[0], axis_size)
+        lhs = _merged(lhs, d_lhs, lhs_spec[0], batches)
+        return _parted(conv_general_dilated_p.bind(lhs, rhs, **params), out_spec[0], axis_size)
     if d_lhs is None:
-        rhs = merged(rhs, d_rhs, rhs_spec[0], features * batches)
+        rhs = _merged(rhs, d_rhs, rhs_spec[0], features * batches)
         out = conv_general_dilated_p.bind(lhs, rhs, **params)
-        return parted(out, out_spec[1], axis_size, features * batches)
-    rhs = merged(rhs, d_rhs, rhs_spec[0])
+        return _parted(out, out_spec[1], axis_size, features * batches)
+    rhs = _merged(rhs, d_rhs, rhs_spec[0])
     if batches > 1:
-        lhs = merged(lhs, d_lhs, lhs_spec[0])
+        lhs = _merged(lhs, d_lhs, lhs_spec[0])
         params["batch_group_count"] = batches * axis_size
     else:
-        lhs = merged(lhs, d_lhs, lhs_spec[1])
+        lhs = _merged(lhs, d_lhs, lhs_spec[1])
         params["feature_group_count"] = features * axis_size
-    return parted(conv_general_dilated_p.bind(lhs, rhs, **params), out_spec[1], axis_size)
+    return _parted(conv_general_dilated_p.bind(lhs, rhs, **params), out_spec[1], axis_size)
 
 
 def _of_no_batch(lhs: Any, rhs: Any, d_lhs: int | None, d_rhs: int | None, params: Params) -> Any:
@@ -344,7 +374,11 @@ conv_general_dilated_p = Primitive(
     transpose=_transpose,
     doc="Sums of products of a kernel with all windows of an array, over the features and the window.",
 )
-jvp_rules.register(conv_general_dilated_p, _jvp, symbolic_zeros=True)
+defjvp(
+    conv_general_dilated_p,
+    lambda t, lhs, rhs, **params: conv_general_dilated_p.bind(t, rhs, **params),
+    lambda t, lhs, rhs, **params: conv_general_dilated_p.bind(lhs, t, **params),
+)
 
 
 # -- values ------------------------------------------------------------------------------------------------------

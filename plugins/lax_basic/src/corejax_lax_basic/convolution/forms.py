@@ -10,8 +10,7 @@ import numpy as np
 
 from corejax.extend import as_array, get_aval
 from corejax_lax_basic.convolution.conv import conv_general_dilated
-from corejax_lax_basic.convolution.dimension_numbers import conv_dimension_numbers
-from corejax_lax_basic.convolution.shapes import permuted, transposed_padding
+from corejax_lax_basic.convolution.dimension_numbers import conv_dimension_numbers, permuted, transposed_padding
 from corejax_lax_basic.linear.dot import dot_general
 from corejax_lax_basic.shape.rearranging import rev, swapaxes, transpose
 from corejax_lax_basic.windows.geometry import dilated, integers, ones_unless

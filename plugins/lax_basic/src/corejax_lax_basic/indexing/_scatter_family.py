@@ -122,9 +122,7 @@ def scatter_primitive(
         impl_rules.register(primitive, impl)
     else:
         impl_rules.register(primitive, impl, large=_speed.by_operand(name))
-    named(function, name)
-    function.__module__ = primitive.provenance.module
-    function.__doc__ = doc + _ARGUMENTS
+    named(function, name, doc + _ARGUMENTS).__module__ = primitive.provenance.module
     return function, primitive
 
 

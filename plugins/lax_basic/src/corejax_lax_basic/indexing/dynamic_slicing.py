@@ -18,7 +18,6 @@ from corejax.extend import (
     dtypes,
     get_aval,
     is_undef_primal,
-    jvp_rules,
     move_batch_axis,
     vmap_rules,
 )
@@ -26,6 +25,7 @@ from corejax.extend.transforms import zero_cotangent
 from corejax.extend.types import SymbolicDim, min_dim
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import Ints, canonical_axis, canonical_shape
+from corejax_lax_basic._base.derivatives import linear_in
 from corejax_lax_basic._base.scalars import make_scalar
 from corejax_lax_basic.conversion.convert import convert_element_type
 from corejax_lax_basic.elementwise.arithmetic import add_p
@@ -235,13 +235,6 @@ def _slice_abstract_eval(x: ShapedArray, *starts: ShapedArray, slice_sizes: Ints
     return ShapedArray(slice_sizes, x.dtype, x.weak_type)
 
 
-def _slice_jvp(primals: Any, tangents: Any, *, slice_sizes: Ints) -> Any:
-    x, *starts = primals
-    out = dynamic_slice_p.bind(x, *starts, slice_sizes=slice_sizes)
-    x_dot = tangents[0]
-    return out, None if x_dot is None else dynamic_slice_p.bind(x_dot, *starts, slice_sizes=slice_sizes)
-
-
 def _slice_transpose(ct: Any, x: Any, *starts: Any, slice_sizes: Ints) -> list[Any]:
     return [dynamic_update_slice_p.bind(zero_cotangent(x.aval), ct, *starts), *(None for _ in starts)]
 
@@ -288,7 +281,7 @@ dynamic_slice_p = Primitive(
     transpose=_slice_transpose,
     doc="A block of static size at a start that is data, clamped to lie inside the operand.",
 )
-jvp_rules.register(dynamic_slice_p, _slice_jvp, symbolic_zeros=True)
+linear_in(dynamic_slice_p)
 
 
 def _update_impl(x: Any, update: Any, *starts: Any) -> Any:
@@ -306,17 +299,6 @@ def _update_abstract_eval(x: ShapedArray, update: ShapedArray, *starts: ShapedAr
         raise TypeError(f"{name}: operand {x.str_short()} and update {update.str_short()} differ in rank")
     _check_starts(name, x, starts, update.shape, "an update of shape")
     return ShapedArray(x.shape, x.dtype, x.weak_type and update.weak_type)
-
-
-def _update_jvp(primals: Any, tangents: Any) -> Any:
-    x, update, *starts = primals
-    x_dot, update_dot, *_ = tangents
-    out = dynamic_update_slice_p.bind(*primals)
-    if x_dot is None and update_dot is None:
-        return out, None
-    x_dot = zero_cotangent(get_aval(x)) if x_dot is None else x_dot
-    update_dot = zero_cotangent(get_aval(update)) if update_dot is None else update_dot
-    return out, dynamic_update_slice_p.bind(x_dot, update_dot, *starts)
 
 
 def _update_transpose(ct: Any, x: Any, update: Any, *starts: Any) -> list[Any]:
@@ -355,4 +337,4 @@ dynamic_update_slice_p = Primitive(
     transpose=_update_transpose,
     doc="An array with a block replaced, at a start that is data, clamped so that the block lies inside.",
 )
-jvp_rules.register(dynamic_update_slice_p, _update_jvp, symbolic_zeros=True)
+linear_in(dynamic_update_slice_p)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Primitive, ShapedArray, dtypes, get_aval, impl_rules, jvp_rules
+from corejax.extend import Primitive, ShapedArray, defjvp, dtypes, get_aval, impl_rules
 from corejax.extend.speed import HostCode
 from corejax.extend.transforms import zero_cotangent
 from corejax.extend.types import from_numbers
@@ -184,14 +184,10 @@ def _abstract_eval(
     return ShapedArray(check_gather(x, indices, dimension_numbers, slice_sizes), x.dtype, x.weak_type)
 
 
-def _jvp(primals: Any, tangents: Any, **params: Any) -> Any:
-    x, indices = primals
-    out = gather_p.bind(x, indices, **params)
-    if tangents[0] is None:
-        return out, None
+def _tangent(t: Any, x: Any, indices: Any, **params: Any) -> Any:
     if params["mode"] is FILL:
         params["fill_value"] = 0
-    return out, gather_p.bind(tangents[0], indices, **params)
+    return gather_p.bind(t, indices, **params)
 
 
 def _transpose(
@@ -265,4 +261,4 @@ gather_p = Primitive(
     doc="Windows of an array at places that are data.",
 )
 impl_rules.register(gather_p, _impl, prepared=_prepared)
-jvp_rules.register(gather_p, _jvp, symbolic_zeros=True)
+defjvp(gather_p, _tangent, None)

@@ -62,8 +62,6 @@ def _jvp(primals: Any, tangents: Any, **params: Any) -> Any:
     """Where windows may overlap, value and tangent are sums of those which win, so that they belong together."""
     x, indices, updates = primals
     x_dot, _, updates_dot = tangents
-    if x_dot is None and updates_dot is None:
-        return scatter_p.bind(x, indices, updates, **params), None
     x_dot = zero_cotangent(get_aval(x)) if x_dot is None else x_dot
     updates_dot = zero_cotangent(get_aval(updates)) if updates_dot is None else updates_dot
     if params["unique_indices"]:

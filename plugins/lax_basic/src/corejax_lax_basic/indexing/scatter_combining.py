@@ -152,8 +152,6 @@ def _extremum_rule(primitive: Any, beaten: Any) -> None:
         x, indices, updates = primals
         x_dot, _, updates_dot = tangents
         out = primitive.bind(x, indices, updates, **params)
-        if x_dot is None and updates_dot is None:
-            return out, None
         dtype = get_aval(x).dtype
         # "Not beaten" is true of NaN as well, which then is the result.
         x_won = not_p.bind(beaten.bind(x, out))

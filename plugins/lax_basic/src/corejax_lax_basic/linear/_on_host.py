@@ -3,15 +3,38 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from corejax.extend import dtypes
 from corejax.extend.speed import HostCode
 from corejax_lax_basic._speed import DOT_PRODUCTS, DOT_ROWS, DOT_SECOND, FEW_PRODUCTS, HALVES, LARGE
-from corejax_lax_basic.linear._axes import DimensionNumbers, axes_of
 from corejax_lax_basic.linear.precision import DotAlgorithm, DotAlgorithmPreset, Precision
+
+DimensionNumbers = tuple[tuple[tuple[int, ...], tuple[int, ...]], tuple[tuple[int, ...], tuple[int, ...]]]
+
+
+class Axes(NamedTuple):
+    """The axes of one operand by what becomes of them."""
+
+    batch: tuple[int, ...]
+    contract: tuple[int, ...]
+    free: tuple[int, ...]
+
+
+def axes_of(dimension_numbers: DimensionNumbers, lhs_ndim: int, rhs_ndim: int) -> tuple[Axes, Axes]:
+    (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
+    return (
+        Axes(lhs_batch, lhs_contract, tuple(d for d in range(lhs_ndim) if d not in lhs_batch + lhs_contract)),
+        Axes(rhs_batch, rhs_contract, tuple(d for d in range(rhs_ndim) if d not in rhs_batch + rhs_contract)),
+    )
+
+
+def result_shape(dimension_numbers: DimensionNumbers, lhs: tuple[int, ...], rhs: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the sizes of the batch axes, then those of the free axes of both operands."""
+    left, right = axes_of(dimension_numbers, len(lhs), len(rhs))
+    return (*(lhs[d] for d in left.batch + left.free), *(rhs[d] for d in right.free))
 
 
 def _as_matrices(x: Any, first: tuple[int, ...], second: tuple[int, ...], batch: tuple[int, ...]) -> Any:
@@ -25,7 +48,8 @@ def _as_matrices(x: Any, first: tuple[int, ...], second: tuple[int, ...], batch:
 _DIRECT = frozenset(map(np.dtype, "?bBhHiIlLqQfdFD"))
 
 
-def _sum_dtype(dtype: Any, precision: Any) -> Any:
+def sum_dtype(dtype: Any, precision: Any = None) -> Any:
+    """Return the dtype in which NumPy adds up products of a dtype."""
     if isinstance(precision, DotAlgorithm | DotAlgorithmPreset) and precision.accumulation_type is not None:
         dtype = precision.accumulation_type
     if dtype in _DIRECT:
@@ -42,7 +66,7 @@ def product(
     if two and plain and lhs.dtype is rhs.dtype is preferred_element_type and lhs.dtype in _FLOATS:
         # At once what is frequent: a matrix by a matrix, either of which may be transposed.
         return _product(lhs if lhs_contract[0] else lhs.T, rhs.T if rhs_contract[0] else rhs)
-    working = _sum_dtype(preferred_element_type, precision)
+    working = sum_dtype(preferred_element_type, precision)
     if isinstance(precision, DotAlgorithm):
         lhs, rhs = lhs.astype(precision.lhs_precision_type), rhs.astype(precision.rhs_precision_type)
     exact = exact_in(lhs, rhs, math.prod(lhs.shape[a] for a in lhs_contract)) if working.kind in "iu" else None
@@ -102,7 +126,7 @@ def prepared(
 ) -> HostCode | None:
     lhs, rhs = avals
     (lhs_contract, rhs_contract), (lhs_batch, _) = dimension_numbers
-    if not lhs.dtype is rhs.dtype is _sum_dtype(preferred_element_type, precision) is preferred_element_type:
+    if not lhs.dtype is rhs.dtype is sum_dtype(preferred_element_type, precision) is preferred_element_type:
         return None
     if (
         lhs.dtype not in _FAST
@@ -125,16 +149,11 @@ def prepared(
 
 def _general_product(lhs: Any, rhs: Any, dimension_numbers: DimensionNumbers) -> Any:
     left, right = axes_of(dimension_numbers, lhs.ndim, rhs.ndim)
-    shape = (
-        *(lhs.shape[d] for d in left.batch),
-        *(lhs.shape[d] for d in left.free),
-        *(rhs.shape[d] for d in right.free),
-    )
     product = np.matmul(
         _as_matrices(lhs, left.free, left.contract, left.batch),
         _as_matrices(rhs, right.contract, right.free, right.batch),
     )
-    return product.reshape(shape)
+    return product.reshape(result_shape(dimension_numbers, lhs.shape, rhs.shape))
 
 
 def takes_long(avals: Any, *, dimension_numbers: DimensionNumbers, **params: Any) -> bool:

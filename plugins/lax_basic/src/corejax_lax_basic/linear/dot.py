@@ -11,20 +11,18 @@ from typing import Any
 from corejax.extend import (
     Primitive,
     ShapedArray,
-    add_tangents,
+    defjvp,
     dtypes,
     get_aval,
     impl_rules,
     is_undef_primal,
-    jvp_rules,
 )
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import ints
 from corejax_lax_basic._base.placing import place
 from corejax_lax_basic._base.scalars import PYTHON_SCALARS
 from corejax_lax_basic._promotion import convert_operand, promote_dtypes
-from corejax_lax_basic.linear._axes import DimensionNumbers, axes_of
-from corejax_lax_basic.linear._on_host import prepared, product, takes_long
+from corejax_lax_basic.linear._on_host import DimensionNumbers, axes_of, prepared, product, result_shape, takes_long
 from corejax_lax_basic.linear.precision import canonical_precision
 from corejax_lax_basic.shape.broadcasting import broadcast_shapes, broadcast_to
 from corejax_lax_basic.shape.rearranging import inverse_permutation, moveaxis, transpose
@@ -171,30 +169,8 @@ def _abstract_eval(
                 f"dot_general: {word} axes {ours} of lhs {lhs.str_short()} have sizes {sizes[0]}, "
                 f"{word} axes {theirs} of rhs {rhs.str_short()} have sizes {sizes[1]}"
             )
-    left, right = axes_of(dimension_numbers, lhs.ndim, rhs.ndim)
-    shape = (
-        *(lhs.shape[d] for d in left.batch),
-        *(lhs.shape[d] for d in left.free),
-        *(rhs.shape[d] for d in right.free),
-    )
+    shape = result_shape(dimension_numbers, lhs.shape, rhs.shape)
     return ShapedArray(shape, preferred_element_type, lhs.weak_type and rhs.weak_type)
-
-
-def _jvp(
-    primals: Any,
-    tangents: Any,
-    *,
-    dimension_numbers: DimensionNumbers,
-    preferred_element_type: Any,
-    precision: Any = None,
-) -> Any:
-    lhs, rhs = primals
-    lhs_dot, rhs_dot = tangents
-    rest = (dimension_numbers, precision, preferred_element_type)
-    out = _bind(lhs, rhs, *rest)
-    from_lhs = None if lhs_dot is None else _bind(lhs_dot, rhs, *rest)
-    from_rhs = None if rhs_dot is None else _bind(lhs, rhs_dot, *rest)
-    return out, add_tangents(from_lhs, from_rhs)
 
 
 def _cotangent(ct: Any, other: Any, numbers: DimensionNumbers, aval: ShapedArray, first: bool, precision: Any) -> Any:
@@ -291,7 +267,11 @@ dot_general_p = Primitive(
 
 
 impl_rules.register(dot_general_p, product, large=takes_long, prepared=prepared)
-jvp_rules.register(dot_general_p, _jvp, symbolic_zeros=True)
+defjvp(
+    dot_general_p,
+    lambda t, lhs, rhs, **params: dot_general_p.bind(t, rhs, **params),
+    lambda t, lhs, rhs, **params: dot_general_p.bind(lhs, t, **params),
+)
 
 
 # -- in terms of it ----------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ import numpy as np
 from corejax.extend import Primitive, ShapedArray, abstract_eval_rules, dtypes, get_aval
 from corejax.extend.programs import register_param_type
 from corejax_lax_basic._base.arity import takes
+from corejax_lax_basic._base.axes import Ints
 from corejax_lax_basic._base.placing import place
 from corejax_lax_basic.conversion.convert import convert_element_type
 from corejax_lax_basic.creation.filled import full_like
@@ -35,8 +36,6 @@ from corejax_lax_basic.shape.broadcasting import broadcast, broadcast_in_dim
 from corejax_lax_basic.shape.rearranging import transpose
 
 __all__ = ["RaggedDotDimensionNumbers", "ragged_dot", "ragged_dot_general", "ragged_dot_general_p"]
-
-Ints = tuple[int, ...]
 
 
 @register_param_type

@@ -17,7 +17,6 @@ from corejax.extend import (
     get_aval,
     impl_rules,
     is_undef_primal,
-    jvp_rules,
     move_batch_axis,
 )
 from corejax.extend.types import max_dim
@@ -221,18 +220,6 @@ def _pad_vmap(axis_size: int, vals: Any, dims: Any, *, padding_config: PaddingCo
     return as_weak_as(by_name.select_n(mask, padded, spread), x, value), 0
 
 
-def _pad_jvp(primals: Any, tangents: Any, *, padding_config: PaddingConfig) -> Any:
-    out = pad_p.bind(*primals, padding_config=padding_config)
-    x_dot, value_dot = tangents
-    if x_dot is None and value_dot is None:
-        return out, None
-    x = primals[0]
-    zero = np.zeros((), get_aval(x).dtype)[()]
-    if x_dot is None:
-        x_dot = broadcast_in_dim_p.bind(zero, shape=get_aval(x).shape, broadcast_dimensions=())
-    return out, pad_p.bind(x_dot, zero if value_dot is None else value_dot, padding_config=padding_config)
-
-
 pad_p = Primitive(
     "pad",
     linear_in=(0, 1),
@@ -240,12 +227,9 @@ pad_p = Primitive(
     impl=pad_on_host,
     abstract_eval=_pad_abstract_eval,
     vmap=_pad_vmap,
-    transpose=_pad_transpose,
     doc="An array with a value put before, behind and between its elements.",
 )
-
-
-jvp_rules.register(pad_p, _pad_jvp, symbolic_zeros=True)
+deflinear(pad_p, _pad_transpose)
 
 
 # -- in terms of slice ----------------------------------------------------------------------------------------------

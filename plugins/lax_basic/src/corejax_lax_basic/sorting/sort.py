@@ -17,8 +17,10 @@ from corejax.extend.speed import HostCode
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import canonical_axis, integer
 from corejax_lax_basic.creation.iota import broadcasted_iota
+from corejax_lax_basic.indexing.dimension_numbers import GatherDimensionNumbers
+from corejax_lax_basic.indexing.gather import gather
+from corejax_lax_basic.shape.broadcasting import expand_dims
 from corejax_lax_basic.sorting._host_order import sorted_alone, sorting_order, sorts_stably
-from corejax_lax_basic.sorting._taking import take_along
 
 __all__ = ["sort", "sort_key_val", "sort_p"]
 
@@ -62,6 +64,20 @@ def sort_key_val(keys: Any, values: Any, dimension: int = -1, is_stable: bool = 
     """
     first, second = sort((keys, values), dimension, is_stable)
     return first, second
+
+
+def take_along(x: Any, places: Any, axis: int) -> Any:
+    """`x` at `places` along an axis, linear in `x`.
+
+    Args:
+        x: the array.
+        places: int32, of the shape of `x` but for `axis`; all different, and in bounds.
+        axis: the axis.
+    """
+    ndim = get_aval(x).ndim
+    others = tuple(d for d in range(ndim) if d != axis)
+    numbers = GatherDimensionNumbers((), (axis,), (axis,), others, others)
+    return gather(x, expand_dims(places, (ndim,)), numbers, (1,) * ndim, unique_indices=True)
 
 
 # -- rules -------------------------------------------------------------------------------------------------------

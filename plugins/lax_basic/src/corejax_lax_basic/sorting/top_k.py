@@ -8,17 +8,19 @@ Floats are in their total order, as XLA has it here: NaN is greater than inf, an
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from corejax.extend import Primitive, ShapedArray, get_aval, impl_rules, jvp_rules
+from corejax.extend import Primitive, ShapedArray, get_aval, impl_rules, jvp_rules, vmap_rules
 from corejax.extend.types import SymbolicDim
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import canonical_axis, integer
+from corejax_lax_basic._base.rows import named
 from corejax_lax_basic._base.type_rules import FLOAT, ORDERED, check_kind
 from corejax_lax_basic.sorting._host_order import greatest
-from corejax_lax_basic.sorting._taking import take_along
+from corejax_lax_basic.sorting.sort import take_along
 
 __all__ = ["approx_max_k", "approx_min_k", "approx_top_k_p", "top_k", "top_k_p"]
 
@@ -79,25 +81,29 @@ def _abstract_eval(x: ShapedArray, *, k: int, axis: int) -> list[ShapedArray]:
     return _resized(x, axis, k)
 
 
-def _jvp(primals: Any, tangents: Any, *, k: int, axis: int) -> Any:
-    values, places = top_k_p.bind(*primals, k=k, axis=axis)
-    (t,) = tangents
-    return [values, places], [None if t is None else take_along(t, places, axis), None]
-
-
-def _vmap(axis_size: int, vals: Any, dims: Any, *, k: int, axis: int) -> Any:
-    (x,), (d,) = vals, dims
-    return top_k_p.bind(x, k=k, axis=axis + (axis >= d)), [d, d]
-
-
 top_k_p = Primitive(
     "top_k",
     multiple_results=True,
     tags=("exact",),
     abstract_eval=_abstract_eval,
-    vmap=_vmap,
     doc="The `k` greatest elements along an axis, the greatest first, and their places as int32.",
 )
+
+
+def _register_transformations(primitive: Primitive, axis: str) -> None:
+    """Register the JVP and vmap rules of elements along the axis that a param says, and of their places."""
+
+    def jvp(primals: Any, tangents: Any, **params: Any) -> Any:
+        values, places = primitive.bind(*primals, **params)
+        return [values, places], [take_along(tangents[0], places, params[axis]), None]
+
+    def vmap(axis_size: int, vals: Any, dims: Any, **params: Any) -> Any:
+        params[axis] += params[axis] >= dims[0]
+        return primitive.bind(vals[0], **params), [dims[0]] * 2
+
+    jvp.__name__, vmap.__name__ = f"{primitive.name}_jvp", f"{primitive.name}_vmap"
+    jvp_rules.register(primitive, jvp, symbolic_zeros=True)
+    vmap_rules.register(primitive, vmap)
 
 
 def _few_singles(avals: Any, *, k: int, axis: int) -> bool:
@@ -107,21 +113,14 @@ def _few_singles(avals: Any, *, k: int, axis: int) -> bool:
 
 
 impl_rules.register(top_k_p, _impl, large=_few_singles)
-jvp_rules.register(top_k_p, _jvp, symbolic_zeros=True)
+_register_transformations(top_k_p, "axis")
 
 
 # -- approximate -------------------------------------------------------------------------------------------------
 
 
-def approx_max_k(
-    operand: Any,
-    k: int,
-    reduction_dimension: int = -1,
-    recall_target: float = 0.95,
-    reduction_input_size_override: int = -1,
-    aggregate_to_topk: bool = True,
-) -> tuple[Any, Any]:
-    """The `k` greatest elements along an axis and their places, where accelerators may miss some; exact here.
+_APPROX_MAX_K = """\
+The `k` greatest elements along an axis and their places, where accelerators may miss some; exact here.
 
     Args:
         operand: floating-point array.
@@ -135,42 +134,38 @@ def approx_max_k(
         TypeError: the array is not floating-point.
         ValueError: `k`, the axis or the target does not fit.
     """
-    return _approximate(
-        operand, k, reduction_dimension, recall_target, True, reduction_input_size_override, aggregate_to_topk
-    )
+_APPROX_MIN_K = "The `k` least elements along an axis and their places; otherwise as `approx_max_k`."
 
 
-def approx_min_k(
-    operand: Any,
-    k: int,
-    reduction_dimension: int = -1,
-    recall_target: float = 0.95,
-    reduction_input_size_override: int = -1,
-    aggregate_to_topk: bool = True,
-) -> tuple[Any, Any]:
-    """The `k` least elements along an axis and their places; otherwise as `approx_max_k`."""
-    return _approximate(
-        operand, k, reduction_dimension, recall_target, False, reduction_input_size_override, aggregate_to_topk
-    )
+def _approximate(name: str, is_max_k: bool, doc: str) -> Callable[..., tuple[Any, Any]]:
+    def function(
+        operand: Any,
+        k: int,
+        reduction_dimension: int = -1,
+        recall_target: float = 0.95,
+        reduction_input_size_override: int = -1,
+        aggregate_to_topk: bool = True,
+    ) -> tuple[Any, Any]:
+        if not isinstance(recall_target, int | float | np.floating):
+            given = f"{recall_target!r} of type {type(recall_target).__name__}"
+            raise TypeError(f"{name}: recall_target is a number, got {given}")
+        axis = canonical_axis(reduction_dimension, get_aval(operand).ndim, f"{name}: reduction_dimension")
+        values, indices = approx_top_k_p.bind(
+            operand,
+            k=integer(k, "k"),
+            reduction_dimension=axis,
+            recall_target=float(recall_target),
+            is_max_k=is_max_k,
+            reduction_input_size_override=integer(reduction_input_size_override, "reduction_input_size_override"),
+            aggregate_to_topk=bool(aggregate_to_topk),
+        )
+        return values, indices
+
+    return named(function, name, doc)
 
 
-def _approximate(
-    operand: Any, k: int, axis: int, recall: float, is_max_k: bool, override: int, aggregate: bool
-) -> tuple[Any, Any]:
-    name = "approx_max_k" if is_max_k else "approx_min_k"
-    if not isinstance(recall, int | float | np.floating):
-        raise TypeError(f"{name}: recall_target is a number, got {recall!r} of type {type(recall).__name__}")
-    values, indices = approx_top_k_p.bind(
-        operand,
-        k=integer(k, "k"),
-        reduction_dimension=canonical_axis(axis, get_aval(operand).ndim, f"{name}: reduction_dimension"),
-        recall_target=float(recall),
-        is_max_k=is_max_k,
-        reduction_input_size_override=integer(override, "reduction_input_size_override"),
-        aggregate_to_topk=bool(aggregate),
-    )
-    return values, indices
-
+approx_max_k = _approximate("approx_max_k", True, _APPROX_MAX_K)
+approx_min_k = _approximate("approx_min_k", False, _APPROX_MIN_K)
 
 _LANES, _CHUNK = 128, 1024  # how accelerators tile an axis among others, and a vector
 
@@ -227,24 +222,11 @@ def _approx_impl(x: Any, *, reduction_dimension: int, is_max_k: bool, **params: 
     return _with_values(x, _places(wide if is_max_k else -wide, shape[axis], axis), axis)
 
 
-def _approx_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
-    values, places = approx_top_k_p.bind(*primals, **params)
-    (t,) = tangents
-    return [values, places], [None if t is None else take_along(t, places, params["reduction_dimension"]), None]
-
-
-def _approx_vmap(axis_size: int, vals: Any, dims: Any, *, reduction_dimension: int, **params: Any) -> Any:
-    (x,), (d,) = vals, dims
-    axis = reduction_dimension + (reduction_dimension >= d)
-    return approx_top_k_p.bind(x, reduction_dimension=axis, **params), [d, d]
-
-
 approx_top_k_p = Primitive(
     "approx_top_k",
     multiple_results=True,
     impl=_approx_impl,
     abstract_eval=_approx_abstract_eval,
-    vmap=_approx_vmap,
     doc="The greatest or least elements along an axis and their places; accelerators may miss some.",
 )
-jvp_rules.register(approx_top_k_p, _approx_jvp, symbolic_zeros=True)
+_register_transformations(approx_top_k_p, "reduction_dimension")

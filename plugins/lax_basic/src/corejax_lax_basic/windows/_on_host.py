@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import dtypes
+from corejax_lax_basic._base.strided import strided
 from corejax_lax_basic._speed import COMPILED_WINDOW, FEW_IN_WINDOW
 from corejax_lax_basic.shape.slicing import pad_on_host
 from corejax_lax_basic.windows.geometry import Ints, Pads, count_windows, dilated, dilated_shape
-from corejax_lax_basic.windows.views import windows_view
 
 Combine = Callable[..., Any]
 
@@ -27,6 +27,33 @@ def padded(x: Any, value: Any, padding: Pads, base_dilation: Ints) -> Any:
     """An array with its padding and dilation."""
     config = tuple((low, high, d - 1) for (low, high), d in zip(padding, base_dilation, strict=True))
     return pad_on_host(x, value, padding_config=config) if any(map(any, config)) else x
+
+
+def windows_view(x: Any, first: int, window: Ints, strides: Ints, dilation: Ints) -> Any:
+    """The windows over some axes of a NumPy array: a read-only view.
+
+    Args:
+        x: the array, with its padding.
+        first: the first axis that windows move along; the others follow it.
+        window: their sizes.
+        strides: how far apart they are.
+        dilation: how far apart a window's elements are.
+
+    Returns:
+        `(other axes..., counts..., other axes..., window...)`: what was an axis counts windows.
+    """
+    last = first + len(window)
+    spans = dilated_shape(window, dilation)
+    counts = [count_windows(n, k, s) for n, k, s in zip(x.shape[first:last], spans, strides, strict=True)]
+    steps = x.strides[first:last]
+    moves = [a * s for a, s in zip(steps, strides, strict=True)]
+    within = [a * d for a, d in zip(steps, dilation, strict=True)]
+    return strided(
+        x,
+        (*x.shape[:first], *counts, *x.shape[last:], *window),
+        (*x.strides[:first], *moves, *x.strides[last:], *within),
+        writeable=False,
+    )
 
 
 def reduce_windows(x: Any, ufunc: np.ufunc, window: Ints, strides: Ints, dilation: Ints) -> Any:

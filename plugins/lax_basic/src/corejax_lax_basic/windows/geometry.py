@@ -12,11 +12,10 @@ from typing import Any
 from corejax.extend import ShapedArray
 from corejax.extend.messages import called_function
 from corejax.extend.types import SymbolicDim, max_dim
-from corejax_lax_basic._base.axes import ints
+from corejax_lax_basic._base.axes import Ints, ints
 
 __all__ = ["padtype_to_pads", "reduce_window_shape_tuple"]
 
-Ints = tuple[int, ...]
 Pads = tuple[tuple[int, int], ...]
 
 PADDINGS = ("SAME", "SAME_LOWER", "VALID")

@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Primitive, ShapedArray, as_array, get_aval, jvp_rules, move_batch_axis
+from corejax.extend import Primitive, ShapedArray, as_array, get_aval, move_batch_axis
 from corejax_lax_basic._base.arity import takes
+from corejax_lax_basic._base.derivatives import linear_in
 from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS
 from corejax_lax_basic._base.type_rules import REAL, check_equal_dtypes, check_kind
 from corejax_lax_basic.reductions._family import greatest, least
@@ -181,10 +182,6 @@ def _scatter_transpose(ct: Any, source: Any, keys: Any, **params: Any) -> list[A
 
 
 def _primitive(name: str, impl: Any, abstract_eval: Any, transpose: Any, doc: str) -> Primitive:
-    def jvp(primals: Any, tangents: Any, **params: Any) -> tuple[Any, Any]:
-        t, keys = tangents[0], primals[1]
-        return primitive.bind(*primals, **params), None if t is None else primitive.bind(t, keys, **params)
-
     def vmap(axis_size: int, vals: Any, dims: Any, **params: Any) -> Any:
         moved = [move_batch_axis(axis_size, d, 0, x) for x, d in zip(vals, dims, strict=True)]
         return primitive.bind(*moved, **with_axis(params, 0)), 0
@@ -192,7 +189,7 @@ def _primitive(name: str, impl: Any, abstract_eval: Any, transpose: Any, doc: st
     primitive = Primitive(
         name, linear_in=(0,), impl=impl, abstract_eval=abstract_eval, vmap=vmap, transpose=transpose, doc=doc
     )
-    jvp_rules.register(primitive, jvp, symbolic_zeros=True)
+    linear_in(primitive)
     return primitive
 
 

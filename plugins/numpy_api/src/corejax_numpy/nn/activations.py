@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 from corejax.extend import dtypes
@@ -40,22 +41,6 @@ def elu(x: Any, alpha: Any = 1.0) -> Any:
     return select(positive, x, operand("elu", alpha, "alpha") * lax.expm1(lax.select(positive, like(x, 0), x)))
 
 
-def sigmoid(x: Any) -> Any:
-    """`1 / (1 + exp(-x))`, elementwise."""
-    return lax.logistic(_inexact("sigmoid", x))
-
-
-def silu(x: Any) -> Any:
-    """`x * sigmoid(x)`, elementwise; also called swish."""
-    x = _inexact("silu", x)
-    return lax.mul(x, lax.logistic(x))
-
-
-def tanh(x: Any) -> Any:
-    """Hyperbolic tangent, elementwise."""
-    return lax.tanh(_inexact("tanh", x))
-
-
 def softplus(x: Any) -> Any:
     """`log(1 + exp(x))`, elementwise, without overflow."""
     x = _inexact("softplus", x)
@@ -63,11 +48,6 @@ def softplus(x: Any) -> Any:
     positive = lax.ge(x, zero)
     # max(x, 0) + log1p(exp(-|x|)), both kinks bent to one side, so that the derivative at 0 is 1/2.
     return lax.add(lax.select(positive, x, zero), lax.log1p(lax.exp(lax.select(positive, lax.neg(x), x))))
-
-
-def log_sigmoid(x: Any) -> Any:
-    """`log(sigmoid(x))`, elementwise, without overflow."""
-    return lax.neg(softplus(lax.neg(_inexact("log_sigmoid", x))))
 
 
 def gelu(x: Any, approximate: bool = True) -> Any:
@@ -96,12 +76,6 @@ def selu(x: Any) -> Any:
     """`elu` scaled so that mean 0 and variance 1 are preserved (Klambauer et al. 2017)."""
     x = _inexact("selu", x)
     return lax.mul(like(x, 1.0507009873554804934193349852946), elu(x, like(x, 1.6732632423543772848170429916717)))
-
-
-def mish(x: Any) -> Any:
-    """`x * tanh(softplus(x))`, elementwise."""
-    x = _inexact("mish", x)
-    return lax.mul(x, lax.tanh(softplus(x)))
 
 
 def soft_sign(x: Any) -> Any:
@@ -138,24 +112,6 @@ def log1mexp(x: Any) -> Any:
 # -- of pieces -----------------------------------------------------------------------------------------------------
 
 
-def relu6(x: Any) -> Any:
-    """`min(max(x, 0), 6)`, elementwise; the derivative at 0 and 6 is 0."""
-    x = _inexact("relu6", x)
-    return lax.clamp(like(x, 0), x, like(x, 6))
-
-
-def hard_sigmoid(x: Any) -> Any:
-    """`relu6(x + 3) / 6`, elementwise: pieces of lines in place of `sigmoid`."""
-    x = _inexact("hard_sigmoid", x)
-    return lax.div(relu6(lax.add(x, like(x, 3))), like(x, 6))
-
-
-def hard_silu(x: Any) -> Any:
-    """`x * hard_sigmoid(x)`, elementwise; also called hard swish."""
-    x = _inexact("hard_silu", x)
-    return lax.mul(x, hard_sigmoid(x))
-
-
 def hard_tanh(x: Any) -> Any:
     """`x` between -1 and 1, else the nearer of them; the derivative at both is 1."""
     x = array_argument("hard_tanh", x)
@@ -175,11 +131,36 @@ def sparse_plus(x: Any) -> Any:
     return lax.select(lax.le(x, lax.neg(one)), zero, lax.select(lax.ge(x, one), x, middle))
 
 
-def sparse_sigmoid(x: Any) -> Any:
-    """The derivative of `sparse_plus`: 0 below -1, `(x + 1) / 2` to 1, and 1 from there."""
-    x = _inexact("sparse_sigmoid", x)
-    return lax.mul(like(x, 0.5), clip(lax.add(x, like(x, 1)), like(x, 0), like(x, 2)))
+def _activation(name: str, apply: Callable[[Any], Any], doc: str) -> Callable[[Any], Any]:
+    """A function of floating-point numbers alone."""
+    return lax.named(lambda x: apply(_inexact(name, x)), name, doc)
 
+
+sigmoid = _activation("sigmoid", lax.logistic, "`1 / (1 + exp(-x))`, elementwise.")
+silu = _activation("silu", lambda x: lax.mul(x, lax.logistic(x)), "`x * sigmoid(x)`, elementwise; also called swish.")
+tanh = _activation("tanh", lax.tanh, "Hyperbolic tangent, elementwise.")
+log_sigmoid = _activation(
+    "log_sigmoid", lambda x: lax.neg(softplus(lax.neg(x))), "`log(sigmoid(x))`, elementwise, without overflow."
+)
+mish = _activation("mish", lambda x: lax.mul(x, lax.tanh(softplus(x))), "`x * tanh(softplus(x))`, elementwise.")
+relu6 = _activation(
+    "relu6",
+    lambda x: lax.clamp(like(x, 0), x, like(x, 6)),
+    "`min(max(x, 0), 6)`, elementwise; the derivative at 0 and 6 is 0.",
+)
+hard_sigmoid = _activation(
+    "hard_sigmoid",
+    lambda x: lax.div(relu6(lax.add(x, like(x, 3))), like(x, 6)),
+    "`relu6(x + 3) / 6`, elementwise: pieces of lines in place of `sigmoid`.",
+)
+hard_silu = _activation(
+    "hard_silu", lambda x: lax.mul(x, hard_sigmoid(x)), "`x * hard_sigmoid(x)`, elementwise; also called hard swish."
+)
+sparse_sigmoid = _activation(
+    "sparse_sigmoid",
+    lambda x: lax.mul(like(x, 0.5), clip(lax.add(x, like(x, 1)), like(x, 0), like(x, 2))),
+    "The derivative of `sparse_plus`: 0 below -1, `(x + 1) / 2` to 1, and 1 from there.",
+)
 
 # -- of other kinds ------------------------------------------------------------------------------------------------
 

@@ -40,11 +40,11 @@ _MODULES = {
     "array_api": """
         __array_namespace_info__=namespace_info
     """,
+    "bits": """
+        packbits unpackbits
+    """,
     "choosing": """
         piecewise select
-    """,
-    "comparing": """
-        allclose array_equal array_equiv
     """,
     "creation": """
         array asarray astype copy empty empty_like full full_like ones ones_like zeros zeros_like
@@ -102,7 +102,8 @@ _MODULES = {
         interp
     """,
     "joining": """
-        append block column_stack concat concatenate dstack hstack stack vstack
+        append array_split block column_stack concat concatenate dsplit dstack hsplit hstack split stack unstack
+        vsplit vstack
     """,
     "manipulation": """
         atleast_1d atleast_2d atleast_3d broadcast_arrays broadcast_shapes broadcast_to expand_dims flip fliplr
@@ -121,9 +122,6 @@ _MODULES = {
     "nonzero": """
         argwhere compress extract flatnonzero mask_indices nonzero where
     """,
-    "packing": """
-        packbits unpackbits
-    """,
     "padding": """
         pad
     """,
@@ -140,7 +138,7 @@ _MODULES = {
         median nanmedian nanpercentile nanquantile percentile quantile
     """,
     "queries": """
-        iscomplex iscomplexobj isreal isrealobj isscalar iterable
+        allclose array_equal array_equiv iscomplex iscomplexobj isreal isrealobj isscalar iterable
     """,
     "ranges": """
         arange eye geomspace identity linspace logspace tri tril triu
@@ -171,9 +169,6 @@ _MODULES = {
     """,
     "sorting": """
         argpartition argsort lexsort partition sort sort_complex
-    """,
-    "splitting": """
-        array_split dsplit hsplit split unstack vsplit
     """,
     "statistics": """
         corrcoef cov

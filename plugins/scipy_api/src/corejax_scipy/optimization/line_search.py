@@ -47,7 +47,8 @@ class _State(NamedTuple):
     best: Step
 
 
-def _dot(x: Any, y: Any) -> Any:
+def dot(x: Any, y: Any) -> Any:
+    """Return the product of two vectors, as exact as it can be."""
     return jnp.vdot(x, y, precision=lax.Precision.HIGHEST)
 
 
@@ -72,7 +73,7 @@ def line_search(
         first: the length to try first.
         maxiter: how many are tried.
     """
-    slope = _dot(gradient, direction)
+    slope = dot(gradient, direction)
     noise = 4.0 * float(jnp.finfo(value.dtype).eps) * jnp.abs(value)
 
     def going(state: _State) -> Any:
@@ -81,7 +82,7 @@ def line_search(
     def step(state: _State) -> _State:
         length = state.length
         new, new_gradient = corejax.value_and_grad(fun)(x + length * direction)
-        new_slope = _dot(new_gradient, direction)
+        new_slope = dot(new_gradient, direction)
         # Near a minimum values differ by rounding alone: there slopes decide.
         enough = (new <= value + _DECREASE * length * slope) | ((new <= value + noise) & (new_slope <= -0.8 * slope))
         flat = new_slope >= _CURVATURE * slope

@@ -13,7 +13,7 @@ import corejax
 import corejax.numpy as jnp
 from corejax.extend import dtypes, tree
 from corejax_lax_basic import lax
-from corejax_scipy.optimization.line_search import line_search
+from corejax_scipy.optimization.line_search import dot, line_search
 
 _HIGHEST = lax.Precision.HIGHEST
 
@@ -38,10 +38,6 @@ class _State(NamedTuple):
     evaluations: Any
     iterations: Any
     change: Any
-
-
-def _dot(x: Any, y: Any) -> Any:
-    return jnp.vdot(x, y, precision=_HIGHEST)
 
 
 def _size(x: Any, norm: Any) -> Any:
@@ -82,13 +78,13 @@ def _iterated(
 
     def iterate(state: _State) -> _State:
         p = direction(state.memory, state.gradient)
-        downhill = _dot(p, state.gradient) < 0
+        downhill = dot(p, state.gradient) < 0
         p = jnp.where(downhill, p, -state.gradient)
-        size = jnp.sqrt(_dot(state.gradient, state.gradient))
+        size = jnp.sqrt(dot(state.gradient, state.gradient))
         length = jnp.where(state.iterations == 0, jnp.minimum(1.0, 1.0 / jnp.where(size > 0, size, 1.0)), 1.0)
         step = line_search(fun, state.x, p, state.value, state.gradient, length, searches)
         s, y = step.length * p, step.gradient - state.gradient
-        curved = _dot(s, y) > 0
+        curved = dot(s, y) > 0
         learnt = update(state.memory, s, jnp.where(curved, y, 1.0), state.iterations)
         memory = tree.tree_map(lambda new, old: jnp.where(curved, new, old), learnt, state.memory)
         scale = jnp.maximum(jnp.maximum(jnp.abs(state.value), jnp.abs(step.value)), 1.0)
@@ -133,9 +129,9 @@ def minimize_bfgs(
         return -jnp.matmul(inverse, gradient, precision=_HIGHEST)
 
     def update(inverse: Any, s: Any, y: Any, iterations: Any) -> Any:
-        rho = 1.0 / _dot(y, s)
+        rho = 1.0 / dot(y, s)
         # The first matrix is of the size of the Hessian's inverse.
-        scaled = jnp.where(iterations == 0, inverse * (_dot(y, s) / _dot(y, y)), inverse)
+        scaled = jnp.where(iterations == 0, inverse * (dot(y, s) / dot(y, y)), inverse)
         w = identity - rho * jnp.outer(s, y)
         middle = jnp.matmul(jnp.matmul(w, scaled, precision=_HIGHEST), w.T, precision=_HIGHEST)
         return middle + rho * jnp.outer(s, s)
@@ -168,12 +164,12 @@ def minimize_lbfgs(
         steps, changes, rho, scale = memory
         q, alphas = gradient, []
         for i in range(maxcor - 1, -1, -1):
-            alpha = rho[i] * _dot(steps[i], q)
+            alpha = rho[i] * dot(steps[i], q)
             q = q - alpha * changes[i]
             alphas.append(alpha)
         q = scale * q
         for i, alpha in enumerate(reversed(alphas)):
-            q = q + (alpha - rho[i] * _dot(changes[i], q)) * steps[i]
+            q = q + (alpha - rho[i] * dot(changes[i], q)) * steps[i]
         return -q
 
     def update(memory: Any, s: Any, y: Any, iterations: Any) -> Any:
@@ -182,7 +178,7 @@ def minimize_lbfgs(
         def pushed(rows: Any, row: Any) -> Any:
             return jnp.concatenate([rows[1:], row[None]])
 
-        return pushed(steps, s), pushed(changes, y), pushed(rho, 1.0 / _dot(y, s)), _dot(y, s) / _dot(y, y)
+        return pushed(steps, s), pushed(changes, y), pushed(rho, 1.0 / dot(y, s)), dot(y, s) / dot(y, y)
 
     steps = math.inf if maxiter is None else maxiter
     most = min(math.inf if m is None else m for m in (maxfun, maxgrad))

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from corejax_scipy._namespace import lazy_names as _lazy_names
+from corejax_lax_basic import lax as _lax
 
-__getattr__, __dir__, __all__ = _lazy_names("scipy", {}, globals())
+__getattr__, __dir__, __all__ = _lax.lazy_names("scipy", "corejax_scipy", {}, globals())

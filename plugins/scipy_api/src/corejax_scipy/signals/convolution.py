@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 import corejax.numpy as jnp
@@ -129,15 +130,7 @@ def correlate2d(
 
 def _fast_length(n: int) -> int:
     """Return the next number without prime factors above 5; a size that is a symbol stays."""
-    while not isinstance(n, SymbolicDim):
-        rest = n
-        for prime in (2, 3, 5):
-            while rest % prime == 0:
-                rest //= prime
-        if rest == 1:
-            return n
-        n += 1
-    return n
+    return n if isinstance(n, SymbolicDim) else importlib.import_module("scipy.fft").next_fast_len(n, real=True)
 
 
 @remembered

@@ -89,17 +89,7 @@ def _solve(
     return _lax.custom_linear_solve(matvec, b, solver, solver, symmetric=symmetric), None
 
 
-def cg(
-    A: _Any,
-    b: _Any,
-    x0: _Any = None,
-    *,
-    tol: _Any = 1e-05,
-    atol: _Any = 0.0,
-    maxiter: int | None = None,
-    M: _Any = None,
-) -> tuple[_Any, None]:
-    """The solution of `A x = b` by conjugate gradients, for a Hermitian positive definite `A`.
+_CG = """The solution of `A x = b` by conjugate gradients, for a Hermitian positive definite `A`.
 
     Args:
         A: a function from the structure and types of `b` to themselves, linear, or a square matrix.
@@ -117,21 +107,29 @@ def cg(
         TypeError: an argument is of another kind.
         ValueError: a matrix is not square or does not fit `b`, or `x0` does not.
     """
-    return _solve("cg", _cg_vectors, A, b, x0, maxiter, M, True, tol=tol, atol=atol)
+_BICGSTAB = (
+    "The solution of `A x = b` by stabilised biconjugate gradients, for any `A`; arguments and errors as of `cg`."
+)
 
 
-def bicgstab(
-    A: _Any,
-    b: _Any,
-    x0: _Any = None,
-    *,
-    tol: _Any = 1e-05,
-    atol: _Any = 0.0,
-    maxiter: int | None = None,
-    M: _Any = None,
-) -> tuple[_Any, None]:
-    """The solution of `A x = b` by stabilised biconjugate gradients, for any `A`; arguments and errors as of `cg`."""
-    return _solve("bicgstab", _bicgstab_vectors, A, b, x0, maxiter, M, False, tol=tol, atol=atol)
+def _solver(name: str, method: _Any, symmetric: bool, doc: str) -> _Callable[..., tuple[_Any, None]]:
+    def function(
+        A: _Any,
+        b: _Any,
+        x0: _Any = None,
+        *,
+        tol: _Any = 1e-05,
+        atol: _Any = 0.0,
+        maxiter: int | None = None,
+        M: _Any = None,
+    ) -> tuple[_Any, None]:
+        return _solve(name, method, A, b, x0, maxiter, M, symmetric, tol=tol, atol=atol)
+
+    return _lax.named(function, name, doc)
+
+
+cg = _solver("cg", _cg_vectors, True, _CG)
+bicgstab = _solver("bicgstab", _bicgstab_vectors, False, _BICGSTAB)
 
 
 def gmres(

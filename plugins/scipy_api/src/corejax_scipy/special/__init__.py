@@ -6,7 +6,7 @@ compiled they are series in float64, rounded once. `corejax accuracy` prints how
 
 from __future__ import annotations
 
-from corejax_scipy._namespace import lazy_names as _lazy_names
+from corejax_lax_basic import lax as _lax
 
 _MODULES = {
     "special.bessel": """
@@ -32,4 +32,4 @@ _MODULES = {
     """,
 }
 
-__getattr__, __dir__, __all__ = _lazy_names("scipy.special", _MODULES, globals())
+__getattr__, __dir__, __all__ = _lax.lazy_names("scipy.special", "corejax_scipy", _MODULES, globals())

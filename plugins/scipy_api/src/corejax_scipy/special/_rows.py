@@ -30,7 +30,7 @@ from corejax.extend import (
     xla_translations,
 )
 from corejax_lax_basic import lax
-from corejax_scipy._arguments import broadcast, inexact, together
+from corejax_scipy._arguments import broadcast, inexact, taking, together
 from corejax_scipy.special._formulas import where, widened
 
 __corejax_registers_for_caller__ = True  # a row's provenance is its own line, not one of this file
@@ -38,7 +38,7 @@ __corejax_registers_for_caller__ = True  # a row's provenance is its own line, n
 Function = Callable[..., Any]
 _NATIVE = ("float32", "float64", "complex64", "complex128")
 
-# Primitives by name: the formula and the function of scipy.special, for `corejax accuracy`.
+# Primitives by name, and what they are by SciPy, for `corejax accuracy`.
 ROWS: dict[str, tuple[Primitive, Function]] = {}
 
 
@@ -199,11 +199,10 @@ def row(
     *,
     single: Function | None = None,
     impl: str | Function | None = None,
-    operands: int | None = None,
     complexes: bool = False,
     of_complex: Function | None = None,
     many: bool = False,
-    arguments: str = "",
+    arguments: str = "x",
 ) -> tuple[Function, Primitive]:
     """A special function and its primitive.
 
@@ -215,16 +214,15 @@ def row(
         doc: the docstring of both.
         single: the formula on values of float32, for that and narrower dtypes, if there is a faster one.
         impl: SciPy's function, where that has another name.
-        operands: how many, where `derivatives` does not say.
         complexes: whether operands are complex, not real.
         of_complex: the function of complex numbers, if it takes these beside real ones: an expression, no primitive.
         many: whether SciPy takes several times as long as the compiled formula.
-        arguments: names of the operands, by default those of one, `x`.
+        arguments: names of the operands.
     """
-    count = operands or len(derivatives or "x")
+    count, scipys = len(arguments.split()), by_scipy(impl or name)
     primitive = Primitive(
         name,
-        impl=compiled_if_many(lambda: primitive, by_scipy(impl or name)) if many else by_scipy(impl or name),
+        impl=compiled_if_many(lambda: primitive, scipys) if many else scipys,
         abstract_eval=_type_rule(name, count, complexes),
         decomposition=_by_dtype(formula, single),
         tags=("elementwise",),
@@ -234,21 +232,13 @@ def row(
     if derivatives is not None:
         defjvp_with_result(primitive, *[_slope(d) for d in derivatives])
     xla_translations.register(primitive, by="decomposition")
-    ROWS[name] = primitive, scipy_special_of(impl or name)
-    function = _function(name, primitive, complexes, of_complex, (arguments or "x").split())
-    function.__name__ = function.__qualname__ = name
-    function.__code__ = function.__code__.replace(co_name=name)  # which tracebacks and messages show
-    function.__doc__ = doc
-    return function, primitive
-
-
-def scipy_special_of(impl: str | Function) -> Function:
-    """The oracle of a row, imported when it is called."""
-    return (lambda *xs: scipy_special(impl)(*xs)) if isinstance(impl, str) else impl
+    ROWS[name] = primitive, scipys
+    function = _function(name, primitive, complexes, of_complex, arguments)
+    return lax.named(function, name, doc), primitive
 
 
 def _function(
-    name: str, primitive: Primitive, complexes: bool, of_complex: Function | None, arguments: list[str]
+    name: str, primitive: Primitive, complexes: bool, of_complex: Function | None, arguments: str
 ) -> Function:
     """The public function: promotes and broadcasts, then binds."""
 
@@ -265,20 +255,4 @@ def _function(
             x = lax.in_dtype(x, np.dtype(np.complex128 if x.dtype == np.float64 else np.complex64))
         return primitive.bind(x)
 
-    def one(x: Any) -> Any:
-        return applied(x)
-
-    def two(x: Any, y: Any) -> Any:
-        return applied(x, y)
-
-    def three(x: Any, y: Any, z: Any) -> Any:
-        return applied(x, y, z)
-
-    def four(x: Any, y: Any, z: Any, w: Any) -> Any:
-        return applied(x, y, z, w)
-
-    chosen = complex_operand if complexes else (one, two, three, four)[len(arguments) - 1]
-    code = chosen.__code__
-    renamed = tuple(arguments) + code.co_varnames[len(arguments) :]
-    chosen.__code__ = code.replace(co_varnames=renamed)
-    return chosen
+    return taking(complex_operand if complexes else applied, arguments)

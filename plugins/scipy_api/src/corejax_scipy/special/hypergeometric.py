@@ -5,33 +5,25 @@ Elementwise; TypeError for what is no array or is complex. Definitions: DLMF 13 
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 import corejax.numpy as jnp
-from corejax.extend import Array
 from corejax_scipy.special import _gauss, _kummer
-from corejax_scipy.special._rows import row, scipy_special
+from corejax_scipy.special._rows import row, scipy_special, scipys_or
 from corejax_scipy.special._taylor import derivative_by
 
 
-def _on_host(name: str, formula: Callable[..., Any], is_scipys: Callable[..., Any]) -> Callable[..., Any]:
-    """The impl rule: SciPy's function where that is right, and elsewhere our own, operation by operation."""
+def _scipys(name: str, is_scipys: Callable[..., Any]) -> Callable[..., Any]:
+    """SciPy's function, of other operands where it is wrong or may take minutes."""
 
-    def impl(*arrays: Any) -> Any:
-        xs = np.broadcast_arrays(*[np.asarray(x, np.float64) for x in arrays])
+    def function(*xs: Any) -> Any:
         right = is_scipys(*xs)
-        out = np.asarray(scipy_special(name)(*[np.where(right, x, 0.5) for x in xs]))
-        if not right.all():
-            rest = [Array(x[~right]) for x in xs]
-            out = out.copy()
-            out[~right] = np.where(functools.reduce(np.logical_or, map(np.isnan, xs))[~right], np.nan, formula(*rest))
-        return out
+        return scipy_special(name)(*[np.where(right, x, 0.5) for x in xs])
 
-    return impl
+    return function
 
 
 def _by_argument(function: Callable[[], Any], count: int) -> Callable[..., Any]:
@@ -64,7 +56,7 @@ hyp1f1, hyp1f1_p = row(
 
     NaN where a parameter is larger than 10,000, but for `a = 0`, `x = 0`.
     """,
-    impl=_on_host("hyp1f1", _kummer.hyp1f1, _kummer.is_scipys),
+    impl=scipys_or(_scipys("hyp1f1", _kummer.is_scipys), _kummer.hyp1f1, lambda out, *xs: ~_kummer.is_scipys(*xs)),
     single=_kummer.of_float32,
     many=True,
     arguments="a b x",
@@ -84,6 +76,6 @@ hyp2f1, hyp2f1_p = row(
     Beyond it is infinite, unless it is a polynomial, or one times a whole power of `1 - x`. NaN where a parameter is
     larger than 1,000, but for `a = 0`, `b = 0`, `x = 0`.
     """,
-    impl=_on_host("hyp2f1", _gauss.hyp2f1, _gauss.is_scipys),
+    impl=scipys_or(_scipys("hyp2f1", _gauss.is_scipys), _gauss.hyp2f1, lambda out, *xs: ~_gauss.is_scipys(*xs)),
     arguments="a b c x",
 )

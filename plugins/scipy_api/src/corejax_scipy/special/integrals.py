@@ -89,7 +89,7 @@ def _expn_fraction(n: Any, x: Any) -> Any:
 
 def _expn_series(n: Any, x: Any) -> Any:
     """The power series for `x <= 2` (DLMF 8.19.8), with the logarithm in the term of `x**(n-1)`."""
-    total, power, psi = x * 0.0 + n * 0.0, x * 0.0 + 1.0, number_like(x)
+    total, power, psi = x * 0.0 + n * 0.0, x * 0.0 + 1.0, x * 0.0 - EULER  # digamma(1)
     logarithm = lax.log(x)
     for k in range(32):
         gap = float(k) - (n - 1.0)
@@ -100,11 +100,6 @@ def _expn_series(n: Any, x: Any) -> Any:
         power = power * (-x) / float(k + 1)
     # Orders beyond the terms above: the logarithm's term is that of x**(n-1) / (n-1)!, less than 1e-19.
     return total
-
-
-def number_like(x: Any) -> Any:
-    """Minus Euler's constant, digamma(1), in the shape of `x`."""
-    return x * 0.0 - EULER
 
 
 def _expn(n: Any, x: Any) -> Any:
@@ -130,9 +125,6 @@ def _scipys_expn(n: Any, x: Any) -> Any:
     return np.where(valid, np.where(x == 0, at_zero, out), math.nan)
 
 
-_expn_impl = scipys_or(_scipys_expn, _expn, lambda out, n, x: (n > 50) & (n < 2e9))  # where SciPy has 8 digits
-
-
 def _expn_slope(out: Any, n: Any, x: Any) -> Any:
     """`-E_(n-1)`, which for order 0 is `-exp(-x) (x + 1) / x**2` (DLMF 8.19.13)."""
     first = n == 0.0
@@ -144,7 +136,7 @@ _expn_row, expn_p = row(
     _expn,
     [nondifferentiable("the order of an exponential integral is a whole number"), _expn_slope],
     "The exponential integral `E_n`: of `exp(-x t) / t**n` over t from 1 to infinity; NaN for negative `n` or `x`.",
-    impl=_expn_impl,
+    impl=scipys_or(_scipys_expn, _expn, lambda out, n, x: (n > 50) & (n < 2e9)),  # where SciPy has 8 digits
     arguments="n x",
 )
 

@@ -96,16 +96,13 @@ def _ratio_logarithm(p: Any, q: Any) -> Any:
 _ATANH = (0.666666712, 0.399985814, 0.286413172, 0.210384727, 0.260406624)
 
 
-def _rel_entr(ratio_logarithm: Any) -> Any:
-    def formula(p: Any, q: Any) -> Any:
-        p, q = (widened(x) for x in jnp.broadcast_arrays(p, q))
-        both = (p > 0.0) & (q > 0.0)
-        x, y = where(both, p, 1.0), where(both, q, 1.0)
-        known = where((p == 0.0) & (q >= 0.0), 0.0, math.inf)
-        out = where(both, x * ratio_logarithm(x, y), known)
-        return where((p == p) & (q == q), out, math.nan)
-
-    return formula
+def _rel_entr(p: Any, q: Any) -> Any:
+    p, q = (widened(x) for x in jnp.broadcast_arrays(p, q))
+    both = (p > 0.0) & (q > 0.0)
+    x, y = where(both, p, 1.0), where(both, q, 1.0)
+    known = where((p == 0.0) & (q >= 0.0), 0.0, math.inf)
+    out = where(both, x * _ratio_logarithm(x, y), known)
+    return where((p == p) & (q == q), out, math.nan)
 
 
 # (1+t) log(1+t) - t = sum over k >= 2 of (-t)**k / (k (k-1)), over t**2
@@ -142,15 +139,12 @@ def _short_kl_div(p: Any, q: Any) -> Any:
     return where(_are_ordinary(p, q), where(near, series, x * logarithm - x + y), widened(ends))
 
 
-def _kl_div(divergence: Any) -> Any:
-    def formula(p: Any, q: Any) -> Any:
-        p, q = (widened(x) for x in jnp.broadcast_arrays(p, q))
-        both = (p > 0.0) & (q > 0.0)
-        out = divergence(where(both, p, 1.0), where(both, q, 1.0))
-        known = where((p == 0.0) & (q >= 0.0), q, math.inf)
-        return where((p == p) & (q == q), where(both, out, known), math.nan)
-
-    return formula
+def _kl_div(p: Any, q: Any) -> Any:
+    p, q = (widened(x) for x in jnp.broadcast_arrays(p, q))
+    both = (p > 0.0) & (q > 0.0)
+    out = _divergence(where(both, p, 1.0), where(both, q, 1.0))
+    known = where((p == 0.0) & (q >= 0.0), q, math.inf)
+    return where((p == p) & (q == q), where(both, out, known), math.nan)
 
 
 def _kl_div_impl(p: Any, q: Any) -> Any:
@@ -190,7 +184,7 @@ def _minus_ratio(out: Any, p: Any, q: Any) -> Any:
 
 rel_entr, rel_entr_p = row(
     "rel_entr",
-    _rel_entr(_ratio_logarithm),
+    _rel_entr,
     [_by_first(lambda p, q: jnp.log(p / q) + 1.0), _minus_ratio],
     "The relative entropy `p log(p / q)`: 0 where `p` is, infinite where one is negative or only `q` is 0.",
     single=_short_rel_entr,
@@ -200,7 +194,7 @@ rel_entr, rel_entr_p = row(
 
 kl_div, kl_div_p = row(
     "kl_div",
-    _kl_div(_divergence),
+    _kl_div,
     [
         _by_first(lambda p, q: jnp.log(p / q)),
         lambda out, p, q: jnp.where(out < math.inf, 1.0 + _minus_ratio(out, p, q), 0.0),

@@ -5,7 +5,7 @@ A table of names; distributions are objects whose functions are their attributes
 
 from __future__ import annotations
 
-from corejax_scipy._namespace import lazy_names as _lazy_names
+from corejax_lax_basic import lax as _lax
 
 _MODULES = {
     "stats.continuous": """
@@ -26,4 +26,4 @@ _MODULES = {
     """,
 }
 
-__getattr__, __dir__, __all__ = _lazy_names("scipy.stats", _MODULES, globals())
+__getattr__, __dir__, __all__ = _lax.lazy_names("scipy.stats", "corejax_scipy", _MODULES, globals())

@@ -14,24 +14,35 @@ from typing import Any
 
 import corejax.numpy as jnp
 from corejax.extend import remembered
-from corejax_scipy._arguments import together
+from corejax_lax_basic import lax
+from corejax_scipy._arguments import taking, together
 
 Function = Callable[..., Any]
-_HALF_LINE = (0.0, math.inf)
 
 
 class Distribution(ModuleType):
     """A distribution: its functions are its attributes. It is a module, as SciPy's users of JAX import them.
 
-    Attributes:
+    Args:
         name: in `corejax.scipy.stats`.
+        doc: what it is.
+        functions: by name; `pdf` comes with `logpdf` and `pmf` with `logpmf`, with the same arguments.
+
+    Attributes:
+        name: as given.
     """
 
     def __init__(self, name: str, doc: str, functions: Mapping[str, Function]) -> None:
         super().__init__(f"corejax.scipy.stats.{name}", doc)
         self.name = name
         for key, function in functions.items():
-            setattr(self, key, _public(f"{name}.{key}", function))
+            add(self, key, function)
+            short = key[3:]
+            if key in ("logpdf", "logpmf") and short not in functions:
+                code = function.__code__
+                arguments = " ".join(code.co_varnames[: code.co_argcount])
+                density = taking(lambda *args, f=function: jnp.exp(f(*args)), arguments, function.__defaults__ or ())
+                add(self, short, density)
 
     def __getattr__(self, key: str) -> Any:
         """For a function that it does not have.
@@ -55,37 +66,9 @@ class Distribution(ModuleType):
         return f"<corejax.scipy.stats.{self.name}: {', '.join(self._functions())}>"
 
 
-def _public(name: str, function: Function) -> Function:
-    function.__name__ = function.__qualname__ = name
-    function.__code__ = function.__code__.replace(co_name=name)  # which messages show
-    return remembered(function)
-
-
-def named(f: Function, arguments: str, defaults: tuple[Any, ...] = ()) -> Function:
-    """A function of as many arguments as there are names, and of these names."""
-    wanted = arguments.split()
-    code = f.__code__
-    f.__code__ = code.replace(co_varnames=(*wanted, *code.co_varnames[len(wanted) :]))
-    f.__defaults__ = defaults
-    return f
-
-
-def _of(count: int, body: Function) -> Function:
-    """`body` as a function of `count` positional arguments."""
-
-    def two(a: Any, b: Any) -> Any:
-        return body(a, b)
-
-    def three(a: Any, b: Any, c: Any) -> Any:
-        return body(a, b, c)
-
-    def four(a: Any, b: Any, c: Any, d: Any) -> Any:
-        return body(a, b, c, d)
-
-    def five(a: Any, b: Any, c: Any, d: Any, e: Any) -> Any:
-        return body(a, b, c, d, e)
-
-    return {2: two, 3: three, 4: four, 5: five}[count]
+def add(distribution: Distribution, key: str, function: Function) -> None:
+    """Give a distribution one function more, written out."""
+    setattr(distribution, key, remembered(lax.named(function, f"{distribution.name}.{key}")))
 
 
 def located(
@@ -107,14 +90,13 @@ def located(
         name: in `corejax.scipy.stats`.
         doc: what it is.
         shapes: names of its shape parameters.
-        functions: by name, `f(y, *shapes)` of the standard form: logpdf, cdf, sf, logcdf, logsf, ppf, isf. `pdf` comes
-            with logpdf; None for a logarithm is that of cdf or sf.
+        functions: by name, `f(y, *shapes)` of the standard form: logpdf, cdf, sf, logcdf, logsf, ppf, isf; None
+            for a logarithm is that of cdf or sf.
         support: where the density is not zero.
         valid: `(*shapes)`, which ones make sense; by default positive ones.
         safe: a point of the support, which stands for points outside while derivatives are taken.
         arguments: the name of the first argument of a function, where that is not `x` (of quantiles `q`).
     """
-    count = len(shapes.split())
 
     def checked(out: Any, scale: Any, params: list[Any]) -> Any:
         good = scale > 0
@@ -146,11 +128,9 @@ def located(
         quantile = key in ("ppf", "isf")
         first = (arguments or {}).get(key, "q" if quantile else "x")
         chosen = of_probability if quantile else of_point
-        return named(_of(3 + count, chosen), f"{first} {shapes} loc scale", (0, 1))
+        return taking(chosen, f"{first} {shapes} loc scale", (0, 1))
 
-    return Distribution(name, doc, {key: make(key, f) for key, f in _completed(functions).items()} | _densities(
-        name, {key: make("logpdf", functions[key]) for key in ("logpdf",) if key in functions}
-    ))  # fmt: skip
+    return Distribution(name, doc, {key: make(key, f) for key, f in _completed(functions).items()})
 
 
 def _standard(x: Any, loc: Any, scale: Any) -> Any:
@@ -185,16 +165,6 @@ def _logarithm(part: Function, rest: Function) -> Function:
     return f
 
 
-def _densities(name: str, logarithms: Mapping[str, Function]) -> dict[str, Function]:
-    """`pdf` of `logpdf`, `pmf` of `logpmf`, with the same arguments."""
-    out = {}
-    for key, f in logarithms.items():
-        short = key[3:]
-        body = _of(f.__code__.co_argcount, lambda *args, f=f: jnp.exp(f(*args)))
-        out[short] = named(body, " ".join(f.__code__.co_varnames[: f.__code__.co_argcount]), f.__defaults__)
-    return out
-
-
 def counting(
     name: str, doc: str, shapes: str, logpmf: Function, *, support: Function, valid: Function, safe: Function
 ) -> Distribution:
@@ -215,20 +185,13 @@ def counting(
         out = jnp.where(inside, logpmf(jnp.where(inside, y, safe(*params)), *params), -math.inf)
         return jnp.where(valid(*params) & (y == y), out, math.nan)
 
-    f = named(_of(2 + len(shapes.split()), of_number), f"k {shapes} loc", (0,))
-    return Distribution(name, doc, {"logpmf": f, **_densities(name, {"logpmf": f})})
+    return Distribution(name, doc, {"logpmf": taking(of_number, f"k {shapes} loc", (0,))})
 
 
 def plain(name: str, doc: str, arguments: str, functions: Mapping[str, Function]) -> Distribution:
     """A distribution without location: functions of arguments in one dtype and shape."""
 
     def make(key: str, body: Function) -> Function:
-        return named(_of(len(arguments.split()), lambda *args: body(*together(f"{name}.{key}", *args))), arguments)
+        return taking(lambda *args: body(*together(f"{name}.{key}", *args)), arguments)
 
-    made = {key: make(key, f) for key, f in functions.items()}
-    return Distribution(name, doc, {**made, **_densities(name, {"logpdf": made["logpdf"]})})
-
-
-def add(distribution: Distribution, key: str, function: Function) -> None:
-    """Give a distribution one function more, written out."""
-    setattr(distribution, key, _public(f"{distribution.name}.{key}", function))
+    return Distribution(name, doc, {key: make(key, f) for key, f in functions.items()})

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import corejax.nn
 import corejax.numpy as jnp
 import corejax.scipy.special as special
 from corejax.extend import dtypes
@@ -17,13 +18,7 @@ from corejax_scipy.stats._large import cancels, log_binomial, log_poisson
 
 _LOG_ROOT_2PI = 0.5 * math.log(2 * math.pi)
 _POSITIVE = (0.0, math.inf)
-
-
-def log1mexp(y: Any) -> Any:
-    """`log(1 - exp(-y))` for `y >= 0` (Maechler 2012)."""
-    small = y < math.log(2)
-    inner, outer = jnp.where(small, y, 1.0), jnp.where(small, 1.0, y)
-    return jnp.where(small, jnp.log(-jnp.expm1(-inner)), jnp.log1p(-jnp.exp(-outer)))
+log1mexp = corejax.nn.log1mexp
 
 
 def _log1mexp_of_exp(y: Any) -> Any:

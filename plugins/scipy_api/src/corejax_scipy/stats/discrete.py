@@ -125,14 +125,10 @@ def _multinomial_logpmf(x: Any, n: Any, p: Any) -> Any:
     return jnp.where(jnp.all(counts >= 0, axis=-1) & (jnp.sum(counts, axis=-1) == total), out, -math.inf)
 
 
-def _multinomial_pmf(x: Any, n: Any, p: Any) -> Any:
-    return jnp.exp(_multinomial_logpmf(x, n, p))
-
-
 multinomial = Distribution(
     "multinomial",
     "Counts of the outcomes of `n` trials, the last axis of `x`, with probabilities `p`.",
-    {"logpmf": _multinomial_logpmf, "pmf": _multinomial_pmf},
+    {"logpmf": _multinomial_logpmf},
 )
 
 
@@ -155,12 +151,8 @@ def _dirichlet_logpdf(x: Any, alpha: Any) -> Any:
     return jnp.where(inside, out, jnp.where(known, -math.inf, math.nan))
 
 
-def _dirichlet_pdf(x: Any, alpha: Any) -> Any:
-    return jnp.exp(_dirichlet_logpdf(x, alpha))
-
-
 dirichlet = Distribution(
     "dirichlet",
     "Dirichlet's distribution of points whose coordinates, along the first axis of `x`, are positive and add up to 1.",
-    {"logpdf": _dirichlet_logpdf, "pdf": _dirichlet_pdf},
+    {"logpdf": _dirichlet_logpdf},
 )

@@ -10,6 +10,7 @@ from corejax.extend import ShapedArray, dtypes, xla_translations
 from corejax_lax_basic._base.small_ints import SMALL_INT_BYTES
 from corejax_lax_basic.convolution.conv import conv_general_dilated_p
 from corejax_lax_basic.translations.linear.dot import precision_text
+from corejax_lax_basic.translations.windows._reduce_window import padding_text
 
 
 def _numbers(numbers: Any) -> str:
@@ -25,14 +26,13 @@ def _numbers(numbers: Any) -> str:
 
 def _attributes(ctx: Any, precision: Any, params: dict[str, Any]) -> str:
     padding = params["padding"]
-    pads = ", ".join(f"[{low}, {high}]" for low, high in padding)
     turned = f"array<i1: {', '.join(['false'] * len(padding))}>" if padding else "array<i1>"
     return (
         f"batch_group_count = {params['batch_group_count']} : i64, "
         f"dimension_numbers = {_numbers(params['dimension_numbers'])}, "
         f"feature_group_count = {params['feature_group_count']} : i64, "
         f"lhs_dilation = {ctx.i64(params['lhs_dilation'])}, "
-        f"padding = dense<{f'[{pads}]' if padding else ''}> : tensor<{len(padding)}x2xi64>, "
+        f"padding = {padding_text(padding)}, "
         f"precision_config = [{precision_text(precision)}], "
         f"rhs_dilation = {ctx.i64(params['rhs_dilation'])}, "
         f"window_reversal = {turned}, "

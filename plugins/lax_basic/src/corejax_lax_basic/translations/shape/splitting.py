@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from corejax.extend import ShapedArray, xla_translations
-from corejax_lax_basic.shape.splitting import split_p, stack_p, unstack_p
+from corejax_lax_basic.shape.joining import split_p, stack_p, unstack_p
 
 
 def _parts(ctx: Any, x: Any, sizes: Sequence[int], axis: int) -> list[Any]:
