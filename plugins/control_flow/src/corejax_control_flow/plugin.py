@@ -34,14 +34,8 @@ def corejax_register_rules(kind: str, primitive: Primitive | None) -> None:
     if kind == "xla_translation":
         import corejax_control_flow.translations.checkpoint
         import corejax_control_flow.translations.composite
-        import corejax_control_flow.translations.cond
-        import corejax_control_flow.translations.custom_linear_solve
-        import corejax_control_flow.translations.custom_vjp
-        import corejax_control_flow.translations.dce_sink
-        import corejax_control_flow.translations.optimization_barrier
-        import corejax_control_flow.translations.progress
-        import corejax_control_flow.translations.scan
-        import corejax_control_flow.translations.while_loop  # noqa: F401
+        import corejax_control_flow.translations.loops
+        import corejax_control_flow.translations.operations  # noqa: F401
 
 
 @hookimpl
@@ -101,6 +95,6 @@ def corejax_provide_operations() -> Mapping[str, Callable[..., Any]]:
 @hookimpl
 def corejax_provide_examples(primitive: str) -> list[Example]:
     """Applications of one primitive, for checks of its rules."""
-    from corejax_control_flow.examples.by_primitive import EXAMPLES
+    from corejax_control_flow.examples import examples_of
 
-    return EXAMPLES[primitive]() if primitive in EXAMPLES else []
+    return examples_of(primitive)

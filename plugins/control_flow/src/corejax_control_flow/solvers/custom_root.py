@@ -85,7 +85,9 @@ def custom_root(
         outs = solution(*primals)
         x = outs[:count]
         consts = primals[: lengths[0]]
-        moving = [None if isinstance(t, SymbolicZero) else _tangent(t) for t in tangents[: lengths[0]]]
+        moving = [
+            None if isinstance(t, SymbolicZero) or t.dtype.names else t for t in tangents[: lengths[0]]
+        ]  # float0 has names
         _, rhs = jvp_flat(lambda *own: inline_closed(program, [*own, *x]), consts, moving)
         zeros: list[Any] = [None] * len(outs)
         if all(t is None for t in rhs):
@@ -103,10 +105,6 @@ def custom_root(
     return tree.tree_unflatten(out_tree, solution(*recorded.consts, *solve_consts, *leaves))
 
 
-def _tangent(t: Any) -> Any:
-    return None if t.dtype.names else t  # float0
-
-
 _CALLS = "custom_root: a solver calls its function"
 
 
@@ -118,6 +116,3 @@ def _linearised(program: ClosedJaxpr, consts: Sequence[Any], x: Sequence[Any], i
     known, linear, _, _ = partial_eval_jaxpr(pushed, unknown, [False] * count + [True] * count)
     _, residuals = split_list(inline_closed(known, [*consts, *x]), [count])
     return on_trees(_CALLS, linear, residuals, in_tree)
-
-
-__all__ = ["custom_root"]
