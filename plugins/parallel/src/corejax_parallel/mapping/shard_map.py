@@ -29,14 +29,12 @@ from corejax.extend.plugins import exported
 from corejax.extend.transforms import axes_in_scope, in_context, named_as, named_axes
 from corejax_parallel.collectives.varying import told_along
 from corejax_parallel.contexts import axes_of_body, get_mesh, mesh_of_body
-from corejax_parallel.mapping.blocks import block_type, counts, names_in
+from corejax_parallel.mapping.blocks import block_type, counts, for_leaves, names_in
 from corejax_parallel.mapping.primitive import shard_map_p, sizes_of
 from corejax_parallel.mapping.sameness import differing
 from corejax_parallel.mesh import AbstractMesh, Mesh
 from corejax_parallel.partition_spec import PartitionSpec
 from corejax_parallel.types.refinement import with_vma
-
-__all__ = ["shard_map", "smap"]
 
 
 def shard_map(
@@ -297,7 +295,7 @@ def _is_traced(what: str, x: Any) -> bool:
 
 def _not_arrays(what: str, in_specs: Any, args: tuple[Any, ...]) -> list[bool]:
     """Return which leaves of the arguments are no arrays and have None for a spec."""
-    specs = _for_leaves(what, "in_specs", in_specs, args)
+    specs = for_leaves(what, "in_specs", in_specs, args, _is_spec)
     return [spec is None and not is_array_like(x) for x, spec in zip(tree.tree_leaves(args), specs, strict=True)]
 
 
@@ -321,17 +319,10 @@ def _is_spec(x: Any) -> bool:
     return x is None or isinstance(x, PartitionSpec)
 
 
-def _for_leaves(what: str, argument: str, given: Any, structure: Any) -> list[Any]:
-    try:
-        return tree.broadcast_prefix(given, structure, _is_spec)
-    except ValueError as error:
-        raise ValueError(f"{what}: {argument} is no prefix of what it is for: {error}") from None
-
-
 def _specs(what: str, argument: str, given: Any, treedef: Any) -> list[PartitionSpec]:
     """A spec for each leaf."""
     structure = tree.tree_unflatten(treedef, range(treedef.num_leaves))
-    specs = [PartitionSpec() if s is None else s for s in _for_leaves(what, argument, given, structure)]
+    specs = [PartitionSpec() if s is None else s for s in for_leaves(what, argument, given, structure, _is_spec)]
     for spec in specs:
         if not isinstance(spec, PartitionSpec):
             raise TypeError(
