@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from corejax.extend import Example, Primitive, hookimpl
@@ -86,10 +86,16 @@ def corejax_export_namespaces() -> Mapping[str, str]:
 
 @hookimpl
 def corejax_provide_operations() -> Mapping[str, Callable[..., Any]]:
-    """The loop that vmap needs for primitives without a vmap rule."""
-    from corejax_control_flow.loops.structural_loop import loop
+    """The loop that vmap needs for primitives without a vmap rule (see `corejax.core.structural`)."""
+    return {"loop": _loop}
 
-    return {"loop": loop}
+
+def _loop(f: Callable[..., Sequence[Any]], axis_size: int, xs: Sequence[Any]) -> list[Any]:
+    """The stacked results of `f` on the elements of `xs` along their first axis: a `scan` without a carry."""
+    from corejax_control_flow.loops.scan import scan
+
+    _, outs = scan(lambda carry, elements: (carry, list(f(*elements))), (), list(xs), length=axis_size)
+    return list(outs)
 
 
 @hookimpl

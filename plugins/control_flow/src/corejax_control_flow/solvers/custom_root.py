@@ -84,10 +84,8 @@ def custom_root(
     def root_jvp(primals: Any, tangents: Any) -> tuple[list[Any], list[Any]]:
         outs = solution(*primals)
         x = outs[:count]
-        consts = primals[: lengths[0]]
-        moving = [
-            None if isinstance(t, SymbolicZero) or t.dtype.names else t for t in tangents[: lengths[0]]
-        ]  # float0 has names
+        consts, pushed = primals[: lengths[0]], tangents[: lengths[0]]
+        moving = [None if isinstance(t, SymbolicZero) or t.dtype.names else t for t in pushed]  # float0 has names
         _, rhs = jvp_flat(lambda *own: inline_closed(program, [*own, *x]), consts, moving)
         zeros: list[Any] = [None] * len(outs)
         if all(t is None for t in rhs):
