@@ -193,10 +193,9 @@ class AbstractMesh(_Axes):
         return hash(self._key())
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (AbstractMesh, self._key())
+        return AbstractMesh, self._key()
 
-    def __param_text__(self) -> tuple[Any, ...]:
-        return AbstractMesh, (self.axis_sizes, self.axis_names, self.axis_types)
+    __param_text__ = __reduce__
 
     __repr__ = _Axes.__str__
 

@@ -336,11 +336,7 @@ def _partitioned(
 
     def split(operands: Sequence[Any], results: Sequence[Any]) -> tuple[Any, ...]:
         mesh, program, placed_in, placed_out = partitioning.split(avals, out_avals, operands, results)
-        return mesh, functools.partial(_part, program), placed_in, placed_out
+        return mesh, functools.partial(_body, program), placed_in, placed_out
 
     rule = partitioning.rule(hlo.mesh_of(ctx), avals, out_avals)
     return hlo.partitioned_call(ctx, in_vals, out_avals, rule, split)
-
-
-def _part(program: ClosedJaxpr, ctx: Any, *parts: Any) -> list[Any]:
-    return ctx.inline(program, parts)  # type: ignore[no-any-return]

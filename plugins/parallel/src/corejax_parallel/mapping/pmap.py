@@ -235,8 +235,8 @@ def _check_same(what: str, closed: ClosedJaxpr, size: int, name: Any, axes: Axes
 def _mesh(what: str, name: Any, size: int, devices: Sequence[Any] | None, backend: str | None) -> Mesh:
     if not isinstance(name, str):
         raise TypeError(f"{what}: axis_name is a string, got {name!r} of type {type(name).__name__}")
-    found = list(exported("devices" if backend is not None else "local_devices")(backend)) if devices is None else []
-    found = found if devices is None else list(devices)
+    known = "devices" if backend is not None else "local_devices"
+    found = list(exported(known)(backend) if devices is None else devices)
     if len(found) < size:
         raise ValueError(
             f"{what}: it is mapped over {size} elements, and there are {len(found)} devices. For more CPU devices set "
