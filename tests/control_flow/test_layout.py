@@ -11,12 +11,13 @@ import corejax_control_flow
 
 ROOT = Path(corejax_control_flow.__file__).parent
 NAME = corejax_control_flow.__name__
+FILES = {"plugin", "examples"}  # which are no packages
 
 
 def lines_of_the_diagram():
     """The packages of each line of the diagram in the plugin's docstring, the highest first."""
     indented = [line for line in corejax_control_flow.__doc__.splitlines() if line.startswith("    ")]
-    packages = {path.parent.name for path in ROOT.glob("*/__init__.py")} | {"plugin"}
+    packages = {path.parent.name for path in ROOT.glob("*/__init__.py")} | FILES
     return [[word for word in line[:45].split() if word in packages] for line in indented]
 
 
@@ -35,13 +36,13 @@ FLOOR = {package: -i for i, line in enumerate(LINES) for package in line}
 
 def test_the_diagram_has_every_package():
     """None is missing, and none is there that does not exist."""
-    assert set(FLOOR) == {path.parent.name for path in ROOT.glob("*/__init__.py")} | {"plugin"}
+    assert set(FLOOR) == {path.parent.name for path in ROOT.glob("*/__init__.py")} | FILES
 
 
 @pytest.mark.parametrize("package", sorted(FLOOR))
 def test_imports_go_down(package):
     """From lower lines only; a module with an underscore from its own package only."""
-    files = [ROOT / "plugin.py"] if package == "plugin" else sorted((ROOT / package).glob("*.py"))
+    files = [ROOT / f"{package}.py"] if package in FILES else sorted((ROOT / package).glob("*.py"))
     for path in files:
         for module in imports(path):
             parts = module.split(".")[1:]

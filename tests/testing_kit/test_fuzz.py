@@ -18,12 +18,12 @@ from corejax.extend import ClosedJaxpr, load_everything, primitives
 from corejax_testing.fuzzing import Case, Failure, fuzz, replay, session
 from corejax_testing.fuzzing import tables as tables_module
 from corejax_testing.fuzzing.builder import Unfit
-from corejax_testing.fuzzing.case import every_eqn
 from corejax_testing.fuzzing.generation import generate
 from corejax_testing.fuzzing.relations import RELATIONS, ask
 from corejax_testing.fuzzing.reporting import literal, parsed
 from corejax_testing.fuzzing.tables import Table
 from corejax_testing.outcomes import NotApplicable
+from corejax_testing.parts import every_eqn
 from corejax_testing.selection import chosen
 from tests.testing_kit import test_mutations as mutations
 from tests.testing_kit.toys import EXAMPLES, toy

@@ -10,11 +10,11 @@ import pytest
 import corejax
 from corejax.extend import load_everything, primitives
 from corejax_testing.fuzzing import Failure, Summary, fuzz, replay
-from corejax_testing.fuzzing.case import every_eqn, size_of
 from corejax_testing.fuzzing.generation import generate
 from corejax_testing.fuzzing.relations import ask
 from corejax_testing.fuzzing.shrinking import shrink
 from corejax_testing.fuzzing.tables import Table
+from corejax_testing.parts import every_eqn, size_of
 from tests.testing_kit.test_mutations import KINDS
 from tests.testing_kit.toys import EXAMPLES, toy
 

@@ -102,6 +102,3 @@ def _check_format(name: str, msg: str, args: tuple[Any, ...], kwargs: dict[str, 
         raise ValueError(
             f"{name}: msg {msg!r} asks for {{{field}}}, which is not among the arguments; to write a brace, double it"
         )
-
-
-__all__ = ["check", "debug_check"]

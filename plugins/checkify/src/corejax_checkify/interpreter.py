@@ -9,6 +9,7 @@ gives an error of its own beside its results; the caller joins it with what it h
 
 from __future__ import annotations
 
+import functools
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -28,6 +29,7 @@ from corejax.extend import (
     current_trace,
     decomposed,
     dtypes,
+    find_primitive,
     flat_decomposition,
     get_aval,
     impl_rules,
@@ -49,6 +51,8 @@ from corejax_checkify.check_primitive import EFFECTS
 from corejax_checkify.failures import CheckedError, Failure, NaNError
 from corejax_checkify.state import ErrorType, State, Types, as_state, constant, typed, without_derivative
 from corejax_lax_basic import lax
+
+__corejax_registers_for_caller__ = True  # the provenance of a rule is its own file
 
 Kinds = frozenset[type[CheckedError]]
 
@@ -255,6 +259,13 @@ def checked_jaxpr(closed: ClosedJaxpr, kinds: Kinds) -> tuple[ClosedJaxpr, Error
         return (program if error_type.failures or EFFECTS & closed.effects else closed), error_type
 
     return memoised(closed, ("checkify", kinds), make)
+
+
+def for_primitive(name: str, rule: Callable[..., Any], *args: Any) -> None:
+    """Register `rule(primitive, *args, checks, *operands, **params)` for the primitive of a name, if there is one."""
+    primitive = find_primitive(name)
+    if primitive is not None:
+        checkify_rules.register(primitive, functools.partial(rule, primitive, *args))
 
 
 # -- rules that nobody wrote -------------------------------------------------------------------------------------

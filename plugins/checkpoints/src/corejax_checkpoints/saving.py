@@ -21,7 +21,7 @@ import shutil
 import time
 import zlib
 from collections.abc import Sequence
-from concurrent.futures import Executor, Future
+from concurrent.futures import Executor
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -124,14 +124,10 @@ def write_parts(files: Sequence[_File], saving: Path, ident: str, pool: Executor
             write(saving / file.name, tensors, {"checkpoint": ident})
             sums = [future.result() for future in summing] if pool else [checksums(x) for x in tensors.values()]
         finally:
-            _cancel(summing)
+            for future in summing:
+                future.cancel()
         done += [(n, part._replace(crc32=crcs)) for (n, part), crcs in zip(file.parts, sums, strict=True)]
     return done
-
-
-def _cancel(futures: Sequence[Future[Any]]) -> None:
-    for future in futures:
-        future.cancel()
 
 
 # -- together ----------------------------------------------------------------------------------------------------------

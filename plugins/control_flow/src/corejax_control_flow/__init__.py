@@ -9,5 +9,5 @@
 
 A package imports only from lines below its own. In a package `scan.py` is the function that users call and
 `scan_rules.py` the primitive behind it; a primitive's rules lie beside it, and only its translation lies in
-`translations/scan.py`. A module with an underscore is imported only inside its package.
+`translations`. A module with an underscore is imported only inside its package.
 """

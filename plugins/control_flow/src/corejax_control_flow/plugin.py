@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from corejax.extend import Example, Primitive, hookimpl
@@ -34,14 +34,8 @@ def corejax_register_rules(kind: str, primitive: Primitive | None) -> None:
     if kind == "xla_translation":
         import corejax_control_flow.translations.checkpoint
         import corejax_control_flow.translations.composite
-        import corejax_control_flow.translations.cond
-        import corejax_control_flow.translations.custom_linear_solve
-        import corejax_control_flow.translations.custom_vjp
-        import corejax_control_flow.translations.dce_sink
-        import corejax_control_flow.translations.optimization_barrier
-        import corejax_control_flow.translations.progress
-        import corejax_control_flow.translations.scan
-        import corejax_control_flow.translations.while_loop  # noqa: F401
+        import corejax_control_flow.translations.loops
+        import corejax_control_flow.translations.operations  # noqa: F401
 
 
 @hookimpl
@@ -92,15 +86,21 @@ def corejax_export_namespaces() -> Mapping[str, str]:
 
 @hookimpl
 def corejax_provide_operations() -> Mapping[str, Callable[..., Any]]:
-    """The loop that vmap needs for primitives without a vmap rule."""
-    from corejax_control_flow.loops.structural_loop import loop
+    """The loop that vmap needs for primitives without a vmap rule (see `corejax.core.structural`)."""
+    return {"loop": _loop}
 
-    return {"loop": loop}
+
+def _loop(f: Callable[..., Sequence[Any]], axis_size: int, xs: Sequence[Any]) -> list[Any]:
+    """The stacked results of `f` on the elements of `xs` along their first axis: a `scan` without a carry."""
+    from corejax_control_flow.loops.scan import scan
+
+    _, outs = scan(lambda carry, elements: (carry, list(f(*elements))), (), list(xs), length=axis_size)
+    return list(outs)
 
 
 @hookimpl
 def corejax_provide_examples(primitive: str) -> list[Example]:
     """Applications of one primitive, for checks of its rules."""
-    from corejax_control_flow.examples.by_primitive import EXAMPLES
+    from corejax_control_flow.examples import examples_of
 
-    return EXAMPLES[primitive]() if primitive in EXAMPLES else []
+    return examples_of(primitive)

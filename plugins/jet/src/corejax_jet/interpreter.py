@@ -28,6 +28,7 @@ from corejax.extend import (
     as_array,
     current_trace,
     dtypes,
+    find_primitive,
     flat_decomposition,
     get_aval,
     impl_rules,
@@ -46,6 +47,8 @@ from corejax.extend import (
     zeros_like,
 )
 from corejax_lax_basic import lax
+
+__corejax_registers_for_caller__ = True  # the provenance of a rule is its own file
 
 Series = list[Any] | None  # coefficients, None where all are zero
 
@@ -252,6 +255,13 @@ def _from_call(primitive: Primitive) -> Callable[..., Any] | None:
     return functools.partial(calling, primitive, param)
 
 
+def for_primitive(name: str, rule: Callable[..., Any], *args: Any) -> None:
+    """Register `rule(primitive, *args, primals, series, **params)` for the primitive of a name, if there is one."""
+    primitive = find_primitive(name)
+    if primitive is not None:
+        jet_rules.register(primitive, functools.partial(rule, primitive, *args))
+
+
 def calling(primitive: Primitive, param: str, primals: Any, series: Any, **params: Any) -> tuple[Any, Any]:
     """The rule of a primitive that applies the program in a parameter once."""
     order = order_of(series)
@@ -350,5 +360,3 @@ def scaled(x: Any, factor: float) -> Any:
 jet_rules.derivations.append(Derivation("call", _from_call, needs="defcall"))
 jet_rules.derivations.append(Derivation("decomposition", _from_decomposition, needs="a decomposition"))
 jet_rules.derivations.append(Derivation("nested JVP", _from_jvp, needs="a JVP rule"))
-
-__all__ = ["jet_flat", "jet_jaxpr", "jet_rules"]

@@ -176,7 +176,7 @@ def _solve(options: Any, y0: Any, ts: Any, args: Any) -> Any:
     def advance(carry: Any) -> Any:
         i, (y, f, t, dt, last_t, coefficients) = carry
         new_y, new_f, error, stages = _step(slope, y, f, t, dt)
-        ratio = _error_ratio(error, rtol, atol, y, new_y)
+        ratio = _norm(error / (atol + rtol * jnp.maximum(jnp.abs(y), jnp.abs(new_y))))
         middle = y + dt * jnp.tensordot(_MIDDLE.astype(y.dtype), stages, 1)
         fitted = _polynomial(y, new_y, middle, f, new_f, dt)
         accepted = ratio <= 1.0
@@ -212,10 +212,6 @@ def _polynomial(y0: Any, y1: Any, middle: Any, dy0: Any, dy1: Any, dt: Any) -> A
 
 def _norm(x: Any) -> Any:
     return jnp.sqrt(jnp.mean(jnp.square(jnp.abs(x)))) if x.size else jnp.zeros((), jnp.abs(x).dtype)
-
-
-def _error_ratio(error: Any, rtol: float, atol: float, y0: Any, y1: Any) -> Any:
-    return _norm(error / (atol + rtol * jnp.maximum(jnp.abs(y0), jnp.abs(y1))))
 
 
 def _next_step(dt: Any, ratio: Any) -> Any:

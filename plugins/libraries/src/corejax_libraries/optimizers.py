@@ -362,7 +362,8 @@ def sm3(step_size: Any, momentum: Any = 0.9) -> Any:
 
     def init(x: Any) -> Any:
         x = jnp.asarray(x)
-        sums = [jnp.zeros(_one_axis(x.ndim, axis, n), x.dtype) for axis, n in enumerate(x.shape)]
+        shapes = [tuple(n if a == axis else 1 for a in range(x.ndim)) for axis, n in enumerate(x.shape)]
+        sums = [jnp.zeros(shape, x.dtype) for shape in shapes]
         return x, jnp.zeros_like(x), sums or [jnp.zeros_like(x)]
 
     def update(i: Any, g: Any, state: Any) -> Any:
@@ -373,10 +374,6 @@ def sm3(step_size: Any, momentum: Any = 0.9) -> Any:
         return x - size(i) * mean, mean, [jnp.max(squares, axes, keepdims=True) for axes in others]
 
     return init, update, _first
-
-
-def _one_axis(ndim: int, axis: int, size: int) -> tuple[int, ...]:
-    return tuple(size if a == axis else 1 for a in range(ndim))
 
 
 # -- gradients ---------------------------------------------------------------------------------------------------

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from dataclasses import dataclass, field
+from typing import Any
 
 import corejax.lax as lax
 from corejax.extend import config
@@ -108,22 +109,29 @@ def use_abstract_mesh(mesh: AbstractMesh) -> Restoring:
     return within(None if mesh.empty else mesh)
 
 
-class _Body(NamedTuple):
-    """Of a function of blocks, where it is traced: the mesh that it is mapped over, and along which axes."""
+@dataclass(frozen=True)
+class Body:
+    """Of a function of blocks, where it is traced: the mesh that it is mapped over, along which axes, and its name."""
 
     mesh: Any
     manual: tuple[Any, ...]
+    what: str = field(compare=False)
 
 
-def axes_of_body(mesh: Any, sizes: dict[Any, int]) -> tuple[tuple[Any, int | None], ...]:
+def axes_of_body(mesh: Any, sizes: dict[Any, int], what: str = "shard_map") -> tuple[tuple[Any, int | None], ...]:
     """What is in scope in a function of blocks: the axes it is mapped over, and the mesh, which is its context's."""
     around = _body()
     outer = around.manual if around is not None and around.mesh.axis_names == mesh.axis_names else ()
-    return (*sizes.items(), (_Body(mesh, (*outer, *sizes)), None))
+    return (*sizes.items(), (Body(mesh, (*outer, *sizes), what), None))
 
 
-def _body() -> _Body | None:
-    return next((name for name, _ in reversed(axes_in_scope()) if isinstance(name, _Body)), None)
+def bodies() -> list[Body]:
+    """The functions of blocks that are traced, the outermost first."""
+    return [name for name, _ in axes_in_scope() if isinstance(name, Body)]
+
+
+def _body() -> Body | None:
+    return next(reversed(bodies()), None)
 
 
 def mesh_of_body() -> Any:

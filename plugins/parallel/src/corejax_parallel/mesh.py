@@ -193,10 +193,9 @@ class AbstractMesh(_Axes):
         return hash(self._key())
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (AbstractMesh, self._key())
+        return AbstractMesh, self._key()
 
-    def __param_text__(self) -> tuple[Any, ...]:
-        return AbstractMesh, (self.axis_sizes, self.axis_names, self.axis_types)
+    __param_text__ = __reduce__
 
     __repr__ = _Axes.__str__
 
@@ -221,13 +220,12 @@ class Mesh(_Axes):
     """
 
     def __init__(self, devices: Any, axis_names: Any, axis_types: Any = None) -> None:
-        grid = np.array(devices, dtype=object)
-        grid.flags.writeable = False
-        self.devices = grid
-        self.axis_sizes = grid.shape
-        self.axis_names = _names("Mesh", axis_names, grid.ndim, f"devices of shape {grid.shape}")
+        self.devices = np.array(devices, dtype=object)
+        self.devices.flags.writeable = False
+        self.axis_sizes = shape = self.devices.shape
+        self.axis_names = _names("Mesh", axis_names, len(shape), f"devices of shape {shape}")
         self.axis_types = _types("Mesh", axis_types, self.axis_names)
-        self.device_tuple = tuple(grid.reshape(-1).tolist())
+        self.device_tuple = tuple(self.devices.reshape(-1).tolist())
         for device in self.device_tuple:
             if not hasattr(device, "device_kind"):
                 raise TypeError(
@@ -328,10 +326,14 @@ def mesh_of(devices: str, sizes: Any, names: Any, types: Any) -> Mesh:
     Raises:
         ValueError: there are no such devices.
     """
-    found = devices_of_text(devices)
-    grid = np.empty(len(found), dtype=object)
-    grid[:] = found
-    return Mesh(grid.reshape(sizes), names, types)
+    return Mesh(grid(devices_of_text(devices), sizes), names, types)
+
+
+def grid(devices: Sequence[Any], shape: Sequence[int]) -> np.ndarray[Any, Any]:
+    """Devices in an array of objects of a shape, row by row."""
+    found = np.empty(len(devices), dtype=object)
+    found[:] = devices
+    return found.reshape(shape)
 
 
 def make_mesh(
@@ -357,9 +359,7 @@ def make_mesh(
             f"make_mesh: axis_shapes {sizes} are {count} devices, and there are {len(found)}. For more CPU devices set "
             "corejax.config.num_cpu_devices before the first use"
         )
-    grid = np.empty(count, dtype=object)
-    grid[:] = found[:count]
-    return Mesh(grid.reshape(sizes), names, axis_types)
+    return Mesh(grid(found[:count], sizes), names, axis_types)
 
 
 def _sizes(what: str, given: Any) -> tuple[int, ...]:

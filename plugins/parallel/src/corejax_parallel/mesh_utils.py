@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 import corejax
+from corejax_parallel.mesh import grid
 
 __all__ = ["create_device_mesh", "create_hybrid_device_mesh"]
 
@@ -40,9 +41,7 @@ def create_device_mesh(
             f"create_device_mesh: mesh_shape {shape} is of {math.prod(shape)} devices, and there are {len(found)}; "
             "give as many (devices=)"
         )
-    grid = np.empty(len(found), dtype=object)
-    grid[:] = found
-    return grid.reshape(shape)
+    return grid(found, shape)
 
 
 def create_hybrid_device_mesh(

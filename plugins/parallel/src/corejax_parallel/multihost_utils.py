@@ -9,7 +9,7 @@ import numpy as np
 
 import corejax
 from corejax.extend import tree
-from corejax_parallel.mesh import Mesh
+from corejax_parallel.mesh import Mesh, grid
 from corejax_parallel.named_sharding import NamedSharding
 from corejax_parallel.partition_spec import PartitionSpec
 
@@ -43,9 +43,7 @@ def _over_processes() -> Mesh:
     first: dict[int, Any] = {}
     for device in corejax.devices():
         first.setdefault(device.process_index, device)
-    grid = np.empty(len(first), dtype=object)
-    grid[:] = [first[i] for i in sorted(first)]
-    return Mesh(grid, ("processes",))
+    return Mesh(grid([first[i] for i in sorted(first)], (len(first),)), ("processes",))
 
 
 def _stacked(leaf: Any) -> Any:

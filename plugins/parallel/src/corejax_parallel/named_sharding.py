@@ -11,7 +11,7 @@ import corejax.lax as lax
 from corejax.extend import config
 from corejax.extend.programs import register_param_type
 from corejax.sharding import Sharding
-from corejax_parallel.mesh import AbstractMesh, Mesh
+from corejax_parallel.mesh import AbstractMesh, Mesh, grid
 from corejax_parallel.partition_spec import UNCONSTRAINED, PartitionSpec
 from corejax_parallel.types.refinement import MeshAxes
 
@@ -133,9 +133,7 @@ class NamedSharding(Sharding):
 
     def over(self, devices: Sequence[Any]) -> NamedSharding:
         """The same spec over a mesh of these devices, row by row."""
-        grid = np.empty(len(devices), dtype=object)
-        grid[:] = devices
-        mesh = Mesh(grid.reshape(self.mesh.axis_sizes), self.mesh.axis_names, self.mesh.axis_types)
+        mesh = Mesh(grid(devices, self.mesh.axis_sizes), self.mesh.axis_names, self.mesh.axis_types)
         return NamedSharding(mesh, self.spec, memory_kind=self.memory_kind)
 
     def batched(self, dim: int, names: tuple[str, ...] = ()) -> Sharding:

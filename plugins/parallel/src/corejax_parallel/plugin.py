@@ -94,6 +94,4 @@ def corejax_register_primitives() -> None:
 def corejax_register_rules(kind: str, primitive: Primitive | None) -> None:
     """Translations are imported when something is lowered first."""
     if kind == "xla_translation":
-        import corejax_parallel.collectives.translations
-        import corejax_parallel.mapping.translation
-        import corejax_parallel.partitioning.translation  # noqa: F401
+        import corejax_parallel.translations  # noqa: F401

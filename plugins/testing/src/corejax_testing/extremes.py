@@ -143,15 +143,11 @@ def fills(call: Call) -> Iterator[Filled]:
     grid = _is_grid(call, free)
     for values, crowded in [(combinations([x.dtype for x in call.values]), False)] if grid else _filled(call, moving):
         if call.example.finite:
-            values = [_finite(x) for x in values]
+            values = [np.where(np.isfinite(x), x, np.ones((), x.dtype)) if dtypes.is_inexact(x.dtype) else x
+                      for x in values]  # fmt: skip
         there = call.near(values) if is_constrained(call.example) or call.example.prepare else call.at(values)
         if there is not None:
             yield Filled(there, crowded)
-
-
-def _finite(x: Array) -> Array:
-    """Ones in place of NaN and infinities."""
-    return np.where(np.isfinite(x), x, np.ones((), x.dtype)) if dtypes.is_inexact(x.dtype) else x
 
 
 def _is_grid(call: Call, free: Sequence[int]) -> bool:

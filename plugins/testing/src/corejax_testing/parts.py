@@ -1,12 +1,12 @@
-"""Partial evaluation, and what it took apart put together again."""
+"""Programs taken apart: by partial evaluation, and put together again; into equations."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
-from corejax.extend import ClosedJaxpr, ShapedArray, partial_eval_jaxpr, partition_list
-from corejax.extend.programs import eval_jaxpr, select_list
+from corejax.extend import ClosedJaxpr, Jaxpr, JaxprEqn, ShapedArray, merge_lists, partial_eval_jaxpr, partition_list
+from corejax.extend.programs import eval_jaxpr, select_list, subjaxprs
 from corejax.extend.transforms import partial_eval_flat
 
 
@@ -16,7 +16,7 @@ def in_halves(program: ClosedJaxpr, args: Sequence[Any], unknowns: Sequence[bool
     given, late = partition_list(unknowns, args)
     first = eval_jaxpr(known.jaxpr, known.consts, given)
     outs, residuals = first[: len(first) - count], first[len(first) - count :]
-    return _merged(unknown_outs, outs, eval_jaxpr(unknown.jaxpr, unknown.consts, [*residuals, *late]))
+    return merge_lists(unknown_outs, outs, eval_jaxpr(unknown.jaxpr, unknown.consts, [*residuals, *late]))
 
 
 def finished_later(
@@ -26,7 +26,7 @@ def finished_later(
     given = [a if u else None for a, u in zip(avals, unknowns, strict=True)]
     jaxpr, residuals, outs, unknown_outs = partial_eval_flat(fun, args, given)
     known = [x for x, u in zip(outs, unknown_outs, strict=True) if not u]
-    return _merged(unknown_outs, known, eval_jaxpr(jaxpr, residuals, select_list(unknowns, args)))
+    return merge_lists(unknown_outs, known, eval_jaxpr(jaxpr, residuals, select_list(unknowns, args)))
 
 
 def named(unknowns: Sequence[bool]) -> str:
@@ -34,6 +34,14 @@ def named(unknowns: Sequence[bool]) -> str:
     return f"with operands {[i for i, u in enumerate(unknowns) if u]} unknown"
 
 
-def _merged(unknown_outs: Sequence[bool], known: Sequence[Any], unknown: Sequence[Any]) -> list[Any]:
-    sources = {False: iter(known), True: iter(unknown)}
-    return [next(sources[u]) for u in unknown_outs]
+def every_eqn(program: ClosedJaxpr | Jaxpr) -> Iterator[JaxprEqn]:
+    """All equations, those of nested programs too."""
+    for eqn in program.eqns:
+        yield eqn
+        for inner in subjaxprs(eqn.params):
+            yield from every_eqn(inner)
+
+
+def size_of(program: ClosedJaxpr | Jaxpr) -> int:
+    """How many equations there are."""
+    return sum(1 for _ in every_eqn(program))

@@ -137,7 +137,8 @@ def _calls(primitive: Primitive, check: Check, examples: Sequence[Example], quic
     if quick and limit:
         limit = check.quick or (max(limit // 2, 1) if check.dtypes else limit)
     if check.limit and not check.dtypes:  # the smallest that say something: not like others, not scalars, not empty
-        again = _seen_before([(call.avals, str(call.params)) for call in calls])
+        like = [(call.avals, str(call.params)) for call in calls]
+        again = [each in like[:k] for k, each in enumerate(like)]
         order = [(seen, call.size < 2 * len(call.values), call.size) for seen, call in zip(again, calls, strict=True)]
         calls = [calls[k] for k in sorted(range(len(calls)), key=order.__getitem__)]
     first = limit or len(calls)
@@ -150,11 +151,6 @@ def _with_other_params(examples: Sequence[Example]) -> list[Example]:
     for example in examples:
         found.setdefault(re.sub(r"\d+", "0", str(example.params)), example)
     return list(found.values())[:2]
-
-
-def _seen_before(items: Sequence[Any]) -> list[bool]:
-    """Which items are equal to an earlier one."""
-    return [item in items[:k] for k, item in enumerate(items)]
 
 
 def _applications(primitive: Primitive, examples: Sequence[Example], rng: np.random.Generator) -> Iterator[Call]:

@@ -75,7 +75,9 @@ def _check(f: Any, args: tuple[Any, ...], order: int, modes: Sequence[str], give
             ct = _direction(f(*args))
 
             def backward(*args: Any) -> Any:
-                return _differentiable_part(corejax.vjp(f, *args)[1](ct))
+                return [
+                    x for x in tree.leaves(corejax.vjp(f, *args)[1](ct)) if getattr(x, "dtype", None) != corejax.float0
+                ]
 
             _check(backward, args, order - 1, modes, given, f"vjp of {what}")
 
@@ -192,10 +194,6 @@ def _inner(xs: Any, ys: Any) -> Any:
 
 def _is_number(x: Any) -> bool:
     return getattr(x, "dtype", None) != corejax.float0 and _is_inexact(x)
-
-
-def _differentiable_part(cts: Any) -> Any:
-    return [x for x in tree.leaves(cts) if getattr(x, "dtype", None) != corejax.float0]
 
 
 def _of_bits(table: dict[int, float], values: Any) -> float:

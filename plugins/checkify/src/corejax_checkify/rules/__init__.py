@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from corejax_checkify.rules import blocks, branches, calls, check, custom_rules, floats, indexing, loops
+from corejax_checkify.rules import check, custom_rules, floats, indexing, programs
 
-__all__ = ["blocks", "branches", "calls", "check", "custom_rules", "floats", "indexing", "loops"]
+__all__ = ["check", "custom_rules", "floats", "indexing", "programs"]

@@ -9,13 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from corejax.extend import ClosedJaxpr, Primitive, dce_jaxpr, find_primitive, inline_closed
-from corejax_checkify.interpreter import Checks, checked_jaxpr, checkify_rules
+from corejax.extend import ClosedJaxpr, Primitive, dce_jaxpr, inline_closed
+from corejax_checkify.interpreter import Checks, checked_jaxpr, for_primitive
 from corejax_lax_basic import lax
-
-custom_jvp_call_p = find_primitive("custom_jvp_call")
-custom_vjp_call_p = find_primitive("custom_vjp_call")
-custom_vmap_call_p = find_primitive("custom_vmap_call")
 
 
 class _Checked:
@@ -100,39 +96,40 @@ class CheckedVjp(_Checked):
         return Forward([*made.outs, *self.errors(primals)], made.residuals, pullback)
 
 
-def _with_own_rule(primitive: Primitive | None, param: str, made: Callable[..., Any]) -> Callable[..., list[Any]]:
+def _with_own_rule(
+    primitive: Primitive,
+    param: str,
+    made: Callable[..., Any],
+    checks: Checks,
+    *operands: Any,
+    call_jaxpr: ClosedJaxpr,
+    num_consts: int,
+    **params: Any,
+) -> list[Any]:
     """A call of the checked function, with the author's rules, in a parameter, for its results."""
-
-    def rule(checks: Checks, *operands: Any, call_jaxpr: ClosedJaxpr, num_consts: int, **params: Any) -> list[Any]:
-        assert primitive is not None
-        program, error_type = checked_jaxpr(call_jaxpr, checks.kinds)
-        if error_type.failures:
-            params[param] = made(params[param], program, len(error_type.avals()), num_consts)
-            num_consts = 0
-        outs = primitive.bind(*operands, call_jaxpr=program, num_consts=num_consts, **params)
-        return checks.taken(outs, error_type)
-
-    return rule
+    program, error_type = checked_jaxpr(call_jaxpr, checks.kinds)
+    if error_type.failures:
+        params[param] = made(params[param], program, len(error_type.avals()), num_consts)
+        num_consts = 0
+    outs = primitive.bind(*operands, call_jaxpr=program, num_consts=num_consts, **params)
+    return checks.taken(outs, error_type)
 
 
-def custom_vmap_call_checkify(checks: Checks, *operands: Any, call_jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
+def custom_vmap_call_checkify(
+    primitive: Primitive, checks: Checks, *operands: Any, call_jaxpr: ClosedJaxpr, **params: Any
+) -> list[Any]:
     """The call as it is, of the function without its checks; and, for its error, the checked function beside it."""
-    assert custom_vmap_call_p is not None
     program, error_type = checked_jaxpr(call_jaxpr, checks.kinds)
     num_outs = len(call_jaxpr.out_avals)
     used = [i < num_outs for i in range(len(program.out_avals))]
     results, _ = dce_jaxpr(program, used, instantiate=True)
-    outs = custom_vmap_call_p.bind(*operands, call_jaxpr=results, **params)
+    outs = primitive.bind(*operands, call_jaxpr=results, **params)
     if not error_type.failures:
         return list(outs)
     errors, _ = dce_jaxpr(program, [not flag for flag in used], instantiate=True)
     return checks.taken([*outs, *inline_closed(errors, operands)], error_type)
 
 
-for _primitive, _rule in (
-    (custom_jvp_call_p, _with_own_rule(custom_jvp_call_p, "jvp", CheckedJvp)),
-    (custom_vjp_call_p, _with_own_rule(custom_vjp_call_p, "vjp", CheckedVjp)),
-    (custom_vmap_call_p, custom_vmap_call_checkify),
-):
-    if _primitive is not None:
-        checkify_rules.register(_primitive, _rule)
+for_primitive("custom_jvp_call", _with_own_rule, "jvp", CheckedJvp)
+for_primitive("custom_vjp_call", _with_own_rule, "vjp", CheckedVjp)
+for_primitive("custom_vmap_call", custom_vmap_call_checkify)

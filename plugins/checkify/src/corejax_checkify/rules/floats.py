@@ -6,12 +6,11 @@ argument or a constant. What moves, selects or compares elements is taken as it 
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
-from corejax.extend import Array, Primitive, find_primitive, get_aval, host_value
+from corejax.extend import Array, Primitive, get_aval, host_value
 from corejax_checkify.failures import DivisionByZeroError
-from corejax_checkify.interpreter import Checks, checkify_rules
+from corejax_checkify.interpreter import Checks, for_primitive
 from corejax_lax_basic import lax
 
 _COMPUTING = """
@@ -33,35 +32,26 @@ _MOVING = """
 """
 
 
-def _computing(primitive: Primitive) -> Callable[..., Any]:
-    def rule(checks: Checks, *operands: Any, **params: Any) -> Any:
-        checks.keeps_checks(primitive, params)
-        out = primitive.bind(*operands, **params)
-        checks.no_nan(primitive.name, out if primitive.multiple_results else [out])
-        return out
-
-    return rule
+def _computing(primitive: Primitive, checks: Checks, *operands: Any, **params: Any) -> Any:
+    checks.keeps_checks(primitive, params)
+    out = primitive.bind(*operands, **params)
+    checks.no_nan(primitive.name, out if primitive.multiple_results else [out])
+    return out
 
 
-def _moving(primitive: Primitive) -> Callable[..., Any]:
-    def rule(checks: Checks, *operands: Any, **params: Any) -> Any:
-        checks.keeps_checks(primitive, params)
-        return primitive.bind(*operands, **params)
-
-    return rule
+def _moving(primitive: Primitive, checks: Checks, *operands: Any, **params: Any) -> Any:
+    checks.keeps_checks(primitive, params)
+    return primitive.bind(*operands, **params)
 
 
-def _dividing(primitive: Primitive) -> Callable[..., Any]:
-    def rule(checks: Checks, x: Any, y: Any, **params: Any) -> Any:
-        if checks.on(DivisionByZeroError) and not _is_nonzero(y):
-            aval = get_aval(y)
-            zero = lax.eq(y, lax.zeros_like_array(y))
-            checks.add(lax.reduce_or(zero, tuple(range(aval.ndim))) if aval.ndim else zero, DivisionByZeroError)
-        out = primitive.bind(x, y, **params)
-        checks.no_nan(primitive.name, [out])
-        return out
-
-    return rule
+def _dividing(primitive: Primitive, checks: Checks, x: Any, y: Any, **params: Any) -> Any:
+    if checks.on(DivisionByZeroError) and not _is_nonzero(y):
+        aval = get_aval(y)
+        zero = lax.eq(y, lax.zeros_like_array(y))
+        checks.add(lax.reduce_or(zero, tuple(range(aval.ndim))) if aval.ndim else zero, DivisionByZeroError)
+    out = primitive.bind(x, y, **params)
+    checks.no_nan(primitive.name, [out])
+    return out
 
 
 def _is_nonzero(y: Any) -> bool:
@@ -71,6 +61,4 @@ def _is_nonzero(y: Any) -> bool:
 
 for _names, _rule in ((_COMPUTING, _computing), (_MOVING, _moving), ("div rem", _dividing)):
     for _name in _names.split():
-        _primitive = find_primitive(_name)
-        if _primitive is not None:
-            checkify_rules.register(_primitive, _rule(_primitive))
+        for_primitive(_name, _rule)

@@ -5,14 +5,14 @@ A window is out of bounds if a part of it is. Indices count from the front here:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from corejax.extend import Array, Primitive, dtypes, find_primitive, get_aval, host_value
+from corejax.extend import Array, Primitive, dtypes, get_aval, host_value
 from corejax_checkify.failures import OOBError
-from corejax_checkify.interpreter import Checks, checkify_rules
+from corejax_checkify.interpreter import Checks, for_primitive
 from corejax_checkify.state import constant
 from corejax_lax_basic import lax
 
@@ -70,52 +70,38 @@ def _is_inside(start: Any, last: int) -> bool:
     return type(start) is Array and 0 <= int(host_value(start)) <= last
 
 
-def _dynamic_slice(primitive: Primitive) -> Callable[..., Any]:
-    def rule(checks: Checks, operand: Any, *starts: Any, slice_sizes: Ints) -> Any:
-        if checks.on(OOBError):
-            _check_starts(checks, primitive.name, get_aval(operand).shape, slice_sizes, starts)
-        return primitive.bind(operand, *starts, slice_sizes=slice_sizes)
-
-    return rule
+def _dynamic_slice(primitive: Primitive, checks: Checks, operand: Any, *starts: Any, slice_sizes: Ints) -> Any:
+    if checks.on(OOBError):
+        _check_starts(checks, primitive.name, get_aval(operand).shape, slice_sizes, starts)
+    return primitive.bind(operand, *starts, slice_sizes=slice_sizes)
 
 
-def _dynamic_update_slice(primitive: Primitive) -> Callable[..., Any]:
-    def rule(checks: Checks, operand: Any, update: Any, *starts: Any) -> Any:
-        if checks.on(OOBError):
-            _check_starts(checks, primitive.name, get_aval(operand).shape, get_aval(update).shape, starts)
-        return primitive.bind(operand, update, *starts)
-
-    return rule
+def _dynamic_update_slice(primitive: Primitive, checks: Checks, operand: Any, update: Any, *starts: Any) -> Any:
+    if checks.on(OOBError):
+        _check_starts(checks, primitive.name, get_aval(operand).shape, get_aval(update).shape, starts)
+    return primitive.bind(operand, update, *starts)
 
 
-def _gather(primitive: Primitive) -> Callable[..., Any]:
-    def rule(checks: Checks, operand: Any, indices: Any, **params: Any) -> Any:
-        if checks.on(OOBError):
-            axes = params["dimension_numbers"].start_index_map
-            sizes = [params["slice_sizes"][a] for a in axes]
-            _check(checks, primitive.name, get_aval(operand).shape, axes, sizes, indices)
-        return primitive.bind(operand, indices, **params)
-
-    return rule
+def _gather(primitive: Primitive, checks: Checks, operand: Any, indices: Any, **params: Any) -> Any:
+    if checks.on(OOBError):
+        axes = params["dimension_numbers"].start_index_map
+        sizes = [params["slice_sizes"][a] for a in axes]
+        _check(checks, primitive.name, get_aval(operand).shape, axes, sizes, indices)
+    return primitive.bind(operand, indices, **params)
 
 
-def _scatter(primitive: Primitive) -> Callable[..., Any]:
-    computes = primitive.name not in ("scatter", "scatter-min", "scatter-max")
-
-    def rule(checks: Checks, operand: Any, indices: Any, *updates: Any, **params: Any) -> Any:
-        checks.keeps_checks(primitive, params)
-        if checks.on(OOBError):
-            numbers, shape = params["dimension_numbers"], get_aval(operand).shape
-            update_shape = params["update_shape"] if not updates else get_aval(updates[0]).shape
-            axes = numbers.scatter_dims_to_operand_dims
-            windows = _window_sizes(len(shape), update_shape, numbers)
-            _check(checks, primitive.name, shape, axes, [windows[a] for a in axes], indices)
-        out = primitive.bind(operand, indices, *updates, **params)
-        if computes:
-            checks.no_nan(primitive.name, [out])
-        return out
-
-    return rule
+def _scatter(primitive: Primitive, checks: Checks, operand: Any, indices: Any, *updates: Any, **params: Any) -> Any:
+    checks.keeps_checks(primitive, params)
+    if checks.on(OOBError):
+        numbers, shape = params["dimension_numbers"], get_aval(operand).shape
+        update_shape = params["update_shape"] if not updates else get_aval(updates[0]).shape
+        axes = numbers.scatter_dims_to_operand_dims
+        windows = _window_sizes(len(shape), update_shape, numbers)
+        _check(checks, primitive.name, shape, axes, [windows[a] for a in axes], indices)
+    out = primitive.bind(operand, indices, *updates, **params)
+    if primitive.name not in ("scatter", "scatter-min", "scatter-max"):
+        checks.no_nan(primitive.name, [out])
+    return out
 
 
 def _window_sizes(ndim: int, update_shape: Ints, numbers: Any) -> list[int]:
@@ -125,19 +111,8 @@ def _window_sizes(ndim: int, update_shape: Ints, numbers: Any) -> list[int]:
     return [1 if axis in dropped else next(sizes) for axis in range(ndim)]
 
 
-_RULES = {
-    "dynamic_slice": _dynamic_slice,
-    "dynamic_update_slice": _dynamic_update_slice,
-    "gather": _gather,
-    "scatter": _scatter,
-    "scatter-add": _scatter,
-    "scatter-max": _scatter,
-    "scatter-min": _scatter,
-    "scatter-mul": _scatter,
-    "scatter-sub": _scatter,
-    "scatter_apply": _scatter,
-}
-for _name, _rule in _RULES.items():
-    _primitive = find_primitive(_name)
-    if _primitive is not None:
-        checkify_rules.register(_primitive, _rule(_primitive))
+for_primitive("dynamic_slice", _dynamic_slice)
+for_primitive("dynamic_update_slice", _dynamic_update_slice)
+for_primitive("gather", _gather)
+for _name in ["scatter", "scatter-add", "scatter-max", "scatter-min", "scatter-mul", "scatter-sub", "scatter_apply"]:
+    for_primitive(_name, _scatter)

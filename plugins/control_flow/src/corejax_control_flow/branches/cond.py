@@ -81,10 +81,7 @@ def _cond_of_operands(
     *operands: Any,
     operand: Any = _ABSENT,
 ) -> Any:
-    if operand is not _ABSENT:
-        if operands:
-            raise TypeError("cond takes its operands by position or as `operand`, not both")
-        operands = (operand,)
+    operands = _operands("cond", operands, operand)
     index = _predicate_index(pred)
     for name, fun in (("true_fun", true_fun), ("false_fun", false_fun)):
         if not callable(fun):
@@ -133,10 +130,7 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, o
         TypeError: the index is not an integer scalar, a branch is not a function, or results differ.
         ValueError: there are no branches.
     """
-    if operand is not _ABSENT:
-        if operands:
-            raise TypeError("switch takes its operands by position or as `operand`, not both")
-        operands = (operand,)
+    operands = _operands("switch", operands, operand)
     if not isinstance(branches, Iterable):
         raise TypeError(
             f"switch: branches are a sequence of functions, got {branches!r} of type {type(branches).__name__}"
@@ -151,6 +145,14 @@ def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, o
     if len(branches) == 1:
         return branches[0](*operands)
     return _choose("switch", index, branches, tuple(f"branches[{i}]" for i in range(len(branches))), operands)
+
+
+def _operands(transform: str, operands: tuple[Any, ...], operand: Any) -> tuple[Any, ...]:
+    if operand is _ABSENT:
+        return operands
+    if operands:
+        raise TypeError(f"{transform} takes its operands by position or as `operand`, not both")
+    return (operand,)
 
 
 # -- predicates and indices ----------------------------------------------------------------------------------

@@ -235,5 +235,3 @@ def cond_dce(used_outputs: list[bool], eqn: JaxprEqn) -> tuple[list[bool], Jaxpr
 
 
 dce_rules[cond_p] = cond_dce
-
-__all__ = ["Branches", "Linear", "cond_p", "joined_out_avals"]

@@ -84,7 +84,7 @@ def checkpoint(
     @named_as(fun, functools.WRAPPER_ASSIGNMENTS)
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
         static = _static(fun, args, numbers)
-        named = _static_by_name(fun, kwargs, names)
+        named = {name: kwargs[name] for name in names if name in kwargs}
         leaves, in_tree = tree.tree_flatten(
             (
                 tuple(x for i, x in enumerate(args) if i not in static),
@@ -126,11 +126,6 @@ def _names(fun: Any, static_argnames: Any) -> tuple[str, ...]:
     if not all(isinstance(name, str) for name in names):
         raise TypeError(f"checkpoint of {fun_name(fun)}: static_argnames is a name or several, got {static_argnames!r}")
     return names
-
-
-def _static_by_name(fun: Any, kwargs: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
-    """Static arguments by name."""
-    return {name: kwargs[name] for name in names if name in kwargs}
 
 
 def _static(fun: Any, args: Sequence[Any], numbers: Sequence[int]) -> dict[int, Any]:

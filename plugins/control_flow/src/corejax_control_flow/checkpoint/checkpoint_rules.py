@@ -50,5 +50,3 @@ def _recomputes(unknown: ClosedJaxpr, num_res: int) -> bool:
 
 
 defcall(remat_p, "jaxpr", update=_differentiated, policy=_policy, inline=("known",), without=("xla_translation",))
-
-__all__ = ["remat_p"]

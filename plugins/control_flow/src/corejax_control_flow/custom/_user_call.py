@@ -6,10 +6,10 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from corejax.extend import ShapedArray, fun_name, tree
-from corejax.extend.transforms import check_outputs
+from corejax.extend import ClosedJaxpr, ShapedArray, fun_name, tree
+from corejax.extend.transforms import BatchTrace, check_outputs
 from corejax_control_flow.custom._arguments import Arguments, Parameters
-from corejax_control_flow.custom.open_calls import Call, Closed, bind_call, staged
+from corejax_control_flow.custom.open_calls import BatchedCall, Call, Closed, bind_call, staged
 
 _FORWARDED = {"def_vmap", "defjvp", "defjvps", "defvjp"}
 
@@ -63,12 +63,16 @@ class UserCall(Call):
     """One call of a function with rules of its own, with its arguments.
 
     Attributes:
+        param: the parameter with the rule.
+        batched_call: class of such a call on batches.
         symbolic_zeros: whether the rules see which tangents are zero.
         out_tree: structure of the result, once the function or one of its rules has run.
         avals_out: types of the result, where the function was staged.
     """
 
     only_for_derivatives = True
+    param: str
+    batched_call: type[BatchedCall]
 
     def __init__(self, fun: Any, symbolic_zeros: bool, arguments: Arguments) -> None:
         self.fun = fun
@@ -94,6 +98,20 @@ class UserCall(Call):
         outs, self.out_tree = tree.tree_flatten(self.fun(*self.arguments.whole(leaves)))
         check_outputs(self.fun, outs, self.out_tree)
         return outs
+
+    def params(self, program: ClosedJaxpr | None, rule: Any, num_consts: int) -> dict[str, Any]:
+        """The program and its rule, with what they have besides."""
+        return {
+            "call_jaxpr": program,
+            "name": fun_name(self.fun),
+            "num_consts": num_consts,
+            "symbolic_zeros": self.symbolic_zeros,
+            self.param: rule,
+        }
+
+    def batched(self, trace: BatchTrace, dims: list[int | None]) -> BatchedCall:
+        """The call on batches."""
+        return self.batched_call(self, trace, dims)
 
     def close(self, avals: Sequence[ShapedArray]) -> Closed:
         """The staged function; the rules run when the equation is differentiated."""

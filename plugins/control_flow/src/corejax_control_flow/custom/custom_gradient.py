@@ -180,6 +180,3 @@ def _check_types(fun: Any, in_tree: Any, avals: list[ShapedArray], own_tree: Any
         if a.shape != b.shape or a.dtype != b.dtype:
             name = leaf_names(in_tree, "args")[i]
             raise TypeError(f"the converted {fun_name(fun)}: {name} was {shown(a)} in the examples, got {shown(b)}")
-
-
-__all__ = ["closure_convert", "custom_gradient"]

@@ -8,32 +8,14 @@ what the program closes over; the rule does not take them, so they must have no 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Protocol
 
-from corejax.extend import (
-    ClosedJaxpr,
-    Primitive,
-    batch_jaxpr,
-    defcall,
-    inlining,
-    jvp_rules,
-    move_batch_axis,
-    spread_list,
-    vmap_rules,
-)
+from corejax.extend import ClosedJaxpr, jvp_rules, move_batch_axis, spread_list
 from corejax.extend.transforms import batch_flat
 from corejax_control_flow.custom.closed_over import explained, refuse_closed_over, refuse_closed_over_results
-from corejax_control_flow.custom.open_calls import PLAIN_RULES, BatchedCall, boxed
+from corejax_control_flow.custom.open_calls import BatchedCall, BatchedRule, boxed, call_primitive
 from corejax_control_flow.custom.symbolic_zeros import with_types
-
-custom_jvp_call_p = Primitive(
-    "custom_jvp_call",
-    multiple_results=True,
-    tags=("higher_order",),
-    decomposition=inlining("call_jaxpr"),
-    doc="Call a program that has a JVP rule of its own. Params: call_jaxpr, jvp, name, num_consts, symbolic_zeros.",
-)
 
 
 class JvpRule(Protocol):
@@ -43,7 +25,35 @@ class JvpRule(Protocol):
         """Results and their tangents; None for zero ones, given and returned."""
 
 
-defcall(custom_jvp_call_p, "call_jaxpr", inline=True, rules=PLAIN_RULES)
+class BatchedJvp(BatchedRule):
+    """A rule on batches; all results and their tangents are batched along axis 0."""
+
+    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
+        """Results and tangents."""
+        given = [t is not None for t in tangents]
+        nonzeros_out: list[bool] = []
+
+        def flat(*args: Any) -> list[Any]:
+            ts = spread_list(given, args[len(primals) :])
+            outs, tangents_out = self.rule.jvp(args[: len(primals)], ts)
+            nonzeros_out.extend(t is not None for t in tangents_out)
+            return [*outs, *(t for t in tangents_out if t is not None)]
+
+        dims = [*self.dims, *(d for d, nz in zip(self.dims, given, strict=True) if nz)]
+        values = [*primals, *(t for t in tangents if t is not None)]
+        outs, dims_out = batch_flat(flat, self.axis_size, values, dims)
+        moved = [move_batch_axis(self.axis_size, d, 0, x) for x, d in zip(outs, dims_out, strict=True)]
+        count = len(nonzeros_out)
+        return moved[:count], spread_list(nonzeros_out, moved[count:])
+
+
+custom_jvp_call_p = call_primitive(
+    "custom_jvp_call",
+    "jvp",
+    BatchedJvp,
+    tags=("higher_order",),
+    doc="Call a program that has a JVP rule of its own. Params: call_jaxpr, jvp, name, num_consts, symbolic_zeros.",
+)
 
 
 @jvp_rules.register(custom_jvp_call_p, symbolic_zeros=True)
@@ -65,52 +75,10 @@ def custom_jvp_call_jvp(
     return (outs if call_jaxpr is None else with_types(outs, call_jaxpr.out_avals)), tangents_out
 
 
-@vmap_rules.register(custom_jvp_call_p)
-def custom_jvp_call_vmap(
-    axis_size: int, vals: Any, dims: Any, *, call_jaxpr: ClosedJaxpr, jvp: JvpRule, num_consts: int, **params: Any
-) -> Any:
-    """A call of the batched program with the batched rule."""
-    batched, dims_out = batch_jaxpr(call_jaxpr, axis_size, dims, True)
-    rule = BatchedJvp(jvp, axis_size, dims[num_consts:])
-    return custom_jvp_call_p.bind(*vals, call_jaxpr=batched, jvp=rule, num_consts=num_consts, **params), dims_out
-
-
-class BatchedJvp:
-    """A rule on batches; all results and their tangents are batched along axis 0."""
-
-    only_for_derivatives = True
-
-    def __init__(self, rule: JvpRule, axis_size: int, dims: Sequence[int | None]) -> None:
-        self.rule = rule
-        self.axis_size = axis_size
-        self.dims = list(dims)
-        self.__name__ = f"vmap({getattr(rule, '__name__', 'jvp')})"
-
-    def same_as(self, other: BatchedJvp, same: Callable[[Any, Any], bool]) -> bool:
-        """Whether another one has the same rule for the same batches."""
-        return (self.axis_size, self.dims) == (other.axis_size, other.dims) and same(self.rule, other.rule)
-
-    def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        """Results and tangents."""
-        given = [t is not None for t in tangents]
-        nonzeros_out: list[bool] = []
-
-        def flat(*args: Any) -> list[Any]:
-            ts = spread_list(given, args[len(primals) :])
-            outs, tangents_out = self.rule.jvp(args[: len(primals)], ts)
-            nonzeros_out.extend(t is not None for t in tangents_out)
-            return [*outs, *(t for t in tangents_out if t is not None)]
-
-        dims = [*self.dims, *(d for d, nz in zip(self.dims, given, strict=True) if nz)]
-        values = [*primals, *(t for t in tangents if t is not None)]
-        outs, dims_out = batch_flat(flat, self.axis_size, values, dims)
-        moved = [move_batch_axis(self.axis_size, d, 0, x) for x, d in zip(outs, dims_out, strict=True)]
-        count = len(nonzeros_out)
-        return moved[:count], spread_list(nonzeros_out, moved[count:])
-
-
 class BatchedJvpCall(BatchedCall):
     """An open call below a batching trace."""
+
+    batched_rule = BatchedJvp
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
         """The rule, run by the batching trace; a result and its tangent are batched alike."""
@@ -122,10 +90,6 @@ class BatchedJvpCall(BatchedCall):
         self.dims_out = [d for _, _, d in pairs]
         return [x for x, _, _ in pairs], [t for _, t, _ in pairs]
 
-    def closed_rule(self, rule: Any, size: int, dims: Sequence[int | None]) -> Any:
-        """The rule on batches."""
-        return BatchedJvp(rule, size, dims)
-
 
 def _alike(size: int, x: Any, x_dim: int | None, t: Any, t_dim: int | None) -> tuple[Any, Any, int | None]:
     """A value and its tangent (None for zero) with one batching dimension."""
@@ -134,6 +98,3 @@ def _alike(size: int, x: Any, x_dim: int | None, t: Any, t_dim: int | None) -> t
     if x_dim is None:
         return move_batch_axis(size, None, t_dim, x), t, t_dim  # type: ignore[arg-type]
     return x, move_batch_axis(size, t_dim, x_dim, t), x_dim
-
-
-__all__ = ["BatchedJvp", "BatchedJvpCall", "custom_jvp_call_p"]

@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol
 
 from corejax.extend import (
@@ -16,12 +16,9 @@ from corejax.extend import (
     Primitive,
     ShapedArray,
     abstract_eval_rules,
-    batch_jaxpr,
-    defcall,
     dtypes,
     get_aval,
     impl_rules,
-    inlining,
     instantiate,
     is_undef_primal,
     jvp_rules,
@@ -34,17 +31,9 @@ from corejax.extend import (
 from corejax.extend.programs import select_list
 from corejax.extend.transforms import as_tangent, batch_flat, structural, tangent_aval, unmapped_aval
 from corejax_control_flow.custom.closed_over import explained, refuse_closed_over, refuse_closed_over_results
-from corejax_control_flow.custom.open_calls import PLAIN_RULES, BatchedCall, boxed, unboxed
+from corejax_control_flow.custom.open_calls import BatchedCall, BatchedRule, boxed, call_primitive, unboxed
 from corejax_control_flow.custom.symbolic_zeros import with_types
 
-custom_vjp_call_p = Primitive(
-    "custom_vjp_call",
-    multiple_results=True,
-    tags=("higher_order", "reverse_only"),
-    decomposition=inlining("call_jaxpr"),
-    doc="Call a program that has rules of its own for reverse mode. Params: call_jaxpr, name, num_consts, "
-    "symbolic_zeros, vjp.",
-)
 custom_lin_p = Primitive(
     "custom_lin",
     multiple_results=True,
@@ -79,7 +68,33 @@ class VjpRule(Protocol):
 # -- custom_vjp_call -----------------------------------------------------------------------------------------
 
 
-defcall(custom_vjp_call_p, "call_jaxpr", inline=True, rules=PLAIN_RULES)
+class BatchedVjp(BatchedRule):
+    """Rules on batches; all results of the forward pass are batched along axis 0."""
+
+    def fwd(self, primals: Sequence[Any], perturbed: Sequence[bool]) -> Forward:
+        """The forward pass."""
+        made: list[Forward] = []
+
+        def flat(*args: Any) -> list[Any]:
+            made.append(self.rule.fwd(args, perturbed))
+            return [*made[0].outs, *made[0].residuals]
+
+        values, dims = batch_flat(flat, self.axis_size, primals, self.dims)
+        outs, residuals = split_list(values, [len(made[0].outs)])
+        out_dims, res_dims = split_list(dims, [len(outs)])
+        outs = [move_batch_axis(self.axis_size, d, 0, x) for x, d in zip(outs, out_dims, strict=True)]
+        pullback = BatchedPullback(made[0].pullback, self.axis_size, res_dims, self.dims, [0] * len(outs))
+        return Forward(outs, residuals, pullback)
+
+
+custom_vjp_call_p = call_primitive(
+    "custom_vjp_call",
+    "vjp",
+    BatchedVjp,
+    tags=("higher_order", "reverse_only"),
+    doc="Call a program that has rules of its own for reverse mode. Params: call_jaxpr, name, num_consts, "
+    "symbolic_zeros, vjp.",
+)
 
 
 @jvp_rules.register(custom_vjp_call_p, symbolic_zeros=True)
@@ -112,16 +127,6 @@ def custom_vjp_call_jvp(
         pullback=pullback,
     )
     return outs, [t if dtypes.is_inexact(get_aval(t).dtype) else None for t in tangents_out]
-
-
-@vmap_rules.register(custom_vjp_call_p)
-def custom_vjp_call_vmap(
-    axis_size: int, vals: Any, dims: Any, *, call_jaxpr: ClosedJaxpr, vjp: VjpRule, num_consts: int, **params: Any
-) -> Any:
-    """A call of the batched program with batched rules."""
-    batched, dims_out = batch_jaxpr(call_jaxpr, axis_size, dims, True)
-    rule = BatchedVjp(vjp, axis_size, dims[num_consts:])
-    return custom_vjp_call_p.bind(*vals, call_jaxpr=batched, vjp=rule, num_consts=num_consts, **params), dims_out
 
 
 # -- custom_lin ----------------------------------------------------------------------------------------------
@@ -205,39 +210,10 @@ def custom_lin_transpose(
 # -- batches -------------------------------------------------------------------------------------------------
 
 
-class BatchedVjp:
-    """Rules on batches; all results of the forward pass are batched along axis 0."""
-
-    only_for_derivatives = True
-
-    def __init__(self, rule: VjpRule, axis_size: int, dims: Sequence[int | None]) -> None:
-        self.rule = rule
-        self.axis_size = axis_size
-        self.dims = list(dims)
-        self.__name__ = f"vmap({getattr(rule, '__name__', 'vjp')})"
-
-    def same_as(self, other: BatchedVjp, same: Callable[[Any, Any], bool]) -> bool:
-        """Whether another one has the same rule for the same batches."""
-        return (self.axis_size, self.dims) == (other.axis_size, other.dims) and same(self.rule, other.rule)
-
-    def fwd(self, primals: Sequence[Any], perturbed: Sequence[bool]) -> Forward:
-        """The forward pass."""
-        made: list[Forward] = []
-
-        def flat(*args: Any) -> list[Any]:
-            made.append(self.rule.fwd(args, perturbed))
-            return [*made[0].outs, *made[0].residuals]
-
-        values, dims = batch_flat(flat, self.axis_size, primals, self.dims)
-        outs, residuals = split_list(values, [len(made[0].outs)])
-        out_dims, res_dims = split_list(dims, [len(outs)])
-        outs = [move_batch_axis(self.axis_size, d, 0, x) for x, d in zip(outs, out_dims, strict=True)]
-        pullback = BatchedPullback(made[0].pullback, self.axis_size, res_dims, self.dims, [0] * len(outs))
-        return Forward(outs, residuals, pullback)
-
-
 class BatchedVjpCall(BatchedCall):
     """An open call below a batching trace."""
+
+    batched_rule = BatchedVjp
 
     def fwd(self, primals: Sequence[Any], perturbed: Sequence[bool]) -> Forward:
         """The forward pass, run by the batching trace."""
@@ -251,10 +227,6 @@ class BatchedVjpCall(BatchedCall):
         residuals, res_dims = unboxed(self.trace, made.residuals)
         pullback = BatchedPullback(made.pullback, size, res_dims, self.dims_in, self.dims_out)
         return Forward(outs, residuals, pullback)
-
-    def closed_rule(self, rule: Any, size: int, dims: Sequence[int | None]) -> Any:
-        """The rules on batches."""
-        return BatchedVjp(rule, size, dims)
 
 
 class BatchedPullback:
@@ -301,6 +273,3 @@ def _fitted(axis_size: int, ct: Any, dim: int | None, wanted: int | None) -> Any
     if dim is None:  # the same for each element: so many times
         dim, ct = 0, structural.broadcast_axis(ct, axis_size, 0)
     return lax.reduce_sum(ct, (dim,))
-
-
-__all__ = ["BatchedVjp", "BatchedVjpCall", "Forward", "custom_lin_p", "custom_vjp_call_p"]

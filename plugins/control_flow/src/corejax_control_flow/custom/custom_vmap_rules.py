@@ -165,6 +165,3 @@ class _PushedRule:
             return None
         moved = [x if d is None else move_batch_axis(axis_size, d, 0, x) for x, d in zip(outs, dims_out, strict=True)]
         return moved, [d is not None for d in dims_out]
-
-
-__all__ = ["custom_vmap_call_p"]

@@ -164,6 +164,3 @@ def _summed(x: Any) -> Any:
     from corejax_lax_basic import lax
 
     return lax.reduce_sum(x, (0,))
-
-
-__all__ = ["linear_call", "linear_call_p"]

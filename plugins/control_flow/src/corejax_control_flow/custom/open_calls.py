@@ -24,15 +24,20 @@ from corejax.extend import (
     bottom_trace,
     close_over_consts,
     current_trace,
+    defcall,
     fun_name,
     get_aval,
+    inlining,
     set_current_trace,
     stage,
+    vmap_rules,
 )
 from corejax.extend.transforms import BatchTrace, BatchTracer, JVPTrace, mapped_aval
 from corejax_control_flow.custom.closed_over import explained
 
 R = TypeVar("R")
+
+__corejax_registers_for_caller__ = True  # the provenance of a primitive and its rules is the primitive's file
 
 # Rules of an equation that calls a program, by `defcall`, whatever rules of its own the function has. Transposed, the
 # program is linear, and those rules have no more to say.
@@ -45,6 +50,44 @@ class Closed(NamedTuple):
     program: ClosedJaxpr
     consts: list[Any]
     rule: Any
+
+
+class BatchedRule:
+    """A closed call's rule on batches; all that it gives is batched along axis 0."""
+
+    only_for_derivatives = True
+
+    def __init__(self, rule: Any, axis_size: int, dims: Sequence[int | None]) -> None:
+        self.rule = rule
+        self.axis_size = axis_size
+        self.dims = list(dims)
+        self.__name__ = f"vmap({getattr(rule, '__name__', 'rule')})"
+
+    def same_as(self, other: BatchedRule, same: Callable[[Any, Any], bool]) -> bool:
+        """Whether another one has the same rule for the same batches."""
+        return (self.axis_size, self.dims) == (other.axis_size, other.dims) and same(self.rule, other.rule)
+
+
+def call_primitive(name: str, param: str, batched_rule: type[BatchedRule], **options: Any) -> Primitive:
+    """Make a primitive that calls the program in its parameter `call_jaxpr`.
+
+    Args:
+        name: of the primitive.
+        param: the parameter with the rule, which is for derivatives; of a batched call that is a `batched_rule`.
+        batched_rule: a class.
+        options: as of `Primitive`.
+    """
+    primitive = Primitive(name, multiple_results=True, decomposition=inlining("call_jaxpr"), **options)
+    defcall(primitive, "call_jaxpr", inline=True, rules=PLAIN_RULES)
+
+    @vmap_rules.register(primitive)
+    def vmap(axis_size: int, vals: Any, dims: Any, *, call_jaxpr: ClosedJaxpr, num_consts: int, **params: Any) -> Any:
+        """A call of the batched program with the batched rule."""
+        batched, dims_out = batch_jaxpr(call_jaxpr, axis_size, dims, True)
+        params[param] = batched_rule(params[param], axis_size, dims[num_consts:])
+        return primitive.bind(*vals, call_jaxpr=batched, num_consts=num_consts, **params), dims_out
+
+    return primitive
 
 
 class Call:
@@ -81,8 +124,11 @@ class BatchedCall(Call):
     """A call on batches, below the batching trace. The function may close over batches, for the trace is still alive.
 
     Attributes:
+        batched_rule: class of a closed call's rule on batches.
         dims_in, dims_out: batching dimensions of operands and results; the latter once it has run.
     """
+
+    batched_rule: type[BatchedRule]
 
     def __init__(self, inner: Call, trace: BatchTrace, dims: list[int | None]) -> None:
         self.inner = inner
@@ -118,11 +164,7 @@ class BatchedCall(Call):
         consts, const_dims = unboxed(self.trace, consts)
         size = self.trace.axis_size
         batched, self.dims_out = batch_jaxpr(program, size, [*const_dims, *self.dims_in], True)
-        return Closed(batched, consts, self.closed_rule(rule, size, self.dims_in))
-
-    def closed_rule(self, rule: Any, size: int, dims: Sequence[int | None]) -> Any:
-        """A closed call's rule on batches."""
-        raise NotImplementedError
+        return Closed(batched, consts, self.batched_rule(rule, size, self.dims_in))
 
     def params(self, program: ClosedJaxpr | None, rule: Any, num_consts: int) -> dict[str, Any]:
         """As the call's."""

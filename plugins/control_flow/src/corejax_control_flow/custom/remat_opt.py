@@ -48,5 +48,3 @@ def remat_opt_dce(used_outputs: list[bool], eqn: JaxprEqn) -> tuple[list[bool], 
 
 
 dce_rules[remat_opt_p] = remat_opt_dce
-
-__all__ = ["remat_opt_p"]

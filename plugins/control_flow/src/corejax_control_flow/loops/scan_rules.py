@@ -228,5 +228,3 @@ def scan_dce(used_outputs: list[bool], eqn: JaxprEqn) -> tuple[list[bool], Jaxpr
 
 
 dce_rules[scan_p] = scan_dce
-
-__all__ = ["scan_p", "stacked"]

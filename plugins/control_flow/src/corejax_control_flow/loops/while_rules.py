@@ -277,6 +277,3 @@ def _select(going: Any, new: Any, old: Any) -> Any:
     shape = get_aval(new).shape
     which = lax.broadcast_in_dim(going, shape, (0,)) if len(shape) > 1 else going
     return lax.select(which, new, old)
-
-
-__all__ = ["unchanging", "while_p", "with_more_arguments"]

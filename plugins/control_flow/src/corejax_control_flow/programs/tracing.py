@@ -1,9 +1,15 @@
-"""From users' functions to programs. What a function closes over becomes leading operands."""
+"""From users' functions to programs. What a function closes over becomes leading operands.
+
+Loops and branches trace their functions at each call, so that they see whatever has changed since. What is derived of a
+program (transformed programs, executables) is kept with the program object; if a trace equals an earlier trace of the
+same code, the earlier object takes its place, and nothing is derived twice.
+"""
 
 from __future__ import annotations
 
 import inspect
 import traceback
+import types
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -21,10 +27,10 @@ from corejax.extend import (
     stage,
     tree,
 )
-from corejax.extend.messages import run_within
+from corejax.extend.messages import clears_cache, drop_oldest, run_within
+from corejax.extend.programs import programs_of, same_jaxpr
 from corejax.extend.transforms import decided_by
 from corejax.extend.types import Refinement, conform, join_refinements
-from corejax_control_flow.programs._known_programs import known_program
 from corejax_control_flow.programs.messages import place, typed_tree
 
 
@@ -141,3 +147,26 @@ def with_common_consts(traced: Sequence[Traced]) -> tuple[list[ClosedJaxpr], lis
 def result_type(traced: Traced) -> str:
     """The result of a traced function, as a pytree with types for leaves."""
     return typed_tree(traced.out_tree, traced.jaxpr.out_avals)
+
+
+_LIMIT = 256  # programs kept; the oldest are dropped
+_known: dict[Any, Jaxpr] = {}
+clears_cache(_known.clear)
+
+
+def known_program(transform: str, fun: Callable[..., Any], jaxpr: Jaxpr) -> Jaxpr:
+    """Return the earlier program of a function's code if it equals the given one, else the given one, which is kept.
+
+    Programs with functions as parameters are not kept: these may hold arrays, and differ in what they close over.
+    """
+    if type(fun) is not types.FunctionType:
+        return jaxpr
+    key = (fun.__code__, transform, *jaxpr.in_avals)
+    found = _known.get(key)
+    if found is not None and same_jaxpr(found, jaxpr, scopes=True):
+        return found
+    if not any(callable(x) for part in programs_of(jaxpr) for eqn in part.eqns for x in eqn.params.values()):
+        jaxpr.debug_info = jaxpr.debug_info.without_function()
+        _known[key] = jaxpr
+        drop_oldest(_known, _LIMIT)
+    return jaxpr

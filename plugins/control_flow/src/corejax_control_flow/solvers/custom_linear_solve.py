@@ -249,6 +249,3 @@ def custom_linear_solve_vmap(axis_size: int, vals: Any, dims: Any, *, const_leng
     b = [move_batch_axis(axis_size, d, 0, x) for x, d in zip(vals[start:], b_dims, strict=True)]
     outs = custom_linear_solve_p.bind(*vals[:start], *b, const_lengths=const_lengths, **params)
     return outs, dims_out
-
-
-__all__ = ["custom_linear_solve", "custom_linear_solve_p"]

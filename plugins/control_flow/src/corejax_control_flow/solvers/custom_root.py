@@ -84,8 +84,8 @@ def custom_root(
     def root_jvp(primals: Any, tangents: Any) -> tuple[list[Any], list[Any]]:
         outs = solution(*primals)
         x = outs[:count]
-        consts = primals[: lengths[0]]
-        moving = [None if isinstance(t, SymbolicZero) else _tangent(t) for t in tangents[: lengths[0]]]
+        consts, pushed = primals[: lengths[0]], tangents[: lengths[0]]
+        moving = [None if isinstance(t, SymbolicZero) or t.dtype.names else t for t in pushed]  # float0 has names
         _, rhs = jvp_flat(lambda *own: inline_closed(program, [*own, *x]), consts, moving)
         zeros: list[Any] = [None] * len(outs)
         if all(t is None for t in rhs):
@@ -103,10 +103,6 @@ def custom_root(
     return tree.tree_unflatten(out_tree, solution(*recorded.consts, *solve_consts, *leaves))
 
 
-def _tangent(t: Any) -> Any:
-    return None if t.dtype.names else t  # float0
-
-
 _CALLS = "custom_root: a solver calls its function"
 
 
@@ -118,6 +114,3 @@ def _linearised(program: ClosedJaxpr, consts: Sequence[Any], x: Sequence[Any], i
     known, linear, _, _ = partial_eval_jaxpr(pushed, unknown, [False] * count + [True] * count)
     _, residuals = split_list(inline_closed(known, [*consts, *x]), [count])
     return on_trees(_CALLS, linear, residuals, in_tree)
-
-
-__all__ = ["custom_root"]

@@ -5,73 +5,52 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from corejax.extend import find_primitive, get_aval
-from corejax_jet.interpreter import broadcast_terms, jet_rules, order_of, real_series, scaled
+from corejax.extend import Primitive, get_aval
+from corejax_jet.interpreter import broadcast_terms, for_primitive, order_of, real_series, scaled
 from corejax_lax_basic import lax
 
 
-def _register(name: str, make: Callable[[Any], Callable[..., Any]]) -> None:
-    primitive = find_primitive(name)
-    if primitive is not None:
-        jet_rules.register(primitive, make(primitive))
+def _select_n(primitive: Primitive, primals: Any, series: Any) -> tuple[Any, Any]:
+    which, *cases = primals
+    order = order_of(series)
+    full = [real_series(x, c, order) for x, c in zip(cases, series[1:], strict=True)]
+    return primitive.bind(*primals), [primitive.bind(which, *each) for each in zip(*full, strict=True)]
 
 
-def _select_n(primitive: Any) -> Callable[..., Any]:
-    def rule(primals: Any, series: Any) -> tuple[Any, Any]:
-        which, *cases = primals
-        order = order_of(series)
-        full = [real_series(x, c, order) for x, c in zip(cases, series[1:], strict=True)]
-        return primitive.bind(*primals), [primitive.bind(which, *each) for each in zip(*full, strict=True)]
-
-    return rule
-
-
-def _extremum(compare: Callable[[Any, Any], Any]) -> Callable[[Any], Callable[..., Any]]:
+def _extremum(primitive: Primitive, compare: Callable[[Any, Any], Any], primals: Any, series: Any) -> tuple[Any, Any]:
     """`max` and `min`: the mean where both are equal, as their JVP rules have it."""
-
-    def make(primitive: Any) -> Callable[..., Any]:
-        def rule(primals: Any, series: Any) -> tuple[Any, Any]:
-            out = primitive.bind(*primals)
-            (x, *xs), (y, *ys) = broadcast_terms(primals, series, get_aval(out).shape)
-            first, tie = compare(x, y), lax.eq(x, y)
-            chosen = [lax.select(first, a, b) for a, b in zip(xs, ys, strict=True)]
-            means = [scaled(lax.add(a, b), 0.5) for a, b in zip(xs, ys, strict=True)]
-            return out, [lax.select(tie, m, c) for m, c in zip(means, chosen, strict=True)]
-
-        return rule
-
-    return make
+    out = primitive.bind(*primals)
+    (x, *xs), (y, *ys) = broadcast_terms(primals, series, get_aval(out).shape)
+    first, tie = compare(x, y), lax.eq(x, y)
+    chosen = [lax.select(first, a, b) for a, b in zip(xs, ys, strict=True)]
+    means = [scaled(lax.add(a, b), 0.5) for a, b in zip(xs, ys, strict=True)]
+    return out, [lax.select(tie, m, c) for m, c in zip(means, chosen, strict=True)]
 
 
-def _reduced(primitive: Any) -> Callable[..., Any]:
+def _reduced(
+    primitive: Primitive, primals: Any, series: Any, *, axes: tuple[int, ...], **params: Any
+) -> tuple[Any, Any]:
     """`reduce_max` and `reduce_min`: the mean of where the extremum is."""
-
-    def rule(primals: Any, series: Any, *, axes: tuple[int, ...], **params: Any) -> tuple[Any, Any]:
-        ((x,), (cs,)) = primals, series
-        out = primitive.bind(x, axes=axes, **params)
-        aval = get_aval(x)
-        kept = [i for i in range(aval.ndim) if i not in axes]
-        there = lax.convert_element_type(lax.eq(x, lax.broadcast_in_dim(out, aval.shape, kept)), aval.dtype)
-        count = lax.reduce_sum(there, axes)
-        return out, [lax.div(lax.reduce_sum(lax.mul(there, c), axes), count) for c in cs]
-
-    return rule
+    ((x,), (cs,)) = primals, series
+    out = primitive.bind(x, axes=axes, **params)
+    aval = get_aval(x)
+    kept = [i for i in range(aval.ndim) if i not in axes]
+    there = lax.convert_element_type(lax.eq(x, lax.broadcast_in_dim(out, aval.shape, kept)), aval.dtype)
+    count = lax.reduce_sum(there, axes)
+    return out, [lax.div(lax.reduce_sum(lax.mul(there, c), axes), count) for c in cs]
 
 
-def _clamp(primitive: Any) -> Callable[..., Any]:
-    def rule(primals: Any, series: Any) -> tuple[Any, Any]:
-        out = primitive.bind(*primals)
-        (low, *lows), (x, *xs), (high, *highs) = broadcast_terms(primals, series, get_aval(out).shape)
-        below, above = lax.lt(x, low), lax.gt(x, high)
-        chosen = zip(lows, highs, xs, strict=True)
-        return out, [lax.select(below, a, lax.select(above, b, c)) for a, b, c in chosen]
-
-    return rule
+def _clamp(primitive: Primitive, primals: Any, series: Any) -> tuple[Any, Any]:
+    out = primitive.bind(*primals)
+    (low, *lows), (x, *xs), (high, *highs) = broadcast_terms(primals, series, get_aval(out).shape)
+    below, above = lax.lt(x, low), lax.gt(x, high)
+    chosen = zip(lows, highs, xs, strict=True)
+    return out, [lax.select(below, a, lax.select(above, b, c)) for a, b, c in chosen]
 
 
-_register("select_n", _select_n)
-_register("max", _extremum(lax.gt))
-_register("min", _extremum(lax.lt))
-_register("reduce_max", _reduced)
-_register("reduce_min", _reduced)
-_register("clamp", _clamp)
+for_primitive("select_n", _select_n)
+for_primitive("max", _extremum, lax.gt)
+for_primitive("min", _extremum, lax.lt)
+for_primitive("reduce_max", _reduced)
+for_primitive("reduce_min", _reduced)
+for_primitive("clamp", _clamp)

@@ -8,26 +8,20 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import find_primitive, get_aval
+from corejax.extend import Primitive, get_aval
 from corejax_jet import taylor
-from corejax_jet.interpreter import jet_flat, jet_rules, scaled
+from corejax_jet.interpreter import for_primitive, jet_flat, scaled
 from corejax_lax_basic import lax
 
 Terms = list[Any]
 
 
-def _register(name: str, terms: Callable[..., Terms]) -> None:
-    """The rule of a primitive with one operand: `terms(a, **params)` are those of its result."""
-    primitive = find_primitive(name)
-    if primitive is None:
-        return
-
-    def rule(primals: Any, series: Any, **params: Any) -> tuple[Any, Any]:
-        first = primitive.bind(*primals, **params)
-        out = terms([*primals, *series[0]], first, **params)
-        return first, out[1:]
-
-    jet_rules.register(primitive, rule)
+def _by_terms(
+    primitive: Primitive, terms: Callable[..., Terms], primals: Any, series: Any, **params: Any
+) -> tuple[Any, Any]:
+    """The rule of a primitive with one operand: `terms(a, first, **params)` are those of its result."""
+    first = primitive.bind(*primals, **params)
+    return first, terms([*primals, *series[0]], first, **params)[1:]
 
 
 def _one_minus_square(y: Terms, sign: int) -> Terms:
@@ -35,10 +29,6 @@ def _one_minus_square(y: Terms, sign: int) -> Terms:
     squares = taylor.product(y, y)
     first = lax.add(scaled(squares[0], sign), lax.full_like(y[0], 1))
     return [first, *(scaled(c, sign) for c in squares[1:])]
-
-
-def _logistic_slope(y: Terms) -> Terms:
-    return [lax.sub(c, s) for c, s in zip(y, taylor.product(y, y), strict=True)]
 
 
 def _integer_pow(a: Terms, first: Any, *, y: int, **params: Any) -> Terms:
@@ -62,7 +52,9 @@ _RECURRENCES: dict[str, Callable[..., Terms]] = {
     "cosh": lambda a, first, **_: taylor.sine_cosine(a, lax.sinh(a[0]), first, 1)[1],
     "tanh": lambda a, first, **_: taylor.riccati(a, first, lambda y: _one_minus_square(y, -1)),
     "tan": lambda a, first, **_: taylor.riccati(a, first, lambda y: _one_minus_square(y, 1)),
-    "logistic": lambda a, first, **_: taylor.riccati(a, first, _logistic_slope),
+    "logistic": lambda a, first, **_: taylor.riccati(
+        a, first, lambda y: [lax.sub(c, s) for c, s in zip(y, taylor.product(y, y), strict=True)]
+    ),
     "sqrt": lambda a, first, **_: taylor.power(a, first, 0.5),
     "rsqrt": lambda a, first, **_: taylor.power(a, first, -0.5),
     "cbrt": lambda a, first, **_: taylor.power(a, first, 1 / 3),
@@ -115,13 +107,6 @@ def _erf_inv(a: Terms, first: Any) -> Terms:
     return taylor.riccati(a, first, slope)
 
 
-for _name, _terms in _RECURRENCES.items():
-    _register(_name, _terms)
-for _name, _derivative in _DERIVATIVES.items():
-    _register(_name, _by_derivative(_derivative))
-_register("erf_inv", _erf_inv)
-
-
 def _abs(a: Terms, first: Any) -> Terms:
     if np.iscomplexobj(np.empty(0, get_aval(a[0]).dtype)):
         squares = [
@@ -137,4 +122,7 @@ def _abs(a: Terms, first: Any) -> Terms:
     return [first, *(lax.mul(sign, c) for c in a[1:])]
 
 
-_register("abs", _abs)
+_RECURRENCES |= {"erf_inv": _erf_inv, "abs": _abs}
+_RECURRENCES |= {name: _by_derivative(derivative) for name, derivative in _DERIVATIVES.items()}
+for _name, _terms in _RECURRENCES.items():
+    for_primitive(_name, _by_terms, _terms)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from corejax.extend import dtypes, find_primitive, get_aval, zeros_like
-from corejax_jet.interpreter import by_nested_jvp, jet_rules, order_of
+from corejax.extend import Primitive, dtypes, get_aval, zeros_like
+from corejax_jet.interpreter import by_nested_jvp, for_primitive, order_of
 
 _OF_ONE = """
     neg real imag conj reduce_sum cumsum reshape transpose squeeze rev broadcast_in_dim slice split unstack
@@ -22,46 +22,34 @@ _LINEAR: dict[str, tuple[int, ...] | None] = {
 }
 
 
-def _register(name: str, positions: tuple[int, ...] | None) -> None:
-    primitive = find_primitive(name)
-    if primitive is None:
-        return
-
-    def rule(primals: Any, series: Any, **params: Any) -> tuple[Any, Any]:
-        linear = range(len(primals)) if positions is None else positions
-        if any(c is not None for i, c in enumerate(series) if i not in linear):
-            return by_nested_jvp(primitive, primals, series, params)
-        out = primitive.bind(*primals, **params)
-        if not primitive.multiple_results and not dtypes.is_inexact(get_aval(out).dtype):
-            return out, None
-        results = []
-        for k in range(order_of(series)):
-            moved = list(primals)
-            for i in linear:
-                moved[i] = zeros_like(primals[i]) if series[i] is None else series[i][k]
-            results.append(primitive.bind(*moved, **params))
-        if primitive.multiple_results:
-            columns = zip(out, zip(*results, strict=True), strict=True)
-            return out, [list(each) if dtypes.is_inexact(get_aval(x).dtype) else None for x, each in columns]
-        return out, results
-
-    jet_rules.register(primitive, rule)
+def _linear(
+    primitive: Primitive, positions: tuple[int, ...] | None, primals: Any, series: Any, **params: Any
+) -> tuple[Any, Any]:
+    linear = range(len(primals)) if positions is None else positions
+    if any(c is not None for i, c in enumerate(series) if i not in linear):
+        return by_nested_jvp(primitive, primals, series, params)
+    out = primitive.bind(*primals, **params)
+    if not primitive.multiple_results and not dtypes.is_inexact(get_aval(out).dtype):
+        return out, None
+    results = []
+    for k in range(order_of(series)):
+        moved = list(primals)
+        for i in linear:
+            moved[i] = zeros_like(primals[i]) if series[i] is None else series[i][k]
+        results.append(primitive.bind(*moved, **params))
+    if primitive.multiple_results:
+        columns = zip(out, zip(*results, strict=True), strict=True)
+        return out, [list(each) if dtypes.is_inexact(get_aval(x).dtype) else None for x, each in columns]
+    return out, results
 
 
 for _name, _positions in _LINEAR.items():
-    _register(_name, _positions)
+    for_primitive(_name, _linear, _positions)
 
 
-def _constant(name: str) -> None:
+def _constant(primitive: Primitive, primals: Any, series: Any, **params: Any) -> tuple[Any, Any]:
     """The result does not change with t, or is taken not to."""
-    primitive = find_primitive(name)
-    if primitive is None:
-        return
-
-    def rule(primals: Any, series: Any, **params: Any) -> tuple[Any, Any]:
-        return primitive.bind(*primals, **params), None
-
-    jet_rules.register(primitive, rule)
+    return primitive.bind(*primals, **params), None
 
 
 _CONSTANT = """
@@ -70,4 +58,4 @@ _CONSTANT = """
     nextafter
 """
 for _name in _CONSTANT.split():
-    _constant(_name)
+    for_primitive(_name, _constant)

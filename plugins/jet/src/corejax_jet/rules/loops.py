@@ -2,31 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
-from corejax.extend import (
-    ClosedJaxpr,
-    find_primitive,
-    fixpoint,
-    get_aval,
-    inline_closed,
-    memoised,
-    split_list,
-    stage_closed,
-)
-from corejax_jet.interpreter import (
-    jet_jaxpr,
-    jet_rules,
-    joined_series,
-    order_of,
-    real_series,
-    split_series,
-)
-
-cond_p = find_primitive("cond")
-scan_p = find_primitive("scan")
-while_p = find_primitive("while")
+from corejax.extend import ClosedJaxpr, Primitive, fixpoint, inline_closed, memoised, split_list, stage_closed
+from corejax_jet.interpreter import for_primitive, jet_jaxpr, joined_series, order_of, real_series, split_series
 
 
 def _flags(series: Sequence[Any]) -> list[bool]:
@@ -34,10 +15,9 @@ def _flags(series: Sequence[Any]) -> list[bool]:
 
 
 def cond_jet(
-    primals: Any, series: Any, *, branches: tuple[ClosedJaxpr, ...], linear: Any, **params: Any
+    primitive: Primitive, primals: Any, series: Any, *, branches: tuple[ClosedJaxpr, ...], linear: Any, **params: Any
 ) -> tuple[Any, Any]:
     """One `cond`, whose branches all give series for what one of them gives a series for."""
-    assert cond_p is not None
     order = order_of(series)
     moving = _flags(series[1:])
     outs = [jet_jaxpr(branch, moving, order)[1] for branch in branches]
@@ -45,11 +25,12 @@ def cond_jet(
     programs = tuple(jet_jaxpr(branch, moving, order, either)[0] for branch in branches)
     coefficients = joined_series(series[1:])
     given = (*linear, *(False for _ in coefficients)) if isinstance(linear, tuple) else linear
-    results = cond_p.bind(*primals, *coefficients, branches=programs, linear=given, **params)
+    results = primitive.bind(*primals, *coefficients, branches=programs, linear=given, **params)
     return split_series(results, either, order)
 
 
 def scan_jet(
+    primitive: Primitive,
     primals: Any,
     series: Any,
     *,
@@ -60,7 +41,6 @@ def scan_jet(
     **params: Any,
 ) -> tuple[Any, Any]:
     """One scan, which carries the coefficients behind its own carries."""
-    assert scan_p is not None
     order = order_of(series)
     consts, carry, xs = split_list(_flags(series), [num_consts, num_carry])
 
@@ -71,66 +51,58 @@ def scan_jet(
         return found[1][:num_carry], found
 
     carry, (program, moving) = fixpoint(push, carry)
-    body = _regrouped(program, [num_consts, num_carry, len(xs)], [consts, carry, xs], moving, num_carry, order)
-    groups = split_list(list(zip(primals, series, strict=True)), [num_consts, num_carry])
-    operands: list[Any] = []
-    for group, flags in zip(groups, (consts, carry, xs), strict=True):
-        operands += [x for x, _ in group]
-        operands += [
-            each for (x, c), flag in zip(group, flags, strict=True) if flag for each in real_series(x, c, order)
-        ]
-    outs = scan_p.bind(
-        *operands,
-        jaxpr=body,
+    flags = [*consts, *carry, *xs]
+    in_order, out_order = _grouped(flags, [num_consts, num_carry], order), _grouped(moving, [num_carry], order)
+    everything = [*primals, *_coefficients(primals, series, flags, order)]
+    outs = primitive.bind(
+        *(everything[i] for i in in_order),
+        jaxpr=_in_order(program, in_order, out_order),
         num_consts=num_consts + order * sum(consts),
         num_carry=num_carry + order * sum(carry),
-        linear=(False,) * len(operands),
+        linear=(False,) * len(everything),
         **params,
     )
-    carry_out, rest = split_list(outs, [num_carry + order * sum(carry)])
-    first, first_series = split_series(carry_out, carry, order)
-    second, second_series = split_series(rest, moving[num_carry:], order)
-    return [*first, *second], [*first_series, *second_series]
+    found = dict(zip(out_order, outs, strict=True))
+    return split_series([found[i] for i in range(len(outs))], moving, order)
 
 
-def _regrouped(
-    program: ClosedJaxpr,
-    counts: Sequence[int],
-    flags: Sequence[Sequence[bool]],
-    moving: Sequence[bool],
-    num_carry: int,
-    order: int,
-) -> ClosedJaxpr:
-    """A program whose groups of arguments and outputs have their coefficients behind them, each group its own."""
-    sizes = [n + order * sum(f) for n, f in zip(counts, flags, strict=True)]
-    avals = program.in_avals
-    total = sum(counts)
+def _coefficients(primals: Sequence[Any], series: Sequence[Any], flags: Sequence[bool], order: int) -> list[Any]:
+    """All coefficients of the flagged values, one behind the other; zeros where there are none."""
+    return joined_series(
+        [real_series(x, c, order) if f else None for x, c, f in zip(primals, series, flags, strict=True)]
+    )
 
-    def regroup(values: Sequence[Any]) -> list[Any]:
-        parts = split_list(values, sizes[:-1])
-        heads = [x for part, n in zip(parts, counts, strict=True) for x in part[:n]]
-        tails = [x for part, n in zip(parts, counts, strict=True) for x in part[n:]]
-        return [*heads, *tails]
+
+def _grouped(flags: Sequence[bool], sizes: Sequence[int], order: int) -> list[int]:
+    """Where values are in groups, each with its coefficients behind it, of values with all coefficients behind them.
+
+    Args:
+        flags: which values have coefficients.
+        sizes: of the groups, but for the last one.
+        order: how many coefficients a value has.
+    """
+    places = itertools.count(len(flags))
+    own = [list(itertools.islice(places, order)) if flag else [] for flag in flags]
+    groups = split_list(range(len(flags)), sizes)
+    return [i for group in groups for i in (*group, *(k for value in group for k in own[value]))]
+
+
+def _in_order(program: ClosedJaxpr, in_order: Sequence[int], out_order: Sequence[int]) -> ClosedJaxpr:
+    """A program with its arguments and outputs in another order."""
 
     def flat(*args: Any) -> list[Any]:
-        outs = inline_closed(program, regroup(args))
-        heads, tails = split_list(outs, [len(moving)])
-        of_carry = order * sum(moving[:num_carry])
-        return [*heads[:num_carry], *tails[:of_carry], *heads[num_carry:], *tails[of_carry:]]
+        given = dict(zip(in_order, args, strict=True))
+        outs = inline_closed(program, [given[i] for i in range(len(args))])
+        return [outs[i] for i in out_order]
 
     def make() -> ClosedJaxpr:
-        heads, tails = list(avals[:total]), list(avals[total:])
-        grouped: list[Any] = []
-        for n, f in zip(counts, flags, strict=True):
-            grouped += heads[:n]
-            grouped += tails[: order * sum(f)]
-            del heads[:n], tails[: order * sum(f)]
-        return stage_closed(flat, grouped, program.jaxpr.debug_info)
+        return stage_closed(flat, [program.in_avals[i] for i in in_order], program.jaxpr.debug_info)
 
-    return memoised(program, ("jet groups", tuple(counts), tuple(map(tuple, flags)), num_carry, order), make)  # type: ignore[no-any-return]
+    return memoised(program, ("in order", tuple(in_order), tuple(out_order)), make)  # type: ignore[no-any-return]
 
 
 def while_jet(
+    primitive: Primitive,
     primals: Any,
     series: Any,
     *,
@@ -140,7 +112,6 @@ def while_jet(
     body_nconsts: int,
 ) -> tuple[Any, Any]:
     """One loop, which carries the coefficients behind its own carries; the condition sees the values alone."""
-    assert while_p is not None
     order = order_of(series)
     _, consts, carry = split_list(_flags(series), [cond_nconsts, body_nconsts])
 
@@ -149,28 +120,21 @@ def while_jet(
         return moving, program
 
     carry, program = fixpoint(push, carry)
-    count = len(carry)
-    body = _regrouped(program, [body_nconsts, count], [consts, carry], carry, count, order)
-    cond_consts, body_group, carry_group = split_list(
-        list(zip(primals, series, strict=True)), [cond_nconsts, body_nconsts]
-    )
-    coefficients = [
-        each for (x, c), flag in zip(carry_group, carry, strict=True) if flag for each in real_series(x, c, order)
-    ]
+    count, own, first = len(carry), series[cond_nconsts:], primals[:cond_nconsts]
+    order_in, order_out = _grouped([*consts, *carry], [body_nconsts], order), _grouped(carry, [], order)
+    everything = [*primals[cond_nconsts:], *_coefficients(primals[cond_nconsts:], own, [*consts, *carry], order)]
+    body = _in_order(program, order_in, order_out)
 
     def condition() -> ClosedJaxpr:
         def flat(*args: Any) -> list[Any]:
             return inline_closed(cond_jaxpr, args[: cond_nconsts + count])
 
-        avals = [*cond_jaxpr.in_avals, *(get_aval(c).strip_weak_type() for c in coefficients)]
+        avals = [*cond_jaxpr.in_avals, *body.out_avals[count:]]
         return stage_closed(flat, avals, cond_jaxpr.jaxpr.debug_info)
 
-    outs = while_p.bind(
-        *(x for x, _ in cond_consts),
-        *(x for x, _ in body_group),
-        *joined_series([c for _, c in body_group]),
-        *(x for x, _ in carry_group),
-        *coefficients,
+    outs = primitive.bind(
+        *first,
+        *(everything[i] for i in order_in),
         cond_jaxpr=memoised(cond_jaxpr, ("jet condition", tuple(carry), order), condition),
         cond_nconsts=cond_nconsts,
         body_jaxpr=body,
@@ -179,6 +143,5 @@ def while_jet(
     return split_series(outs, carry, order)
 
 
-for _primitive, _rule in ((cond_p, cond_jet), (scan_p, scan_jet), (while_p, while_jet)):
-    if _primitive is not None:
-        jet_rules.register(_primitive, _rule)
+for _name, _rule in (("cond", cond_jet), ("scan", scan_jet), ("while", while_jet)):
+    for_primitive(_name, _rule)

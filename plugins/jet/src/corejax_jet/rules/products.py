@@ -5,47 +5,35 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from corejax.extend import find_primitive, get_aval
+from corejax.extend import Primitive, get_aval
 from corejax_jet import taylor
-from corejax_jet.interpreter import broadcast_terms, jet_rules, scaled
+from corejax_jet.interpreter import broadcast_terms, for_primitive, scaled
 from corejax_lax_basic import lax
 
 
-def _bilinear(name: str) -> None:
-    primitive = find_primitive(name)
-    if primitive is None:
-        return
+def _bilinear(primitive: Primitive, primals: Any, series: Any, **params: Any) -> tuple[Any, Any]:
+    (x, y, *rest), (xs, ys, *_) = primals, series
 
-    def rule(primals: Any, series: Any, **params: Any) -> tuple[Any, Any]:
-        (x, y, *rest), (xs, ys, *_) = primals, series
+    def multiply(a: Any, b: Any) -> Any:
+        return primitive.bind(a, b, *rest, **params)
 
-        def multiply(a: Any, b: Any) -> Any:
-            return primitive.bind(a, b, *rest, **params)
-
-        out = multiply(x, y)
-        if ys is None:
-            return out, [multiply(c, y) for c in xs]
-        if xs is None:
-            return out, [multiply(x, c) for c in ys]
-        return out, taylor.product([x, *xs], [y, *ys], multiply)[1:]
-
-    jet_rules.register(primitive, rule)
+    out = multiply(x, y)
+    if ys is None:
+        return out, [multiply(c, y) for c in xs]
+    if xs is None:
+        return out, [multiply(x, c) for c in ys]
+    return out, taylor.product([x, *xs], [y, *ys], multiply)[1:]
 
 
 for _name in ("mul", "dot_general", "conv_general_dilated", "ragged_dot_general"):
-    _bilinear(_name)
+    for_primitive(_name, _bilinear)
 
 
-def _of_two(name: str, terms: Callable[[list[Any], list[Any]], list[Any]]) -> None:
-    primitive = find_primitive(name)
-    if primitive is None:
-        return
-
-    def rule(primals: Any, series: Any, **params: Any) -> tuple[Any, Any]:
-        out = primitive.bind(*primals, **params)
-        return out, terms(*broadcast_terms(primals, series, get_aval(out).shape))[1:]
-
-    jet_rules.register(primitive, rule)
+def _of_two(
+    primitive: Primitive, terms: Callable[..., list[Any]], primals: Any, series: Any, **params: Any
+) -> tuple[Any, Any]:
+    out = primitive.bind(*primals, **params)
+    return out, terms(*broadcast_terms(primals, series, get_aval(out).shape))[1:]
 
 
 def _rem(a: list[Any], b: list[Any]) -> list[Any]:
@@ -70,10 +58,5 @@ def _atan2(y: list[Any], x: list[Any]) -> list[Any]:
     return [y[0], *(scaled(c, 1 / k) for k, c in enumerate(slopes, 1))]
 
 
-for _name, _terms in {"div": taylor.quotient, "rem": _rem, "atan2": _atan2}.items():
-    _of_two(_name, _terms)
-
-
-pow_p = find_primitive("pow")
-if pow_p is not None:
-    _of_two("pow", _pow)
+for _name, _terms in {"div": taylor.quotient, "rem": _rem, "atan2": _atan2, "pow": _pow}.items():
+    for_primitive(_name, _of_two, _terms)

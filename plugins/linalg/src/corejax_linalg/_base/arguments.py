@@ -179,3 +179,19 @@ def static_axes(name: str, value: Any, what: str = "axes") -> tuple[int, ...]:
     """
     several = isinstance(value, tuple | list)
     return tuple([integer(name, what, axis) for axis in (value if several else (value,))])
+
+
+def subset(name: str, indices: Any, size: int) -> tuple[int, int]:
+    """A range of indices, `(start, stop)`.
+
+    Raises:
+        TypeError: it is not a pair of integers.
+        ValueError: it is not within `size`.
+    """
+    try:
+        start, stop = (operator.index(i) for i in indices)
+    except (TypeError, ValueError):
+        raise TypeError(f"{name}: subset_by_index is a pair of integers (start, stop), got {indices!r}") from None
+    if not 0 <= start <= stop <= size:
+        raise ValueError(f"{name}: subset_by_index is a range of the indices 0 to {size}, got {indices!r}")
+    return start, stop

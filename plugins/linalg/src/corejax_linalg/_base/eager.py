@@ -17,8 +17,7 @@ import numpy as np
 
 from corejax.extend import Array, ShapedArray, config, primitives
 from corejax.extend.speed import engine
-
-_PREFIX = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
+from corejax_linalg._base.types import lapack_name
 
 
 class FailureError(Exception):
@@ -35,17 +34,8 @@ class FailureError(Exception):
 
 @functools.cache
 def routine(name: str, dtype: Any, library: str = "lapack") -> Callable[..., Any]:
-    """A routine of LAPACK's or BLAS's for a dtype: `getrf` is `sgetrf` of float32.
-
-    Args:
-        name: its name without the dtype's letter; with two after a slash, the second is of complex dtypes.
-        dtype: of the matrix.
-        library: `"lapack"` or `"blas"`.
-    """
-    real, _, other = name.partition("/")
-    written = other if other and np.dtype(dtype).kind == "c" else real
-    module = importlib.import_module(f"scipy.linalg.{library}")
-    return getattr(module, _PREFIX[np.dtype(dtype).name] + written)  # type: ignore[no-any-return]
+    """A routine of LAPACK's or BLAS's (`library`) for a dtype, by `lapack_name`."""
+    return getattr(importlib.import_module(f"scipy.linalg.{library}"), lapack_name(name, dtype))  # type: ignore[no-any-return]
 
 
 @functools.lru_cache(maxsize=1024)

@@ -140,18 +140,13 @@ def _taken(x: Any, order: Any, axis: int) -> Any:
     batch = tuple(range(x.ndim - 2))
     sizes = tuple(1 if d == axis or d in batch else size for d, size in enumerate(x.shape))
     numbers = lax.GatherDimensionNumbers(
-        offset_dims=_offset(x.ndim, axis),
+        offset_dims=(2 * x.ndim - 3 - axis,),  # the axis that is not taken from
         collapsed_slice_dims=(axis,),
         start_index_map=(axis,),
         operand_batching_dims=batch,
         start_indices_batching_dims=batch,
     )
     return lax.gather(x, as_columns(order), numbers, sizes, mode=lax.GatherScatterMode.PROMISE_IN_BOUNDS)
-
-
-def _offset(ndim: int, axis: int) -> tuple[int, ...]:
-    """The axis of the result that is whole slices: the one that is not taken from."""
-    return (ndim - 1,) if axis == ndim - 2 else (ndim - 2,)
 
 
 def inverse_order(order: Any) -> Any:

@@ -9,8 +9,21 @@ import numpy as np
 
 from corejax.extend import ShapedArray, dtypes
 
-LAPACK = frozenset(np.dtype(d) for d in (np.float32, np.float64, np.complex64, np.complex128))
+_LETTERS = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
+LAPACK = frozenset(map(np.dtype, _LETTERS))
 INT32 = np.dtype(np.int32)
+
+
+def lapack_name(name: str, dtype: Any) -> str:
+    """The name of a routine for a dtype: of `getrf` and float32 `sgetrf`.
+
+    Args:
+        name: the name without the dtype's letter; with two after a slash, the second is of complex dtypes.
+        dtype: of the matrix.
+    """
+    real, _, other = name.partition("/")
+    dtype = np.dtype(dtype)
+    return _LETTERS[dtype.name] + (other if other and dtype.kind == "c" else real)
 
 
 def stack_type(name: str, argument: str, x: ShapedArray, rank: int = 2) -> tuple[tuple[Any, ...], tuple[Any, ...]]:

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Primitive, ShapedArray, jvp_rules
+from corejax.extend import ShapedArray
 from corejax_lax_basic import lax
 from corejax_linalg._base import matrices as mat
 from corejax_linalg._base.arguments import flag
-from corejax_linalg._base.batching import batched_in_front
+from corejax_linalg._base.batching import of_stacks
 from corejax_linalg._base.eager import FailureError, routine, stacked
 from corejax_linalg._base.types import square_type
 from corejax_linalg.primitives.triangular_solve import triangular_solve
@@ -48,10 +48,6 @@ def _abstract_eval(x: ShapedArray, *, symmetrize_input: bool = False) -> ShapedA
     return x
 
 
-def _not_definite(info: int) -> str:
-    return f"not positive definite (its leading minor of order {info} is not positive)"
-
-
 @stacked("cholesky", (2,), _abstract_eval)
 def _impl(a: Any, *, symmetrize_input: bool = False) -> Any:
     if symmetrize_input:
@@ -59,7 +55,8 @@ def _impl(a: Any, *, symmetrize_input: bool = False) -> Any:
     # Rows of C are columns of Fortran: the upper factor of the transpose is the transpose of the lower one.
     factor, info = routine("potrf", a.dtype)(a.T, lower=0, clean=1, overwrite_a=symmetrize_input)
     if info:
-        raise FailureError(_not_definite(info), np.tril(np.full(a.shape, np.nan, a.dtype)))
+        reason = f"not positive definite (its leading minor of order {info} is not positive)"
+        raise FailureError(reason, np.tril(np.full(a.shape, np.nan, a.dtype)))
     return factor.T
 
 
@@ -79,13 +76,10 @@ def _half_below(x: Any) -> Any:
     return lax.mul(x, lax.broadcast_to(weights, x.shape))
 
 
-cholesky_p = Primitive(
+cholesky_p = of_stacks(
     "cholesky",
     impl=_impl,
     abstract_eval=_abstract_eval,
+    jvp=_jvp,
     doc="The lower Cholesky factor of positive definite matrices; NaN of others. Params: symmetrize_input.",
 )
-jvp_rules.register(cholesky_p, _jvp)
-batched_in_front(cholesky_p)
-
-__all__ = ["cholesky", "cholesky_p"]

@@ -14,12 +14,12 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Primitive, ShapedArray, jvp_rules
+from corejax.extend import ShapedArray
 from corejax.extend.messages import warn_user
 from corejax_lax_basic import lax
 from corejax_linalg._base import matrices as mat
 from corejax_linalg._base.arguments import enumerated, flag
-from corejax_linalg._base.batching import batched_in_front
+from corejax_linalg._base.batching import of_stacks
 from corejax_linalg._base.eager import check, no_convergence, require_finite, routine, stacked, workspace
 from corejax_linalg._base.types import complex_of, like, square_type
 from corejax_linalg.primitives.solving import solved_once
@@ -171,15 +171,12 @@ def _vector_tangent(w: Any, v: Any, moved: Any) -> Any:
     return lax.add(change, mat.times_columns(v, kept))
 
 
-eig_p = Primitive(
+eig_p = of_stacks(
     "eig",
     multiple_results=True,
     impl=_impl,
     abstract_eval=_abstract_eval,
+    jvp=_jvp,
     doc="Eigenvalues, left and right eigenvectors of square matrices. "
     "Params: compute_left_eigenvectors, compute_right_eigenvectors, enable_eigvec_derivs, implementation.",
 )
-jvp_rules.register(eig_p, _jvp)
-batched_in_front(eig_p)
-
-__all__ = ["EigImplementation", "eig", "eig_p"]

@@ -12,13 +12,12 @@ from __future__ import annotations
 import enum
 from typing import Any
 
-from corejax.extend import Primitive, ShapedArray, dtypes, get_aval, jvp_rules
+from corejax.extend import ShapedArray, dtypes, get_aval
 from corejax_lax_basic import lax
 from corejax_linalg._base import matrices as mat
-from corejax_linalg._base.arguments import enumerated, flag
-from corejax_linalg._base.batching import batched_in_front
+from corejax_linalg._base.arguments import enumerated, flag, subset
+from corejax_linalg._base.batching import of_stacks
 from corejax_linalg._base.eager import check, no_convergence, routine, stacked
-from corejax_linalg._base.subsets import subset
 from corejax_linalg._base.types import like, real_of, square_type
 
 
@@ -112,14 +111,11 @@ def _jvp(primals: Any, tangents: Any, *, lower: bool, symmetrize_input: bool = F
     return [v, w], [mat.matmul(v, lax.mul(differences, moved)), dw]
 
 
-eigh_p = Primitive(
+eigh_p = of_stacks(
     "eigh",
     multiple_results=True,
     impl=_impl,
     abstract_eval=_abstract_eval,
+    jvp=_jvp,
     doc="Eigenvectors and eigenvalues of Hermitian matrices. Params: lower, symmetrize_input, algorithm.",
 )
-jvp_rules.register(eigh_p, _jvp)
-batched_in_front(eigh_p)
-
-__all__ = ["EighImplementation", "eigh", "eigh_p"]

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from corejax.extend import Primitive, ShapedArray, jvp_rules, nondifferentiable
+from corejax.extend import ShapedArray, nondifferentiable
 from corejax.extend.types import min_dim
 from corejax_linalg._base.arguments import flag
-from corejax_linalg._base.batching import batched_in_front
+from corejax_linalg._base.batching import of_stacks
 from corejax_linalg._base.eager import routine, stacked
 from corejax_linalg._base.types import check_alike, like, stack_type
 
@@ -73,7 +73,7 @@ def _product_type(a: ShapedArray, taus: ShapedArray) -> ShapedArray:
     return like(a.shape, a.dtype, a, taus)
 
 
-def _impl(a: Any, taus: Any) -> Any:
+def _product_impl(a: Any, taus: Any) -> Any:
     if not taus.shape[-1]:  # no reflectors: LAPACK would read one
         out = a * 0
         diagonal = range(a.shape[-1])
@@ -82,21 +82,23 @@ def _impl(a: Any, taus: Any) -> Any:
     return _product(a, taus)
 
 
-@stacked("householder_product", (2, 1), _product_type)
-def _product(a: Any, taus: Any) -> Any:
+def multiplied(a: Any, taus: Any) -> Any:
+    """The first columns of the product of the reflectors of one matrix."""
     run = routine("orgqr/ungqr", a.dtype)
     room = int(run(a, taus, lwork=-1)[1][0].real)
     return run(a, taus, lwork=room)[0]
 
 
-householder_product_p = Primitive(
+_product = stacked("householder_product", (2, 1), _product_type)(multiplied)
+
+
+householder_product_p = of_stacks(
     "householder_product",
-    impl=_impl,
+    impl=_product_impl,
     abstract_eval=_product_type,
+    jvp=nondifferentiable(_REASON),
     doc="The first columns of the product of Householder's reflectors.",
 )
-jvp_rules.register(householder_product_p, nondifferentiable(_REASON))
-batched_in_front(householder_product_p)
 
 
 def _ormqr_type(a: ShapedArray, taus: ShapedArray, c: ShapedArray, *, left: bool, transpose: bool) -> ShapedArray:
@@ -113,7 +115,7 @@ def _ormqr_type(a: ShapedArray, taus: ShapedArray, c: ShapedArray, *, left: bool
     return like(c.shape, c.dtype, a, taus, c)
 
 
-def _ormqr_impl(a: Any, taus: Any, c: Any, *, left: bool, transpose: bool) -> Any:
+def _ormqr(a: Any, taus: Any, c: Any, *, left: bool, transpose: bool) -> Any:
     return _multiplied(a, taus, c, left=left, transpose=transpose) if taus.shape[-1] else c
 
 
@@ -126,13 +128,10 @@ def _multiplied(a: Any, taus: Any, c: Any, *, left: bool, transpose: bool) -> An
     return run(*sides, a, taus, c, room)[0]
 
 
-ormqr_p = Primitive(
+ormqr_p = of_stacks(
     "ormqr",
-    impl=_ormqr_impl,
+    impl=_ormqr,
     abstract_eval=_ormqr_type,
+    jvp=nondifferentiable(_REASON),
     doc="A product with the unitary matrix that Householder's reflectors multiply to. Params: left, transpose.",
 )
-jvp_rules.register(ormqr_p, nondifferentiable(_REASON))
-batched_in_front(ormqr_p)
-
-__all__ = ["householder_product", "householder_product_p", "ormqr", "ormqr_p"]

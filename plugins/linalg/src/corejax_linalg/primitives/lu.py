@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Primitive, ShapedArray, dtypes, jvp_rules
+from corejax.extend import ShapedArray, dtypes
 from corejax.extend.types import max_dim, min_dim
 from corejax_lax_basic import lax
 from corejax_linalg._base import matrices as mat
 from corejax_linalg._base.arguments import size
-from corejax_linalg._base.batching import batched_in_front
+from corejax_linalg._base.batching import of_stacks
 from corejax_linalg._base.eager import routine, stacked
 from corejax_linalg._base.types import INT32, stack_type
 from corejax_linalg.primitives.triangular_solve import triangular_solve
@@ -91,17 +91,15 @@ def _jvp(primals: Any, tangents: Any) -> Any:
     if m != k:
         left = _padded(left, 0, m - k)
     if n != k:
-        right = lax.add(mat.upper(_padded(right, n - k, 0)), lax.broadcast_to(_eye_below(factors, n, k), _square(x, n)))
+        right = lax.add(
+            mat.upper(_padded(right, n - k, 0)), lax.broadcast_to(_eye_below(factors, n, k), (*x.shape[:-2], n, n))
+        )
     solved = triangular_solve(left, mat.take_rows(dx, permutation), left_side=True, lower=True, unit_diagonal=True)
     solved = triangular_solve(right, solved)
     unit = lax.add(mat.lower(left, -1), lax.broadcast_to(mat.eye(left), left.shape))
     d_left = mat.matmul(unit, mat.lower(solved, -1))
     d_right = mat.matmul(mat.upper(solved), mat.upper(right))
     return [factors, pivots, permutation], [lax.add(d_left, d_right), None, None]
-
-
-def _square(x: Any, n: int) -> tuple[int, ...]:
-    return (*x.shape[:-2], n, n)
 
 
 def _padded(x: Any, rows: int, columns: int) -> Any:
@@ -116,15 +114,14 @@ def _eye_below(x: Any, n: int, k: int) -> Any:
     return lax.convert_element_type(there, x.dtype)
 
 
-lu_p = Primitive(
+lu_p = of_stacks(
     "lu",
     multiple_results=True,
     impl=_impl,
     abstract_eval=_abstract_eval,
+    jvp=_jvp,
     doc="The LU decomposition with partial pivoting: both factors in one matrix, pivots, permutation.",
 )
-jvp_rules.register(lu_p, _jvp)
-batched_in_front(lu_p)
 
 
 # -- rules of lu_pivots_to_permutation ---------------------------------------------------------------------------
@@ -193,13 +190,10 @@ def _exchange(pivots: Any, i: Any, order: Any) -> Any:
     return lax.dynamic_update_slice_in_dim(order, at_i, j, axis=0)
 
 
-lu_pivots_to_permutation_p = Primitive(
+lu_pivots_to_permutation_p = of_stacks(
     "lu_pivots_to_permutation",
     decomposition=_in_a_loop,
     impl=_permutation,
     abstract_eval=_permutation_type,
     doc="The permutation that exchanges of rows make. Params: permutation_size.",
 )
-batched_in_front(lu_pivots_to_permutation_p)
-
-__all__ = ["lu", "lu_p", "lu_pivots_to_permutation", "lu_pivots_to_permutation_p"]

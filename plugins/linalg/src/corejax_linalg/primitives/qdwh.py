@@ -127,6 +127,3 @@ def _by_cholesky(u: Any, a: Any, b: Any, c: Any) -> Any:
 def _identity(n: int) -> Any:
     rows, columns = (lax.broadcasted_iota(np.int32, (n, n), axis) for axis in (0, 1))
     return lax.eq(rows, columns)
-
-
-__all__ = ["qdwh"]

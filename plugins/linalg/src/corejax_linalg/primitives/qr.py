@@ -16,16 +16,16 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Primitive, ShapedArray, dtypes, jvp_rules, nondifferentiable
+from corejax.extend import ShapedArray, dtypes, nondifferentiable
 from corejax.extend.messages import warn_user
 from corejax.extend.types import min_dim
 from corejax_lax_basic import lax
 from corejax_linalg._base import matrices as mat
 from corejax_linalg._base.arguments import flag
-from corejax_linalg._base.batching import batched_in_front
+from corejax_linalg._base.batching import of_stacks
 from corejax_linalg._base.eager import routine, stacked, workspace
 from corejax_linalg._base.types import INT32, like, stack_type
-from corejax_linalg.primitives.householder import householder_product
+from corejax_linalg.primitives.householder import householder_product, multiplied
 from corejax_linalg.primitives.lu import lu
 from corejax_linalg.primitives.triangular_solve import triangular_solve
 
@@ -102,15 +102,24 @@ def _geqp3(a: Any) -> Any:
     return [reflectors, order - 1, taus]
 
 
-def _packed_primitive(name: str, impl: Any, types: Any, doc: str) -> Primitive:
-    primitive = Primitive(name, multiple_results=True, impl=impl, abstract_eval=types, doc=doc)
-    jvp_rules.register(primitive, nondifferentiable("differentiate qr, which is made of it"))
-    batched_in_front(primitive)
-    return primitive
-
-
-geqrf_p = _packed_primitive("geqrf", _geqrf, _geqrf_type, "R and Householder's reflectors in one matrix, and taus.")
-geqp3_p = _packed_primitive("geqp3", _geqp3, _geqp3_type, "As geqrf, of exchanged columns; the second result orders.")
+_PACKED: dict[str, Any] = {
+    "multiple_results": True,
+    "jvp": nondifferentiable("differentiate qr, which is made of it"),
+}
+geqrf_p = of_stacks(
+    "geqrf",
+    impl=_geqrf,
+    abstract_eval=_geqrf_type,
+    doc="R and Householder's reflectors in one matrix, and taus.",
+    **_PACKED,
+)
+geqp3_p = of_stacks(
+    "geqp3",
+    impl=_geqp3,
+    abstract_eval=_geqp3_type,
+    doc="As geqrf, of exchanged columns; the second result orders.",
+    **_PACKED,
+)
 
 
 # -- rules of qr -------------------------------------------------------------------------------------------------
@@ -208,9 +217,7 @@ def _decomposed(a: Any, *, pivoting: bool, full_matrices: bool) -> Any:
     triangle = np.triu(packed if full_matrices or m <= n else packed[:n])
     if full_matrices and m > n:
         packed = np.pad(packed, ((0, 0), (0, m - n)))
-    run = routine("orgqr/ungqr", a.dtype)
-    room = int(run(packed[:, :m], taus, lwork=-1)[1][0].real)
-    return [run(packed[:, :m], taus, lwork=room)[0], triangle, *order]
+    return [multiplied(packed[:, :m], taus), triangle, *order]
 
 
 def _impl(x: Any, *, pivoting: bool, full_matrices: bool) -> Any:
@@ -222,15 +229,12 @@ def _impl(x: Any, *, pivoting: bool, full_matrices: bool) -> Any:
     return outs
 
 
-qr_p = Primitive(
+qr_p = of_stacks(
     "qr",
     multiple_results=True,
     impl=_impl,
     decomposition=_decomposition,
     abstract_eval=_abstract_eval,
+    jvp=_jvp,
     doc="The QR decomposition. Params: pivoting, full_matrices.",
 )
-jvp_rules.register(qr_p, _jvp)
-batched_in_front(qr_p)
-
-__all__ = ["geqp3", "geqp3_p", "geqrf", "geqrf_p", "qr", "qr_p"]

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from corejax.extend import bottom_trace, get_aval
+from corejax.extend import bottom_trace
 from corejax.extend.transforms import BatchTrace, trace_stack
 from corejax_lax_basic import lax
 from corejax_linalg._base import matrices as mat
@@ -75,8 +75,3 @@ def solved_beside(solve: Callable[..., Any], a: Any, b: Any, *vectors: Any) -> A
 def nobody_differentiates() -> bool:
     """Whether what is computed here is not differentiated, nor recorded for later: eagerly, and in `vmap`."""
     return all(trace is bottom_trace() or isinstance(trace, BatchTrace) for trace in trace_stack())
-
-
-def column_vectors(a: Any, b: Any) -> bool:
-    """Whether `b` is one vector for each matrix of `a`, as JAX decides it: it has one axis fewer."""
-    return bool(get_aval(b).ndim == get_aval(a).ndim - 1)

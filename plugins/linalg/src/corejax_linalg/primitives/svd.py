@@ -14,14 +14,13 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Primitive, ShapedArray, dtypes, jvp_rules
+from corejax.extend import ShapedArray, dtypes
 from corejax.extend.types import min_dim
 from corejax_lax_basic import lax
 from corejax_linalg._base import matrices as mat
-from corejax_linalg._base.arguments import array, enumerated, flag
-from corejax_linalg._base.batching import batched_in_front
+from corejax_linalg._base.arguments import array, enumerated, flag, subset
+from corejax_linalg._base.batching import of_stacks
 from corejax_linalg._base.eager import check, no_convergence, require_finite, routine, stacked, workspace
-from corejax_linalg._base.subsets import subset
 from corejax_linalg._base.types import like, real_of, stack_type
 
 
@@ -174,14 +173,11 @@ def _vector_tangents(s: Any, moved: Any, is_complex: bool) -> tuple[Any, Any]:
     return du, dv
 
 
-svd_p = Primitive(
+svd_p = of_stacks(
     "svd",
     multiple_results=True,
     impl=_impl,
     abstract_eval=_abstract_eval,
+    jvp=_jvp,
     doc="Singular values, left and right singular vectors. Params: full_matrices, compute_uv, algorithm.",
 )
-jvp_rules.register(svd_p, _jvp)
-batched_in_front(svd_p)
-
-__all__ = ["SvdAlgorithm", "svd", "svd_p"]

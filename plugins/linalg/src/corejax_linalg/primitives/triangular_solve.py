@@ -178,5 +178,3 @@ triangular_solve_p = Primitive(
 jvp_rules.register(triangular_solve_p, _jvp, symbolic_zeros=True)
 transpose_rules.register(triangular_solve_p, _transpose)
 vmap_rules.register(triangular_solve_p, _vmap)
-
-__all__ = ["triangular_solve", "triangular_solve_p"]

@@ -143,5 +143,3 @@ tridiagonal_solve_p = Primitive(
 jvp_rules.register(tridiagonal_solve_p, _jvp, symbolic_zeros=True)
 transpose_rules.register(tridiagonal_solve_p, _transpose)
 vmap_rules.register(tridiagonal_solve_p, _vmap)
-
-__all__ = ["tridiagonal_solve", "tridiagonal_solve_p"]

@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Primitive, ShapedArray, dtypes
+from corejax.extend import ShapedArray, dtypes
 from corejax_lax_basic import lax
 from corejax_linalg._base import matrices as mat
 from corejax_linalg._base.arguments import array, flag, real_number
-from corejax_linalg._base.batching import batched_in_front
+from corejax_linalg._base.batching import of_stacks
 from corejax_linalg._base.types import check_alike
 
 
@@ -129,14 +129,13 @@ def _rotated(r: Any, w: Any) -> Any:
     return mat.upper(lax.transpose(out, back))
 
 
-cholesky_update_p = Primitive(
+cholesky_update_p = of_stacks(
     "cholesky_update",
     decomposition=_rotated,
     impl=_update_impl,
     abstract_eval=_update_type,
     doc="The Cholesky factor of a matrix that a vector's product with itself was added to.",
 )
-batched_in_front(cholesky_update_p)
 
 
 # -- rules of symmetric_product ----------------------------------------------------------------------------------
@@ -157,12 +156,9 @@ def _product(a: Any, c: Any, *, alpha: float, beta: float) -> Any:
     return lax.add(lax.mul(product, mat.constant(a, alpha)), lax.mul(c, mat.constant(c, beta)))
 
 
-symmetric_product_p = Primitive(
+symmetric_product_p = of_stacks(
     "symmetric_product",
     decomposition=_product,
     abstract_eval=_product_type,
     doc="A symmetric matrix and the product of a matrix with its transpose, added. Params: alpha, beta.",
 )
-batched_in_front(symmetric_product_p)
-
-__all__ = ["cholesky_update", "cholesky_update_p", "symmetric_product", "symmetric_product_p"]

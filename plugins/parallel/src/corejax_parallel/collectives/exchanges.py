@@ -20,16 +20,6 @@ from corejax_parallel.collectives.gathers import all_gather
 from corejax_parallel.collectives.reductions import psum
 from corejax_parallel.types.vma import vary
 
-__all__ = [
-    "axis_index",
-    "axis_index_p",
-    "axis_size",
-    "pbroadcast",
-    "ppermute",
-    "ppermute_p",
-    "pshuffle",
-]
-
 Pairs = tuple[tuple[int, int], ...]
 
 
@@ -149,11 +139,7 @@ def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
 # -- primitives and rules ----------------------------------------------------------------------------------------
 
 
-def _permuted_type(x: ShapedArray, *, axis_name: Any, perm: Pairs) -> ShapedArray:
-    return x
-
-
-ppermute_p = define("ppermute", _permuted_type)
+ppermute_p = define("ppermute", lambda x, *, axis_name, perm: x)
 axis_index_p = define("axis_index", lambda *, axis_name: ShapedArray((), np.dtype(np.int32)))
 deflinear(
     ppermute_p,

@@ -32,17 +32,6 @@ from corejax_parallel.collectives._axes import (
 from corejax_parallel.types.refinement import with_vma
 from corejax_parallel.types.vma import manual_axes, vary
 
-__all__ = [
-    "all_gather",
-    "all_gather_invariant_p",
-    "all_gather_p",
-    "all_to_all",
-    "all_to_all_p",
-    "psum_scatter",
-    "pswapaxes",
-    "reduce_scatter_p",
-]
-
 
 def all_gather(
     x: Any, axis_name: Any, *, axis_index_groups: Any = None, axis: int = 0, tiled: bool = False, to: str = "varying"
@@ -77,17 +66,15 @@ def all_gather(
             return lax.expand_dims(leaf, (at,))
         leaf = vary(leaf, names)
         for i, name in enumerate(reversed(names)):
-            leaf = _gather(leaf, name, groups, at, tiled or i > 0, to)
+            to_one = to == "invarying" and groups is None and manual_axes(name) is not None
+            leaf = _along(all_gather_invariant_p if to_one else all_gather_p, leaf, name, groups, at, tiled or i > 0)
         return leaf
 
     return on_leaves("all_gather", one, x)
 
 
-def _gather(x: Any, name: Any, groups: Groups, axis: int, tiled: bool, to: str) -> Any:
-    one = to == "invarying" and groups is None and manual_axes(name) is not None
-    return (all_gather_invariant_p if one else all_gather_p).bind(
-        x, axis_name=name, axis_index_groups=groups, axis=axis, size=_size(name, groups), tiled=tiled
-    )
+def _along(primitive: Primitive, x: Any, name: Any, groups: Groups, axis: int, tiled: bool) -> Any:
+    return primitive.bind(x, axis_name=name, axis_index_groups=groups, axis=axis, size=_size(name, groups), tiled=tiled)
 
 
 def _size(name: Any, groups: Groups) -> int:
@@ -129,17 +116,11 @@ def psum_scatter(
             return lax.squeeze(leaf, (at,))
         leaf = vary(leaf, names)
         for i, name in enumerate(names):
-            last = i == len(names) - 1
-            leaf = _scatter(leaf, name, groups, at, tiled or not last)
+            stays = tiled or i < len(names) - 1
+            leaf = _along(reduce_scatter_p, leaf, name, groups, at, stays)
         return leaf
 
     return on_leaves("psum_scatter", one, x)
-
-
-def _scatter(x: Any, name: Any, groups: Groups, axis: int, tiled: bool) -> Any:
-    return reduce_scatter_p.bind(
-        x, axis_name=name, axis_index_groups=groups, axis=axis, size=_size(name, groups), tiled=tiled
-    )
 
 
 def _check_length(what: str, x: Any, argument: str, axis: int, names: Any, count: int, tiled: bool) -> None:

@@ -20,8 +20,6 @@ from corejax_parallel.collectives._axes import Groups, groups_of, names_of, size
 from corejax_parallel.collectives.gathers import all_gather, all_to_all
 from corejax_parallel.types.vma import vary
 
-__all__ = ["ragged_all_to_all", "ragged_all_to_all_p"]
-
 
 def ragged_all_to_all(
     operand: Any,

@@ -26,8 +26,6 @@ from corejax_parallel.collectives._axes import (
 from corejax_parallel.types.refinement import with_vma
 from corejax_parallel.types.vma import manual_axes
 
-__all__ = ["pmax", "pmax_p", "pmean", "pmin", "pmin_p", "psum", "psum_p"]
-
 
 def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
     """The sum along named axes, for every element of them.

@@ -9,13 +9,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from corejax.extend import Primitive, ShapedArray, deflinear
+from corejax.extend import Primitive, deflinear
 from corejax.extend.transforms import collective_rules
 from corejax_parallel.collectives._axes import elementwise_along_others, names_of, on_leaves
 from corejax_parallel.types.refinement import with_vma
 from corejax_parallel.types.vma import ManualAxes, manual_axes, vary
-
-__all__ = ["pcast", "pvary_p"]
 
 _TO = ("varying", "reduced", "unreduced")
 
@@ -46,18 +44,10 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
 # -- primitive and rules -----------------------------------------------------------------------------------------
 
 
-def _varying_type(x: ShapedArray, *, axis_name: tuple[Any, ...]) -> ShapedArray:
-    return with_vma(x, x.vma.union(axis_name))
-
-
-def _itself(x: Any, *, axis_name: tuple[Any, ...]) -> Any:
-    return x
-
-
 pvary_p = Primitive(
     "pvary",
-    abstract_eval=_varying_type,
-    impl=_itself,
+    abstract_eval=lambda x, *, axis_name: with_vma(x, x.vma.union(axis_name)),
+    impl=lambda x, *, axis_name: x,
     tags=("collective",),
     doc="The value itself, of a type that says that it may differ along named axes.",
 )

@@ -7,13 +7,25 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from corejax.extend import ShapedArray, move_batch_axis
+from corejax.extend import ShapedArray, move_batch_axis, tree
 from corejax.extend.transforms import batch_flat
 from corejax_lax_basic import lax
 from corejax_parallel.partition_spec import PartitionSpec
 from corejax_parallel.types.refinement import with_sharding, with_vma
 
 Names = tuple[Any, ...]
+
+
+def for_leaves(what: str, argument: str, given: Any, structure: Any, is_leaf: Callable[[Any], bool]) -> list[Any]:
+    """What an argument that is a prefix of a pytree says of each leaf.
+
+    Raises:
+        ValueError: it is no prefix.
+    """
+    try:
+        return tree.broadcast_prefix(given, structure, is_leaf)  # type: ignore[no-any-return]
+    except ValueError as error:
+        raise ValueError(f"{what}: {argument} is no prefix of what it is for: {error}") from None
 
 
 def names_in(spec: PartitionSpec) -> Names:

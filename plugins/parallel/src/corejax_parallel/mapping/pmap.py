@@ -21,14 +21,12 @@ from corejax.extend import (
     ShapedArray,
     abstract_eval_rules,
     close_over_consts,
-    find_primitive,
     fun_name,
     get_aval,
     impl_rules,
     jaxpr_as_fun,
     memoised,
     stage,
-    stage_closed,
     tree,
 )
 from corejax.extend.messages import run_within
@@ -36,12 +34,11 @@ from corejax.extend.plugins import exported
 from corejax.extend.transforms import named_as, named_axes, unmapped_aval
 from corejax.extend.types import as_dim
 from corejax_lax_basic import lax
-from corejax_parallel.mapping.primitive import runs_piecewise, shard_map_p
+from corejax_parallel.mapping.blocks import for_leaves
+from corejax_parallel.mapping.primitive import by_program, runs_piecewise, shard_map_p
 from corejax_parallel.mapping.sameness import differing
-from corejax_parallel.mesh import Mesh
+from corejax_parallel.mesh import Mesh, grid
 from corejax_parallel.partition_spec import PartitionSpec
-
-__all__ = ["pmap", "xla_pmap_p"]
 
 Axes = tuple[int | None, ...]
 
@@ -162,10 +159,7 @@ def _without_static(
 
 
 def _prefix(what: str, argument: str, axes: Any, structure: Any) -> list[Any]:
-    try:
-        found = tree.broadcast_prefix(axes, structure, lambda x: x is None)
-    except ValueError as error:
-        raise ValueError(f"{what}: {argument} is no prefix of what it is for: {error}") from None
+    found = for_leaves(what, argument, axes, structure, lambda x: x is None)
     for axis in found:
         if axis is not None and (isinstance(axis, bool) or not isinstance(axis, int | np.integer)):
             raise TypeError(f"{what}: {argument} are integers or None, got {axis!r} of type {type(axis).__name__}")
@@ -241,8 +235,8 @@ def _check_same(what: str, closed: ClosedJaxpr, size: int, name: Any, axes: Axes
 def _mesh(what: str, name: Any, size: int, devices: Sequence[Any] | None, backend: str | None) -> Mesh:
     if not isinstance(name, str):
         raise TypeError(f"{what}: axis_name is a string, got {name!r} of type {type(name).__name__}")
-    found = list(exported("devices" if backend is not None else "local_devices")(backend)) if devices is None else []
-    found = found if devices is None else list(devices)
+    known = "devices" if backend is not None else "local_devices"
+    found = list(exported(known)(backend) if devices is None else devices)
     if len(found) < size:
         raise ValueError(
             f"{what}: it is mapped over {size} elements, and there are {len(found)} devices. For more CPU devices set "
@@ -250,9 +244,7 @@ def _mesh(what: str, name: Any, size: int, devices: Sequence[Any] | None, backen
         )
     if devices is not None and len(found) != size:
         raise ValueError(f"{what}: it is mapped over {size} elements, and {len(found)} devices are given")
-    grid = np.empty(size, dtype=object)
-    grid[:] = found[:size]
-    return Mesh(grid, (name,))
+    return Mesh(grid(found[:size], (size,)), (name,))
 
 
 # -- the primitive -----------------------------------------------------------------------------------------------
@@ -312,14 +304,7 @@ def _impl(*args: Any, call_jaxpr: ClosedJaxpr, **params: Any) -> Any:
     """Compiled, once for each program; operation by operation where `runs_piecewise` says so."""
     if runs_piecewise():
         return as_shard_map(*args, call_jaxpr=call_jaxpr, **params)
-    avals = [get_aval(x) for x in args]
-
-    def flat(*operands: Any) -> Any:
-        return xla_pmap_p.bind(*operands, call_jaxpr=call_jaxpr, **params)
-
-    key = ("pmap", *(params[k] for k in sorted(params)), tuple(avals))
-    whole = memoised(call_jaxpr, key, lambda: stage_closed(flat, avals))
-    return find_primitive("xla_call").bind(*args, call_jaxpr=whole, name=params["name"], backend=None)
+    return by_program(xla_pmap_p, args, params["name"], call_jaxpr, "call_jaxpr", params)
 
 
 @abstract_eval_rules.register(xla_pmap_p)

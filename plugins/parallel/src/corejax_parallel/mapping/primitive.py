@@ -26,6 +26,7 @@ from corejax.extend import (
     config,
     dce_jaxpr,
     find_primitive,
+    get_aval,
     host_value,
     impl_rules,
     inline_closed,
@@ -124,14 +125,21 @@ def _impl(*args: Array, jaxpr: ClosedJaxpr, **params: Any) -> list[Array]:
     """Compiled, once for each program; operation by operation where `runs_piecewise` says so, or on no devices."""
     if runs_piecewise() or not (params["mesh"].device_tuple or any(len(x.devices()) > 1 for x in args)):
         return _on_host(args, jaxpr, **params)
-    avals = [x.aval for x in args]
+    return by_program(shard_map_p, args, "shard_map", jaxpr, "jaxpr", params)
+
+
+def by_program(
+    primitive: Primitive, args: Sequence[Any], name: str, jaxpr: ClosedJaxpr, param: str, params: dict[str, Any]
+) -> list[Array]:
+    """An application as a call of a compiled program; `jaxpr` is its parameter `param`, `params` are the others."""
+    avals = [get_aval(x) for x in args]
 
     def flat(*operands: Any) -> Any:
-        return shard_map_p.bind(*operands, jaxpr=jaxpr, **params)
+        return primitive.bind(*operands, **{param: jaxpr}, **params)
 
-    key = ("shard_map", *(params[k] for k in sorted(params)), tuple(avals))
+    key = (primitive.name, *(params[k] for k in sorted(params)), tuple(avals))
     whole = memoised(jaxpr, key, lambda: stage_closed(flat, avals, jaxpr.jaxpr.debug_info))
-    return find_primitive("xla_call").bind(*args, call_jaxpr=whole, name="shard_map", backend=None)  # type: ignore[no-any-return]
+    return find_primitive("xla_call").bind(*args, call_jaxpr=whole, name=name, backend=None)  # type: ignore[no-any-return]
 
 
 def _on_host(
@@ -385,12 +393,7 @@ def _transpose(
     res_specs, linear_specs = partition_list(linear, in_specs)
     ct_specs = select_list(nonzero, out_specs)
     absent_in = [tuple([n for n in sizes if n not in names_in(spec)]) for spec in linear_specs]
-    absent_out = []
-    for spec in ct_specs:
-        count = 1
-        for name in sizes:
-            count *= 1 if name in names_in(spec) else sizes[name]
-        absent_out.append(count)
+    absent_out = [math.prod([n for name, n in sizes.items() if name not in names_in(spec)]) for spec in ct_specs]
     pulled, nonzeros_out = _transformed(jaxpr, mesh, axis_name, _pulled, linear, nonzero, absent_in, absent_out)
     outs = shard_map_p.bind(
         *[x for x in operands if not is_undef_primal(x)],

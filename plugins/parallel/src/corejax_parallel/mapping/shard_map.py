@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
@@ -24,19 +23,17 @@ from corejax.extend import (
     stage,
     tree,
 )
-from corejax.extend.messages import Restoring, api_boundary, run_within
+from corejax.extend.messages import api_boundary, run_within
 from corejax.extend.plugins import exported
 from corejax.extend.transforms import axes_in_scope, in_context, named_as, named_axes
 from corejax_parallel.collectives.varying import told_along
-from corejax_parallel.contexts import axes_of_body, get_mesh, mesh_of_body
-from corejax_parallel.mapping.blocks import block_type, counts, names_in
+from corejax_parallel.contexts import axes_of_body, bodies, get_mesh, mesh_of_body
+from corejax_parallel.mapping.blocks import block_type, counts, for_leaves, names_in
 from corejax_parallel.mapping.primitive import shard_map_p, sizes_of
 from corejax_parallel.mapping.sameness import differing
 from corejax_parallel.mesh import AbstractMesh, Mesh
 from corejax_parallel.partition_spec import PartitionSpec
 from corejax_parallel.types.refinement import with_vma
-
-__all__ = ["shard_map", "smap"]
 
 
 def shard_map(
@@ -174,8 +171,8 @@ class _Mapped:
         if self.check_vma:
             told = ((told_along(sizes), None),)
             blocks = [with_vma(a, a.vma.union(names_in(spec))) for a, spec in zip(blocks, specs, strict=True)]
-        axes, within = named_axes((*axes_of_body(mesh, sizes), *told)), _Within(what, mesh, manual)
-        jaxpr, consts = run_within((axes, within), stage, flat, blocks)
+        axes = named_axes((*axes_of_body(mesh, sizes, what), *told))
+        jaxpr, consts = run_within((axes,), stage, flat, blocks)
         out = _specs(what, "out_specs", self.out_specs, flat.out_tree)
         closed = close_over_consts(jaxpr)
         specs = [*[PartitionSpec()] * len(consts), *specs]
@@ -216,38 +213,11 @@ def smap(f: Callable[..., Any] | None = None, /, *, in_axes: Any = ..., out_axes
     )
 
 
-# -- one inside of another -----------------------------------------------------------------------------------------
-
-
-class _Around(threading.local):
-    """What this thread is tracing inside of, outermost first."""
-
-    maps: tuple[_Within, ...] = ()
-
-
-_around = _Around()
-
-
-class _Within(Restoring):
-    """A function is traced, mapped over axes of a mesh, for a `with` block."""
-
-    __slots__ = ("earlier", "manual", "mesh", "what")
-
-    def __init__(self, what: str, mesh: Any, manual: tuple[Any, ...]) -> None:
-        self.what, self.mesh, self.manual = what, mesh, manual
-        self.earlier = _around.maps
-
-    def __enter__(self) -> None:
-        self.earlier = _around.maps
-        _around.maps = (*self.earlier, self)
-
-    def restore(self) -> None:
-        """As it was before."""
-        _around.maps = self.earlier
+# -- arguments ---------------------------------------------------------------------------------------------------
 
 
 def _refuse_nested(what: str, names: tuple[Any, ...]) -> None:
-    for outer in _around.maps:
+    for outer in bodies():
         for name in names:
             if name in outer.manual:
                 raise ValueError(
@@ -256,14 +226,9 @@ def _refuse_nested(what: str, names: tuple[Any, ...]) -> None:
                 )
 
 
-# -- arguments ---------------------------------------------------------------------------------------------------
-
-
 def _mesh(what: str, given: Any) -> Any:
     if given is None:
         found = get_mesh()
-        if _around.maps:
-            return _around.maps[-1].mesh
         if found.empty:
             raise ValueError(f"{what}: it needs a mesh: mesh=corejax.make_mesh(...), or with corejax.set_mesh(mesh)")
         return found
@@ -297,7 +262,7 @@ def _is_traced(what: str, x: Any) -> bool:
 
 def _not_arrays(what: str, in_specs: Any, args: tuple[Any, ...]) -> list[bool]:
     """Return which leaves of the arguments are no arrays and have None for a spec."""
-    specs = _for_leaves(what, "in_specs", in_specs, args)
+    specs = for_leaves(what, "in_specs", in_specs, args, _is_spec)
     return [spec is None and not is_array_like(x) for x, spec in zip(tree.tree_leaves(args), specs, strict=True)]
 
 
@@ -321,17 +286,10 @@ def _is_spec(x: Any) -> bool:
     return x is None or isinstance(x, PartitionSpec)
 
 
-def _for_leaves(what: str, argument: str, given: Any, structure: Any) -> list[Any]:
-    try:
-        return tree.broadcast_prefix(given, structure, _is_spec)
-    except ValueError as error:
-        raise ValueError(f"{what}: {argument} is no prefix of what it is for: {error}") from None
-
-
 def _specs(what: str, argument: str, given: Any, treedef: Any) -> list[PartitionSpec]:
     """A spec for each leaf."""
     structure = tree.tree_unflatten(treedef, range(treedef.num_leaves))
-    specs = [PartitionSpec() if s is None else s for s in _for_leaves(what, argument, given, structure)]
+    specs = [PartitionSpec() if s is None else s for s in for_leaves(what, argument, given, structure, _is_spec)]
     for spec in specs:
         if not isinstance(spec, PartitionSpec):
             raise TypeError(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from corejax.extend import ClosedJaxpr, ShapedArray, Tracer, fun_name, jaxpr_as_fun, move_batch_axis, stage, tree
@@ -35,39 +36,33 @@ class Answer(NamedTuple):
     results: list[Sharding]
 
 
+@dataclass(frozen=True, repr=False)
 class Partitioning:
     """What the author of a function said of it, and how its arguments lie in its operands. A static parameter.
 
-    Args:
+    Attributes:
         fun: the function.
         partition, sharding_rule, decode_shardings: as given to `def_partition`.
         static_args: what else they are given.
         in_tree, out_tree: structure of the tuple of its other arguments, and of its result.
     """
 
-    def __init__(
-        self,
-        fun: Callable[..., Any],
-        partition: Callable[..., Any],
-        sharding_rule: Any,
-        decode_shardings: bool,
-        static_args: tuple[Any, ...],
-        in_tree: Any,
-        out_tree: Any,
-    ) -> None:
-        self.what = f"custom_partitioning of {fun_name(fun)}"
-        self._given = (fun, partition, sharding_rule, decode_shardings, static_args, in_tree, out_tree)
+    fun: Callable[..., Any]
+    partition: Callable[..., Any]
+    sharding_rule: Any = field(hash=False)
+    decode_shardings: bool
+    static_args: tuple[Any, ...] = field(hash=False)
+    in_tree: Any
+    out_tree: Any
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Partitioning) and self._given == other._given
-
-    def __hash__(self) -> int:
-        fun, partition, _, decode, _, in_tree, out_tree = self._given
-        return hash((fun, partition, decode, in_tree, out_tree))
+    @property
+    def what(self) -> str:
+        """For messages."""
+        return f"custom_partitioning of {fun_name(self.fun)}"
 
     @property
     def __name__(self) -> str:  # what programs are printed with
-        return fun_name(self._given[0])
+        return fun_name(self.fun)
 
     def __repr__(self) -> str:
         return f"<{self.what}>"
@@ -79,13 +74,13 @@ class Partitioning:
             TypeError: a function for it gives something else.
             ValueError: the rule does not fit the operands.
         """
-        given, static_args = self._given[2], self._given[4]
+        given = self.sharding_rule
         if given is None:
             return None
         more: dict[str, Any] = {}
         if callable(given):
             structs = [[ShapeDtypeStruct(a.shape, a.dtype) for a in side] for side in (avals, out_avals)]
-            given = given(*static_args, mesh, *structs)
+            given = given(*self.static_args, mesh, *structs)
             if isinstance(given, list | tuple) and len(given) == 2:
                 given, more = given
         if not isinstance(given, SdyShardingRule):
@@ -99,14 +94,14 @@ class Partitioning:
             TypeError: the user's function gives something else than four values, functions and shardings.
             ValueError: a sharding does not fit, or the program of a part gives other types than its parts have.
         """
-        _, partition, _, decode, static_args, in_tree, out_tree = self._given
+        in_tree, out_tree = self.in_tree, self.out_tree
         mesh = next((s.mesh for s in (*operands, *results) if isinstance(s, NamedSharding)), None)
         structs = [
-            [_struct(aval, s, decode) for aval, s in zip(*side, strict=True)]
+            [_struct(aval, s, self.decode_shardings) for aval, s in zip(*side, strict=True)]
             for side in ((avals, operands), (out_avals, results))
         ]
-        given = partition(
-            *static_args, mesh, tree.tree_unflatten(in_tree, structs[0]), tree.tree_unflatten(out_tree, structs[1])
+        given = self.partition(
+            *self.static_args, mesh, tree.tree_unflatten(in_tree, structs[0]), tree.tree_unflatten(out_tree, structs[1])
         )
         if not isinstance(given, tuple | list) or len(given) != 4:
             raise TypeError(

@@ -16,12 +16,6 @@ from corejax_random.generators.table import UINTS
 from corejax_random.keys.arguments import is_key, key_argument
 from corejax_random.keys.functions import shape_argument
 
-__all__ = [
-    "array_or_number", "common_shape", "converted", "dtype_argument", "float_dtype", "integer_dtype", "joint_shape",
-    "key_argument", "known_flag", "known_integer", "number", "of_32_bits", "one_of", "parameter", "positive",
-    "shape_argument", "single_key", "spread",
-]  # fmt: skip
-
 _FLOAT32 = np.dtype(np.float32)
 
 
@@ -148,7 +142,7 @@ def positive(name: str, argument: str, value: Any) -> Any:
         ValueError: an element is 0 or less.
     """
     found = parameter(name, argument, value, least=None)
-    if type(found) in (float, int, Array) and refused(found, _any_not_positive):
+    if type(found) in (float, int, Array) and refused(found, lambda x: bool(np.any(np.asarray(x, np.float64) <= 0))):
         raise ValueError(f"{name}: {argument} is positive, got {value!r}")
     return found
 
@@ -186,10 +180,6 @@ def parameter(name: str, argument: str, value: Any, dtype: Any = None, *, least:
             "dtype of what is drawn, does not hold: convert it, or ask for another dtype"
         )
     return converted(found, dtype)
-
-
-def _any_not_positive(value: Any) -> bool:
-    return bool(np.any(np.asarray(value, np.float64) <= 0))
 
 
 def _any_below(least: float, value: Any) -> bool:

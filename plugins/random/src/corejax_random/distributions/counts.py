@@ -17,7 +17,6 @@ from corejax_random.distributions.arguments import (
     number,
     of_32_bits,
     parameter,
-    shape_argument,
     single_key,
     spread,
 )
@@ -26,6 +25,7 @@ from corejax_random.distributions.normal import standard_normal
 from corejax_random.distributions.repeating import as_draw
 from corejax_random.distributions.rows import INTEGER, Parameter, distribution
 from corejax_random.distributions.uniform import between_0_and_1
+from corejax_random.keys.functions import shape_argument
 from corejax_random.keys.primitives import random_clone_p
 
 _FLOAT32 = np.dtype(np.float32)

@@ -14,7 +14,6 @@ from corejax_random.distributions.arguments import (
     known_integer,
     parameter,
     positive,
-    shape_argument,
     spread,
 )
 from corejax_random.distributions.drawing import draw, size_of, two_keys
@@ -23,6 +22,7 @@ from corejax_random.distributions.quantiles import standard_exponential
 from corejax_random.distributions.random_gamma import random_gamma_p
 from corejax_random.distributions.rows import Parameter, distribution, draws, in_dtype
 from corejax_random.distributions.uniform import signs
+from corejax_random.keys.functions import shape_argument
 
 
 def _gamma(key: Any, a: Any, *, shape: Any, dtype: Any) -> Any:

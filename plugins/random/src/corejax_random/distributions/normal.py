@@ -22,7 +22,6 @@ from corejax_random.distributions.arguments import (
     number,
     one_of,
     parameter,
-    shape_argument,
     single_key,
     spread,
 )
@@ -31,6 +30,7 @@ from corejax_random.distributions.random_between import random_between_p
 from corejax_random.distributions.repeating import as_draw
 from corejax_random.distributions.rows import INEXACT, distribution, draws, in_dtype
 from corejax_random.distributions.uniform import between, between_0_and_1, signs
+from corejax_random.keys.functions import shape_argument
 
 
 def standard_normal(key: Any, *, shape: Any, dtype: Any) -> Any:

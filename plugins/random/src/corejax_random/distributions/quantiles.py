@@ -18,7 +18,6 @@ from corejax_random.distributions.arguments import (
     joint_shape,
     one_of,
     parameter,
-    shape_argument,
     single_key,
     spread,
 )
@@ -27,6 +26,7 @@ from corejax_random.distributions.normal import standard_normal
 from corejax_random.distributions.repeating import as_draw
 from corejax_random.distributions.rows import distribution, draws, in_dtype
 from corejax_random.distributions.uniform import between, between_0_and_1
+from corejax_random.keys.functions import shape_argument
 
 
 def _cauchy(key: Any, *, shape: Any, dtype: Any) -> Any:

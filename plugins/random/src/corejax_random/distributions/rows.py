@@ -22,12 +22,12 @@ from corejax_random.distributions.arguments import (
     float_dtype,
     integer_dtype,
     parameter,
-    shape_argument,
     single_key,
 )
 from corejax_random.distributions.drawing import draw, size_of
 from corejax_random.distributions.repeating import as_draw
 from corejax_random.generators.table import UINTS
+from corejax_random.keys.functions import shape_argument
 
 Function = Callable[..., Any]
 _OUT_SHARDING = inspect.Parameter("out_sharding", inspect.Parameter.KEYWORD_ONLY, default=None, annotation="Any")

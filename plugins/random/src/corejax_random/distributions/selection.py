@@ -20,7 +20,6 @@ from corejax_random.distributions.arguments import (
     known_integer,
     number,
     of_32_bits,
-    shape_argument,
     single_key,
     spread,
 )
@@ -31,6 +30,7 @@ from corejax_random.distributions.repeating import as_draw
 from corejax_random.distributions.rows import draws
 from corejax_random.distributions.uniform import between_0_and_1, integers_between
 from corejax_random.keys.arguments import is_key
+from corejax_random.keys.functions import shape_argument
 
 
 def _axis(name: str, axis: Any, ndim: int) -> int:

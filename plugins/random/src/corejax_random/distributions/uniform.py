@@ -21,7 +21,6 @@ from corejax_random.distributions.arguments import (
     number,
     of_32_bits,
     one_of,
-    shape_argument,
     spread,
 )
 from corejax_random.distributions.drawing import bits as draw_bits
@@ -30,6 +29,7 @@ from corejax_random.distributions.random_between import random_between_p
 from corejax_random.distributions.repeating import note
 from corejax_random.distributions.rows import ANY, UNSIGNED, distribution, draws
 from corejax_random.generators.table import UINTS
+from corejax_random.keys.functions import shape_argument
 from corejax_random.keys.primitives import random_clone_p
 
 

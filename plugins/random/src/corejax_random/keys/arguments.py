@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
-from corejax.extend import Array, Tracer, as_array, bottom_trace, config, current_trace, is_array_like
+from corejax.extend import Array, Tracer, bottom_trace, config, current_trace, is_array_like
 from corejax.extend.messages import warn_user
 from corejax.extend.transforms import in_context
 from corejax_random.generators.hashing import UINT32
@@ -39,17 +40,10 @@ def key_argument(name: str, key: Any, *, batched: bool = False) -> tuple[Any, bo
         key, raw = _from_words(name, key), True
     if key.ndim and not batched:
         raise ValueError(
-            f"{name} takes one key, got an array of {_count(key.shape)} keys, of shape {key.shape}; "
+            f"{name} takes one key, got an array of {math.prod(key.shape)} keys, of shape {key.shape}; "
             f"corejax.vmap({name}) takes one for each"
         )
     return key, raw
-
-
-def _count(shape: tuple[int, ...]) -> str:
-    count = 1
-    for n in shape:
-        count = count * n
-    return str(count)
 
 
 def _from_words(name: str, key: Any) -> Any:
@@ -100,6 +94,3 @@ def evaluating(*arrays: Any) -> bool:
     if current_trace() is not bottom_trace() or in_context():
         return False
     return all(type(x) is Array for x in arrays)
-
-
-__all__ = ["as_array", "as_given", "check_words", "evaluating", "is_key", "key_argument"]

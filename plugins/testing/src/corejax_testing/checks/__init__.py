@@ -11,9 +11,9 @@ from corejax_testing.checks.registry import Check as Check
 
 # The order of a report's columns: what later checks rest on comes first.
 _ROOMS = (
-    *("examples", "evaluation", "bad_types", "weak", "programs", "repeatable", "derivatives", "dtypes", "points"),
-    *("transposition", "batching", "indices", "splits", "dead_code", "empties", "effects", "kept_effects", "compiled"),
-    *("conversions", "extremes", "turns", "compositions", "costs", "shared", "sharded"),
+    *("examples", "evaluation", "bad_types", "programs", "derivatives", "dtypes", "points"),
+    *("transposition", "batching", "indices", "splits", "empties", "effects", "compiled"),
+    *("conversions", "extremes", "turns", "compositions", "costs", "sharded"),
 )
 for _room in _ROOMS:
     importlib.import_module(f"{__name__}.{_room}")

@@ -1,4 +1,4 @@
-"""Types that abstract eval should refuse, or mean: mixed dtypes, negative axes. What it takes has to work."""
+"""Types that abstract eval should refuse, or mean: mixed dtypes, negative axes. Weak types under transformations."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 import corejax
-from corejax.extend import MissingRuleError, vmap_rules
+from corejax.extend import MissingRuleError, stage_closed, vmap_rules
 from corejax_testing.arrays import compare, is_inexact
 from corejax_testing.calls import Call, accepts, host
 from corejax_testing.checks.compiled import RULE as TRANSLATION
@@ -21,7 +21,7 @@ from corejax_testing.checks.registry import check
 from corejax_testing.checks.transposition import check_vjp
 from corejax_testing.outcomes import CheckFailure, NotApplicable
 
-_HINT = "refuse it in abstract eval (TypeError, ValueError), or make every rule right for it"
+_REFUSE = "refuse it in abstract eval (TypeError, ValueError), or make every rule right for it"
 _DTYPES = tuple(np.dtype(t) for t in (np.float64, np.float16, np.int32, np.complex64))
 
 
@@ -40,7 +40,7 @@ def check_bad_types(call: Call, rng: np.random.Generator) -> None:
                 continue
             except Exception as error:
                 about = f"abstract eval takes {name}, but {rule} fails: {error}"
-                raise CheckFailure(about, "abstract_eval", _HINT) from error
+                raise CheckFailure(about, "abstract_eval", _REFUSE) from error
     if not tried:
         raise NotApplicable("no two operands of one dtype, and no parameter that names axes")
 
@@ -104,3 +104,38 @@ _WAYS: tuple[tuple[str, Any], ...] = (
     ("vjp", check_vjp),
     ("compiling", _compiled),
 )
+
+
+_WEAK_HINT = "numbers in the rule are strongly typed if they come from NumPy, weakly if from Python"
+
+
+@check("weak_results", "jvp", limit=2)
+def check_weak_results(call: Call, rng: np.random.Generator) -> None:
+    """With weakly typed operands, batched and differentiated, results are as weakly typed as abstract eval says."""
+    if not call.values or "higher_order" in call.primitive.tags:
+        raise NotApplicable("its types are those of its program, or it has no operands")
+    for flags in _choices(len(call.values)):
+        avals = tuple(a.update(weak_type=weak) for a, weak in zip(call.avals, flags, strict=True))
+        closed = stage_closed(call.__call__, avals)
+        said = [a.weak_type for a in call.types(avals)]
+        programs = [("the program", "abstract_eval", closed)]
+        programs += [(f"the {rule} rule", rule, change(closed)) for rule, change in call.transforms().items()]
+        for name, rule, program in programs:
+            got = [a.weak_type for a in program.out_avals[: len(said)]]
+            if got != said:
+                shown = ", ".join(a.str_short() for a in avals)
+                message = f"{name} of ({shown}) gives results of which {_words(got)}; abstract eval says {_words(said)}"
+                raise CheckFailure(message, rule, _WEAK_HINT)
+
+
+def _choices(count: int) -> Iterator[list[bool]]:
+    """None weakly typed, all, and each alone."""
+    yield [False] * count
+    yield [True] * count
+    if 1 < count <= 4:
+        yield from ([k == one for k in range(count)] for one in range(count))
+
+
+def _words(flags: list[bool]) -> str:
+    weak = [k for k, flag in enumerate(flags) if flag]
+    return f"{weak} are weakly typed" if weak else "none is weakly typed"

@@ -98,10 +98,7 @@ def check_nested_vmap(call: Call, rng: np.random.Generator) -> None:
     """vmap of vmap gives what two loops give, for every pair of choices of batched operands."""
     fronts = [axes for axes in choices(call) if set(axes) <= {None, 0}][:7]
     for inner_axes, outer_axes in itertools.product(fronts, fronts):
-        grids = []
-        for values in batch(call, inner_axes, rng, 2)[1]:
-            grids.append(values)
-        inner_values, inner_elements = _stacked(grids, inner_axes)
+        inner_values, inner_elements = batch(call, inner_axes, rng, 2)
         # A batch of batches: an operand mapped outside differs by its order.
         flipped = [v[::-1] if axis is not None else v for v, axis in zip(inner_values, inner_axes, strict=True)]
         outer = [
@@ -117,17 +114,7 @@ def check_nested_vmap(call: Call, rng: np.random.Generator) -> None:
             _agree([out[k] for out in got], row, call, f"with in_axes={inner_axes} inside in_axes={outer_axes}")
 
 
-def _stacked(elements: list[list[Array]], axes: Axes) -> tuple[list[Array], list[list[Array]]]:
-    values = [np.stack([e[i] for e in elements]) if a is not None else elements[0][i] for i, a in enumerate(axes)]
-    return values, elements
-
-
 def _flipped_elements(elements: list[list[Array]], inner_axes: Axes, outer_axes: Axes) -> list[list[Array]]:
-    count = len(elements)
-    return [
-        [
-            elements[count - 1 - k][i] if inner is not None and outer is not None else elements[k][i]
-            for i, (inner, outer) in enumerate(zip(inner_axes, outer_axes, strict=True))
-        ]
-        for k in range(count)
-    ]
+    mapped = [inner is not None and outer is not None for inner, outer in zip(inner_axes, outer_axes, strict=True)]
+    pairs = zip(elements, reversed(elements), strict=True)
+    return [[y if both else x for x, y, both in zip(*pair, mapped, strict=True)] for pair in pairs]

@@ -14,12 +14,12 @@ import numpy as np
 
 import corejax
 from corejax.extend import ClosedJaxpr, jvp_rules, stage_closed
-from corejax.extend.programs import subjaxprs
 from corejax_testing.arrays import is_inexact, replaced
 from corejax_testing.calls import Call
 from corejax_testing.checks.compiled import translates
 from corejax_testing.checks.registry import check
 from corejax_testing.outcomes import CheckFailure
+from corejax_testing.parts import size_of
 
 _FEW, _MANY = 10, 100
 _SLACK, _FIXED = 1.1, 100  # of what ten equations cost; lines, or equations, that do not count
@@ -104,16 +104,7 @@ def _measured(work: Work, count: int) -> tuple[int, int]:
     """Lines that ran, and equations (lines, of a text) that came out."""
     with lines() as counted:
         out = work(count)
-    return counted[0], out.count("\n") if isinstance(out, str) else equations(out)
-
-
-def equations(program: ClosedJaxpr) -> int:
-    """Equations of a program, those inside others included."""
-
-    def of(jaxpr: Any) -> int:
-        return sum(1 + sum(of(inner.jaxpr) for inner in subjaxprs(eqn.params)) for eqn in jaxpr.eqns)
-
-    return of(program.jaxpr)
+    return counted[0], out.count("\n") if isinstance(out, str) else size_of(out)
 
 
 @check("cost", "jvp", limit=1, shrinks=False)

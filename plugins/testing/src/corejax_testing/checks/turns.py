@@ -13,11 +13,10 @@ from corejax.extend import MissingRuleError, ShapedArray
 from corejax_testing.calls import Call, accepts, runs
 from corejax_testing.checks.batching import check_vmap
 from corejax_testing.checks.compiled import check_xla
-from corejax_testing.checks.dead_code import check_dce
 from corejax_testing.checks.derivatives import check_jvp
 from corejax_testing.checks.evaluation import check_types
 from corejax_testing.checks.registry import check
-from corejax_testing.checks.splits import check_partial_eval, check_splits
+from corejax_testing.checks.splits import check_dce, check_partial_eval, check_splits
 from corejax_testing.checks.transposition import check_vjp
 from corejax_testing.outcomes import CheckFailure, NotApplicable
 

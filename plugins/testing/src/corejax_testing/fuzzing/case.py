@@ -9,7 +9,7 @@ compared that much more loosely; integers and booleans that move are not compare
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -24,9 +24,10 @@ from corejax.extend import (
     Var,
     abstract_eval_rules,
     impl_rules,
+    memoised,
     primitives,
 )
-from corejax.extend.programs import Literal, eval_jaxpr
+from corejax.extend.programs import Literal, eval_jaxpr, subjaxprs
 from corejax.extend.transforms import why_not_differentiable
 from corejax_testing.arrays import Array, epsilon, has_tangents, is_inexact, tolerance, wide
 from corejax_testing.calls import host
@@ -105,14 +106,6 @@ primitives.pop(guard_p.name)
 # -- programs ----------------------------------------------------------------------------------------------------
 
 
-def nested(params: dict[str, Any]) -> Iterator[ClosedJaxpr | Jaxpr]:
-    """The programs among parameters, in tuples too."""
-    for value in params.values():
-        for item in value if isinstance(value, tuple | list) else (value,):
-            if isinstance(item, ClosedJaxpr | Jaxpr):
-                yield item
-
-
 def map_programs(params: dict[str, Any], change: Callable[[Any], Any]) -> dict[str, Any]:
     """Parameters with their programs replaced."""
 
@@ -124,30 +117,17 @@ def map_programs(params: dict[str, Any], change: Callable[[Any], Any]) -> dict[s
     return {name: one(value) for name, value in params.items()}
 
 
-def every_eqn(program: ClosedJaxpr | Jaxpr) -> Iterator[JaxprEqn]:
-    """All equations, those of nested programs too."""
-    for eqn in program.eqns:
-        yield eqn
-        for sub in nested(eqn.params):
-            yield from every_eqn(sub)
-
-
 def _refused(program: ClosedJaxpr | Jaxpr) -> frozenset[int]:
     """Positions of the operands on which something depends that has no derivatives, as declared or by its dtype."""
     jaxpr = program.jaxpr if isinstance(program, ClosedJaxpr) else program
     refused: set[Var] = set()
     for eqn in reversed(jaxpr.eqns):
         scales = any(is_inexact(v.aval.dtype) and not has_tangents(v.aval.dtype) for v in eqn.outvars)
-        every = scales or not refused.isdisjoint(eqn.outvars) or any(_refused(sub) for sub in nested(eqn.params))
+        every = scales or not refused.isdisjoint(eqn.outvars) or any(_refused(sub) for sub in subjaxprs(eqn.params))
         for i, v in enumerate(eqn.invars):
             if isinstance(v, Var) and (every or why_not_differentiable(eqn.primitive, i) is not None):
                 refused.add(v)
     return frozenset(i for i, v in enumerate(jaxpr.invars) if v in refused)
-
-
-def size_of(program: ClosedJaxpr | Jaxpr) -> int:
-    """How many equations there are."""
-    return sum(1 for _ in every_eqn(program))
 
 
 def rewritten(program: Any, noisy: bool) -> Any:
@@ -179,7 +159,7 @@ def _rewrite(eqns: Sequence[JaxprEqn], env: dict[Var, Any], out: list[JaxprEqn],
             env.update(zip(eqn.outvars, (_read(inner, v) for v in body.jaxpr.outvars), strict=True))
             continue
         fresh = [Var(v.aval) for v in eqn.outvars]
-        subs = list(nested(eqn.params)) if eqn.primitive.name not in COMBINES else []
+        subs = list(subjaxprs(eqn.params)) if eqn.primitive.name not in COMBINES else []
         name = eqn.primitive.name
         if constraints(eqn.primitive):
             out.append(JaxprEqn(guard_p, operands, [], {"application": _Application(eqn.primitive, eqn.params)}))
@@ -204,7 +184,7 @@ def _called(eqn: JaxprEqn) -> ClosedJaxpr | None:
     """The program that an equation calls, if that is all that it does."""
     if eqn.primitive.name not in CALLS:
         return None
-    subs = list(nested(eqn.params))
+    subs = list(subjaxprs(eqn.params))
     if len(subs) != 1 or not isinstance(subs[0], ClosedJaxpr) or subs[0].consts:
         return None
     fits = len(subs[0].jaxpr.invars) == len(eqn.invars) and len(subs[0].jaxpr.outvars) == len(eqn.outvars)
@@ -243,9 +223,7 @@ class Case:
     @property
     def smooth(self) -> list[int]:
         """Positions of the operands that are differentiated by: those that have derivatives, or by the salt some."""
-        refused = self.program.memo.get("fuzz_refused")
-        if refused is None:
-            refused = self.program.memo["fuzz_refused"] = _refused(self.program)
+        refused = memoised(self.program, ("fuzz refused",), lambda: _refused(self.program))
         every = [i for i, a in enumerate(self.program.in_avals) if has_tangents(a.dtype) and i not in refused]
         some = [i for i in every if self.rng(4, i).random() < 0.7] if self.salt % 2 else every
         return some or every
@@ -274,17 +252,13 @@ class Case:
 
 def evaluate(program: ClosedJaxpr, values: Sequence[Any]) -> list[Array]:
     """Results by impl rules, calls inlined."""
-    plain = program.memo.get("fuzz_plain")
-    if plain is None:
-        plain = program.memo["fuzz_plain"] = rewritten(program, False)
+    plain = memoised(program, ("fuzz plain",), lambda: rewritten(program, False))
     return host(eval_jaxpr(plain.jaxpr, plain.consts, values))
 
 
 def noisy_runs(program: ClosedJaxpr, values: Sequence[Any]) -> list[list[Array]]:
     """Results with rounding errors, in antithetic pairs."""
-    noisy = program.memo.get("fuzz_noisy")
-    if noisy is None:
-        noisy = program.memo["fuzz_noisy"] = rewritten(program, True)
+    noisy = memoised(program, ("fuzz noisy",), lambda: rewritten(program, True))
     runs = []
     for pair in range(PAIRS):
         for sign in (1.0, -1.0):

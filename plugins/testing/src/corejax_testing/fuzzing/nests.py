@@ -110,34 +110,25 @@ def _vmap(case: Case) -> Made:
     return corejax.vmap(lambda *xs: case(*xs), tuple(axes)), batched_values(case, axes)
 
 
-def _forward(how: Callable[..., list[Any]]) -> Callable[[Case], Made]:
+def _derivative(directions: Callable[[Case], list[Array]], how: Callable[..., list[Any]]) -> Callable[[Case], Made]:
+    """`how(function, operands, directions)`, of the operands and results that have derivatives."""
+
     def nest(case: Case) -> Made:
         needs_derivative(case)
         count = len(case.values)
 
         def fun(*args: Any) -> list[Any]:
             values = args[:count]
-            return how(moving(case, values), tuple(values[i] for i in case.smooth), tuple(args[count:]))
+            return how(moving(case, values), tuple(values[i] for i in case.smooth), args[count:])
 
-        return fun, [*case.values, *tangents(case)]
+        return fun, [*case.values, *directions(case)]
 
     return nest
 
 
-_jvp = _forward(lambda fun, xs, ts: [y for part in corejax.jvp(fun, xs, ts) for y in part])
-_linearize = _forward(lambda fun, xs, ts: list(corejax.linearize(fun, *xs)[1](*ts)))
-
-
-def _vjp(case: Case) -> Made:
-    needs_derivative(case)
-    count = len(case.values)
-
-    def fun(*args: Any) -> list[Any]:
-        values = args[:count]
-        pulled = corejax.vjp(moving(case, values), *(values[i] for i in case.smooth))[1]
-        return list(pulled(list(args[count:])))
-
-    return fun, [*case.values, *cotangents(case)]
+_jvp = _derivative(tangents, lambda fun, xs, ts: [y for part in corejax.jvp(fun, xs, ts) for y in part])
+_linearize = _derivative(tangents, lambda fun, xs, ts: list(corejax.linearize(fun, *xs)[1](*ts)))
+_vjp = _derivative(cotangents, lambda fun, xs, cts: list(corejax.vjp(fun, *xs)[1](list(cts))))
 
 
 def _other(outs: Sequence[Any]) -> list[Any]:

@@ -7,14 +7,14 @@ scan" compiles the gradient of a loop. The innermost nest is written last.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
 import corejax
-from corejax.extend import Example, Var, dtypes, get_aval, stage_closed
+from corejax.extend import Example, ShapedArray, Var, dtypes, get_aval, stage_closed
 from corejax.extend.messages import DerivedRuleWarning
 from corejax.extend.plugins import examples_of, exported
 from corejax.extend.programs import check_jaxpr, parse_jaxpr, same_jaxpr
@@ -22,10 +22,10 @@ from corejax_testing.arrays import Array, compare, epsilon, is_inexact, replaced
 from corejax_testing.calls import host
 from corejax_testing.finite import inner
 from corejax_testing.fuzzing import nests, splitting
-from corejax_testing.fuzzing.case import Case, every_eqn, noisy_runs, values_of
+from corejax_testing.fuzzing.case import Case, noisy_runs, values_of
 from corejax_testing.fuzzing.tables import in_range
 from corejax_testing.outcomes import CheckFailure, NotApplicable
-from corejax_testing.parts import finished_later, in_halves, named
+from corejax_testing.parts import every_eqn, finished_later, in_halves, named
 from corejax_testing.reference import interpreter
 
 _SAMPLES = 8  # of tangents within a difference
@@ -61,13 +61,14 @@ def check_types(case: Case) -> None:
     check_jaxpr(case.program)
     again = stage_closed(lambda *xs: case(*xs), case.program.in_avals)
     check_jaxpr(again)
-    for k, (got, aval, out) in enumerate(zip(again.out_avals, case.program.out_avals, case(*case.values), strict=True)):
+    _require_types(case, again.out_avals, ", staged again,")
+    _require_types(case, map(get_aval, case(*case.values)), "")
+
+
+def _require_types(case: Case, avals: Iterable[ShapedArray], how: str) -> None:
+    for k, (got, aval) in enumerate(zip(avals, case.program.out_avals, strict=True)):
         if got is not aval:
-            raise CheckFailure(
-                f"result {k}, staged again, is of type {got.str_short()}, but {aval.str_short()} is right"
-            )
-        if get_aval(out) is not aval:
-            raise CheckFailure(f"result {k} is of type {get_aval(out).str_short()}, but {aval.str_short()} is right")
+            raise CheckFailure(f"result {k}{how} is of type {got.str_short()}, but {aval.str_short()} is right")
 
 
 def check_text(case: Case) -> None:
@@ -129,11 +130,7 @@ def check_jit(case: Case) -> None:
     if jit is None:
         raise NotApplicable("nothing compiles")
     outs = jit(lambda *xs: case(*xs))(*case.values)
-    for k, (out, aval) in enumerate(zip(outs, case.program.out_avals, strict=True)):
-        if get_aval(out) is not aval:
-            raise CheckFailure(
-                f"result {k}, compiled, is of type {get_aval(out).str_short()}, but {aval.str_short()} is right"
-            )
+    _require_types(case, map(get_aval, outs), ", compiled,")
     same(outs, case.outs(), case.bounds(), "of the compiled program")
 
 

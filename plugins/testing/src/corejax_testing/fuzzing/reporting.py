@@ -11,8 +11,9 @@ import numpy as np
 from corejax.extend import ClosedJaxpr
 from corejax.extend.programs import parse_jaxpr
 from corejax_testing.arrays import wide
-from corejax_testing.fuzzing.case import Case, size_of
+from corejax_testing.fuzzing.case import Case
 from corejax_testing.fuzzing.relations import OPAQUE, ask
+from corejax_testing.parts import size_of
 
 
 @dataclass(frozen=True)

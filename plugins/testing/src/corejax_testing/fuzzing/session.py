@@ -15,14 +15,15 @@ import numpy as np
 from corejax.extend import Example, Primitive
 from corejax.extend.plugins import exported
 from corejax_testing.fuzzing.builder import Raised, Unfit
-from corejax_testing.fuzzing.case import CALLS, Case, every_eqn, size_of
+from corejax_testing.fuzzing.case import CALLS, Case
 from corejax_testing.fuzzing.generation import generate
 from corejax_testing.fuzzing.nests import NESTS
-from corejax_testing.fuzzing.relations import RELATIONS, ask
+from corejax_testing.fuzzing.relations import ask
 from corejax_testing.fuzzing.reporting import Failure
 from corejax_testing.fuzzing.shrinking import shrink
 from corejax_testing.fuzzing.tables import Table
 from corejax_testing.outcomes import NotApplicable
+from corejax_testing.parts import every_eqn, size_of
 
 ALWAYS = ("types", "text", "eager", "numpy", "vmap", "jvp", "linearize", "vjp", "transpose", "split")
 # Compiling takes longer than everything else together: every other program, and a nest of it as often as itself.
@@ -209,6 +210,3 @@ def as_json(summary: Summary) -> dict[str, Any]:
         "failures": [failure.as_json() for failure in summary.failures],
         "repeated": summary.repeated,
     }
-
-
-__all__ = ["ALWAYS", "RELATIONS", "Summary", "as_json", "fuzz"]

@@ -8,17 +8,9 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import Primitive, ShapedArray, abstract_eval_rules, stage_closed, xla_translations
-from corejax_linalg._base.types import INT32
+from corejax_linalg._base.types import INT32, lapack_name
 
 __corejax_registers_for_caller__ = True  # a rule's provenance is the file of its primitive
-
-_PREFIX = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
-
-
-def target(name: str, dtype: Any) -> str:
-    """The kernel of a routine for a dtype: of `syevd/heevd` the second name is that for complex dtypes."""
-    real, _, other = name.partition("/")
-    return f"lapack_{_PREFIX[np.dtype(dtype).name]}{other if other and np.dtype(dtype).kind == 'c' else real}_ffi"
 
 
 def kernel(
@@ -28,7 +20,7 @@ def kernel(
 
     Args:
         ctx: the builder.
-        name: the routine, as `target` takes it.
+        name: the routine, as `lapack_name` takes it.
         operands: matrices, and vectors with the same batch axes.
         out: types of the results.
         in_place: pairs of an operand and the result that takes its memory.
@@ -37,9 +29,8 @@ def kernel(
     from corejax_xla_backend.hlo import lapack_call
 
     given = {key: np.uint8(ord(v)) if isinstance(v, str) else v for key, v in attributes.items()}
-    return lapack_call(
-        ctx, target(name, operands[0].aval.dtype), *operands, out=out, attributes=given, in_place=in_place
-    )
+    target = f"lapack_{lapack_name(name, operands[0].aval.dtype)}_ffi"
+    return lapack_call(ctx, target, *operands, out=out, attributes=given, in_place=in_place)
 
 
 def info_of(x: ShapedArray, rank: int = 2) -> ShapedArray:

@@ -1,21 +1,86 @@
-"""`scan` and `while`: the error is carried along; the iteration that fails first counts."""
+"""Primitives that hold programs: calls, `cond`, `scan`, `while`, and programs of blocks.
+
+Of several programs, branches or iterations the first that failed counts. Most primitives call the checked program in
+the place of their own, and stay what they are; a loop carries the error along; each element of a mesh has its own.
+"""
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from corejax.extend import ClosedJaxpr, ShapedArray, find_primitive, inline_closed, memoised, split_list, stage_closed
-from corejax_checkify.interpreter import Checks, checked_jaxpr, checkify_rules
+from corejax.extend import ClosedJaxpr, Primitive, ShapedArray, inline_closed, memoised, split_list, stage_closed
+from corejax.extend.plugins import exported
+from corejax_checkify.check_primitive import first_failed
+from corejax_checkify.interpreter import Checks, checked_jaxpr, for_primitive
 from corejax_checkify.state import ErrorType, as_state, unfailed
+from corejax_lax_basic import lax
 
-scan_p = find_primitive("scan")
-while_p = find_primitive("while")
+
+def _calling(primitive: Primitive, param: str, checks: Checks, *operands: Any, **params: Any) -> list[Any]:
+    return checks.call(primitive, operands, params, param)
+
+
+def _jitting(primitive: Primitive, param: str, checks: Checks, *operands: Any, name: str, **params: Any) -> list[Any]:
+    return checks.call(primitive, operands, {"name": f"checkify({name})", **params}, param)
+
+
+def _inlining(primitive: Primitive, param: str, checks: Checks, *operands: Any, **params: Any) -> list[Any]:
+    """Of primitives whose results are fixed by more than the program, which therefore cannot give an error as well."""
+    program, error_type = checked_jaxpr(params[param], checks.kinds)
+    if program is params[param]:
+        return list(primitive.bind(*operands, **params))
+    return checks.taken(inline_closed(program, operands), error_type)
+
+
+for_primitive("xla_call", _jitting, "call_jaxpr")
+for_primitive("remat2", _calling, "jaxpr")
+for_primitive("composite", _inlining, "jaxpr")
+for_primitive("remat_opt", _inlining, "fwd_jaxpr")
+
+
+def cond_checkify(
+    primitive: Primitive, checks: Checks, index: Any, *operands: Any, branches: tuple[ClosedJaxpr, ...], **params: Any
+) -> list[Any]:
+    """A conditional between checked branches, whose errors are of one type: any of what may fail in any of them."""
+    checked = [checked_jaxpr(branch, checks.kinds) for branch in branches]
+    whole = functools.reduce(ErrorType.joined, (error_type for _, error_type in checked))
+    programs = []
+    count = 0
+    for program, error_type in checked:
+        programs.append(_with_error(program, error_type, whole, count))
+        count += len(error_type.failures)
+    return checks.taken(primitive.bind(index, *operands, branches=tuple(programs), **params), whole)
+
+
+def _with_error(program: ClosedJaxpr, error_type: ErrorType, whole: ErrorType, count: int) -> ClosedJaxpr:
+    """A checked branch with an error of the type of all branches; its codes count from `count`."""
+    if error_type == whole:
+        return program
+
+    def flat(*args: Any) -> list[Any]:
+        outs = inline_closed(program, args)
+        if not error_type.failures:
+            return [*outs, *unfailed(whole)]
+        results = len(outs) - len(error_type.avals())
+        state = as_state(error_type, outs[results:]).shifted(count)
+        return [*outs[:results], *state.leaves(whole.payloads)]
+
+    def make() -> ClosedJaxpr:
+        return stage_closed(flat, program.in_avals, program.jaxpr.debug_info)
+
+    return memoised(program, ("checkify branch", whole, count), make)
+
+
+for_primitive("cond", cond_checkify)
 
 
 def scan_checkify(
+    primitive: Primitive,
     checks: Checks,
     *operands: Any,
     jaxpr: ClosedJaxpr,
@@ -25,11 +90,10 @@ def scan_checkify(
     **params: Any,
 ) -> list[Any]:
     """One scan, which carries the error before its own carries."""
-    assert scan_p is not None
     program, error_type = checked_jaxpr(jaxpr, checks.kinds)
     start = unfailed(error_type)
     consts, rest = split_list(operands, [num_consts])
-    outs = scan_p.bind(
+    outs = primitive.bind(
         *consts,
         *start,
         *rest,
@@ -67,6 +131,7 @@ def _first(error_type: ErrorType, error: Sequence[Any], later: Sequence[Any]) ->
 
 
 def while_checkify(
+    primitive: Primitive,
     checks: Checks,
     *operands: Any,
     body_jaxpr: ClosedJaxpr,
@@ -78,20 +143,19 @@ def while_checkify(
 
     Such a condition is computed once before the loop, and in each iteration after the body.
     """
-    assert while_p is not None
     body, body_type = checked_jaxpr(body_jaxpr, checks.kinds)
     cond, cond_type = checked_jaxpr(cond_jaxpr, checks.kinds)
     cond_consts, body_consts, carry = split_list(operands, [cond_nconsts, body_nconsts])
     whole = body_type.joined(cond_type)
     if not whole.failures:
-        outs = while_p.bind(
+        outs = primitive.bind(
             *operands, body_jaxpr=body, body_nconsts=body_nconsts, cond_jaxpr=cond, cond_nconsts=cond_nconsts
         )
         return list(outs)
     if not cond_type.failures:
         start: list[Any] = unfailed(whole)
         new_cond = _without_error(cond, cond_nconsts, whole)
-        outs = while_p.bind(
+        outs = primitive.bind(
             *cond_consts,
             *body_consts,
             *start,
@@ -104,7 +168,7 @@ def while_checkify(
         return checks.taken([*outs[len(start) :], *outs[: len(start)]], whole)
     (going,) = checks.taken(inline_closed(cond, [*cond_consts, *carry]), cond_type)
     start = [going, *unfailed(whole)]
-    outs = while_p.bind(
+    outs = primitive.bind(
         *cond_consts,
         *body_consts,
         *start,
@@ -170,6 +234,48 @@ def _body_with_condition(
     return memoised(body, ("checkify while", cond, cond_nconsts, num_consts), make)
 
 
-for _primitive, _rule in ((scan_p, scan_checkify), (while_p, while_checkify)):
-    if _primitive is not None:
-        checkify_rules.register(_primitive, _rule)
+for_primitive("scan", scan_checkify)
+for_primitive("while", while_checkify)
+
+
+def _stacking(program: ClosedJaxpr, count: int) -> ClosedJaxpr:
+    """The program whose last results have a first axis of size 1, along which those of all elements are put."""
+
+    def flat(*args: Any) -> list[Any]:
+        outs = inline_closed(program, args)
+        return [*outs[:-count], *[lax.expand_dims(x, (0,)) for x in outs[-count:]]]
+
+    return memoised(
+        program, ("errors of blocks", count), lambda: stage_closed(flat, program.in_avals, program.jaxpr.debug_info)
+    )
+
+
+def _shard_map_checkify(
+    primitive: Primitive,
+    checks: Checks,
+    *operands: Any,
+    jaxpr: ClosedJaxpr,
+    mesh: Any,
+    out_specs: Sequence[Any],
+    axis_name: tuple[Any, ...],
+    **params: Any,
+) -> list[Any]:
+    program, error_type = checked_jaxpr(jaxpr, checks.kinds)
+    count = len(error_type.avals())
+    if count:
+        program = _stacking(program, count)
+    outs = primitive.bind(
+        *operands,
+        jaxpr=program,
+        mesh=mesh,
+        out_specs=(*out_specs, *[exported("P")(axis_name)] * count),
+        axis_name=axis_name,
+        **params,
+    )
+    if not count:
+        return list(outs)
+    size = math.prod(size for name, size in mesh.shape_tuple if name in axis_name)
+    return checks.taken([*outs[:-count], *first_failed(size, outs[-count:], [0] * count)], error_type)
+
+
+for_primitive("shard_map", _shard_map_checkify)

@@ -1,4 +1,4 @@
-"""StableHLO of `scan`: `while` over a counter."""
+"""StableHLO of loops: `scan` is `while` over a counter, `while` the operation of that name; progress bars call back."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ import numpy as np
 
 from corejax.extend import ClosedJaxpr, ShapedArray, split_list, xla_translations
 from corejax.extend.types import SymbolicDim
+from corejax_control_flow.loops.progress import ProgressBar, progress_p, report, report_p
 from corejax_control_flow.loops.scan_rules import scan_p
+from corejax_control_flow.loops.while_rules import while_p
 
 
 @xla_translations.register(scan_p)
@@ -137,3 +139,65 @@ def _written(ctx: Any, stack: Any, element: Any, position: Any, zero: Any) -> An
     shape = stack.aval.shape[1:]
     update = ctx.reshape(element, (1, *shape))
     return ctx.op("dynamic_update_slice", stack, update, position, *(zero for _ in shape), out=stack.aval)
+
+
+@xla_translations.register(while_p)
+def while_translation(
+    ctx: Any,
+    in_avals: Any,
+    in_vals: Sequence[Any],
+    *,
+    body_jaxpr: ClosedJaxpr,
+    body_nconsts: int,
+    cond_jaxpr: ClosedJaxpr,
+    cond_nconsts: int,
+) -> list[Any]:
+    """`while`, whose regions see the constants around them."""
+    cond_consts, body_consts, carry = split_list(in_vals, [cond_nconsts, body_nconsts])
+    if any(effect.startswith("ordered:") for effect in cond_jaxpr.effects):
+        return _deciding_before(ctx, carry, (cond_jaxpr, cond_consts), (body_jaxpr, body_consts))
+    avals = [x.aval for x in carry]
+    regions = [
+        ctx.region(avals, lambda inner, *values: inner.inline(cond_jaxpr, [*cond_consts, *values])),
+        ctx.region(avals, lambda inner, *values: inner.inline(body_jaxpr, [*body_consts, *values])),
+    ]
+    return ctx.op("while", *carry, out=avals, regions=regions)  # type: ignore[no-any-return]
+
+
+def _deciding_before(ctx: Any, carry: list[Any], cond: Any, body: Any) -> list[Any]:
+    """A loop that carries whether there is one more iteration: in the condition's region effects have no order."""
+
+    def decided(inner: Any, values: Sequence[Any]) -> list[Any]:
+        program, consts = cond
+        return [*inner.inline(program, [*consts, *values]), *values]
+
+    def step(inner: Any, going: Any, *values: Any) -> list[Any]:
+        program, consts = body
+        return decided(inner, inner.inline(program, [*consts, *values]))
+
+    state = decided(ctx, carry)
+    avals = [x.aval for x in state]
+    regions = [ctx.region(avals, lambda inner, going, *_: going), ctx.region(avals, step)]
+    return ctx.op("while", *state, out=avals, regions=regions)[1:]  # type: ignore[no-any-return]
+
+
+@xla_translations.register(progress_p)
+def progress_translation(
+    ctx: Any, in_avals: Any, in_vals: Sequence[Any], *, bar: ProgressBar, total: int | None
+) -> Any:
+    """A call to the host, made only when it is time to draw."""
+    count, going = in_vals
+    flag = ShapedArray((), np.dtype(np.bool_))
+    rest = ctx.op("remainder", count, ctx.constant(np.asarray(bar.period(total), np.int32)), out=count.aval)
+    attrs = "comparison_direction = #stablehlo<comparison_direction EQ>"
+    due = ctx.op("compare", rest, ctx.constant(np.zeros((), np.int32)), out=flag, attrs=attrs)
+    due = ctx.op("or", due, ctx.op("not", going, out=flag), out=flag)
+    program = report(bar, total)
+    regions = [
+        ctx.region((), lambda inner: [count]),
+        ctx.region((), lambda inner: inner.inline(program, in_vals)),
+    ]
+    return ctx.op("case", ctx.convert(due, np.dtype(np.int32)), out=count.aval, regions=regions)
+
+
+xla_translations.register(report_p, by="host callback")  # calls the primitive's impl

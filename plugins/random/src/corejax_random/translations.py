@@ -1,7 +1,8 @@
-"""StableHLO of `threefry2x32`: its rounds, one after the other or in a loop.
+"""StableHLO of the primitives that are no decompositions.
 
-Of many counters they stand one after the other, and XLA makes one loop over the counters of them. Of few they are a
-loop, five times four rounds: XLA computes such small things anew for each user, and would compile for seconds.
+`threefry2x32` is its rounds. Of many counters they stand one after the other, and XLA makes one loop over the counters
+of them. Of few they are a loop, five times four rounds: XLA computes such small things anew for each user, and would
+compile for seconds.
 """
 
 from __future__ import annotations
@@ -14,7 +15,12 @@ import numpy as np
 from corejax.extend import ShapedArray, stage_closed, xla_translations
 from corejax.extend.types import SymbolicDim
 from corejax_lax_basic import lax
+from corejax_random.distributions.random_between import random_between_p
+from corejax_random.generators.bit_generator import UINT64, rng_bit_generator_p, rng_uniform_p
 from corejax_random.generators.hashing import PARITY, ROTATIONS, UINT32, threefry2x32_p
+from corejax_random.generators.table import UINTS
+
+xla_translations.register(random_between_p, by="decomposition")  # it has an impl rule of its own too
 
 _FEW = 64
 _SHARED = 1 << 16  # up to so many words all users read one computation, and what shifts or gathers them
@@ -83,3 +89,31 @@ def _rounds_in_a_loop(k1: Any, k2: Any, x: Any, y: Any) -> list[Any]:
 
     start = [lax.broadcast_to(c + k, shape) for c, k in ((x, k1), (y, k2))]
     return list(lax.fori_loop(0, 5, four_rounds, tuple(start)))
+
+
+_MADE = tuple(UINTS.values())
+_HALVES, _STATE = ShapedArray((2, 2), UINT32), ShapedArray((2,), UINT64)
+
+
+@xla_translations.register(rng_bit_generator_p)
+def rng_bit_generator(ctx: Any, in_avals: Any, in_vals: Any, *, shape: Any, dtype: Any, algorithm: Any) -> Any:
+    """`rng_bit_generator`, whose state is u64[2] on every platform; narrow and signed integers are made of words."""
+    (key,), (aval,) = in_vals, in_avals
+    narrow = aval.dtype == UINT32
+    if narrow:
+        key = ctx.op("bitcast_convert", ctx.reshape(key, (2, 2)), out=_STATE)
+    made = ShapedArray(shape, dtype if dtype in _MADE else UINT32)
+    name = algorithm.name.removeprefix("RNG_")
+    attrs = f"rng_algorithm = #stablehlo<rng_algorithm {name}>"
+    state, bits = ctx.op("rng_bit_generator", key, out=[_STATE, made], attrs=attrs)
+    if narrow:
+        state = ctx.reshape(ctx.op("bitcast_convert", state, out=_HALVES), (4,))
+    return [state, bits if made.dtype == dtype else ctx.convert(bits, dtype)]
+
+
+@xla_translations.register(rng_uniform_p)
+def rng_uniform(ctx: Any, in_avals: Any, in_vals: Any, *, shape: Any) -> Any:
+    """`rng`."""
+    sizes = ctx.constant(np.array(shape, np.int64))
+    out = ShapedArray(shape, in_avals[0].dtype)
+    return ctx.op("rng", *in_vals, sizes, out=out, attrs="rng_distribution = #stablehlo<rng_distribution UNIFORM>")
