@@ -124,6 +124,9 @@ CORNERS: dict[str, tuple[Callable[..., Any], list[tuple[tuple[float, ...], tuple
         [((-INF, 2), (0, 1), 0), ((-INF, -INF), (1, 1), 0), ((INF, 2), (1, 0), 0)],
     ),
     "logaddexp": (jnp.logaddexp, [((-INF, 2), (0, 1), 0), ((-INF, -INF), (1, 1), 0), ((INF, 2), (1, 0), 0)]),
+    "boxcox": (lambda y, x: special.boxcox(x, y), [((2, 0), (0.25, 0), -0.25), ((-1, INF), (1, 0), 2)]),
+    "bernoulli.logpmf": (lambda p: stats.bernoulli.logpmf(2, p), [((1,), (0,), 0), ((0,), (0,), 0)]),
+    "binom.logpmf": (lambda p: stats.binom.logpmf(-1, 3, p), [((1,), (0,), 0), ((0,), (0,), 0)]),
     "spacing": (jnp.spacing, [((1.5,), (0,), 0), ((0,), (0,), 0)]),
 }
 
