@@ -18,6 +18,7 @@ from corejax.core.avals import ShapedArray, conversion_hint, get_aval, is_array_
 from corejax.core.trace import Tracer, escaped
 from corejax.interpreters.debug_info import DebugInfo, fun_name
 from corejax.messages import source_info
+from corejax.settings.config import config
 from corejax.tree._paths import leaf_names as leaf_names
 
 float0 = dtypes.float0
@@ -166,13 +167,16 @@ class Aux:
 def shaped_abstractify(x: Any) -> ShapedArray:
     """Aval of an array, or of anything that has a shape and a dtype (`ShapeDtypeStruct`).
 
+    Under `config.x64_compat` 64-bit dtypes are made 32 bits wide, as those of NumPy arrays are.
+
     Raises:
         TypeError: neither.
     """
     if is_array_like(x):
         return get_aval(x)
     if not isinstance(x, type) and hasattr(x, "shape") and hasattr(x, "dtype"):
-        aval = ShapedArray(tuple(x.shape), np.dtype(x.dtype), bool(getattr(x, "weak_type", False)))
+        dtype = dtypes.canonicalize_dtype(x.dtype) if config.x64_compat else np.dtype(x.dtype)
+        aval = ShapedArray(tuple(x.shape), dtype, bool(getattr(x, "weak_type", False)))
         of_type = getattr(getattr(x, "sharding", None), "of_type", None)
         return aval if of_type is None else aval.refined(of_type(aval.ndim))
     return get_aval(x)

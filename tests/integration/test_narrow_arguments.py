@@ -80,6 +80,14 @@ def test_programs_and_compiled_functions_follow_the_setting() -> None:
 
 
 @pytest.mark.usefixtures("narrow")
+def test_described_arguments_are_narrow() -> None:
+    described = corejax.ShapeDtypeStruct(F64.shape, F64.dtype)
+    assert corejax.eval_shape(sine, described).dtype == np.float32
+    assert corejax.make_jaxpr(sine)(described).in_avals[0].dtype == np.float32
+    assert corejax.jit(sine).lower(described).compile()(F64).dtype == np.float32
+
+
+@pytest.mark.usefixtures("narrow")
 def test_what_does_not_fit_is_infinite_or_wraps_around() -> None:
     assert lax.neg(np.array([1e300, 1.0])).tolist() == [-np.inf, -1.0]
     assert corejax.jit(lax.neg)(np.array([1e300])).tolist() == [-np.inf]

@@ -106,3 +106,41 @@ def test_divergences_of_nothing_have_mixed_derivatives(function: Callable[..., A
     for order in (corejax.jacfwd, corejax.jacrev):
         hessian = order(corejax.grad(lambda v: function(v[0], v[1])))(np.array([0.0, q]))
         np.testing.assert_allclose(hessian, [[0, -1 / q], [-1 / q, 0]], rtol=1e-12)
+
+
+INF = np.inf
+# Functions, points, and derivatives by each operand there; second derivatives by the first operand alone.
+CORNERS: dict[str, tuple[Callable[..., Any], list[tuple[tuple[float, ...], tuple[float, ...], float]]]] = {
+    "hypot": (
+        jnp.hypot,
+        [((INF, 1), (1, 0), 0), ((2, -INF), (0, -1), 0), ((-INF, 0), (-1, 0), 0), ((3, 4), (0.6, 0.8), 0.128)],
+    ),
+    "arctan2": (
+        jnp.arctan2,
+        [((3e-30, 4e-30), (0.16e30, -0.12e30), -3.84e58), ((3e30, 4e30), (0.16e-30, -0.12e-30), 0), ((0, 2), (0.5, 0), 0)],
+    ),
+    "cumlogsumexp": (
+        lambda x, y: lax.cumlogsumexp(jnp.stack([x, y, jnp.zeros_like(x)]))[1],
+        [((-INF, 2), (0, 1), 0), ((-INF, -INF), (1, 1), 0), ((INF, 2), (1, 0), 0)],
+    ),
+    "logaddexp": (jnp.logaddexp, [((-INF, 2), (0, 1), 0), ((-INF, -INF), (1, 1), 0), ((INF, 2), (1, 0), 0)]),
+    "boxcox": (lambda y, x: special.boxcox(x, y), [((2, 0), (0.25, 0), -0.25), ((-1, INF), (1, 0), 2)]),
+    "bernoulli.logpmf": (lambda p: stats.bernoulli.logpmf(2, p), [((1,), (0,), 0), ((0,), (0,), 0)]),
+    "binom.logpmf": (lambda p: stats.binom.logpmf(-1, 3, p), [((1,), (0,), 0), ((0,), (0,), 0)]),
+    "spacing": (jnp.spacing, [((1.5,), (0,), 0), ((0,), (0,), 0)]),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", CORNERS)
+def test_at_corners(name: str, dtype: str) -> None:
+    function, rows = CORNERS[name]
+    points = [np.array(x, dtype) for x in zip(*[row[0] for row in rows], strict=True)]
+    slopes = [corejax.vmap(corejax.grad(function, i)) for i in range(len(points))]
+    second = corejax.vmap(corejax.grad(corejax.grad(function)))
+    for transform in (lambda f: f, corejax.jit):
+        found = np.stack([np.asarray(transform(slope)(*points)) for slope in slopes], -1)
+        np.testing.assert_allclose(found, np.array([row[1] for row in rows], dtype), rtol=1e-5)
+        found = np.asarray(transform(second)(*points))
+        with np.errstate(over="ignore"):
+            np.testing.assert_allclose(found, np.array([row[2] for row in rows], dtype), rtol=1e-5, atol=1e-30)

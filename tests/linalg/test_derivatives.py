@@ -108,13 +108,20 @@ def test_derivatives_of_eigenvectors_with_leave() -> None:
 
 
 def test_determinants_of_singular_matrices_have_derivatives() -> None:
-    x = random(4, 4, seed=1)
-    x[3] = x[0] + x[1]
-    cofactors = np.array(
-        [[(-1) ** (i + j) * np.linalg.det(np.delete(np.delete(x, i, 0), j, 1)) for j in range(4)] for i in range(4)]
-    )
-    close(corejax.grad(jnp.linalg.det)(jnp.asarray(x)), cofactors, 1e-7)
-    close(corejax.grad(jnp.linalg.det)(jnp.zeros((5, 5))), np.zeros((5, 5), "float32"))
+    dependent, first_column, first_pivot = (random(4, 4, seed=1) for _ in range(3))
+    dependent[3] = dependent[0] + dependent[1]
+    first_column[:, 0] = 0
+    first_pivot[:, 0] = first_pivot[0] = 0
+    for x in (dependent, first_column, first_pivot, 1e-3 * first_column):
+        cofactors = np.array(
+            [[(-1) ** (i + j) * np.linalg.det(np.delete(np.delete(x, i, 0), j, 1)) for j in range(4)] for i in range(4)]
+        )
+        for grad in (corejax.grad(jnp.linalg.det), corejax.jit(corejax.grad(jnp.linalg.det))):
+            close(grad(jnp.asarray(x)), cofactors, 1e-7)
+    for rank in (0, 1, 2, 3):
+        x = np.diag([1.0] * rank + [0.0] * (5 - rank))
+        close(corejax.grad(jnp.linalg.det)(jnp.asarray(x)), np.zeros((5, 5)))
+        close(corejax.jacfwd(jnp.linalg.det)(jnp.asarray(x, "float32")), np.zeros((5, 5), "float32"))
 
 
 def test_equal_singular_values_do_not_matter_to_pseudo_inverses() -> None:

@@ -17,7 +17,8 @@ from corejax.extend import (
     transpose_rules,
     xla_translations,
 )
-from corejax_testing import verify
+from corejax_testing import CheckFailure, verify
+from corejax_testing.checks import points
 from tests.testing_kit.toys import EXAMPLES, toy
 
 
@@ -102,3 +103,11 @@ def test_products_that_are_zero_are_not_linear_in_both_operands() -> None:
     for factor in (2.0, 0.0):
         (result,) = verify(p, [Example([type_of_x] * 2, params={"factor": factor})], checks=["transpose"])
         assert result.status == "passed", result.report()
+
+
+def test_sums_of_tangents_near_overflow_are_not_compared() -> None:
+    """An iteration whose tangents diverge stops at a different step for each direction."""
+    along_each = [[np.array([3e300])], [np.array([2e300])]]
+    points._require_sum(along_each, [np.array([3.4e300])], "")
+    with pytest.raises(CheckFailure, match="the sum of those along each is 5"):
+        points._require_sum([[np.array([3.0])], [np.array([2.0])]], [np.array([3.4])], "")

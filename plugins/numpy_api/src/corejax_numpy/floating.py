@@ -201,6 +201,7 @@ def spacing(x: Any, /) -> Any:
     (x,) = promote_dtypes("spacing", x, inexact=True)
     if dtypes.is_complex(x.dtype):
         raise ValueError(f"spacing is of real numbers, got {x.aval.str_short()}")
+    x = lax.stop_gradient(x)  # the result is constant between powers of 2
     infinity = lax.full_like(x, math.inf)
     if x.dtype == np.float16:  # as NumPy's
         return lax.sub(lax.nextafter(x, infinity), x)

@@ -60,16 +60,16 @@ def hypot(x1: Any, x2: Any, /) -> Any:
     x1, x2 = promote("hypot", x1, x2, inexact=True)
     if dtypes.is_complex(x1.aval.dtype):
         raise ValueError(f"hypot is of real numbers, got {x1.aval.str_short()}; take the absolute values first")
-    x1, x2 = lax.abs(x1), lax.abs(x2)
-    infinity = like(x1, math.inf)
-    infinite = lax.bitwise_or(*lax.broadcast_operands(lax.eq(x1, infinity), lax.eq(x2, infinity)))
-    large = lax.max(x1, x2)
-    zero, one = lax.eq(large, like(large, 0)), like(large, 1)
+    x1, x2 = lax.broadcast_operands(lax.abs(x1), lax.abs(x2))
+    infinity, one = like(x1, math.inf), like(x1, 1)
+    # An infinite operand is the result, even if the other one is NaN; of zeros the larger one is.
+    end = choose(lax.eq(x1, infinity), x1, choose(lax.eq(x2, infinity), x2, lax.max(x1, x2)))
+    at_end = lax.bitwise_or(lax.eq(end, infinity), lax.eq(end, like(end, 0)))
+    x1, x2 = choose(at_end, one, x1), choose(at_end, one, x2)
     # The scale is a constant: as a function of the operands it would have a kink where they tie.
-    scale = lax.stop_gradient(choose(zero, one, large))
+    scale = lax.stop_gradient(lax.max(x1, x2))
     squares = lax.add(lax.square(lax.div(x1, scale)), lax.square(lax.div(x2, scale)))
-    size = lax.mul(scale, lax.sqrt(choose(zero, one, squares)))
-    return choose(infinite, infinity, choose(zero, large, size))
+    return choose(at_end, end, lax.mul(scale, lax.sqrt(squares)))
 
 
 def sinc(x: Any, /) -> Any:

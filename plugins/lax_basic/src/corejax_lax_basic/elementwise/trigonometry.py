@@ -14,11 +14,12 @@ from corejax.extend import dtypes, get_aval
 from corejax_lax_basic._base.accuracy import is_highest
 from corejax_lax_basic._base.derivatives import tangents, tangents_with_result
 from corejax_lax_basic._base.type_rules import INEXACT
+from corejax_lax_basic.conversion.convert import stop_gradient
 from corejax_lax_basic.elementwise import _complex_values
 from corejax_lax_basic.elementwise._family import binary, constant, unary
-from corejax_lax_basic.elementwise.arithmetic import add, div, mul, neg, sub
+from corejax_lax_basic.elementwise.arithmetic import add, div, max, mul, neg, sub
 from corejax_lax_basic.elementwise.powers import square
-from corejax_lax_basic.elementwise.unary import logistic, rsqrt
+from corejax_lax_basic.elementwise.unary import abs, logistic, rsqrt
 
 __all__: list[str] = []  # rows bring their own names
 
@@ -129,7 +130,12 @@ atanh, atanh_p = unary(
 
 
 def _over_squares(numerator: Any, x: Any, y: Any) -> Any:
-    return div(numerator, add(square(x), square(y)))
+    """`numerator / (x^2 + y^2)`; real operands are scaled first, so that no square overflows or underflows."""
+    if dtypes.is_complex(get_aval(x).dtype):
+        return div(numerator, add(square(x), square(y)))
+    size = stop_gradient(max(abs(x), abs(y)))
+    squares = add(square(div(x, size)), square(div(y, size)))
+    return mul(div(numerator, size), div(div(_one(x), squares), size))  # the compiler would join a chain of divisions
 
 
 atan2, atan2_p = binary(

@@ -71,10 +71,12 @@ def _extremum_rule(combine: Callable[[Any, Any], Any]) -> Callable[[Pair, Pair],
 def logaddexp(x: Any, y: Any) -> Any:
     """log(exp(x) + exp(y)) of arrays of one shape, without overflow; infinities of one sign are themselves."""
     gap = sub(x, y)
+    undefined = ne(gap, gap)  # NaN, or infinities of one sign
+    gap = select(undefined, full_like(gap, 0), gap)  # so that no derivative of the branch not taken is NaN
     first = ge(gap, full_like(gap, 0))
     # As the larger one and log1p(exp(-|gap|)), both kinks bent to one side: equal operands are no special case.
     smooth = add(select(first, x, y), log1p(exp(select(first, neg(gap), gap))))
-    return select(ne(gap, gap), add(x, y), smooth)
+    return select(undefined, add(x, y), smooth)
 
 
 def _logsumexp_rule(left: Pair, right: Pair) -> Pair:

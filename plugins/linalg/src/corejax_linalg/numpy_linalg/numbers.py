@@ -83,7 +83,7 @@ def _slogdet_by_qr(a: Any) -> tuple[Any, Any]:
 def det(a: Any) -> Any:
     """Determinants of square matrices.
 
-    Derivatives are right of singular matrices too, up to a rank of n - 1 (as far as the factors tell).
+    First derivatives are right for singular matrices too, up to the rounding of the factors.
 
     Args:
         a: matrices, `[..., n, n]`.
@@ -121,25 +121,29 @@ def _product(diagonal: Any) -> Any:
 
 
 def _det_jvp(primals: Any, tangents: Any) -> Any:
-    """`tr(adj(A) dA)`, by the factors: `det(A) U^-1 z` with the last pivot, which may be 0, multiplied out."""
+    """`tr(adj(A) dA)` by the factors, as `det(U) U^-1 L^-1`.
+
+    A pivot that vanishes is replaced by a tiny one, which cancels: that is right for one such pivot, wherever it is.
+    With two or more the adjugate is zero.
+    """
     (a,), (da,) = primals, tangents
-    n = a.shape[-1]
-    if n == 1:
+    if a.shape[-1] == 1:
         return a[..., 0, 0], da[..., 0, 0]
     factors, pivots, permutation = lax_linalg.lu(a)
     diagonal = mat.diagonal(factors)
     sign = _parity(pivots, a.dtype)
-    before, whole = (_product(d) * sign for d in (diagonal[..., :-1], diagonal))
-    none = (before == 0)[..., None, None]
-    is_last = mat.eye(a) * (jnp.arange(n) == n - 1)
-    changed = jnp.where(is_last != 0, (1 / jnp.where(before == 0, 1, before))[..., None, None], factors)
-    changed = jnp.where(none, mat.eye(a), changed)
+    sizes = lax.abs(diagonal)
+    tiny = jnp.max(sizes, axis=-1, keepdims=True) * float(dtypes.finfo(sizes.dtype).eps) ** 2
+    vanish = sizes <= tiny
+    lifted = jnp.where(vanish, tiny.astype(a.dtype), diagonal)
     z = lax_linalg.triangular_solve(
         factors, mat.take_rows(da, permutation), left_side=True, lower=True, unit_diagonal=True
     )
-    z = jnp.where((jnp.arange(n) == n - 1)[:, None], z, whole[..., None, None] * z)
-    moved = jnp.where(none, 0, lax_linalg.triangular_solve(changed, z, left_side=True))
-    return whole, jnp.sum(mat.diagonal(moved), axis=-1)
+    none = jnp.sum(vanish, axis=-1) > 1
+    upper = jnp.where(mat.eye(a) != 0, lifted[..., None, :], factors)
+    moved = lax_linalg.triangular_solve(jnp.where(none[..., None, None], mat.eye(a), upper), z, left_side=True)
+    slope = sign * jnp.prod(lifted, axis=-1) * jnp.sum(mat.diagonal(moved), axis=-1)
+    return _product(diagonal) * sign, jnp.where(none, 0, slope)
 
 
 _det = corejax.custom_jvp(_det_by_lu)

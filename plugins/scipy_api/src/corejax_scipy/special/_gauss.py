@@ -25,7 +25,10 @@ from corejax_scipy.special._taylor import (
 )
 from corejax_scipy.special.gamma_functions import gamma_formula
 
-LARGEST = 1e3
+LARGEST = 200.0  # beyond which digits are lost
+# For `c` below this rounding errors grow into the solution `z**(1 - c)` (DLMF 15.10.3), and the terms of polynomials
+# of degrees above `-LEAST` cancel.
+LEAST = -10.0
 _NEAREST = 2.0**-52  # to 1
 
 
@@ -98,7 +101,8 @@ def _below_one(a: Any, b: Any, c: Any, x: Any) -> Any:
 
 def _ending(a: Any, b: Any, c: Any, x: Any, by: int | None) -> tuple[Any, Any]:
     """Where it is a polynomial, or one times a power of `1 - x`, and its value there."""
-    ends = [is_whole(v) & (True if by != i else v != v) for i, v in enumerate((a, b))]
+    few = [(v >= LEAST) | (c > 0.0) | (x >= 1.0) for v in (a, b)]
+    ends = [is_whole(v) & few[i] & (True if by != i else v != v) for i, v in enumerate((a, b))]
     powers = [
         is_whole_difference(c, v) & ((x < 1.0) | _is_real_power(a, b, c, x)) & ~ends[0] & ~ends[1] for v in (a, b)
     ]
@@ -140,8 +144,9 @@ def _at_one(a: Any, b: Any, c: Any) -> Any:
     return where(converges, out, math.inf)
 
 
-def _known(a: Any, b: Any, c: Any, x: Any) -> Any:
-    return (abs(a) <= LARGEST) & (abs(b) <= LARGEST) & (abs(c) <= LARGEST) & (x == x)
+def _known(a: Any, b: Any, c: Any, x: Any, degree: Any) -> Any:
+    sizes = (abs(a) <= LARGEST) & (abs(b) <= LARGEST) & (abs(c) <= LARGEST)
+    return sizes & (x == x) & ((c >= LEAST) | (degree <= -LEAST))
 
 
 def hyp2f1(a: Any, b: Any, c: Any, x: Any, by: int | None = None) -> Any:
@@ -149,7 +154,8 @@ def hyp2f1(a: Any, b: Any, c: Any, x: Any, by: int | None = None) -> Any:
     a, b, c, x = jnp.broadcast_arrays(a, b, c, x)
     degree = lax.min(where(is_whole(a), -a, math.inf), where(is_whole(b), -b, math.inf))
     pole = is_whole(c) & (degree > -c)
-    in_reach = _known(a, b, c, x) & ~pole
+    within = _known(a, b, c, x, degree)
+    in_reach = within & ~pole
     powered = _is_real_power(a, b, c, x)
     known = in_reach & ((x < 1.0) | (degree < math.inf) | (powered if by is None else x != x))
     a_here, b_here, c_here = (where(known, v, 1.5) for v in (a, b, c))
@@ -158,12 +164,12 @@ def hyp2f1(a: Any, b: Any, c: Any, x: Any, by: int | None = None) -> Any:
     general = ~ends & (inside < 1.0)
     c_sane = where(is_whole(c_here), 1.5, c_here)
     out = _below_one(a_here, b_here, c_sane, where(general, inside, 0.25))
-    out = where(ends, polynomials, out)
+    out = where(ends, polynomials, where(c_here < LEAST, math.nan, out))
     lost = known & ~ends & ~general & (x > 1.0)
     if by is not None:
         out = where(lost, (a, b, c)[by] * math.nan, out)
     at_one = lax.eq(x, number(1.0)) & in_reach & ~(known & ends)
-    beyond = where(_known(a, b, c, x), math.inf, math.nan)
+    beyond = where(within, math.inf, math.nan)
     if by is not None:
         beyond = where(powered, (a, b, c)[by] * math.nan, beyond)
     out = where(at_one, _at_one(a, b, where(pole, 1.5, c)), where(known, out, beyond))

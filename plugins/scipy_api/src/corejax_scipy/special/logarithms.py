@@ -261,12 +261,13 @@ def _boxcox_by_power(logarithm: Any) -> Any:
 
     def coefficient(out: Any, x: Any, lmbda: Any) -> Any:
         scale = logarithm(x)
+        vanishes = lmbda * scale == -math.inf  # the exponential, with the term that it is a factor of
+        scale = jnp.where(vanishes, 0.0, scale)
         t = lmbda * scale
-        near = jnp.abs(t) < 0.03
+        near = (jnp.abs(t) < 0.03) & ~vanishes
         far = jnp.where(near, 1.0, lmbda)
         series = scale * scale * (0.5 + t * (1 / 3 + t * (1 / 8 + t * (1 / 30 + t / 144))))
-        rest = jnp.where(t == -math.inf, 0.0, jnp.where(t == -math.inf, 0.0, scale) * jnp.exp(t))
-        return jnp.where(near, series, (rest - out) / far)
+        return jnp.where(near, series, (scale * jnp.exp(t) - out) / far)
 
     return coefficient
 

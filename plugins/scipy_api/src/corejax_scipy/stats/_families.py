@@ -175,7 +175,7 @@ def counting(
         logpmf: `f(y, *shapes)`.
         support: `(y, *shapes)`, which whole numbers can be.
         valid: `(*shapes)`, which shapes make sense; results are NaN for others.
-        safe: `(*shapes)`, a number that can be, which stands for others while derivatives are taken.
+        safe: `(*shapes)`, a number of positive probability, which stands for others while derivatives are taken.
     """
 
     def of_number(*args: Any) -> Any:

@@ -24,7 +24,7 @@ def _unit(p: Any) -> Any:
 bernoulli = counting(
     "bernoulli", "Success or not, with probability `p`.", "p",
     lambda y, p: special.xlogy(y, p) + special.xlog1py(1.0 - y, -p),
-    support=lambda y, p: (y >= 0) & (y <= 1), valid=_unit, safe=jnp.zeros_like,
+    support=lambda y, p: (y >= 0) & (y <= 1), valid=_unit, safe=jnp.round,
 )  # fmt: skip
 
 
@@ -48,7 +48,7 @@ binom = counting(
     lambda y, n, p: log_binomial(y, n - y, p),
     support=lambda y, n, p: (y >= 0) & (y <= n),
     valid=lambda n, p: (n >= 0) & (jnp.floor(n) == n) & _unit(p),
-    safe=lambda n, p: jnp.zeros_like(p),
+    safe=lambda n, p: jnp.where(p > 0.5, n, 0.0),
 )  # fmt: skip
 
 betabinom = counting(

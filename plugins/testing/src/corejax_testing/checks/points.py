@@ -82,8 +82,13 @@ def _check_slopes(call: Call, name: str, outs: Sequence[Array], rng: np.random.G
     _check_pullback(call, name, found)
 
 
+def _largest(dtype: Any) -> float:
+    """Return the number beyond which a value counts as diverging, so that the check says nothing about it."""
+    return float(np.finfo(dtype).max) ** 0.25
+
+
 def _require_sum(alone: Sequence[Sequence[Array]], together: Sequence[Array], where: str) -> None:
-    """Require tangents along each operand alone to add up to that along all: where they are known to be finite.
+    """Require the tangents along each operand alone to add up to the tangent along all, unless they diverge.
 
     Raises:
         CheckFailure: they do not.
@@ -91,7 +96,7 @@ def _require_sum(alone: Sequence[Sequence[Array]], together: Sequence[Array], wh
     for i, (got, *terms) in enumerate(zip(together, *alone, strict=True)):
         with np.errstate(all="ignore"):
             right, size = sum(terms), sum(map(np.abs, terms))
-            off = np.isfinite(size) & ~(np.abs(got - right) <= 1e-4 * np.maximum(size, 1e-30))
+            off = (size < _largest(got.dtype)) & ~(np.abs(got - right) <= 1e-4 * np.maximum(size, 1e-30))
         if off.any():
             k = np.unravel_index(int(np.argmax(off)), off.shape)
             raise CheckFailure(f"tangent {i}{where} along all operands is {got[k].item()!r}, but the sum of those "
@@ -137,7 +142,7 @@ def require_between(
     low, high = np.minimum(*slopes), np.maximum(*slopes)
     step, relative, noise, least = _PRECISION[value.dtype.name]
     with np.errstate(all="ignore"):
-        top = float(np.finfo(value.dtype).max) ** 0.25  # what is larger diverges
+        top = _largest(value.dtype)
         ok = (np.abs(low) < top) & (np.abs(high) < top) & (np.abs(value) < top)
         size = np.maximum(np.abs(low), np.abs(high))
         slack = (relative * size + noise * np.abs(value) + least) * call.example.tolerance
