@@ -85,13 +85,11 @@ class StagingTrace(Trace):
             v = x._var if type(x) is JitTracer and x._trace is self else self.atom(x, primitive)
             invars.append(v)
             avals.append(v.aval)
-        source = state.source
         outvars, outs = [], []
         for aval in primitive.abstract(tuple(avals), params):
             outvars.append(var := Var(aval))
             outs.append(JitTracer(self, aval, var))
-        if source is None:
-            source = source_info.capture_source(3, state.scope)
+        source = state.source or source_info.capture_source(3, state.scope)
         self.eqns.append(JaxprEqn(primitive, invars, outvars, params, source))
         return outs
 
