@@ -115,61 +115,57 @@ def _with_sources(
 
 
 class SplitOperands(NamedTuple):
-    """Operands and params of the two scans that a scan is split into."""
+    """Operands (constants, carries, scanned arrays) and params of the two scans that a scan is split into."""
 
-    known_consts: list[Any]
-    known_carry: list[Any]
-    known_xs: list[Any]
+    known: list[list[Any]]
     known_params: dict[str, Any]
-    unknown_consts: list[Any]
-    unknown_carry: list[Any]
-    unknown_xs: list[Any]
+    unknown: list[list[Any]]
     unknown_params: dict[str, Any]
 
 
 def split_operands(
     halves: ScanHalves, operands: Sequence[Any], unknowns: Sequence[bool], params: dict[str, Any]
 ) -> SplitOperands:
-    num_consts, num_carry = params["num_consts"], params["num_carry"]
-    consts, carry, xs = split_list(operands, [num_consts, num_carry])
-    linear = split_list(params["linear"], [num_consts, num_carry])
-    u_consts, _, u_xs = split_list(unknowns, [num_consts, num_carry])
-    flags = (u_consts, halves.unknown_carry, u_xs)
-    known, unknown = zip(*map(partition_list, flags, (consts, carry, xs)), strict=True)
-    known_linear, groups = zip(*map(partition_list, flags, linear), strict=True)
-    unknown_linear = [
-        *(False for _ in halves.hoisted),
-        *groups[0],
-        *groups[1],
-        *(False for _ in halves.scanned),
-        *groups[2],
-    ]
+    counts = [params["num_consts"], params["num_carry"]]
+    consts, _, xs = split_list(unknowns, counts)
+    flags = (consts, halves.unknown_carry, xs)
+    known, unknown = map(list, zip(*map(partition_list, flags, split_list(operands, counts)), strict=True))
+    linear, later = zip(*map(partition_list, flags, split_list(params["linear"], counts)), strict=True)
     known_params = {
         **params,
         "jaxpr": halves.known,
-        "linear": tuple(itertools.chain(*known_linear)),
+        "linear": tuple(itertools.chain(*linear)),
         "num_carry": len(known[1]),
         "num_consts": len(known[0]),
     }
     unknown_params = {
         **params,
         "jaxpr": halves.unknown,
-        "linear": tuple(unknown_linear),
+        "linear": tuple(_in_order([False] * len(halves.hoisted), later, [False] * len(halves.scanned))),
         "num_carry": len(unknown[1]),
         "num_consts": len(halves.hoisted) + len(unknown[0]),
     }
-    return SplitOperands(*known, known_params, *unknown, unknown_params)
+    return SplitOperands(known, known_params, unknown, unknown_params)
+
+
+def _in_order(hoisted: Sequence[Any], unknown: Sequence[Sequence[Any]], scanned: Sequence[Any]) -> list[Any]:
+    """Operands of the unknown half, or what is said of each."""
+    consts, carry, xs = unknown
+    return [*hoisted, *consts, *carry, *scanned, *xs]
 
 
 def _runs(jaxpr: ClosedJaxpr) -> bool:
     return bool(jaxpr.out_avals) or bool(jaxpr.effects)
 
 
-def residual_values(
+def unknown_operands(
     halves: ScanHalves, parts: SplitOperands, invariant: Sequence[Any], ys: Sequence[Any]
 ) -> tuple[list[Any], list[Any]]:
-    where = {"const": parts.known_consts, "invariant": invariant, "xs": parts.known_xs, "ys": ys}
-    return [where[kind][i] for kind, i in halves.hoisted], [where[kind][i] for kind, i in halves.scanned]
+    """All operands of the unknown half, and those of them that are residuals."""
+    consts, _, xs = parts.known
+    where = {"const": consts, "invariant": invariant, "xs": xs, "ys": ys}
+    hoisted, scanned = ([where[kind][i] for kind, i in each] for each in (halves.hoisted, halves.scanned))
+    return _in_order(hoisted, parts.unknown, scanned), [*hoisted, *scanned]
 
 
 @partial_eval_rules.register(scan_p)
@@ -180,13 +176,12 @@ def scan_partial_eval(trace: PartialEvalTrace, args: Sequence[Any], **params: An
     parts = split_operands(halves, args, unknowns, params)
     outs: list[Any] = []
     if _runs(halves.known):
-        outs = scan_p.bind(*parts.known_consts, *parts.known_carry, *parts.known_xs, **parts.known_params)
-    carry_out, ys = split_list(outs, [len(parts.known_carry)])
-    invariant = inline_closed(halves.invariant, parts.known_consts) if halves.invariant.out_avals else []
-    hoisted, scanned = residual_values(halves, parts, invariant, ys)
+        outs = scan_p.bind(*itertools.chain(*parts.known), **parts.known_params)
+    carry_out, ys = split_list(outs, [len(parts.known[1])])
+    invariant = inline_closed(halves.invariant, parts.known[0]) if halves.invariant.out_avals else []
     recorded: list[Any] = []
     if _runs(halves.unknown):
-        operands = [*hoisted, *parts.unknown_consts, *parts.unknown_carry, *scanned, *parts.unknown_xs]
+        operands, _ = unknown_operands(halves, parts, invariant, ys)
         recorded = trace.record(scan_p, operands, parts.unknown_params)
     known_outs = [*carry_out, *ys[: halves.unknown_ys.count(False)]]
     return merge_lists([*halves.unknown_carry, *halves.unknown_ys], known_outs, recorded)
@@ -203,25 +198,18 @@ def scan_partial_eval_eqn(unknowns: Sequence[bool], eqn: JaxprEqn) -> Any:
     parts = split_operands(halves, eqn.invars, unknowns, params)
     unknowns_out = [*halves.unknown_carry, *halves.unknown_ys]
     known_out, unknown_out = partition_list(unknowns_out, eqn.outvars)
-    num_carry = len(parts.known_carry)
     extra = [Var(a) for a in stacked(params["length"], halves.known.out_avals[len(known_out) :])]
-    before, invariant = inline_equations(halves.invariant, parts.known_consts)
-    hoisted, scanned = residual_values(halves, parts, invariant, [*known_out[num_carry:], *extra])
-    known_eqn = eqn.replace(
-        invars=[*parts.known_consts, *parts.known_carry, *parts.known_xs],
-        outvars=[*known_out, *extra],
-        params=parts.known_params,
-    )
-    unknown_eqn = eqn.replace(
-        invars=[*hoisted, *parts.unknown_consts, *parts.unknown_carry, *scanned, *parts.unknown_xs],
-        outvars=unknown_out,
-        params=parts.unknown_params,
-    )
+    before, invariant = inline_equations(halves.invariant, parts.known[0])
+    ys = [*known_out[len(parts.known[1]) :], *extra]
+    operands, residuals = unknown_operands(halves, parts, invariant, ys)
+    known_in = [*itertools.chain(*parts.known)]
+    known_eqn = eqn.replace(invars=known_in, outvars=[*known_out, *extra], params=parts.known_params)
+    unknown_eqn = eqn.replace(invars=operands, outvars=unknown_out, params=parts.unknown_params)
     return (
         [*before, *([known_eqn] if _runs(halves.known) else [])],
         unknown_eqn if _runs(halves.unknown) else None,
         unknowns_out,
-        [*hoisted, *scanned],
+        residuals,
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -20,7 +21,7 @@ from corejax.extend import (
 )
 from corejax.extend.programs import select_list
 from corejax.extend.transforms import tangent_aval, zero_cotangent
-from corejax_control_flow.loops.scan_partial_eval import residual_values, split_operands, unzip
+from corejax_control_flow.loops.scan_partial_eval import split_operands, unknown_operands, unzip
 from corejax_control_flow.loops.scan_rules import scan_p
 from corejax_control_flow.programs.rewriting import appended, depends, rearranged
 
@@ -36,13 +37,12 @@ def scan_transpose(cts: Sequence[Any], *operands: Any, **params: Any) -> list[An
         return _pull(cts, operands, undef, params)
     halves = unzip(jaxpr, undef, num_consts, num_carry)
     parts = split_operands(halves, operands, undef, params)
-    outs = scan_p.bind(*parts.known_consts, *parts.known_carry, *parts.known_xs, **parts.known_params)
-    invariant = inline_closed(halves.invariant, parts.known_consts)
-    hoisted, scanned = residual_values(halves, parts, invariant, outs[len(parts.known_carry) :])
-    linear = [*hoisted, *parts.unknown_consts, *parts.unknown_carry, *scanned, *parts.unknown_xs]
+    outs = scan_p.bind(*itertools.chain(*parts.known), **parts.known_params)
+    invariant = inline_closed(halves.invariant, parts.known[0])
+    linear, _ = unknown_operands(halves, parts, invariant, outs[len(parts.known[1]) :])
     unknown_cts = select_list([*halves.unknown_carry, *halves.unknown_ys], cts)
     pulled = _pull(unknown_cts, linear, [is_undef_primal(x) for x in linear], parts.unknown_params)
-    sizes = (len(hoisted), len(parts.unknown_consts), len(parts.unknown_carry), len(scanned))
+    sizes = (len(halves.hoisted), len(parts.unknown[0]), len(parts.unknown[1]), len(halves.scanned))
     _, ct_consts, ct_carry, _, ct_xs = split_list(pulled, sizes)
     unknown = [*consts, *halves.unknown_carry, *xs]
     return spread_list(unknown, [*ct_consts, *ct_carry, *ct_xs])
