@@ -152,9 +152,7 @@ def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any =
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None, preferred_element_type: Any = None) -> Any:
     """Sums of products along one axis, the elements of `x1` conjugated; the other axes broadcast."""
     (a, b), dtype = _operands("vecdot", preferred_element_type, x1, x2)
-    for x in (a, b):
-        canonical_axis(axis, x.ndim)
-    a, b = (moveaxis(x, axis, -1) for x in (a, b))
+    a, b = (x if canonical_axis(axis, x.ndim) == x.ndim - 1 else moveaxis(x, axis, -1) for x in (a, b))
     return _stacked("vecdot", conjugate(a), ["k"], b, ["k"], [], precision, dtype)
 
 

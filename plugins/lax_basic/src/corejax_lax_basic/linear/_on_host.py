@@ -31,9 +31,8 @@ def axes_of(dimension_numbers: DimensionNumbers, lhs_ndim: int, rhs_ndim: int) -
     )
 
 
-def result_shape(dimension_numbers: DimensionNumbers, lhs: tuple[int, ...], rhs: tuple[int, ...]) -> tuple[int, ...]:
+def result_shape(left: Axes, right: Axes, lhs: tuple[int, ...], rhs: tuple[int, ...]) -> tuple[int, ...]:
     """Return the sizes of the batch axes, then those of the free axes of both operands."""
-    left, right = axes_of(dimension_numbers, len(lhs), len(rhs))
     return (*(lhs[d] for d in left.batch + left.free), *(rhs[d] for d in right.free))
 
 
@@ -153,7 +152,7 @@ def _general_product(lhs: Any, rhs: Any, dimension_numbers: DimensionNumbers) ->
         _as_matrices(lhs, left.free, left.contract, left.batch),
         _as_matrices(rhs, right.contract, right.free, right.batch),
     )
-    return product.reshape(result_shape(dimension_numbers, lhs.shape, rhs.shape))
+    return product.reshape(result_shape(left, right, lhs.shape, rhs.shape))
 
 
 def takes_long(avals: Any, *, dimension_numbers: DimensionNumbers, **params: Any) -> bool:

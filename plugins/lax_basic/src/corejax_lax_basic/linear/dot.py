@@ -169,7 +169,7 @@ def _abstract_eval(
                 f"dot_general: {word} axes {ours} of lhs {lhs.str_short()} have sizes {sizes[0]}, "
                 f"{word} axes {theirs} of rhs {rhs.str_short()} have sizes {sizes[1]}"
             )
-    shape = result_shape(dimension_numbers, lhs.shape, rhs.shape)
+    shape = result_shape(*axes_of(dimension_numbers, lhs.ndim, rhs.ndim), lhs.shape, rhs.shape)
     return ShapedArray(shape, preferred_element_type, lhs.weak_type and rhs.weak_type)
 
 
