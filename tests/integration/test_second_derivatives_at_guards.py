@@ -1,6 +1,7 @@
-"""Second derivatives where a rule has a guard or a case: at 0, at 1, where operands tie.
+"""Derivatives where a rule has a guard or a case: at 0, at 1, at infinity, where operands tie.
 
-Hessians are compared with one-sided differences of the gradient, at points where both sides agree.
+Hessians are compared with one-sided differences of the gradient, at points where both sides agree, and derivatives at
+corners with a table.
 """
 
 from __future__ import annotations
@@ -117,7 +118,13 @@ CORNERS: dict[str, tuple[Callable[..., Any], list[tuple[tuple[float, ...], tuple
     ),
     "arctan2": (
         jnp.arctan2,
-        [((3e-30, 4e-30), (0.16e30, -0.12e30), -3.84e58), ((3e30, 4e30), (0.16e-30, -0.12e-30), 0), ((0, 2), (0.5, 0), 0)],
+        [
+            ((3e-30, 4e-30), (0.16e30, -0.12e30), -3.84e58),
+            ((3e30, 4e30), (0.16e-30, -0.12e-30), 0),
+            ((0, 2), (0.5, 0), 0),
+            ((1, INF), (0, 0), 0),
+            ((-INF, INF), (0, 0), 0),
+        ],
     ),
     "cumlogsumexp": (
         lambda x, y: lax.cumlogsumexp(jnp.stack([x, y, jnp.zeros_like(x)]))[1],
@@ -140,7 +147,7 @@ def test_at_corners(name: str, dtype: str) -> None:
     second = corejax.vmap(corejax.grad(corejax.grad(function)))
     for transform in (lambda f: f, corejax.jit):
         found = np.stack([np.asarray(transform(slope)(*points)) for slope in slopes], -1)
-        np.testing.assert_allclose(found, np.array([row[1] for row in rows], dtype), rtol=1e-5)
+        np.testing.assert_allclose(found, np.array([row[1] for row in rows], dtype), rtol=1e-5, atol=1e-37)
         found = np.asarray(transform(second)(*points))
         with np.errstate(over="ignore"):
             np.testing.assert_allclose(found, np.array([row[2] for row in rows], dtype), rtol=1e-5, atol=1e-30)

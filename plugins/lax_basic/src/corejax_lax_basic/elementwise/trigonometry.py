@@ -19,6 +19,7 @@ from corejax_lax_basic.elementwise import _complex_values
 from corejax_lax_basic.elementwise._family import binary, constant, unary
 from corejax_lax_basic.elementwise.arithmetic import add, div, max, mul, neg, sub
 from corejax_lax_basic.elementwise.powers import square
+from corejax_lax_basic.elementwise.select import clamp
 from corejax_lax_basic.elementwise.unary import abs, logistic, rsqrt
 
 __all__: list[str] = []  # rows bring their own names
@@ -131,8 +132,11 @@ atanh, atanh_p = unary(
 
 def _over_squares(numerator: Any, x: Any, y: Any) -> Any:
     """`numerator / (x^2 + y^2)`; real operands are scaled first, so that no square overflows or underflows."""
-    if dtypes.is_complex(get_aval(x).dtype):
+    dtype = get_aval(x).dtype
+    if dtypes.is_complex(dtype):
         return div(numerator, add(square(x), square(y)))
+    largest = float(dtypes.finfo(dtype).max)  # which stands for infinity
+    numerator, x, y = (clamp(constant(v, -largest), v, constant(v, largest)) for v in (numerator, x, y))
     size = stop_gradient(max(abs(x), abs(y)))
     squares = add(square(div(x, size)), square(div(y, size)))
     return mul(div(numerator, size), div(div(_one(x), squares), size))  # the compiler would join a chain of divisions

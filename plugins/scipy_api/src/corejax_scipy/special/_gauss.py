@@ -25,7 +25,7 @@ from corejax_scipy.special._taylor import (
 )
 from corejax_scipy.special.gamma_functions import gamma_formula
 
-LARGEST = 200.0  # beyond which digits are lost
+LARGEST = 300.0  # beyond which digits are lost
 # For `c` below this rounding errors grow into the solution `z**(1 - c)` (DLMF 15.10.3), and the terms of polynomials
 # of degrees above `-LEAST` cancel.
 LEAST = -10.0
@@ -67,7 +67,10 @@ def _solution(a: Any, b: Any, c: Any, z: Any, y: Any) -> tuple[Any, Any]:
     """`F(a, b; c; z)` for `z = 1 - y` from 0 to 1, and how often it was divided by `LARGE`."""
     zero = 0.0 * z
     later = lax.max(-c, zero)  # where the signs of a series with negative c are those of its terms
-    alternating = lax.max(-((a + later) * (b + later)), zero)
+    # The largest `-(a + n) (b + n)` from there on: how fast the terms grow whose signs alternate.
+    middle = 0.5 * (a - b)
+    peaks = a + b + 2.0 * later < 0.0
+    alternating = where(peaks, middle * middle, lax.max(-((a + later) * (b + later)), zero))
     cap = (lax.abs(c) + 1.0) / lax.max(alternating, zero + 1.0)
     half = lax.floor(lax.min(zero + 0.5, 2.0 * cap) * 1024.0) / 1024.0
     half = lax.max(half, zero + 2.0**-10)
@@ -101,8 +104,9 @@ def _below_one(a: Any, b: Any, c: Any, x: Any) -> Any:
 
 def _ending(a: Any, b: Any, c: Any, x: Any, by: int | None) -> tuple[Any, Any]:
     """Where it is a polynomial, or one times a power of `1 - x`, and its value there."""
-    few = [(v >= LEAST) | (c > 0.0) | (x >= 1.0) for v in (a, b)]
-    ends = [is_whole(v) & few[i] & (True if by != i else v != v) for i, v in enumerate((a, b))]
+    # For negative `c` and small `x` the recurrence in the degree loses digits, and the equation does not.
+    exact = [(v >= LEAST) | (c > 0.0) | (lax.abs(x) >= 0.5) for v in (a, b)]
+    ends = [is_whole(v) & exact[i] & (True if by != i else v != v) for i, v in enumerate((a, b))]
     powers = [
         is_whole_difference(c, v) & ((x < 1.0) | _is_real_power(a, b, c, x)) & ~ends[0] & ~ends[1] for v in (a, b)
     ]

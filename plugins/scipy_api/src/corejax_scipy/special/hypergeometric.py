@@ -74,7 +74,7 @@ hyp2f1, hyp2f1_p = row(
     """Gauss's hypergeometric function `2F1(a, b; c; x)` for `x < 1`.
 
     Beyond it is infinite, unless it is a polynomial, or one times a whole power of `1 - x`. NaN if a parameter is
-    larger than 200, but for `a = 0`, `b = 0`, `x = 0`, and if `c` is less than -10, but for polynomials of a degree of
+    larger than 300, but for `a = 0`, `b = 0`, `x = 0`, and if `c` is less than -10, but for polynomials of a degree of
     at most 10: digits are lost there.
     """,
     impl=scipys_or(_scipys("hyp2f1", _gauss.is_scipys), _gauss.hyp2f1, lambda out, *xs: ~_gauss.is_scipys(*xs)),
