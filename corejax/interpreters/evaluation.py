@@ -24,7 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from corejax import observe
-from corejax.core.array import Array, as_array, backend_of_parts, host_value
+from corejax.core.array import Array, as_array, backend_of_parts
 from corejax.core.avals import ShapedArray
 from corejax.core.ownership import owned
 from corejax.core.primitive import Primitive, results_of_body
@@ -172,7 +172,7 @@ def evaluate_equation(eqn: JaxprEqn, operands: list[Any]) -> list[Any]:
     rule = impl_rules.table.get(primitive) or impl_rules.lookup(primitive)
     if primitive in _takes_arrays:
         operands = [Array(x, v.aval) for x, v in zip(operands, eqn.invars, strict=True)]
-    outs = [host_value(o) for o, _ in run_impl(rule, primitive, operands, eqn.params, avals)]
+    outs = [x._fetch() if type(x) is Array else x for x, _ in run_impl(rule, primitive, operands, eqn.params, avals)]
     for out in outs:
         out.setflags(write=False)
     return outs
