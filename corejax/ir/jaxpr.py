@@ -133,6 +133,11 @@ class JaxprEqn:
                 effects = effects | sub.effects
         return effects
 
+    @property
+    def axis_names(self) -> frozenset[Any]:
+        """Named axes that the primitive and the programs in its parameters use, and do not bind themselves."""
+        return used_axes(self.primitive, self.params)
+
     def replace(self, **fields: Any) -> JaxprEqn:
         """A copy with some fields replaced."""
         return _with_fields(self, ("primitive", "invars", "outvars", "params", "source_info"), fields)
@@ -198,7 +203,7 @@ class Jaxpr(Shown):
     def axis_names(self) -> frozenset[Any]:
         """Named axes that its equations use and do not bind themselves."""
         if self._axis_names is None:
-            self._axis_names = frozenset().union(*(used_axes(eqn.primitive, eqn.params) for eqn in self.eqns))
+            self._axis_names = frozenset().union(*(eqn.axis_names for eqn in self.eqns))
         return self._axis_names
 
     @property

@@ -116,7 +116,7 @@ class _Parser(ValueReader):
 
     def program(self) -> Jaxpr | ClosedJaxpr:
         self.need("{")
-        self.word("lambda")
+        self.need("lambda")
         start = self.pos
         scope: dict[str, Var] = {}
         constvars: list[Var] = []
@@ -130,7 +130,7 @@ class _Parser(ValueReader):
         invars: list[Var] = []
         while not self.at("."):
             invars.append(self.binder(scope, "a binder such as `a:f32[3]`, or `.`"))
-        self.word("let")
+        self.need("let")
         eqns: list[JaxprEqn] = []
         while not self.end_of_eqns():
             eqns.append(self.eqn(scope))
@@ -144,7 +144,7 @@ class _Parser(ValueReader):
         self.space()
         if self.pos == len(self.text) or self.text[self.pos] == "}":
             self.expected("an equation, or `in`")
-        return self.match(_IN) is not None
+        return self.at("in")
 
     def binder(self, scope: dict[str, Var], what: str) -> Var:
         found = self.take(NAME, what)

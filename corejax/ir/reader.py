@@ -24,6 +24,7 @@ NAME = re.compile(r"([A-Za-z_]\w*)")
 SCALAR = re.compile(rf"(?:True|False|\([+-]?{UNSIGNED}[+-]{UNSIGNED}j\)|[+-]?{UNSIGNED})(?![\w.])")
 STRING = re.compile(r"""b?(?:'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*")""")
 _SPACE = re.compile(r"(?:\s+|#[^\n]*)*")
+_WORD = re.compile(r"\w")
 _INT = re.compile(r"[+-]?\d+")
 # A refinement adds to sizes, `8@x` or `8@(x,y)`, and behind the shape, `{V:i}` or `{V:(i, j)}`.
 _TYPE = re.compile(r"(~?)([A-Za-z]\w*(?:<\w+>)?)\[([\w@(),\s]*)\](\{\w+:(?:\w+|\(\w+(?:,\s*\w+)*\))\})?")
@@ -99,23 +100,17 @@ class Cursor:
         return found
 
     def at(self, token: str) -> bool:
-        """Step over a token and the space before it, if it is next."""
+        """Step over a token and the space before it, if it is next; a word has to end there."""
         self.space()
-        found = self.text.startswith(token, self.pos)
+        end = self.pos + len(token)
+        found = self.text.startswith(token, self.pos) and not (token.isalpha() and _WORD.match(self.text, end))
         if found:
-            self.pos += len(token)
+            self.pos = end
         return found
 
     def need(self, token: str, why: str = "") -> None:
         if not self.at(token):
             self.expected(f"`{token}`{why}")
-
-    def word(self, word: str) -> None:
-        self.space()
-        found = NAME.match(self.text, self.pos)
-        if found is None or found.group() != word:
-            self.expected(f"`{word}`")
-        self.pos = found.end()
 
     def items(self, close: str, item: Callable[[], Any], what: str) -> list[Any]:
         """Items with commas between them, up to and over `close`; after a program no comma is needed."""
