@@ -52,8 +52,6 @@ from corejax_checkify.failures import CheckedError, Failure, NaNError
 from corejax_checkify.state import ErrorType, State, Types, as_state, constant, typed, without_derivative
 from corejax_lax_basic import lax
 
-__corejax_registers_for_caller__ = True  # the provenance of a rule is its own file
-
 Kinds = frozenset[type[CheckedError]]
 
 checkify_rules = RuleRegistry(
@@ -69,6 +67,7 @@ checkify_rules = RuleRegistry(
     required=False,
     derived_by=("call", "decomposition", "NaN in results"),
 )
+__corejax_registers_for_caller__ = True  # the provenance of a rule is its own file
 
 
 class Checks:

@@ -48,8 +48,6 @@ from corejax.extend import (
 )
 from corejax_lax_basic import lax
 
-__corejax_registers_for_caller__ = True  # the provenance of a rule is its own file
-
 Series = list[Any] | None  # coefficients, None where all are zero
 
 jet_rules = RuleRegistry(
@@ -62,6 +60,7 @@ jet_rules = RuleRegistry(
     required=False,
     derived_by=("call", "decomposition", "nested JVP"),
 )
+__corejax_registers_for_caller__ = True  # the provenance of a rule is its own file
 
 
 class JetTracer(Tracer):
