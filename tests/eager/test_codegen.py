@@ -15,10 +15,10 @@ import corejax.numpy as jnp
 from corejax import lax, observe
 from corejax.extend import Primitive, ShapedArray, eval_jaxpr_on_host, impl_rules, primitives, remembered
 from corejax.extend.speed import HostCode
-from corejax_eager import plans
+from corejax_eager import codegen
 
 _numbers = itertools.count()
-MANY = plans.RUNS + 2
+MANY = codegen.RUNS + 2
 F32 = np.linspace(-2, 3, 6, dtype=np.float32).reshape(2, 3)
 
 
@@ -378,7 +378,7 @@ def test_what_depends_on_no_argument_is_computed_once() -> None:
         return x + known, known, jnp.sum(known)
 
     check(f, F32)
-    assert len(calls) == plans.RUNS  # before it is written out, and then once
+    assert len(calls) == codegen.RUNS  # before it is written out, and then once
     function = remembered(lambda x: f(x)[1])
     first, second = ([function(jnp.asarray(F32)) for _ in range(2 * MANY)])[-2:]
     np.testing.assert_array_equal(first, [1, 2, 3])

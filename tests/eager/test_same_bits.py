@@ -13,7 +13,8 @@ from corejax.extend import Array, Var, host_value, load_everything
 from corejax.extend.programs import eval_jaxpr
 from corejax.extend.speed import bottom, host_literal, set_layer
 from corejax.interpreters.engine import engine
-from corejax_eager.specialise import RUNS, operations
+from corejax_eager.codegen import RUNS
+from corejax_eager.specialise import operations
 from corejax_testing.fuzzing.builder import Unfit
 from corejax_testing.fuzzing.case import Case
 from corejax_testing.fuzzing.generation import generate

@@ -15,10 +15,10 @@ from corejax import lax
 from corejax.extend import Primitive, ShapedArray, impl_rules
 from corejax.extend.messages import observe, run_within
 from corejax.extend.speed import HostCode
-from corejax_eager import specialise
+from corejax_eager import codegen
 
 _numbers = itertools.count()
-MANY = specialise.RUNS + 2
+MANY = codegen.RUNS + 2
 X = np.linspace(-2, 3, 6, dtype=np.float32).reshape(2, 3)
 
 

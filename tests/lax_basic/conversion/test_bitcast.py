@@ -11,7 +11,6 @@ import corejax
 import corejax.numpy as jnp
 from corejax import lax
 from corejax.extend import dtypes
-from corejax_lax_basic.conversion.bitcast import bits_of
 from tests.lax_basic.support import jax
 
 __all__ = ["jax"]
@@ -24,10 +23,10 @@ NAMES = (
 
 def operand(source: Any, target: Any) -> np.ndarray:
     """All bits set at random, of a shape that fits."""
-    ratio = max(1, bits_of(target) // bits_of(source))
-    raw = np.random.default_rng(0).integers(0, 256, (3, ratio, max(1, bits_of(source) // 8)), np.uint8)
-    if bits_of(source) < 8:
-        raw &= np.uint8(2 ** bits_of(source) - 1)
+    ratio = max(1, dtypes.itemsize_bits(target) // dtypes.itemsize_bits(source))
+    raw = np.random.default_rng(0).integers(0, 256, (3, ratio, max(1, dtypes.itemsize_bits(source) // 8)), np.uint8)
+    if dtypes.itemsize_bits(source) < 8:
+        raw &= np.uint8(2 ** dtypes.itemsize_bits(source) - 1)
     found = np.ascontiguousarray(raw).view(source)[..., 0]
     return found if ratio > 1 else found[:, 0]
 
@@ -35,7 +34,7 @@ def operand(source: Any, target: Any) -> np.ndarray:
 def raw(x: Any) -> np.ndarray:
     x = np.ascontiguousarray(x)
     octets = x.reshape(-1).view(np.uint8)
-    return octets & np.uint8(2 ** bits_of(x.dtype) - 1) if bits_of(x.dtype) < 8 else octets
+    return octets & np.uint8(2 ** dtypes.itemsize_bits(x.dtype) - 1) if dtypes.itemsize_bits(x.dtype) < 8 else octets
 
 
 def without_nans(x: np.ndarray) -> np.ndarray:

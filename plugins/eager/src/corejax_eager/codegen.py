@@ -1,9 +1,9 @@
 """Python functions generated from programs: a line for each equation.
 
-`plans` goes from equation to equation, looks up each rule, and holds each result against its type. That takes as long
-as NumPy's functions take for small arrays. What a ufunc gives is known before it runs, from the types of its operands,
-and what `HostCode` gives is promised; what other rules give is looked at here, too. If a function raises, `plans` runs
-the program again, and says where.
+Evaluation goes from equation to equation, looks up each rule, and compares each result with its type. That takes as
+long as NumPy's functions take for small arrays. The type of a ufunc's result is known before it runs, from the types of
+its operands, and `HostCode` promises the type of its results; the results of other rules are checked here, too. If a
+function raises, the program is evaluated again, which says where.
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ import numpy as np
 
 from corejax.extend import Array, Jaxpr, JaxprEqn, Primitive, ShapedArray, Var, dtypes, impl_rules, tree
 from corejax.extend.devices import is_spread
-from corejax.extend.messages import note_origin
+from corejax.extend.messages import note_origin, observe
 from corejax.extend.speed import SOLE, HostCode, as_promised, evaluation, host_literal, in_own_memory, last_uses
 from corejax_eager import large
+from corejax_eager.cache import clearings
 
+RUNS = 3  # of a program or an operation, at the last of which a function is generated
 _LONGEST = 256  # equations
 _LARGEST = 4096  # elements of a result: what is larger is given up as soon as nothing reads it any more
 # NumPy's own; integers of fewer bits are held in them, and have to be made what was promised.
@@ -46,7 +48,12 @@ _CHECKED = """\
     {name} = out"""
 
 
-def _host_of(array: Array) -> Any:
+def host_of(array: Array) -> Any:
+    """Return the NumPy array of an `Array`.
+
+    Raises:
+        ValueError: its parts are on several devices, where results are to be.
+    """
     if is_spread(array):
         raise ValueError("on several devices")
     return array._fetch()
@@ -59,11 +66,35 @@ _COMMON = {
     "as_promised": as_promised,
     "in_own_memory": in_own_memory,
     "getrefcount": getrefcount,
-    "host_of": _host_of,
+    "host_of": host_of,
     "unflatten": tree.unflatten,
     "SOLE": SOLE,
     "results": evaluation.evaluate_equation,
 }
+
+
+def run_generated(jaxpr: Jaxpr, values: Sequence[Any]) -> list[Any]:
+    """Evaluate a program on NumPy arrays; as `evaluation.run_program`."""
+    # With which version of the rules the runs were counted, how many there were, and the function, if there is one.
+    version, runs, function = jaxpr.memo.get("generated", (None, 0, None))
+    if version != clearings():
+        version, runs, function = clearings(), 0, None
+    if runs < RUNS:
+        runs += 1
+        if runs == RUNS and not observe.watched:
+            function = generate(jaxpr)
+        jaxpr.memo["generated"] = (version, runs, function)
+    if function is not None:
+        try:
+            return function(*values)  # type: ignore[no-any-return]
+        except Exception:  # evaluation says where
+            pass
+    return run_by_equations(jaxpr, values)
+
+
+def run_by_equations(jaxpr: Jaxpr, values: Sequence[Any]) -> list[Any]:
+    """Evaluate a program on NumPy arrays equation by equation; large ones are compiled if that is quicker."""
+    return evaluation.run_program(jaxpr, values, large.run_equation)
 
 
 def generate(jaxpr: Jaxpr) -> Callable[..., list[Any]] | None:
@@ -95,8 +126,8 @@ def generate_on_arrays(
     Returns:
         The function, which raises `ValueError` if parts of an argument are on several devices; None as `generate`.
     """
-    if ufunc is not None and not gives(ufunc, [v.aval for v in jaxpr.invars][-ufunc.nin :], out_avals):
-        ufunc = None
+    if ufunc is not None:
+        ufunc = as_ufunc(ufunc, [v.aval for v in jaxpr.invars][-ufunc.nin :], out_avals)
     if ufunc is None and not _is_short(jaxpr):
         return None
     return _CodeGenerator(jaxpr).on_arrays(known, out_avals, structure, ufunc)
@@ -261,9 +292,9 @@ class _CodeGenerator:
                 self.bind_constant("known", eqn.outvars[0], value)
                 continue
             avals, outs = [x.aval for x in eqn.invars], [v.aval for v in eqn.outvars]
-            prepared = _prepared(eqn.primitive, avals, eqn.params, eqn.source_info)
+            prepared = prepared_rule(eqn.primitive, avals, eqn.params, eqn.source_info)
             plain = rule if not eqn.params and not eqn.primitive.multiple_results else None
-            ufunc = _as_ufunc(plain or prepared, prepared, avals, outs)
+            ufunc = as_ufunc(prepared or plain, avals, outs) if len(outs) == 1 else None
             if ufunc is not None:
                 self.by_ufunc(eqn, ufunc, dead)
             elif type(prepared) is HostCode:
@@ -330,19 +361,9 @@ class _CodeGenerator:
         self.lines.append(_CHECKED.format(call=call, operands=joined, **names))
 
 
-def ufunc_for(primitive: Primitive, rule: Any, avals: Sequence[ShapedArray], out: ShapedArray) -> np.ufunc | None:
-    """The ufunc that a rule without params is, if it gives results of the type `out` for operands of these types."""
-    return _as_ufunc(rule, _prepared(primitive, avals, {}), avals, [out])
-
-
-def _as_ufunc(rule: Any, prepared: Any, avals: Sequence[ShapedArray], outs: Sequence[ShapedArray]) -> np.ufunc | None:
-    ufunc = prepared or rule
-    if rule is None or type(ufunc) is not np.ufunc or ufunc.nout != 1 or not gives(ufunc, avals, outs):
-        return None
-    return ufunc
-
-
-def _prepared(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], source: Any = None) -> Any:
+def prepared_rule(
+    primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], source: Any = None
+) -> Any:
     """What the impl rule is for types of operands and params, where its author says that (`prepared=`)."""
     rule = impl_rules.rule_of(primitive)
     prepare = None if rule is None else rule.flags.get("prepared")
@@ -355,15 +376,22 @@ def _prepared(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[s
         raise
 
 
-def gives(ufunc: np.ufunc, avals: Sequence[ShapedArray], outs: Sequence[ShapedArray]) -> bool:
-    """Whether a ufunc of arrays of these types gives arrays of those, or NumPy scalars for arrays of rank 0."""
-    if (len(avals), len(outs)) != (ufunc.nin, ufunc.nout):
-        return False
+def as_ufunc(rule: Any, avals: Sequence[ShapedArray], outs: Sequence[ShapedArray]) -> np.ufunc | None:
+    """Return a rule if it is a ufunc that gives results of the types `outs`, or None; of rank 0 it gives NumPy scalars.
+
+    Args:
+        rule: an impl rule, or what it is prepared to be.
+        avals, outs: types of the operands and of the results.
+    """
+    if type(rule) is not np.ufunc or (len(avals), len(outs)) != (rule.nin, rule.nout):
+        return None
     if not all(aval.dtype.kind in _KNOWN_KINDS or dtypes.is_float(aval.dtype) for aval in (*avals, *outs)):
-        return False
+        return None
     try:
-        found = ufunc.resolve_dtypes((*(aval.dtype for aval in avals), *(None,) * ufunc.nout))[ufunc.nin :]
+        found = rule.resolve_dtypes((*(aval.dtype for aval in avals), *(None,) * rule.nout))[rule.nin :]
         shape = np.broadcast_shapes(*(aval.shape for aval in avals))
     except (TypeError, ValueError, RuntimeError):  # RuntimeError: more axes than it takes
-        return False
-    return all(dtype == out.dtype and shape == out.shape for dtype, out in zip(found, outs, strict=True))
+        return None
+    return (
+        rule if all(dtype == out.dtype and shape == out.shape for dtype, out in zip(found, outs, strict=True)) else None
+    )

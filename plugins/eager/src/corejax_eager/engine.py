@@ -8,9 +8,10 @@ While a thread is watched, only large operations are left, because watchers rece
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
-from corejax.extend import Array, BackendError, Primitive, ShapedArray, impl_rules
+from corejax.extend import Array, BackendError, Primitive
 from corejax.extend.devices import is_spread
 from corejax.extend.messages import observe
 from corejax.extend.speed import (
@@ -24,10 +25,10 @@ from corejax.extend.speed import (
     run_impl,
     set_layer,
 )
-from corejax_eager import large, rule_memo, specialise
-from corejax_eager.plans import run_generated
+from corejax_eager import large, rule_memo
+from corejax_eager.codegen import run_by_equations, run_generated
 from corejax_eager.remembered import remember
-from corejax_eager.specialise import Ufunc, note_run, operations, prepared, specialised
+from corejax_eager.specialise import Ufunc, note_run, noted_ufunc, operations, prepared, specialised
 
 
 def _in_front(below: Evaluate) -> Evaluate:
@@ -54,19 +55,13 @@ def _in_front(below: Evaluate) -> Evaluate:
                     return [(quiet.run or quiet.new())(function, *args)]
         except Exception:  # evaluation says where
             return below(primitive, args, params)
-        return _evaluate(below, primitive, args, params, True)
+        return _evaluate(below, primitive, args, params)
 
     return process
 
 
-def _in_front_while_watched(below: Evaluate) -> Evaluate:
-    return lambda primitive, args, params: _evaluate(below, primitive, args, params, False)
-
-
-def _evaluate(
-    below: Evaluate, primitive: Primitive, args: Sequence[Any], params: dict[str, Any], notes: bool
-) -> list[Any]:
-    """Evaluate an operation that is not specialised, by the compiler if it is large; `notes`: remember it."""
+def _evaluate(below: Evaluate, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+    """Evaluate an operation that is not specialised, by the compiler if it is large; note it unless it is watched."""
     if evaluation.host_rule(primitive) is None:
         return below(primitive, args, params)
     arrays = [x if type(x) is Array else evaluation.as_operand(primitive, x) for x in args]
@@ -74,49 +69,30 @@ def _evaluate(
     avals_out = promised(primitive, avals, params)
     if not avals_out:
         return below(primitive, arrays, params)
-    if large.may_be_compiled(primitive, avals, avals_out):
-        for aval in avals_out:
-            check_size(primitive, aval)
-        outs = _evaluate_large(primitive, arrays, avals, params, avals_out, notes)
-        if outs is not None:
-            return outs
+    if not any(x._host is None and is_spread(x) for x in arrays):
+        if large.may_be_compiled(primitive, avals, avals_out):
+            for aval in avals_out:
+                check_size(primitive, aval)
+            rule = large.compiled_rule(primitive, avals, avals_out, params)
+            if rule is not None:
+                try:
+                    return evaluation.boxed(run_impl(rule, primitive, arrays, params, avals_out))
+                except BackendError:  # it cannot run here: in a process that was forked, say
+                    return below(primitive, arrays, params)
+        ufunc = None if params or observe.watched else noted_ufunc(primitive, avals, avals_out[0])
+        if ufunc is not None:
+            try:
+                return [Array((quiet.run or quiet.new())(ufunc.call, *[x._fetch() for x in arrays]), ufunc.aval)]
+            except Exception:  # evaluation says where
+                return below(primitive, arrays, params)
     outs = below(primitive, arrays, params)
-    if notes and not primitive.multiple_results:
+    if not observe.watched and not primitive.multiple_results:
         note_run(primitive, avals, params, avals_out[0])
     return outs
 
 
-def _evaluate_large(
-    primitive: Primitive,
-    arrays: Sequence[Array],
-    avals: tuple[ShapedArray, ...],
-    params: dict[str, Any],
-    avals_out: tuple[ShapedArray, ...],
-    notes: bool,
-) -> list[Any] | None:
-    """Compile a large operation, or run its ufunc in memory that can be shared; None leaves it to evaluation."""
-    if any(x._host is None and is_spread(x) for x in arrays):
-        return None
-    rule = large.compiled_rule(primitive, avals, avals_out, params)
-    if rule is not None:
-        try:
-            return evaluation.boxed(run_impl(rule, primitive, arrays, params, avals_out))
-        except BackendError:  # it cannot run here: in a process that was forked, say
-            return None
-    if params or not notes or avals_out[0].size < large.SIZE:
-        return None
-    ufunc = specialise.as_ufunc(primitive, avals, avals_out[0])
-    if ufunc is None:
-        return None
-    operations[(primitive, *avals)] = ufunc
-    try:
-        return [Array((quiet.run or quiet.new())(ufunc.call, *[x._fetch() for x in arrays]), ufunc.aval)]
-    except Exception:  # evaluation says where
-        return None
-
-
 _UNWATCHED = Layer(_in_front, lambda below: run_generated)
-_WATCHED = Layer(_in_front_while_watched, lambda below: run_generated)
+_WATCHED = Layer(lambda below: partial(_evaluate, below), lambda below: run_by_equations)
 
 
 class _Eager(Engine):
@@ -136,17 +112,9 @@ class _Eager(Engine):
 ENGINE = _Eager()
 
 
-def _on_rule_changed(primitive: Primitive) -> None:
-    large.on_rule_changed(primitive)
-    specialise.on_rule_changed(primitive)
-
-
 def _on_watched_changed() -> None:
     operations.clear()
     set_layer("engine", ENGINE.layer)
 
 
-for _primitive in list(impl_rules):
-    _on_rule_changed(_primitive)
-impl_rules.changed.connect(_on_rule_changed)
 observe.watched_changed.connect(_on_watched_changed)

@@ -29,8 +29,9 @@ from corejax.extend import (
     dtypes,
     impl_rules,
 )
-from corejax.extend.messages import clears_cache, note_origin, observe
-from corejax.extend.speed import Rule, RuleFn, evaluation, reporting
+from corejax.extend.messages import note_origin, observe
+from corejax.extend.speed import RuleFn, evaluation, reporting
+from corejax_eager.cache import Cache
 
 SIZE = 1 << 18  # elements of the result from which on an operation is large
 
@@ -49,11 +50,10 @@ class Flag(NamedTuple):
     by_operands: bool = False
 
 
-# The flags of the rules in force, of the primitives whose rules have one.
-flags: dict[Primitive, Flag] = {}
-
 _NO_FLAG = Flag(lambda avals, params: False)
-_derived: dict[Primitive, tuple[Rule, RuleFn]] = {}
+_flags = Cache()  # by primitive, that of its rule in force, or `_NO_FLAG`
+_derived = Cache()  # by primitive, the rule that would be derived, and that ready to run
+_met = Cache()  # as keys, the operations that were asked about by `comes_again`
 
 
 def run_program(program: ClosedJaxpr, arrays: Sequence[Array], name: str) -> list[Array] | None:
@@ -110,18 +110,23 @@ def _makes_floats(eqn: JaxprEqn) -> bool:
     return floats and dtypes.is_inexact(eqn.outvars[0].aval.dtype)
 
 
-def on_rule_changed(primitive: Primitive) -> None:
-    """Read the flag `large` of a primitive's new impl rule."""
-    rule = impl_rules.rule_of(primitive)
-    _derived.pop(primitive, None)
-    flags.pop(primitive, None)
-    large = None if rule is None else rule.flags.get("large")
+def _flag(primitive: Primitive) -> Flag:
+    """Return the flag `large` of a primitive's impl rule in force, or `_NO_FLAG`."""
+    found: Flag | None = _flags.get(primitive)
+    if found is None:
+        rule = impl_rules.rule_of(primitive)
+        found = _flags.store(primitive, _read_flag(rule.flags.get("large")) if rule is not None else _NO_FLAG)
+    return found
+
+
+def _read_flag(large: Any) -> Flag:
     if callable(large):
-        flags[primitive] = Flag(lambda avals, params: large(avals, **params), by_operands=True)
-    elif large:
-        sizes = large if isinstance(large, Mapping) else dict.fromkeys(large, 0)
-        least = min(large.values()) if isinstance(large, Mapping) else SIZE
-        flags[primitive] = Flag(_by_dtype({dtypes.dtype(d): size for d, size in sizes.items()}), min(least, SIZE))
+        return Flag(lambda avals, params: large(avals, **params), by_operands=True)
+    if not large:
+        return _NO_FLAG
+    sizes = large if isinstance(large, Mapping) else dict.fromkeys(large, 0)
+    least = min(large.values()) if isinstance(large, Mapping) else SIZE
+    return Flag(_by_dtype({dtypes.dtype(d): size for d, size in sizes.items()}), min(least, SIZE))
 
 
 def _by_dtype(least: Mapping[np.dtype[Any], int]) -> Callable[[Sequence[ShapedArray], Mapping[str, Any]], bool]:
@@ -131,7 +136,7 @@ def _by_dtype(least: Mapping[np.dtype[Any], int]) -> Callable[[Sequence[ShapedAr
 
 def may_be_compiled(primitive: Primitive, avals: Sequence[ShapedArray], avals_out: Sequence[ShapedArray]) -> bool:
     """Tell whether the result, or for some primitives an operand, is large."""
-    flag = flags.get(primitive, _NO_FLAG)
+    flag = _flag(primitive)
     return avals_out[0].size >= flag.least or (
         flag.by_operands and max([aval.size for aval in avals], default=0) >= SIZE
     )
@@ -141,7 +146,7 @@ def compiled_rule(
     primitive: Primitive, avals: Sequence[ShapedArray], avals_out: Sequence[ShapedArray], params: Mapping[str, Any]
 ) -> RuleFn | None:
     """Return the rule that compiles an operation on these types, if it is left to the compiler and worth compiling."""
-    if primitive not in flags or not is_compiled(primitive, avals, avals_out, params):
+    if not is_compiled(primitive, avals, avals_out, params):
         return None
     if not may_round_differently(primitive, avals) and not comes_again(primitive, avals, params):
         return None
@@ -160,7 +165,7 @@ def is_compiled(
     if not avals_out or not may_be_compiled(primitive, avals, avals_out):
         return False
     try:
-        return flags.get(primitive, _NO_FLAG).leaves(avals, params)
+        return _flag(primitive).leaves(avals, params)
     except Exception as error:
         note_origin(error, primitive, f"`large` of the impl rule of primitive {primitive.name!r}")
         raise
@@ -196,15 +201,8 @@ def comes_again(primitive: Primitive, avals: Sequence[ShapedArray], params: Mapp
             return True
     except TypeError:  # a param that has no hash
         return True
-    if len(_met) >= _MOST_MET:
-        _met.clear()
-    _met.add(key)
+    _met.store(key, True)
     return False
-
-
-_met: set[Any] = set()
-clears_cache(_met.clear)
-_MOST_MET = 4096
 
 
 def _derived_rule(primitive: Primitive) -> RuleFn | None:
@@ -212,7 +210,7 @@ def _derived_rule(primitive: Primitive) -> RuleFn | None:
     found = _derived.get(primitive)
     if found is None:
         try:
-            found = _derived[primitive] = observe.unwatched(impl_rules.derived_rule, primitive)
+            found = _derived.store(primitive, observe.unwatched(impl_rules.derived_rule, primitive))
         except MissingRuleError:  # there is nothing that compiles
             return None
     rule, fn = found

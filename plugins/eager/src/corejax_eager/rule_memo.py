@@ -18,52 +18,28 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from corejax.extend import (
-    Array,
-    JaxprEqn,
-    PartialEvalTrace,
-    Primitive,
-    Trace,
-    Var,
-    config,
-    jvp_rules,
-    partial_eval_rules,
-    transpose_rules,
-    vmap_rules,
-)
-from corejax.extend.messages import clears_cache, observe
+from corejax.extend import Array, JaxprEqn, PartialEvalTrace, Primitive, Trace, Var, config
+from corejax.extend.messages import observe
 from corejax.extend.programs import Literal
-from corejax.extend.speed import PartialEvalTracer, StagingTrace, source_info, state, types_changed
+from corejax.extend.speed import PartialEvalTracer, StagingTrace, source_info, state
 from corejax.extend.transforms import JitTracer
+from corejax_eager.cache import Cache
 
-_LIMIT = 4096  # calls that are remembered
 _UNFIT = frozenset({"higher_order", "collective"})
 _WORDS = frozenset({int, bool, str, type(None)})
 _NAMES = (np.dtype, Enum)
 
 # (rule, what else it is given, operands, parameters) -> what it recorded; False where that cannot be repeated.
-_remembered: dict[Any, _Recorded | bool] = {}
+_remembered = Cache()
 _remembers: bool = config.remember_rules
-_forgotten = 0  # times: what a rule did before the last one is not remembered after it
 
 
-def _follow_setting() -> None:
+@config.changed.connect
+def _follow_settings() -> None:
+    """Forget what rules recorded, which may depend on any setting."""
     global _remembers
     _remembers = config.remember_rules
-
-
-@clears_cache
-def _forget(*_: Any) -> None:
-    global _forgotten
-    _forgotten += 1
     _remembered.clear()
-
-
-config.changed.connect(_forget)
-config.changed.connect(_follow_setting)
-types_changed.connect(_forget)
-for _registry in (jvp_rules, vmap_rules, transpose_rules, partial_eval_rules):  # rules run others, of any primitive
-    _registry.changed.connect(_forget)
 
 
 class _Recorded(NamedTuple):
@@ -96,20 +72,7 @@ def again(
     static: Any,
     params: dict[str, Any],
 ) -> list[Any] | Call | None:
-    """What a rule gives, by the equations that it recorded before.
-
-    Args:
-        primitive: whose rule it is.
-        rule: the rule, ready to run.
-        below: the trace that interprets what it binds, which `records`.
-        operands: the values that it is given, and None for zero tangents.
-        static: what else it is given, hashable.
-        params: the primitive's parameters.
-
-    Returns:
-        The values that the rule gives, and last what it gives whatever the values are; a `Call` where this is the
-        first call, which learns from what the rule does; None where the rule is to be run each time.
-    """
+    """Append the equations that a rule recorded for operands of the same types; as `Engine.replay`."""
     above: Any = below
     recorder: Any = above if type(below) is StagingTrace else above.parent
     if not _remembers or observe.watched or primitive.multiple_results:
@@ -158,7 +121,9 @@ def again(
     if recorded is None:
         if not _UNFIT.isdisjoint(primitive.tags) or not all(map(_is_word, params.values())):
             return None
-        return Call(exact, below, recorder, places, len(unknown), source)
+        starts = len(recorder.eqns), len(above.tape) if recorder is not below else 0
+        warnings = source_info.warnings_given[0]
+        return Call(exact, below, recorder, places, len(unknown), source, starts, warnings, _remembered.clearings)
     return _append(recorded, recorder, above, known, unknown, source)
 
 
@@ -190,59 +155,44 @@ def _append(
     return outs
 
 
-class Call:
-    """The first call of a rule with operands of some types."""
+class Call(NamedTuple):
+    """The first call of a rule with operands of some types, as it was before the rule ran.
 
-    __slots__ = (
-        "_below",
-        "_forgotten",
-        "_key",
-        "_places",
-        "_recorder",
-        "_source",
-        "_starts",
-        "_unknown",
-        "_warned",
-    )
+    Attributes:
+        key: the key of what the rule records.
+        below, recorder: the trace that interprets what it binds, and the one that records it.
+        places, unknown: the places of its operands, and how many of them are on the tape.
+        source: the line of its equations.
+        starts: the lengths of the program and of the tape.
+        warnings, clearings: how many warnings were given, and how often the memo was cleared.
+    """
 
-    def __init__(
-        self,
-        key: Any,
-        below: Any,
-        recorder: StagingTrace,
-        places: dict[Var, int],
-        unknown: int,
-        source: Any,
-    ) -> None:
-        self._key = key
-        self._below = below
-        self._recorder = recorder
-        self._places = places
-        self._unknown = unknown
-        self._forgotten = _forgotten
-        self._source = source
-        self._warned = source_info.warnings_given[0]
-        self._starts = len(recorder.eqns), 0 if recorder is below else len(below.tape)
+    key: Any
+    below: Any
+    recorder: StagingTrace
+    places: dict[Var, int]
+    unknown: int
+    source: Any
+    starts: tuple[int, int]
+    warnings: int
+    clearings: int
 
     def learn(self, outs: Sequence[Any], static: Any = None) -> None:
         """Remember what the rule, which was run, recorded and gave: values, and what is the same whatever they are."""
-        if self._forgotten != _forgotten:  # a rule or a setting has changed meanwhile
-            return
-        if len(_remembered) >= _LIMIT:
-            _remembered.clear()
-        _remembered[self._key] = self._read(outs, static) or False
+        if self.clearings == _remembered.clearings:  # else a rule or a setting has changed meanwhile
+            _remembered.store(self.key, self._read(outs, static) or False)
 
     def _read(self, outs: Sequence[Any], static: Any) -> _Recorded | None:
         """None where it cannot be repeated."""
-        if source_info.warnings_given[0] != self._warned or not all(_plain(v.aval) for v in self._places):
+        if source_info.warnings_given[0] != self.warnings or not all(_plain(v.aval) for v in self.places):
             return None
-        start, tape_start = self._starts
-        places = itertools.count(len(self._places) - self._unknown)
-        known = self._equations(self._recorder.eqns[start:], self._source, places)
+        start, tape_start = self.starts
+        places = itertools.count(len(self.places) - self.unknown)
+        known = self._equations(self.recorder.eqns[start:], self.source, places)
         tape: list[Any] | None = []
-        if self._below is not self._recorder:
-            eqns = self._below.tape[tape_start:]
-            tape = self._equations(eqns, self._below.place_of(self._source), itertools.count(~self._unknown, -1))
+        if self.below is not self.recorder:
+            eqns = self.below.tape[tape_start:]
+            tape = self._equations(eqns, self.below.place_of(self.source), itertools.count(~self.unknown, -1))
         found = [None if x is None else self._place(x) for x in outs]
         if (
             known is None
@@ -259,7 +209,7 @@ class Call:
             operands = [self._place(x) for x in eqn.invars]
             if any(x is None for x in operands) or not _is_repeatable(eqn, source):
                 return None
-            self._places[eqn.outvars[0]] = place
+            self.places[eqn.outvars[0]] = place
             found.append((eqn.primitive, operands, eqn.params, eqn.outvars[0].aval))
         return found
 
@@ -267,9 +217,9 @@ class Call:
         """What stands for an operand or a result; None where nothing can."""
         kind = type(x)
         if kind is Var:
-            return self._places.get(x)
+            return self.places.get(x)
         if kind is JitTracer or kind is PartialEvalTracer:
-            return self._places.get(x._var) if x._trace is self._recorder or x._trace is self._below else None
+            return self.places.get(x._var) if x._trace is self.recorder or x._trace is self.below else None
         if kind is Array and _is_scalar(x):
             return Array(x._host, x.aval)  # the rule's own may be deleted
         return x if kind is Literal else None

@@ -16,17 +16,12 @@ import numpy as np
 
 from corejax.extend import Array, Jaxpr, JaxprEqn, Primitive, ShapedArray, Var, impl_rules
 from corejax.extend.devices import aligned_empty
-from corejax.extend.messages import clears_cache
 from corejax.extend.speed import LARGE, evaluation
 from corejax_eager import large
-from corejax_eager.codegen import generate_on_arrays, ufunc_for
+from corejax_eager.cache import Cache
+from corejax_eager.codegen import RUNS, as_ufunc, generate_on_arrays, prepared_rule
 
-RUNS = 4  # runs after which a function is generated
-_LIMIT = 4096
 _WORDS = (str, type(None), np.dtype, type, Enum)
-
-# Primitives whose rule in force says what it is for types and params (`prepared`), and that have one result.
-prepared: set[Primitive] = set()
 
 
 class Ufunc(NamedTuple):
@@ -53,18 +48,8 @@ class Specialised(NamedTuple):
     numbers: tuple[tuple[str, type], ...]
 
 
-operations: dict[tuple[Any, ...], Ufunc | Specialised | int] = {}
-clears_cache(operations.clear)
-
-
-def on_rule_changed(primitive: Primitive) -> None:
-    """Forget all operations; note whether the primitive's impl rule is prepared now."""
-    operations.clear()
-    rule = impl_rules.rule_of(primitive)
-    if rule is not None and "prepared" in rule.flags and not primitive.multiple_results:
-        prepared.add(primitive)
-    else:
-        prepared.discard(primitive)
+operations = Cache()
+prepared = Cache()  # as keys, the primitives noted whose rules have the flag `prepared`
 
 
 def specialised(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Callable[..., Array] | None:
@@ -84,38 +69,43 @@ def specialised(primitive: Primitive, args: Sequence[Any], params: dict[str, Any
     return found.function
 
 
+def noted_ufunc(primitive: Primitive, avals: Sequence[ShapedArray], aval: ShapedArray) -> Ufunc | None:
+    """Return the ufunc that the impl rule of an operation without params is, and note it; None if it is none."""
+    if primitive.multiple_results:
+        return None
+    key = (primitive, *avals)
+    found = operations.get(key)
+    if found is None:
+        found = operations.store(key, _ufunc(primitive, avals, aval) or 0)
+    return found if type(found) is Ufunc else None
+
+
 def note_run(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], aval: ShapedArray) -> None:
-    """Note that an operation has run; specialise it if it is a ufunc, or has come a few times.
+    """Note that an operation has run; generate a function if its rule is prepared and it has come a few times.
 
     Args:
         primitive, params: the operation.
         avals, aval: types of its operands and its result.
     """
-    if params and (primitive not in prepared or not all(_is_word(v) or _is_number(v) for v in params.values())):
+    rule = impl_rules.rule_of(primitive)
+    if rule is None or "prepared" not in rule.flags:
+        return
+    if not all(_is_word(v) or _is_number(v) for v in params.values()):
         return  # keys keep neither functions nor what else a param may be
+    prepared.store(primitive, True)
     key = (primitive, *avals, *params.items())
     runs = operations.get(key, 0)
-    if type(runs) is not int:
-        return
-    if runs == 0 and len(operations) >= _LIMIT:
-        operations.clear()
-    if runs == 0 and not params and (ufunc := as_ufunc(primitive, avals, aval)) is not None:
-        operations[key] = ufunc
-    elif primitive not in prepared:
-        operations[key] = False
-    elif runs + 1 < RUNS:
-        operations[key] = runs + 1
-    else:
-        operations[key] = _generated(primitive, avals, params, aval) or False
+    if type(runs) is int:
+        operations.store(key, runs + 1 if runs + 1 < RUNS else _generated(primitive, avals, params, aval))
 
 
-def as_ufunc(primitive: Primitive, avals: Sequence[ShapedArray], aval: ShapedArray) -> Ufunc | None:
+def _ufunc(primitive: Primitive, avals: Sequence[ShapedArray], aval: ShapedArray) -> Ufunc | None:
     """Return the ufunc that the impl rule is for operands of these types.
 
     A large result is in memory that compiled programs can share. None if the rule is no ufunc or leaves the operation
     to the compiler, or if the result's size has to be checked.
     """
-    ufunc = ufunc_for(primitive, evaluation.host_rule(primitive), avals, aval)
+    ufunc = as_ufunc(prepared_rule(primitive, avals, {}) or evaluation.host_rule(primitive), avals, [aval])
     if ufunc is None or aval.nbytes > LARGE or large.is_compiled(primitive, avals, [aval], {}):
         return None
     if aval.size >= large.SIZE:
@@ -125,12 +115,12 @@ def as_ufunc(primitive: Primitive, avals: Sequence[ShapedArray], aval: ShapedArr
 
 def _generated(
     primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], aval: ShapedArray
-) -> Specialised | None:
+) -> Specialised | bool:
     operands, out = [Var(a) for a in avals], Var(aval)
     program = Jaxpr((), operands, [JaxprEqn(primitive, operands, [out], params)], [out])
     function = generate_on_arrays(program, (), [aval], None)
     numbers = tuple((name, type(value)) for name, value in params.items() if _is_number(value))
-    return None if function is None else Specialised(function, numbers)
+    return function is not None and Specialised(function, numbers)
 
 
 def _is_number(value: Any) -> bool:

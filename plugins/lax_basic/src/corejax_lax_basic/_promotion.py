@@ -7,6 +7,7 @@ methods and `corejax.numpy`. Python scalars stay Python scalars until the common
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -16,6 +17,7 @@ from corejax.extend import Array, ShapedArray, Tracer, as_array, config, dtypes,
 from corejax.extend.messages import called_as, clears_cache, warn_user
 from corejax_lax_basic._base.constants import asarray
 from corejax_lax_basic._base.scalars import PYTHON_SCALARS, scalar_maker
+from corejax_lax_basic._base.type_rules import NUMPY_NAMES
 from corejax_lax_basic.conversion.convert import convert_element_type_p
 from corejax_lax_basic.shape.broadcasting import broadcast_in_dim_p, broadcast_shapes
 
@@ -31,26 +33,8 @@ __all__ = [
 ]
 
 _WEAK_SCALARS = frozenset({int, float, complex})
-_MEMO_LIMIT = 4096
 _Maker = Callable[[Any], Array]
-_makers: dict[tuple[ShapedArray, type, int], _Maker | None] = {}
-# Types of operands -> the scalar type that each is converted to, or None; see `_targets`.
-_decisions: dict[Any, list[ShapedArray | None]] = {}
-for _memo in (_makers, _decisions):
-    clears_cache(_memo.clear)
-
-_promotion = config.numpy_dtype_promotion
-
-
-def _promotion_changes() -> None:
-    """Forget which scalars yield: booleans do not under the strict setting."""
-    global _promotion
-    if _promotion != config.numpy_dtype_promotion:
-        _promotion = config.numpy_dtype_promotion
-        _makers.clear()
-
-
-config.changed.connect(_promotion_changes)
+_memoised = functools.lru_cache(4096)
 
 
 def as_operand(x: Any) -> Any:
@@ -75,20 +59,20 @@ def yielding_scalar(aval: Any, kind: type) -> _Maker | None:
         The function that makes such a scalar an array of the dtype and weak type of `aval`; None where they do not
         yield, or `kind` is no Python scalar.
     """
-    key = (aval, kind, config.default_dtype_bits)
-    try:
-        return _makers[key]
-    except KeyError:
-        if kind not in PYTHON_SCALARS or aval is None:
-            return None
-    if len(_makers) >= _MEMO_LIMIT:
-        _makers.clear()
+    return _maker(aval, kind, config.default_dtype_bits) if kind in PYTHON_SCALARS and aval is not None else None
+
+
+@_memoised
+def _maker(aval: ShapedArray, kind: type, bits: int) -> _Maker | None:
+    """As `yielding_scalar`, with the setting that it depends on; cleared when `numpy_dtype_promotion` changes."""
     dtype, weak = dtypes.result_type(aval, kind, return_weak_type_flag=True)
     if kind is bool and dtype != dtypes.bool_ and config.numpy_dtype_promotion == "strict":
         return None  # booleans are no weak numbers: where users give them, they are refused
     yields = dtype == aval.dtype and weak == aval.weak_type
-    maker = _makers[key] = _remembering(scalar_maker(dtype, weak)) if yields else None
-    return maker
+    return _remembering(scalar_maker(dtype, weak)) if yields else None
+
+
+config.follow(_maker.cache_clear, "numpy_dtype_promotion")
 
 
 def _remembering(make: _Maker) -> _Maker:
@@ -128,12 +112,7 @@ def scalars_yield(*operands: Any) -> Sequence[Any]:
         if (make := _strong_type_for(x, other)) is not None:
             return make(x), y
     types = tuple([type(x) if type(x) in _WEAK_SCALARS else get_aval(x) for x in operands])
-    key = (types, config.default_dtype_bits, config.x64_compat)
-    targets = _decisions.get(key)
-    if targets is None:
-        if len(_decisions) >= _MEMO_LIMIT:
-            _decisions.clear()
-        targets = _decisions[key] = _targets(types)
+    targets = _targets(types, config.default_dtype_bits, config.x64_compat)
     return [
         x if target is None else _converted(x, target.dtype, target.weak_type)
         for x, target in zip(operands, targets, strict=True)
@@ -179,10 +158,11 @@ def _strong_type_for(x: Any, aval: ShapedArray | None) -> _Maker | None:
     return yielding_scalar(aval, type(x))
 
 
-def _targets(types: Sequence[Any]) -> list[ShapedArray | None]:
-    """For each operand the scalar type to convert to, or None to leave it."""
+@_memoised
+def _targets(types: Sequence[Any], bits: int, x64_compat: bool) -> list[ShapedArray | None]:
+    """Return for each operand the scalar type to convert to, or None to leave it; the settings are those in force."""
     pairs = [(dtypes.scalar_dtype(t), True) if isinstance(t, type) else (t.dtype, t.weak_type) for t in types]
-    untouched = [None] * len(pairs)
+    untouched: list[ShapedArray | None] = [None] * len(pairs)
     try:
         dtype, weak = dtypes.lattice_result_type(*pairs)
     except dtypes.TypePromotionError:
@@ -261,44 +241,40 @@ def broadcast_operands(*operands: Any, name: str = "") -> list[Any]:
     Raises:
         ValueError: the shapes do not broadcast together.
     """
-    key = tuple([x.aval.shape for x in operands])
-    found = _spreads.get(key)
-    if found is None:
-        if len(_spreads) >= _SPREADS_LIMIT:
-            _spreads.clear()
-        found = _spreads[key] = _spread(key, operands, name)
-    if not found:
-        return list(operands)
-    if config.numpy_rank_promotion != "allow":
-        check_rank_promotion(name, key)
-    return [
-        x if params is None else broadcast_in_dim_p.bind(x, **params) for x, params in zip(operands, found, strict=True)
-    ]
-
-
-_SPREADS_LIMIT = 4096
-_spreads: dict[Any, list[dict[str, Any] | None]] = {}  # by shapes: parameters of `broadcast_in_dim`
-clears_cache(_spreads.clear)
-
-
-def _spread(shapes: Sequence[tuple[int, ...]], operands: Sequence[Any], name: str) -> list[dict[str, Any] | None]:
-    """How operands of these shapes get one shape: parameters of `broadcast_in_dim`, None for what stays as it is.
-
-    Empty where all of them do.
-    """
-    if len({shape for shape in shapes if shape}) <= 1:
-        return []
+    shapes = tuple([x.aval.shape for x in operands])
     try:
-        shape = broadcast_shapes(*filter(None, shapes))
+        found = _spread(shapes)
     except ValueError:
         if not name:
             raise
         shown = " and ".join(x.aval.str_short() for x in operands)
         raise ValueError(f"{name}: Incompatible shapes for broadcasting: operands {shown}") from None
+    if not found:
+        return list(operands)
+    if config.numpy_rank_promotion != "allow":
+        check_rank_promotion(name, shapes)
+    return [
+        x if params is None else broadcast_in_dim_p.bind(x, **params) for x, params in zip(operands, found, strict=True)
+    ]
+
+
+@_memoised
+def _spread(shapes: Sequence[tuple[int, ...]]) -> list[dict[str, Any] | None]:
+    """Return the parameters of `broadcast_in_dim` that give operands one shape, None for an operand that stays.
+
+    Empty if all of them stay.
+    """
+    if len({shape for shape in shapes if shape}) <= 1:
+        return []
+    shape = broadcast_shapes(*filter(None, shapes))
     return [
         None if own in ((), shape) else {"shape": shape, "broadcast_dimensions": tuple(range(len(shape)))[-len(own) :]}
         for own in shapes
     ]
+
+
+for _memo in (_maker, _targets, _spread):
+    clears_cache(_memo.cache_clear)
 
 
 def check_dtype_promotion(name: str, operands: Iterable[Any]) -> None:
@@ -354,23 +330,16 @@ def promote_operands(*operands: Any, inexact: bool = False, name: str = "") -> l
     return broadcast_operands(*promote_dtypes(*operands, inexact=inexact, name=name), name=name)
 
 
-# By these names, too, users call what checks operands: operations by a primitive or sign, functions by another one that
-# hands on its operands.
+# By these names and those in `NUMPY_NAMES`, too, users call what checks operands: operations by a sign, functions by
+# another one that hands on its operands.
 _OTHER_NAMES = {
-    **{
-        "sub": "subtract",
-        "mul": "multiply",
-        "div": "truediv divide",
-        "pow": "power",
-        "//": "floordiv floor_divide divmod",
-    },
-    **{"vectorize": "vectorized", "%": "mod remainder divmod", "<<": "lshift", ">>": "rshift"},
-    **{"and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor", "eq": "equal", "ne": "not_equal"},
-    **{"isclose": "allclose", "searchsorted": "digitize", "where": "select", "maximum": "clip", "minimum": "clip"},
-    **{"lt": "less", "le": "less_equal", "gt": "greater", "ge": "greater_equal"},
+    **{"div": "truediv", "//": "floordiv floor_divide divmod", "vectorize": "vectorized"},
+    **{"%": "mod remainder divmod", "<<": "lshift", ">>": "rshift", "isclose": "allclose"},
+    **{"searchsorted": "digitize", "where": "select", "maximum": "clip", "minimum": "clip"},
 }
 
 
 def _names_of(operation: str) -> tuple[str, ...]:
     density = operation.replace(".log", ".")  # `norm.pdf` has its operands checked by `norm.logpdf`
-    return (operation, density, *_OTHER_NAMES.get(operation, "").split())
+    others = _OTHER_NAMES.get(operation, "").split()
+    return (operation, density, NUMPY_NAMES.get(operation, operation), *others)

@@ -69,21 +69,24 @@ def _optimized_loops() -> dict[str, Any]:
 _loops = _optimized_loops()
 
 
-def has_vectors(ufunc: np.ufunc, name: str) -> bool:
-    """Return whether NumPy has a vectorised loop on this processor for a dtype, with a ufunc of one operand."""
-    found = _loops.get(ufunc.__name__, {}).get(_CODES[name], {})
-    return not found.get("current", "baseline").startswith("baseline")
-
-
 def _unless_vectorized(ufunc: np.ufunc, *names: str) -> tuple[str, ...]:
     """Return those dtypes for which NumPy has no vectorised loop on this processor.
 
     With one (AVX-512, say) NumPy is several times faster than without, and faster than the compiled program.
     """
-    return tuple(name for name in names if not has_vectors(ufunc, name))
+    loops = _loops.get(ufunc.__name__, {})
+    current = {name: loops.get(_CODES[name], {}).get("current", "baseline") for name in names}
+    return tuple(name for name in names if current[name].startswith("baseline"))
 
 
 # -- operations --------------------------------------------------------------------------------------------------------
+
+# Special functions that take SciPy longer than a compiled program.
+_SLOW_SINGLES = (
+    *("bessel_i0e", "digamma", "igamma", "igamma_grad_a", "igammac", "lgamma", "polygamma", "random_gamma_grad"),
+    *("regularized_incomplete_beta", "zeta"),
+)
+_SLOW_REALS = ("bessel_i1e", "erf", "erf_inv", "erfc")
 
 # Of elementwise and cumulative primitives that are not here, NumPy is slower with `HALVES` only.
 _ELEMENTWISE: dict[str, tuple[str, ...]] = {
@@ -93,8 +96,8 @@ _ELEMENTWISE: dict[str, tuple[str, ...]] = {
     "asinh": (*HALVES, *_unless_vectorized(np.arcsinh, "float32", "float64"), *COMPLEX),
     "atan": (*HALVES, *_unless_vectorized(np.arctan, "float32"), *COMPLEX),
     "atanh": (*SINGLES, *COMPLEX),
-    **dict.fromkeys(("bessel_i0e", "digamma", "lgamma"), SINGLES),
-    **dict.fromkeys(("bessel_i1e", "erf", "erf_inv", "erfc"), REALS),
+    **dict.fromkeys(_SLOW_SINGLES, SINGLES),
+    **dict.fromkeys(_SLOW_REALS, REALS),
     **dict.fromkeys(("cos", "pow", "rsqrt"), ("float16", *COMPLEX)),
     "cosh": (*SINGLES, *_unless_vectorized(np.cosh, "float64"), *COMPLEX),
     **dict.fromkeys(("cumlogsumexp", "cummax", "cummin", "cumprod", "cumsum"), ("float16",)),
@@ -118,7 +121,7 @@ _SLOW_COMPLEX = dict.fromkeys(COMPLEX, MANY_COMPLEX)
 _SLOW_HALVES = {"float16": MANY_HALVES}
 _SIZES: dict[str, Mapping[str, int]] = {
     **dict.fromkeys(("acos", "acosh", "asin", "asinh"), _SLOW_COMPLEX),
-    **dict.fromkeys(("bessel_i0e", "bessel_i1e", "digamma", "erf", "erf_inv", "erfc", "lgamma"), _SPECIAL),
+    **dict.fromkeys((*_SLOW_SINGLES, *_SLOW_REALS), _SPECIAL),
     # Rounded once, so that NumPy and the program give the same float16; XLA computes others step by step.
     **dict.fromkeys(
         (

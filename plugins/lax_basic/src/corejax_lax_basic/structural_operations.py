@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -17,13 +18,9 @@ from corejax_lax_basic.shape.joining import concatenate
 from corejax_lax_basic.shape.rearranging import moveaxis, reshape_p
 from corejax_lax_basic.shape.slicing import slice_p
 
-_zeros: dict[ShapedArray, Array] = {}
-clears_cache(_zeros.clear)
-_ZEROS_LIMIT = 1024
-
 
 def add(x: Any, y: Any) -> Any:
-    """Sum of two values of one type."""
+    """Return the sum of two values of one type."""
     return add_p.bind(x, y)
 
 
@@ -34,13 +31,12 @@ def zeros(aval: ShapedArray) -> Any:
     return broadcast_in_dim_p.bind(_concrete_zeros(aval.update(shape=())), shape=aval.shape, broadcast_dimensions=())
 
 
+@functools.lru_cache(1024)
 def _concrete_zeros(aval: ShapedArray) -> Array:
-    found = _zeros.get(aval)
-    if found is None:
-        if len(_zeros) >= _ZEROS_LIMIT:
-            _zeros.clear()
-        found = _zeros[aval] = Array(np.broadcast_to(np.zeros((), aval.dtype), aval.shape), aval)
-    return found
+    return Array(np.broadcast_to(np.zeros((), aval.dtype), aval.shape), aval)
+
+
+clears_cache(_concrete_zeros.cache_clear)
 
 
 def broadcast_axis(x: Any, size: int, axis: int) -> Any:
@@ -52,19 +48,9 @@ def broadcast_axis(x: Any, size: int, axis: int) -> Any:
     return broadcast_in_dim_p.bind(x, shape=out, broadcast_dimensions=dims)
 
 
-def move_axis(x: Any, source: int, destination: int) -> Any:
-    """One axis moved."""
-    return moveaxis(x, source, destination)
-
-
 def reshape(x: Any, shape: tuple[int, ...]) -> Any:
     """The same elements in another shape."""
     return x if get_aval(x).shape == shape else reshape_p.bind(x, new_sizes=tuple(shape))
-
-
-def astype(x: Any, dtype: Any) -> Any:
-    """Converted elements, strongly typed."""
-    return convert_element_type(x, dtype)
 
 
 def index_axis(x: Any, i: int, axis: int) -> Any:
@@ -85,9 +71,9 @@ OPERATIONS: Mapping[str, Callable[..., Any]] = {
     "add": add,
     "zeros": zeros,
     "broadcast_axis": broadcast_axis,
-    "move_axis": move_axis,
+    "move_axis": moveaxis,
     "reshape": reshape,
-    "astype": astype,
+    "astype": convert_element_type,
     "index_axis": index_axis,
     "stack": stack,
 }

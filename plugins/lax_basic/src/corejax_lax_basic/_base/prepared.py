@@ -24,11 +24,7 @@ def is_ufunc(ufunc: np.ufunc, kinds: str = "f") -> Callable[[F], F]:
         dtype = avals[0].dtype
         return ufunc if dtype.kind in kinds or ("f" in kinds and dtype in NARROW_FLOATS) else None
 
-    def mark(impl: F) -> F:
-        impl.prepared = prepare  # type: ignore[attr-defined]
-        return impl
-
-    return mark
+    return prepared_by(prepare)
 
 
 def prepared_by(prepare: Callable[..., Any]) -> Callable[[F], F]:

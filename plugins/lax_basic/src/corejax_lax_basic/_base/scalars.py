@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -27,17 +28,12 @@ def is_array(x: Any) -> bool:
     return type(x) is Array or isinstance(x, Tracer)
 
 
-_makers: dict[tuple[np.dtype[Any], bool], Callable[[Any], Array]] = {}
-
-
+@functools.cache
 def scalar_maker(dtype: np.dtype[Any], weak: bool = False) -> Callable[[Any], Array]:
     """A function from Python scalars to rank-0 arrays of one type.
 
     An integer that does not fit raises OverflowError; a float that does not becomes infinite.
     """
-    found = _makers.get((dtype, weak))
-    if found is not None:
-        return found
     if dtypes.is_extended(dtype):
         raise dtypes.no_numbers(dtype, called_function() or "full")
     aval = ShapedArray((), dtype, weak)
@@ -68,9 +64,8 @@ def scalar_maker(dtype: np.dtype[Any], weak: bool = False) -> Callable[[Any], Ar
 
     if dtypes.is_integer(dtype) and dtypes.iinfo(dtype).bits < 8:
         info = dtypes.iinfo(dtype)
-        return _makers.setdefault((dtype, weak), make_narrow)
-    kind = make_float if dtypes.is_float(dtype) else make_silently if dtypes.is_complex(dtype) else make
-    return _makers.setdefault((dtype, weak), kind)
+        return make_narrow
+    return make_float if dtypes.is_float(dtype) else make_silently if dtypes.is_complex(dtype) else make
 
 
 def _out_of_bounds(value: Any, dtype: np.dtype[Any]) -> Exception:

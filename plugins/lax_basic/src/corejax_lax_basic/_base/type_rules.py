@@ -43,7 +43,7 @@ _PHRASES = {
 }
 
 # Primitives whose function in corejax.numpy, which promotes and broadcasts, has another name.
-_NUMPY_NAMES = {
+NUMPY_NAMES = {
     "neg": "negative",
     "sub": "subtract",
     "mul": "multiply",
@@ -101,7 +101,7 @@ def position(i: int) -> str:
 
 def numpy_name(name: str) -> str | None:
     """The `corejax.numpy` function that promotes and broadcasts, for the advice in a message."""
-    public = _NUMPY_NAMES.get(name, name)
+    public = NUMPY_NAMES.get(name, name)
     namespace = None if name in _LAX_ONLY else exported("numpy")
     return f"corejax.numpy.{public}" if public in getattr(namespace, "__all__", ()) else None
 

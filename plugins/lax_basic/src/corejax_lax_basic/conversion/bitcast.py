@@ -5,7 +5,6 @@ bitcast_convert_type : a[*s] -> b[*s], a[*s] -> b[*s,n] where b is narrower, a[*
 
 from __future__ import annotations
 
-import functools
 from typing import Any
 
 import numpy as np
@@ -51,14 +50,6 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
     return bitcast_convert_type_p.bind(operand, new_dtype=dtype)
 
 
-@functools.cache
-def bits_of(dtype: np.dtype[Any]) -> int:
-    """How many bits an element has, of which NumPy takes eight where there are fewer."""
-    if dtypes.is_integer(dtype):
-        return int(dtypes.iinfo(dtype).bits)
-    return int(dtypes.finfo(dtype).bits) if dtypes.is_float(dtype) else 8 * dtype.itemsize
-
-
 def _prepared(avals: Any, *, new_dtype: np.dtype[Any]) -> HostCode | None:
     [x] = avals
     same = x.dtype.itemsize == new_dtype.itemsize and {x.dtype.kind, new_dtype.kind} <= set("iuf")
@@ -68,7 +59,7 @@ def _prepared(avals: Any, *, new_dtype: np.dtype[Any]) -> HostCode | None:
 def _impl(x: Any, *, new_dtype: np.dtype[Any]) -> Any:
     if x.dtype == new_dtype:
         return x
-    old, new = bits_of(x.dtype), bits_of(new_dtype)
+    old, new = dtypes.itemsize_bits(x.dtype), dtypes.itemsize_bits(new_dtype)
     x = np.ascontiguousarray(x).reshape(x.shape)
     if old >= 8 and new >= 8:
         if old == new:
@@ -115,7 +106,7 @@ def _abstract_eval(x: ShapedArray, *, new_dtype: np.dtype[Any]) -> ShapedArray:
                 f"{new_dtype.name}; "
                 "for booleans use x.astype, for complex numbers take lax.real and lax.imag"
             )
-    old, new = bits_of(x.dtype), bits_of(new_dtype)
+    old, new = dtypes.itemsize_bits(x.dtype), dtypes.itemsize_bits(new_dtype)
     if old >= new and old % new == 0:
         return ShapedArray(x.shape if old == new else (*x.shape, old // new), new_dtype)
     if not x.shape or x.shape[-1] * old != new:

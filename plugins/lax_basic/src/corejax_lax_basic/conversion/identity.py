@@ -11,7 +11,6 @@ from typing import Any
 from corejax.extend import (
     Array,
     Primitive,
-    ShapedArray,
     Tracer,
     backends,
     bottom_trace,
@@ -68,14 +67,10 @@ def _identity(x: Any) -> Any:
     return x
 
 
-def _type(x: ShapedArray) -> ShapedArray:
-    return x
-
-
 stage_p = Primitive(
     "stage",
     impl=_identity,
-    abstract_eval=takes("stage", 1)(_type),
+    abstract_eval=takes("stage", 1)(_identity),
     linear_in=(0,),
     tags=("elementwise", "structural", "cheap"),
     doc="The operand, as a value of the program that is recorded.",
@@ -83,7 +78,7 @@ stage_p = Primitive(
 copy_p = Primitive(
     "copy",
     impl=lambda x: x.copy(),
-    abstract_eval=takes("copy", 1)(_type),
+    abstract_eval=takes("copy", 1)(_identity),
     linear_in=(0,),
     tags=("elementwise", "structural"),
     doc="The operand's elements, in memory of their own.",

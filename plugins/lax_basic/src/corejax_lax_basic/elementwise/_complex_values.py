@@ -41,11 +41,6 @@ def _with_ends(name: str, f: Any) -> Callable[[Any], Any]:
     return impl
 
 
-def absolute(x: Any) -> Any:
-    """The size: NumPy's, which is infinite if either part is."""
-    return np.absolute(x)
-
-
 log = _with_ends("log", np.log)
 _expm1 = _with_ends("expm1", np.expm1)
 tan = _with_ends("tan", np.tan)
@@ -72,30 +67,37 @@ def square(x: Any) -> Any:
     return _of_parts((a - b) * (a + b), 2 * a * b, x.dtype)
 
 
-def _cut(f: Any, of_complex: Any) -> Callable[[Any], Any]:
-    """`f`, and `of_complex` for complex numbers, on whose branch cuts the sign of a zero does not count."""
+def _or_of_complex(f: np.ufunc) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Decorate a function of complex numbers: the ufunc `f` for real ones."""
 
-    @is_ufunc(f)
-    def impl(x: Any, *, accuracy: Any = None) -> Any:
-        return of_complex(x + x.dtype.type(0)) if x.dtype.kind == "c" else f(x)
+    def decorate(of_complex: Callable[..., Any]) -> Callable[..., Any]:
+        @is_ufunc(f)
+        def impl(*operands: Any, accuracy: Any = None) -> Any:
+            return (of_complex if operands[0].dtype.kind == "c" else f)(*operands)
 
-    return impl
+        return impl
+
+    return decorate
+
+
+def _cut(name: str, f: np.ufunc) -> Callable[..., Any]:
+    """NumPy's `f`, with the values of `ENDS`; on its branch cuts the sign of a complex zero does not count."""
+    of_complex = _with_ends(name, f)
+    return _or_of_complex(f)(lambda x: of_complex(x + x.dtype.type(0)))
 
 
 atanh = _with_ends("atanh", np.arctanh)
 atan = _with_ends("atan", np.arctan)
-sqrt = _cut(np.sqrt, _with_ends("sqrt", np.sqrt))
-asin = _cut(np.arcsin, _with_ends("asin", np.arcsin))
-acos = _cut(np.arccos, _with_ends("acos", np.arccos))
-asinh = _cut(np.arcsinh, _with_ends("asinh", np.arcsinh))
-acosh = _cut(np.arccosh, _with_ends("acosh", np.arccosh))
+sqrt = _cut("sqrt", np.sqrt)
+asin = _cut("asin", np.arcsin)
+acos = _cut("acos", np.arccos)
+asinh = _cut("asinh", np.arcsinh)
+acosh = _cut("acosh", np.arccosh)
 
 
-@is_ufunc(np.log1p)
-def log1p(x: Any, *, accuracy: Any = None) -> Any:
+@_or_of_complex(np.log1p)
+def log1p(x: Any) -> Any:
     """Accurate near 0, and finite for the largest numbers, which NumPy's is not for complex ones."""
-    if x.dtype.kind != "c":
-        return np.log1p(x)
     a, b = x.real, x.imag
     small = (abs(a) < 0.5) & (abs(b) < 0.5)
     out = log(_of_parts(a + 1, b, x.dtype))
@@ -124,11 +126,9 @@ def rsqrt(x: Any, *, accuracy: Any = None) -> Any:
 exp = _with_ends("exp", np.exp)
 
 
-@is_ufunc(np.exp2)
-def exp2(x: Any, *, accuracy: Any = None) -> Any:
-    """By parts for complex numbers: an infinite one times log(2) would be NaN."""
-    if x.dtype.kind != "c":
-        return np.exp2(x)
+@_or_of_complex(np.exp2)
+def exp2(x: Any) -> Any:
+    """By parts: an infinite number times log(2) would be NaN."""
     scale = x.real.dtype.type(np.log(2))
     return exp(_of_parts(x.real * scale, x.imag * scale, x.dtype))
 
@@ -155,11 +155,9 @@ def divide(x: Any, y: Any) -> Any:
     return out
 
 
-@is_ufunc(np.arctan2)
+@_or_of_complex(np.arctan2)
 def atan2(x: Any, y: Any) -> Any:
-    """For complex numbers `-i log((y + ix) / sqrt(x^2 + y^2))`."""
-    if x.dtype.kind != "c":
-        return np.arctan2(x, y)
+    """`-i log((y + ix) / sqrt(x^2 + y^2))`."""
     i = x.dtype.type(1j)
     return -i * log(divide(y + i * x, sqrt(x * x + y * y)))
 

@@ -5,6 +5,8 @@ pow : (a[*s], a[*s]) -> a[*s]
 
 from __future__ import annotations
 
+import operator
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -144,17 +146,23 @@ def reciprocal(x: Any) -> Any:
     return integer_pow_p.bind(x, y=-1)
 
 
+def by_squaring(x: Any, y: int, multiply: Callable[[Any, Any], Any]) -> Any:
+    """`x ** y` for `y >= 1`, a product of `x` to powers of 2."""
+    power = None
+    while True:
+        if y & 1:
+            power = x if power is None else multiply(power, x)
+        y >>= 1
+        if not y:
+            return power
+        x = multiply(x, x)
+
+
 @through_float32
 def _integer_pow(x: Any, *, y: int) -> Any:
-    power, base, left = None, x, abs(y)
-    while left:
-        if left & 1:
-            power = base if power is None else power * base
-        left >>= 1
-        if left:
-            base = base * base
-    if power is None:
+    if not y:
         return np.ones_like(x)
+    power = by_squaring(x, abs(y), operator.mul)
     return _complex_values.divide(np.ones_like(x), power) if y < 0 else power
 
 
@@ -162,13 +170,13 @@ def _integer_pow_prepared(avals: Any, *, y: int) -> Any:
     [x] = avals
     if y < 1 or not x.shape or x.dtype.kind not in "biufc" or x.dtype in NARROW_FLOATS:
         return None
-    names, lines = ["{0}"], []  # of x to the powers 1, 2, 4, ...
-    for i in range(y.bit_length() - 1):
-        lines.append(f"{{out}}_{i} = {{multiply}}({names[-1]}, {names[-1]})")
-        names.append(f"{{out}}_{i}")
-    first, *others = [name for i, name in enumerate(names) if y >> i & 1]
-    lines.append(f"{{out}} = {first}")
-    lines += [f"{{out}} = {{multiply}}({{out}}, {name})" for name in others]
+    lines: list[str] = []
+
+    def multiply(a: str, b: str) -> str:
+        lines.append(f"{{out}}_{len(lines)} = {{multiply}}({a}, {b})")
+        return lines[-1].partition(" ")[0]
+
+    lines.append(f"{{out}} = {by_squaring('{0}', y, multiply)}")
     return HostCode("\n".join(lines), own=y > 1, multiply=np.multiply)
 
 

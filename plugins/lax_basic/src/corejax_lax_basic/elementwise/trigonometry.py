@@ -25,10 +25,6 @@ from corejax_lax_basic.elementwise.unary import abs, logistic, rsqrt
 __all__: list[str] = []  # rows bring their own names
 
 
-def _one(x: Any) -> Any:
-    return constant(x, 1)
-
-
 # A tangent's formula is linear in `t` in one operation; the factor beside it is known when linearising.
 
 # -- trigonometry --------------------------------------------------------------------------------------------------
@@ -49,7 +45,7 @@ cos, cos_p = unary(
 
 tan, tan_p = unary(
     "tan", _complex_values.tan, INEXACT, "tan",
-    tangents_with_result(lambda t, out, x, **how: mul(add(_one(x), mul(out, out)), t)),
+    tangents_with_result(lambda t, out, x, **how: mul(add(constant(x, 1), mul(out, out)), t)),
     "Tangent of radians; floating-point or complex (StableHLO `tan`).",
     accuracy=True,
 )  # fmt: skip
@@ -59,7 +55,7 @@ def _tanh_tangent(t: Any, out: Any, x: Any, **how: Any) -> Any:
     if is_highest(how):  # 1 / cosh(x)^2
         sides = (logistic(mul(constant(x, factor), x), **how) for factor in (2, -2))
         return mul(mul(constant(x, 4), mul(*sides)), t)
-    return mul(mul(add(_one(x), out), sub(_one(x), out)), t)
+    return mul(mul(add(constant(x, 1), out), sub(constant(x, 1), out)), t)
 
 
 tanh, tanh_p = unary(
@@ -86,7 +82,7 @@ cosh, cosh_p = unary(
 
 def _by_unit_circle(x: Any) -> Any:
     """`1 / sqrt(1 - x^2)`: in two factors for complex numbers, whose square may overflow."""
-    below, above = sub(_one(x), x), add(_one(x), x)
+    below, above = sub(constant(x, 1), x), add(constant(x, 1), x)
     if dtypes.is_complex(get_aval(x).dtype):
         return mul(rsqrt(below), rsqrt(above))
     return rsqrt(mul(below, above))
@@ -106,26 +102,26 @@ acos, acos_p = unary(
 
 atan, atan_p = unary(
     "atan", _complex_values.atan, INEXACT, "chlo.atan",
-    tangents(lambda t, x: div(t, add(_one(x), square(x)))),
+    tangents(lambda t, x: div(t, add(constant(x, 1), square(x)))),
     "Arc tangent, between -pi/2 and pi/2; floating-point or complex.",
 )  # fmt: skip
 
 asinh, asinh_p = unary(
     "asinh", _complex_values.asinh, INEXACT, "chlo.asinh",
-    tangents(lambda t, x: mul(rsqrt(add(square(x), _one(x))), t)),
+    tangents(lambda t, x: mul(rsqrt(add(square(x), constant(x, 1))), t)),
     "Inverse hyperbolic sine; floating-point or complex.",
 )  # fmt: skip
 
 acosh, acosh_p = unary(
     "acosh", _complex_values.acosh, INEXACT, "chlo.acosh",
     # Not 1/sqrt(x^2 - 1), which is on another branch where the real part is negative.
-    tangents(lambda t, x: mul(mul(rsqrt(sub(x, _one(x))), rsqrt(add(x, _one(x)))), t)),
+    tangents(lambda t, x: mul(mul(rsqrt(sub(x, constant(x, 1))), rsqrt(add(x, constant(x, 1)))), t)),
     "Inverse hyperbolic cosine, not negative; floating-point or complex.",
 )  # fmt: skip
 
 atanh, atanh_p = unary(
     "atanh", _complex_values.atanh, INEXACT, "chlo.atanh",
-    tangents(lambda t, x: div(t, mul(sub(_one(x), x), add(_one(x), x)))),
+    tangents(lambda t, x: div(t, mul(sub(constant(x, 1), x), add(constant(x, 1), x)))),
     "Inverse hyperbolic tangent; floating-point or complex.",
 )  # fmt: skip
 

@@ -33,10 +33,6 @@ __all__: list[str] = []  # rows bring their own names
 _WIDE = frozenset(map(np.dtype, (np.float32, np.float64)))  # computed in themselves
 
 
-def _one(x: Any) -> Any:
-    return constant(x, 1)
-
-
 # A tangent's formula is linear in `t` in one operation; the factor beside it is known when linearising.
 
 # -- sizes and signs -----------------------------------------------------------------------------------------------
@@ -50,7 +46,7 @@ def _abs_jvp(t: Any, out: Any, x: Any) -> Any:
 
 
 abs, abs_p = unary(
-    "abs", _complex_values.absolute, NUMERIC, None,
+    "abs", np.absolute, NUMERIC, None,
     tangents_with_result(_abs_jvp),
     """Absolute value; integer, floating-point or complex, which gives its real dtype (StableHLO `abs`).
 
@@ -129,7 +125,7 @@ exp2, exp2_p = unary(
 
 
 def _expm1_tangent(t: Any, out: Any, x: Any, **how: Any) -> Any:
-    return mul(exp(x, **how) if is_highest(how) else add(out, _one(x)), t)
+    return mul(exp(x, **how) if is_highest(how) else add(out, constant(x, 1)), t)
 
 
 expm1, expm1_p = unary(
@@ -148,7 +144,7 @@ log, log_p = unary(
 
 log1p, log1p_p = unary(
     "log1p", _complex_values.log1p, INEXACT, "log_plus_one",
-    tangents(lambda t, x, **how: div(t, add(x, _one(x)))),
+    tangents(lambda t, x, **how: div(t, add(x, constant(x, 1)))),
     "`log(1 + x)`, accurate near 0; floating-point or complex (StableHLO `log_plus_one`).",
     accuracy=True,
 )  # fmt: skip
@@ -197,7 +193,7 @@ def _logistic(x: Any, *, accuracy: Any = None) -> Any:
 
 
 def _logistic_tangent(t: Any, out: Any, x: Any, **how: Any) -> Any:
-    return mul(mul(out, logistic(neg(x), **how) if is_highest(how) else sub(_one(x), out)), t)
+    return mul(mul(out, logistic(neg(x), **how) if is_highest(how) else sub(constant(x, 1), out)), t)
 
 
 logistic, logistic_p = unary(

@@ -40,32 +40,25 @@ from corejax_lax_basic.reductions._program import (
     reduction_program,
 )
 from corejax_lax_basic.reductions.reduce import (
-    reduce_and,
     reduce_and_p,
-    reduce_max,
     reduce_max_p,
-    reduce_min,
     reduce_min_p,
-    reduce_or,
     reduce_or_p,
-    reduce_prod,
     reduce_prod_p,
-    reduce_sum,
     reduce_sum_p,
-    reduce_xor,
     reduce_xor_p,
 )
 
 __all__ = ["reduce", "reduce_p"]
 
-_MONOIDS: dict[Any, tuple[Callable[..., Any], Primitive]] = {
-    add: (reduce_sum, reduce_sum_p),
-    mul: (reduce_prod, reduce_prod_p),
-    max: (reduce_max, reduce_max_p),
-    min: (reduce_min, reduce_min_p),
-    bitwise_and: (reduce_and, reduce_and_p),
-    bitwise_or: (reduce_or, reduce_or_p),
-    bitwise_xor: (reduce_xor, reduce_xor_p),
+_MONOIDS: dict[Any, Primitive] = {
+    add: reduce_sum_p,
+    mul: reduce_prod_p,
+    max: reduce_max_p,
+    min: reduce_min_p,
+    bitwise_and: reduce_and_p,
+    bitwise_or: reduce_or_p,
+    bitwise_xor: reduce_xor_p,
 }
 
 
@@ -103,14 +96,14 @@ def reduce(
     )
     monoid = _monoid(computation, xs, initial)
     if monoid is not None:
-        out = monoid(xs[0], axes)
+        out = monoid.bind(xs[0], axes=axes)
         strong = get_aval(out).weak_type and not get_aval(initial[0]).weak_type
         return tree.tree_unflatten(treedef, [convert_element_type(out, get_aval(out).dtype) if strong else out])
     program = reduction_program("reduce", computation, [get_aval(x) for x in xs], treedef)
     return tree.tree_unflatten(treedef, reduce_p.bind(*xs, *initial, jaxpr=program, dimensions=axes))
 
 
-def _monoid(computation: Any, xs: list[Any], initial: list[Any]) -> Callable[..., Any] | None:
+def _monoid(computation: Any, xs: list[Any], initial: list[Any]) -> Primitive | None:
     """The reduction that a function and its neutral element are."""
     try:
         found = _MONOIDS.get(computation)
@@ -118,11 +111,10 @@ def _monoid(computation: Any, xs: list[Any], initial: list[Any]) -> Callable[...
         return None
     if found is None or len(xs) != 1:
         return None
-    function, primitive = found
     aval, value = get_aval(xs[0]), concrete_scalar(initial[0])
     if value is None or (dtypes.is_bool(aval.dtype) and computation in (add, mul)):
         return None
-    return function if value == REDUCTIONS[primitive].neutral(aval.dtype) else None
+    return found if value == REDUCTIONS[found].neutral(aval.dtype) else None
 
 
 # -- rules -------------------------------------------------------------------------------------------------------

@@ -16,9 +16,8 @@ import numpy as np
 from corejax.extend import get_aval
 from corejax_lax_basic.conversion.convert import in_dtype
 from corejax_lax_basic.elementwise import select, unary
-from corejax_lax_basic.elementwise._family import constant
+from corejax_lax_basic.elementwise._family import constant, spread
 from corejax_lax_basic.elementwise.powers import pow
-from corejax_lax_basic.shape.broadcasting import broadcast_in_dim
 from corejax_lax_basic.special import _series
 from corejax_lax_basic.special._incomplete_beta import by_stirling, log_size
 from corejax_lax_basic.special.gamma import lgamma
@@ -39,16 +38,11 @@ class _Operations:
     def where(which: Any, x: Any, y: Any) -> Any:
         """`x` where it is so, else `y`; not both are numbers."""
         like = y if isinstance(x, float) else x
-        x, y = (_spread(constant(like, v), like) if isinstance(v, float) else v for v in (x, y))
+        x, y = (spread(constant(like, v), like) if isinstance(v, float) else v for v in (x, y))
         return select.select_n(which, y, x)
 
 
 _OPS = _Operations()
-
-
-def _spread(x: Any, like: Any) -> Any:
-    shape = get_aval(like).shape
-    return x if get_aval(x).shape == shape else broadcast_in_dim(x, shape, ())
 
 
 def _in_float64(formula: Callable[..., Any]) -> Callable[..., Any]:
@@ -57,7 +51,7 @@ def _in_float64(formula: Callable[..., Any]) -> Callable[..., Any]:
     @functools.wraps(formula)
     def computed(*operands: Any) -> Any:
         largest = max(operands, key=lambda x: get_aval(x).ndim)
-        out = formula(*[_spread(in_dtype(x, _WIDE), largest) for x in operands])
+        out = formula(*[spread(in_dtype(x, _WIDE), largest) for x in operands])
         return in_dtype(out, get_aval(largest).dtype)
 
     return computed

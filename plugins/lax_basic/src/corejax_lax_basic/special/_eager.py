@@ -12,15 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Array, primitives
-from corejax.extend.speed import HostCode, engine
-from corejax_lax_basic._speed import MANY_SPECIAL, SINGLES
+from corejax.extend.speed import HostCode
+from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS, through_float32
 from corejax_lax_basic.special import _series
 
 Function = Callable[..., Any]
 _WIDE = np.dtype(np.float64)
 FIRST_HALF = -(1 << 27)  # a mask: 26 of 53 bits of a float64, its sign and exponent
-_NATIVE = frozenset({np.dtype(np.float32), _WIDE})
 
 
 @functools.cache
@@ -37,17 +35,13 @@ def by_scipy(name: str, amend: Function | None = None) -> Function:
         amend: given its result and operand, the result with special values that are StableHLO's.
     """
 
+    @through_float32
     def impl(*arrays: Any) -> Any:
-        dtype = arrays[0].dtype
-        if dtype not in _NATIVE:
-            arrays = tuple([x.astype(np.float32) for x in arrays])
         out = scipy_special(name)(*arrays)
-        if amend is not None:
-            out = amend(out, *arrays)
-        return out if dtype in _NATIVE else np.asarray(out).astype(dtype)
+        return out if amend is None else amend(out, *arrays)
 
     def prepare(avals: Any) -> Any:
-        if any(x.dtype not in _NATIVE for x in avals):
+        if any(x.dtype in NARROW_FLOATS for x in avals):
             return None
         if amend is None:
             return scipy_special(name)
@@ -58,28 +52,6 @@ def by_scipy(name: str, amend: Function | None = None) -> Function:
 
     impl.prepared = prepare  # type: ignore[attr-defined]
     return impl
-
-
-def compiled_if_many(name: str, impl: Function) -> Function:
-    """The impl rule of the primitive of that name: `impl`, or for many numbers its program.
-
-    Of several operands, which take long each; those of one leave them by `large`, which does not copy it.
-    """
-
-    def rule(*arrays: Any) -> Any:
-        if max(x.size for x in arrays) >= MANY_SPECIAL and arrays[0].dtype.name in SINGLES:
-            found = engine().run_compiled(primitives[name], [Array(x) for x in arrays], {})
-            if found is not None:
-                return found  # whose memory is its own: an array of NumPy's would be copied
-        return impl(*arrays)
-
-    def prepare(avals: Any) -> Any:
-        few = all(0 < x.size < MANY_SPECIAL for x in avals)
-        return prepared(avals) if few and prepared is not None else None
-
-    prepared = getattr(impl, "prepared", None)
-    rule.prepared = prepare  # type: ignore[attr-defined]
-    return rule
 
 
 def zero_at_zero(out: Any, x: Any) -> Any:

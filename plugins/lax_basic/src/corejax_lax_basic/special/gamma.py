@@ -14,14 +14,7 @@ from corejax_lax_basic._base.type_rules import FLOAT
 from corejax_lax_basic.elementwise._family import binary, bind_joined, constant, unary
 from corejax_lax_basic.elementwise.arithmetic import add, mul, neg
 from corejax_lax_basic.special import _series
-from corejax_lax_basic.special._eager import (
-    ARRAYS,
-    by_scipy,
-    compiled_if_many,
-    gammaln_as_xla,
-    in_float64,
-    psi_as_xla,
-)
+from corejax_lax_basic.special._eager import ARRAYS, by_scipy, gammaln_as_xla, in_float64, psi_as_xla
 
 __all__: list[str] = []  # rows bring their own names
 
@@ -39,7 +32,7 @@ digamma, digamma_p = unary(
 )  # fmt: skip
 
 polygamma, polygamma_p = binary(
-    "polygamma", compiled_if_many("polygamma", in_float64(lambda m, x: _series.polygamma(ARRAYS, m, x))), FLOAT, None,
+    "polygamma", in_float64(lambda m, x: _series.polygamma(ARRAYS, m, x)), FLOAT, None,
     tangents(
         nondifferentiable("the order of a derivative is a whole number"),
         lambda t, m, x: mul(polygamma(add(m, constant(m, 1)), x), t),
@@ -49,7 +42,7 @@ polygamma, polygamma_p = binary(
 )  # fmt: skip
 
 zeta, zeta_p = binary(
-    "zeta", compiled_if_many("zeta", in_float64(ARRAYS.zeta)), FLOAT, None,
+    "zeta", in_float64(ARRAYS.zeta), FLOAT, None,
     tangents(
         nondifferentiable("the derivative of the Hurwitz zeta function by its exponent is no function of corejax.lax"),
         lambda t, x, q: mul(mul(neg(x), zeta(add(x, constant(x, 1)), q)), t),

@@ -13,7 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Primitive, defbroadcasting, defjvp, nondifferentiable
+from corejax.extend import Primitive, defbroadcasting, defjvp, impl_rules, nondifferentiable
+from corejax_lax_basic import _speed
 from corejax_lax_basic._base.derivatives import tangents, tangents_with_result
 from corejax_lax_basic._base.type_rules import FLOAT, elementwise
 from corejax_lax_basic._promotion import joined_operands
@@ -22,7 +23,7 @@ from corejax_lax_basic.elementwise.arithmetic import add, div, mul, neg, sub
 from corejax_lax_basic.elementwise.unary import log
 from corejax_lax_basic.special import _incomplete_beta, _incomplete_gamma
 from corejax_lax_basic.special._densities import beta_density, gamma_density
-from corejax_lax_basic.special._eager import ARRAYS, by_scipy, compiled_if_many, in_float64
+from corejax_lax_basic.special._eager import ARRAYS, by_scipy, in_float64
 from corejax_lax_basic.special.gamma import digamma
 
 __all__ = ["betainc", "regularized_incomplete_beta_p"]
@@ -33,7 +34,7 @@ _BY_PARAMETER = nondifferentiable("the incomplete beta function has no rule for 
 # -- gamma ---------------------------------------------------------------------------------------------------------
 
 
-def _by_scipy_or(name: str, function: str, formula: Callable[..., Any]) -> Callable[..., Any]:
+def _by_scipy_or(function: str, formula: Callable[..., Any]) -> Callable[..., Any]:
     """The impl rule by SciPy, but for large `a`, of which it loses digits in the lower tail, and of huge ones all."""
 
     def amend(out: Any, a: Any, x: Any) -> Any:
@@ -43,11 +44,11 @@ def _by_scipy_or(name: str, function: str, formula: Callable[..., Any]) -> Calla
             out = np.where(lost, formula(ARRAYS, *wide), out)
         return out.astype(x.dtype, copy=False)
 
-    return compiled_if_many(name, by_scipy(function, amend))
+    return by_scipy(function, amend)
 
 
 igamma, igamma_p = binary(
-    "igamma", _by_scipy_or("igamma", "gammainc", _incomplete_gamma.lower), FLOAT, None,
+    "igamma", _by_scipy_or("gammainc", _incomplete_gamma.lower), FLOAT, None,
     tangents(
         lambda t, a, x: mul(igamma_grad_a(a, x), t),
         lambda t, a, x: mul(gamma_density(a, x), t),
@@ -60,7 +61,7 @@ igamma, igamma_p = binary(
 )  # fmt: skip
 
 igammac, igammac_p = binary(
-    "igammac", _by_scipy_or("igammac", "gammaincc", _incomplete_gamma.upper), FLOAT, None,
+    "igammac", _by_scipy_or("gammaincc", _incomplete_gamma.upper), FLOAT, None,
     tangents(
         lambda t, a, x: mul(neg(igamma_grad_a(a, x)), t),
         lambda t, a, x: mul(neg(gamma_density(a, x)), t),
@@ -77,7 +78,7 @@ def _score(a: Any, x: Any) -> Any:
 
 igamma_grad_a, igamma_grad_a_p = binary(
     "igamma_grad_a",
-    compiled_if_many("igamma_grad_a", in_float64(lambda a, x: _incomplete_gamma.derivative_by_a(ARRAYS, a, x))),
+    in_float64(lambda a, x: _incomplete_gamma.derivative_by_a(ARRAYS, a, x)),
     FLOAT, None,
     tangents(_BY_A, lambda t, a, x: mul(mul(gamma_density(a, x), _score(a, x)), t)),
     "Derivative of `igamma(a, x)` by `a`; NaN where `a` is not positive or `x` is negative; floating-point.",
@@ -94,7 +95,7 @@ def _sample_slope(t: Any, out: Any, a: Any, x: Any) -> Any:
 
 random_gamma_grad, random_gamma_grad_p = binary(
     "random_gamma_grad",
-    compiled_if_many("random_gamma_grad", in_float64(lambda a, x: _incomplete_gamma.sample_derivative(ARRAYS, a, x))),
+    in_float64(lambda a, x: _incomplete_gamma.sample_derivative(ARRAYS, a, x)),
     FLOAT, None,
     tangents_with_result(_BY_A, _sample_slope),
     """How a sample `x` of the distribution Gamma(a, 1) moves with `a` while its quantile stays; floating-point.
@@ -128,12 +129,15 @@ def _amended_betainc(out: Any, a: Any, b: Any, x: Any) -> Any:
 
 regularized_incomplete_beta_p = Primitive(
     "regularized_incomplete_beta",
-    impl=compiled_if_many("regularized_incomplete_beta", in_float64(by_scipy("betainc", _amended_betainc))),
     abstract_eval=elementwise("regularized_incomplete_beta", 3, FLOAT),
     tags=("elementwise",),
     doc="The regularised incomplete beta function of a, b and x.",
 )
+impl_rules.register(
+    regularized_incomplete_beta_p,
+    in_float64(by_scipy("betainc", _amended_betainc)),
+    large=_speed.elementwise("regularized_incomplete_beta"),
+)
 defbroadcasting(regularized_incomplete_beta_p)
-
 
 defjvp(regularized_incomplete_beta_p, _BY_PARAMETER, _BY_PARAMETER, lambda t, a, b, x: mul(beta_density(a, b, x), t))

@@ -9,7 +9,6 @@ import numpy as np
 from corejax.extend import dtypes, xla_translations
 from corejax_lax_basic.conversion.convert import convert_element_type_p, stop_gradient_p
 from corejax_lax_basic.conversion.identity import copy_p, stage_p
-from corejax_lax_basic.translations.elementwise._family import compare
 from corejax_lax_basic.translations.elementwise.complex_numbers import part
 
 
@@ -17,7 +16,7 @@ from corejax_lax_basic.translations.elementwise.complex_numbers import part
 def _convert_element_type(ctx: Any, in_avals: Any, in_vals: Any, *, new_dtype: Any, weak_type: bool) -> Any:
     (x,) = in_vals
     if dtypes.is_bool(new_dtype) and not dtypes.is_bool(x.aval.dtype):
-        return compare(ctx, "NE", x, ctx.full(x.aval, 0))  # XLA's convert to i1 would take the lowest bit
+        return ctx.compare("NE", x, ctx.full(x.aval, 0))  # XLA's convert to i1 would take the lowest bit
     if dtypes.is_bool(x.aval.dtype) and dtypes.is_inexact(new_dtype):
         # XLA takes a product with, or quotient of, a converted boolean for a selection, which drops NaN and signs.
         out = x.aval.update(dtype=new_dtype)

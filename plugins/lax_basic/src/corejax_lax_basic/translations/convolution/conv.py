@@ -9,6 +9,7 @@ import numpy as np
 from corejax.extend import ShapedArray, dtypes, xla_translations
 from corejax_lax_basic._base.small_ints import SMALL_INT_BYTES
 from corejax_lax_basic.convolution.conv import conv_general_dilated_p
+from corejax_lax_basic.translations.elementwise.complex_numbers import part
 from corejax_lax_basic.translations.linear.dot import precision_text
 from corejax_lax_basic.translations.windows._reduce_window import padding_text
 
@@ -91,14 +92,14 @@ def _convolution(ctx: Any, lhs: Any, rhs: Any, out: ShapedArray, attrs: str) -> 
             lhs, rhs = ctx.convert(lhs, out.dtype), ctx.convert(rhs, out.dtype)
         return ctx.op("convolution", lhs, rhs, out=out, attrs=attrs)
     # XLA has no convolution of complex numbers on GPUs, and a slow one on CPUs.
-    part = out.update(dtype=np.dtype(np.float64 if out.dtype == np.complex128 else np.float32))
+    half = out.update(dtype=dtypes.real_dtype_of(out.dtype))
 
     def product(a: str, b: str) -> Any:
-        x, y = (_part(ctx, a, lhs, part.dtype), _part(ctx, b, rhs, part.dtype))
-        return ctx.op("convolution", x, y, out=part, attrs=attrs)
+        x, y = (_part(ctx, a, lhs, half.dtype), _part(ctx, b, rhs, half.dtype))
+        return ctx.op("convolution", x, y, out=half, attrs=attrs)
 
-    real = ctx.op("subtract", product("real", "real"), product("imag", "imag"), out=part)
-    imag = ctx.op("add", product("real", "imag"), product("imag", "real"), out=part)
+    real = ctx.op("subtract", product("real", "real"), product("imag", "imag"), out=half)
+    imag = ctx.op("add", product("real", "imag"), product("imag", "real"), out=half)
     return ctx.op("complex", real, imag, out=out)
 
 
@@ -106,5 +107,4 @@ def _part(ctx: Any, which: str, x: Any, dtype: np.dtype[Any]) -> Any:
     """The real or imaginary part of a complex or real value."""
     if not dtypes.is_complex(x.aval.dtype):
         return ctx.convert(x, dtype) if which == "real" else ctx.full(x.aval.update(dtype=dtype), 0)
-    own = np.dtype(np.float64 if x.aval.dtype == np.complex128 else np.float32)
-    return ctx.convert(ctx.op(which, x, out=x.aval.update(dtype=own)), dtype)
+    return ctx.convert(part(ctx, which, x), dtype)

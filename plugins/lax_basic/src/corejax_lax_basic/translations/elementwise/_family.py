@@ -43,7 +43,7 @@ def _of_integers(ctx: Any, name: str, x: Any, y: Any) -> Any:
     That is what XLA gives, but where it finds both to be constants: there it divides while it compiles, which ends the
     process. A divisor that is constant and not zero leaves nothing of the selections.
     """
-    vanishes = compare(ctx, "EQ", y, ctx.full(y.aval, 0))
+    vanishes = ctx.compare("EQ", y, ctx.full(y.aval, 0))
     divisor = ctx.op("select", vanishes, ctx.full(y.aval, 1), y, out=y.aval)
     otherwise = ctx.full(x.aval, -1) if name == "divide" else x
     return ctx.op("select", vanishes, otherwise, ctx.op(name, x, divisor, out=x.aval), out=x.aval)
@@ -81,11 +81,6 @@ def accuracy_text(accuracy: Tolerance | AccuracyMode | None) -> str:
         mode = "TOLERANCE"
     named = f"mode = #stablehlo.result_accuracy_mode<{mode}>"
     return f"result_accuracy = #stablehlo.result_accuracy<{limits}{named}>"
-
-
-def compare(ctx: Any, direction: str, x: Any, y: Any) -> Any:
-    """The operation `compare` on values of one type."""
-    return ctx.compare(direction, x, y)
 
 
 def translate_rows(primitives: Iterable[Primitive]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 from corejax.extend import dtypes, xla_translations
 from corejax_lax_basic.elementwise.arithmetic import max_p, min_p
-from corejax_lax_basic.translations.elementwise._family import compare, expanded
+from corejax_lax_basic.translations.elementwise._family import expanded
 
 
 def extremum(ctx: Any, name: str, x: Any, y: Any) -> Any:
@@ -17,10 +17,10 @@ def extremum(ctx: Any, name: str, x: Any, y: Any) -> Any:
     real = x.aval.update(dtype=dtypes.real_dtype_of(x.aval.dtype))
     wins = "GT" if name == "maximum" else "LT"
     parts = [[ctx.op(part, v, out=real) for v in (x, y)] for part in ("real", "imag")]
-    by_real, by_imag = (compare(ctx, wins, *p) for p in parts)
-    ties = compare(ctx, "EQ", *parts[0])
+    by_real, by_imag = (ctx.compare(wins, *p) for p in parts)
+    ties = ctx.compare("EQ", *parts[0])
     first = ctx.op("select", ties, by_imag, by_real, out=ties.aval)
-    x_nan, y_nan = (compare(ctx, "NE", v, v) for v in (x, y))
+    x_nan, y_nan = (ctx.compare("NE", v, v) for v in (x, y))
     first = ctx.op("and", first, ctx.op("not", y_nan, out=ties.aval), out=ties.aval)
     first = ctx.op("or", first, x_nan, out=ties.aval)
     return ctx.op("select", first, x, y, out=x.aval)

@@ -7,12 +7,12 @@ from typing import Any
 
 from corejax.extend import xla_translations
 from corejax_lax_basic.elementwise import comparison
-from corejax_lax_basic.translations.elementwise._family import compare, expanded
+from corejax_lax_basic.translations.elementwise._family import expanded
 
 
 def _comparison(direction: str) -> Callable[..., Any]:
     def rule(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
-        return compare(ctx, direction, *expanded(ctx, in_vals))
+        return ctx.compare(direction, *expanded(ctx, in_vals))
 
     return rule
 

@@ -8,8 +8,8 @@ import numpy as np
 
 from corejax.extend import dtypes, xla_translations
 from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS
-from corejax_lax_basic.elementwise.powers import integer_pow_p, pow_p, square_p
-from corejax_lax_basic.translations.elementwise._family import compare, expanded, fusible
+from corejax_lax_basic.elementwise.powers import by_squaring, integer_pow_p, pow_p, square_p
+from corejax_lax_basic.translations.elementwise._family import expanded, fusible
 from corejax_lax_basic.translations.elementwise.complex_numbers import part
 
 
@@ -28,7 +28,7 @@ def _unless_zero(ctx: Any, x: Any, y: Any, power: Any) -> Any:
     """A complex power, and 0 where the base is 0 and the exponent's real part positive: XLA says NaN."""
     zero = ctx.full(x.aval, 0)
     re, im = part(ctx, "real", y), part(ctx, "imag", y)
-    is_zero, grows = compare(ctx, "EQ", x, zero), compare(ctx, "GT", re, ctx.full(re.aval, 0))
+    is_zero, grows = ctx.compare("EQ", x, zero), ctx.compare("GT", re, ctx.full(re.aval, 0))
     finite = ctx.op("is_finite", im, out=grows.aval)
     vanishes = ctx.op("and", is_zero, ctx.op("and", grows, finite, out=grows.aval), out=grows.aval)
     return ctx.op("select", vanishes, zero, power, out=x.aval)
@@ -44,17 +44,17 @@ def _pow_of_integers(ctx: Any, x: Any, y: Any) -> Any:
     zero, one = ctx.full(aval, 0), ctx.full(aval, 1)
     exponent, unsigned = y, dtypes.is_unsigned(aval.dtype)
     if not unsigned:
-        negative = compare(ctx, "LT", y, zero)
+        negative = ctx.compare("LT", y, zero)
         exponent = ctx.op("select", negative, ctx.op("and", y, one, out=aval), y, out=aval)
         minus_one = ctx.op("negate", one, out=aval)
-        unit = ctx.op("or", compare(ctx, "EQ", x, one), compare(ctx, "EQ", x, minus_one), out=negative.aval)
+        unit = ctx.op("or", ctx.compare("EQ", x, one), ctx.compare("EQ", x, minus_one), out=negative.aval)
         vanishes = ctx.op("and", negative, ctx.op("not", unit, out=unit.aval), out=unit.aval)
         bits -= 1  # the exponent's sign
     power, base = one, x
     for bit in range(bits):
         if bit:
             base = ctx.op("multiply", base, base, out=aval)
-        set_ = compare(ctx, "NE", ctx.op("and", exponent, ctx.full(aval, 1 << bit), out=aval), zero)
+        set_ = ctx.compare("NE", ctx.op("and", exponent, ctx.full(aval, 1 << bit), out=aval), zero)
         power = ctx.op("select", set_, ctx.op("multiply", power, base, out=aval), power, out=aval)
     return power if unsigned else ctx.op("select", vanishes, zero, power, out=aval)
 
@@ -65,17 +65,10 @@ def _integer_pow(ctx: Any, in_avals: Any, in_vals: Any, *, y: int) -> Any:
     if dtype in NARROW_FLOATS and not 0 <= y <= 2:  # whose powers overflow on the way, or are rounded several times
         base = ctx.convert(base, np.dtype(np.float32))
     aval = base.aval
-    power, left = None, -y if y < 0 else y
-    while left:
-        if left & 1:
-            power = base if power is None else ctx.op("multiply", power, base, out=aval)
-        left >>= 1
-        if left:
-            base = ctx.op("multiply", base, base, out=aval)
-    one = ctx.full(aval, 1)
-    if power is None:
-        return one
-    return ctx.convert(ctx.op("divide", one, power, out=aval) if y < 0 else power, dtype)
+    if not y:
+        return ctx.full(aval, 1)
+    power = by_squaring(base, abs(y), lambda a, b: ctx.op("multiply", a, b, out=aval))
+    return ctx.convert(ctx.op("divide", ctx.full(aval, 1), power, out=aval) if y < 0 else power, dtype)
 
 
 def _square(ctx: Any, in_avals: Any, in_vals: Any) -> Any:

@@ -6,7 +6,7 @@ from typing import Any
 
 from corejax.extend import xla_translations
 from corejax_lax_basic.elementwise.rounding import RoundingMethod, nextafter_p, round_p
-from corejax_lax_basic.translations.elementwise._family import compare, expanded
+from corejax_lax_basic.translations.elementwise._family import expanded
 
 _OPERATIONS = {
     RoundingMethod.AWAY_FROM_ZERO: "round_nearest_afz",
@@ -28,7 +28,7 @@ def _nextafter(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
         return out
     # Formats without -0.0, whose bits are NaN's: what comes before the least number is 0.0.
     zero = ctx.full(x.aval, 0)
-    lost = compare(ctx, "NE", out, out)
+    lost = ctx.compare("NE", out, out)
     for v in (x, y):
-        lost = ctx.op("and", lost, compare(ctx, "EQ", v, v), out=lost.aval)
+        lost = ctx.op("and", lost, ctx.compare("EQ", v, v), out=lost.aval)
     return ctx.op("select", lost, zero, out, out=x.aval)

@@ -7,7 +7,7 @@ from typing import Any
 
 from corejax.extend import dtypes, xla_translations
 from corejax_lax_basic.elementwise.select import clamp_p, select_n_p
-from corejax_lax_basic.translations.elementwise._family import compare, expanded, one_op
+from corejax_lax_basic.translations.elementwise._family import expanded, one_op
 
 
 @xla_translations.register(select_n_p)
@@ -25,7 +25,7 @@ def _halved(ctx: Any, which: Any, cases: Sequence[Any], first: int) -> Any:
     if len(cases) == 1:
         return cases[0]
     middle = len(cases) // 2
-    below = compare(ctx, "LT", which, ctx.full(which.aval, first + middle))
+    below = ctx.compare("LT", which, ctx.full(which.aval, first + middle))
     low, high = _halved(ctx, which, cases[:middle], first), _halved(ctx, which, cases[middle:], first + middle)
     return ctx.op("select", below, low, high, out=low.aval)
 

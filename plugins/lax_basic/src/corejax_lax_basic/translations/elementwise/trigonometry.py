@@ -9,7 +9,7 @@ import numpy as np
 from corejax.extend import dtypes, xla_translations
 from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS
 from corejax_lax_basic.elementwise.trigonometry import atan2_p, cosh_p, sinh_p
-from corejax_lax_basic.translations.elementwise._family import compare, expanded
+from corejax_lax_basic.translations.elementwise._family import expanded
 from corejax_lax_basic.translations.elementwise.complex_ends import function
 
 
@@ -34,7 +34,7 @@ def _sinh(ctx: Any, x: Any) -> Any:
     less = ctx.op("exponential_minus_one", size, out=aval)
     both = ctx.op("add", less, ctx.op("divide", less, ctx.op("add", less, one, out=aval), out=aval), out=aval)
     small = ctx.op("multiply", both, ctx.full(aval, 0.5), out=aval)
-    out = ctx.op("select", compare(ctx, "LT", size, one), small, large, out=aval)
+    out = ctx.op("select", ctx.compare("LT", size, one), small, large, out=aval)
     return ctx.op("multiply", ctx.op("sign", x, out=aval), out, out=aval)
 
 

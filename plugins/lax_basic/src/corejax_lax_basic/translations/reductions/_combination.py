@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from corejax.extend import ShapedArray, dtypes
+from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS
 from corejax_lax_basic.reductions._family import Fold
-from corejax_lax_basic.translations.elementwise._family import compare
 from corejax_lax_basic.translations.elementwise.arithmetic import extremum
 
 
@@ -21,18 +23,32 @@ def combination(fold: Fold) -> Callable[..., Any]:
     return combine
 
 
+def folding(fold: Fold, reduce: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the rule `reduce(ctx, x, initial, **params)`; a fold that rounds accumulates 16-bit floats in float32."""
+
+    def rule(ctx: Any, in_avals: Any, in_vals: Any, **params: Any) -> Any:
+        (x,) = in_vals
+        dtype = x.aval.dtype
+        if fold.wide and dtype in NARROW_FLOATS:
+            x = ctx.convert(x, np.dtype(np.float32))
+        initial = ctx.constant(fold.neutral(x.aval.dtype))
+        return ctx.convert(reduce(ctx, x, initial, **params), dtype)
+
+    return rule
+
+
 def first_wins(ctx: Any, wins: str, x: Any, i: Any, y: Any, j: Any) -> Any:
     """Whether of two (value, index) pairs the first is to be taken, so that any order of folding agrees.
 
     The better value by the comparison `wins`, a NaN before all numbers; of equals the one with the lesser index.
     """
     flag = ShapedArray((), dtypes.bool_)
-    better = compare(ctx, wins, x, y)
-    same = compare(ctx, "EQ", x, y)
+    better = ctx.compare(wins, x, y)
+    same = ctx.compare("EQ", x, y)
     if dtypes.is_float(x.aval.dtype):
-        x_nan, y_nan = compare(ctx, "NE", x, x), compare(ctx, "NE", y, y)
+        x_nan, y_nan = ctx.compare("NE", x, x), ctx.compare("NE", y, y)
         y_number = ctx.op("not", y_nan, out=flag)
         better = ctx.op("or", better, ctx.op("and", x_nan, y_number, out=flag), out=flag)
         same = ctx.op("or", same, ctx.op("and", x_nan, y_nan, out=flag), out=flag)
-    earlier = ctx.op("and", same, compare(ctx, "LT", i, j), out=flag)
+    earlier = ctx.op("and", same, ctx.compare("LT", i, j), out=flag)
     return ctx.op("or", better, earlier, out=flag)

@@ -16,38 +16,33 @@ from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS
 from corejax_lax_basic.reductions._family import CUMULATIVE, Fold
 from corejax_lax_basic.reductions.associative_scan import associative_scan
 from corejax_lax_basic.reductions.cumulative import cumlogsumexp_p, logaddexp
-from corejax_lax_basic.translations.elementwise._family import compare
-from corejax_lax_basic.translations.reductions._combination import combination
+from corejax_lax_basic.translations.reductions._combination import combination, folding
+from corejax_lax_basic.translations.windows._reduce_window import padding_text
 
 
 def _prefixes(fold: Fold, combine: Callable[..., Any]) -> Callable[..., Any]:
-    """The rule of a cumulative reduction; where it rounds, 16-bit floats are accumulated in float32.
+    """Return the rule of a cumulative reduction.
 
     Args:
         fold: the row's combination.
         combine: two scalars combined.
     """
 
-    def rule(ctx: Any, in_avals: Any, in_vals: Any, *, axis: int, reverse: bool) -> Any:
-        (x,) = in_vals
-        dtype, shape = x.aval.dtype, x.aval.shape
+    def reduce(ctx: Any, x: Any, initial: Any, *, axis: int, reverse: bool) -> Any:
+        shape = x.aval.shape
         if x.aval.size == 0:
             return x
-        if fold.wide and dtype in NARROW_FLOATS:
-            x = ctx.convert(x, np.dtype(np.float32))
         size = shape[axis]
         window = [size if i == axis else 1 for i in range(len(shape))]
         before = [size - 1 if i == axis else 0 for i in range(len(shape))]
         nothing = [0] * len(shape)
-        pairs = zip(nothing, before, strict=True) if reverse else zip(before, nothing, strict=True)
-        padding = ", ".join(f"[{low}, {high}]" for low, high in pairs)
-        attrs = f"window_dimensions = {ctx.i64(window)}, padding = dense<[{padding}]> : tensor<{len(shape)}x2xi64>"
+        padding = zip(nothing, before, strict=True) if reverse else zip(before, nothing, strict=True)
+        attrs = f"window_dimensions = {ctx.i64(window)}, padding = {padding_text(tuple(padding))}"
         scalar = ShapedArray((), x.aval.dtype)
-        initial = ctx.constant(fold.neutral(x.aval.dtype))
         regions = [ctx.region([scalar, scalar], combine)]
-        return ctx.convert(ctx.op("reduce_window", x, initial, out=x.aval, attrs=attrs, regions=regions), dtype)
+        return ctx.op("reduce_window", x, initial, out=x.aval, attrs=attrs, regions=regions)
 
-    return rule
+    return folding(fold, reduce)
 
 
 def _logaddexp(ctx: Any, x: Any, y: Any) -> Any:
@@ -56,7 +51,7 @@ def _logaddexp(ctx: Any, x: Any, y: Any) -> Any:
     small = ctx.op("exponential", ctx.op("negate", ctx.op("abs", gap, out=aval), out=aval), out=aval)
     greater = ctx.op("maximum", x, y, out=aval)
     usual = ctx.op("add", greater, ctx.op("log_plus_one", small, out=aval), out=aval)
-    return ctx.op("select", compare(ctx, "NE", gap, gap), ctx.op("add", x, y, out=aval), usual, out=aval)
+    return ctx.op("select", ctx.compare("NE", gap, gap), ctx.op("add", x, y, out=aval), usual, out=aval)
 
 
 _logarithms = _prefixes(CUMULATIVE[cumlogsumexp_p], _logaddexp)

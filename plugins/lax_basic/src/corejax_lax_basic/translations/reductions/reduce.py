@@ -9,13 +9,11 @@ import numpy as np
 
 from corejax.extend import ShapedArray, dtypes, xla_translations
 from corejax.extend.types import SymbolicDim
-from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS
 from corejax_lax_basic._speed import LONG_INDEX_AXIS
 from corejax_lax_basic.reductions._family import MAXIMUM, MINIMUM, REDUCTIONS, Axes, Fold, greatest, least
 from corejax_lax_basic.reductions.reduce import argmax_p, argmin_p
 from corejax_lax_basic.translations._widening import widened
-from corejax_lax_basic.translations.elementwise._family import compare
-from corejax_lax_basic.translations.reductions._combination import combination, first_wins
+from corejax_lax_basic.translations.reductions._combination import combination, first_wins, folding
 from corejax_lax_basic.translations.reductions._operation import is_all_reduced, reduce_one
 
 
@@ -24,19 +22,13 @@ def _reduced(aval: ShapedArray, axes: Axes) -> ShapedArray:
 
 
 def _folding(fold: Fold) -> Callable[..., Any]:
-    """The rule of a reduction by one operation; where it rounds, 16-bit floats are accumulated in float32."""
+    """Return the rule of a reduction by one operation."""
 
-    def rule(ctx: Any, in_avals: Any, in_vals: Any, *, axes: Axes) -> Any:
-        (x,) = in_vals
-        dtype = x.aval.dtype
-        if fold.wide and dtype in NARROW_FLOATS:
-            x = ctx.convert(x, np.dtype(np.float32))
-        initial = ctx.constant(fold.neutral(x.aval.dtype))
-        all_reduced = is_all_reduced(fold.stablehlo, dtype)
-        folded = reduce_one(ctx, x, initial, _reduced(x.aval, axes), axes, combination(fold), all_reduced)
-        return ctx.convert(folded, dtype)
+    def reduce(ctx: Any, x: Any, initial: Any, *, axes: Axes) -> Any:
+        all_reduced = is_all_reduced(fold.stablehlo, x.aval.dtype)
+        return reduce_one(ctx, x, initial, _reduced(x.aval, axes), axes, combination(fold), all_reduced)
 
-    return rule
+    return folding(fold, reduce)
 
 
 def _places(ctx: Any, x: Any, extremum: Fold, axes: Axes, index: ShapedArray) -> Any:
@@ -44,9 +36,9 @@ def _places(ctx: Any, x: Any, extremum: Fold, axes: Axes, index: ShapedArray) ->
     truth = ShapedArray(x.aval.shape, dtypes.bool_)
     best = _folding(extremum)(ctx, [x.aval], [x], axes=axes)
     best = ctx.broadcast_in_dim(best, x.aval.shape, [d for d in range(x.aval.ndim) if d not in axes])
-    there = compare(ctx, "EQ", x, best)
+    there = ctx.compare("EQ", x, best)
     if dtypes.is_float(x.aval.dtype):
-        there = ctx.op("or", there, compare(ctx, "NE", x, x), out=truth)
+        there = ctx.op("or", there, ctx.compare("NE", x, x), out=truth)
     numbers = ctx.op("iota", out=index, attrs=f"iota_dimension = {axes[0]} : i64")
     beyond = ctx.full(index, int(dtypes.iinfo(index.dtype).max))
     chosen = ctx.op("select", there, numbers, beyond, out=index)

@@ -9,7 +9,6 @@ import numpy as np
 from corejax.extend import ShapedArray, dtypes, xla_translations
 from corejax_lax_basic.sorting.sort import sort_p
 from corejax_lax_basic.translations._widening import orderable, widened
-from corejax_lax_basic.translations.elementwise._family import compare
 from corejax_lax_basic.translations.sorting.total_order import compare_total
 
 
@@ -25,15 +24,15 @@ def _key_parts(ctx: Any, x: Any) -> list[Any]:
         real = aval.update(dtype=dtypes.real_dtype_of(aval.dtype))
         parts = [ctx.op(name, x, out=real) for name in ("real", "imag")]
         ranks = [
-            ctx.op("select", compare(ctx, "NE", v, v), ctx.full(real, rank), ctx.full(real, 0), out=real)
+            ctx.op("select", ctx.compare("NE", v, v), ctx.full(real, rank), ctx.full(real, 0), out=real)
             for v, rank in zip(parts, (2, 1), strict=True)
         ]
         return [ctx.op("add", *ranks, out=real), *(key for v in parts for key in _key_parts(ctx, v))]
     if not dtypes.is_float(aval.dtype):
         return [x]
     zero, nan = (ctx.constant(np.array(value, aval.dtype)) for value in (0, np.nan))
-    positive = ctx.op("select", compare(ctx, "EQ", x, zero), zero, x, out=aval)
-    return [ctx.op("select", compare(ctx, "NE", x, x), nan, positive, out=aval)]
+    positive = ctx.op("select", ctx.compare("EQ", x, zero), zero, x, out=aval)
+    return [ctx.op("select", ctx.compare("NE", x, x), nan, positive, out=aval)]
 
 
 def _precedes(num_keys: int) -> Any:

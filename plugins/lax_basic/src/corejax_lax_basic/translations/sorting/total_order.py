@@ -8,14 +8,14 @@ from typing import Any
 from corejax.extend import dtypes, xla_translations
 from corejax_lax_basic.sorting.total_order import eq_to_p, le_to_p, lt_to_p
 from corejax_lax_basic.translations._widening import orderable
-from corejax_lax_basic.translations.elementwise._family import compare, expanded
+from corejax_lax_basic.translations.elementwise._family import expanded
 
 
 def compare_total(ctx: Any, direction: str, x: Any, y: Any) -> Any:
     """`compare` of two values of one type, floats in their total order."""
     x, y = orderable(ctx, x), orderable(ctx, y)
     if not dtypes.is_float(x.aval.dtype):
-        return compare(ctx, direction, x, y)
+        return ctx.compare(direction, x, y)
     attrs = (
         f"comparison_direction = #stablehlo<comparison_direction {direction}>, "
         "compare_type = #stablehlo<comparison_type TOTALORDER>"

@@ -10,11 +10,20 @@ import numpy as np
 from corejax.extend import ShapedArray, dtypes
 from corejax_lax_basic.special import _series, elementary, single
 from corejax_lax_basic.special._eager import FIRST_HALF
-from corejax_lax_basic.translations.elementwise._family import EXPENSIVE, compare, expanded, fusible
+from corejax_lax_basic.translations.elementwise._family import EXPENSIVE, expanded, fusible
 
 _WIDE, _BITS = np.dtype(np.float64), np.dtype(np.int64)
 _ROOT_HALF = 0x3FE6A09E667F3BCD  # the bits of sqrt(1/2)
 _WHOLE = 1.5 * 2.0**52  # beside which numbers are whole
+
+
+def _operator(name: str) -> tuple[Any, Any]:
+    """Return a binary operator of Python's that is an operation of StableHLO, and its reflected one."""
+    return (lambda x, y: x.operation(name, x, y)), (lambda x, y: x.operation(name, y, x))
+
+
+def _comparison(direction: str) -> Any:
+    return lambda x, y: Formula(x.ctx, x.ctx.compare(direction, x.value, x.like(y)))
 
 
 class Formula:
@@ -26,65 +35,24 @@ class Formula:
         self.ctx, self.value = ctx, value
 
     def like(self, x: Any) -> Any:
-        """The StableHLO value of an operand."""
+        """Return the StableHLO value of an operand."""
         return x.value if isinstance(x, Formula) else self.ctx.full(self.value.aval, x)
 
-    def _op(self, name: str, x: Any, y: Any) -> Formula:
-        x, y = self.like(x), self.like(y)
-        return Formula(self.ctx, _written(self.ctx, name, x, y))
+    def operation(self, name: str, x: Any, y: Any) -> Formula:
+        """Return an operation of two operands, of which this is one."""
+        return Formula(self.ctx, _written(self.ctx, name, self.like(x), self.like(y)))
 
-    def _is(self, direction: str, other: Any) -> Formula:
-        return Formula(self.ctx, compare(self.ctx, direction, self.value, self.like(other)))
-
-    def __add__(self, other: Any) -> Formula:
-        return self._op("add", self, other)
-
-    def __radd__(self, other: Any) -> Formula:
-        return self._op("add", other, self)
-
-    def __sub__(self, other: Any) -> Formula:
-        return self._op("subtract", self, other)
-
-    def __rsub__(self, other: Any) -> Formula:
-        return self._op("subtract", other, self)
-
-    def __mul__(self, other: Any) -> Formula:
-        return self._op("multiply", self, other)
-
-    def __rmul__(self, other: Any) -> Formula:
-        return self._op("multiply", other, self)
-
-    def __truediv__(self, other: Any) -> Formula:
-        return self._op("divide", self, other)
-
-    def __rtruediv__(self, other: Any) -> Formula:
-        return self._op("divide", other, self)
-
-    def __and__(self, other: Any) -> Formula:
-        return self._op("and", self, other)
-
-    def __or__(self, other: Any) -> Formula:
-        return self._op("or", self, other)
+    __add__, __radd__ = _operator("add")
+    __sub__, __rsub__ = _operator("subtract")
+    __mul__, __rmul__ = _operator("multiply")
+    __truediv__, __rtruediv__ = _operator("divide")
+    __and__, __rand__ = _operator("and")
+    __or__, __ror__ = _operator("or")
+    __lt__, __le__, __gt__, __ge__, __eq__ = map(_comparison, ("LT", "LE", "GT", "GE", "EQ"))
+    __hash__ = None  # type: ignore[assignment]
 
     def __invert__(self) -> Formula:
         return Formula(self.ctx, self.ctx.op("not", self.value, out=self.value.aval))
-
-    def __lt__(self, other: Any) -> Formula:
-        return self._is("LT", other)
-
-    def __le__(self, other: Any) -> Formula:
-        return self._is("LE", other)
-
-    def __gt__(self, other: Any) -> Formula:
-        return self._is("GT", other)
-
-    def __ge__(self, other: Any) -> Formula:
-        return self._is("GE", other)
-
-    def __eq__(self, other: Any) -> Formula:  # type: ignore[override]
-        return self._is("EQ", other)
-
-    __hash__ = None  # type: ignore[assignment]
 
 
 def _written(ctx: Any, name: str, *vals: Any) -> Any:
@@ -121,7 +89,7 @@ class Values:
 
     def power(self, x: Formula, y: Formula) -> Formula:
         """`x ** y`."""
-        return x._op("power", x, y)
+        return x.operation("power", x, y)
 
     def parts(self, x: Formula) -> tuple[Formula, Formula]:
         """See `elementary`."""
@@ -184,7 +152,7 @@ class Values:
         vals = [ctx.full(counter, 0), *(v.value for v in (*given, *state))]
 
         def unfinished(ctx: Any, n: Any, *rest: Any) -> Any:
-            return compare(ctx, "LT", n, ctx.full(counter, count))
+            return ctx.compare("LT", n, ctx.full(counter, count))
 
         def body(ctx: Any, n: Any, *rest: Any) -> list[Any]:
             formulas = [Formula(ctx, v) for v in rest]
@@ -210,7 +178,7 @@ class Values:
 
         def unfinished(ctx: Any, n: Any, active: Any, *rest: Any) -> Any:
             more = _any(ctx, active)
-            return ctx.op("and", more, compare(ctx, "LT", n, ctx.full(counter, limit)), out=more.aval)
+            return ctx.op("and", more, ctx.compare("LT", n, ctx.full(counter, limit)), out=more.aval)
 
         def body(ctx: Any, n: Any, active: Any, *rest: Any) -> list[Any]:
             going, vals = Formula(ctx, active), [Formula(ctx, v) for v in rest]
