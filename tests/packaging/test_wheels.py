@@ -68,7 +68,7 @@ def test_wheel_contents(wheels: Wheels, name: str) -> None:
     sources = ROOT / PROJECTS[name] / ("" if name == KERNEL else "src") / package
     wanted = {f"{package}/{file.relative_to(sources).as_posix()}" for file in sources.rglob("*.py")}
     assert wanted <= contents, "a directory without __init__.py is left out of the wheel"
-    assert name != KERNEL or "corejax/messages/homes.json" in contents
+    assert name != KERNEL or "corejax/messages/homes.txt" in contents
 
 
 @pytest.mark.parametrize("name", PROJECTS)
