@@ -1,15 +1,14 @@
-"""Write `corejax/messages/homes.json`: what each distribution under plugins/ provides, as its plugin says."""
+"""Write `corejax/messages/homes.txt`: what each distribution under plugins/ provides, as its plugin says."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from corejax import plugins
 from corejax_testing.manifests.describing import describe
 
 ROOT = Path(__file__).resolve().parents[1]
-FILE = ROOT / "corejax" / "messages" / "homes.json"
+FILE = ROOT / "corejax" / "messages" / "homes.txt"
 KINDS = ("names", "primitives", "commands", "array_methods", "operations", "backends")
 
 
@@ -21,14 +20,14 @@ def provided() -> dict[str, dict[str, list[str]]]:
         if record.distribution is not None and list((ROOT / "plugins").glob(f"*/src/{record.package}")):
             data = describe(record)
             names = {**data["names"], **data["namespaces"]}
-            kinds = {kind: sorted(names if kind == "names" else data[kind]) for kind in KINDS}
-            found[record.distribution] = {kind: names for kind, names in kinds.items() if names}
+            found[record.distribution] = {kind: sorted(names if kind == "names" else data[kind]) for kind in KINDS}
     return dict(sorted(found.items()))
 
 
 def text() -> str:
-    """Return the text of the file."""
-    return json.dumps(provided(), indent=1) + "\n"
+    """Return the text of the file: lines with a distribution, a kind and its names."""
+    found = [(home, kind, names) for home, kinds in provided().items() for kind, names in kinds.items()]
+    return "".join(f"{' '.join((home, kind, *names))}\n" for home, kind, names in found if names or kind == "names")
 
 
 if __name__ == "__main__":

@@ -1,19 +1,18 @@
 """Which distribution provides what, for messages about what no installed plugin has.
 
-The kernel needs none of these distributions. `make manifests` writes the table, `homes.json`, from their plugins.
+The kernel needs none of these distributions. `make manifests` writes the table, `homes.txt`, from their plugins.
 """
 
 from __future__ import annotations
 
 import functools
-import json
-import pkgutil
+from pathlib import Path
 
 from corejax.base.texts import how_to_install
 
-# distribution -> kind -> names
-_PROVIDED: dict[str, dict[str, list[str]]] = json.loads(pkgutil.get_data("corejax.messages", "homes.json") or "{}")
-HOMES = frozenset(_PROVIDED)
+# Of each line the distribution, the kind and the names.
+_PROVIDED = [line.split() for line in Path(__file__).with_name("homes.txt").read_text().splitlines()]
+HOMES = frozenset(home for home, *_ in _PROVIDED)
 
 
 @functools.cache
@@ -24,7 +23,7 @@ def homes(kind: str) -> dict[str, str]:
         kind: of the names: "names" of the facade and its namespaces, "primitives", "commands", "array_methods",
             "operations" or "backends".
     """
-    return {name: home for home, kinds in _PROVIDED.items() for name in kinds.get(kind, ())}
+    return {name: home for home, each, *names in _PROVIDED if each == kind for name in names}
 
 
 def install_advice(kind: str, *names: str) -> str:

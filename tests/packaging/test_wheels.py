@@ -69,7 +69,7 @@ def test_wheel_contents(wheels: Wheels, name: str) -> None:
     files = [*sources.rglob("*.py"), *sources.rglob("*.pyi")]
     wanted = {f"{package}/{file.relative_to(sources).as_posix()}" for file in files}
     assert wanted <= contents, "a directory without __init__.py is left out of the wheel"
-    assert name != KERNEL or "corejax/messages/homes.json" in contents
+    assert name != KERNEL or "corejax/messages/homes.txt" in contents
 
 
 @pytest.mark.parametrize("name", PROJECTS)

@@ -72,7 +72,7 @@ def _maker(aval: ShapedArray, kind: type, bits: int) -> _Maker | None:
     return _remembering(scalar_maker(dtype, weak)) if yields else None
 
 
-config.follow(_maker.cache_clear, "numpy_dtype_promotion")
+config.changed.connect(_maker.cache_clear)
 
 
 def _remembering(make: _Maker) -> _Maker:
