@@ -134,6 +134,9 @@ CORNERS: dict[str, tuple[Callable[..., Any], list[tuple[tuple[float, ...], tuple
     "boxcox": (lambda y, x: special.boxcox(x, y), [((2, 0), (0.25, 0), -0.25), ((-1, INF), (1, 0), 2)]),
     "bernoulli.logpmf": (lambda p: stats.bernoulli.logpmf(2, p), [((1,), (0,), 0), ((0,), (0,), 0)]),
     "binom.logpmf": (lambda p: stats.binom.logpmf(-1, 3, p), [((1,), (0,), 0), ((0,), (0,), 0)]),
+    "mod": (jnp.mod, [((1, 0), (1, -INF), 0), ((INF, 2), (1, -INF), 0), ((-7, 3), (1, 3), 0), ((1, INF), (1, 0), 0)]),
+    "cbrt": (jnp.cbrt, [((0,), (INF,), -INF), ((8,), (1 / 12,), -1 / 144)]),
+    "log1mexp": (corejax.nn.log1mexp, [((-800,), (-1,), 0), ((-INF,), (-1,), 0), ((800,), (0,), 0)]),
     "spacing": (jnp.spacing, [((1.5,), (0,), 0), ((0,), (0,), 0)]),
 }
 

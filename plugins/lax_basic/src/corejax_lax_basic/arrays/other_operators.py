@@ -20,7 +20,7 @@ from corejax_lax_basic.elementwise.comparison import eq_p, gt_p, lt_p, ne_p
 from corejax_lax_basic.elementwise.logical import and_p, or_p
 from corejax_lax_basic.elementwise.powers import integer_pow_p, pow_p
 from corejax_lax_basic.elementwise.select import select_n_p
-from corejax_lax_basic.elementwise.unary import abs_p, floor_p, is_finite_p, sign_p
+from corejax_lax_basic.elementwise.unary import abs_p, floor_p, is_finite_p
 
 _bool = np.dtype(np.bool_)
 
@@ -66,8 +66,9 @@ def remainder(x: Any, y: Any) -> Any:
 
 
 def _positive_remainder(x: Any, y: Any) -> list[Any]:
-    """`x * sign(y) % abs(y)`, `abs(y)` and `sign(y)`, of floating-point numbers; a remainder of zero is never -0."""
-    size, sign = abs_p.bind(y), sign_p.bind(y)
+    """`x * sign % abs(y)`, `abs(y)` and the sign of `y`, 1 for 0, of floating-point numbers; no remainder is -0."""
+    negative = lt_p.bind(y, constant(y, 0))
+    size, sign = abs_p.bind(y), select_n_p.bind(negative, constant(y, 1), constant(y, -1))
     rest = mul_p.bind(rem_p.bind(x, y), sign)
     missing = select_n_p.bind(lt_p.bind(rest, constant(y, 0)), constant(size, 0), size)
     return [add_p.bind(rest, missing), size, sign]

@@ -156,6 +156,7 @@ div, div_p = binary(
 
 def _times_taken(t: Any, rest: Any, x: Any, y: Any) -> Any:
     """Tangent of a remainder by its divisor: minus the whole number of times that it was taken, which is a constant."""
+    rest = select_n(eq(rest, rest), constant(rest, 0), rest)  # NaN if that number is infinite
     return mul(neg(stop_gradient(div(sub(x, rest), y))), t)
 
 

@@ -165,7 +165,7 @@ rsqrt, rsqrt_p = unary(
 
 cbrt, cbrt_p = unary(
     "cbrt", _complex_values.cbrt, FLOAT, "cbrt",
-    tangents_with_result(lambda t, out, x, **how: mul(div(constant(x, 1 / 3), mul(out, out)), t)),
+    tangents_with_result(lambda t, out, x, **how: mul(div(div(constant(x, 1 / 3), out), out), t)),
     "Cube root, of negative numbers too; floating-point (StableHLO `cbrt`).",
     accuracy=True,
 )  # fmt: skip

@@ -103,8 +103,9 @@ def log1mexp(x: Any) -> Any:
     x = _inexact("log1mexp", x)
     middle = like(x, math.log(2))
     near = lax.lt(x, middle)
-    # The branch that is not taken is computed too, of `middle`, lest its derivative become NaN.
-    by_expm1 = lax.log(lax.neg(lax.expm1(lax.neg(lax.select(near, x, middle)))))
+    # The branch that is not taken is computed for `middle`, so that its derivative is not NaN.
+    small = lax.select(near, x, middle)
+    by_expm1 = lax.sub(lax.log(lax.expm1(small)), small)  # does not overflow for negative `x`
     by_log1p = lax.log1p(lax.neg(lax.exp(lax.neg(lax.select(near, middle, x)))))
     return lax.select(near, by_expm1, by_log1p)
 
