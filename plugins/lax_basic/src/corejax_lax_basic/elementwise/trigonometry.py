@@ -135,7 +135,9 @@ def _over_squares(numerator: Any, x: Any, y: Any) -> Any:
     numerator, x, y = (clamp(constant(v, -largest), v, constant(v, largest)) for v in (numerator, x, y))
     size = stop_gradient(max(abs(x), abs(y)))
     squares = add(square(div(x, size)), square(div(y, size)))
-    return mul(div(numerator, size), div(div(constant(x, 1), squares), size))  # the compiler would join a chain of divisions
+    return mul(
+        div(numerator, size), div(div(constant(x, 1), squares), size)
+    )  # the compiler would join a chain of divisions
 
 
 atan2, atan2_p = binary(
