@@ -14,7 +14,7 @@ _MODULES = {
     "indexing": "dynamic_slicing gather scatter",
     "linear": "dot",
     "reductions": "cumulative general reduce",
-    "shape": "broadcasting joining rearranging slicing splitting tiling",
+    "shape": "broadcasting joining rearranging slicing tiling",
     "sorting": "sort top_k total_order",
     "special": "bessel error_functions gamma incomplete",
     "windows": "general reduce_window select_and_scatter selection",
