@@ -62,7 +62,7 @@ class RuleRegistry(Mapping[Primitive, RuleFn]):
         self.template = template
         self.required = required
         self.flags = frozenset(flags)
-        self.adapt: Slot[Callable[[Any, RuleFn, Mapping[str, Any]], RuleFn]] = Slot(f"how {title}s are adapted")
+        self._adapt: Slot[Callable[[Any, RuleFn, Mapping[str, Any]], RuleFn]] = Slot(f"how {title}s are adapted")
         self.derivations = Derivations(title, derived_by, self.forget_derived)
         self.changed = Signal(f"{title}s")
         self.provenance = Provenance.of_caller()
@@ -170,8 +170,17 @@ class RuleRegistry(Mapping[Primitive, RuleFn]):
             self._derived.pop(primitive, None)
         self.changed.send(primitive)
 
+    @property
+    def adapt(self) -> Slot[Callable[[Any, RuleFn, Mapping[str, Any]], RuleFn]]:
+        """The slot; to assign a function is to provide it."""
+        return self._adapt
+
+    @adapt.setter
+    def adapt(self, function: Callable[[Any, RuleFn, Mapping[str, Any]], RuleFn]) -> None:
+        self._adapt.provide(function)
+
     def _adapted(self, primitive: Primitive, fn: RuleFn, flags: Mapping[str, Any]) -> RuleFn:
-        adapt = self.adapt.value
+        adapt = self._adapt.value
         return fn if adapt is None else adapt(primitive, fn, flags)
 
     def _in_force(self, primitive: Primitive, platform: str | None = None) -> Rule | None:

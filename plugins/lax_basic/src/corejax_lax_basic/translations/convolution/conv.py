@@ -9,9 +9,9 @@ import numpy as np
 from corejax.extend import ShapedArray, dtypes, xla_translations
 from corejax_lax_basic._base.small_ints import SMALL_INT_BYTES
 from corejax_lax_basic.convolution.conv import conv_general_dilated_p
+from corejax_lax_basic.translations._padding import padding_text
 from corejax_lax_basic.translations.elementwise.complex_numbers import part
 from corejax_lax_basic.translations.linear.dot import precision_text
-from corejax_lax_basic.translations.windows._reduce_window import padding_text
 
 
 def _numbers(numbers: Any) -> str:

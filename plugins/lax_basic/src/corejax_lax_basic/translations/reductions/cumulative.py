@@ -16,8 +16,8 @@ from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS
 from corejax_lax_basic.reductions._family import CUMULATIVE, Fold
 from corejax_lax_basic.reductions.associative_scan import associative_scan
 from corejax_lax_basic.reductions.cumulative import cumlogsumexp_p, logaddexp
+from corejax_lax_basic.translations._padding import padding_text
 from corejax_lax_basic.translations.reductions._combination import combination, folding
-from corejax_lax_basic.translations.windows._reduce_window import padding_text
 
 
 def _prefixes(fold: Fold, combine: Callable[..., Any]) -> Callable[..., Any]:

@@ -6,13 +6,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from corejax.extend import ShapedArray
+from corejax_lax_basic.translations._padding import padding_text
 from corejax_lax_basic.windows.geometry import Ints, Pads, reduce_window_shape_tuple
-
-
-def padding_text(padding: Pads) -> str:
-    """Pairs as an attribute."""
-    pairs = ", ".join(f"[{low}, {high}]" for low, high in padding)
-    return f"dense<{f'[{pairs}]' if pairs else ''}> : tensor<{len(padding)}x2xi64>"
 
 
 def pad_for_windows(ctx: Any, x: Any, value: Any, padding: Pads, base_dilation: Ints) -> Any:

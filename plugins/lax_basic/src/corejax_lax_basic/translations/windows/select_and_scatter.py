@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from corejax.extend import ShapedArray, xla_translations
-from corejax_lax_basic.translations.windows._reduce_window import padding_text, windowed
+from corejax_lax_basic.translations._padding import padding_text
+from corejax_lax_basic.translations.windows._reduce_window import windowed
 from corejax_lax_basic.windows.select_and_scatter import select_and_scatter_p
 
 
