@@ -21,7 +21,6 @@ from corejax.interpreters.staging import program_staged as program_staged
 from corejax.ir.interpret import host_literal as host_literal
 from corejax.ir.interpret import last_uses as last_uses
 from corejax.messages import source_info as source_info
-from corejax.rules import Rule as Rule
 from corejax.rules import RuleFn as RuleFn
 from corejax.rules import reporting as reporting
 from corejax.rules.abstract_eval import promised as promised
