@@ -29,6 +29,7 @@ from corejax.core.avals import ShapedArray
 from corejax.core.ownership import owned
 from corejax.core.primitive import Primitive, results_of_body
 from corejax.core.trace import Trace, Tracer, escaped, set_bottom, state
+from corejax.errors import CorejaxError
 from corejax.interpreters.impl_results import as_promised, check_count, types_of
 from corejax.ir.interpret import host_literal, last_uses
 from corejax.ir.jaxpr import Jaxpr, JaxprEqn, Var
@@ -252,6 +253,8 @@ def as_operand(primitive: Primitive, x: Any) -> Array:
         raise escaped(x, f"primitive {primitive.name!r}")
     try:
         return as_array(x)  # type: ignore[no-any-return]
+    except CorejaxError:
+        raise
     except TypeError as error:
         what = without_caller(error)
         raise TypeError(f"operand of primitive {primitive.name!r}: {what}") from None

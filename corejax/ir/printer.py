@@ -84,10 +84,10 @@ def _requirements(program: Jaxpr | ClosedJaxpr) -> Iterator[str]:
         yield f"# requires {distribution}: {' '.join(sorted(names))}"
 
 
-def eqn_text(eqn: JaxprEqn) -> str:
-    """One equation by itself; its outputs are named first: `a:f32[] = add b c`."""
+def eqn_text(eqn: JaxprEqn, scope: Scope | None = None) -> str:
+    """One equation with a program's names, or by itself; its outputs are then named first: `a:f32[] = add b c`."""
     printer = _Printer()
-    printer.eqn(eqn, Scope(None), "")
+    printer.eqn(eqn, scope or Scope(None), "")
     return "\n".join(printer.lines)
 
 
