@@ -66,10 +66,10 @@ class BatchTrace(Trace):
         axis_size: length of the mapped axis.
         axis: its names, or None.
         axis_name: that for collectives, or None.
-        replays: whether rules are looked up in what they recorded before.
+        replay: appends what a rule recorded before (`Engine.replay`), or None.
     """
 
-    __slots__ = ("axis", "axis_size", "replays")
+    __slots__ = ("axis", "axis_size", "replay")
 
     interpreter = "vmap"
 
@@ -77,7 +77,7 @@ class BatchTrace(Trace):
         super().__init__(parent, debug)
         self.axis_size = axis_size
         self.axis = mapped_axis(axis_name)
-        self.replays = self.axis is None and engine().records(parent)
+        self.replay: Any = engine().replay if self.axis is None and engine().records(parent) else None
 
     @property
     def axis_name(self) -> Any:
@@ -89,7 +89,7 @@ class BatchTrace(Trace):
         vals, dims, mapped = self.unzip(args)
         if not mapped and not self.is_named_by(primitive, params):
             return self.parent.process_primitive(primitive, args, params)  # type: ignore[union-attr]
-        run_rule = self.replay_rule if self.replays and state.rule_axis is None else self.run_rule
+        run_rule = self.replay_rule if self.replay and state.rule_axis is None else self.run_rule
         results = run_rule(primitive, args, vals, dims, params)
         return [x if dim is None else BatchTracer(self, x, dim, aval) for x, dim, aval in results]
 
@@ -155,7 +155,7 @@ class BatchTrace(Trace):
     ) -> Sequence[Result]:
         """Do as `run_rule`, by the engine if it knows what the rule records for operands of these types."""
         rule = vmap_rules.table.get(primitive)
-        call = rule and engine().replay(primitive, rule, self.parent, vals, (self.axis_size, *dims), params)
+        call = rule and self.replay(primitive, rule, self.parent, vals, (self.axis_size, *dims), params)
         if type(call) is list:
             out, (dim, aval) = call
             return ((out, dim, aval),)

@@ -65,23 +65,23 @@ class JVPTrace(Trace):
     """Applies JVP rules to primal-tangent pairs.
 
     Attributes:
-        replays: whether rules are looked up in what they recorded before.
+        replay: appends what a rule recorded before (`Engine.replay`), or None.
     """
 
-    __slots__ = ("replays",)
+    __slots__ = ("replay",)
 
     interpreter = "jvp"
 
     def __init__(self, parent: Trace, debug: Any = None) -> None:
         super().__init__(parent, debug)
-        self.replays = engine().records(parent)
+        self.replay: Any = engine().replay if engine().records(parent) else None
 
     def process_primitive(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
         """Run the JVP rule one level down; without a nonzero tangent, just the primitive."""
         primals, tangents, moves = self.unzip(args)
         if not moves:
             return self.parent.process_primitive(primitive, args, params)  # type: ignore[union-attr]
-        run_rule = self.replay_rule if self.replays else self.run_rule
+        run_rule = self.replay_rule if self.replay else self.run_rule
         outs, tangents_out = run_rule(primitive, primals, tangents, params)
         return [x if t is None else JVPTracer(self, x, t) for x, t in zip(outs, tangents_out, strict=True)]
 
@@ -126,7 +126,7 @@ class JVPTrace(Trace):
     ) -> tuple[Sequence[Any], Sequence[Any]]:
         """Do as `run_rule`, by the engine if it knows what the rule records for operands of these types."""
         rule = jvp_rules.table.get(primitive)
-        call = rule and engine().replay(primitive, rule, self.parent, (*primals, *tangents), None, params)
+        call = rule and self.replay(primitive, rule, self.parent, (*primals, *tangents), None, params)
         if type(call) is list:
             return call[:1], call[1:2]
         outs, tangents_out = self.run_rule(primitive, primals, tangents, params)
