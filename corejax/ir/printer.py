@@ -214,5 +214,8 @@ class _Printer:
         if type(atom) is Var:
             return scope.names[atom]
         if isinstance(atom, Literal):
-            return f"{scalar_text(literal_scalar(atom))}:{self.type(atom.aval)}"
+            return self.literal(atom)
         return repr(atom)  # an ill-formed program, shown by the type checker
+
+    def literal(self, literal: Literal) -> str:
+        return f"{scalar_text(literal_scalar(literal))}:{self.type(literal.aval)}"
