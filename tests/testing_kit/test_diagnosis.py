@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from corejax.extend import Example, ShapedArray
+import corejax.numpy as jnp
+from corejax.extend import Example, Primitive, ShapedArray
 from corejax_testing import verify
 from corejax_testing.diagnosis import ADVICE, diagnose, ratio
 from tests.testing_kit import test_mutations as mutations
@@ -136,3 +137,12 @@ def test_a_reference_that_fails_is_not_the_rules_fault() -> None:
     said = result.report()
     assert "values: the example's reference function raises TypeError: float32 only" in said, said
     assert "may compute in another" in said and "look at" not in said
+
+
+def test_a_reference_is_held_to_the_dtype_that_it_computes_in() -> None:
+    primitive = Primitive("toy.swish", decomposition=lambda x: x * jnp.tanh(x), tags=("elementwise",))
+    with_int8 = [Example([np.int8([2, -3, 5])], reference=lambda x: x * np.tanh(x))]  # np.tanh(int8) is float16
+    (right,) = verify(primitive, with_int8, checks=["values"])
+    assert not right.failed, right.report()
+    (wrong,) = verify(primitive, [Example([np.int8([2, -3, 5])], reference=np.tanh)], checks=["values"])
+    assert wrong.failed

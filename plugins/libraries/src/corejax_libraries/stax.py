@@ -234,7 +234,7 @@ Selu = elementwise(nn.selu)
 Gelu = elementwise(nn.gelu)
 
 
-def _pooling(reducer: Callable[..., Any], start: float, mean: bool, doc: str) -> Callable[..., Layer]:
+def _pooling(name: str, reducer: Callable[..., Any], start: float, mean: bool, doc: str) -> Callable[..., Layer]:
     def layer(
         window_shape: Sequence[int], strides: Sequence[int] | None = None, padding: Any = "VALID", spec: Any = None
     ) -> Layer:
@@ -266,13 +266,12 @@ def _pooling(reducer: Callable[..., Any], start: float, mean: bool, doc: str) ->
 
         return init_fun, apply_fun
 
-    layer.__doc__ = f"{doc}\n\n    {layer.__doc__}"
-    return layer
+    return lax.named(layer, name, f"{doc}\n\n    {layer.__doc__}")
 
 
-MaxPool = _pooling(lax.max, -math.inf, False, "The largest number of each window.")
-SumPool = _pooling(lax.add, 0.0, False, "The sum over each window.")
-AvgPool = _pooling(lax.add, 0.0, True, "The mean over each window, of what is inside of the array.")
+MaxPool = _pooling("MaxPool", lax.max, -math.inf, False, "The largest number of each window.")
+SumPool = _pooling("SumPool", lax.add, 0.0, False, "The sum over each window.")
+AvgPool = _pooling("AvgPool", lax.add, 0.0, True, "The mean over each window, of what is inside of the array.")
 
 
 def _flatten() -> Layer:

@@ -42,6 +42,12 @@ _INEXACT, _ORDERED, _ANY = _FLOATS | _COMPLEX, _DISCRETE | _FLOATS, _DISCRETE | 
 _remembered = functools.cache(remembered)  # when it is needed
 
 
+def _public(function: Any, name: str, doc: str) -> Any:
+    """Name a function of `corejax.numpy`, where unpickling finds it whatever module has its row."""
+    lax.named(function, name, doc).__module__ = "corejax.numpy"
+    return function
+
+
 def inexact_function(name: str, apply: Unary | Primitive, doc: str) -> Unary:
     """A function of floating-point and complex numbers.
 
@@ -63,7 +69,7 @@ def inexact_function(name: str, apply: Unary | Primitive, doc: str) -> Unary:
             return _remembered(general)(x)
         return general(x)
 
-    return lax.named(function, name, doc)
+    return _public(function, name, doc)
 
 
 def _binary(name: str, general: Binary, primitive: Primitive, direct: Dtypes, doc: str) -> Binary:
@@ -103,7 +109,7 @@ def _binary(name: str, general: Binary, primitive: Primitive, direct: Dtypes, do
                 return broadcast(x, y)
         return general(x, y)
 
-    return lax.named(function, name, doc)
+    return _public(function, name, doc)
 
 
 def _operator(name: str, apply: Binary, primitive: Primitive, direct: Dtypes, doc: str) -> Binary:

@@ -234,7 +234,8 @@ def row(
     xla_translations.register(primitive, by="decomposition")
     ROWS[name] = primitive, scipys
     function = _function(name, primitive, complexes, of_complex, arguments)
-    return lax.named(function, name, doc), primitive
+    lax.named(function, name, doc).__module__ = primitive.provenance.module
+    return function, primitive
 
 
 def _function(

@@ -68,7 +68,8 @@ class Distribution(ModuleType):
 
 def add(distribution: Distribution, key: str, function: Function) -> None:
     """Give a distribution one function more, written out."""
-    setattr(distribution, key, remembered(lax.named(function, f"{distribution.name}.{key}")))
+    lax.named(function, f"{distribution.name}.{key}").__module__ = "corejax.scipy.stats"
+    setattr(distribution, key, remembered(function))
 
 
 def located(
