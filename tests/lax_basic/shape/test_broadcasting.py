@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import corejax
+import corejax.numpy as jnp
 from corejax import lax
 from corejax.extend import as_array
 from tests.lax_basic.structural_checks import (
@@ -77,6 +78,12 @@ def test_broadcast_shapes_is_numpys(a: Any, b: Any) -> None:
             lax.broadcast_shapes(a, b)
     else:
         assert lax.broadcast_shapes(a, b) == expected
+
+
+@pytest.mark.parametrize("f", [jnp.broadcast_arrays, jnp.polyval, jnp.logspace])
+def test_the_function_is_named_if_shapes_do_not_broadcast(f: Any) -> None:
+    with pytest.raises(ValueError, match=rf"^{f.__name__}: Incompatible shapes for broadcasting"):
+        f(np.ones((3, 4), np.float32), np.ones(7, np.float32))
 
 
 def test_nothing_is_bound_for_the_identity() -> None:

@@ -179,7 +179,10 @@ def _joint_shape(*shapes: tuple[int, ...]) -> tuple[int, ...]:
         sizes = {s[axis] for s in shapes if len(s) >= -axis and s[axis] != 1}
         if len(sizes) > 1:
             shown = " and ".join(map(str, shapes))
-            raise ValueError(f"Incompatible shapes for broadcasting: {shown}, axis {axis} has sizes {sorted(sizes)}")
+            prefix = f"{name}: " if (name := called_function()) else ""
+            raise ValueError(
+                f"{prefix}Incompatible shapes for broadcasting: {shown}, axis {axis} has sizes {sorted(sizes)}"
+            )
         out.append(sizes.pop() if sizes else 1)
     return tuple(out)
 

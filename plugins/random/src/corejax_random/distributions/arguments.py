@@ -202,10 +202,7 @@ def common_shape(name: str, shape: Any, **arguments: Any) -> tuple[Any, ...]:
 def joint_shape(name: str, shape: Any, shapes: dict[str, tuple[Any, ...]]) -> tuple[Any, ...]:
     """As `common_shape`, of the parameters' shapes."""
     found = None if shape is None else shape_argument(name, shape)
-    try:
-        joint = lax.broadcast_shapes(*shapes.values(), *(() if found is None else (found,)))
-    except ValueError as error:
-        raise ValueError(f"{name}: {error}") from None
+    joint = lax.broadcast_shapes(*shapes.values(), *(() if found is None else (found,)))
     if found is not None and joint != found:
         given = " and ".join(f"{argument} of shape {s}" for argument, s in shapes.items())
         raise ValueError(f"{name}: {given} do not broadcast to shape {found}, but to {joint}")
