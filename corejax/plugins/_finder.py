@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import _imp
 import importlib
 import importlib.machinery
 import sys
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from types import FrameType, ModuleType
 from typing import TYPE_CHECKING, Any
@@ -93,6 +95,10 @@ class NamespaceFinder:
         facade, _, name = fullname.partition(".")
         if facade != "corejax" or not name or name.partition(".")[0] in self.kernel_modules:
             return None
+        with _without_import_lock():
+            return self._find(fullname, name)
+
+    def _find(self, fullname: str, name: str) -> importlib.machinery.ModuleSpec | None:
         manager = self.manager()
         if manager.may_export(name):
             manager.load()
@@ -128,6 +134,24 @@ class NamespaceFinder:
             namespace, _, last = namespace.rpartition(".")
             rest = f".{last}{rest}"
         return None
+
+
+@contextmanager
+def _without_import_lock() -> Iterator[None]:
+    """Release Python's global import lock, which it holds while it asks a finder, for a `with` block.
+
+    Plugins are loaded in the block. With the lock, a module that they import could be waited for, while the thread that
+    imports it waits for the lock; of waits for modules alone, Python finds out which are for each other.
+    """
+    try:
+        _imp.release_lock()
+    except RuntimeError:  # the finder was called by something else
+        yield
+        return
+    try:
+        yield
+    finally:
+        _imp.acquire_lock()
 
 
 def is_import_from(frame: FrameType) -> bool:
