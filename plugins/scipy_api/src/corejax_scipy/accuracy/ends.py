@@ -203,7 +203,8 @@ def points(name: str, count: int, dtype: Any, seed: int = 0) -> list[Any]:
     for x, (low, high, whole) in zip(xs, domains, strict=True):
         # Compiled, what is subnormal is 0.
         normal = (np.abs(x) >= 4 * np.finfo(dtype).tiny) | (whole & (x == 0))
-        inside &= np.isfinite(x) & (x > low) & (x < high) & normal
+        wide = x.astype(np.float64)  # in which the ends of each domain are numbers
+        inside &= np.isfinite(x) & (wide > low) & (wide < high) & normal
     return [x[inside] for x in xs]
 
 
