@@ -109,7 +109,7 @@ def watched_here() -> bool:
 def interpret(
     trace: Any, process: Callable[..., list[Any]], primitive: Any, args: Sequence[Any], params: dict[str, Any]
 ) -> list[Any]:
-    """`process(primitive, args, params)` as the step of a trace, unless watchers are told of that step already."""
+    """`process(primitive, args, params)` as the step of a trace, unless that step is reported already."""
     step = _state.step
     if step is not None and step.trace is trace and step.primitive is primitive:
         return process(primitive, args, params)

@@ -329,7 +329,7 @@ def _on_rule_changed(primitive: Primitive) -> None:
 
 
 def host_rule(primitive: Primitive) -> Callable[..., Any] | None:
-    """Return the impl rule ready to run on NumPy arrays; None if it takes `Array`s, or there is none."""
+    """Return the impl rule ready to run on NumPy arrays; None if it takes `Array`s, or is missing."""
     rule = impl_rules.table.get(primitive) or impl_rules.find(primitive)
     return None if primitive in _takes_arrays else rule
 

@@ -272,7 +272,7 @@ class _CodeGenerator:
         return None if value is None or value.shape else self.named("number", value[()])
 
     def reusable(self, operands: Sequence[Any], out: Any, dead: Sequence[Any]) -> Any:
-        """One of the operands whose memory may become the result's; None where there is none."""
+        """One of the operands whose memory may become the result's, or None."""
         if out.aval.size == 1:  # in place, NumPy takes three times as long
             return None
         for v in operands:

@@ -156,7 +156,7 @@ def _append(
 
 
 class Call(NamedTuple):
-    """The first call of a rule with operands of some types, as it was before the rule ran.
+    """The first call of a rule with operands of some types, and the state before the rule ran.
 
     Attributes:
         key: the key of what the rule records.

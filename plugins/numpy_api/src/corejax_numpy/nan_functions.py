@@ -82,8 +82,8 @@ def _place(name: str, find: Fold, worst: float, doc: str) -> Fold:
     return lax.named(function, name, doc)
 
 
-_EXTREME = "{} element that is not NaN; NaN where there is none. Arguments as of `max`."
-_PLACE = "Index of the {} element that is not NaN, -1 where there is none; arguments as of `argmax`."
+_EXTREME = "{} element that is not NaN; NaN if all are. Arguments as of `max`."
+_PLACE = "Index of the {} element that is not NaN, -1 if all are; arguments as of `argmax`."
 nanmax = _extreme("nanmax", reductions.max, -math.inf, _EXTREME.format("Largest"))
 nanmin = _extreme("nanmin", reductions.min, math.inf, _EXTREME.format("Smallest"))
 nanargmax = _place("nanargmax", lax.argmax, -math.inf, _PLACE.format("largest"))

@@ -111,7 +111,7 @@ class Module:
                 table.append(line)
 
     def times(self) -> dict[str, int | None]:
-        """How often a run goes through each computation that it comes to; None where nobody knows.
+        """How often a run goes through each computation that it comes to; None if that is not known.
 
         Raises:
             ValueError: it is no HLO text of a whole program.

@@ -37,7 +37,7 @@ class JvpCall(UserCall):
         self.__name__ = fun_name(self.rule)
 
     def rules(self) -> tuple[Any, ...]:
-        """Function, rule, and whether the rule is told which tangents are zero."""
+        """Function, rule, and whether the rule receives None for zero tangents."""
         return self.fun, self.rule, self.symbolic_zeros
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:

@@ -49,7 +49,7 @@ class VjpCall(UserCall):
         self.__name__ = f"{fun_name(rules.fwd)}, {fun_name(rules.bwd)}"
 
     def rules(self) -> tuple[Any, ...]:
-        """Function, both rules, and what the rules are told."""
+        """Function, both rules, and what the rules receive beside values."""
         return self.fun, self.rule_fwd, self.rule_bwd, self.symbolic_zeros, self.optimize_remat
 
     def fwd(self, primals: Sequence[Any], perturbed: Sequence[bool]) -> Forward:

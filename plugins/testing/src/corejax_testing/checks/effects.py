@@ -109,7 +109,7 @@ probe_p = Primitive(
     abstract_eval=lambda *operands, at: [], jvp=lambda primals, tangents, at: (probe_p.bind(*primals, at=at), []),
     doc="Counts how often it is evaluated.",
 )  # fmt: skip
-del primitives[probe_p.name]  # a tool of this check, and nobody's to list or to find
+del primitives[probe_p.name]  # a tool of this check, which is not to be listed or found
 
 
 @check("kept_effects", "partial_eval_jaxpr", limit=6)

@@ -106,7 +106,7 @@ def tiles_of_hlo(hlo: Any, ndim: int, count: int) -> np.ndarray[Any, Any]:
 def put_parts(value: np.ndarray, aval: ShapedArray, place: Placement, *, alias: bool = True) -> Buffer:
     """Return a buffer over several devices, committed to them, with the value of a NumPy array that the parts divide.
 
-    Memory may be shared if `alias` says that nobody writes to the array any more.
+    Memory may be shared if `alias` says that the array is not written to any more.
     """
     if not value.dtype.isnative:
         value = value.astype(value.dtype.newbyteorder("="))
@@ -121,7 +121,7 @@ def put_parts(value: np.ndarray, aval: ShapedArray, place: Placement, *, alias: 
 def put_each(parts: Sequence[np.ndarray], aval: ShapedArray, place: Placement, *, alias: bool = True) -> Buffer:
     """Return a buffer of one part for each of this process's devices, in their order.
 
-    Memory may be shared if `alias` says that nobody writes to the parts any more.
+    Memory may be shared if `alias` says that the parts are not written to any more.
 
     Raises:
         ValueError: a part has another shape.

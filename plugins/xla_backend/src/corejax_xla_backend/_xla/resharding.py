@@ -15,7 +15,7 @@ from corejax_xla_backend.sharding import Sharding, TiledSharding, check_fits
 
 
 def put_sharded(backend: Backend, value: Any, aval: ShapedArray, sharding: Sharding) -> Any:
-    """Return a buffer over the devices of a sharding, of a NumPy array that nobody writes to, or of another buffer.
+    """Return a buffer over the devices of a sharding, of a NumPy array that is not written to, or of another buffer.
 
     Raises:
         ValueError: the sharding says more than the array has dimensions, or a size does not divide.

@@ -74,7 +74,7 @@ class Exported:
             same, over several devices, which those that know the first only must not call.
         module_kept_var_idx: numbers of the leaves that `main` takes.
         modules: platform -> StableHLO, in portable form; its text, where it has symbols.
-        get_vjp: makes the exported vjp; None: there is none.
+        get_vjp: makes the exported vjp; None if none was exported.
         scope: of the symbols; None where there are none.
         in_tiles, out_tiles: which device has which part of each leaf, None where it was left open.
     """
