@@ -14,6 +14,8 @@ from corejax.messages import source_info
 from corejax.messages.source_info import describe_source
 from corejax_eager import rule_memo
 
+cj.plugins.load_everything()  # rules that are loaded meanwhile have the memo forget
+
 X = np.linspace(0.1, 0.9, 4, dtype=np.float32)
 
 
