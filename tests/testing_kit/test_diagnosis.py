@@ -139,6 +139,7 @@ def test_a_reference_that_fails_is_not_the_rules_fault() -> None:
     assert "may compute in another" in said and "look at" not in said
 
 
+@pytest.mark.usefixtures("nothing_is_left")
 def test_a_reference_is_held_to_the_dtype_that_it_computes_in() -> None:
     primitive = Primitive("toy.swish", decomposition=lambda x: x * jnp.tanh(x), tags=("elementwise",))
     with_int8 = [Example([np.int8([2, -3, 5])], reference=lambda x: x * np.tanh(x))]  # np.tanh(int8) is float16

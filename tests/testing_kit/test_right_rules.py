@@ -21,6 +21,8 @@ from corejax_testing import CheckFailure, verify
 from corejax_testing.checks import points
 from tests.testing_kit.toys import EXAMPLES, toy
 
+pytestmark = pytest.mark.usefixtures("nothing_is_left")
+
 
 @pytest.mark.parametrize("name", EXAMPLES)
 def test_right_rules_pass(name: str) -> None:
