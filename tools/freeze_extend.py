@@ -25,7 +25,7 @@ HEADER = """\
 # What authors can rely on in corejax.extend: names, signatures, public attributes, hooks, rule kinds, settings.
 # Written by `python tools/freeze_extend.py`; the rules for changes are in the docstring of corejax/extend/__init__.py.
 """
-ACCEPT = "To accept: python tools/freeze_extend.py (and one line in CHANGELOG.md)"
+ACCEPT = "To accept: python tools/freeze_extend.py (and a sentence in changes/)"
 
 
 # -- what there is -------------------------------------------------------------------------------------------------
