@@ -1,4 +1,4 @@
-"""Mistakes next to those of docs/thinking.md, and what is said of them."""
+"""Mistakes next to those of docs/common-errors.md, and what is said of them."""
 
 from __future__ import annotations
 
