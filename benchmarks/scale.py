@@ -122,7 +122,7 @@ class Ahead(NamedTuple):
     """A step compiled for devices that are not there.
 
     Attributes:
-        pencil, found: what it costs each device, by pencil and in the program.
+        pencil, found: what it costs each device, by hand and in the program.
         seconds: that tracing and compiling took.
     """
 
@@ -149,9 +149,9 @@ ROWS = ('sums over "model"', "their bytes", 'bytes summed over "data"', "bytes o
 
 
 def ahead_table(meshes: Sequence[tuple[int, int]]) -> list[str]:
-    """Every cost by pencil and in the program, a mesh in two columns, as Markdown."""
+    """Every cost by hand and in the program, a mesh in two columns, as Markdown."""
     runs = {axes: ahead(axes, LARGE[axes]) for axes in meshes}
-    titles = [f"{a} × {b}, by pencil | in the program" for a, b in runs]
+    titles = [f"{a} × {b}, by hand | in the program" for a, b in runs]
     rows = [f"| on each device, a step | {' | '.join(titles)} |", "| --- |" + " ---: |" * (2 * len(runs))]
     for i, name in enumerate(ROWS):
         cells = [f"{x.pencil[i]:,} | {x.found[i]:,}" for x in runs.values()]

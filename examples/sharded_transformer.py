@@ -223,7 +223,7 @@ def learn(call: Any, state: Params, given: list[Any]) -> tuple[Params, list[floa
 
 def table(pencil: Costs, found: Costs) -> Table:
     """Both, side by side."""
-    made = Table("on each device, a step", "by pencil", "in the program")
+    made = Table("on each device, a step", "by hand", "in the program")
     rows = (
         'sums over "model"',
         "    bytes",
