@@ -1,4 +1,4 @@
-"""The intermediate representation: jaxprs as data, checked, run, trimmed, printed, parsed and compared.
+"""The intermediate representation: jaxprs as data, checked, run, trimmed, printed and compared.
 
 To be read in this order:
 
@@ -7,7 +7,6 @@ To be read in this order:
     interpret  `eval_jaxpr`: a program run
     dce        what no output needs, dropped; the rules by which equations take part
     printer    programs as text; `values` is the text of literals, constants and parameters
-    parser     programs from text, the grammar; `reader` reads types, constants and parameters
     equality   when two programs are the same
 """
 
@@ -32,7 +31,7 @@ from corejax.ir.jaxpr import Literal as Literal
 from corejax.ir.jaxpr import Var as Var
 from corejax.ir.jaxpr import bind_consts as bind_consts
 from corejax.ir.jaxpr import close_over_consts as close_over_consts
-from corejax.ir.jaxpr import drawing as drawing
+from corejax.ir.jaxpr import parse_jaxpr as parse_jaxpr
 from corejax.ir.jaxpr import printer
 from corejax.ir.jaxpr import programs_of as programs_of
 from corejax.ir.jaxpr import subjaxprs as subjaxprs
@@ -40,14 +39,12 @@ from corejax.ir.values import register_param_type as register_param_type
 
 if TYPE_CHECKING:
     from corejax.ir.equality import same_jaxpr as same_jaxpr
-    from corejax.ir.parser import parse_jaxpr as parse_jaxpr
     from corejax.ir.printer import jaxpr_text as jaxpr_text
 
 # What works on text is imported when it is first used: most programs never are printed.
 _LAZY = {
     "eqn_text": "printer",
     "jaxpr_text": "printer",
-    "parse_jaxpr": "parser",
     "same_jaxpr": "equality",
 }
 

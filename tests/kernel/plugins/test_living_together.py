@@ -14,7 +14,6 @@ from corejax import plugins
 from corejax.cli import main
 from corejax.core.primitive import Primitive, primitives
 from corejax.errors import DuplicateRegistrationError, JaxprSyntaxError, PluginError, PluginMissingError
-from corejax.ir import parse_jaxpr
 from corejax.plugins._plugin_manager import PluginManager
 from corejax.plugins._requirements import unmet
 from corejax.rules import impl_rules, registries, vmap_rules, xla_translations
@@ -300,6 +299,11 @@ def test_what_rules_refuse_and_what_is_no_rules_fault_has_no_note(failing: Primi
 
 
 # -- programs that outlive a plugin ----------------------------------------------------------------------------------
+
+
+def parse_jaxpr(text: str) -> Any:
+    """Read a program with the parser of corejax-explain, whatever plugins the manager has."""
+    return pytest.importorskip("corejax_explain.program_text").parse_jaxpr(text)
 
 
 def saved(site: Site) -> tuple[str, bytes]:

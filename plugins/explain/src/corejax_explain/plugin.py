@@ -15,6 +15,7 @@ def corejax_export_names() -> Mapping[str, str]:
         "debug_checks": "corejax_explain.checks:DEBUG_CHECKS",
         "draw_jaxpr": "corejax_explain.drawing:draw_jaxpr",
         "explain": "corejax_explain._explain:explain",
+        "parse_jaxpr": "corejax_explain.program_text:parse_jaxpr",
         "program_graph": "corejax_explain.drawing:program_graph",
     }
 
