@@ -19,7 +19,6 @@ from corejax.base.texts import error_text, one_line, shown
 from corejax.cli.list_primitives import list_primitives
 from corejax.cli.output import complain
 from corejax.cli.plugins import plugins
-from corejax.cli.show import show
 from corejax.errors import CorejaxDeprecationWarning, CorejaxError, DuplicateRegistrationError, PluginError
 from corejax.messages import source_info
 from corejax.messages.homes import homes
@@ -28,21 +27,6 @@ from corejax.plugins._missing_names import where
 
 _CONTRIBUTED = "corejax.cli.contributed"
 INTERRUPTED = 130  # as shells have it: 128 and the number of the signal
-
-
-def _version() -> str:
-    from importlib_metadata import PackageNotFoundError, version
-
-    try:
-        return version("corejax")
-    except PackageNotFoundError:
-        return "of unknown version (not installed)"
-
-
-def _print_version(context: click.Context, parameter: click.Parameter, value: bool) -> None:
-    if value and not context.resilient_parsing:
-        click.echo(f"corejax {_version()}")
-        context.exit()
 
 
 class ContributedCommands(click.Group):
@@ -178,14 +162,7 @@ class CommandLine(click.Group):
 
 
 @click.group(cls=CommandLine, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
-@click.option(
-    "--version",
-    is_flag=True,
-    is_eager=True,
-    expose_value=False,
-    callback=_print_version,
-    help="Show the version and exit.",
-)
+@click.version_option(package_name="corejax", prog_name="corejax", message="%(prog)s %(version)s")
 def main() -> None:
     """Look into corejax: its primitives, their rules, and the plugins that contribute them.
 
@@ -206,5 +183,5 @@ def main() -> None:
     """
 
 
-for _command in (list_primitives, plugins, show):
-    main.add_command(_command)
+main.add_command(list_primitives)
+main.add_command(plugins)

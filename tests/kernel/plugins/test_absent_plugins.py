@@ -93,6 +93,7 @@ def test_programs_name_the_distribution_to_install(tmp_path: Path) -> None:
 
 def test_the_command_takes_distributions_names() -> None:
     pytest.importorskip("corejax_lax_basic")
+    pytest.importorskip("corejax_explain")
     listing = ["list-primitives", "--plugin", "Corejax_Lax.Basic"]
     for arguments in (["plugins", "corejax-lax-basic"], listing, ["show", "corejax-lax-basic"]):
         result = CliRunner().invoke(main, arguments)

@@ -22,7 +22,9 @@ def corejax_export_names() -> Mapping[str, str]:
 
 @hookimpl
 def corejax_add_cli_commands(group: Any) -> None:
-    """`corejax jaxpr`."""
+    """Add `corejax jaxpr` and `corejax show`."""
     from corejax_explain._command import jaxpr
+    from corejax_explain.show import show
 
     group.add_command(jaxpr)
+    group.add_command(show)
