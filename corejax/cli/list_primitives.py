@@ -1,8 +1,7 @@
-"""`corejax list-primitives`: who contributed which primitive, and which rules it has."""
+"""`corejax list-primitives`: which plugin contributed each primitive, and which rules the primitive has."""
 
 from __future__ import annotations
 
-import dataclasses
 import difflib
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -116,7 +115,7 @@ def _print_json(rows: Sequence[Row], found: PrimitiveTable) -> None:
         {
             "rule_kinds": found.kinds,
             "primitives": [_as_json(row) for row in rows],
-            "overrides": [dataclasses.asdict(override) for override in found.overrides],
+            "overrides": [override._asdict() for override in found.overrides],
             "totals": _totals(rows, found.kinds),
             "problems": manager().problems(),
         }

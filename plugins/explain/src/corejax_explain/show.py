@@ -58,7 +58,7 @@ def describe(primitive: Primitive) -> dict[str, Any]:
         "linear_in": list(primitive.linear_in),
         "tags": sorted(primitive.tags),
         "decomposition": None if body is None else _place(where.of(body, where)),
-        "rules": {kind: _described(found, primitive) for kind, found in rule_statuses(primitive).items()},
+        "rules": {kind: _described(kind, found, primitive) for kind, found in rule_statuses(primitive).items()},
         "optional_rules": {
             kind: _optional_rule(rules.entries(primitive))
             for kind, rules in optional_rules.items()
@@ -67,8 +67,8 @@ def describe(primitive: Primitive) -> dict[str, Any]:
     }
 
 
-def _described(found: RuleStatus, primitive: Primitive) -> dict[str, Any]:
-    registry = registries[found.kind]
+def _described(kind: str, found: RuleStatus, primitive: Primitive) -> dict[str, Any]:
+    registry = registries[kind]
     off: dict[str, list[Any]] = {}
     for platform, rule in manifest.written(registry, primitive):
         if rule.overriding and not config.overrides_are_on(rule.provenance.plugin):
