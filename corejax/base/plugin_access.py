@@ -25,6 +25,13 @@ class PluginAccess(Protocol):
     def problems(self, kind: str) -> Sequence[str]:
         """Say which plugins failed or are off, so that rules of a kind (or "primitives") may be missing."""
 
+    def exported(self, name: str) -> Any:
+        """Return what a plugin exports under a name of the facade.
+
+        Raises:
+            PluginMissingError: no plugin does; names the distribution to install.
+        """
+
     def whose_primitive(self, name: str, distribution: str | None = None) -> str:
         """Say where a missing primitive is, or what to install, in half a sentence."""
 

@@ -19,7 +19,6 @@ from corejax.base.texts import error_text, one_line, shown
 from corejax.cli.list_primitives import list_primitives
 from corejax.cli.output import complain
 from corejax.cli.plugins import plugins
-from corejax.cli.show import show
 from corejax.errors import CorejaxDeprecationWarning, CorejaxError, DuplicateRegistrationError, PluginError
 from corejax.messages import source_info
 from corejax.messages.homes import homes
@@ -28,21 +27,6 @@ from corejax.plugins._missing_names import where
 
 _CONTRIBUTED = "corejax.cli.contributed"
 INTERRUPTED = 130  # as shells have it: 128 and the number of the signal
-
-
-def _version() -> str:
-    from importlib_metadata import PackageNotFoundError, version
-
-    try:
-        return version("corejax")
-    except PackageNotFoundError:
-        return "of unknown version (not installed)"
-
-
-def _print_version(context: click.Context, parameter: click.Parameter, value: bool) -> None:
-    if value and not context.resilient_parsing:
-        click.echo(f"corejax {_version()}")
-        context.exit()
 
 
 class ContributedCommands(click.Group):
@@ -90,24 +74,21 @@ def _command_meant(name: str, commands: Sequence[str]) -> str:
 class CommandLine(click.Group):
     """The built-in commands, then those of plugins."""
 
-    def _contributed(self, context: click.Context) -> dict[str, click.Command]:
+    def _others(self, context: click.Context, *, load: bool = False) -> Mapping[str, click.Command]:
+        """Return plugins' commands; if manifests name all of them and none is to run, only their names and help."""
+        manifests = manager().usable_manifests()
+        if not load and manifests is not None and _CONTRIBUTED not in context.meta:
+            helps = {name: text for m in manifests.values() for name, text in m.commands.items()}
+            return {name: click.Command(name, help=text) for name, text in helps.items()}
         if _CONTRIBUTED not in context.meta:
             group = ContributedCommands(self.commands)
             manager().add_cli_commands(group)
             context.meta[_CONTRIBUTED] = group.commands
         return context.meta[_CONTRIBUTED]  # type: ignore[no-any-return]
 
-    def _promised(self, context: click.Context) -> dict[str, click.Command] | None:
-        """Commands that plugins' manifests name, to be listed; None where plugins have to be loaded."""
-        manifests = manager().usable_manifests()
-        if manifests is None or _CONTRIBUTED in context.meta:
-            return None
-        return {name: click.Command(name, help=text) for m in manifests.values() for name, text in m.commands.items()}
-
     def list_commands(self, ctx: click.Context) -> list[str]:
         """All commands; loads plugins whose manifests do not name theirs."""
-        promised = self._promised(ctx)
-        return [*sorted(self.commands), *sorted(self._contributed(ctx) if promised is None else promised)]
+        return [*sorted(self.commands), *sorted(self._others(ctx))]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return a command; plugins are loaded for names that are not built in and that some plugin may have.
@@ -116,9 +97,8 @@ class CommandLine(click.Group):
             click.UsageError: there is no such command.
         """
         found = self.commands.get(cmd_name)
-        promised = self._promised(ctx) if found is None else None
-        if found is None and (promised is None or cmd_name in promised):
-            found = self._contributed(ctx).get(cmd_name)
+        if found is None and cmd_name in self._others(ctx):
+            found = self._others(ctx, load=True).get(cmd_name)
         if found is not None or ctx.resilient_parsing:
             return found
         home = homes("commands").get(cmd_name)
@@ -130,9 +110,8 @@ class CommandLine(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of commands, with the help that manifests give; a plugin is loaded when its command runs."""
-        promised = self._promised(ctx)
-        others = {n: c for n, c in self._contributed(ctx).items() if not c.hidden} if promised is None else promised
-        commands = [*sorted(self.commands.items()), *sorted(others.items())]
+        others = sorted((name, command) for name, command in self._others(ctx).items() if not command.hidden)
+        commands = [*sorted(self.commands.items()), *others]
         limit = formatter.width - 6 - max(len(name) for name, _ in commands)
         with formatter.section("Commands"):
             formatter.write_dl([(one_line(n), shown(command.get_short_help_str(limit))) for n, command in commands])
@@ -178,14 +157,7 @@ class CommandLine(click.Group):
 
 
 @click.group(cls=CommandLine, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
-@click.option(
-    "--version",
-    is_flag=True,
-    is_eager=True,
-    expose_value=False,
-    callback=_print_version,
-    help="Show the version and exit.",
-)
+@click.version_option(package_name="corejax", prog_name="corejax", message="%(prog)s %(version)s")
 def main() -> None:
     """Look into corejax: its primitives, their rules, and the plugins that contribute them.
 
@@ -206,5 +178,5 @@ def main() -> None:
     """
 
 
-for _command in (list_primitives, plugins, show):
-    main.add_command(_command)
+main.add_command(list_primitives)
+main.add_command(plugins)

@@ -1,8 +1,7 @@
-"""`corejax list-primitives`: who contributed which primitive, and which rules it has."""
+"""`corejax list-primitives`: which plugin contributed each primitive, and which rules the primitive has."""
 
 from __future__ import annotations
 
-import dataclasses
 import difflib
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -11,7 +10,7 @@ from typing import Any
 import click
 
 from corejax.cli.faults import report_faults
-from corejax.cli.output import Column, mark, print_json, print_table
+from corejax.cli.output import print_json, print_table
 from corejax.cli.primitive_table import PrimitiveTable, Row, primitive_table
 from corejax.cli.rule_status import STATUSES, Status
 from corejax.plugins import manager
@@ -116,7 +115,7 @@ def _print_json(rows: Sequence[Row], found: PrimitiveTable) -> None:
         {
             "rule_kinds": found.kinds,
             "primitives": [_as_json(row) for row in rows],
-            "overrides": [dataclasses.asdict(override) for override in found.overrides],
+            "overrides": [override._asdict() for override in found.overrides],
             "totals": _totals(rows, found.kinds),
             "problems": manager().problems(),
         }
@@ -124,17 +123,16 @@ def _print_json(rows: Sequence[Row], found: PrimitiveTable) -> None:
 
 
 def _print_text(rows: Sequence[Row], found: PrimitiveTable) -> None:
-    columns = [Column("primitive"), Column("plugin"), *(Column(kind, "center") for kind in found.kinds)]
-    marks = {status: mark(text) for status, text in MARKS.items()}
-    cells = [[row.name, row.owner, *(marks[row.rules[kind].status] for kind in found.kinds)] for row in rows]
+    columns = {"primitive": "left", "plugin": "left", **dict.fromkeys(found.kinds, "center")}
+    cells = [[row.name, row.owner, *(MARKS[row.rules[kind].status] for kind in found.kinds)] for row in rows]
     shown = {row.name for row in rows}
     replaced = [f"replaced on purpose: {override}" for override in found.overrides if override.primitive in shown]
-    print_table(columns, cells, [_legend(rows, marks), _summary(rows), *replaced])
+    print_table(columns, cells, [_legend(rows), _summary(rows), *replaced])
 
 
-def _legend(rows: Sequence[Row], marks: dict[Status, str]) -> str:
+def _legend(rows: Sequence[Row]) -> str:
     shown = {found.status for row in rows for found in row.rules.values()} | {"own", "derived", "missing"}
-    return "   ".join(f"{marks[status]} {text}" for status, text in STATUSES.items() if status in shown)
+    return "   ".join(f"{MARKS[status]} {text}" for status, text in STATUSES.items() if status in shown)
 
 
 def _summary(rows: Sequence[Row]) -> str:

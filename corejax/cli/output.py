@@ -7,31 +7,18 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import click
 
 from corejax.base.texts import json_text, one_line, shown
 
-
-@dataclass(frozen=True)
-class Column:
-    """A column's heading and how its cells are set.
-
-    Attributes:
-        heading: its name; underscores may become line breaks on a terminal.
-        justify: "left", "center" or "right".
-    """
-
-    heading: str
-    justify: str = "left"
-
-
 # Cells that a terminal shows in colour.
 STYLES = {
     "✓": "green",
+    "○": "green",
+    "✗": "bold red",
     "d": "cyan",
     "p": "yellow",
     "·": "bold red",
@@ -43,28 +30,36 @@ STYLES = {
     "unknown": "yellow",
     "malformed": "bold red",
 }
-ASCII = {"✓": "x", "·": ".", "–": "-"}
+_ASCII = str.maketrans({"✓": "x", "○": "o", "✗": "F", "·": ".", "–": "-"})
 
 
 def is_terminal() -> bool:
-    """Whether somebody looks at standard output."""
+    """Return whether standard output is a terminal that shows colours."""
     return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
 
 
-def mark(text: str) -> str:
-    """A mark, or its ASCII form where standard output's encoding has no such character."""
+def printable(text: str, *, err: bool = False) -> str:
+    """Return a text in the characters of a stream's encoding: marks have ASCII forms, other characters are escaped.
+
+    Control characters are escaped in any encoding.
+    """
+    text = shown(text)
+    encoding = getattr(sys.stderr if err else sys.stdout, "encoding", None) or "utf-8"
     try:
-        text.encode(getattr(sys.stdout, "encoding", None) or "utf-8")
+        text.encode(encoding)
     except UnicodeEncodeError:
-        return ASCII[text]
+        return text.translate(_ASCII).encode(encoding, "backslashreplace").decode(encoding)
     return text
 
 
 def say(text: str, *, err: bool = False) -> None:
-    """Print a text as far as the stream's encoding has its characters; the others are escaped."""
-    stream = sys.stderr if err else sys.stdout
-    encoding = getattr(stream, "encoding", None) or "utf-8"
-    click.echo(shown(text).encode(encoding, "backslashreplace").decode(encoding), err=err)
+    """Print a text as `printable` gives it."""
+    click.echo(printable(text, err=err), err=err)
+
+
+def complain(text: str) -> None:
+    """Print one line on standard error."""
+    say(f"corejax: {text}", err=True)
 
 
 def print_json(value: Any) -> None:
@@ -72,48 +67,51 @@ def print_json(value: Any) -> None:
     say(json_text(value))
 
 
-def print_table(columns: Sequence[Column], rows: Sequence[Sequence[str]], notes: Sequence[str] = ()) -> None:
+def print_table(columns: Mapping[str, str], rows: Sequence[Sequence[str]], notes: Sequence[str] = ()) -> None:
     """Print a table and remarks on it.
 
     Elsewhere than on a terminal: a line of headings, a line for each row, cells without spaces in aligned
     columns two spaces apart, and the remarks after `# `.
+
+    Args:
+        columns: headings, and how their cells are set: "left", "center" or "right". A terminal breaks headings at
+            underscores.
+        rows: the cells.
+        notes: the remarks.
     """
-    rows, notes = [[one_line(cell) for cell in row] for row in rows], [shown(note) for note in notes]
+    rows = [[printable(one_line(cell)) for cell in row] for row in rows]
     if is_terminal():
         _print_rich(columns, rows, notes)
-    else:
-        _print_plain(columns, rows, notes)
-
-
-def _print_plain(columns: Sequence[Column], rows: Sequence[Sequence[str]], notes: Sequence[str]) -> None:
-    table = [[column.heading for column in columns], *rows]
-    widths = [max(len(row[i]) for row in table) for i in range(len(columns))]
+        return
+    table = [list(columns), *rows]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     for row in table:
         say("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
     for note in notes:
         say(f"# {note}")
 
 
-def _print_rich(columns: Sequence[Column], rows: Sequence[Sequence[str]], notes: Sequence[str]) -> None:
+def _print_rich(columns: Mapping[str, str], rows: Sequence[Sequence[str]], notes: Sequence[str]) -> None:
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
     console = Console(highlight=False, soft_wrap=False)
     table = Table(box=None, padding=(0, 1, 0, 0), pad_edge=False, header_style="bold")
-    for column, heading in zip(columns, _headings(columns, rows, console.width), strict=True):
-        table.add_column(heading, justify=column.justify, overflow="fold")  # type: ignore[arg-type]
+    headings = _headings(list(columns), rows, console.width)
+    for heading, justify in zip(headings, columns.values(), strict=True):
+        table.add_column(heading, justify=justify, overflow="fold")  # type: ignore[arg-type]
     for row in rows:
         table.add_row(*(Text(cell, style=STYLES.get(cell, "")) for cell in row))
     console.print(table)
     for note in notes:
-        console.print(Text(note, style="dim"))
+        console.print(Text(printable(note), style="dim"))
 
 
-def _headings(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: int) -> list[str]:
-    """Headings with a word on each line, long words cut where the table would be wider than the terminal."""
-    words = [column.heading.split("_") for column in columns]
-    cells = [max((len(row[i]) for row in rows), default=0) for i in range(len(columns))]
+def _headings(headings: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[str]:
+    """Return headings with a word on each line; if the table is wider than the terminal, long words are cut."""
+    words = [heading.split("_") for heading in headings]
+    cells = [max((len(row[i]) for row in rows), default=0) for i in range(len(headings))]
     needed = sum(max(cell, *map(len, each)) + 1 for cell, each in zip(cells, words, strict=True)) - 1
     if needed > width:
         words = [
@@ -121,8 +119,3 @@ def _headings(columns: Sequence[Column], rows: Sequence[Sequence[str]], width: i
             for cell, each in zip(cells, words, strict=True)
         ]
     return ["\n".join(each) for each in words]
-
-
-def complain(text: str) -> None:
-    """One line on standard error."""
-    say(f"corejax: {text}", err=True)

@@ -11,7 +11,7 @@ import click
 from corejax.base.texts import how_to_install
 from corejax.cli.faults import report_selection
 from corejax.cli.list_primitives import plugins_named
-from corejax.cli.output import Column, print_json, print_table
+from corejax.cli.output import print_json, print_table
 from corejax.core.backends import backends
 from corejax.core.primitive import primitives
 from corejax.messages.homes import HOMES, install_advice
@@ -94,9 +94,8 @@ def _backends(record: PluginRecord, manifest: Manifest | None) -> list[str]:
 
 
 def _print_text(entries: Sequence[dict[str, Any]]) -> None:
-    names = ("name", "distribution", "version", "status", "manifest", "primitives")
-    columns = [*(Column(name) for name in names[:-1]), Column("primitives", "right")]
-    rows = [["–" if entry[name] is None else str(entry[name]) for name in names] for entry in entries]
+    columns = dict.fromkeys(("name", "distribution", "version", "status", "manifest"), "left") | {"primitives": "right"}
+    rows = [["–" if entry[name] is None else str(entry[name]) for name in columns] for entry in entries]
     notes = [f"{entry['name']}: {' <- '.join(entry['causes'])}" for entry in entries if entry["causes"]]
     for entry in entries:
         if ":" in entry["manifest_problem"]:

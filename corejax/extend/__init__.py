@@ -8,6 +8,7 @@ authors need is in chapters of their own:
 - `extend.types`: symbolic sizes, elements that are made of numbers, refinements of types.
 - `extend.devices`: what backends are made of; memory, checks of values.
 - `extend.plugins`: what plugins export, and what a kit checks them with.
+- `extend.commands`: tables and errors of commands, and the states of rules.
 - `extend.messages`: errors and warnings, the user's line, caches, blocks that are left clean.
 - `extend.speed`, `extend.printing`: for an engine and for what shows programs; their names may change in any version.
 

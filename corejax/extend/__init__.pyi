@@ -109,6 +109,7 @@ from corejax.rules.attribution import attribute_to_rule as attribute_to_rule
 from corejax.rules.run_rule import mismatch as mismatch
 
 # chapters
+from . import commands as commands
 from . import devices as devices
 from . import messages as messages
 from . import plugins as plugins

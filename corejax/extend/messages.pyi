@@ -11,6 +11,8 @@ from corejax.errors import CorejaxError as CorejaxError
 from corejax.errors import DerivedRuleWarning as DerivedRuleWarning
 from corejax.errors import HostCallbackError as HostCallbackError
 from corejax.errors import InconclusiveDimensionOperation as InconclusiveDimensionOperation
+from corejax.errors import JaxprSyntaxError as JaxprSyntaxError
+from corejax.errors import JaxprTypeError as JaxprTypeError
 from corejax.errors import KeyReuseError as KeyReuseError
 from corejax.errors import NonConcreteBooleanIndexError as NonConcreteBooleanIndexError
 from corejax.errors import NotDifferentiableError as NotDifferentiableError

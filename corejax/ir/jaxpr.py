@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
+from corejax.base.plugin_access import plugin_access
 from corejax.base.seams import Slot
 from corejax.core.avals import ShapedArray, get_aval
 from corejax.errors import CorejaxError
@@ -12,8 +13,6 @@ from corejax.messages.source_info import Source
 
 # Provided by `corejax.ir`: the printer's functions by name, imported when something is first printed.
 printer: Slot[Callable[[str], Callable[..., Any]]] = Slot("the printer of programs")
-# Provided by `corejax.plugins`: returns a plugin's function that draws programs, or raises an error that names it.
-drawing: Slot[Callable[[], Callable[[Any], Any]]] = Slot("the drawing of programs")
 
 
 class Shown:
@@ -31,7 +30,7 @@ class Shown:
         Raises:
             PluginMissingError: no plugin that draws is installed (corejax-explain).
         """
-        return drawing.get()()(self).dot  # type: ignore[no-any-return]
+        return plugin_access.get().exported("draw_jaxpr")(self).dot  # type: ignore[no-any-return]
 
     def to_svg(self) -> str:
         """The program as a picture, an SVG document; needs nothing but the plugin that draws.
@@ -39,12 +38,12 @@ class Shown:
         Raises:
             PluginMissingError: no plugin that draws is installed (corejax-explain).
         """
-        return drawing.get()()(self).svg  # type: ignore[no-any-return]
+        return plugin_access.get().exported("draw_jaxpr")(self).svg  # type: ignore[no-any-return]
 
     def _repr_html_(self) -> str | None:
         """Picture and text for notebooks; None, for the text alone, where the program is large or nothing draws."""
         try:
-            draw = drawing.get()()
+            draw = plugin_access.get().exported("draw_jaxpr")
         except (LookupError, CorejaxError):
             return None
         return draw(self)._repr_html_()  # type: ignore[no-any-return]
@@ -350,3 +349,21 @@ def bind_consts(closed: ClosedJaxpr, values: Sequence[Any]) -> ClosedJaxpr:
     constvars = [*jaxpr.constvars, *jaxpr.invars[:count]]
     bound = Jaxpr(constvars, jaxpr.invars[count:], jaxpr.eqns, jaxpr.outvars, jaxpr.debug_info)
     return ClosedJaxpr(bound, [*closed.consts, *values])
+
+
+def parse_jaxpr(text: str, consts: Sequence[Any] | None = None) -> Jaxpr | ClosedJaxpr:
+    """Read a program that `pretty` printed, and type-check it; a plugin reads it.
+
+    Args:
+        text: one program with types, short or long.
+        consts: values for its constvars, where the text has none.
+
+    Returns:
+        A `ClosedJaxpr`; a `Jaxpr` where there are constvars without values.
+
+    Raises:
+        JaxprSyntaxError: the text is not a program, or names a primitive that does not exist.
+        JaxprTypeError: the program is ill-typed.
+        PluginMissingError: no plugin that reads programs is installed (corejax-explain).
+    """
+    return plugin_access.get().exported("parse_jaxpr")(text, consts)  # type: ignore[no-any-return]

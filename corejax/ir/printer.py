@@ -1,4 +1,4 @@
-"""Jaxprs as text: one canonical spelling, so that equal programs print equal; `corejax.ir.parser` reads it.
+"""Jaxprs as text: one canonical spelling, so that equal programs print equal; `parse_jaxpr` reads it.
 
     { lambda ; a:f32[3,4] b:f32[4]. let
         c:f32[3,4] = add a 1.0:f32[]

@@ -1,11 +1,10 @@
-"""Text of the values in jaxprs (literals, constants, parameters), and scalars back from text, bit by bit."""
+"""Text of the values in jaxprs: literals, constants and parameters."""
 
 from __future__ import annotations
 
 import base64
 import dataclasses
 import enum
-import re
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
@@ -23,10 +22,6 @@ from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, Literal
 
 __corejax_registers_for_caller__ = True
 
-# A real number without sign, as `scalar_text` or Python writes it.
-UNSIGNED = r"(?:nan\(0x[0-9a-fA-F]+\)|nan|inf|(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)"
-_COMPLEX = rf"\(([+-]?{UNSIGNED})([+-]{UNSIGNED})j\)"
-_INT = r"[+-]?\d+"
 _EXACT_LENGTH = 8  # characters up to which a float of few bits is written exactly: 448.0, not 450.0
 _LIST_LIMIT = 256  # elements of a constant up to which it is written as a nested list
 
@@ -75,7 +70,7 @@ def type_text(aval: ShapedArray, long: bool = False) -> str:
 
 
 def scalar_text(value: Scalar) -> str:
-    """A NumPy scalar so that `scalar_from_text` with its dtype gives the same bits."""
+    """Return the text of a NumPy scalar; with its dtype, the parser reads the same bits."""
     if dtypes.is_bool(value.dtype):
         return str(bool(value))
     if dtypes.is_integer(value.dtype):
@@ -106,56 +101,6 @@ def _nan_text(value: Scalar) -> str:
     if bits == plain.tobytes():
         return "nan"
     return "-nan" if bits == np.negative(plain).tobytes() else f"nan(0x{int.from_bytes(bits, sys.byteorder):x})"
-
-
-def scalar_from_text(text: str, dtype: np.dtype[Any]) -> Scalar:
-    """The NumPy scalar of `dtype` that `text` writes.
-
-    Raises:
-        ValueError: the text is no value of that dtype; says why.
-    """
-    if (text in ("True", "False")) is not dtypes.is_bool(dtype):
-        raise ValueError(f"{text} is no {dtype.name}: `True` and `False` are of dtype bool, and nothing else is")
-    if dtypes.is_bool(dtype):
-        return np.bool_(text == "True")
-    if dtypes.is_integer(dtype):
-        return _int_from_text(text, dtype)
-    parts = re.fullmatch(_COMPLEX, text)
-    if not dtypes.is_complex(dtype):
-        if parts:
-            raise ValueError(f"{text} is complex, not {dtype.name}")
-        return _real_from_text(text, dtype)
-    half = dtypes.real_dtype_of(dtype)
-    texts = parts.groups() if parts else (text, "0")
-    bits = b"".join(_real_from_text(part, half).tobytes() for part in texts)
-    return np.frombuffer(bits, dtype)[0]
-
-
-def _int_from_text(text: str, dtype: np.dtype[Any]) -> Scalar:
-    if not re.fullmatch(_INT, text):
-        raise ValueError(f"{text} is not an integer, as {dtype.name} needs")
-    number, limits = int(text), dtypes.iinfo(dtype)
-    if not limits.min <= number <= limits.max:
-        raise ValueError(f"{text} does not fit {dtype.name}, which holds {limits.min} to {limits.max}")
-    return dtype.type(number)
-
-
-def _real_from_text(text: str, dtype: np.dtype[Any]) -> Scalar:
-    if "nan" in text:
-        if "(" in text:
-            bits = int(text.partition("(")[2].rstrip(")"), 16)
-            if bits >> (8 * dtype.itemsize):
-                raise ValueError(f"{text} has more bits than {dtype.name}")
-            return np.frombuffer(bits.to_bytes(dtype.itemsize, sys.byteorder), dtype)[0]
-        nan = np.full((), np.nan, dtype)
-        value = (np.negative(nan) if text.startswith("-") else nan)[()]
-    else:
-        with np.errstate(over="ignore"):
-            value = dtype.type(float(text))
-    wanted = np.isnan if "nan" in text else np.isinf if "inf" in text else np.isfinite
-    if not wanted(value):
-        raise ValueError(f"{text} does not fit {dtype.name}")
-    return value
 
 
 def literal_scalar(literal: Literal) -> Scalar:

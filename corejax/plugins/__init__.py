@@ -33,7 +33,6 @@ from corejax.core.backends import backends
 from corejax.errors import PluginMissingError
 from corejax.interpreters.checks import Checks, find_checks, follow_settings
 from corejax.interpreters.engine import PLAIN, Engine, find_engine
-from corejax.ir import drawing
 from corejax.plugins._finder import is_import_from as is_import_from
 from corejax.rules import registries
 from corejax.settings.config import config
@@ -113,7 +112,6 @@ def wire(kernel_directory: str, names: Iterable[str]) -> None:
     kernel_modules = {name.partition(".")[0] for name in os.listdir(os.path.abspath(kernel_directory))}
     _reserved.update(kernel_modules, names)
     plugin_access.provide(_PluginAccess())
-    drawing.provide(_drawing)
     find_engine.provide(_find_engine)
     backends.load_plugins = vars(config)["load_plugins"] = lambda: manager().load()
     backends.import_object = lambda name: manager().import_backend(name)
@@ -124,14 +122,6 @@ def wire(kernel_directory: str, names: Iterable[str]) -> None:
         follow_settings()  # the environment may have turned a check on
     except PluginMissingError as error:
         warnings.warn(str(error), stacklevel=3)
-
-
-def _drawing() -> Any:
-    """The plugin's function that draws programs."""
-    draw = exported("draw_jaxpr")
-    if draw is None:
-        raise missing_name("draw_jaxpr", importing=False)
-    return draw
 
 
 def _find_checks(settings: Sequence[str]) -> Checks:
@@ -168,6 +158,12 @@ class _PluginAccess:
         off = [record.title for record in manager().records.values() if record.status == "off"]
         if kind == "primitives" and off:
             found.append(f"COREJAX_PLUGINS={manager().selection.text} switches off {', '.join(off)}")
+        return found
+
+    def exported(self, name: str) -> Any:
+        found = exported(name)
+        if found is None:
+            raise missing_name(name, importing=False)
         return found
 
     def whose_primitive(self, name: str, distribution: str | None = None) -> str:

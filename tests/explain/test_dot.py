@@ -12,8 +12,9 @@ import numpy as np
 import pytest
 
 import corejax as cj
-from corejax.ir import ClosedJaxpr, Jaxpr, parse_jaxpr
+from corejax.ir import ClosedJaxpr, Jaxpr
 from corejax_explain.drawing import draw_jaxpr, program_graph
+from corejax_explain.program_text import parse_jaxpr
 from tests.kernel import toys as toy_plugin
 from tests.kernel.toys import add, call, mul, sin
 

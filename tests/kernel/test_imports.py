@@ -45,7 +45,6 @@ def test_import_is_small():
     for later in (
         "corejax.extend",
         "corejax.cli",
-        "corejax.ir.parser",
         "corejax.ir.printer",
         "corejax.plugins._plugin_manager",
     ):

@@ -14,7 +14,6 @@ from corejax.errors import JaxprSyntaxError
 from corejax.extend import Primitive, ShapedArray, stage_closed
 from corejax.extend.transforms import mapped_aval, unmapped_aval
 from corejax.extend.types import Refinement, conform, join_refinements
-from corejax.ir import parse_jaxpr
 from corejax.ir.values import refinement_reader
 from tests.kernel.toys import mul, sin, sum_
 
@@ -151,6 +150,7 @@ def test_tangents_and_cotangents_conform(labelled_p: Any):
 
 
 def test_programs_are_read_back(monkeypatch: pytest.MonkeyPatch):
+    parse_jaxpr = pytest.importorskip("corejax_explain.program_text").parse_jaxpr
     program = stage_closed(lambda x: [sin(x)], [ROWS])
     monkeypatch.setattr(refinement_reader, "value", read)
     assert "b:f32[2@row,3@column]{U:m} = toy.sin a" in str(program)

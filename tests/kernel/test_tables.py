@@ -18,7 +18,6 @@ from corejax import plugins
 from corejax.base import tables
 from corejax.base.provenance import Provenance
 from corejax.base.tables import Owner, Table, drop
-from corejax.cli import show
 from corejax.core.structural import structural
 from corejax.errors import DuplicateRegistrationError
 from corejax.extend import JaxprEqn, Primitive, primitives
@@ -406,6 +405,7 @@ def test_an_optional_rule_can_be_overridden_and_is_shown(kind: str) -> None:
             rules[p] = second
         rules.register(p, second, override=True)
         assert rules[p] is second and rules.get(p) is second
+        show = pytest.importorskip("corejax_explain.show")
         shown = show.describe(p)["optional_rules"][kind]
         assert shown["line"] == second.__code__.co_firstlineno
         assert shown["overrides"]["line"] == rules.entries(p)[1].provenance.line

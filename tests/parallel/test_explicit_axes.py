@@ -13,8 +13,8 @@ import corejax.numpy as cjnp
 from corejax import NamedSharding, P, lax, typeof
 from corejax.errors import ShardingTypeError
 from corejax.extend import Primitive, ShapedArray, vmap_rules, xla_translations
+from corejax.ir import parse_jaxpr
 from corejax.ir.equality import same_jaxpr
-from corejax.ir.parser import parse_jaxpr
 from corejax.sharding import AxisType, Mesh, reshard, split_axes, split_rules
 
 rng = np.random.default_rng(0)

@@ -15,7 +15,7 @@ import pytest
 
 import corejax.numpy as jnp
 from corejax import grad, jit, make_jaxpr, vmap
-from corejax.ir.parser import parse_jaxpr
+from corejax.ir import parse_jaxpr
 from tests.seeds.printed import untyped
 
 lax = pytest.importorskip("corejax.lax")

@@ -355,7 +355,7 @@ def test_derivatives_against_differences(x):
 
 
 def test_jaxprs_parse_back():
-    from corejax.ir.parser import parse_jaxpr
+    from corejax.ir import parse_jaxpr
 
     closed = jaxpr(corejax.grad(lambda x: two_ways(x, x).sum()), np.ones(2, F))
     assert str(parse_jaxpr(str(closed))) == str(closed)

@@ -342,7 +342,7 @@ def test_dead_code():
 
 
 def test_jaxprs_parse_back():
-    from corejax.ir.parser import parse_jaxpr
+    from corejax.ir import parse_jaxpr
 
     closed = jaxpr(corejax.grad(lambda w: rnn(w, XS[0], XS)[0].sum()), np.eye(2, dtype=F))
     assert str(parse_jaxpr(str(closed))) == str(closed)

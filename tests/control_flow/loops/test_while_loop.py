@@ -12,7 +12,7 @@ import corejax.numpy as jnp
 from corejax import lax
 from corejax.extend import Primitive, jaxpr_as_fun, jvp_jaxpr, partial_eval_jaxpr
 from corejax.extend.programs import check_jaxpr, dce
-from corejax.ir.parser import parse_jaxpr
+from corejax.ir import parse_jaxpr
 from tests.control_flow.checks import check, equations, jaxpr, message
 
 F = np.float32

@@ -58,9 +58,6 @@ def run(site: Site, fresh: PluginManager) -> Run:
         ["list-primitives", "--rule", "\x1b[2J"],
         ["plugins"],
         ["plugins", "--load"],
-        ["show", "acme.p"],
-        ["show", "acme.x\x1b[2J"],
-        ["show", "\x1b[2J"],
         ["--help"],
         ["no-such\x1b[2J"],
     ],
@@ -72,7 +69,7 @@ def test_escape_sequences_are_shown(arguments: list[str], run: Run) -> None:
     assert result.output
 
 
-@pytest.mark.parametrize("arguments", [["list-primitives"], ["plugins", "--load"], ["show", "acme.p"]])
+@pytest.mark.parametrize("arguments", [["list-primitives"], ["plugins", "--load"]])
 def test_json_is_json(arguments: list[str], run: Run) -> None:
     result = run(*arguments, "--json")
     assert not any(c in result.stdout for c in CONTROLS)
@@ -122,7 +119,7 @@ def test_closed_streams(closed: str) -> None:
 
 
 def test_an_encoding_without_the_characters() -> None:
-    done = shell(f"{COMMAND} show sin", PYTHONIOENCODING="ascii", COREJAX_RULE_OVERRIDES="-bücher")
+    done = shell(f"{COMMAND} list-primitives", PYTHONIOENCODING="ascii", COREJAX_RULE_OVERRIDES="-bücher")
     assert done.returncode == 0 and "b\\xfccher" in done.stderr
 
 

@@ -138,10 +138,9 @@ def test_a_better_derivation_that_comes_later_replaces_what_was_derived() -> Non
 
 
 def test_show_says_the_order(capsys: pytest.CaptureFixture[str]) -> None:
-    from corejax.cli import main
-
+    show = pytest.importorskip("corejax_explain.show").show
     _primitive(frozenset({"decomposition", "impl", "abstract_eval"}))
-    main(["show", "order.square"], standalone_mode=False)
+    show(["order.square"], standalone_mode=False)
     rows = {line.split()[0]: " ".join(line.split()) for line in capsys.readouterr().out.splitlines() if line.strip()}
     assert rows["xla_translation"] == "xla_translation derived by decomposition (order: decomposition, host callback)"
     assert rows["vmap"] == "vmap derived by decomposition (order: decomposition, loop)"

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 
 from corejax.core.avals import ShapedArray
 from corejax.errors import JaxprTypeError
-from corejax.ir import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, check_jaxpr, jaxpr_text, parse_jaxpr
+from corejax.ir import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, check_jaxpr, jaxpr_text
 from corejax.ir.printer import Scope, eqn_text, eqns_text
 from corejax.ir.values import const_text, value_text
 from corejax.messages import source_info
@@ -57,6 +57,7 @@ def test_some_equations_are_named_as_in_the_whole():
 
 
 def test_the_mark_is_on_the_first_line_of_its_equation():
+    parse_jaxpr = pytest.importorskip("corejax_explain.program_text").parse_jaxpr
     closed = parse_jaxpr(next(p.values[0] for p in cases("canonical.jaxpr") if p.id.startswith("a-program")))
     assert eqns_text(closed.jaxpr, 1, 2, mark=1).splitlines() == [
         "--> c:f32[3] = toy.call[",

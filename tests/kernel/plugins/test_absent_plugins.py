@@ -35,7 +35,7 @@ ASKING = {
     "import": "import corejax.acme",
     "from facade": "from corejax import acme",
     "attribute": "import corejax; corejax.acme.f",
-    "program": f"from corejax.ir import parse_jaxpr; parse_jaxpr('{TEXT}')",
+    "program": f"from corejax_explain.program_text import parse_jaxpr; parse_jaxpr('{TEXT}')",
     "pickle": "from corejax.core.primitive import _by_name; _by_name('acme.f', 'corejax-acme', '1.0')",
 }
 
@@ -58,6 +58,7 @@ for statement in {statements!r}:
 @pytest.mark.parametrize("manifest", [True, False], ids=["with manifest", "without"])
 @pytest.mark.parametrize("state", ["off", "failed", "old"])
 def test_every_way_to_ask_for_it_says_what_became_of_it(state: str, manifest: bool, tmp_path: Path) -> None:
+    pytest.importorskip("corejax_explain")
     Site(tmp_path).add_package("acme", plugin=FINE, rules=RULES)
     source = tmp_path / "acme_plugin" / "plugin.py"
     if manifest:
@@ -80,10 +81,10 @@ def test_every_way_to_ask_for_it_says_what_became_of_it(state: str, manifest: bo
 
 
 def test_programs_name_the_distribution_to_install(tmp_path: Path) -> None:
+    pytest.importorskip("corejax_explain")
     homes = {"scan": "corejax-control-flow", "xla_call": "corejax-xla-backend", "sin": "corejax-lax-basic"}
-    texts = [TEXT.replace("acme.f", name) for name in homes]
-    *known, unknown = ask(tmp_path, *(f"from corejax.ir import parse_jaxpr; parse_jaxpr('{t}')" for t in texts),
-                          ASKING["program"])  # fmt: skip
+    programs = [ASKING["program"].replace("acme.f", name) for name in homes]
+    *known, unknown = ask(tmp_path, *programs, ASKING["program"])
     for said, home in zip(known, homes.values(), strict=True):
         assert said.startswith("JaxprSyntaxError line 1")
         assert f"it comes with the plugin distribution {home} (pip install {home})" in said
@@ -92,6 +93,7 @@ def test_programs_name_the_distribution_to_install(tmp_path: Path) -> None:
 
 def test_the_command_takes_distributions_names() -> None:
     pytest.importorskip("corejax_lax_basic")
+    pytest.importorskip("corejax_explain")
     listing = ["list-primitives", "--plugin", "Corejax_Lax.Basic"]
     for arguments in (["plugins", "corejax-lax-basic"], listing, ["show", "corejax-lax-basic"]):
         result = CliRunner().invoke(main, arguments)

@@ -14,7 +14,6 @@ from corejax import plugins
 from corejax.cli import main
 from corejax.core.primitive import Primitive, primitives
 from corejax.errors import DuplicateRegistrationError, JaxprSyntaxError, PluginError, PluginMissingError
-from corejax.ir import parse_jaxpr
 from corejax.plugins._plugin_manager import PluginManager
 from corejax.plugins._requirements import unmet
 from corejax.rules import impl_rules, registries, vmap_rules, xla_translations
@@ -126,16 +125,20 @@ def test_an_override_registered_while_they_are_off(site: Site, fresh: PluginMana
     assert values(primitives["other.p"]) == (10.0, "acme's", "everybody's")
 
 
+def show(name: str) -> str:
+    return str(CliRunner().invoke(pytest.importorskip("corejax_explain.show").show, [name]).output)
+
+
 def test_overrides_are_shown(overridden: Primitive) -> None:
     listed = command("list-primitives")
     assert "# replaced on purpose: other.p impl by acme\n" in listed
     assert "# replaced on purpose: other.p xla_translation on cuda by acme\n" in listed
-    shown = [line.split() for line in command("show", "other.p").splitlines()]
+    shown = [line.split() for line in show("other.p").splitlines()]
     assert ["on", "cuda", "plugin", "acme", "1.0"] in [line[:5] for line in shown]
     assert ["overrides", "plugin", "other", "2.0"] in [line[:4] for line in shown]
     with config.override(rule_overrides="-acme"):
         assert "# replaced on purpose: other.p impl by acme (off)\n" in command("list-primitives")
-        shown = [line.split() for line in command("show", "other.p").splitlines()]
+        shown = [line.split() for line in show("other.p").splitlines()]
         assert ["impl", "own", "plugin", "other", "2.0"] in [line[:5] for line in shown]
         off = [line for line in shown if line[:5] == ["switched", "off", "plugin", "acme", "1.0"]]
         assert len(off) == 2 and all(line[-1] == "(rule_overrides=-acme)" for line in off)
@@ -300,6 +303,11 @@ def test_what_rules_refuse_and_what_is_no_rules_fault_has_no_note(failing: Primi
 
 
 # -- programs that outlive a plugin ----------------------------------------------------------------------------------
+
+
+def parse_jaxpr(text: str) -> Any:
+    """Read a program with the parser of corejax-explain, whatever plugins the manager has."""
+    return pytest.importorskip("corejax_explain.program_text").parse_jaxpr(text)
 
 
 def saved(site: Site) -> tuple[str, bytes]:

@@ -11,8 +11,8 @@ import re
 from collections.abc import Sequence
 from typing import Any
 
-from corejax.extend.printing import reader
 from corejax.extend.types import ShapeDtypeStruct
+from corejax_explain.program_text import reader
 
 _KEYWORD = re.compile(r"([A-Za-z_]\w*)\s*=(?!=)")
 _TYPE_BEGINS = re.compile(r"[A-Za-z_]\w*(?:<\w+>)?\[")

@@ -15,13 +15,16 @@ def corejax_export_names() -> Mapping[str, str]:
         "debug_checks": "corejax_explain.checks:DEBUG_CHECKS",
         "draw_jaxpr": "corejax_explain.drawing:draw_jaxpr",
         "explain": "corejax_explain._explain:explain",
+        "parse_jaxpr": "corejax_explain.program_text:parse_jaxpr",
         "program_graph": "corejax_explain.drawing:program_graph",
     }
 
 
 @hookimpl
 def corejax_add_cli_commands(group: Any) -> None:
-    """`corejax jaxpr`."""
+    """Add `corejax jaxpr` and `corejax show`."""
     from corejax_explain._command import jaxpr
+    from corejax_explain.show import show
 
     group.add_command(jaxpr)
+    group.add_command(show)

@@ -53,10 +53,10 @@ def verify(
     130  interrupted: what was found until then is shown
     """
     from corejax.extend import load_everything
+    from corejax.extend.commands import say
     from corejax.extend.messages import json_text
     from corejax_testing.checks import all_checks
     from corejax_testing.manifests import check as manifests
-    from corejax_testing.report import printable
     from corejax_testing.selection import faults, notes, planned
 
     if devices is not None:
@@ -65,7 +65,7 @@ def verify(
     known = all_checks()
     if list_checks:
         for check in known.values():
-            click.echo(printable(f"{check.name:<14}{check.doc}"))
+            say(f"{check.name:<14}{check.doc}")
         click.echo(f"{manifests.NAME:<14}{manifests.DOC}")
         return
     for name in checks:
@@ -90,7 +90,8 @@ def verify(
         if results or problems:
             print_report(results, problems, notes(names))
         else:
-            click.echo(printable("".join(f"{note}\n" for note in notes(names))), nl=False)
+            for note in notes(names):
+                say(note)
         manifests.print_results(of_plugins)
     if interrupted:
         of_all = sum(len(checks) for _, checks in plan)

@@ -18,7 +18,8 @@ from corejax.extend import (
     transpose_rules,
     vmap_rules,
 )
-from corejax.extend.programs import check_jaxpr, parse_jaxpr, same_jaxpr, select_list
+from corejax.extend.programs import check_jaxpr, same_jaxpr, select_list
+from corejax_explain.program_text import parse_jaxpr
 from corejax_testing.arrays import direction, on_host, show
 from corejax_testing.calls import Call, host
 from corejax_testing.checks.compiled import translates

@@ -103,10 +103,10 @@ def fuzz(
 
 
 def _print(summary: Any) -> None:
-    from corejax_testing.report import printable
+    from corejax.extend.commands import say
 
     for failure in summary.failures:
-        click.echo(printable(f"{failure.report()}\n"))
+        say(f"{failure.report()}\n")
     rare = summary.primitives.most_common()[::-1][:8]
     asked: dict[str, int] = {}
     for name, count in summary.asked.items():
@@ -123,6 +123,6 @@ def _print(summary: Any) -> None:
     if summary.without:
         rows.append(("left out", f"{', '.join(summary.without)}: no examples on arrays, or effects"))
     for name, text in rows:
-        click.echo(printable(f"{name:<12}{text}"))
+        say(f"{name:<12}{text}")
     repeated = f", and {summary.repeated} more programs that fail like these" if summary.repeated else ""
     click.echo(f"\n# {len(summary.failures)} failures{repeated}")

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import ClosedJaxpr
-from corejax.extend.programs import parse_jaxpr
+from corejax_explain.program_text import parse_jaxpr
 from corejax_testing.arrays import wide
 from corejax_testing.fuzzing.case import Case
 from corejax_testing.fuzzing.relations import OPAQUE, ask
@@ -23,7 +23,7 @@ class Failure:
     Attributes:
         relation: as for `replay`: "jit of vjp".
         message: what is wrong.
-        program: the program as text, to be parsed by `corejax.extend.programs.parse_jaxpr`.
+        program: the program as text, to be parsed by `corejax.parse_jaxpr`.
         values: its operands.
         salt: what the relation draws its tangents and batches from.
         equations: in the program, nested ones too.

@@ -5,8 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 
-import click
-
 from corejax.extend.plugins import plugin_records
 from corejax_testing.manifests.files import manifest_differences
 from corejax_testing.runner import FAILED, PASSED, SKIPPED, Result
@@ -49,8 +47,9 @@ def verify_manifests(names: Sequence[str]) -> Iterator[Result]:
 
 def print_results(results: Sequence[Result]) -> None:
     """A line for each plugin; what differs below it."""
-    from corejax_testing.report import MARKS, printable
+    from corejax.extend.commands import say
+    from corejax_testing.report import MARKS
 
     for result in results:
         text = result.report() if result.message else f"{result.primitive}: {result.check}"
-        click.echo(printable(f"{MARKS[result.status]} {text}"))
+        say(f"{MARKS[result.status]} {text}")

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import difflib
 import os
 from pathlib import Path
-from typing import Any
 
 import click
 
@@ -29,11 +27,11 @@ def write_manifest(plugins: tuple[str, ...], check: bool, output: Path | None) -
     2 for a plugin that does not exist.
     """
     from corejax.extend import load_everything
+    from corejax.extend.commands import plugins_named, say
     from corejax_testing.manifests import files
-    from corejax_testing.report import printable
 
     load_everything()
-    records = [record for name in plugins for record in _named(name)]
+    records = [record for name in plugins for record in plugins_named(name)]
     if output is not None and (len(records) > 1 or check):
         raise click.UsageError("--output is for writing one plugin's manifest")
     differ = False
@@ -44,24 +42,11 @@ def write_manifest(plugins: tuple[str, ...], check: bool, output: Path | None) -
                 lines = files.differences(record)
                 differ = differ or bool(lines)
                 for line in lines:
-                    click.echo(printable(f"{name}: {line}"))
+                    say(f"{name}: {line}")
             else:
-                click.echo(printable(f"wrote {os.fspath(files.write(record, output))}"))
+                say(f"wrote {os.fspath(files.write(record, output))}")
         except (ValueError, OSError) as error:
             raise click.ClickException(f"{name}: {error}") from None
     if differ:
-        click.echo(printable(f"to write what the code says: corejax write-manifest {' '.join(plugins)}"), err=True)
+        say(f"to write what the code says: corejax write-manifest {' '.join(plugins)}", err=True)
         click.get_current_context().exit(1)
-
-
-def _named(name: str) -> list[Any]:
-    """The plugin of a name, else those of the distribution of that name."""
-    from corejax.extend.plugins import plugin_records
-
-    records = {record.name: record for record in plugin_records()}
-    found = [records[name]] if name in records else [r for r in records.values() if r.comes_from(name)]
-    if not found:
-        close = difflib.get_close_matches(name, sorted(records), 1)
-        hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(sorted(records)) or 'none'}."
-        raise click.UsageError(f"there is no plugin named {name!r}; {hint}")
-    return found

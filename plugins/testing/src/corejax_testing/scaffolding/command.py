@@ -44,7 +44,7 @@ def new_plugin(name: str, directory: Path, **options: Any) -> None:
 
     Exit codes: 0; 1 if the directory exists and is not empty; 2 for a name that will not do.
     """
-    from corejax_testing.report import printable
+    from corejax.extend.commands import say
     from corejax_testing.scaffolding.first_manifest import write_manifest
     from corejax_testing.scaffolding.writing import write
 
@@ -57,15 +57,15 @@ def new_plugin(name: str, directory: Path, **options: Any) -> None:
     except OSError as error:
         raise click.ClickException(str(error)) from None
     for path in written:
-        click.echo(printable(f"wrote {path}"))
+        say(f"wrote {path}")
     try:
-        click.echo(printable(f"wrote {write_manifest(plan, target)}"))
+        say(f"wrote {write_manifest(plan, target)}")
         later = ""
     except ValueError as error:
-        click.echo(printable(f"corejax: no manifest was written: {error}"), err=True)
+        say(f"corejax: no manifest was written: {error}", err=True)
         later = f"  corejax write-manifest {plan.plugin}\n"
     steps = f"  cd {target}\n  pip install -e '.[test]'\n{later}  pytest\n"
-    click.echo(printable(f"\nNext:\n{steps}  corejax list-primitives --plugin {plan.plugin}"))
+    say(f"\nNext:\n{steps}  corejax list-primitives --plugin {plan.plugin}")
 
 
 def _taken_names() -> dict[str, str]:

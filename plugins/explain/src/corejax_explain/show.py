@@ -4,24 +4,16 @@ from __future__ import annotations
 
 import inspect
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import FunctionType
 from typing import Any
 
 import click
 
-from corejax.base.provenance import Provenance
-from corejax.base.tables import Entries
-from corejax.cli.faults import report_faults
-from corejax.cli.list_primitives import no_such
-from corejax.cli.output import complain, print_json, say
-from corejax.cli.rule_status import RuleStatus, rule_statuses
-from corejax.core.primitive import Primitive, primitives
-from corejax.plugins import load_everything, manager
-from corejax.plugins._records import named
-from corejax.plugins.manifest import ANY, written
-from corejax.rules import Rule, abstract_eval_rules, impl_rules, optional_rules, registries
-from corejax.settings.config import config
+from corejax.extend import Primitive, abstract_eval_rules, config, impl_rules, load_everything, primitives, registries
+from corejax.extend.commands import RuleStatus, complain, named, no_such, print_json, report_faults, rule_statuses, say
+from corejax.extend.plugins import manifest, plugin_records
+from corejax.extend.transforms import optional_rules
 
 
 @click.command("show")
@@ -35,10 +27,11 @@ def show(name: str, as_json: bool) -> None:
     Exit codes: 0; 1 if the plugin has no primitives here; 2 if there is nothing of that name.
     """
     load_everything()
-    plugins = [] if name in primitives else named(manager().records, name)
+    records = {record.name: record for record in plugin_records()}
+    plugins = [] if name in primitives else named(records, name)
     if name not in primitives and not plugins:
         report_faults()
-        raise click.UsageError(no_such("plugin and no primitive", name, [*primitives, *manager().records]))
+        raise click.UsageError(no_such("plugin and no primitive", name, [*primitives, *records]))
     owners = {record.name for record in plugins}
     found = [p for key, p in sorted(primitives.items()) if key == name or p.provenance.plugin in owners]
     described = [describe(primitive) for primitive in found]
@@ -53,30 +46,33 @@ def show(name: str, as_json: bool) -> None:
 
 
 def describe(primitive: Primitive) -> dict[str, Any]:
-    """Everything about a primitive, for scripts."""
+    """Return everything about a primitive, for scripts."""
+    where, body = primitive.provenance, primitive.decomposition
     return {
         "name": primitive.name,
-        "defined": _place(primitive.provenance),
+        "defined": _place(where),
         "doc": clean_doc(primitive.doc),
         "signature": signature(primitive),
         "multiple_results": primitive.multiple_results,
         "effects": sorted(primitive.effects),
         "linear_in": list(primitive.linear_in),
         "tags": sorted(primitive.tags),
-        "decomposition": None if primitive.decomposition is None else _place(Provenance.of(primitive.decomposition)),
-        "rules": {kind: _described(found, primitive) for kind, found in rule_statuses(primitive).items()},
+        "decomposition": None if body is None else _place(where.of(body, where)),
+        "rules": {kind: _described(kind, found, primitive) for kind, found in rule_statuses(primitive).items()},
         "optional_rules": {
-            kind: _given(rules.entries(primitive)) for kind, rules in optional_rules.items() if primitive in rules
+            kind: _optional_rule(rules.entries(primitive))
+            for kind, rules in optional_rules.items()
+            if primitive in rules
         },
     }
 
 
-def _described(found: RuleStatus, primitive: Primitive) -> dict[str, Any]:
-    registry = registries[found.kind]
+def _described(kind: str, found: RuleStatus, primitive: Primitive) -> dict[str, Any]:
+    registry = registries[kind]
     off: dict[str, list[Any]] = {}
-    for platform, rule in written(registry, primitive):
+    for platform, rule in manifest.written(registry, primitive):
         if rule.overriding and not config.overrides_are_on(rule.provenance.plugin):
-            off.setdefault("all" if platform == ANY else platform, []).append(_rule(rule))
+            off.setdefault("all" if platform == manifest.ANY else platform, []).append(_rule(rule))
     return {
         "status": found.status,
         "rule": None if found.rule is None else _rule(found.rule),
@@ -87,12 +83,22 @@ def _described(found: RuleStatus, primitive: Primitive) -> dict[str, Any]:
     }
 
 
-def _rule(rule: Rule) -> dict[str, Any]:
+def _rule(rule: Any) -> dict[str, Any]:
+    overridden = None if rule.overridden is None else _rule(rule.overridden)
+    return _written_rule(rule.provenance, rule.fn, rule.flags, overridden)
+
+
+def _optional_rule(entries: Sequence[Any]) -> dict[str, Any]:
+    first, *others = entries
+    return _written_rule(first.provenance, first.value, {}, _optional_rule(others) if others else None)
+
+
+def _written_rule(where: Any, fn: Any, flags: Mapping[str, Any], overridden: dict[str, Any] | None) -> dict[str, Any]:
     return {
-        **_place(rule.provenance),
-        "helper": getattr(rule.fn, "__helper__", None),
-        "flags": {name: _named(value) for name, value in rule.flags.items()},
-        "overrides": None if rule.overridden is None else _rule(rule.overridden),
+        **_place(where),
+        "helper": getattr(fn, "__helper__", None),
+        "flags": {name: _named(value) for name, value in flags.items()},
+        "overrides": overridden,
     }
 
 
@@ -101,25 +107,8 @@ def _named(flag: Any) -> Any:
     return f"{flag.__module__}.{flag.__qualname__}" if isinstance(flag, FunctionType) else flag
 
 
-def _given(entries: Entries) -> dict[str, Any]:
-    first, *others = entries
-    return {
-        **_place(first.provenance),
-        "helper": getattr(first.value, "__helper__", None),
-        "flags": {},
-        "overrides": _given(tuple(others)) if others else None,
-    }
-
-
-def _place(where: Provenance) -> dict[str, Any]:
-    return {
-        "owner": where.owner,
-        "plugin": where.plugin,
-        "version": where.version,
-        "module": where.module,
-        "file": where.file,
-        "line": where.line,
-    }
+def _place(where: Any) -> dict[str, Any]:
+    return {name: getattr(where, name) for name in ("owner", "plugin", "version", "module", "file", "line")}
 
 
 # -- doc and signature -------------------------------------------------------------------------------------------

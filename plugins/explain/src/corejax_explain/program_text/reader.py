@@ -1,4 +1,4 @@
-"""What the parser reads below programs: types, constants, parameters; and errors that show the place."""
+"""Read types, constants and parameters; errors show the place."""
 
 from __future__ import annotations
 
@@ -11,21 +11,18 @@ from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
-from corejax import dtypes
-from corejax.base.plugin_access import plugin_access
-from corejax.base.texts import message_of
-from corejax.core.array import Array
-from corejax.core.avals import Refinement, ShapedArray, from_numbers, physical_aval
-from corejax.errors import JaxprSyntaxError
-from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr
-from corejax.ir.values import UNSIGNED, Scalar, param_types, refinement_reader, scalar_from_text
+from corejax.extend import Array, ClosedJaxpr, Jaxpr, ShapedArray, dtypes
+from corejax.extend.messages import JaxprSyntaxError
+from corejax.extend.plugins import plugin_access
+from corejax.extend.printing import param_types
+from corejax.extend.types import Refinement, from_numbers, physical_aval, refinement_reader
+from corejax_explain.program_text.scalars import INT, UNSIGNED, Scalar, scalar_from_text
 
 NAME = re.compile(r"([A-Za-z_]\w*)")
 SCALAR = re.compile(rf"(?:True|False|\([+-]?{UNSIGNED}[+-]{UNSIGNED}j\)|[+-]?{UNSIGNED})(?![\w.])")
 STRING = re.compile(r"""b?(?:'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*")""")
 _SPACE = re.compile(r"(?:\s+|#[^\n]*)*")
 _WORD = re.compile(r"\w")
-_INT = re.compile(r"[+-]?\d+")
 # A refinement adds to sizes, `8@x` or `8@(x,y)`, and behind the shape, `{V:i}` or `{V:(i, j)}`.
 _TYPE = re.compile(r"(~?)([A-Za-z]\w*(?:<\w+>)?)\[([\w@(),\s]*)\](\{\w+:(?:\w+|\(\w+(?:,\s*\w+)*\))\})?")
 _MARK = re.compile(r"@(?:\w+|\([\w,\s]+\))")
@@ -278,7 +275,7 @@ class ValueReader(Cursor):
         try:
             if text in ("True", "False"):
                 return text == "True"
-            if _INT.fullmatch(text):
+            if INT.fullmatch(text):
                 return int(text)
             kind = complex if text.endswith("j)") else float
             return kind(scalar_from_text(text, np.dtype(kind)))
@@ -335,4 +332,4 @@ class ValueReader(Cursor):
         except RecursionError:
             raise
         except Exception as error:  # of a class that a plugin has
-            self.fail(f"{cls.__name__} does not take these fields: {message_of(error)}", start)
+            self.fail(f"{cls.__name__} does not take these fields: {error}", start)

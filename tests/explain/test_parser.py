@@ -22,8 +22,9 @@ from corejax.ir import (
     register_param_type,
     same_jaxpr,
 )
-from corejax.ir.reader import ValueReader
-from corejax.ir.values import scalar_from_text, scalar_text, value_text
+from corejax.ir.values import scalar_text, value_text
+from corejax_explain.program_text.reader import ValueReader
+from corejax_explain.program_text.scalars import scalar_from_text
 from tests.kernel.toy_programs import ToyNumbers, cases, chain, make_p, params, programs
 
 # -- fixtures ------------------------------------------------------------------------------------------------

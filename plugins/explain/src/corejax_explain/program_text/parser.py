@@ -1,4 +1,4 @@
-"""Jaxprs from text: reads what `corejax.ir.printer` writes.
+"""Jaxprs from text: reads what `Jaxpr.pretty` writes.
 
     program   = "{" "lambda" [constvar ...] ";" [binder ...] "."
                 "let" [equation ...] "in" "(" [atom, ...] ")" "}"
@@ -24,14 +24,14 @@ import re
 from collections.abc import Sequence
 from typing import Any, NoReturn
 
-from corejax.base.plugin_access import plugin_access
-from corejax.core.avals import ShapedArray
-from corejax.core.primitive import Primitive, find_primitive, primitives
-from corejax.errors import CorejaxError, JaxprTypeError
-from corejax.ir.check import check_jaxpr
-from corejax.ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, opened
-from corejax.ir.printer import BARE_PRIMITIVE, RESERVED
-from corejax.ir.reader import NAME, SCALAR, STRING, TypeText, ValueReader
+from corejax.extend import ClosedJaxpr, Jaxpr, JaxprEqn, Primitive, ShapedArray, Var, find_primitive, primitives
+from corejax.extend.messages import CorejaxError, JaxprTypeError
+from corejax.extend.plugins import plugin_access
+from corejax.extend.printing import BARE_PRIMITIVE, RESERVED
+from corejax.extend.programs import Literal, check_jaxpr
+from corejax_explain.program_text.reader import NAME, SCALAR, STRING, TypeText, ValueReader
+
+Atom = Var | Literal
 
 _SAME_LINE = re.compile(r"[ \t]*")
 _BINDER = re.compile(r"([A-Za-z_]\w*)[ \t]*:")
@@ -74,7 +74,7 @@ def parse_jaxpr(text: str, consts: Sequence[Any] | None = None) -> Jaxpr | Close
     if consts is not None:
         if isinstance(program, ClosedJaxpr) and program.consts:
             raise ValueError("the text gives values for its constvars, so parse_jaxpr takes no consts")
-        program = ClosedJaxpr(opened(program), consts)
+        program = ClosedJaxpr(getattr(program, "jaxpr", program), consts)
     parser.check(program)
     return program
 

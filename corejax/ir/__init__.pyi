@@ -1,0 +1,23 @@
+# The names of the room, imported when they are first used.
+from corejax.ir.check import check_jaxpr as check_jaxpr
+from corejax.ir.check import check_partial_eval as check_partial_eval
+from corejax.ir.dce import dce as dce
+from corejax.ir.dce import dce_jaxpr as dce_jaxpr
+from corejax.ir.dce import dce_rules as dce_rules
+from corejax.ir.equality import same_jaxpr as same_jaxpr
+from corejax.ir.interpret import eval_jaxpr as eval_jaxpr
+from corejax.ir.interpret import jaxpr_as_fun as jaxpr_as_fun
+from corejax.ir.jaxpr import Atom as Atom
+from corejax.ir.jaxpr import ClosedJaxpr as ClosedJaxpr
+from corejax.ir.jaxpr import Jaxpr as Jaxpr
+from corejax.ir.jaxpr import JaxprEqn as JaxprEqn
+from corejax.ir.jaxpr import Literal as Literal
+from corejax.ir.jaxpr import Var as Var
+from corejax.ir.jaxpr import bind_consts as bind_consts
+from corejax.ir.jaxpr import close_over_consts as close_over_consts
+from corejax.ir.jaxpr import parse_jaxpr as parse_jaxpr
+from corejax.ir.jaxpr import programs_of as programs_of
+from corejax.ir.jaxpr import subjaxprs as subjaxprs
+from corejax.ir.printer import eqn_text as eqn_text
+from corejax.ir.printer import jaxpr_text as jaxpr_text
+from corejax.ir.values import register_param_type as register_param_type
