@@ -26,6 +26,7 @@ import warnings
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from corejax import dtypes
 from corejax.base import provenance
 from corejax.base.plugin_access import plugin_access
 from corejax.core import array_methods
@@ -111,7 +112,7 @@ def wire(kernel_directory: str, names: Iterable[str]) -> None:
     from corejax.plugins import _finder
 
     kernel_modules = {name.partition(".")[0] for name in os.listdir(os.path.abspath(kernel_directory))}
-    _reserved.update(kernel_modules, names)
+    _reserved.update(kernel_modules, names, (f"dtypes.{name}" for name in vars(dtypes)))
     plugin_access.provide(_PluginAccess())
     drawing.provide(_drawing)
     find_engine.provide(_find_engine)
@@ -179,6 +180,15 @@ class _PluginAccess:
         from corejax.plugins import _missing_names
 
         return _missing_names.whose_method(manager(), name)
+
+    def exported(self, name: str) -> Any:
+        found = exported(name)
+        if found is None:
+            raise missing_name(name, importing=is_import_from(sys._getframe(2)))
+        return found
+
+    def exported_names(self, namespace: str) -> list[str]:
+        return exported_names(namespace)
 
 
 def missing_name(name: str, *, importing: bool | None = None) -> Exception:
