@@ -5,7 +5,6 @@ from corejax.core.array import Array as Array
 from corejax.core.avals import ShapedArray as ShapedArray
 from corejax.core.avals import typeof as typeof
 from corejax.core.trace import Tracer as Tracer
-from corejax.interpreters.compile_time import ensure_compile_time_eval as ensure_compile_time_eval
 from corejax.ir import ClosedJaxpr as ClosedJaxpr
 from corejax.ir import Jaxpr as Jaxpr
 from corejax.ir import eval_jaxpr as eval_jaxpr
@@ -24,10 +23,6 @@ from corejax.transforms import ShapeDtypeStruct as ShapeDtypeStruct
 from corejax.transforms import eval_shape as eval_shape
 from corejax.transforms import float0 as float0
 from corejax.transforms import grad as grad
-from corejax.transforms import hessian as hessian
-from corejax.transforms import jacfwd as jacfwd
-from corejax.transforms import jacobian as jacobian
-from corejax.transforms import jacrev as jacrev
 from corejax.transforms import jvp as jvp
 from corejax.transforms import linear_transpose as linear_transpose
 from corejax.transforms import linearize as linearize

@@ -17,6 +17,8 @@ _NAMES = {
         dtypes.complex_dtype_of dtypes.inexact_dtype_of dtypes.issubdtype dtypes.itemsize_bits dtypes.scalar_type_of
     """,
     "linear.precision": "default_matmul_precision",
+    "transforms.compile_time": "ensure_compile_time_eval",
+    "transforms.jacobians": "hessian jacfwd jacobian jacrev",
 }
 
 
@@ -41,7 +43,7 @@ def corejax_register_rules(kind: str, primitive: Primitive | None) -> None:
 
 @hookimpl
 def corejax_export_names() -> Mapping[str, str]:
-    """The promotion of dtypes, and a context manager for a setting."""
+    """Promotion of dtypes, Jacobians, and two context managers."""
     return {
         name: f"corejax_lax_basic.{module}:{name.rpartition('.')[2]}"
         for module, names in _NAMES.items()
