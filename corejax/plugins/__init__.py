@@ -36,6 +36,7 @@ from corejax.interpreters.checks import Checks, find_checks, follow_settings
 from corejax.interpreters.engine import PLAIN, Engine, find_engine
 from corejax.ir import drawing
 from corejax.plugins._finder import is_import_from as is_import_from
+from corejax.programs.recomputation import Recomputation, find_recomputation
 from corejax.rules import registries
 from corejax.settings.config import config
 
@@ -116,6 +117,7 @@ def wire(kernel_directory: str, names: Iterable[str]) -> None:
     plugin_access.provide(_PluginAccess())
     drawing.provide(_drawing)
     find_engine.provide(_find_engine)
+    find_recomputation.provide(_find_recomputation)
     backends.load_plugins = vars(config)["load_plugins"] = lambda: manager().load()
     backends.import_object = lambda name: manager().import_backend(name)
     provenance.set_resolver(lambda module: manager().owner_of(module))
@@ -151,6 +153,10 @@ def _needed(settings: Sequence[str]) -> str:
 def _find_engine() -> Engine | None:
     found: Engine | None = exported("eager_engine")
     return PLAIN if found is None and manager().loaded else found
+
+
+def _find_recomputation() -> Recomputation | None:
+    return exported("recomputation")  # type: ignore[no-any-return]
 
 
 class _PluginAccess:
