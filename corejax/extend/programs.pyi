@@ -12,7 +12,6 @@ from corejax.ir import subjaxprs as subjaxprs
 from corejax.ir.dce import bad_equations as bad_equations
 from corejax.ir.dce import equations_mismatch as equations_mismatch
 from corejax.programs.call import CallChange as CallChange
-from corejax.programs.call import defrecompute as defrecompute
 from corejax.programs.recomputation import Policy as Policy
 from corejax.programs.recomputation import Recomputed as Recomputed
 from corejax.programs.recomputation import keep_all as keep_all

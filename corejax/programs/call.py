@@ -337,16 +337,6 @@ def _checked(primitive: Primitive, name: str, given: Iterable[str], known: Itera
     return found
 
 
-def defrecompute(primitive: Primitive, param: str) -> None:
-    """Let policies decide about the values inside a call-like primitive; `defcall` does so too.
-
-    Args:
-        primitive: its equations run the program in one parameter on their operands, once.
-        param: the name of that parameter.
-    """
-    defcall(primitive, param, rules=("recompute",))
-
-
 def inlining(param: str) -> Callable[..., list[Any]]:
     """A decomposition for `Primitive`: the equations of the program that a parameter holds, on the operands.
 

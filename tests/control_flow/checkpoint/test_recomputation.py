@@ -8,12 +8,13 @@ import pytest
 import corejax as cj
 from corejax.extend import (
     ShapedArray,
+    defcall,
     inline_closed,
     merge_lists,
     partial_eval_jaxpr,
     stage_closed,
 )
-from corejax.extend.programs import check_jaxpr, defrecompute, recompute_rules
+from corejax.extend.programs import check_jaxpr, recompute_rules
 from corejax_control_flow.checkpoint.recomputation import RECOMPUTATION
 from tests.kernel.toys import call, cos, mul, print_p, printed, sin
 
@@ -120,7 +121,7 @@ def test_policies_reach_into_calls():
     _, unknown, _ = halves(f, only("sin"))
     assert names(unknown) == ["closed_call", "mul"]
     call_p = next(e.primitive for e in unknown.eqns if e.primitive.name == "toy.closed_call")
-    defrecompute(call_p, "jaxpr")
+    defcall(call_p, "jaxpr", rules=["recompute"])
     try:
         known, unknown, num_res = halves(f, only("sin"))
         (again,) = (e.params["jaxpr"] for e in unknown.eqns if e.primitive is call_p)
