@@ -38,5 +38,11 @@ class PluginAccess(Protocol):
     def whose_method(self, name: str) -> str:
         """Say which plugin has a missing array method, as the end of a sentence; "" if that is not known."""
 
+    def exported(self, name: str) -> Any:
+        """Return what plugins export under a name of the facade; raise the error of a missing name otherwise."""
+
+    def exported_names(self, namespace: str) -> Sequence[str]:
+        """Return the names that plugins export inside a namespace; nothing is imported."""
+
 
 plugin_access: Slot[PluginAccess] = Slot("access to plugins")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -423,16 +423,6 @@ def held_buffers(arrays: list[Array]) -> list[Any]:
         return [_held(x) for x in arrays]
     on_host = any(issubclass(kind, (np.generic, np.ndarray)) for kind in set(map(type, held)))
     return [_held(x) for x in arrays] if on_host else held
-
-
-def wait_for(arrays: Sequence[Array]) -> None:
-    """Wait until arrays hold their values; those that are on the host do.
-
-    Raises:
-        RuntimeError: one was deleted, or what went wrong in computing it.
-    """
-    for x in arrays:
-        x.block_until_ready()
 
 
 def _sealed(host: Any) -> np.ndarray[Any, Any]:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from corejax.base.texts import add_note, described, one_line
-from corejax.core.backends import Backend, Device, Executable, Program, backends
+from corejax.core.backends import Backend, Device, Executable, backends
 from corejax.errors import BackendError, CorejaxError
 from corejax.messages import source_info
 from corejax.messages.marks import is_noted, not_of_rule
@@ -21,12 +21,12 @@ if TYPE_CHECKING:
     from corejax.core.avals import ShapedArray
 
 
-def compiled_by(backend: Backend, closed: Program, *, name: str, **more: Any) -> Executable:
+def compiled_by(backend: Backend, closed: Any, *, name: str, **more: Any) -> Executable:
     """A program, compiled by a backend.
 
     Args:
         backend: the backend.
-        closed: the program.
+        closed: the program, a `ClosedJaxpr`.
         name: the function's.
         more: what else its `compile` takes.
 

@@ -25,18 +25,6 @@ if TYPE_CHECKING:
     from corejax.core.primitive import Primitive
 
 
-class Program(Protocol):
-    """A program to compile or run: a `ClosedJaxpr`, whose room is above this one."""
-
-    @property
-    def jaxpr(self) -> Any:
-        """The jaxpr."""
-
-    @property
-    def consts(self) -> Sequence[Any]:
-        """Values of its constants."""
-
-
 class Device(Protocol):
     """One unit that programs run on.
 
@@ -236,11 +224,11 @@ class Backend:
         """Results of one operation on arrays, some of which are spread; of a backend that has such ones."""
         raise NotImplementedError
 
-    def run_program(self, closed: Program, arrays: Sequence[Any], name: str) -> list[Any] | None:
+    def run_program(self, closed: Any, arrays: Sequence[Any], name: str) -> list[Any] | None:
         """Compile and run a program of several eager operations on large arrays.
 
         Args:
-            closed: the program.
+            closed: the program, a `ClosedJaxpr`.
             arrays: its operands, on the host or on one device.
             name: the function's that was called, for profiles.
 
@@ -262,7 +250,7 @@ class Backend:
 
     def compile(
         self,
-        closed: Program,
+        closed: Any,
         *,
         name: str,
         platform: str | None = None,
@@ -271,7 +259,7 @@ class Backend:
         """Compile a program for a device.
 
         Args:
-            closed: the program. Its arguments are the executable's; its constants are part of it.
+            closed: the program, a `ClosedJaxpr`. Its arguments are the executable's; its constants are part of it.
             name: the function's, for messages.
             platform: for the first device of this one, the default platform unless given.
             options: what of them `capabilities.options` names; a backend that names none need not take them.
@@ -280,7 +268,7 @@ class Backend:
 
     def lower(
         self,
-        closed: Program,
+        closed: Any,
         *,
         name: str,
         platform: str | None = None,

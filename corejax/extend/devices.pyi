@@ -2,7 +2,6 @@ from corejax.core.array import bound_device as bound_device
 from corejax.core.array import buffer_of as buffer_of
 from corejax.core.array import is_spread as is_spread
 from corejax.core.array import placed as placed
-from corejax.core.array import wait_for as wait_for
 from corejax.core.backend_calls import compiled_by as compiled_by
 from corejax.core.backend_calls import run_by as run_by
 from corejax.core.backends import DEFAULT_OPTIONS as DEFAULT_OPTIONS

@@ -9,9 +9,10 @@ from corejax.ir import programs_of as programs_of
 from corejax.ir import register_param_type as register_param_type
 from corejax.ir import same_jaxpr as same_jaxpr
 from corejax.ir import subjaxprs as subjaxprs
+from corejax.ir.dce import bad_equations as bad_equations
+from corejax.ir.dce import equations_mismatch as equations_mismatch
 from corejax.programs.call import CallChange as CallChange
-from corejax.programs.call import defrecompute as defrecompute
-from corejax.programs.rematerialization import Policy as Policy
-from corejax.programs.rematerialization import keep_all as keep_all
-from corejax.programs.rematerialization import recompute_jaxpr as recompute_jaxpr
-from corejax.programs.rematerialization import recompute_rules as recompute_rules
+from corejax.programs.recomputation import Policy as Policy
+from corejax.programs.recomputation import Recomputed as Recomputed
+from corejax.programs.recomputation import keep_all as keep_all
+from corejax.programs.recomputation import recompute_rules as recompute_rules

@@ -34,3 +34,5 @@ from corejax.rules import optional_rules as optional_rules
 from corejax.transforms.flattening import check_outputs as check_outputs
 from corejax.transforms.flattening import float0 as float0
 from corejax.transforms.flattening import leaves_like as leaves_like
+from corejax.transforms.gradients import Differentiation as Differentiation
+from corejax.transforms.gradients import differentiated as differentiated

@@ -10,8 +10,8 @@
 - `linearize`: jvp on partial evaluation, which leaves a linear tape, or a program where it travels as a pytree.
 - `transposition`: walk the tape backward, cotangents in place of tangents.
 - `jaxpr_transforms` and `partial_eval_jaxpr`: the same from program to program, for the rules of primitives that carry
-  programs; `rematerialization` chooses what is computed again, `splitting` takes equations apart, `lists` flat lists,
-  and finds fixed points.
+  programs; in `recomputation` a plugin chooses what is computed again; `splitting` takes equations apart, `lists` flat
+  lists, and finds fixed points.
 - `call`: every rule of a primitive that calls a program, from one declaration.
 
 Each file is: what it computes and what its tracers hold; the tracer; the trace, whose `process_primitive` is what

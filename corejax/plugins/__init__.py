@@ -26,6 +26,7 @@ import warnings
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
+from corejax import dtypes
 from corejax.base import provenance
 from corejax.base.plugin_access import plugin_access
 from corejax.core import array_methods
@@ -34,6 +35,7 @@ from corejax.errors import PluginMissingError
 from corejax.interpreters.checks import Checks, find_checks, follow_settings
 from corejax.interpreters.engine import PLAIN, Engine, find_engine
 from corejax.plugins._finder import is_import_from as is_import_from
+from corejax.programs.recomputation import Recomputation, find_recomputation
 from corejax.rules import registries
 from corejax.settings.config import config
 
@@ -110,9 +112,10 @@ def wire(kernel_directory: str, names: Iterable[str]) -> None:
     from corejax.plugins import _finder
 
     kernel_modules = {name.partition(".")[0] for name in os.listdir(os.path.abspath(kernel_directory))}
-    _reserved.update(kernel_modules, names)
+    _reserved.update(kernel_modules, names, (f"dtypes.{name}" for name in vars(dtypes)))
     plugin_access.provide(_PluginAccess())
     find_engine.provide(_find_engine)
+    find_recomputation.provide(_find_recomputation)
     backends.load_plugins = vars(config)["load_plugins"] = lambda: manager().load()
     backends.import_object = lambda name: manager().import_backend(name)
     provenance.set_resolver(lambda module: manager().owner_of(module))
@@ -140,6 +143,10 @@ def _needed(settings: Sequence[str]) -> str:
 def _find_engine() -> Engine | None:
     found: Engine | None = exported("eager_engine")
     return PLAIN if found is None and manager().loaded else found
+
+
+def _find_recomputation() -> Recomputation | None:
+    return exported("recomputation")  # type: ignore[no-any-return]
 
 
 class _PluginAccess:
@@ -175,6 +182,15 @@ class _PluginAccess:
         from corejax.plugins import _missing_names
 
         return _missing_names.whose_method(manager(), name)
+
+    def exported(self, name: str) -> Any:
+        found = exported(name)
+        if found is None:
+            raise missing_name(name, importing=is_import_from(sys._getframe(2)))
+        return found
+
+    def exported_names(self, namespace: str) -> list[str]:
+        return exported_names(namespace)
 
 
 def missing_name(name: str, *, importing: bool | None = None) -> Exception:

@@ -28,6 +28,7 @@ _EXAMPLES = {
     "corejax_provide_array_methods": '{"cubed": cube}',
     "corejax_provide_backends": '{"acme": "acme_corejax.backend:BACKEND"}',
 }
+_COMPLETED = {"dtypes"}  # the kernel's module in which plugins export names, too
 _WORD = "a word, or several with dots between them, none of Python's own and none that begins with an underscore"
 
 
@@ -87,7 +88,7 @@ class Exports:
         record.offers |= exports
         for name, target in exports.items():
             found = self.target(name)
-            if found is not None or name.partition(".")[0] in self.reserved:
+            if found is not None or not self.reserved.isdisjoint({name, name.partition(".")[0]} - _COMPLETED):
                 owner = f"plugin {found[1].title}" if found else "the kernel"
                 raise DuplicateRegistrationError(
                     f"corejax.{name} is exported by {owner}; plugin {record.title} exports a second one"

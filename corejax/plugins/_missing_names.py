@@ -130,9 +130,9 @@ def _silent(manager: PluginManager) -> list[PluginRecord]:
 def _guesses(manager: PluginManager, name: str) -> str:
     namespace, dot, last = name.rpartition(".")
     prefix = namespace + dot
-    known = {n.removeprefix(prefix) for n in manager.offered() if n.startswith(prefix)}
+    known = {n.removeprefix(prefix) for n in (*manager.offered(), *manager.reserved) if n.startswith(prefix)}
     module = sys.modules.get(manager.namespaces[namespace][0]) if namespace in manager.namespaces else None
-    known.update(dir(module) if module is not None else () if namespace else manager.reserved)
+    known.update(() if module is None else dir(module))
     text = did_you_mean(last, known)
     sentences = manager.problems()
     off = [r.name for r in manager.records.values() if r.status == "off"]

@@ -1,1 +1,1 @@
-"""Program to program: calls, transformed jaxprs, rematerialisation."""
+"""Program to program: calls, and transformed jaxprs."""

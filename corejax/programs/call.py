@@ -25,7 +25,7 @@ from corejax.ir.dce import dce_rules
 from corejax.ir.jaxpr import ClosedJaxpr, JaxprEqn, Var
 from corejax.programs.jaxpr_transforms import batch_jaxpr, dce_jaxpr, inline_closed, jvp_jaxpr, transpose_jaxpr
 from corejax.programs.partial_eval_jaxpr import partial_eval_jaxpr, without_forwarded
-from corejax.programs.rematerialization import Policy, Recomputed, recompute_jaxpr, recompute_rules
+from corejax.programs.recomputation import Policy, Recomputed, find_recomputation, recompute_rules
 from corejax.rules import (
     abstract_eval_rules,
     impl_rules,
@@ -217,7 +217,8 @@ def _dce(call: _Call, used_outputs: list[bool], eqn: JaxprEqn) -> tuple[list[boo
 
 
 def _recompute(call: _Call, policy: Policy, eqn: JaxprEqn) -> Recomputed | None:
-    first, again, count = recompute_jaxpr(call.program(eqn.params), policy)
+    recomputation = find_recomputation.get()()  # it asks for this
+    first, again, count = recomputation.programs(call.program(eqn.params), policy)  # type: ignore[union-attr]
     if not count:
         return None
     saved = [Var(a) for a in first.out_avals[len(eqn.outvars) :]]
@@ -334,16 +335,6 @@ def _checked(primitive: Primitive, name: str, given: Iterable[str], known: Itera
     if unknown:
         raise ValueError(f"defcall of {primitive.name!r}: {name} has {unknown[0]!r}; there are {', '.join(known)}")
     return found
-
-
-def defrecompute(primitive: Primitive, param: str) -> None:
-    """Let policies decide about the values inside a call-like primitive; `defcall` does so too.
-
-    Args:
-        primitive: its equations run the program in one parameter on their operands, once.
-        param: the name of that parameter.
-    """
-    defcall(primitive, param, rules=("recompute",))
 
 
 def inlining(param: str) -> Callable[..., list[Any]]:

@@ -14,7 +14,7 @@ from corejax.ir.check import check_partial_eval
 from corejax.ir.dce import dce_jaxpr as dce_open_jaxpr
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var
 from corejax.programs.jaxpr_transforms import Flags, flag_each, memoised, one_for_each, with_used_consts
-from corejax.programs.rematerialization import Policy, cheap_again, recompute
+from corejax.programs.recomputation import Policy, find_recomputation
 from corejax.settings.config import config
 
 
@@ -30,7 +30,7 @@ def partial_eval_jaxpr(
         policy: which values of the known half may be residuals, `policy(primitive, *avals, **params) -> bool`
             asked of the equation that makes them; the unknown half computes the others again from known
             arguments, which may always be residuals. Without it all may, and what is cheap to compute from others
-            is (see `cheap_again`).
+            is computed again (see `Recomputation`).
 
     Returns:
         `known : a1 -> (b1, res)`, `unknown : (res, a2) -> b2`, which outputs are unknown, and the number of
@@ -60,11 +60,8 @@ def _unzip(
     eqns2 = dce_open_jaxpr(Jaxpr((), ins2, eqns2, outs2), [True] * len(outs2), True)[0].eqns
     bound = {*ins2, *jaxpr.constvars}  # both halves have the constants
     residuals = _free(eqns2, outs2, bound)
-    if policy is None:
-        again = cheap_again(eqns1, residuals, jaxpr.constvars)
-    else:
-        eqns1, again, _ = recompute(eqns1, residuals, policy)
-    if again:
+    if (recomputation := find_recomputation.get()()) is not None:
+        eqns1, again = recomputation.split(eqns1, residuals, jaxpr.constvars, policy)
         eqns2 = [*again, *eqns2]
         residuals = _free(eqns2, outs2, bound)
     first = Jaxpr((), ins1, eqns1, [*outs1, *residuals], jaxpr.debug_info)

@@ -1,6 +1,6 @@
 """`grad` and `value_and_grad`: the pullback of one scalar, by `linearize` and `transpose`.
 
-`Differentiation` is what was asked for, made once for a transformed function; the Jacobians ask the same way.
+`Differentiation` is what was asked for, made once for a transformed function; plugins' Jacobians ask the same way.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ class Differentiation:
         has_aux: whether `fun` returns `(out, aux)`.
         holomorphic: whether it is holomorphic: complex inputs and output.
         allow_int: whether integer arguments are allowed.
+        forward: whether tangents of the inputs are pushed forward, so that the inputs have to be real.
     """
 
     transform: str
@@ -44,7 +45,8 @@ class Differentiation:
     argnums: Argnums
     has_aux: bool
     holomorphic: bool
-    allow_int: bool
+    allow_int: bool = False
+    forward: bool = False
 
     @property
     def fun_name(self) -> str:
@@ -82,16 +84,16 @@ class Differentiation:
                 f"{self.transform} with holomorphic=True requires inputs with complex dtype, but got {dtype.name} as "
                 f"argument {names()[i]} of {self.fun_name}"
             )
-        if self.transform == "jacfwd" and not self.holomorphic and dtypes.is_complex(dtype):
+        if self.forward and not self.holomorphic and dtypes.is_complex(dtype):
             raise TypeError(
-                f"jacfwd takes real inputs, but argument {names()[i]} of {self.fun_name} is {dtype.name}; for "
-                "holomorphic functions pass holomorphic=True, otherwise use jvp"
+                f"{self.transform} takes real inputs, but argument {names()[i]} of {self.fun_name} is {dtype.name}; "
+                "for holomorphic functions pass holomorphic=True, otherwise use jvp"
             )
         if dtypes.is_inexact(dtype):
             return True
         if self.allow_int:
             return False
-        allowed = ", or pass allow_int=True (then its gradient is float0)" if self.transform != "jacfwd" else ""
+        allowed = ", or pass allow_int=True (then its gradient is float0)" if not self.forward else ""
         raise TypeError(
             f"{self.transform} requires real- or complex-valued inputs, but argument {names()[i]} of {self.fun_name} "
             f"is {dtypes.short_name(dtype) if dtypes.is_extended(dtype) else dtype.name}. Convert it to a "
@@ -159,10 +161,6 @@ class Chosen:
         for position, x in zip(self._positions, wanted, strict=True):
             args[position] = x
         return self.asked.fun(*args, **self._kwargs)
-
-    def named(self) -> Callable[..., Any]:
-        """Return `call` under the names of the function."""
-        return named_as(self.asked.fun)(lambda *wanted: self.call(*wanted))
 
     def select(self, values: Sequence[Any]) -> Any:
         """Return what there is for each chosen argument: a tuple, or the only one if `argnums` is an integer."""

@@ -14,6 +14,7 @@ import corejax.numpy as jnp
 from corejax import lax
 from corejax.extend import Primitive, Var, partial_eval_rules
 from corejax.extend.transforms import partial_eval_flat, trace_stack
+from corejax_control_flow.checkpoint.recomputation import RECOMPUTATION
 
 X = np.array([0.5, 1.0, -2.0], np.float32)
 XS = np.ones((4, 3), np.float32)
@@ -307,7 +308,7 @@ def test_recompute(given: str) -> None:
     f = calling(jnp.sin, recompute_rules=rule)
     program = corejax.make_jaxpr(lambda x: f(x)[0])(X)
     refused(
-        lambda: corejax.extend.programs.recompute_jaxpr(program, lambda p, *a, **k: False),
+        lambda: RECOMPUTATION.programs(program, lambda p, *a, **k: False),
         "recompute rule (from module",
         word,
     )

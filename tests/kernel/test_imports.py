@@ -86,8 +86,6 @@ np.testing.assert_allclose(f(X), np.sin(X))
 np.testing.assert_allclose(cj.jvp(f, (X,), (X,))[1], X * np.cos(X), rtol=1e-6)
 np.testing.assert_allclose(cj.grad(f)(0.5), np.cos(np.float32(0.5)))
 np.testing.assert_allclose(cj.vmap(cj.grad(f))(X), np.cos(X))
-np.testing.assert_allclose(cj.jacfwd(f)(X), np.diag(np.cos(X)), rtol=1e-6)
-np.testing.assert_allclose(cj.jacrev(f)(X), np.diag(np.cos(X)), rtol=1e-6)
 assert cj.vmap(lambda x: 2.0)(X).shape == (2,) and cj.vmap(f, out_axes=-1)(np.ones((2, 3))).shape == (3, 2)
 gradient = cj.grad(lambda x: 2.0)(X[0])
 assert float(gradient) == 0.0 and gradient.dtype == np.float32
@@ -98,6 +96,7 @@ for use, words in (
     (lambda: cj.grad(two)(0.5) and cj.make_jaxpr(cj.grad(lambda x: mul_p.bind(f(x), cos_p.bind(x))))(0.5), "'add'"),
     (lambda: cj.jit, "corejax-xla-backend"),
     (lambda: cj.lax, "corejax-lax-basic"),
+    (lambda: cj.jacfwd, "corejax-lax-basic"),
 ):
     try:
         use()

@@ -294,14 +294,14 @@ def corejax_declare_rule_kinds(): return {"acme_kind": "acme_plugin:kind"}
 def corejax_register_primitives():
     p = extend.Primitive("acme.p", impl=lambda x, jaxpr: [x], multiple_results=True, tags=("higher_order",))
     extend.programs.dce_rules[p] = lambda used, eqn: (used, eqn)
-    extend.programs.defrecompute(p, "jaxpr")
+    extend.defcall(p, "jaxpr", rules=["recompute"])
     extend.vmap_rules.derivations.append(extend.Derivation("acme", lambda p: None))
 """
 SECOND = {
     "dce rule": "extend.programs.dce_rules[extend.primitives['acme.p']] = lambda used, eqn: (used, eqn)",
     "dce rule by another": "extend.programs.dce_rules.update({extend.primitives['acme.p']: lambda used, eqn: None})",
     "recompute rule": "extend.programs.recompute_rules[extend.primitives['acme.p']] = lambda policy, eqn: None",
-    "recompute rule by the helper": "extend.programs.defrecompute(extend.primitives['acme.p'], 'call_jaxpr')",
+    "recompute rule by the helper": "extend.defcall(extend.primitives['acme.p'], 'call_jaxpr', rules=['recompute'])",
     "param type": "extend.programs.register_param_type(type('Mode', (), {}))",
     "pytree node": "corejax.tree_util.register_static(acme_plugin.Marked)",
     "derivation": "extend.vmap_rules.derivations.append(extend.Derivation('acme', lambda p: p))",

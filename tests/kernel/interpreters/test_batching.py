@@ -177,6 +177,6 @@ def test_names_of_functions_are_kept():
         """Doc."""
         return x
 
-    for g in (cj.vmap(f), cj.grad(f), cj.value_and_grad(f), cj.jacfwd(f), cj.jacrev(f), cj.make_jaxpr(f)):
+    for g in (cj.vmap(f), cj.grad(f), cj.value_and_grad(f), cj.make_jaxpr(f)):
         assert g.__name__ == "f" and g.__wrapped__ is f
     assert "Doc." in cj.vmap(f).__doc__ and "Doc." in cj.grad(f).__doc__

@@ -30,7 +30,21 @@ from corejax.extend import (
 from corejax.extend.plugins import isolated_plugins
 from corejax.extend.programs import Literal, check_jaxpr
 from corejax.settings.config import config
-from tests.kernel.toys import add, broadcast_p, call, cos, mul, print_p, printed, scale_p, sin, sincos_p, sum_, swap_p
+from tests.kernel.toys import (
+    add,
+    broadcast_p,
+    call,
+    cos,
+    hessian,
+    mul,
+    print_p,
+    printed,
+    scale_p,
+    sin,
+    sincos_p,
+    sum_,
+    swap_p,
+)
 
 pytestmark = pytest.mark.usefixtures("toys")
 X = np.array([0.5, 1.0, -2.0], np.float32)
@@ -244,7 +258,7 @@ def test_programs_under_every_interpreter(name):
     close(cj.grad(g, (0, 1))(X, Y), cj.grad(wanted, (0, 1))(X, Y))
     close([cj.vmap(g, (None, 0))(X, ys)], [cj.vmap(wanted, (None, 0))(X, ys)])
     close([cj.vmap(cj.grad(g), (None, 0))(X, ys)], [cj.vmap(cj.grad(wanted), (None, 0))(X, ys)])
-    close([cj.hessian(g)(X, Y)], [cj.hessian(wanted)(X, Y)])
+    close([hessian(lambda x: g(x, Y))(X)], [hessian(lambda x: wanted(x, Y))(X)])
     assert str(cj.make_jaxpr(f)(X, Y)) == str(program(name))
     assert str(cj.make_jaxpr(cj.grad(g))(X, Y)) == str(cj.make_jaxpr(cj.grad(wanted))(X, Y))
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from corejax import jvp, vjp, vmap
 from corejax.extend import Array, ShapedArray, get_aval
 from tests.kernel.toys.primitives import (
     add_p,
@@ -26,8 +27,8 @@ from tests.kernel.toys.primitives import (
 )
 
 __all__ = [
-    "add", "astype", "complex_", "cos", "dot", "greater", "imag", "mul", "neg", "real", "reshape", "sin", "spread",
-    "sub", "sum_", "transpose",
+    "add", "astype", "complex_", "cos", "dot", "greater", "hessian", "imag", "jacfwd", "jacrev", "mul", "neg", "real",
+    "reshape", "sin", "spread", "sub", "sum_", "transpose",
 ]  # fmt: skip
 
 
@@ -124,6 +125,32 @@ def _getitem(x: Any, index: Any) -> Any:
         x = slice_p.bind(x, start=start, stop=stop, axis=axis)
         taken += [] if isinstance(i, slice) else [axis]
     return reshape(x, [d for axis, d in enumerate(get_aval(x).shape) if axis not in taken]) if taken else x
+
+
+def _basis(x: Any) -> Any:
+    """The standard basis of the space of an array, along a leading axis."""
+    return np.eye(x.size, dtype=x.dtype).reshape(x.size, *x.shape)
+
+
+def jacfwd(f: Any) -> Any:
+    """The Jacobian of a function of one array, forward; for a matrix, its elements are along one last axis."""
+    return lambda x: vmap(lambda t: jvp(f, (x,), (t,))[1], out_axes=-1)(_basis(x))
+
+
+def jacrev(f: Any) -> Any:
+    """The Jacobian of a function of one array that returns a vector or a scalar, in reverse."""
+
+    def jacobian(x: Any) -> Any:
+        out, pullback = vjp(f, x)
+        rows = vmap(lambda ct: pullback(ct)[0])(_basis(out))
+        return rows if out.ndim else rows[0]
+
+    return jacobian
+
+
+def hessian(f: Any) -> Any:
+    """The Hessian of a scalar function of one vector."""
+    return jacfwd(jacrev(f))
 
 
 OPERATIONS = {

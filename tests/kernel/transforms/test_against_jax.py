@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import corejax
+from corejax import hessian, jacfwd, jacobian, jacrev  # noqa: F401  # of lax_basic, which is off in the tests
 from tests.kernel.oracle import assert_as_jax, jax_and_functions
 
 X = np.array([0.5, -1.0, 2.0], np.float32)

@@ -16,6 +16,14 @@ import numpy as np
 from corejax.extend import Array, ShapedArray, Tracer, as_array, config, dtypes, get_aval
 from corejax.extend.messages import called_as, clears_cache, warn_user
 from corejax_lax_basic._base.constants import asarray
+from corejax_lax_basic._base.promotion import (
+    TypePromotionError,
+    check_strict_promotion,
+    dtype_and_weak_type,
+    lattice_result_type,
+    result_type,
+)
+from corejax_lax_basic._base.related_dtypes import inexact_dtype_of
 from corejax_lax_basic._base.scalars import PYTHON_SCALARS, scalar_maker
 from corejax_lax_basic._base.type_rules import NUMPY_NAMES
 from corejax_lax_basic.conversion.convert import convert_element_type_p
@@ -65,7 +73,7 @@ def yielding_scalar(aval: Any, kind: type) -> _Maker | None:
 @_memoised
 def _maker(aval: ShapedArray, kind: type, bits: int) -> _Maker | None:
     """As `yielding_scalar`, with the setting that it depends on; cleared when `numpy_dtype_promotion` changes."""
-    dtype, weak = dtypes.result_type(aval, kind, return_weak_type_flag=True)
+    dtype, weak = result_type(aval, kind, return_weak_type_flag=True)
     if kind is bool and dtype != dtypes.bool_ and config.numpy_dtype_promotion == "strict":
         return None  # booleans are no weak numbers: where users give them, they are refused
     yields = dtype == aval.dtype and weak == aval.weak_type
@@ -164,8 +172,8 @@ def _targets(types: Sequence[Any], bits: int, x64_compat: bool) -> list[ShapedAr
     pairs = [(dtypes.scalar_dtype(t), True) if isinstance(t, type) else (t.dtype, t.weak_type) for t in types]
     untouched: list[ShapedArray | None] = [None] * len(pairs)
     try:
-        dtype, weak = dtypes.lattice_result_type(*pairs)
-    except dtypes.TypePromotionError:
+        dtype, weak = lattice_result_type(*pairs)
+    except TypePromotionError:
         return untouched
     if any(not w and d != dtype for d, w in pairs):
         return untouched
@@ -210,9 +218,9 @@ def promote_dtypes(*operands: Any, inexact: bool = False, name: str = "") -> lis
         if found is not None:
             return found
     check_dtype_promotion(name, operands)
-    dtype, weak = dtypes.result_type(*operands, return_weak_type_flag=True)
+    dtype, weak = result_type(*operands, return_weak_type_flag=True)
     if inexact:
-        dtype = dtypes.inexact_dtype_of(dtype)
+        dtype = inexact_dtype_of(dtype)
     return [convert_operand(x, dtype, weak) for x in operands]
 
 
@@ -288,7 +296,7 @@ def check_dtype_promotion(name: str, operands: Iterable[Any]) -> None:
         TypePromotionError: the dtypes differ, and the setting is "strict".
     """
     if name and config.numpy_dtype_promotion == "strict":
-        dtypes.check_strict_promotion(_names_of(name), [dtypes.dtype_and_weak_type(x) for x in operands])
+        check_strict_promotion(_names_of(name), [dtype_and_weak_type(x) for x in operands])
 
 
 def check_rank_promotion(name: str, shapes: Iterable[Sequence[int]]) -> None:

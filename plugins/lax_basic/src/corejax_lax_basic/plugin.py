@@ -7,6 +7,20 @@ from typing import Any
 
 from corejax.extend import Example, Primitive, hookimpl
 
+# Module -> what the facade has of it.
+_NAMES = {
+    "_base.promotion": """
+        dtypes.TypePromotionError dtypes.check_strict_promotion dtypes.dtype_and_weak_type dtypes.lattice_result_type
+        dtypes.promote_types dtypes.result_type
+    """,
+    "_base.related_dtypes": """
+        dtypes.complex_dtype_of dtypes.inexact_dtype_of dtypes.issubdtype dtypes.itemsize_bits dtypes.scalar_type_of
+    """,
+    "linear.precision": "default_matmul_precision",
+    "transforms.compile_time": "ensure_compile_time_eval",
+    "transforms.jacobians": "hessian jacfwd jacobian jacrev",
+}
+
 
 @hookimpl
 def corejax_register_primitives() -> None:
@@ -29,8 +43,12 @@ def corejax_register_rules(kind: str, primitive: Primitive | None) -> None:
 
 @hookimpl
 def corejax_export_names() -> Mapping[str, str]:
-    """The context manager for a setting."""
-    return {"default_matmul_precision": "corejax_lax_basic.linear.precision:default_matmul_precision"}
+    """Promotion of dtypes, Jacobians, and two context managers."""
+    return {
+        name: f"corejax_lax_basic.{module}:{name.rpartition('.')[2]}"
+        for module, names in _NAMES.items()
+        for name in names.split()
+    }
 
 
 @hookimpl

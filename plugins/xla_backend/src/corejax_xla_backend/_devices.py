@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import Array, Tracer, as_array, backends, config, dtypes, get_aval, tree
-from corejax.extend.devices import Device, bound_device, placed, wait_for
+from corejax.extend.devices import Device, bound_device, placed
 from corejax.extend.types import device_buffer
 from corejax_xla_backend.memory_spaces import Space, in_space, other_memory_of
 from corejax_xla_backend.sharding import Sharding, SingleDeviceSharding, check_fits, is_addressable, other_memory
@@ -206,7 +206,9 @@ def block_until_ready(x: Any) -> Any:
     if type(x) is Array:
         return x.block_until_ready()
     flat = type(x) in _FLAT and {*map(type, x)} == _ARRAYS
-    wait_for(x if flat else [leaf for leaf in tree.tree_leaves(x) if type(leaf) is Array])
+    for leaf in x if flat else tree.tree_leaves(x):
+        if type(leaf) is Array:
+            leaf.block_until_ready()
     return x
 
 

@@ -19,8 +19,9 @@ from corejax.extend import (
     partial_eval_rules,
     partition_list,
 )
-from corejax.extend.programs import Policy, recompute_jaxpr, recompute_rules
+from corejax.extend.programs import Policy, recompute_rules
 from corejax_control_flow.branches.cond_rules import Branches, Linear, cond_p, joined_out_avals
+from corejax_control_flow.checkpoint.recomputation import RECOMPUTATION
 from corejax_control_flow.programs.rewriting import either, with_outputs
 
 
@@ -191,7 +192,7 @@ def cond_partial_eval_eqn(unknowns: Sequence[bool], eqn: JaxprEqn) -> Any:
 def cond_recompute(policy: Policy, eqn: JaxprEqn) -> tuple[JaxprEqn, JaxprEqn, list[Var]] | None:
     """Values that the policy keeps are returned in slots, and taken when the branches run again."""
     branches: tuple[ClosedJaxpr, ...] = eqn.params["branches"]
-    pairs = [recompute_jaxpr(b, policy) for b in branches]
+    pairs = [RECOMPUTATION.programs(b, policy) for b in branches]
     num_out = len(eqn.outvars)
     slots: list[ShapedArray] = []
     places = [_places(first.out_avals[num_out:], slots) for first, _, _ in pairs]

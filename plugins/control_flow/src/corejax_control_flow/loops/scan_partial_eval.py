@@ -23,7 +23,8 @@ from corejax.extend import (
     partition_list,
     split_list,
 )
-from corejax.extend.programs import Policy, recompute_jaxpr, recompute_rules
+from corejax.extend.programs import Policy, recompute_rules
+from corejax_control_flow.checkpoint.recomputation import RECOMPUTATION
 from corejax_control_flow.loops.scan_rules import scan_p, stacked
 from corejax_control_flow.programs.rewriting import depends, rearranged, without_effects
 
@@ -219,7 +220,7 @@ def scan_partial_eval_eqn(unknowns: Sequence[bool], eqn: JaxprEqn) -> Any:
 def scan_recompute(policy: Policy, eqn: JaxprEqn) -> tuple[JaxprEqn, JaxprEqn, list[Var]] | None:
     """Values that the policy keeps are stacked, and scanned when the body runs again."""
     params = eqn.params
-    first, again, count = recompute_jaxpr(params["jaxpr"], policy)
+    first, again, count = RECOMPUTATION.programs(params["jaxpr"], policy)
     if not count:
         return None
     saved = [Var(a) for a in stacked(params["length"], first.out_avals[len(eqn.outvars) :])]

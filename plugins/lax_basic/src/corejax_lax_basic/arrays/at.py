@@ -15,6 +15,7 @@ import numpy as np
 from corejax.extend import dtypes, get_aval, remembered
 from corejax.extend.messages import warn_user
 from corejax_lax_basic._base.placing import place
+from corejax_lax_basic._base.promotion import result_type
 from corejax_lax_basic._base.rows import named
 from corejax_lax_basic._base.scalars import is_array, make_scalar
 from corejax_lax_basic._promotion import as_operand, check_dtype_promotion, convert_operand
@@ -203,7 +204,7 @@ def _value(name: str, x: Any, values: Any) -> tuple[Any, np.dtype[Any]]:
         return make_scalar(found, dtype), dtype
     if type(found) is not bool:  # a Python number, of no dtype of its own
         check_dtype_promotion(name, (x, found))
-    joint = dtypes.result_type(x, found)
+    joint = result_type(x, found)
     if joint != dtype:
         warn_user(
             f"at[...].{name}: values of {joint.name} are rounded to {dtype.name}, the array's dtype; "

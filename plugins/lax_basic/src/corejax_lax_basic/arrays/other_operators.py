@@ -9,6 +9,7 @@ import numpy as np
 
 from corejax.extend import Array, Primitive, as_array, dtypes, host_value, remembered
 from corejax.extend.messages import api_boundary
+from corejax_lax_basic._base.promotion import result_type
 from corejax_lax_basic._base.rows import named
 from corejax_lax_basic._base.scalars import PYTHON_SCALARS
 from corejax_lax_basic._promotion import as_operand, broadcast_operands, promote_operands, yielding_scalar
@@ -29,7 +30,7 @@ def _numbers(x: Any, y: Any, symbol: str) -> list[Any]:
     """Operands of a division with remainder: real numbers, booleans counting as integers."""
     if (aval := getattr(x, "aval", None)) is getattr(y, "aval", x) and aval.dtype.kind not in "bc":
         return [x, y]
-    dtype = dtypes.result_type(x, y)
+    dtype = result_type(x, y)
     if dtypes.is_complex(dtype):
         raise TypeError(f"operator {symbol} is not defined for complex numbers; these operands are {dtype.name}")
     return promote_operands(*_as_integers(x, y), name=symbol) if dtype == _bool else promote_operands(x, y, name=symbol)
@@ -132,7 +133,7 @@ def _power_of_arrays(x: Any, y: Any) -> Any:
     arrays = type(x) not in PYTHON_SCALARS and type(y) not in PYTHON_SCALARS
     if arrays and dtypes.is_inexact(x.aval.dtype) and dtypes.is_integer(y.aval.dtype):
         return pow_p.bind(*broadcast_operands(x, y, name="pow"))  # an integer exponent stays one
-    if dtypes.result_type(x, y) == _bool:
+    if result_type(x, y) == _bool:
         x, y = _as_integers(x, y)
     return pow_p.bind(*promote_operands(x, y, name="pow"))
 
@@ -151,7 +152,7 @@ def _shift(primitive: Primitive, of_signed: Primitive, symbol: str) -> Binary:
     """A shift, where booleans count as integers; signed numbers have a primitive of their own."""
 
     def apply(x: Any, y: Any) -> Any:
-        dtype = dtypes.result_type(x, y)
+        dtype = result_type(x, y)
         if dtypes.is_inexact(dtype):
             raise TypeError(f"operator {symbol} takes booleans or integers; these operands are {dtype.name}")
         x, y = promote_operands(*(_as_integers(x, y) if dtype == _bool else (x, y)), name=symbol)

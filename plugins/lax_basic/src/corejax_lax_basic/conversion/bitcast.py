@@ -22,6 +22,7 @@ from corejax.extend import (
 )
 from corejax.extend.speed import HostCode
 from corejax_lax_basic._base.arity import takes
+from corejax_lax_basic._base.related_dtypes import itemsize_bits
 
 __all__ = ["bitcast_convert_type", "bitcast_convert_type_p"]
 
@@ -59,7 +60,7 @@ def _prepared(avals: Any, *, new_dtype: np.dtype[Any]) -> HostCode | None:
 def _impl(x: Any, *, new_dtype: np.dtype[Any]) -> Any:
     if x.dtype == new_dtype:
         return x
-    old, new = dtypes.itemsize_bits(x.dtype), dtypes.itemsize_bits(new_dtype)
+    old, new = itemsize_bits(x.dtype), itemsize_bits(new_dtype)
     x = np.ascontiguousarray(x).reshape(x.shape)
     if old >= 8 and new >= 8:
         if old == new:
@@ -106,7 +107,7 @@ def _abstract_eval(x: ShapedArray, *, new_dtype: np.dtype[Any]) -> ShapedArray:
                 f"{new_dtype.name}; "
                 "for booleans use x.astype, for complex numbers take lax.real and lax.imag"
             )
-    old, new = dtypes.itemsize_bits(x.dtype), dtypes.itemsize_bits(new_dtype)
+    old, new = itemsize_bits(x.dtype), itemsize_bits(new_dtype)
     if old >= new and old % new == 0:
         return ShapedArray(x.shape if old == new else (*x.shape, old // new), new_dtype)
     if not x.shape or x.shape[-1] * old != new:

@@ -9,6 +9,7 @@ import numpy as np
 
 from corejax.extend import Array, Tracer, as_array, dtypes, get_aval, is_array_like
 from corejax.extend.messages import called_function
+from corejax_lax_basic._base.promotion import result_type
 from corejax_lax_basic._promotion import as_operand, convert_operand
 from corejax_lax_basic.conversion.convert import convert_element_type
 from corejax_lax_basic.shape.broadcasting import expand_dims
@@ -39,7 +40,7 @@ def from_sequence(sequence: Sequence[Any], dtype: np.dtype[Any] | None = None, *
         if not is_array_like(x):
             raise TypeError(f"{name}: {x!r} of type {type(x).__name__} is not a number or an array of numbers")
     if dtype is None:
-        dtype = dtypes.result_type(*leaves) if leaves else dtypes.default_float_dtype()
+        dtype = result_type(*leaves) if leaves else dtypes.default_float_dtype()
         dtype = dtypes.canonicalize_dtype(dtype)
     if dtypes.is_extended(dtype) or any(isinstance(x, Tracer) for x in leaves):
         return _stacked(name, sequence, dtype)

@@ -15,6 +15,7 @@ import numpy as np
 from corejax.extend import dtypes, get_aval, is_undef_primal
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.derivatives import linear
+from corejax_lax_basic._base.related_dtypes import complex_dtype_of
 from corejax_lax_basic._base.type_rules import COMPLEX, FLOAT, elementwise
 from corejax_lax_basic.conversion.convert import convert_element_type
 from corejax_lax_basic.elementwise._family import binary, constant, unary, unbroadcast
@@ -38,12 +39,12 @@ imag, imag_p = unary(
 
 
 def _complex_impl(x: Any, y: Any) -> Any:
-    out = np.empty(np.broadcast_shapes(x.shape, y.shape), dtypes.complex_dtype_of(x.dtype))
+    out = np.empty(np.broadcast_shapes(x.shape, y.shape), complex_dtype_of(x.dtype))
     out.real, out.imag = x, y
     return out
 
 
-_of_parts = elementwise("complex", 2, FLOAT, dtypes.complex_dtype_of)
+_of_parts = elementwise("complex", 2, FLOAT, complex_dtype_of)
 
 
 @takes("complex", 2)
@@ -82,5 +83,5 @@ def conj(x: Any) -> Any:
     """Complex conjugate; floating-point numbers become complex first, so that the result always is."""
     dtype = get_aval(x).dtype
     if dtypes.is_float(dtype):
-        return convert_element_type(x, dtypes.complex_dtype_of(dtype))
+        return convert_element_type(x, complex_dtype_of(dtype))
     return conj_p.bind(x)

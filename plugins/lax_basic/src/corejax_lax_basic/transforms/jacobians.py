@@ -7,14 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from corejax import dtypes, tree
-from corejax.core.array import Array
-from corejax.core.avals import get_aval
-from corejax.core.structural import structural
-from corejax.transforms.autodiff import jvp, vjp
-from corejax.transforms.flattening import float0
-from corejax.transforms.gradients import Argnums, Chosen, Differentiation, differentiated
-from corejax.transforms.vmapping import vmap
+from corejax import jvp, vjp, vmap
+from corejax.extend import Array, dtypes, get_aval, tree
+from corejax.extend.transforms import Differentiation, differentiated, float0, named_as, structural
+
+Argnums = int | Sequence[int]
 
 
 def _basis(leaves: Sequence[Any]) -> list[Any]:
@@ -53,6 +50,11 @@ def _slice_axis(x: Any, start: int, stop: int, axis: int) -> Any:
     return x[(slice(None),) * axis + (slice(start, stop),)]
 
 
+def _function_of(chosen: Any) -> Callable[..., Any]:
+    """Return the function of the chosen arguments, under the names of the user's."""
+    return named_as(chosen.asked.fun)(lambda *wanted: chosen.call(*wanted))
+
+
 def jacfwd(
     fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False
 ) -> Callable[..., Any]:
@@ -71,11 +73,11 @@ def jacfwd(
     Raises:
         TypeError: an input is not real floating-point (complex with `holomorphic`).
     """
-    return differentiated(Differentiation("jacfwd", fun, argnums, has_aux, holomorphic, False), _forward)
+    return differentiated(Differentiation("jacfwd", fun, argnums, has_aux, holomorphic, forward=True), _forward)
 
 
-def _forward(chosen: Chosen) -> Any:
-    partial, has_aux = chosen.named(), chosen.asked.has_aux
+def _forward(chosen: Any) -> Any:
+    partial, has_aux = _function_of(chosen), chosen.asked.has_aux
 
     def push(*tangents: Any) -> Any:
         result = jvp(partial, chosen.wanted, chosen.in_tree.unflatten(tangents), has_aux=has_aux)
@@ -102,9 +104,9 @@ def jacrev(
     return differentiated(Differentiation("jacrev", fun, argnums, has_aux, holomorphic, allow_int), _reverse)
 
 
-def _reverse(chosen: Chosen) -> Any:
+def _reverse(chosen: Any) -> Any:
     asked = chosen.asked
-    value, pullback, *aux = vjp(chosen.named(), *chosen.wanted, has_aux=asked.has_aux)
+    value, pullback, *aux = vjp(_function_of(chosen), *chosen.wanted, has_aux=asked.has_aux)
     outs, out_tree = tree.tree_flatten(value)
     for y in outs:
         dtype = get_aval(y).dtype

@@ -1,4 +1,4 @@
-"""Partial evaluation with a policy, constants in and out, forwarded outputs, lists in parts."""
+"""Partial evaluation with a policy."""
 
 from __future__ import annotations
 
@@ -8,18 +8,15 @@ import pytest
 import corejax as cj
 from corejax.extend import (
     ShapedArray,
-    bind_consts,
-    close_over_consts,
+    defcall,
     inline_closed,
     merge_lists,
     partial_eval_jaxpr,
-    partition_list,
-    split_list,
     stage_closed,
 )
-from corejax.extend.programs import check_jaxpr, defrecompute, recompute_jaxpr, recompute_rules
-from corejax.programs.partial_eval_jaxpr import without_forwarded
-from tests.kernel.toys import add, call, cos, mul, print_p, printed, sin
+from corejax.extend.programs import check_jaxpr, recompute_rules
+from corejax_control_flow.checkpoint.recomputation import RECOMPUTATION
+from tests.kernel.toys import call, cos, mul, print_p, printed, sin
 
 pytestmark = pytest.mark.usefixtures("toys")
 F = np.float32
@@ -124,7 +121,7 @@ def test_policies_reach_into_calls():
     _, unknown, _ = halves(f, only("sin"))
     assert names(unknown) == ["closed_call", "mul"]
     call_p = next(e.primitive for e in unknown.eqns if e.primitive.name == "toy.closed_call")
-    defrecompute(call_p, "jaxpr")
+    defcall(call_p, "jaxpr", rules=["recompute"])
     try:
         known, unknown, num_res = halves(f, only("sin"))
         (again,) = (e.params["jaxpr"] for e in unknown.eqns if e.primitive is call_p)
@@ -138,52 +135,12 @@ def test_policies_reach_into_calls():
         del recompute_rules[call_p]
 
 
-def test_recompute_jaxpr():
+def test_a_program_that_is_run_twice():
     closed = stage_closed(lambda x: [cos(sin(x)), x, sin(x), CONST], [VEC])
     policy = only("sin")
-    first, again, count = recompute_jaxpr(closed, policy)
-    assert count == 2 and recompute_jaxpr(closed, policy)[0] is first
+    first, again, count = RECOMPUTATION.programs(closed, policy)
+    assert count == 2 and RECOMPUTATION.programs(closed, policy)[0] is first
     outs = inline_closed(first, [X])
     for a, b in zip(inline_closed(again, [*outs[4:], X]), outs[:4], strict=True):
         np.testing.assert_array_equal(np.asarray(a), np.asarray(b))
     assert names(again) == ["cos"]
-
-
-# -- constants, forwarded outputs, lists ---------------------------------------------------------------------
-
-
-def test_constants_out_and_in():
-    closed = stage_closed(lambda x, y: [mul(x, CONST), y], [VEC, VEC])
-    opened = close_over_consts(closed.jaxpr)
-    assert opened.consts == [] and len(opened.in_avals) == 3
-    back = bind_consts(opened, closed.consts)
-    assert str(back) == str(closed)
-    check_jaxpr(bind_consts(opened, [CONST, X]))
-    np.testing.assert_array_equal(np.asarray(inline_closed(bind_consts(opened, [Y, X]), [X])[0]), X * Y)
-    with pytest.raises(TypeError, match=r"value 0 is f32\[\], the program's argument is f32\[3\]"):
-        bind_consts(opened, [F(1)])
-    with pytest.raises(TypeError, match="4 values for a program of 3 arguments"):
-        bind_consts(opened, [X] * 4)
-
-
-def test_without_forwarded():
-    def f(x, y):
-        a = add(x, y)
-        return [x, a, y, a, cos(a), 2.0]
-
-    smaller, plan = without_forwarded(stage_closed(f, [VEC, VEC]))
-    assert plan == [(True, 0), (False, 0), (True, 1), (False, 0), (False, 1), (False, 2)]
-    assert len(smaller.out_avals) == 3
-
-
-def test_lists():
-    flags, items = [True, False, True], ["a", "b", "c"]
-    assert partition_list(flags, items) == (["b"], ["a", "c"])
-    assert merge_lists(flags, ["b"], ["a", "c"]) == items
-    assert split_list(items, [1, 0]) == [["a"], [], ["b", "c"]]
-    with pytest.raises(ValueError, match="3 flags, 2 of them set, were given 2 and 1 items"):
-        merge_lists(flags, ["a", "b"], ["c"])
-    with pytest.raises(ValueError, match=r"3 items cannot be cut into pieces of lengths \[2, 2\]"):
-        split_list(items, [2, 2])
-    with pytest.raises(ValueError, match="zip"):
-        partition_list(flags, items[:2])

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from corejax.base.restoring import Restoring
-from corejax.core.primitive import Primitive
-from corejax.core.trace import Trace, Tracer, bottom_trace, current_trace, new_main
+from corejax.extend import Primitive, Trace, Tracer, bottom_trace, current_trace, new_main
+from corejax.extend.messages import Restoring
 
 
 class CompileTimeTrace(Trace):

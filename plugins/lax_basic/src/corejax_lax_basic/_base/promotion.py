@@ -18,25 +18,10 @@ from typing import Any
 
 import numpy as np
 
-from corejax.dtypes._names import (
-    DEFAULTS,
-    FROM_SHORT_NAMES,
-    KINDS,
-    SCALAR_KINDS,
-    SHORT_NAMES,
-    SMALL_FLOATS,
-    SMALL_INTS,
-    WIDE,
-    DType,
-    bool_,
-    dtype,
-    is_extended,
-    no_numbers,
-    scalar_kind,
-)
-from corejax.errors import CorejaxError
-from corejax.messages import source_info
-from corejax.settings.config import config
+from corejax.extend import config, dtypes
+from corejax.extend.messages import CorejaxError, called_as, called_function
+
+DType = np.dtype[Any]
 
 
 class TypePromotionError(CorejaxError, ValueError):
@@ -49,6 +34,8 @@ class TypePromotionError(CorejaxError, ValueError):
         dtypes: the dtypes that were to be combined.
     """
 
+    __module__ = "corejax.dtypes"  # its public place
+
     def __init__(self, message: str, dtypes: tuple[DType, ...] = ()) -> None:
         super().__init__(message)
         self.dtypes = dtypes
@@ -57,7 +44,7 @@ class TypePromotionError(CorejaxError, ValueError):
 # Each node of the lattice with those directly above it, by short name.
 _ABOVE: dict[str, tuple[str, ...]] = {
     "bool": ("i*",),
-    "i*": ("u8", "i8", *(SHORT_NAMES[d] for d in SMALL_INTS)),
+    "i*": ("u8", "i8", *map(dtypes.short_name, dtypes.SMALL_INTS)),
     "u8": ("u16", "i16"),
     "u16": ("u32", "i32"),
     "u32": ("u64", "i64"),
@@ -66,7 +53,7 @@ _ABOVE: dict[str, tuple[str, ...]] = {
     "i16": ("i32",),
     "i32": ("i64",),
     "i64": ("f*",),
-    "f*": ("bf16", "f16", "c*", *(SHORT_NAMES[d] for d in SMALL_FLOATS)),
+    "f*": ("bf16", "f16", "c*", *map(dtypes.short_name, dtypes.SMALL_FLOATS)),
     "bf16": ("f32",),
     "f16": ("f32",),
     "f32": ("f64", "c64"),
@@ -78,8 +65,8 @@ _ABOVE: dict[str, tuple[str, ...]] = {
 
 # Under `config.numpy_dtype_promotion = "strict"`: weakly typed values yield, and nothing else.
 _STRICTLY_ABOVE: dict[str, tuple[str, ...]] = {
-    "i*": ("f*", *(s for d, s in SHORT_NAMES.items() if KINDS[d] in "iu")),
-    "f*": ("c*", *(s for d, s in SHORT_NAMES.items() if KINDS[d] == "f")),
+    "i*": ("f*", *(dtypes.short_name(d) for d, kind in dtypes.KINDS.items() if kind in "iu")),
+    "f*": ("c*", *(dtypes.short_name(d) for d, kind in dtypes.KINDS.items() if kind == "f")),
     "c*": ("c64", "c128"),
 }
 
@@ -96,19 +83,19 @@ def _least_upper_bound(nodes: set[str], strict: bool) -> str | None:
 
 
 def _node(d: DType, weak: bool) -> str:
-    kind = KINDS[d]
+    kind = dtypes.KINDS[d]
     if not weak or kind == "b":
-        return SHORT_NAMES[d]
+        return dtypes.short_name(d)
     return {"u": "i*"}.get(kind, kind + "*")
 
 
 @functools.lru_cache(maxsize=4096)
 def _promote(bits: int, narrow: bool, pairs: tuple[tuple[DType, bool], ...]) -> tuple[DType, bool]:
     """The least upper bound; `narrow` makes 64-bit types that no operand has 32 bits wide."""
-    dtypes = [d for d, _ in pairs]
+    given = [d for d, _ in pairs]
     all_weak = all(weak for _, weak in pairs)
-    if len(set(dtypes)) == 1:
-        out, weak = dtypes[0], all_weak
+    if len(set(given)) == 1:
+        out, weak = given[0], all_weak
     else:
         bound = _least_upper_bound({_node(d, weak and not all_weak) for d, weak in pairs}, strict=False)
         if bound is None:
@@ -116,34 +103,35 @@ def _promote(bits: int, narrow: bool, pairs: tuple[tuple[DType, bool], ...]) -> 
         weak = all_weak or bound.endswith("*")
         if bound.endswith("*"):
             # Eight bytes in, eight bytes out: int64 with uint64, or int64 with a Python float, is float64.
-            out = DEFAULTS[bound[0]][64 if any(d in WIDE for d in dtypes) else bits]
+            out = dtypes.DEFAULTS[bound[0]][64 if any(d in dtypes.WIDE for d in given) else bits]
         else:
-            out = FROM_SHORT_NAMES[bound]
-        if narrow and out in WIDE and not any(d in WIDE for d in dtypes):
-            out = DEFAULTS[KINDS[out]][32]
-    return out, weak and out is not bool_
+            out = dtypes.from_short_name(bound)
+        if narrow and out in dtypes.WIDE and not any(d in dtypes.WIDE for d in given):
+            out = dtypes.DEFAULTS[dtypes.KINDS[out]][32]
+    return out, weak and out is not dtypes.bool_
 
 
 def _shown(pairs: tuple[tuple[DType, bool], ...]) -> str:
-    names = (SHORT_NAMES[d] if is_extended(d) else d.name for d, _ in dict.fromkeys(pairs))
+    names = (dtypes.short_name(d) if dtypes.is_extended(d) else d.name for d, _ in dict.fromkeys(pairs))
     weak = ("a weakly typed " if weak else "" for _, weak in dict.fromkeys(pairs))
     return " and ".join(map("".join, zip(weak, names, strict=True)))
 
 
 def _no_promotion(pairs: tuple[tuple[DType, bool], ...]) -> TypePromotionError:
-    opaque = next((d for d, _ in pairs if is_extended(d)), None)
+    opaque = next((d for d, _ in pairs if dtypes.is_extended(d)), None)
     if opaque is not None:
+        refusal = dtypes.no_numbers(opaque, "promotion")
         return TypePromotionError(
-            f"{no_numbers(opaque, 'promotion')}. They mix with their own type only, here they met {_shown(pairs)}",
+            f"{refusal}. They mix with their own type only, here they met {_shown(pairs)}",
             tuple(d for d, _ in pairs),
         )
     strong = list(dict.fromkeys(d for d, weak in pairs if not weak)) or [d for d, _ in pairs]
-    small = [d for d in strong if d in SMALL_FLOATS or d in SMALL_INTS]
+    small = [d for d in strong if d in dtypes.SMALL_FLOATS or d in dtypes.SMALL_INTS]
     others = [d for d in strong if d not in small]
-    shown = _shown(pairs)
-    target = (others or [DEFAULTS["f" if any(d in SMALL_FLOATS for d in small) else "i"][32]])[0]
+    prefix = f"{name}: " if (name := called_function()) else ""
+    target = (others or [dtypes.DEFAULTS["f" if any(d in dtypes.SMALL_FLOATS for d in small) else "i"][32]])[0]
     return TypePromotionError(
-        f"{source_info.by_caller()}no implicit promotion of {shown}: so narrow a type mixes with no other of its kind, "
+        f"{prefix}no implicit promotion of {_shown(pairs)}: so narrow a type mixes with no other of its kind, "
         "lest precision change unseen. "
         f"Cast explicitly, for example the {small[0].name} operand with x.astype({target.name!r})",
         tuple(d for d, _ in pairs),
@@ -192,7 +180,7 @@ def check_strict_promotion(names: Sequence[str], pairs: Sequence[tuple[DType, bo
         return
     if _least_upper_bound({_node(d, weak) for d, weak in pairs}, strict=True) is not None:
         return
-    if called := source_info.called_as(*names):
+    if called := called_as(*names):
         raise TypePromotionError(
             f"{called}: no implicit promotion of {_shown(tuple(pairs))} under numpy_dtype_promotion='strict', "
             "where only Python's numbers yield. Cast explicitly with x.astype(...), "
@@ -211,15 +199,14 @@ def promote_types(a: Any, b: Any) -> DType:
     Raises:
         TypePromotionError: there is no implicit promotion.
     """
-    return _promoted("promote_types", ((dtype(a), _is_weak_scalar(a)), (dtype(b), _is_weak_scalar(b))))[0]
+    return _promoted("promote_types", tuple((dtypes.dtype(x), _is_weak_scalar(x)) for x in (a, b)))[0]
 
 
 def _is_weak_scalar(x: Any) -> bool:
     """Whether `x` is `int`, `float` or `complex`, or a value of one."""
-    if isinstance(x, np.dtype | str):
-        return False
-    kind = SCALAR_KINDS.get(x) if isinstance(x, type) else scalar_kind(x)
-    return kind is not None and kind != "b"
+    if isinstance(x, type):
+        return x in (int, float, complex)
+    return isinstance(x, int | float | complex) and not isinstance(x, bool | np.generic)
 
 
 def dtype_and_weak_type(x: Any) -> tuple[DType, bool]:
@@ -228,16 +215,16 @@ def dtype_and_weak_type(x: Any) -> tuple[DType, bool]:
     Raises:
         TypeError: `x` neither names a dtype nor has one.
     """
-    kind = SCALAR_KINDS.get(type(x))
+    kind = dtypes.SCALAR_KINDS.get(type(x))
     if kind is not None:
-        return DEFAULTS[kind][config.default_dtype_bits], kind != "b"
+        return dtypes.DEFAULTS[kind][config.default_dtype_bits], kind != "b"
     if isinstance(x, np.ndarray | np.dtype):
-        return dtype(x), False
+        return dtypes.dtype(x), False
     aval = getattr(x, "aval", x)
     weak = getattr(aval, "weak_type", None)
     if weak is None:
-        return dtype(x), _is_weak_scalar(x)
-    return dtype(aval.dtype), bool(weak)
+        return dtypes.dtype(x), _is_weak_scalar(x)
+    return dtypes.dtype(aval.dtype), bool(weak)
 
 
 def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
@@ -260,5 +247,5 @@ def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
         raise ValueError("result_type needs at least one array or dtype")
     out, weak = _promoted("result_type", tuple(map(dtype_and_weak_type, args)))
     if weak:
-        out = DEFAULTS[KINDS[out]][64 if out in WIDE else config.default_dtype_bits]
+        out = dtypes.DEFAULTS[dtypes.KINDS[out]][64 if out in dtypes.WIDE else config.default_dtype_bits]
     return (out, weak) if return_weak_type_flag else out

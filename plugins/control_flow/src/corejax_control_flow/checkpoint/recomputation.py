@@ -14,33 +14,17 @@ together they are larger (Jain et al., Checkmate, 2020, has the general problem)
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any, Protocol
+from typing import Any
 
-from corejax.ir.dce import bad_equations, dce_rules, equations_mismatch
-from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var
-from corejax.programs.jaxpr_transforms import memoised
-from corejax.rules import OptionalRules
-
-__corejax_registers_for_caller__ = True
-
-
-class Policy(Protocol):
-    """`policy(primitive, *avals_in, **params) -> bool`: whether the outputs of such an equation may be kept."""
-
-    def __call__(self, primitive: Any, /, *avals: Any, **params: Any) -> bool:
-        """True if they may; hashable policies that compare equal share what is made with them."""
-
-
-def keep_all(primitive: Any, /, *avals: Any, **params: Any) -> bool:
-    """The policy by which everything may be kept."""
-    return True
-
-
-# primitive -> rule(policy, eqn) -> (eqn, copy, saved) for higher-order primitives: the equation with more outputs,
-# the equation that computes the original ones again, and the variables that the first leaves for the second. None
-# where nothing inside is to be saved.
-Recomputed = tuple[JaxprEqn, JaxprEqn, list[Var]]
-recompute_rules = OptionalRules("recompute")
+from corejax.extend import ClosedJaxpr, Jaxpr, JaxprEqn, Var, memoised
+from corejax.extend.programs import (
+    Policy,
+    Recomputed,
+    bad_equations,
+    dce_rules,
+    equations_mismatch,
+    recompute_rules,
+)
 
 
 def recompute(
@@ -106,26 +90,29 @@ def _trimmed(eqn: JaxprEqn, needed: set[Var]) -> JaxprEqn:
     return eqn if smaller is None else smaller
 
 
-def recompute_jaxpr(closed: ClosedJaxpr, policy: Policy) -> tuple[ClosedJaxpr, ClosedJaxpr, int]:
-    """Two programs for one that is run twice.
+class _ByPolicyOrSize:
+    """The kernel's `Recomputation`: as the policy says; without one, what is cheap and leaves fewer bytes."""
 
-    Args:
-        closed: a program `a -> b`.
-        policy: what the first run may keep.
+    def split(
+        self, eqns: list[JaxprEqn], residuals: Sequence[Var], constvars: Sequence[Var], policy: Policy | None
+    ) -> tuple[list[JaxprEqn], list[JaxprEqn]]:
+        if policy is None:
+            return eqns, cheap_again(eqns, residuals, constvars)
+        return recompute(eqns, residuals, policy)[:2]
 
-    Returns:
-        `first : a -> (b, saved)`, `again : (saved, a) -> b` and the number of saved values. Memoised.
-    """
+    def programs(self, closed: ClosedJaxpr, policy: Policy) -> tuple[ClosedJaxpr, ClosedJaxpr, int]:
+        def make() -> tuple[ClosedJaxpr, ClosedJaxpr, int]:
+            jaxpr = closed.jaxpr
+            wanted = [v for v in jaxpr.outvars if type(v) is Var]
+            first, again, kept = recompute(jaxpr.eqns, wanted, policy)
+            one = Jaxpr(jaxpr.constvars, jaxpr.invars, first, [*jaxpr.outvars, *kept], jaxpr.debug_info)
+            two = Jaxpr(jaxpr.constvars, [*kept, *jaxpr.invars], again, jaxpr.outvars, jaxpr.debug_info)
+            return ClosedJaxpr(one, closed.consts), ClosedJaxpr(two, closed.consts), len(kept)
 
-    def make() -> tuple[ClosedJaxpr, ClosedJaxpr, int]:
-        jaxpr = closed.jaxpr
-        wanted = [v for v in jaxpr.outvars if type(v) is Var]
-        first, again, kept = recompute(jaxpr.eqns, wanted, policy)
-        one = Jaxpr(jaxpr.constvars, jaxpr.invars, first, [*jaxpr.outvars, *kept], jaxpr.debug_info)
-        two = Jaxpr(jaxpr.constvars, [*kept, *jaxpr.invars], again, jaxpr.outvars, jaxpr.debug_info)
-        return ClosedJaxpr(one, closed.consts), ClosedJaxpr(two, closed.consts), len(kept)
+        return memoised(closed, ("recompute", policy), make)
 
-    return memoised(closed, ("recompute", policy), make)
+
+RECOMPUTATION = _ByPolicyOrSize()
 
 
 # -- without a policy: fewer bytes ---------------------------------------------------------------------------------

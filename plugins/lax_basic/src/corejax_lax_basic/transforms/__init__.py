@@ -1,0 +1,1 @@
+"""Transformations that need array operations: Jacobians, and evaluation while a function is traced."""

@@ -1,0 +1,20 @@
+"""The toy plugin, with this plugin's choice of what is computed again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from corejax.programs.recomputation import find_recomputation
+from corejax_control_flow.checkpoint.recomputation import RECOMPUTATION
+from tests.kernel import toys as toy_plugin
+
+
+@pytest.fixture
+def toys(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """No other plugin, for one test."""
+    monkeypatch.setattr(find_recomputation, "value", lambda: RECOMPUTATION)
+    with toy_plugin.installed():
+        toy_plugin.printed.clear()
+        yield
