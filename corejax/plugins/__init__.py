@@ -7,7 +7,7 @@ Where to read, in this order (everything with an underscore is this room's own):
   is installed.
 - `_hooks` makes hooks of a plugin object, `_exports` checks and takes what they give,
   `_loading` runs them one plugin at a time (with `_load_lock`; what a failed one registered is taken back),
-  `_lazy_rules` at first need.
+  `_declared_objects` imports what they name by its place.
 - `_plugin_manager` puts these together for a process. `_finder` imports `corejax.<namespace>` through it.
 - `manifest` reads what a plugin says of itself in a file, `_usable_manifests` whether all of these together will
   do; the author's kit writes them.
@@ -27,16 +27,14 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from corejax.base import provenance
-from corejax.base.plugin_access import plugin_access
+from corejax.base.plugin_access import find_manager
 from corejax.core import array_methods
-from corejax.core.backends import backends
 from corejax.errors import PluginMissingError
 from corejax.interpreters.checks import Checks, find_checks, follow_settings
 from corejax.interpreters.engine import PLAIN, Engine, find_engine
 from corejax.ir import drawing
 from corejax.plugins._finder import is_import_from as is_import_from
 from corejax.rules import registries
-from corejax.settings.config import config
 
 if TYPE_CHECKING:
     from corejax.plugins._example import Example
@@ -112,11 +110,9 @@ def wire(kernel_directory: str, names: Iterable[str]) -> None:
 
     kernel_modules = {name.partition(".")[0] for name in os.listdir(os.path.abspath(kernel_directory))}
     _reserved.update(kernel_modules, names)
-    plugin_access.provide(_PluginAccess())
+    find_manager.provide(lambda: manager())  # which tests replace
     drawing.provide(_drawing)
     find_engine.provide(_find_engine)
-    backends.load_plugins = vars(config)["load_plugins"] = lambda: manager().load()
-    backends.import_object = lambda name: manager().import_backend(name)
     provenance.set_resolver(lambda module: manager().owner_of(module))
     _finder.install(manager, kernel_modules)
     find_checks.provide(_find_checks)
@@ -150,35 +146,6 @@ def _needed(settings: Sequence[str]) -> str:
 def _find_engine() -> Engine | None:
     found: Engine | None = exported("eager_engine")
     return PLAIN if found is None and manager().loaded else found
-
-
-class _PluginAccess:
-    """See `corejax.base.plugin_access.PluginAccess`."""
-
-    def load(self) -> None:
-        manager().load()
-
-    def load_rules(self, kind: str, primitive: Any = None) -> bool:
-        if kind == "primitives":
-            return manager().load_primitives()
-        return manager().load_rules(kind, primitive)
-
-    def problems(self, kind: str) -> list[str]:
-        found = manager().problems(kind)
-        off = [record.title for record in manager().records.values() if record.status == "off"]
-        if kind == "primitives" and off:
-            found.append(f"COREJAX_PLUGINS={manager().selection.text} switches off {', '.join(off)}")
-        return found
-
-    def whose_primitive(self, name: str, distribution: str | None = None) -> str:
-        from corejax.plugins import _missing_names
-
-        return _missing_names.whose_primitive(manager(), name, distribution)
-
-    def whose_method(self, name: str) -> str:
-        from corejax.plugins import _missing_names
-
-        return _missing_names.whose_method(manager(), name)
 
 
 def missing_name(name: str, *, importing: bool | None = None) -> Exception:

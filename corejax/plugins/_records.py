@@ -103,6 +103,10 @@ class PluginRecord:
         """Whether names of the facade are known to belong to its distribution."""
         return canonical(self.distribution or "") in HOMES
 
+    def tells_primitives_apart(self) -> bool:
+        """Whether the plugin's hook for late rules takes the primitive whose rule is missing."""
+        return any("primitive" in impl.argnames for impl in self.hook.corejax_register_rules.get_hookimpls())
+
     def problems(self, kind: str | None = None) -> list[str]:
         """What went wrong, one sentence each.
 

@@ -258,7 +258,7 @@ class RuleRegistry(Mapping[Primitive, RuleFn]):
         return found if found is not None else self._derive(primitive)
 
     def _load(self, primitive: Primitive) -> bool:
-        return plugin_access.get().load_rules(self.kind, primitive)
+        return plugin_access().load_rules(self.kind, primitive)
 
     def is_written(self, primitive: Primitive) -> bool:
         """Load the rule, and return whether a plugin wrote one, for all platforms or for some."""
