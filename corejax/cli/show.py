@@ -19,7 +19,6 @@ from corejax.cli.rule_status import RuleStatus, rule_statuses
 from corejax.core.primitive import Primitive, primitives
 from corejax.plugins import load_everything, manager
 from corejax.plugins._records import named
-from corejax.plugins.manifest import ANY, written
 from corejax.rules import Rule, abstract_eval_rules, impl_rules, optional_rules, registries
 from corejax.settings.config import config
 
@@ -74,9 +73,9 @@ def describe(primitive: Primitive) -> dict[str, Any]:
 def _described(found: RuleStatus, primitive: Primitive) -> dict[str, Any]:
     registry = registries[found.kind]
     off: dict[str, list[Any]] = {}
-    for platform, rule in written(registry, primitive):
+    for platform, rule in registry.written(primitive):
         if rule.overriding and not config.overrides_are_on(rule.provenance.plugin):
-            off.setdefault("all" if platform == ANY else platform, []).append(_rule(rule))
+            off.setdefault(platform or "all", []).append(_rule(rule))
     return {
         "status": found.status,
         "rule": None if found.rule is None else _rule(found.rule),

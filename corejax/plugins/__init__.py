@@ -37,7 +37,6 @@ from corejax.plugins._finder import is_import_from as is_import_from
 from corejax.rules import registries
 
 if TYPE_CHECKING:
-    from corejax.plugins._example import Example
     from corejax.plugins._plugin_manager import PluginManager
     from corejax.plugins._records import PluginRecord
 
@@ -89,23 +88,8 @@ def load_everything() -> None:
         manager().load_rules(kind)
 
 
-def examples_of(primitive: str) -> list[Example]:
-    """Applications of a primitive that plugins give, for checks of its rules."""
-    return manager().examples(primitive)
-
-
-def provided_checks() -> dict[str, tuple[Any, str]]:
-    """Checks of rules that plugins provide, by name: the object, and the name of the plugin."""
-    return manager().checks()
-
-
 def wire(kernel_directory: str, names: Iterable[str]) -> None:
-    """Connect the lower floors to the plugin manager; `corejax/__init__.py` calls it once.
-
-    Args:
-        kernel_directory: the kernel's package.
-        names: the facade's own names.
-    """
+    """Connect the lower floors to the plugin manager; `corejax/__init__.py` calls it once, with its own names."""
     from corejax.plugins import _finder
 
     kernel_modules = {name.partition(".")[0] for name in os.listdir(os.path.abspath(kernel_directory))}
@@ -124,8 +108,7 @@ def wire(kernel_directory: str, names: Iterable[str]) -> None:
 
 def _drawing() -> Any:
     """The plugin's function that draws programs."""
-    draw = exported("draw_jaxpr")
-    if draw is None:
+    if (draw := exported("draw_jaxpr")) is None:
         raise missing_name("draw_jaxpr", importing=False)
     return draw
 
@@ -144,7 +127,7 @@ def _needed(settings: Sequence[str]) -> str:
 
 
 def _find_engine() -> Engine | None:
-    found: Engine | None = exported("eager_engine")
+    found = exported("eager_engine")
     return PLAIN if found is None and manager().loaded else found
 
 

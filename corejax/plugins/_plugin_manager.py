@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -23,7 +22,6 @@ from corejax.settings.selection import Selection
 
 if TYPE_CHECKING:
     from corejax.core.primitive import Primitive
-    from corejax.plugins._example import Example
     from corejax.plugins.manifest import Found, Manifest
 
 
@@ -164,13 +162,7 @@ class PluginManager:
     # -- what is not here --------------------------------------------------------------------------------------
 
     def where(self, record: PluginRecord | None, home: str | None, lacks: str = "") -> str:
-        """Return where a distribution is whose plugin lacks something, or how to install it.
-
-        Args:
-            record: of the plugin, if it is installed.
-            home: the distribution.
-            lacks: what the plugin does not do, the end of the sentence.
-        """
+        """Return where the distribution `home` is, or how to install it; `lacks` says what its plugin does not do."""
         if record is None:
             late = any(r.comes_from(home) for r in self.installed_since())
             return f"the plugin distribution {f'{home}, which {LATE}' if late else how_to_install(home or '')}"
@@ -181,12 +173,7 @@ class PluginManager:
         return f"{home}, but the installed plugin {record.title} {lacks}"
 
     def whose_primitive(self, name: str, distribution: str | None = None) -> str:
-        """Return where a primitive is that is not here, in half a sentence.
-
-        Args:
-            name: the primitive's.
-            distribution: the one that it was from, if that is known.
-        """
+        """Return where a primitive is that is not here, in half a sentence; it was from `distribution`, if known."""
         prefix = name.partition(".")[0] if "." in name else None
         home = distribution or homes("primitives").get(name)
         missing = "is the plugin that has it installed"
@@ -353,53 +340,13 @@ class PluginManager:
             ) from fault
         return found[0]
 
-    # -- what commands and checks ask for ----------------------------------------------------------------------
-
     def add_cli_commands(self, group: Any) -> None:
         """Have every plugin add its commands to a click group."""
         with self._loader.lock:
             for record in self._loaded_records():
                 self._loader.add_commands(record, group)
 
-    def examples(self, primitive: str) -> list[Example]:
-        """What the plugins give as applications of a primitive.
-
-        Raises:
-            PluginError: a plugin fails to give them.
-        """
-        found: list[Example] = []
-        for record in self._loaded_records():
-            with _asking(record, f"examples of {primitive!r}"):
-                found += record.hook.corejax_provide_examples(primitive=primitive) or ()
-        return found
-
-    def checks(self) -> dict[str, tuple[Any, str]]:
-        """Checks that plugins provide: name -> the object, and whose it is.
-
-        Raises:
-            PluginError: a plugin fails to give them, or two give one of the same name.
-        """
-        found: dict[str, tuple[Any, str]] = {}
-        for record in self._loaded_records():
-            with _asking(record, "checks"):
-                for name, target in (record.hook.corejax_provide_checks() or {}).items():
-                    module, _, attribute = target.partition(":")
-                    if name in found:
-                        raise PluginError(f"plugin {found[name][1]} has a check {name!r} too")
-                    found[name] = getattr(importlib.import_module(module), attribute), record.name
-        return found
-
     def _loaded_records(self) -> Iterator[PluginRecord]:
         """Yield the plugins that are loaded when their turn comes: one may fail while the code of another runs."""
         self.load()
         return (record for record in list(self.records.values()) if record.status == "loaded")
-
-
-@contextmanager
-def _asking(record: PluginRecord, what: str) -> Iterator[None]:
-    """Whatever a plugin raises that is asked for something is a PluginError that names it."""
-    try:
-        yield
-    except BaseException as error:
-        raise_interrupt(error)
-        raise PluginError(f"plugin {record.title} fails to give {what}: {error_text(error)}") from error

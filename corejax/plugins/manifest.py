@@ -13,16 +13,12 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any, get_args, get_origin, get_type_hints
+from typing import Any, get_args, get_origin, get_type_hints
 
 from corejax.base.texts import error_text
 from corejax.plugins._records import PluginRecord
 
-if TYPE_CHECKING:
-    from corejax.core.primitive import Primitive
-    from corejax.rules import Rule, RuleRegistry
-
-__all__ = ["ANY", "FILE", "MANIFEST_VERSION", "Found", "Manifest", "PrimitiveEntry", "digest", "find", "written"]
+__all__ = ["ANY", "FILE", "MANIFEST_VERSION", "Found", "Manifest", "PrimitiveEntry", "digest", "find"]
 
 FILE = "corejax_manifest.json"
 MANIFEST_VERSION = 1
@@ -157,12 +153,7 @@ class Found:
 
 
 def find(record: PluginRecord, api_version: int) -> Found:
-    """A plugin's manifest; nothing of the plugin is imported.
-
-    Args:
-        record: the plugin, as discovery found it.
-        api_version: the plugin API that this kernel has.
-    """
+    """Find the manifest of a plugin; nothing of the plugin is imported."""
     directories = list(_directories(record))
     path = next((p for d in directories if os.path.exists(p := os.path.join(d, FILE))), None)
     if path is None:
@@ -234,9 +225,3 @@ def _sources(directory: str, prefix: str) -> Iterator[str]:
             yield prefix + entry.name
         elif entry.is_dir() and entry.name != "__pycache__":
             yield from _sources(directory, f"{prefix}{entry.name}/")
-
-
-def written(registry: RuleRegistry, primitive: Primitive) -> Iterator[tuple[str, Rule]]:
-    """Yield every written rule of a primitive, replaced ones too, with its platform."""
-    for platform in (None, *registry.platforms_registered(primitive)):
-        yield from ((platform or ANY, rule) for rule in registry.registered(primitive, platform))

@@ -62,7 +62,7 @@ class RuleRegistry(Mapping[Primitive, RuleFn]):
         self.template = template
         self.required = required
         self.flags = frozenset(flags)
-        self._adapt: Slot[Callable[[Any, RuleFn, Mapping[str, Any]], RuleFn]] = Slot(f"how {title}s are adapted")
+        self.adapt: Slot[Callable[[Any, RuleFn, Mapping[str, Any]], RuleFn]] = Slot(f"how {title}s are adapted")
         self.derivations = Derivations(title, derived_by, self.forget_derived)
         self.changed = Signal(f"{title}s")
         self.provenance = Provenance.of_caller()
@@ -170,17 +170,8 @@ class RuleRegistry(Mapping[Primitive, RuleFn]):
             self._derived.pop(primitive, None)
         self.changed.send(primitive)
 
-    @property
-    def adapt(self) -> Slot[Callable[[Any, RuleFn, Mapping[str, Any]], RuleFn]]:
-        """The slot; to assign a function is to provide it."""
-        return self._adapt
-
-    @adapt.setter
-    def adapt(self, function: Callable[[Any, RuleFn, Mapping[str, Any]], RuleFn]) -> None:
-        self._adapt.provide(function)
-
     def _adapted(self, primitive: Primitive, fn: RuleFn, flags: Mapping[str, Any]) -> RuleFn:
-        adapt = self._adapt.value
+        adapt = self.adapt.value
         return fn if adapt is None else adapt(primitive, fn, flags)
 
     def _in_force(self, primitive: Primitive, platform: str | None = None) -> Rule | None:
@@ -207,9 +198,10 @@ class RuleRegistry(Mapping[Primitive, RuleFn]):
         """Return the platforms with a rule of their own in force."""
         return tuple(sorted(p for q, p in self._platform_table if q is primitive))
 
-    def platforms_registered(self, primitive: Primitive) -> tuple[str, ...]:
-        """Return the platforms with a written rule of their own, in force or not."""
-        return tuple(sorted(p for q, p in self._written if q is primitive and p is not None))
+    def written(self, primitive: Primitive) -> list[tuple[str | None, Rule]]:
+        """Return every written rule with its platform, in force or not: the general ones first (None)."""
+        platforms = sorted(p for q, p in self._written if q is primitive and p is not None)
+        return [(p, rule) for p in (None, *platforms) for rule in self.registered(primitive, p)]
 
     # -- lookup --------------------------------------------------------------------------------------------------------
 
