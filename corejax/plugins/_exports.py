@@ -32,10 +32,7 @@ _WORD = "a word, or several with dots between them, none of Python's own and non
 
 
 class Exports:
-    """What loaded plugins export and declare.
-
-    Args:
-        reserved: the facade's own names, which no plugin may export.
+    """What loaded plugins export and declare; `reserved` are the facade's own names, which no plugin may export.
 
     Attributes:
         names: facade name -> (target, record).

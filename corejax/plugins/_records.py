@@ -108,11 +108,7 @@ class PluginRecord:
         return any("primitive" in impl.argnames for impl in self.hook.corejax_register_rules.get_hookimpls())
 
     def problems(self, kind: str | None = None) -> list[str]:
-        """What went wrong, one sentence each.
-
-        Args:
-            kind: of the late faults, only those in rules of this kind.
-        """
+        """Return what went wrong, one sentence each; of the late faults only those in rules of `kind`, if given."""
         found = []
         if self.fault is not None:
             found.append(f"plugin {self.title} failed: {'; '.join([causes(self.fault)[0], *self.unmet])}")

@@ -13,13 +13,7 @@ from corejax.settings.config import config
 def usable(
     records: Iterable[PluginRecord], find: Callable[[PluginRecord], Found], reserved: Iterable[str]
 ) -> dict[str, Manifest] | None:
-    """Manifests of the plugins that are on, by name; None where some plugin is loaded, or would have to be.
-
-    Args:
-        records: the plugins.
-        find: gives a plugin's manifest.
-        reserved: names of the facade that no plugin may export.
-    """
+    """Return the manifests of the plugins that are on, by name; None if a plugin is loaded, or would have to be."""
     found: dict[str, Manifest] = {}
     for record in records:
         if record.status == "off":

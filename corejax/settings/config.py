@@ -24,17 +24,7 @@ from corejax.settings.selection import Selection
 __corejax_registers_for_caller__ = True
 
 _FLAG_PREFIX = "corejax_"  # what flags of the command line begin with
-_FLAGS = {
-    "1": True,
-    "true": True,
-    "yes": True,
-    "on": True,
-    "0": False,
-    "false": False,
-    "no": False,
-    "off": False,
-    "": False,
-}
+_FLAGS = dict.fromkeys(("1", "true", "yes", "on"), True) | dict.fromkeys(("0", "false", "no", "off", ""), False)
 
 
 def _flag(text: Any) -> bool:
