@@ -5,12 +5,11 @@ Where to read, in this order (everything with an underscore is this room's own):
 - `hookspecs` is the contract: what a plugin may give. `_example` is one of the types in it.
 - `_records`: what is known of one plugin (`corejax.settings.selection`: whether it is on). `_discovery` finds what
   is installed.
-- `_hooks` makes hooks of a plugin object, `_exports` checks and takes what they give,
-  `_loading` runs them one plugin at a time (with `_load_lock`; what a failed one registered is taken back),
-  `_declared_objects` imports what they name by its place.
+- `_hooks` makes hooks of a plugin object, `_exports` checks and takes what they give, and imports what they name by its
+  place. `_loading` runs them one plugin at a time (with `_load_lock`; what a failed one registered is taken back).
 - `_plugin_manager` puts these together for a process. `_finder` imports `corejax.<namespace>` through it.
-- `manifest` reads what a plugin says of itself in a file, `_usable_manifests` whether all of these together will
-  do; the author's kit writes them.
+- `manifest` reads what a plugin says of itself in a file, and says whether all of these together will do; the author's
+  kit writes them.
 - `_missing_names`, `_requirements`: the errors for what is not there. `_isolation`: for tests.
 
 This module wires the lower floors to the plugin manager: a missing rule, operator, structural operation or facade

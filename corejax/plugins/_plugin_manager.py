@@ -14,8 +14,8 @@ from corejax.core.backends import Backend, backends
 from corejax.errors import PluginError
 from corejax.messages.homes import homes
 from corejax.plugins import hookspecs
-from corejax.plugins._declared_objects import import_backend, import_registry
 from corejax.plugins._discovery import by_name, installed_entry_points
+from corejax.plugins._exports import import_backend, import_registry
 from corejax.plugins._loading import Loader, withdraw
 from corejax.plugins._records import LATE, PluginRecord, failure
 from corejax.settings.selection import Selection
@@ -212,9 +212,9 @@ class PluginManager:
     def usable_manifests(self) -> dict[str, Manifest] | None:
         """Manifests of all selected plugins, by name, where none is loaded yet and they tell all that loading would."""
         if self._usable is None:
-            from corejax.plugins import _usable_manifests
+            from corejax.plugins.manifest import usable
 
-            self._usable = _usable_manifests.usable(self.discover().values(), self.manifest, self.reserved)
+            self._usable = usable(self.discover().values(), self.manifest, self.reserved)
         return self._usable
 
     def offered(self) -> dict[str, str]:

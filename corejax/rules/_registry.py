@@ -6,7 +6,8 @@ import functools
 import re
 import weakref
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from corejax import observe
 from corejax.base.plugin_access import plugin_access
@@ -17,11 +18,34 @@ from corejax.core.primitive import Primitive, define_rules
 from corejax.errors import DerivedRuleWarning, MissingRuleError
 from corejax.messages import source_info
 from corejax.rules import _messages
-from corejax.rules._rule import Rule, RuleFn
 from corejax.rules.derivation import Derivation, Derivations
 from corejax.settings.config import config
 
 __corejax_registers_for_caller__ = True
+
+RuleFn = Callable[..., Any]
+
+
+class Rule(NamedTuple):
+    """One rule as registered.
+
+    Attributes:
+        fn: the function as its author wrote it.
+        provenance: the module, file and line that contributed it.
+        derived: how it was made of others ("decomposition", ...); None for a rule of an author's own.
+        flags: what its author declared (`symbolic_zeros=True`, `device=True`, ...; `by`, a derivation's name).
+        overridden: the rule that this one replaced, if any.
+        overriding: whether it was registered to replace another, whichever of the two comes first; such a rule is
+            in force as `config.rule_overrides` says.
+    """
+
+    fn: RuleFn
+    provenance: Provenance
+    derived: str | None = None
+    flags: Mapping[str, Any] = MappingProxyType({})
+    overridden: Rule | None = None
+    overriding: bool = False
+
 
 Key = tuple[Primitive, str | None]  # with the platform that a rule is for; None: all
 

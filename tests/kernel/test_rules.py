@@ -308,7 +308,8 @@ def test_strict_rules_refuse_derived_ones() -> None:
 
 def test_third_party_derivations_are_asked_in_order() -> None:
     registry = RuleRegistry("rules_test_derived", "test rule", "    ...")
-    registry.derivations += [Derivation("never", lambda p: None), Derivation("always", lambda p: lambda: p.name)]
+    registry.derivations.append(Derivation("never", lambda p: None))
+    registry.derivations.append(Derivation("always", lambda p: lambda: p.name))
     p = make()
     assert registry.can_derive(p) == "always" and registry.rule_of(p) is None
     assert registry.lookup(p)() == p.name
