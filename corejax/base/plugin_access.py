@@ -1,8 +1,8 @@
-"""What lower rooms ask of plugins; `corejax.plugins`, which lies above them, answers."""
+"""What lower rooms ask of plugins; the plugin manager of `corejax.plugins`, which lies above them, answers."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Protocol
 
 from corejax.base.seams import Slot
@@ -14,18 +14,24 @@ class PluginAccess(Protocol):
     def load(self) -> None:
         """Load all plugins."""
 
+    def load_primitives(self) -> bool:
+        """Import the primitives that plugins have not registered yet; return True if something was loaded."""
+
     def load_rules(self, kind: str, primitive: Any = None) -> bool:
         """Import the rules of a kind that plugins have not registered yet; return True if something was loaded.
 
         Args:
-            kind: the kind of a registry, or "primitives".
+            kind: the kind of a registry.
             primitive: the primitive whose rule is missing; a plugin may load no more than its rule.
         """
+
+    def import_backend(self, name: str) -> Any:
+        """Import the backend that a plugin provides under a name."""
 
     def problems(self, kind: str) -> Sequence[str]:
         """Say which plugins failed or are off, so that rules of a kind (or "primitives") may be missing."""
 
-    def exported(self, name: str) -> Any:
+    def required(self, name: str) -> Any:
         """Return what a plugin exports under a name of the facade.
 
         Raises:
@@ -38,11 +44,13 @@ class PluginAccess(Protocol):
     def whose_method(self, name: str) -> str:
         """Say which plugin has a missing array method, as the end of a sentence; "" if that is not known."""
 
-    def exported(self, name: str) -> Any:
-        """Return what plugins export under a name of the facade; raise the error of a missing name otherwise."""
-
-    def exported_names(self, namespace: str) -> Sequence[str]:
+    def names_inside(self, namespace: str) -> Sequence[str]:
         """Return the names that plugins export inside a namespace; nothing is imported."""
 
 
-plugin_access: Slot[PluginAccess] = Slot("access to plugins")
+find_manager: Slot[Callable[[], PluginAccess]] = Slot("the plugin manager")
+
+
+def plugin_access() -> PluginAccess:
+    """Return the plugin manager of the process."""
+    return find_manager.get()()

@@ -34,10 +34,6 @@ class Provenance(NamedTuple):
 
         So a plugin that registers a library's function (`np.sin`, `scipy.special.erf`) owns the rule, and not the
         library.
-
-        Args:
-            function: the rule.
-            caller: where it is registered; by default the caller.
         """
         while isinstance(function, functools.partial) or hasattr(function, "__wrapped__"):
             if hasattr(function, "__provenance__"):

@@ -65,11 +65,7 @@ class Slot(Generic[T]):
 
 
 class Signal:
-    """Functions that follow a change, called in the order in which they were connected.
-
-    Args:
-        name: what has changed, for messages.
-    """
+    """Functions that follow a change, called in the order in which they were connected."""
 
     __slots__ = ("_followers", "name")
 

@@ -304,12 +304,7 @@ def all_tables() -> Iterator[Table]:
 
 
 def drop(*owners: Owner, keep: Callable[[Table, Entry], bool] = lambda table, entry: False) -> None:
-    """Remove the entries of owners from every table, and put back the entries that they had removed.
-
-    Args:
-        owners: the owners.
-        keep: whether an entry stays nevertheless.
-    """
+    """Remove the entries of owners from every table, except those to `keep`, and put back what the owners removed."""
     for owner in owners:
         owner.dropped = True
     for table in all_tables():

@@ -96,9 +96,6 @@ def suggest_names(module: dict[str, Any]) -> None:
     """Give a module a `__getattr__` that raises an error with the public name that was probably meant.
 
     A type checker does not see it. It would take a `def __getattr__` in the module for every name that is missing.
-
-    Args:
-        module: the module's globals.
     """
 
     def missing(name: str) -> NoReturn:

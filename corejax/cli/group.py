@@ -23,7 +23,6 @@ from corejax.errors import CorejaxDeprecationWarning, CorejaxError, DuplicateReg
 from corejax.messages import source_info
 from corejax.messages.homes import homes
 from corejax.plugins import manager
-from corejax.plugins._missing_names import where
 
 _CONTRIBUTED = "corejax.cli.contributed"
 INTERRUPTED = 130  # as shells have it: 128 and the number of the signal
@@ -103,7 +102,8 @@ class CommandLine(click.Group):
             return found
         home = homes("commands").get(cmd_name)
         if home is not None:
-            place = where(manager(), home, "does not have it")
+            record = next((r for r in manager().discover().values() if r.comes_from(home)), None)
+            place = manager().where(record, home, "does not have it")
             raise click.UsageError(f"the command {cmd_name!r} comes with {place}", ctx)
         meant = _command_meant(cmd_name, [*self.list_commands(ctx), *homes("commands")])
         raise click.UsageError(f"No such command {cmd_name!r}{meant or '.'}", ctx)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 from corejax import plugins
 from corejax.cli.rule_status import RuleStatus, rule_statuses, status_of
 from corejax.core.primitive import Primitive, primitives
-from corejax.plugins.manifest import ANY, Manifest, PrimitiveEntry, written
+from corejax.plugins.manifest import ANY, Manifest, PrimitiveEntry
 from corejax.rules import registries
 from corejax.settings.config import config
 
@@ -107,11 +107,11 @@ def _of_tables(kinds: list[str]) -> tuple[list[Row], list[Override]]:
         where, rules = p.provenance, rule_statuses(p)
         rows.append(Row(p.name, where.plugin, where.version, where.module, {kind: rules[kind] for kind in kinds}, p))
         for kind in kinds:
-            for platform, rule in written(registries[kind], p):
+            for platform, rule in registries[kind].written(p):
                 if rule.overriding:
                     by = rule.provenance
                     on = config.overrides_are_on(by.plugin)
-                    overrides.append(Override(p.name, kind, platform, by.plugin or f"({by.module})", on))
+                    overrides.append(Override(p.name, kind, platform or ANY, by.plugin or f"({by.module})", on))
     return rows, overrides
 
 

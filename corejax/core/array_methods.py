@@ -180,10 +180,10 @@ def missing(x: Any, name: str) -> Any:
         AttributeError: no plugin provides it.
     """
     if not name.startswith("_") and name not in methods:
-        plugin_access.get().load()
+        plugin_access().load()
         if name in methods:
             return getattr(x, name)
-    whose = plugin_access.get().whose_method(name)
+    whose = plugin_access().whose_method(name)
     raise AttributeError(f"{type(x).__name__!r} object has no attribute {name!r}{whose}", name=name, obj=x)
 
 
@@ -204,9 +204,9 @@ def all_are_here(loaded: bool) -> None:
 
 def _stub(name: str) -> Callable[..., Any]:
     def operator(self: Any, *args: Any) -> Any:
-        plugin_access.get().load()
+        plugin_access().load()
         if name not in methods:
-            whose = plugin_access.get().whose_method(name)
+            whose = plugin_access().whose_method(name)
             raise PluginMissingError(f"no plugin provides the operator {name} of arrays{whose}")
         return getattr(self, name)(*args)
 

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
+from corejax.base.plugin_access import plugin_access
 from corejax.base.provenance import Provenance
 from corejax.base.restoring import Changed, Restoring
 from corejax.base.tables import Table
@@ -346,8 +347,6 @@ class Backends:
 
     def __init__(self) -> None:
         self.provided: Table[str, tuple[str, Any]] = Table("backend", changed=self._changed, of_hooks=True)
-        self.load_plugins: Callable[[], None] = lambda: None
-        self.import_object: Callable[[str], Any] = lambda name: None  # of one provided; records what fails
         self._loaded: dict[str, Backend] = {}
         self._found: dict[tuple[str, str], Target] = {}  # by what was asked for, and the setting
         self._of_buffers: dict[type, Backend] = {}
@@ -382,7 +381,7 @@ class Backends:
 
     def names(self) -> list[str]:
         """What there is, the default one first where no setting says otherwise; imports no backend."""
-        self.load_plugins()
+        plugin_access().load()
         return list(self.provided)
 
     def load(self, name: str) -> Backend:
@@ -393,7 +392,7 @@ class Backends:
         """
         found = self._loaded.get(name)
         if found is None:
-            found = self._loaded[name] = self.import_object(name)
+            found = self._loaded[name] = plugin_access().import_backend(name)
             self._of_buffers[found.buffer_type] = found
             if found.capabilities.dispatcher and self.of_dispatcher is None:
                 self.of_dispatcher = found
@@ -417,7 +416,7 @@ class Backends:
         return found
 
     def _find(self, name: str | None) -> Target:
-        self.load_plugins()
+        plugin_access().load()
         asked = name or config.backend or next(iter(self.provided), "")
         if asked in self.provided:
             return Target(self.load(asked), None)

@@ -208,11 +208,11 @@ def _by_name(name: str, distribution: str | None = None, version: str | None = N
         return found
     home = "a module that is not imported here"
     if distribution is not None:
-        whose = plugin_access.get().whose_primitive(name, distribution)
+        whose = plugin_access().whose_primitive(name, distribution)
         pin = f"=={version}" if version else ""
         advice = f"pip install {distribution}{pin}" if "pip install" in whose else whose
         home = f"{distribution} {version or ''}".rstrip() + f" ({advice})"
-    notes = "".join(f"; note: {problem}" for problem in plugin_access.get().problems("primitives"))
+    notes = "".join(f"; note: {problem}" for problem in plugin_access().problems("primitives"))
     raise PluginMissingError(f"there is no primitive {name!r}: what is unpickled was made with {home}{notes}")
 
 
@@ -222,7 +222,7 @@ def find_primitive(name: str) -> Primitive | None:
     For a plugin's rules for the primitives of others. Plugins are loaded only if the name is not known yet.
     """
     if name not in primitives:
-        plugin_access.get().load_rules("primitives")
+        plugin_access().load_primitives()
     return primitives.get(name)
 
 

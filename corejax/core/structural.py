@@ -105,7 +105,7 @@ class OperationTable:
     def __getattr__(self, name: str) -> Operation:
         if name.startswith("_") or name not in _ON_CONCRETE:
             raise AttributeError(name)
-        plugin_access.get().load()
+        plugin_access().load()
         if name in self.table:
             return self.table[name]
         if name == "loop":  # made of other operations

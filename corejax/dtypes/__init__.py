@@ -369,9 +369,9 @@ def element_of(d: DType) -> tuple[DType, tuple[int, ...]]:
 def __getattr__(name: str) -> Any:
     if name.startswith("_"):
         raise no_such_name(__name__, name, ())
-    found = globals()[name] = plugin_access.get().exported(f"dtypes.{name}")
+    found = globals()[name] = plugin_access().required(f"dtypes.{name}")
     return found
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *plugin_access.get().exported_names("dtypes")})
+    return sorted({*globals(), *plugin_access().names_inside("dtypes")})

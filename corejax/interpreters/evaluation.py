@@ -38,13 +38,12 @@ from corejax.rules import Derivation, impl_rules
 from corejax.rules.abstract_eval import promised
 from corejax.rules.attribution import attribute_to_rule
 from corejax.rules.run_rule import run_rule
-from corejax.settings.memory_limit import LARGE, check_memory, keep_freed_memory
+from corejax.settings.memory_limit import LARGE, check_memory
 
 Evaluate = Callable[[Primitive, Sequence[Any], dict[str, Any]], list[Any]]
 RunProgram = Callable[[Jaxpr, Sequence[Any]], list[Any]]
 
 _ndarray = np.ndarray
-keep_freed_memory()
 
 # Primitives whose impl rule takes `Array`s, and no NumPy arrays.
 _takes_arrays: set[Any] = set()

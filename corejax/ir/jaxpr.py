@@ -30,7 +30,7 @@ class Shown:
         Raises:
             PluginMissingError: no plugin that draws is installed (corejax-explain).
         """
-        return plugin_access.get().exported("draw_jaxpr")(self).dot  # type: ignore[no-any-return]
+        return plugin_access().required("draw_jaxpr")(self).dot  # type: ignore[no-any-return]
 
     def to_svg(self) -> str:
         """The program as a picture, an SVG document; needs nothing but the plugin that draws.
@@ -38,12 +38,12 @@ class Shown:
         Raises:
             PluginMissingError: no plugin that draws is installed (corejax-explain).
         """
-        return plugin_access.get().exported("draw_jaxpr")(self).svg  # type: ignore[no-any-return]
+        return plugin_access().required("draw_jaxpr")(self).svg  # type: ignore[no-any-return]
 
     def _repr_html_(self) -> str | None:
         """Picture and text for notebooks; None, for the text alone, where the program is large or nothing draws."""
         try:
-            draw = plugin_access.get().exported("draw_jaxpr")
+            draw = plugin_access().required("draw_jaxpr")
         except (LookupError, CorejaxError):
             return None
         return draw(self)._repr_html_()  # type: ignore[no-any-return]
@@ -366,4 +366,4 @@ def parse_jaxpr(text: str, consts: Sequence[Any] | None = None) -> Jaxpr | Close
         JaxprTypeError: the program is ill-typed.
         PluginMissingError: no plugin that reads programs is installed (corejax-explain).
     """
-    return plugin_access.get().exported("parse_jaxpr")(text, consts)  # type: ignore[no-any-return]
+    return plugin_access().required("parse_jaxpr")(text, consts)  # type: ignore[no-any-return]

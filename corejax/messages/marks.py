@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import Protocol, TypeVar
+from typing import Any, TypeVar
 
 E = TypeVar("E", bound=BaseException)
 _MARK = "__corejax_rule__"
 
 
-class _Named(Protocol):
-    @property
-    def name(self) -> str: ...
-
-
-def mark(error: BaseException, primitive: _Named, kind: str | None = None) -> None:
+def mark(error: BaseException, primitive: Any, kind: str | None = None) -> None:
     """Say that an exception names the rule itself, of this kind: no note is added to it."""
     with suppress(Exception):  # an exception with slots, say: a second note does no harm
         setattr(error, _MARK, (primitive.name, kind))

@@ -5,12 +5,11 @@ Where to read, in this order (everything with an underscore is this room's own):
 - `hookspecs` is the contract: what a plugin may give. `_example` is one of the types in it.
 - `_records`: what is known of one plugin (`corejax.settings.selection`: whether it is on). `_discovery` finds what
   is installed.
-- `_hooks` makes hooks of a plugin object, `_exports` checks and takes what they give,
-  `_loading` runs them one plugin at a time (with `_load_lock`; what a failed one registered is taken back),
-  `_lazy_rules` at first need.
+- `_hooks` makes hooks of a plugin object, `_exports` checks and takes what they give, and imports what they name by its
+  place. `_loading` runs them one plugin at a time (with `_load_lock`; what a failed one registered is taken back).
 - `_plugin_manager` puts these together for a process. `_finder` imports `corejax.<namespace>` through it.
-- `manifest` reads what a plugin says of itself in a file, `_usable_manifests` whether all of these together will
-  do; the author's kit writes them.
+- `manifest` reads what a plugin says of itself in a file, and says whether all of these together will do; the author's
+  kit writes them.
 - `_missing_names`, `_requirements`: the errors for what is not there. `_isolation`: for tests.
 
 This module wires the lower floors to the plugin manager: a missing rule, operator, structural operation or facade
@@ -28,19 +27,16 @@ from typing import TYPE_CHECKING, Any
 
 from corejax import dtypes
 from corejax.base import provenance
-from corejax.base.plugin_access import plugin_access
+from corejax.base.plugin_access import find_manager
 from corejax.core import array_methods
-from corejax.core.backends import backends
 from corejax.errors import PluginMissingError
 from corejax.interpreters.checks import Checks, find_checks, follow_settings
 from corejax.interpreters.engine import PLAIN, Engine, find_engine
 from corejax.plugins._finder import is_import_from as is_import_from
 from corejax.programs.recomputation import Recomputation, find_recomputation
 from corejax.rules import registries
-from corejax.settings.config import config
 
 if TYPE_CHECKING:
-    from corejax.plugins._example import Example
     from corejax.plugins._plugin_manager import PluginManager
     from corejax.plugins._records import PluginRecord
 
@@ -92,32 +88,15 @@ def load_everything() -> None:
         manager().load_rules(kind)
 
 
-def examples_of(primitive: str) -> list[Example]:
-    """Applications of a primitive that plugins give, for checks of its rules."""
-    return manager().examples(primitive)
-
-
-def provided_checks() -> dict[str, tuple[Any, str]]:
-    """Checks of rules that plugins provide, by name: the object, and the name of the plugin."""
-    return manager().checks()
-
-
 def wire(kernel_directory: str, names: Iterable[str]) -> None:
-    """Connect the lower floors to the plugin manager; `corejax/__init__.py` calls it once.
-
-    Args:
-        kernel_directory: the kernel's package.
-        names: the facade's own names.
-    """
+    """Connect the lower floors to the plugin manager; `corejax/__init__.py` calls it once, with its own names."""
     from corejax.plugins import _finder
 
     kernel_modules = {name.partition(".")[0] for name in os.listdir(os.path.abspath(kernel_directory))}
     _reserved.update(kernel_modules, names, (f"dtypes.{name}" for name in vars(dtypes)))
-    plugin_access.provide(_PluginAccess())
+    find_manager.provide(lambda: manager())  # which tests replace
     find_engine.provide(_find_engine)
     find_recomputation.provide(_find_recomputation)
-    backends.load_plugins = vars(config)["load_plugins"] = lambda: manager().load()
-    backends.import_object = lambda name: manager().import_backend(name)
     provenance.set_resolver(lambda module: manager().owner_of(module))
     _finder.install(manager, kernel_modules)
     find_checks.provide(_find_checks)
@@ -141,56 +120,12 @@ def _needed(settings: Sequence[str]) -> str:
 
 
 def _find_engine() -> Engine | None:
-    found: Engine | None = exported("eager_engine")
+    found = exported("eager_engine")
     return PLAIN if found is None and manager().loaded else found
 
 
 def _find_recomputation() -> Recomputation | None:
     return exported("recomputation")  # type: ignore[no-any-return]
-
-
-class _PluginAccess:
-    """See `corejax.base.plugin_access.PluginAccess`."""
-
-    def load(self) -> None:
-        manager().load()
-
-    def load_rules(self, kind: str, primitive: Any = None) -> bool:
-        if kind == "primitives":
-            return manager().load_primitives()
-        return manager().load_rules(kind, primitive)
-
-    def problems(self, kind: str) -> list[str]:
-        found = manager().problems(kind)
-        off = [record.title for record in manager().records.values() if record.status == "off"]
-        if kind == "primitives" and off:
-            found.append(f"COREJAX_PLUGINS={manager().selection.text} switches off {', '.join(off)}")
-        return found
-
-    def exported(self, name: str) -> Any:
-        found = exported(name)
-        if found is None:
-            raise missing_name(name, importing=False)
-        return found
-
-    def whose_primitive(self, name: str, distribution: str | None = None) -> str:
-        from corejax.plugins import _missing_names
-
-        return _missing_names.whose_primitive(manager(), name, distribution)
-
-    def whose_method(self, name: str) -> str:
-        from corejax.plugins import _missing_names
-
-        return _missing_names.whose_method(manager(), name)
-
-    def exported(self, name: str) -> Any:
-        found = exported(name)
-        if found is None:
-            raise missing_name(name, importing=is_import_from(sys._getframe(2)))
-        return found
-
-    def exported_names(self, namespace: str) -> list[str]:
-        return exported_names(namespace)
 
 
 def missing_name(name: str, *, importing: bool | None = None) -> Exception:

@@ -21,11 +21,6 @@ class _Loader:
 
     A module without `__dir__` lists its `__all__`, or its public names that are not modules, and what plugins export
     inside it. A module without `__getattr__` has those exports; the error for another name says what was meant.
-
-    Args:
-        manager: gives the plugin manager.
-        name: of the namespace.
-        make: gives the module.
     """
 
     def __init__(self, manager: Callable[[], PluginManager], name: str, make: Callable[[], ModuleType]) -> None:

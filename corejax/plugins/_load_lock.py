@@ -1,7 +1,7 @@
 """The lock around loading: one thread at a time runs plugins' hooks, and imports cannot deadlock on it.
 
-A thread that imports `corejax.x` for the first time holds Python's own locks (one of that module, and while finders
-are asked, a global one) and needs the plugins loaded; a thread that loads a plugin holds this one, and the plugin
+A thread that imports `corejax.x` for the first time holds Python's lock of that module (`_finder` has released the
+global one) and needs the plugins loaded; a thread that loads a plugin holds this one, and the plugin
 imports modules. Whoever waits for this lock while its owner waits for one of the waiter's own imports goes on in the
 owner's place: the owner sleeps until that import is done, and the import encloses all that is done under the lock.
 The same holds of an owner that waits for the end of the waiter, or for anything else that a thread does (a plugin
@@ -15,7 +15,6 @@ from __future__ import annotations
 import sys
 import threading
 import time
-from collections.abc import Iterator
 from types import FrameType, TracebackType
 from typing import NamedTuple
 
@@ -62,11 +61,7 @@ class LoadLock:
 
 
 class _Looks:
-    """What a waiting thread has seen of the owner.
-
-    Args:
-        me: identifier of the thread that waits.
-    """
+    """What the waiting thread `me` has seen of the owner."""
 
     def __init__(self, me: int) -> None:
         self.me = me
@@ -96,16 +91,7 @@ def _is_there(holder: _Holder) -> bool:
 
 
 def _waits_for_import(frame: FrameType, me: int) -> bool:
-    """Whether a thread waits for an import of this one: for the module itself, or for a finder to answer."""
-    if frame.f_code.co_filename != _IMPORTLIB:
-        return False
-    if frame.f_code.co_name == "acquire":
-        return getattr(frame.f_locals.get("self"), "owner", None) == me
-    return any(f.f_code.co_name == "_find_spec" for f in _importing(sys._getframe()))
-
-
-def _importing(frame: FrameType | None) -> Iterator[FrameType]:
-    while frame is not None:
-        if frame.f_code.co_filename == _IMPORTLIB:
-            yield frame
-        frame = frame.f_back
+    """Return whether a thread waits for a module that this one imports."""
+    code = frame.f_code
+    is_waiting = code.co_filename == _IMPORTLIB and code.co_name == "acquire"
+    return is_waiting and getattr(frame.f_locals.get("self"), "owner", None) == me

@@ -26,10 +26,7 @@ from corejax.settings.config import config
 
 
 class Loader:
-    """Loads plugins and calls their hooks.
-
-    Args:
-        reserved: the facade's own names, which no plugin may export.
+    """Loads plugins and calls their hooks; no plugin may export `reserved` names.
 
     Attributes:
         lock: held while a plugin's code runs.
@@ -60,16 +57,10 @@ class Loader:
                 record.hook, record.status = None, "found"
 
     def run(self, record: PluginRecord, action: Callable[[], Any], late: str = "") -> bool:
-        """Run a plugin's code; when it fails, what it has registered is taken back and the fault is kept.
+        """Run a plugin's code with the lock held, and return whether it succeeded.
 
-        Args:
-            record: the plugin.
-            action: what to run; the lock is held.
-            late: what is loaded late; if that fails, what the plugin contributed before stays. By default a fault
-                fails the plugin.
-
-        Returns:
-            Whether it succeeded.
+        If it fails, what it has registered is taken back, and the fault is kept. The plugin fails with it, unless
+        `late` says what was loaded late: then what the plugin contributed before stays.
 
         Raises:
             PluginError: it failed, and strict plugins are set.
@@ -95,11 +86,7 @@ class Loader:
         return True
 
     def run_once(self, record: PluginRecord, what: Any, action: Callable[[], Any], late: str = "") -> bool:
-        """Run a plugin's code, the only time unless it is interrupted; `what` is its key in `record.done`.
-
-        Returns:
-            Whether it ran: False where it has run before.
-        """
+        """Run a plugin's code unless it has run before (`what` is its key in `record.done`); return whether it ran."""
         if what in record.done:
             return False
         try:

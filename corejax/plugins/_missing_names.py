@@ -2,21 +2,17 @@
 
 from __future__ import annotations
 
-import os
 import sys
-from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from corejax.base.texts import did_you_mean, how_to_install
+from corejax.base.texts import did_you_mean
 from corejax.errors import PluginMissingError, PluginMissingImportError
 from corejax.messages.homes import homes
-from corejax.plugins._records import LATE, failure
-from corejax.settings.selection import VARIABLE
+from corejax.plugins._records import failure
 
 if TYPE_CHECKING:
     from corejax.plugins._plugin_manager import PluginManager
     from corejax.plugins._records import PluginRecord
-    from corejax.plugins.manifest import Manifest
 
 
 def missing_name(manager: PluginManager, name: str, *, importing: bool) -> Exception:
@@ -36,74 +32,14 @@ def missing_name(manager: PluginManager, name: str, *, importing: bool) -> Excep
     if importing and name in manager.names:
         message = f"{f'corejax.{name}'!r} is no module: from {namespace} import {last}"
     elif record is not None:
-        message += f"; it comes with {_where(manager, record, home, 'does not export it')}"
+        message += f"; it comes with {manager.where(record, home, 'does not export it')}"
     elif manager.outside is not None and name in manager.outside.offered():
         message += "; the plugin that has it is not in this block of isolated_plugins: import the name before the block"
     elif home is not None:
-        message += f"; it comes with {_where(manager, None, home)}"
+        message += f"; it comes with {manager.where(None, home)}"
     else:
         message += _guesses(manager, name)
     return (PluginMissingImportError if importing else PluginMissingError)(message)
-
-
-def where(manager: PluginManager, home: str, lacks: str) -> str:
-    """Return where a distribution is whose plugin lacks something, or how to install it; `lacks` ends the sentence."""
-    record = next((r for r in manager.discover().values() if r.comes_from(home)), None)
-    return _where(manager, record, home, lacks)
-
-
-def _where(manager: PluginManager, record: PluginRecord | None, home: str | None, lacks: str = "") -> str:
-    if record is None:
-        late = any(r.comes_from(home) for r in manager.installed_since())
-        return f"the plugin distribution {f'{home}, which {LATE}' if late else how_to_install(home or '')}"
-    if record.status == "off":
-        return f"plugin {record.title}, which is switched off by {_variable()}"
-    if record.fault is not None:
-        return f"plugin {record.title}, which failed; to see why: corejax plugins"
-    return f"{home}, but the installed plugin {record.title} {lacks}"
-
-
-def whose_primitive(manager: PluginManager, name: str, distribution: str | None = None) -> str:
-    """Return where a primitive is that is not here, in half a sentence.
-
-    Args:
-        manager: the manager.
-        name: the primitive's.
-        distribution: the one that it was from, if that is known.
-    """
-    prefix = name.partition(".")[0] if "." in name else None
-    home = distribution or homes("primitives").get(name)
-    found = _whose(manager, home, lambda manifest: name in manifest.primitives, prefix)
-    if found is not None:
-        return found
-    return "is the plugin that has it installed" + (f", corejax-{prefix.replace('_', '-')} perhaps?" if prefix else "?")
-
-
-def whose_method(manager: PluginManager, name: str) -> str:
-    """Return where an array method is that is not here, as the end of a sentence; "" if that is not known."""
-    home = homes("array_methods").get(name)
-    return "" if home is None else f"; {_whose(manager, home, lambda manifest: name in manifest.array_methods)}"
-
-
-def _whose(
-    manager: PluginManager, home: str | None, offers: Callable[[Manifest], bool], plugin: str | None = None
-) -> str | None:
-    """Return which plugin has something that is not here, as half a sentence.
-
-    Args:
-        manager: the manager.
-        home: the distribution that has it, if that is known.
-        offers: whether a manifest lists it.
-        plugin: the name of the plugin, if `home` is not known.
-    """
-    for record in manager.discover().values():
-        if record.status not in ("off", "failed"):
-            continue
-        manifest = manager.manifest(record).manifest
-        known = manifest is not None and offers(manifest)
-        if known or record.comes_from(home) or (home is None and plugin == record.name):
-            return f"it is of {_where(manager, record, home)}"
-    return None if home is None else f"it comes with {_where(manager, None, home)}"
 
 
 def is_expected(manager: PluginManager, name: str) -> bool:
@@ -137,9 +73,5 @@ def _guesses(manager: PluginManager, name: str) -> str:
     sentences = manager.problems()
     off = [r.name for r in manager.records.values() if r.status == "off"]
     if off:
-        sentences.append(f"switched off by {_variable()}: {', '.join(off)}")
+        sentences.append(f"switched off by {manager.selection.setting}: {', '.join(off)}")
     return text + (f" (note: {'; '.join(sentences)})" if sentences else "")
-
-
-def _variable() -> str:
-    return f"{VARIABLE}={os.environ.get(VARIABLE, '')}"

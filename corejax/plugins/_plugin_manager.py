@@ -3,25 +3,27 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from corejax.base.restoring import raise_interrupt
-from corejax.base.texts import error_text
+from corejax.base.texts import error_text, how_to_install
 from corejax.core import array_methods
-from corejax.core.backends import Backend
+from corejax.core.backends import Backend, backends
 from corejax.errors import PluginError
 from corejax.messages.homes import homes
-from corejax.plugins import _lazy_rules, hookspecs
+from corejax.plugins import hookspecs
 from corejax.plugins._discovery import by_name, installed_entry_points
+from corejax.plugins._exports import import_backend, import_registry
+from corejax.plugins._finder import is_import_from
 from corejax.plugins._loading import Loader, withdraw
 from corejax.plugins._records import LATE, PluginRecord, failure
 from corejax.settings.selection import Selection
 
 if TYPE_CHECKING:
     from corejax.core.primitive import Primitive
-    from corejax.plugins._example import Example
     from corejax.plugins.manifest import Found, Manifest
 
 
@@ -137,6 +139,9 @@ class PluginManager:
     def problems(self, kind: str | None = None) -> list[str]:
         """Everything that went wrong so far, one sentence each; of rule kinds, only `kind` if given."""
         found = [problem for record in list(self.records.values()) for problem in record.problems(kind)]
+        off = [record.title for record in self.records.values() if record.status == "off"]
+        if kind == "primitives" and off:
+            found.append(f"{self.selection.setting} switches off {', '.join(off)}")
         return [*found, *(f"plugin {record.title} {LATE}" for record in self.installed_since())]
 
     def installed_since(self) -> list[PluginRecord]:
@@ -156,6 +161,52 @@ class PluginManager:
                     best = len(root), record
         return None if best is None else (best[1].name, best[1].version, best[1].distribution)
 
+    # -- what is not here --------------------------------------------------------------------------------------
+
+    def where(self, record: PluginRecord | None, home: str | None, lacks: str = "") -> str:
+        """Return where the distribution `home` is, or how to install it; `lacks` says what its plugin does not do."""
+        if record is None:
+            late = any(r.comes_from(home) for r in self.installed_since())
+            return f"the plugin distribution {f'{home}, which {LATE}' if late else how_to_install(home or '')}"
+        if record.status == "off":
+            return f"plugin {record.title}, which is switched off by {self.selection.setting}"
+        if record.fault is not None:
+            return f"plugin {record.title}, which failed; to see why: corejax plugins"
+        return f"{home}, but the installed plugin {record.title} {lacks}"
+
+    def required(self, name: str) -> Any:
+        """Return what plugins export under a name of the facade; raise the error of a missing name otherwise."""
+        found = self.exported(name)
+        if found is None:
+            from corejax.plugins._missing_names import missing_name  # only for errors
+
+            raise missing_name(self, name, importing=is_import_from(sys._getframe(2)))
+        return found
+
+    def whose_primitive(self, name: str, distribution: str | None = None) -> str:
+        """Return where a primitive is that is not here, in half a sentence; it was from `distribution`, if known."""
+        prefix = name.partition(".")[0] if "." in name else None
+        home = distribution or homes("primitives").get(name)
+        missing = "is the plugin that has it installed"
+        advice = f", corejax-{prefix.replace('_', '-')} perhaps?" if prefix else "?"
+        return self._whose("primitives", name, home, prefix) or missing + advice
+
+    def whose_method(self, name: str) -> str:
+        """Return where an array method is that is not here, as the end of a sentence; "" if that is not known."""
+        home = homes("array_methods").get(name)
+        return "" if home is None else f"; {self._whose('array_methods', name, home)}"
+
+    def _whose(self, kind: str, name: str, home: str | None, plugin: str | None = None) -> str | None:
+        """Return which plugin has something that is not here; `plugin` is its name, if `home` is not known."""
+        for record in self.discover().values():
+            if record.status not in ("off", "failed"):
+                continue
+            manifest = self.manifest(record).manifest
+            known = manifest is not None and name in getattr(manifest, kind)
+            if known or record.comes_from(home) or (home is None and plugin == record.name):
+                return f"it is of {self.where(record, home)}"
+        return None if home is None else f"it comes with {self.where(None, home)}"
+
     # -- what they offer, told by manifests where these will do ------------------------------------------------
 
     def manifest(self, record: PluginRecord) -> Found:
@@ -172,9 +223,9 @@ class PluginManager:
     def usable_manifests(self) -> dict[str, Manifest] | None:
         """Manifests of all selected plugins, by name, where none is loaded yet and they tell all that loading would."""
         if self._usable is None:
-            from corejax.plugins import _usable_manifests
+            from corejax.plugins.manifest import usable
 
-            self._usable = _usable_manifests.usable(self.discover().values(), self.manifest, self.reserved)
+            self._usable = usable(self.discover().values(), self.manifest, self.reserved)
         return self._usable
 
     def offered(self) -> dict[str, str]:
@@ -234,89 +285,79 @@ class PluginManager:
 
     def load_primitives(self) -> bool:
         """Have every plugin register its primitives; True when something was loaded."""
-        first = not self._loaded
-        self.load()
-        return _lazy_rules.register_primitives(self._loader, self.records.values()) or first
+        done = not self._loaded
+        with self._loader.lock:
+            for record in self._loaded_records():
+                done |= self._loader.run_once(record, "primitives", record.hook.corejax_register_primitives)
+        return done
 
     def load_rule_kinds(self) -> bool:
-        """Import the registries of the rule kinds that plugins add; True when something was loaded."""
+        """Import the registries of the rule kinds that plugins declared; True when one was imported.
+
+        A plugin whose registry cannot be imported keeps what it contributed before.
+        """
+        done = False
         self.load()
-        return _lazy_rules.import_registries(self._loader)
+        with self._loader.lock:
+            for kind, (target, record) in list(self.rule_kinds.items()):
+                take = partial(import_registry, kind, target)
+                done |= self._loader.run_once(record, ("registry", kind), take, f"{kind} rules")
+        return done
 
     def load_rules(self, kind: str, primitive: Primitive | None = None) -> bool:
         """Have every plugin register its lazily loaded rules of a kind; True when something was loaded.
 
+        A plugin whose rules of the kind cannot be loaded keeps what it contributed before.
+
         Args:
             kind: name of the registry.
-            primitive: whose rule is missing, where it is one's: others' rules may stay away.
+            primitive: the primitive whose rule is missing, if it is one's. Plugins that tell their own primitives apart
+                then register no more than they want to for it.
         """
         wanted = kind if primitive is None else (kind, primitive.name)
         if kind in self._done or wanted in self._done:
             return False
-        first = not self._loaded
-        self.load()
+        done = not self._loaded
         with self._loader.lock:
-            done = _lazy_rules.register_rules(self._loader, self.records.values(), kind, primitive)
+            for record in self._loaded_records():
+                what: tuple[str, ...] = ("rules", kind)
+                asked = None
+                if primitive is not None and what not in record.done and record.tells_primitives_apart():
+                    if primitive.provenance.plugin != record.name:
+                        continue
+                    what, asked = (*what, primitive.name), primitive
+                register = partial(record.hook.corejax_register_rules, kind=kind, primitive=asked)
+                done |= self._loader.run_once(record, what, register, f"{kind} rules")
             if self._loaded:
                 self._done.add(wanted)
-        return done or first
+        return done
 
     def import_backend(self, name: str) -> Backend:
-        """The object that a plugin provides as a backend.
+        """Import the object that a plugin provides as a backend; if it fails, the plugin keeps its contributions.
 
         Raises:
             PluginError: it cannot be imported, now or at the first time.
         """
-        return _lazy_rules.import_backend(self._loader, name)
-
-    # -- what commands and checks ask for ----------------------------------------------------------------------
+        target, record = backends.provided[name]
+        found: list[Backend] = []
+        what = f"backend {name!r}"
+        with self._loader.lock:
+            if what not in record.late_faults:
+                self._loader.run(record, lambda: found.append(import_backend(name, target)), what)
+        if not found:
+            fault = record.late_faults[what]
+            raise PluginError(
+                f"backend {name!r} comes from plugin {record.title}, which failed to load it: {error_text(fault)}"
+            ) from fault
+        return found[0]
 
     def add_cli_commands(self, group: Any) -> None:
         """Have every plugin add its commands to a click group."""
-        self.load()
         with self._loader.lock:
-            for record in list(self.records.values()):
-                if record.status == "loaded":
-                    self._loader.add_commands(record, group)
+            for record in self._loaded_records():
+                self._loader.add_commands(record, group)
 
-    def examples(self, primitive: str) -> list[Example]:
-        """What the plugins give as applications of a primitive.
-
-        Raises:
-            PluginError: a plugin fails to give them.
-        """
-        found: list[Example] = []
-        for record in self._loaded_records():
-            with _asking(record, f"examples of {primitive!r}"):
-                found += record.hook.corejax_provide_examples(primitive=primitive) or ()
-        return found
-
-    def checks(self) -> dict[str, tuple[Any, str]]:
-        """Checks that plugins provide: name -> the object, and whose it is.
-
-        Raises:
-            PluginError: a plugin fails to give them, or two give one of the same name.
-        """
-        found: dict[str, tuple[Any, str]] = {}
-        for record in self._loaded_records():
-            with _asking(record, "checks"):
-                for name, target in (record.hook.corejax_provide_checks() or {}).items():
-                    module, _, attribute = target.partition(":")
-                    if name in found:
-                        raise PluginError(f"plugin {found[name][1]} has a check {name!r} too")
-                    found[name] = getattr(importlib.import_module(module), attribute), record.name
-        return found
-
-    def _loaded_records(self) -> list[PluginRecord]:
+    def _loaded_records(self) -> Iterator[PluginRecord]:
+        """Yield the plugins that are loaded when their turn comes: one may fail while the code of another runs."""
         self.load()
-        return [record for record in list(self.records.values()) if record.status == "loaded"]
-
-
-@contextmanager
-def _asking(record: PluginRecord, what: str) -> Iterator[None]:
-    """Whatever a plugin raises that is asked for something is a PluginError that names it."""
-    try:
-        yield
-    except BaseException as error:
-        raise_interrupt(error)
-        raise PluginError(f"plugin {record.title} fails to give {what}: {error_text(error)}") from error
+        return (record for record in list(self.records.values()) if record.status == "loaded")

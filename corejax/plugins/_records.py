@@ -103,12 +103,12 @@ class PluginRecord:
         """Whether names of the facade are known to belong to its distribution."""
         return canonical(self.distribution or "") in HOMES
 
-    def problems(self, kind: str | None = None) -> list[str]:
-        """What went wrong, one sentence each.
+    def tells_primitives_apart(self) -> bool:
+        """Whether the plugin's hook for late rules takes the primitive whose rule is missing."""
+        return any("primitive" in impl.argnames for impl in self.hook.corejax_register_rules.get_hookimpls())
 
-        Args:
-            kind: of the late faults, only those in rules of this kind.
-        """
+    def problems(self, kind: str | None = None) -> list[str]:
+        """Return what went wrong, one sentence each; of the late faults only those in rules of `kind`, if given."""
         found = []
         if self.fault is not None:
             found.append(f"plugin {self.title} failed: {'; '.join([causes(self.fault)[0], *self.unmet])}")

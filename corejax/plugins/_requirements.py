@@ -13,11 +13,7 @@ from packaging.requirements import Requirement
 
 
 def unmet(entry_point: Any) -> list[str]:
-    """Requirements of a plugin's distribution on corejax's that are not met, a sentence each.
-
-    Args:
-        entry_point: the plugin's, with its distribution.
-    """
+    """Return the requirements of a plugin's distribution on corejax's that are not met, a sentence each."""
     try:
         required = [Requirement(text) for text in entry_point.dist.requires or ()]
         return [sentence for each in required for sentence in _unmet(each)]

@@ -18,9 +18,9 @@ from corejax.rules._kinds import vmap_rules as vmap_rules
 from corejax.rules._kinds import xla_translations as xla_translations
 from corejax.rules._optional import OptionalRules as OptionalRules
 from corejax.rules._optional import optional_rules as optional_rules
+from corejax.rules._registry import Rule as Rule
+from corejax.rules._registry import RuleFn as RuleFn
 from corejax.rules._registry import RuleRegistry as RuleRegistry
 from corejax.rules._registry import registries as registries
 from corejax.rules._registry import reporting as reporting
-from corejax.rules._rule import Rule as Rule
-from corejax.rules._rule import RuleFn as RuleFn
 from corejax.rules.derivation import Derivation as Derivation

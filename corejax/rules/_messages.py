@@ -26,7 +26,7 @@ def duplicate_rule(title: str, key: tuple[Primitive, str | None], earlier: Entry
 def missing_rule(registry: Any, primitive: Primitive, platform: str | None) -> str:
     """Say that a primitive has no rule and none can be derived, and show the rule to write."""
     where = f" for platform {platform!r}" if platform else ""
-    problems = plugin_access.get().problems(registry.kind)
+    problems = plugin_access().problems(registry.kind)
     notes = "".join(f"Note: {fault}\n" for fault in [*problems, *_nonlinear(registry.kind, primitive)])
     line = source_info.needed("It was needed at")
     where_needed = f"{line}.\n" if line else ""

@@ -6,7 +6,8 @@ import functools
 import re
 import weakref
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 from corejax import observe
 from corejax.base.plugin_access import plugin_access
@@ -17,11 +18,34 @@ from corejax.core.primitive import Primitive, define_rules
 from corejax.errors import DerivedRuleWarning, MissingRuleError
 from corejax.messages import source_info
 from corejax.rules import _messages
-from corejax.rules._rule import Rule, RuleFn
 from corejax.rules.derivation import Derivation, Derivations
 from corejax.settings.config import config
 
 __corejax_registers_for_caller__ = True
+
+RuleFn = Callable[..., Any]
+
+
+class Rule(NamedTuple):
+    """One rule as registered.
+
+    Attributes:
+        fn: the function as its author wrote it.
+        provenance: the module, file and line that contributed it.
+        derived: how it was made of others ("decomposition", ...); None for a rule of an author's own.
+        flags: what its author declared (`symbolic_zeros=True`, `device=True`, ...; `by`, a derivation's name).
+        overridden: the rule that this one replaced, if any.
+        overriding: whether it was registered to replace another, whichever of the two comes first; such a rule is
+            in force as `config.rule_overrides` says.
+    """
+
+    fn: RuleFn
+    provenance: Provenance
+    derived: str | None = None
+    flags: Mapping[str, Any] = MappingProxyType({})
+    overridden: Rule | None = None
+    overriding: bool = False
+
 
 Key = tuple[Primitive, str | None]  # with the platform that a rule is for; None: all
 
@@ -62,7 +86,7 @@ class RuleRegistry(Mapping[Primitive, RuleFn]):
         self.template = template
         self.required = required
         self.flags = frozenset(flags)
-        self._adapt: Slot[Callable[[Any, RuleFn, Mapping[str, Any]], RuleFn]] = Slot(f"how {title}s are adapted")
+        self.adapt: Slot[Callable[[Any, RuleFn, Mapping[str, Any]], RuleFn]] = Slot(f"how {title}s are adapted")
         self.derivations = Derivations(title, derived_by, self.forget_derived)
         self.changed = Signal(f"{title}s")
         self.provenance = Provenance.of_caller()
@@ -170,17 +194,8 @@ class RuleRegistry(Mapping[Primitive, RuleFn]):
             self._derived.pop(primitive, None)
         self.changed.send(primitive)
 
-    @property
-    def adapt(self) -> Slot[Callable[[Any, RuleFn, Mapping[str, Any]], RuleFn]]:
-        """The slot; to assign a function is to provide it."""
-        return self._adapt
-
-    @adapt.setter
-    def adapt(self, function: Callable[[Any, RuleFn, Mapping[str, Any]], RuleFn]) -> None:
-        self._adapt.provide(function)
-
     def _adapted(self, primitive: Primitive, fn: RuleFn, flags: Mapping[str, Any]) -> RuleFn:
-        adapt = self._adapt.value
+        adapt = self.adapt.value
         return fn if adapt is None else adapt(primitive, fn, flags)
 
     def _in_force(self, primitive: Primitive, platform: str | None = None) -> Rule | None:
@@ -207,9 +222,10 @@ class RuleRegistry(Mapping[Primitive, RuleFn]):
         """Return the platforms with a rule of their own in force."""
         return tuple(sorted(p for q, p in self._platform_table if q is primitive))
 
-    def platforms_registered(self, primitive: Primitive) -> tuple[str, ...]:
-        """Return the platforms with a written rule of their own, in force or not."""
-        return tuple(sorted(p for q, p in self._written if q is primitive and p is not None))
+    def written(self, primitive: Primitive) -> list[tuple[str | None, Rule]]:
+        """Return every written rule with its platform, in force or not: the general ones first (None)."""
+        platforms = sorted(p for q, p in self._written if q is primitive and p is not None)
+        return [(p, rule) for p in (None, *platforms) for rule in self.registered(primitive, p)]
 
     # -- lookup --------------------------------------------------------------------------------------------------------
 
@@ -258,7 +274,7 @@ class RuleRegistry(Mapping[Primitive, RuleFn]):
         return found if found is not None else self._derive(primitive)
 
     def _load(self, primitive: Primitive) -> bool:
-        return plugin_access.get().load_rules(self.kind, primitive)
+        return plugin_access().load_rules(self.kind, primitive)
 
     def is_written(self, primitive: Primitive) -> bool:
         """Load the rule, and return whether a plugin wrote one, for all platforms or for some."""

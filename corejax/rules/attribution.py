@@ -109,26 +109,16 @@ def _attribute_others(
     if "higher_order" not in primitive.tags and written in codes:
         _note(error, primitive, source, "This came out of the decomposition", primitive.provenance)
     elif not isinstance(error, CorejaxError):
-        _attribute_to_derivation(error, primitive, source, among, codes)
-
-
-def _attribute_to_derivation(
-    error: BaseException,
-    primitive: Primitive,
-    source: source_info.Source | None,
-    among: list[RuleRegistry],
-    codes: set[CodeType],
-) -> None:
-    """Note which derived rule raised, of a kind that a plugin brings: the plugin's own way to derive made it."""
-    for registry in among:
-        rule = registry.rule_of(primitive)
-        code = getattr(rule and inspect.unwrap(rule.fn), "__code__", None)
-        if rule is None or rule.derived is None or code not in codes or registry.provenance.package == "corejax":
-            continue
-        maker = Provenance(rule.fn.__module__, code.co_filename, code.co_firstlineno)
-        what = f"This came out of the {registry.title} that is derived ({rule.derived})"
-        _note(error, primitive, source, what, maker, registry.kind)
-        return
+        # A derived rule of a kind that a plugin brings: the plugin's own way to derive made it.
+        for registry in among:
+            rule = registry.rule_of(primitive)
+            code = getattr(rule and inspect.unwrap(rule.fn), "__code__", None)
+            if rule is None or rule.derived is None or code not in codes or registry.provenance.package == "corejax":
+                continue
+            maker = Provenance(rule.fn.__module__, code.co_filename, code.co_firstlineno)
+            what = f"This came out of the {registry.title} that is derived ({rule.derived})"
+            _note(error, primitive, source, what, maker, registry.kind)
+            return
 
 
 def _raised_by(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -42,11 +42,6 @@ class Derivations(Sequence[Derivation]):
 
     The registry names their order, which therefore does not depend on the order of imports. Derivations that the
     registry does not name come after those that it names, and slow ones after all others.
-
-    Args:
-        title: the rule kind in a sentence ("JVP rule").
-        order: names, best first.
-        changed: called when a derivation is added or removed.
     """
 
     def __init__(self, title: str, order: Sequence[str], changed: Callable[[], None]) -> None:
@@ -61,18 +56,9 @@ class Derivations(Sequence[Derivation]):
         """
         self._table.register(derivation.name, derivation, provenance=Provenance.of(derivation.make))
 
-    def __iadd__(self, more: Iterable[Derivation]) -> Derivations:
-        for derivation in more:
-            self.append(derivation)
-        return self
-
     def remove(self, derivation: Derivation) -> None:
         """Remove a derivation."""
         del self._table[derivation.name]
-
-    def clear(self) -> None:
-        """Remove all derivations."""
-        self._table.clear()
 
     def __getitem__(self, i: Any) -> Any:
         return sorted(self._table.values(), key=lambda d: (bool(d.slow), self._ranks.get(d.name, len(self._ranks))))[i]

@@ -30,19 +30,12 @@ def run_rule(
     params: dict[str, Any],
     paired: bool = False,
 ) -> Any:
-    """`rule(*operands, **params)` with the trace `below` on top, which interprets what the rule binds.
+    """Return `rule(*operands, **params)` with the trace `below` on top, which interprets what the rule binds.
 
-    Args:
-        registry: the kind of rule.
-        primitive: whose rule it is.
-        rule: the rule, ready to run.
-        below: the parent of the trace that runs it.
-        operands: its positional arguments.
-        params: the primitive's parameters.
-        paired: whether it has to give a pair: results, and their tangents or batching dimensions.
+    What the rule raises gets a note that names the rule.
 
     Raises:
-        TypeError: it gives no pair. What the rule raises gets a note that names the rule.
+        TypeError: the rule is `paired`, and gives no pair of results, and their tangents or batching dimensions.
     """
     previous = state.trace
     try:
@@ -61,14 +54,7 @@ def run_rule(
 def each_result(
     registry: RuleRegistry, primitive: Primitive, outs: Any, second: Any, types: Sequence[ShapedArray] | None
 ) -> Iterable[tuple[Any, Any, ShapedArray | None]]:
-    """What a JVP or vmap rule gave for a primitive with several results: (result, its tangent, its type).
-
-    Args:
-        registry: `jvp_rules` or `vmap_rules`.
-        primitive: whose rule it is.
-        outs: the results.
-        second: their tangents, or batching dimensions.
-        types: the promised types, or None if they are not known.
+    """Return what a JVP or vmap rule gave: for each result its tangent or batching dimension, and its promised type.
 
     Raises:
         TypeError: these are no two lists of the promised length.
@@ -155,14 +141,7 @@ def check_results(registry: RuleRegistry, primitive: Primitive, outs: Any, types
 
 
 def check_result(registry: RuleRegistry, primitive: Primitive, out: Any, aval: ShapedArray, how: str = "") -> None:
-    """Check that one result of a rule has the shape and dtype that abstract evaluation promises.
-
-    Args:
-        registry: the kind of rule.
-        primitive: whose rule it is.
-        out: the result.
-        aval: the promised type.
-        how: what more is to be said of the result.
+    """Check that a result of a rule has the shape and dtype of `aval`; `how` says more of the result in the message.
 
     Raises:
         TypeError: it has not.
@@ -204,12 +183,7 @@ def refuse_batch(primitive: Primitive, axis_size: int, out: Any, dim: Any) -> No
 
 
 def check_cotangents(primitive: Primitive, cts_in: Any, avals: Sequence[ShapedArray | None]) -> None:
-    """Check that a transpose rule gives a cotangent or None for each operand, of the linear operands' types.
-
-    Args:
-        primitive: the primitive.
-        cts_in: what the rule gave.
-        avals: the operands' types; None for those that are not linear.
+    """Check that a transpose rule gives a cotangent of type `avals[i]`, or None, for each linear operand.
 
     Raises:
         TypeError: it does not.

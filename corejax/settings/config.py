@@ -13,6 +13,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, NamedTuple
 
+from corejax.base.plugin_access import plugin_access
 from corejax.base.provenance import Provenance
 from corejax.base.restoring import Restoring
 from corejax.base.seams import Signal
@@ -23,17 +24,7 @@ from corejax.settings.selection import Selection
 __corejax_registers_for_caller__ = True
 
 _FLAG_PREFIX = "corejax_"  # what flags of the command line begin with
-_FLAGS = {
-    "1": True,
-    "true": True,
-    "yes": True,
-    "on": True,
-    "0": False,
-    "false": False,
-    "no": False,
-    "off": False,
-    "": False,
-}
+_FLAGS = dict.fromkeys(("1", "true", "yes", "on"), True) | dict.fromkeys(("0", "false", "no", "off", ""), False)
 
 
 def _flag(text: Any) -> bool:
@@ -202,7 +193,6 @@ class Config:
     check_jaxprs: bool
     check_tracer_leaks: bool
     disable_jit: bool
-    load_plugins: Callable[[], None]  # whose settings may be asked for
     debug_nans: bool
     debug_infs: bool
     strict_plugins: bool
@@ -220,7 +210,6 @@ class Config:
 
     def __init__(self) -> None:
         self.__dict__["changed"] = Signal("settings")
-        self.__dict__["load_plugins"] = lambda: None
         own = {name: _initialised(name, setting) for name, setting in _SETTINGS.items()}
         self.__dict__["trace_settings"] = tuple(name for name, setting in own.items() if setting.traced)
         self.__dict__["_settings"] = Table("setting", own, changed=self._put, refusal=_second, of_hooks=True)
@@ -302,7 +291,7 @@ class Config:
 
     def _setting_of(self, name: str) -> Setting:
         if name not in self._settings and not name.startswith("_"):
-            self.load_plugins()
+            plugin_access().load()
         setting = self._settings.get(name)
         if setting is None:
             meant = did_you_mean(name, (*self._settings, *_JAX_NAMES))
@@ -359,7 +348,7 @@ class Config:
         """
         from absl import app, flags  # no dependency
 
-        self.load_plugins()
+        plugin_access().load()
         for name in (*self._settings, "enable_x64", "enable_checks", "platforms"):
             if _FLAG_PREFIX + name in flags.FLAGS:
                 continue

@@ -1,4 +1,4 @@
-"""The limit on how large a value may be: the machine's memory, or the setting `memory_limit`; what is kept when freed.
+"""The limit on how large a value may be: the machine's memory, or the setting `memory_limit`.
 
 The limit is checked before anything is allocated. Operating systems promise more memory than there is, and end the
 process that uses it.
@@ -10,8 +10,6 @@ import os
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-
-import numpy as np
 
 from corejax.settings.config import config
 
@@ -63,15 +61,3 @@ def bytes_text(nbytes: int) -> str:
     units = ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
     power = min(max((nbytes.bit_length() - 1) // 10, 1), len(units))
     return f"{nbytes} bytes ({nbytes / 1024**power:.1f} {units[power - 1]})"
-
-
-def keep_freed_memory() -> None:
-    """Have the C library keep the memory of large arrays that are freed, for the next ones.
-
-    glibc gives blocks of more than 128 KiB back to the operating system, which clears each page of the next one: that
-    takes several times as long as most operations. Once a larger block was freed it takes blocks up to that size, at
-    most 32 MiB, from its heap, of which up to twice as much stays (mallopt(3), M_MMAP_THRESHOLD). The block here is
-    never touched. Other libraries do nothing of this.
-    """
-    with suppress(MemoryError):  # a process may have a limit that is lower
-        np.empty((32 << 20) - (8 << 10), np.uint8)

@@ -31,6 +31,11 @@ class Selection:
     def __contains__(self, name: str) -> bool:
         return name not in self.excluded and (self.only is None or name in self.only)
 
+    @property
+    def setting(self) -> str:
+        """`COREJAX_PLUGINS=-acme`."""
+        return f"{VARIABLE}={self.text or ''}"
+
     def problems(self, names: Iterable[str], variable: str = VARIABLE) -> list[str]:
         """Names in it that no plugin has, one sentence each; `variable` is where it was given."""
         known = list(names)

@@ -184,7 +184,7 @@ def _sentences(name: str, found: Iterator[tuple[KeyPath, str]]) -> list[str]:
 
 
 def prefix_errors(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf | None = None, name: str = "") -> list[str]:
-    """Why `prefix_tree` is no prefix of `full_tree`: sentences with key paths.
+    """Return why `prefix_tree` is no prefix of `full_tree`: a sentence for each place where they differ.
 
     One reads `at ['a'][0]: tuple of 2 against tuple of 3`.
 
@@ -193,9 +193,6 @@ def prefix_errors(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf | None = Non
         full_tree: the tree that it should be a prefix of.
         is_leaf: as in `tree_flatten`, for `prefix_tree`.
         name: put before each path.
-
-    Returns:
-        One sentence for each place where they differ; empty if it is a prefix.
     """
     return _sentences(name, _differences((), prefix_tree, full_tree, is_leaf, prefix=True))
 
@@ -228,9 +225,6 @@ def flatten_axes(name: str, treedef: PyTreeDef, axes_tree: Any) -> list[Any]:
         name: what the prefix tree is called, for messages.
         treedef: structure of the value that it applies to.
         axes_tree: a prefix of it. None is a leaf here.
-
-    Returns:
-        `treedef.num_leaves` leaves of `axes_tree`.
 
     Raises:
         ValueError: it is no prefix; the message shows both and the path of the first mismatch.

@@ -8,8 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from corejax.extend import ShapedArray, load_everything, primitives
-from corejax.extend.plugins import examples_of
 from corejax_testing.calls import Call
+from corejax_testing.contributions import examples_of
 from corejax_testing.outcomes import NotApplicable
 from corejax_testing.variations import in_other_dtypes, in_other_sizes
 

@@ -13,8 +13,7 @@ import numpy as np
 import pytest
 
 import corejax
-from corejax import rules
-from corejax.base.plugin_access import plugin_access
+from corejax import plugins, rules
 from corejax.base.provenance import Provenance
 from corejax.base.tables import restore, snapshot
 from corejax.cli.rule_status import rule_status, rule_statuses
@@ -41,8 +40,8 @@ _names = (f"rules_test.p{i}" for i in itertools.count())
 @pytest.fixture(autouse=True)
 def kernel_tables_as_before(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Each test's primitives and rules are gone after it; no plugin is loaded for a miss."""
-    monkeypatch.setattr(plugin_access.get(), "load_rules", lambda kind, primitive=None: False)
-    monkeypatch.setattr(plugin_access.get(), "problems", lambda kind: ())
+    monkeypatch.setattr(plugins.manager(), "load_rules", lambda kind, primitive=None: False)
+    monkeypatch.setattr(plugins.manager(), "problems", lambda kind: ())
     before = snapshot()
     yield
     restore(before)
@@ -213,7 +212,7 @@ def test_lazy_platform_rule_is_loaded_although_there_is_a_general_one(monkeypatc
         xla_translations.register(p, lambda *_: "cuda", platform="cuda")
         return True
 
-    monkeypatch.setattr(plugin_access.get(), "load_rules", load)
+    monkeypatch.setattr(plugins.manager(), "load_rules", load)
     assert xla_translations.lookup(p, "cuda")() == "cuda"
 
 
@@ -243,9 +242,7 @@ def test_miss_says_primitive_owner_kind_line_and_what_to_write() -> None:
 
 
 def test_miss_names_plugins_that_failed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        plugin_access.get(), "problems", lambda kind: [f"plugin 'acme' failed to load its {kind} rules"]
-    )
+    monkeypatch.setattr(plugins.manager(), "problems", lambda kind: [f"plugin 'acme' failed to load its {kind} rules"])
     with pytest.raises(MissingRuleError, match="Note: plugin 'acme' failed to load its vmap rules"):
         vmap_rules.lookup(make())
 
@@ -311,7 +308,8 @@ def test_strict_rules_refuse_derived_ones() -> None:
 
 def test_third_party_derivations_are_asked_in_order() -> None:
     registry = RuleRegistry("rules_test_derived", "test rule", "    ...")
-    registry.derivations += [Derivation("never", lambda p: None), Derivation("always", lambda p: lambda: p.name)]
+    registry.derivations.append(Derivation("never", lambda p: None))
+    registry.derivations.append(Derivation("always", lambda p: lambda: p.name))
     p = make()
     assert registry.can_derive(p) == "always" and registry.rule_of(p) is None
     assert registry.lookup(p)() == p.name

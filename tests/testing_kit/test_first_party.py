@@ -7,7 +7,7 @@ import pytest
 import corejax
 import corejax_testing
 from corejax.extend import primitives
-from corejax.extend.plugins import examples_of
+from corejax_testing.contributions import examples_of
 
 corejax.plugins.load_everything()
 OWNERS = ("lax_basic", "control_flow", "xla_backend")

@@ -22,9 +22,9 @@ from corejax.extend import (
     partial_eval_rules,
     primitives,
 )
-from corejax.extend.plugins import examples_of
 from corejax.extend.programs import dce_rules
 from corejax_testing import verify
+from corejax_testing.contributions import examples_of
 from tests.testing_kit import toys
 from tests.testing_kit.toys import same, toy
 

@@ -11,6 +11,7 @@ import pytest
 import corejax
 import corejax_testing
 from corejax.extend import Example, Primitive, ShapedArray, hookimpl, primitives
+from corejax_testing.contributions import examples_of
 
 pytest_plugins = ["pytester"]
 
@@ -98,9 +99,9 @@ def test_isolated_plugins(isolated_plugins: Any) -> None:
     assert "mine.twice" in primitives
     assert corejax.acme_name > 3
     assert [record.name for record in isolated_plugins.records.values()] == ["mine"]
-    (example,) = corejax.extend.plugins.examples_of("mine.twice")
+    (example,) = examples_of("mine.twice")
     assert example.operands[0].shape == (2,)
-    assert corejax.extend.plugins.examples_of("sin") == []
+    assert examples_of("sin") == []
 
 
 def test_nothing_is_left_of_isolated_plugins() -> None:
@@ -123,7 +124,7 @@ def test_a_plugin_that_fails_to_give_examples_is_named() -> None:
     with corejax.extend.plugins.isolated_plugins() as manager:
         manager.register(Broken(), "broken")
         with pytest.raises(corejax.errors.PluginError, match=r"plugin 'broken' .* fails to give examples of 'sin'"):
-            corejax.extend.plugins.examples_of("sin")
+            examples_of("sin")
 
 
 # -- checks that plugins provide ---------------------------------------------------------------------------------

@@ -118,7 +118,8 @@ def test_order_does_not_depend_on_the_order_of_registration() -> None:
     every = [never("last", "it waits"), never("other"), never("second"), never("slow", "it waits"), never("first")]
     for k, order in enumerate(itertools.permutations(every)):
         registry = RuleRegistry(f"order{k}", "rule", "", required=False, derived_by=("first", "second", "last"))
-        registry.derivations += order
+        for derivation in order:
+            registry.derivations.append(derivation)
         names = [derivation.name for derivation in registry.derivations]
         assert names == ["first", "second", "other", "last", "slow"]
 

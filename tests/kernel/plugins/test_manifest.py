@@ -20,8 +20,7 @@ from corejax.core.primitive import primitives
 from corejax.errors import PluginMissingError
 from corejax.plugins import manifest
 from corejax.plugins._plugin_manager import PluginManager
-from corejax.plugins._usable_manifests import known_derivations
-from corejax.plugins.manifest import FILE
+from corejax.plugins.manifest import FILE, known_derivations
 from corejax.settings.config import config
 from tests.kernel.cli.test_cli import TABLE
 from tests.kernel.plugin_sites import DISTRIBUTIONS, Site

@@ -88,7 +88,8 @@ def test_whatever_is_raised_by_rules_checks_and_examples(site: Site, fresh: Plug
     plugins.load_everything()
     assert fresh.records["toy_ops"].status == "loaded" and fresh.records["acme"].status == "loaded"
     assert "failed to load its jvp rules: GeneratorExit" in fresh.problems("jvp")[0]
-    for ask in (lambda: fresh.examples("p"), fresh.checks, lambda: corejax.acme_late):
+    kit = pytest.importorskip("corejax_testing.contributions")
+    for ask in (lambda: kit.examples_of("p"), kit.provided_checks, lambda: corejax.acme_late):
         with pytest.raises(PluginError, match="GeneratorExit: late"):
             ask()
 

@@ -18,8 +18,8 @@ import pytest
 import corejax
 from corejax import lax
 from corejax.extend import Array, Primitive, ShapedArray, dtypes, load_everything, primitives
-from corejax.extend.plugins import examples_of
 from corejax_testing import extremes as kit
+from corejax_testing.contributions import examples_of
 from corejax_testing.extremes import FLUSHED
 
 load_everything()

@@ -8,8 +8,11 @@ While a thread is watched, only large operations are left, because watchers rece
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import partial
 from typing import Any
+
+import numpy as np
 
 from corejax.extend import Array, BackendError, Primitive
 from corejax.extend.devices import is_spread
@@ -110,6 +113,21 @@ class _Eager(Engine):
 
 
 ENGINE = _Eager()
+
+
+def _keep_freed_memory() -> None:
+    """Have the C library keep the memory of large arrays that are freed, for the next ones.
+
+    glibc gives blocks of more than 128 KiB back to the operating system, which clears each page of the next one: that
+    takes several times as long as most operations. Once a larger block was freed it takes blocks up to that size, at
+    most 32 MiB, from its heap, of which up to twice as much stays (mallopt(3), M_MMAP_THRESHOLD). The block here is
+    never touched. Other libraries do nothing of this.
+    """
+    with suppress(MemoryError):  # a process may have a limit that is lower
+        np.empty((32 << 20) - (8 << 10), np.uint8)
+
+
+_keep_freed_memory()
 
 
 def _on_watched_changed() -> None:

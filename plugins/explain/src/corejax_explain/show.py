@@ -12,7 +12,7 @@ import click
 
 from corejax.extend import Primitive, abstract_eval_rules, config, impl_rules, load_everything, primitives, registries
 from corejax.extend.commands import RuleStatus, complain, named, no_such, print_json, report_faults, rule_statuses, say
-from corejax.extend.plugins import manifest, plugin_records
+from corejax.extend.plugins import plugin_records
 from corejax.extend.transforms import optional_rules
 
 
@@ -70,9 +70,9 @@ def describe(primitive: Primitive) -> dict[str, Any]:
 def _described(kind: str, found: RuleStatus, primitive: Primitive) -> dict[str, Any]:
     registry = registries[kind]
     off: dict[str, list[Any]] = {}
-    for platform, rule in manifest.written(registry, primitive):
+    for platform, rule in registry.written(primitive):
         if rule.overriding and not config.overrides_are_on(rule.provenance.plugin):
-            off.setdefault("all" if platform == manifest.ANY else platform, []).append(_rule(rule))
+            off.setdefault(platform or "all", []).append(_rule(rule))
     return {
         "status": found.status,
         "rule": None if found.rule is None else _rule(found.rule),

@@ -34,7 +34,7 @@ def tests_for(
     """
     import pytest
 
-    from corejax.extend.plugins import examples_of
+    from corejax_testing.contributions import examples_of
 
     load_everything()
     every, reasons, given = all_checks(), dict(expected_failures or {}), examples or {}

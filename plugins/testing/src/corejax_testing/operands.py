@@ -12,8 +12,8 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from corejax.extend import Example, Primitive, ShapedArray, Tracer
-from corejax.extend.plugins import examples_of
 from corejax_testing.arrays import Array, draw, is_inexact
+from corejax_testing.contributions import examples_of
 
 TRIES = 200  # draws, until some operands fit
 

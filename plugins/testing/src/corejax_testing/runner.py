@@ -13,11 +13,11 @@ from typing import Any
 
 from corejax.extend import Example, MissingRuleError, Primitive, config, registries
 from corejax.extend.messages import DerivedRuleWarning, register_internal
-from corejax.extend.plugins import examples_of
 from corejax_testing.checks import Check, all_checks
 from corejax_testing.checks.compiled import has_backend
 from corejax_testing.checks.examples import require_sense
 from corejax_testing.checks.registry import place_of
+from corejax_testing.contributions import examples_of
 from corejax_testing.outcomes import CheckFailure
 from corejax_testing.search import Tally, not_failing, search
 

@@ -213,11 +213,11 @@ class _Parser(ValueReader):
 
     def _fail_missing(self, name: str, start: int) -> NoReturn:
         """Say where a primitive was, if the text tells; else what was probably meant, and which plugins failed."""
-        notes = "".join(f"\n  note: {problem}" for problem in plugin_access.get().problems("primitives"))
+        notes = "".join(f"\n  note: {problem}" for problem in plugin_access().problems("primitives"))
         home = next((m for m in _REQUIRES.finditer(self.text) if name in _names(m["primitives"])), None)
         if home is None:
             close = [repr(other) for other in difflib.get_close_matches(name, primitives, 3, cutoff=0.75)]
-            advice = plugin_access.get().whose_primitive(name)
+            advice = plugin_access().whose_primitive(name)
             advice = f"did you mean {' or '.join(close)}?" if close and advice.endswith("?") else advice
         else:
             version = "" if home["version"] == "?" else f"=={home['version']}"

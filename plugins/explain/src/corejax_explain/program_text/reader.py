@@ -139,7 +139,7 @@ class Cursor:
         if not given.refinement:
             return given.aval
         if refinement_reader.value is None:
-            plugin_access.get().load_rules("primitives")
+            plugin_access().load_primitives()
         read = refinement_reader.value
         if read is None:
             self.fail(f"`{given.refinement}` needs a plugin that refines types, such as corejax-parallel", given.start)
@@ -179,7 +179,7 @@ def dtype_of_name(name: str) -> np.dtype[Any] | None:
         try:
             return dtypes.from_short_name(name)
         except ValueError:
-            if "<" in name and not plugin_access.get().load_rules("primitives"):
+            if "<" in name and not plugin_access().load_primitives():
                 break
     return dtypes.LONG_NAMES.get(name)
 

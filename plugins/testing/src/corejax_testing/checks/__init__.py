@@ -5,9 +5,9 @@ from __future__ import annotations
 import importlib
 
 from corejax.extend.messages import PluginError
-from corejax.extend.plugins import provided_checks
 from corejax_testing.checks.registry import CHECKS as _REGISTERED
 from corejax_testing.checks.registry import Check as Check
+from corejax_testing.contributions import provided_checks
 
 # The order of a report's columns: what later checks rest on comes first.
 _ROOMS = (

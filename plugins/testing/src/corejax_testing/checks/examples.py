@@ -7,9 +7,9 @@ import difflib
 import numpy as np
 
 from corejax.extend import Example
-from corejax.extend.plugins import provided_checks
 from corejax_testing.calls import Call
 from corejax_testing.checks.registry import CHECKS, check
+from corejax_testing.contributions import provided_checks
 from corejax_testing.operands import UnfitOperands, drawn
 from corejax_testing.outcomes import CheckFailure
 

@@ -16,11 +16,12 @@ import numpy as np
 import corejax
 from corejax.extend import Example, ShapedArray, Var, dtypes, get_aval, stage_closed
 from corejax.extend.messages import DerivedRuleWarning
-from corejax.extend.plugins import examples_of, exported
+from corejax.extend.plugins import exported
 from corejax.extend.programs import check_jaxpr, same_jaxpr
 from corejax_explain.program_text import parse_jaxpr
 from corejax_testing.arrays import Array, compare, epsilon, is_inexact, replaced, tolerance, wide
 from corejax_testing.calls import host
+from corejax_testing.contributions import examples_of
 from corejax_testing.finite import inner
 from corejax_testing.fuzzing import nests, splitting
 from corejax_testing.fuzzing.case import Case, noisy_runs, values_of

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import JaxprEqn, UndefPrimal, Var, transpose_rules
-from corejax.extend.plugins import examples_of
 from corejax_testing.arrays import Array, direction, has_tangents, tolerance, wide
 from corejax_testing.calls import host
+from corejax_testing.contributions import examples_of
 from corejax_testing.finite import inner, magnitude
 from corejax_testing.fuzzing.case import Case, values_of
 from corejax_testing.outcomes import CheckFailure, NotApplicable

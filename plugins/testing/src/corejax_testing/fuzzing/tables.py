@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import Example, Primitive, ShapedArray, dtypes
-from corejax.extend.plugins import examples_of
 from corejax_testing.arrays import is_inexact
 from corejax_testing.calls import Call
+from corejax_testing.contributions import examples_of
 from corejax_testing.operands import remember
 from corejax_testing.variations import takes, with_dtype
 

@@ -75,8 +75,8 @@ def _rules_by(plugin: str, *, overriding: bool = False) -> Iterator[tuple[str, d
         found = {}
         for kind, registry in registries.items():
             platforms = sorted(
-                platform
-                for platform, rule in manifest.written(registry, primitive)
+                platform or manifest.ANY
+                for platform, rule in registry.written(primitive)
                 if rule.provenance.plugin == plugin and (rule.overriding or not overriding)
             )
             if platforms:
@@ -90,7 +90,7 @@ def _entry(primitive: Primitive, plugin: str) -> manifest.PrimitiveEntry:
     derivable: dict[str, list[list[str | None]]] = {}
     others: set[str] = set()
     for kind, registry in registries.items():
-        found = list(manifest.written(registry, primitive))
+        found = [(platform or manifest.ANY, rule) for platform, rule in registry.written(primitive)]
         own = [platform for platform, rule in found if rule.provenance.plugin == plugin]
         if own:
             rules[kind] = sorted(set(own))
