@@ -7,6 +7,7 @@ NumPy arrays and Python numbers itself: calls with these cost more than where ja
 from __future__ import annotations
 
 import json
+import tempfile
 from collections.abc import Callable
 
 import timing
@@ -136,6 +137,30 @@ def first_results(rounds: int) -> list[timing.Result]:
     return [*found, timing.Result('the same gradient, tier="auto"', early[1], theirs_again[1], 0.15)]
 
 
+def cached_results(rounds: int) -> list[timing.Result]:
+    """Time a gradient in a new process with the cache on disk, beside jax without and with its cache."""
+    with tempfile.TemporaryDirectory() as directory:
+        caches = {
+            "COREJAX_COMPILATION_CACHE_DIR": f"{directory}/corejax",
+            "COREJAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+            "JAX_COMPILATION_CACHE_DIR": f"{directory}/jax",
+            "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
+            "JAX_PERSISTENT_CACHE_MIN_ENTRY_SIZE_BYTES": "-1",
+        }
+
+        def gradient(lib: str, **variables: str) -> float:
+            return float(json.loads(timing.output_of(_FIRST.format(lib), **variables).splitlines()[-1])[1])
+
+        for lib in ("corejax", "jax"):
+            gradient(lib, **caches)
+        times = [
+            (gradient("corejax", **caches), gradient("jax"), gradient("jax", **caches)) for _ in range(max(3, rounds))
+        ]
+    ours, cold, theirs = (min(column) for column in zip(*times, strict=True))
+    name = "the same gradient in a new process, cached on disk"
+    return [timing.Result(name, ours, cold, 0.15), timing.Result(f"{name}, beside jax's cache", ours, theirs, None)]
+
+
 _IMPORT = """
 import os
 os.environ.update({0})
@@ -158,4 +183,5 @@ CASES: dict[str, Callable[[int], list[timing.Result]]] = {
     "import of corejax": imports,
     "jitted calls, alone": calls,
     "first results": first_results,
+    "cached on disk": cached_results,
 }

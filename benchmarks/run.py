@@ -14,6 +14,7 @@ import tempfile
 from typing import Any
 
 sys.path.insert(0, str(pathlib.Path(__file__).parent))
+os.environ["COREJAX_COMPILATION_CACHE_DIR"] = ""  # compile times are measured; `alone.cached_results` sets a directory
 
 import alone
 import growth

@@ -92,8 +92,11 @@ def process_time(program: str, rounds: int) -> float:
     return best
 
 
-def output_of(program: str) -> str:
-    """What a fresh Python prints that runs a program; the modules that it compiles are kept."""
-    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+def output_of(program: str, **variables: str) -> str:
+    """Return what a fresh Python prints that runs a program, with variables added to the environment.
+
+    The byte code of modules is kept.
+    """
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"} | variables
     done = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, env=environment, text=True)
     return done.stdout

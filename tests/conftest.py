@@ -27,6 +27,7 @@ __all__ = ["pytest_runtest_logreport", "pytest_runtest_protocol", "pytest_runtes
 for _name in [name for name in os.environ if name.startswith("COREJAX_")]:
     del os.environ[_name]
 os.environ["COREJAX_CHECK_JAXPRS"] = "1"
+os.environ["COREJAX_COMPILATION_CACHE_DIR"] = ""  # tests compile, and leave nothing in the user's cache
 # The oracle would otherwise look for accelerators, and say so in warnings.
 os.environ.setdefault("JAX_PLATFORMS", "cpu")
 

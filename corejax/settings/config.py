@@ -120,6 +120,7 @@ _SETTINGS = {
 _JAX_NAMES: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "enable_x64": ("default_dtype_bits", lambda on: 64 if (on if isinstance(on, bool) else _flag(str(on))) else 32),
     "enable_checks": ("check_jaxprs", lambda on: on),
+    "enable_compilation_cache": ("compilation_cache", lambda on: on),
     "platforms": ("backend", lambda name: name),
     "platform_name": ("backend", lambda name: name),
 }

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import errno
+import json
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -12,6 +14,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import click.testing
 import numpy as np
 import pytest
 
@@ -20,6 +23,7 @@ import corejax.numpy as jnp
 from corejax import compilation_cache, lax
 from corejax.extend import Primitive, ShapedArray
 from corejax_xla_backend import _jaxlib
+from corejax_xla_backend._cache_command import cache as cache_command
 from corejax_xla_backend._xla import disk_cache
 from corejax_xla_backend._xla.program_files import MAGIC, SUFFIX, ProgramFiles
 
@@ -28,8 +32,9 @@ X = np.arange(6, dtype=np.float32)
 
 @pytest.fixture
 def cache(tmp_path: Path) -> Iterator[Path]:
-    """An empty cache in force."""
-    with corejax.config.override(compilation_cache_dir=str(tmp_path / "programs")):
+    """An empty cache for all programs, however fast they compile."""
+    settings = {"compilation_cache_dir": str(tmp_path / "programs"), "persistent_cache_min_compile_time_secs": 0.0}
+    with corejax.config.override(**settings):
         compilation_cache.reset_cache()
         yield tmp_path / "programs"
     compilation_cache.reset_cache()
@@ -97,7 +102,8 @@ def test_functions_that_differ_in_lines_share_an_entry(cache: Path) -> None:
 
     run(earlier, X)
     run(f, X)
-    assert compilation_cache.stats()[1:] == (1, files_in(cache)[0].stat().st_size, 1, 1)
+    (entry,) = ProgramFiles(str(cache)).entries()
+    assert compilation_cache.stats()[1:] == (1, entry.size, 1, 1) and entry.hits == 1
 
 
 def test_other_programs_types_and_options_have_entries_of_their_own(cache: Path) -> None:
@@ -121,6 +127,7 @@ def test_names_depend_on_flags_and_on_all_of_the_text() -> None:
 OTHER_PROCESS = """
 import corejax  # no plugin is loaded when its setting is given
 corejax.config.update("jax_compilation_cache_dir", {directory!r})
+corejax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
 print(corejax.jit(lambda x: corejax.numpy.tanh(x) @ x)([1.0, 2.0, 3.0]) > 0)
 print(*corejax.compilation_cache.stats()[3:])
 """
@@ -157,7 +164,7 @@ def test_programs_that_call_python_are_not_kept(cache: Path) -> None:
 @pytest.mark.parametrize(
     "settings",
     [
-        {"enable_compilation_cache": False},
+        {"compilation_cache": False},
         {"compilation_cache_max_size": 0},
         {"compilation_cache_dir": ""},
         {"compilation_cache_max_size": 100},
@@ -266,6 +273,98 @@ def test_many_writers_and_readers(tmp_path: Path) -> None:
     assert sum(entry.size for entry in ProgramFiles(str(tmp_path)).entries()) <= 5000
 
 
+# -- whose directory it is ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("mode", [0o777, 0o720, 0o702])
+def test_a_directory_that_others_can_write_to_is_not_used(cache: Path, mode: int) -> None:
+    cache.mkdir()
+    cache.chmod(mode)
+    with pytest.warns(RuntimeWarning, match=r"is not used: other users can write to it.*chmod 700") as seen:
+        assert float(run(lambda x: x.sum(), X)) == 15
+    assert len(seen) == 1
+    assert float(run(lambda x: 3 * x.sum(), X)) == 45  # no second warning: warnings are errors in tests
+    assert not files_in(cache)
+
+
+def test_a_directory_of_another_user_is_not_used(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    run(lambda x: x.sum(), X)
+    assert cache.stat().st_mode & 0o777 == 0o700
+    user = os.geteuid()
+    monkeypatch.setattr(os, "geteuid", lambda: user + 1)
+    with pytest.warns(RuntimeWarning, match=f"is not used: it belongs to the user with number {user}"):
+        assert float(run(lambda x: x.sum(), X)) == 15
+    assert compilation_cache.stats().hits == 0
+
+
+def test_a_directory_that_others_can_read_is_used(cache: Path) -> None:
+    cache.mkdir(mode=0o755)
+    run(lambda x: x.sum(), X)
+    assert len(files_in(cache)) == 1
+
+
+# -- the default ----------------------------------------------------------------------------------------------------
+
+BY_DEFAULT = """
+import numpy as np, warnings
+warnings.simplefilter("error")
+import corejax, corejax.numpy as jnp
+corejax.config.update("persistent_cache_min_compile_time_secs", 0)
+f = corejax.jit(lambda x: jnp.sin(x).sum())
+f(np.ones(3))
+print(*corejax.compilation_cache.stats()[1:2], *corejax.compilation_cache.stats()[3:])
+"""
+
+
+def by_default(home: Path, **settings: str) -> list[str]:
+    environment = {k: v for k, v in os.environ.items() if k != "COREJAX_COMPILATION_CACHE_DIR"}
+    environment |= {"HOME": str(home), "XDG_CACHE_HOME": str(home / "caches"), **settings}
+    done = subprocess.run(
+        [sys.executable, "-c", BY_DEFAULT], capture_output=True, text=True, check=False, env=environment, timeout=120
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the directory is chosen by XDG_CACHE_HOME")
+def test_programs_are_stored_in_the_users_cache_by_default(tmp_path: Path) -> None:
+    assert by_default(tmp_path) == ["1", "0", "1"]
+    assert by_default(tmp_path) == ["1", "1", "0"]
+    assert [path.name for path in (tmp_path / "caches").iterdir()] == ["corejax"]
+    assert by_default(tmp_path / "other", COREJAX_COMPILATION_CACHE="off") == ["0", "0", "0"]
+    assert not (tmp_path / "other").exists()
+    (tmp_path / "file").write_text("")  # stands for a home that cannot be written to: no warning
+    assert by_default(tmp_path / "file") == ["0", "0", "0"]
+
+
+def test_jaxs_name_of_the_setting(cache: Path) -> None:
+    with corejax.config.override(enable_compilation_cache=False):
+        assert not compilation_cache.is_initialized() and corejax.config.compilation_cache is False
+    assert compilation_cache.is_initialized()
+
+
+# -- the command ----------------------------------------------------------------------------------------------------
+
+
+def test_the_command_lists_functions(cache: Path) -> None:
+    def polynomial(x: Any) -> Any:
+        return (x**3 + x).sum()
+
+    for _ in range(3):
+        run(polynomial, X)
+    run(loss, X)
+    invoke = click.testing.CliRunner().invoke
+    text = invoke(cache_command, []).output
+    assert f"{cache}: 2 programs" in text and "of 1,024 MiB" in text, text
+    assert re.search(r"1 +[\d.]+ +2  \d{4}-\d\d-\d\d \d\d:\d\d  polynomial$", text, re.MULTILINE), text
+    found = json.loads(invoke(cache_command, ["--json"]).output)
+    assert {f["function"]: f["hits"] for f in found["functions"]} == {"polynomial": 2, "loss": 0}
+    assert "0 programs" in invoke(cache_command, ["--clear"]).output
+    assert not files_in(cache)
+    with corejax.config.override(compilation_cache=False):
+        assert "is off" in invoke(cache_command, []).output
+
+
 # -- trouble -------------------------------------------------------------------------------------------------------
 
 
@@ -283,7 +382,8 @@ def test_a_directory_that_is_none_warns_once(cache: Path) -> None:
 def test_a_setting_makes_errors_of_warnings(tmp_path: Path) -> None:
     nowhere = tmp_path / "file"
     nowhere.write_text("")
-    with corejax.config.override(compilation_cache_dir=str(nowhere), raise_persistent_cache_errors=True):
+    settings = {"compilation_cache_dir": str(nowhere), "persistent_cache_min_compile_time_secs": 0}
+    with corejax.config.override(**settings, raise_persistent_cache_errors=True):
         with pytest.raises(OSError, match="file"):
             run(lambda x: x * 5, X)
     np.testing.assert_array_equal(run(lambda x: x * 5, X), 5 * X)
@@ -320,7 +420,7 @@ def test_an_interrupt_while_writing_leaves_nothing(cache: Path, monkeypatch: pyt
         ("compilation_cache_max_size", "much"),
         ("persistent_cache_min_compile_time_secs", float("nan")),
         ("persistent_cache_min_entry_size_bytes", None),
-        ("enable_compilation_cache", "perhaps"),
+        ("compilation_cache", "perhaps"),
     ],
 )
 def test_values_that_settings_refuse(name: str, value: Any) -> None:
@@ -338,7 +438,7 @@ def test_a_directory_may_be_a_path_or_none(tmp_path: Path) -> None:
 
 
 def test_misspelt_settings_are_told_with_those_of_plugins() -> None:
-    with pytest.raises(AttributeError, match=r"'compilation_cache'; did you mean 'compilation_cache_dir'"):
-        corejax.config.update("compilation_cache", "x")
+    with pytest.raises(AttributeError, match=r"'compilation_cache_di'; did you mean 'compilation_cache_dir'"):
+        corejax.config.update("compilation_cache_di", "x")
     with pytest.raises(AttributeError, match="compilation_cache_dir"):
-        _ = corejax.config.compilation_cache
+        _ = corejax.config.compilation_cache_di

@@ -1,9 +1,8 @@
 """`corejax.compilation_cache`: compiled programs on disk, which the next process loads in milliseconds.
 
-    corejax.config.update("compilation_cache_dir", "~/.cache/corejax")
-
-or `COREJAX_COMPILATION_CACHE_DIR`. Who may write into the directory decides what code runs in your process, so do not
-share it with people whom you do not trust; it is made for its owner alone.
+By default programs that take longer than 0.1 s to compile are stored in the user's cache directory. The settings
+`compilation_cache_dir` and `compilation_cache` (`COREJAX_COMPILATION_CACHE=off`) choose another directory and switch
+the cache off. An entry is machine code, so the directory must belong to the user and be writable by no one else.
 """
 
 from __future__ import annotations
@@ -18,10 +17,10 @@ class CacheStats(NamedTuple):
     """State of the cache.
 
     Attributes:
-        directory: where it is, empty where there is none.
-        entries: programs in it.
-        nbytes: bytes that they take.
-        hits, misses: how often this process found a program in a cache, and did not.
+        directory: the directory, empty if the cache is off.
+        entries: the number of programs in it.
+        nbytes: the bytes of all entries.
+        hits, misses: how often this process found a program in the cache, and how often it did not.
     """
 
     directory: str
@@ -32,19 +31,19 @@ class CacheStats(NamedTuple):
 
 
 def set_cache_dir(path: str | os.PathLike[str] | None) -> None:
-    """`config.update("compilation_cache_dir", path)`: None or an empty path for no cache."""
+    """Set `config.compilation_cache_dir`: None or an empty path for no cache, "auto" for the default."""
     config.update("compilation_cache_dir", path)
 
 
 def is_initialized() -> bool:
-    """Whether programs are kept on disk."""
+    """Return whether compiled programs are stored on disk."""
     from corejax_xla_backend._xla.disk_cache import current_files
 
     return current_files() is not None
 
 
 def reset_cache() -> None:
-    """Begin anew: counts are zero, and what went wrong is warned of again. Files stay, as does the directory's name."""
+    """Reset the counts of hits and misses, and the warnings of this process; files and settings do not change."""
     from corejax_xla_backend._xla import disk_cache
 
     disk_cache.Counts.hits = disk_cache.Counts.misses = 0
@@ -52,7 +51,7 @@ def reset_cache() -> None:
 
 
 def remove_entries() -> None:
-    """Remove the programs in the directory, and nothing else; `corejax.clear_caches()` leaves them alone.
+    """Remove the programs in the directory, and nothing else; `corejax.clear_caches()` does not touch them.
 
     Raises:
         OSError: the directory cannot be read.
@@ -65,7 +64,7 @@ def remove_entries() -> None:
 
 
 def stats() -> CacheStats:
-    """What is in the directory, and what came of it so far.
+    """Return the size of the cache, and the hits and misses of this process.
 
     Raises:
         OSError: the directory cannot be read.

@@ -114,10 +114,12 @@ def corejax_provide_backends() -> dict[str, str]:
 
 @hookimpl
 def corejax_add_cli_commands(group: Any) -> None:
-    """`corejax hlo`."""
+    """Add `corejax hlo` and `corejax cache`."""
+    from corejax_xla_backend._cache_command import cache
     from corejax_xla_backend._command import hlo
 
     group.add_command(hlo)
+    group.add_command(cache)
 
 
 @hookimpl

@@ -60,11 +60,11 @@ def _num_cpu_devices(value: Any) -> int | None:
 
 
 def _directory(value: Any) -> str:
-    """A directory as text; empty for None."""
+    """Return a directory as text: empty for no cache, and "auto" for the user's cache directory."""
     if value is None:
         return ""
     if not isinstance(value, str | os.PathLike):
-        raise ValueError(f"compilation_cache_dir is a path, empty for none; got {value!r}")
+        raise ValueError(f"compilation_cache_dir is a path, 'auto', or empty for no cache; got {value!r}")
     return os.fspath(value).strip()  # type: ignore[return-value]
 
 
@@ -107,19 +107,19 @@ def _level(name: str) -> Callable[[Any], str | None]:
 
 # name -> (default, what makes a value of what is given)
 SETTINGS: Mapping[str, tuple[Any, Callable[[Any], Any]]] = {
-    "compilation_cache_dir": ("", _directory),
+    "compilation_cache": (True, _flag("compilation_cache")),
+    "compilation_cache_dir": ("auto", _directory),
     "compilation_cache_max_size": (1 << 30, _number("compilation_cache_max_size", -1, int)),
     "cpu_enable_async_dispatch": (False, _flag("cpu_enable_async_dispatch")),
     "default_device": (None, _device),
     "disable_most_optimizations": (False, _flag("disable_most_optimizations")),
-    "enable_compilation_cache": (True, _flag("enable_compilation_cache")),
     **{name: (0.0, _effort(name)) for name in EFFORTS[:2]},
     **{name: ("UNKNOWN", _degree(name)) for name in EFFORTS[2:]},
     "explain_cache_misses": (False, _flag("explain_cache_misses")),
     "kept_programs": (16, _number("kept_programs", 0, int)),
     "log_compiles": (False, _flag("log_compiles")),
     "num_cpu_devices": (None, _num_cpu_devices),
-    "persistent_cache_min_compile_time_secs": (0.0, _number("persistent_cache_min_compile_time_secs", 0, float)),
+    "persistent_cache_min_compile_time_secs": (0.1, _number("persistent_cache_min_compile_time_secs", 0, float)),
     "persistent_cache_min_entry_size_bytes": (0, _number("persistent_cache_min_entry_size_bytes", -1, int)),
     "raise_persistent_cache_errors": (False, _flag("raise_persistent_cache_errors")),
     **{name: (None, _level(name)) for name in ("transfer_guard", *(f"transfer_guard_{x}" for x in sorted(DIRECTIONS)))},

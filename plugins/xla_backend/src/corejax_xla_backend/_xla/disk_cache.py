@@ -1,14 +1,22 @@
-"""Compiled programs that outlive the process: the setting `compilation_cache_dir`."""
+"""The cache of compiled programs on disk: which directory, which entry, and what happens if a file cannot be used.
+
+An entry is machine code, so its directory must belong to the user alone. The key of an entry is a digest of everything
+that its executable depends on: the program without source lines, XLA's options, jaxlib, the processor, and the versions
+of the installed plugins, whose kernels it may call.
+"""
 
 from __future__ import annotations
 
+import logging
 import re
 import time
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any, NamedTuple
 
 from corejax.extend import config
 from corejax.extend.messages import warn_user
+from corejax.extend.plugins import plugin_records
 from corejax_xla_backend import _jaxlib
 from corejax_xla_backend._lowering.locations import without_locations
 from corejax_xla_backend._xla.digests import sha256
@@ -46,12 +54,11 @@ def compile_text(
     partitions: Any = None,
     cached: bool = True,
 ) -> Compiled:
-    """As `_jaxlib.compile_module` of a module's text; where the same was compiled before, what was made of it then.
+    """Compile the text of a module, or return the executable of an equal program that was compiled before.
 
-    By this process lately (`recent`), or by another one, which wrote it to the disk. Programs that call Python are
-    compiled always: what they call is of one process; and so are those that are not to be `cached`. The cache on disk
-    is a help and never a hindrance: what goes wrong with its files is a warning, unless the setting
-    `raise_persistent_cache_errors` makes it an error.
+    The program may have been compiled recently by this process (`recent`), or by another one, which wrote it to the
+    disk. Programs that call Python functions of this process are always compiled, and so are programs with
+    `cached=False`. Errors of the cache's files are warnings, unless the setting `raise_persistent_cache_errors` is on.
     """
     options = {"overrides": overrides, "committed": committed, "partitions": partitions}
     if _jaxlib.is_absent(device):
@@ -69,9 +76,9 @@ def compile_text(
 
 
 def _from_disk(text: str, out_avals: Sequence[Any], device: Any, options: dict[str, Any]) -> Compiled:
-    """Read from the disk, where the settings name a directory, or compiled and written there."""
+    """Read the program from the disk, or compile it and write it to the disk."""
     files = current_files()
-    if files is None:
+    if files is None or not _is_private(files):
         return Compiled(_jaxlib.compile_module(_jaxlib.parse_module(text), out_avals, device, **options), "")
     name = entry_name(text, device, options["overrides"], options["partitions"])
     found = _read(files, name, text, out_avals, device, options)
@@ -87,23 +94,55 @@ def _from_disk(text: str, out_avals: Sequence[Any], device: Any, options: dict[s
 
 
 def current_files() -> ProgramFiles | None:
-    """The directory that the settings name, None where they name none."""
-    if not config.compilation_cache_dir or not config.enable_compilation_cache or not config.compilation_cache_max_size:
+    """Return the directory of the cache, None if the settings switch the cache off."""
+    directory, max_size = config.compilation_cache_dir, config.compilation_cache_max_size
+    if not directory or not config.compilation_cache or not max_size:
         return None
-    return ProgramFiles(config.compilation_cache_dir, config.compilation_cache_max_size)
+    return ProgramFiles(_user_directory() if directory == "auto" else directory, max_size)
+
+
+@cache
+def _user_directory() -> str:
+    """Return the directory `corejax/programs` where the platform keeps the caches of a user."""
+    import platformdirs
+
+    return str(platformdirs.user_cache_path("corejax", appauthor=False) / "programs")
+
+
+def _is_private(files: ProgramFiles) -> bool:
+    """Return whether only the user can write to the directory; if others can, warn once."""
+    try:
+        reason = files.shared_with()
+    except OSError as error:
+        _warn(files, "read", error, "Programs are compiled instead.")
+        return False
+    if reason:
+        _warn_once(
+            files,
+            f"the cache of compiled programs in {str(files.directory)!r} is not used: {reason}, and programs in it "
+            "are machine code. Make the directory your own (chmod 700), name another one (the setting "
+            "compilation_cache_dir), or switch the cache off (COREJAX_COMPILATION_CACHE=off).",
+        )
+    return not reason
 
 
 def entry_name(text: str, device: Any, overrides: Sequence[tuple[str, Any]] = (), partitions: Any = None) -> str:
-    """The program's name, and a digest of all that its executable depends on: lines of the user's are no part of it."""
+    """Return the program's name and a digest of all that its executable depends on; source lines do not count."""
     digest = sha256()
-    for part in (_jaxlib.compilation_fingerprint(device, overrides, partitions), without_locations(text).encode()):
+    fingerprint = _jaxlib.compilation_fingerprint(device, overrides, partitions)
+    for part in (fingerprint, _plugin_versions(), without_locations(text).encode()):
         digest.update(len(part).to_bytes(8, "little"))
         digest.update(part)
     return f"{_module_name(text)[:60]}-{digest.hexdigest()}"
 
 
+@cache
+def _plugin_versions() -> bytes:
+    return "\n".join(sorted(f"{record.name} {record.version}" for record in plugin_records())).encode()
+
+
 def forget_warnings() -> None:
-    """Warn again of what goes wrong."""
+    """Warn again of a directory that was warned of before."""
     _warned.clear()
 
 
@@ -145,20 +184,30 @@ def _write(files: ProgramFiles, name: str, executable: _jaxlib.Executable) -> No
 
 
 def _warn(files: ProgramFiles, verb: str, error: OSError, consequence: str) -> None:
-    """Once for each directory.
+    """Report an error of the file system, once per directory.
+
+    The user chose a directory in order to have a cache there, so the user is warned. The default directory may be in a
+    read-only home or on a full disk; this is only logged.
 
     Raises:
         OSError: the setting `raise_persistent_cache_errors` is on.
     """
     if config.raise_persistent_cache_errors:
         raise error
-    directory = str(files.directory)
-    if directory in _warned:
+    said = f"the cache of compiled programs in {str(files.directory)!r} cannot be {verb}: {error}. {consequence}"
+    if config.compilation_cache_dir == "auto":
+        logging.getLogger("corejax").debug(said)
         return
-    _warned.add(directory)
-    warn_user(
-        f"the cache of compiled programs in {directory!r} cannot be {verb}: {error}. {consequence} Make "
-        "room or mend its permissions, or name another directory (the setting compilation_cache_dir, "
+    _warn_once(
+        files,
+        f"{said} Make room or mend its permissions, or name another directory (the setting compilation_cache_dir, "
         "COREJAX_COMPILATION_CACHE_DIR); an empty name turns the cache off.",
-        RuntimeWarning,
     )
+
+
+def _warn_once(files: ProgramFiles, text: str) -> None:
+    """Warn the user, once per directory."""
+    directory = str(files.directory)
+    if directory not in _warned:
+        _warned.add(directory)
+        warn_user(text, RuntimeWarning)

@@ -1,4 +1,4 @@
-"""A directory of compiled programs that many processes may use at once: whole entries or none, the oldest go first."""
+"""A directory of compiled programs that many processes can use at once; the least recently used are evicted."""
 
 from __future__ import annotations
 
@@ -15,37 +15,67 @@ from corejax_xla_backend._xla.digests import sha256
 
 MAGIC = b"corejax compiled program, format 1\n"
 SUFFIX = ".corejax-program"
+_HITS = ".corejax-hits"
 _UNFINISHED = ".corejax-unfinished"
-_ABANDONED = 3600.0  # seconds after which nobody finishes writing a file
+_ABANDONED = 3600.0  # seconds after which an unfinished file belongs to a process that has ended
 _DIGEST = 32  # bytes of SHA-256
 
 
 class Entry(NamedTuple):
-    """One program's file."""
+    """The file of one program."""
 
-    used: float  # when it was last read or written, in seconds since the epoch
+    used: float  # time of the last read or write, in seconds since the epoch
     size: int
     path: str
+
+    @property
+    def name(self) -> str:
+        """The name that the program was written under."""
+        return os.path.basename(self.path).removesuffix(SUFFIX)
+
+    @property
+    def hits(self) -> int:
+        """How often any process has read the program: each read adds a byte to a file beside the entry."""
+        try:
+            return os.stat(_hits_path(self.path)).st_size
+        except OSError:
+            return 0
 
 
 class ProgramFiles:
     """Compiled programs by name.
 
-    Entries are written beside their place and moved there, so a reader sees a whole one or none. What a reader finds
-    is held against a checksum. Whoever may write into the directory decides what code runs: it is made for its
-    owner alone.
+    An entry is written under a temporary name and renamed, so that a reader sees a whole entry or none, and its digest
+    is compared before it is used. Entries are machine code, so the directory is created with permissions for its owner
+    only (`shared_with`).
 
     Args:
-        directory: where; made when something is first written.
-        max_size: bytes that the entries may take together; -1: any.
+        directory: created when the first entry is written.
+        max_size: bytes of all entries together; -1: no limit.
     """
 
     def __init__(self, directory: str, max_size: int = -1) -> None:
         self.directory = Path(directory).expanduser()
         self.max_size = max_size
 
+    def shared_with(self) -> str:
+        """Return why the directory is not the user's own, as part of a sentence; empty if it is, or does not exist yet.
+
+        Raises:
+            OSError: the directory cannot be looked at.
+        """
+        if not hasattr(os, "geteuid"):  # Windows: caches are in the user's profile
+            return ""
+        try:
+            found = self.directory.stat()
+        except FileNotFoundError:
+            return ""
+        if found.st_uid != os.geteuid():
+            return f"it belongs to the user with number {found.st_uid}"
+        return "other users can write to it" if found.st_mode & 0o022 else ""
+
     def read(self, name: str) -> bytes | None:
-        """What was written under a name, None where nothing was or the file is damaged.
+        """Return what was written under a name, None if there is no such entry or its file is damaged.
 
         Raises:
             OSError: the directory or the file cannot be read.
@@ -59,12 +89,14 @@ class ProgramFiles:
         if found is None:
             self.discard(name)
         else:
-            with suppress(OSError):  # a directory that is for reading only
+            with suppress(OSError):  # the directory may be read-only
                 os.utime(path)
+                with open(_hits_path(str(path)), "ab") as hits:
+                    hits.write(b".")
         return found
 
     def write(self, name: str, content: bytes) -> None:
-        """Keep bytes under a name; then the least recently used entries go until the rest is small enough.
+        """Write bytes under a name, and evict the least recently used entries until the rest is small enough.
 
         Raises:
             OSError: the directory cannot be made or written to, or the disk is full.
@@ -85,18 +117,17 @@ class ProgramFiles:
         self._evict()
 
     def discard(self, name: str) -> None:
-        """Remove an entry, if it is there."""
-        with suppress(OSError):
-            self._path(name).unlink()
+        """Remove an entry, if it exists."""
+        _remove(str(self._path(name)))
 
     def entries(self) -> list[Entry]:
-        """All entries, the least recently used first."""
+        """Return all entries, the least recently used first."""
         return sorted(self._files(SUFFIX))
 
     def clear(self) -> None:
         """Remove all entries, and nothing else."""
         for entry in self.entries():
-            _remove(entry)
+            _remove(entry.path)
 
     def _path(self, name: str) -> Path:
         return self.directory / (name + SUFFIX)
@@ -115,7 +146,7 @@ class ProgramFiles:
     def _evict(self) -> None:
         for entry in self._files(_UNFINISHED):
             if time.time() - entry.used > _ABANDONED:
-                _remove(entry)
+                _remove(entry.path)
         if self.max_size < 0:
             return
         entries = self.entries()
@@ -123,13 +154,18 @@ class ProgramFiles:
         for entry in entries:
             if total <= self.max_size:
                 break
-            _remove(entry)
+            _remove(entry.path)
             total -= entry.size
 
 
-def _remove(entry: Entry) -> None:
-    with suppress(OSError):
-        os.unlink(entry.path)
+def _remove(path: str) -> None:
+    for each in (path, _hits_path(path)):
+        with suppress(OSError):
+            os.unlink(each)
+
+
+def _hits_path(path: str) -> str:
+    return path.removesuffix(SUFFIX) + _HITS
 
 
 def _packed(content: bytes) -> bytes:
