@@ -12,6 +12,7 @@ from corejax.core.array_methods import ArrayMethods, missing
 from corejax.core.array_text import NumbersAndText
 from corejax.core.avals import (
     ShapedArray,
+    array_method,
     from_numbers,
     get_aval,
     ndarray_aval,
@@ -176,10 +177,10 @@ class Array(NumbersAndText, ArrayMethods, metaclass=_ArrayType):
     # -- places ------------------------------------------------------------------------------------------------
 
     def devices(self) -> set[Any]:
-        """Devices that hold the array; empty for one on the host."""
+        """Devices that hold the array; for one on the host the device that it would be put on."""
         buffer = device_buffer(self)
         if buffer is None:
-            return set()
+            return {self.device}
         place: Any = place_of(_backend(buffer), buffer)
         return set(getattr(place, "device_set", {place}))
 
@@ -451,8 +452,8 @@ def host_value(x: Any) -> Any:
         return narrowed(x) if config.x64_compat else x
     if isinstance(x, Tracer):
         raise escaped(x, "an operation on concrete values")
-    if hasattr(type(x), "__corejax_array__"):
-        return host_value(x.__corejax_array__())
+    if (array_of := array_method(type(x))) is not None:
+        return host_value(array_of(x))
     return np.asarray(x, dtype=get_aval(x).dtype)
 
 
@@ -481,8 +482,8 @@ def as_array(x: Any) -> Any:
             x = narrowed(x)
         aval = ndarray_aval(x)
         return Array(np.array(x), aval)
-    if hasattr(type(x), "__corejax_array__"):
-        return as_array(x.__corejax_array__())
+    if (array_of := array_method(type(x))) is not None:
+        return as_array(array_of(x))
     if type(x) in (bool, int, float, complex):
         aval = python_scalar_aval(x)
         return Array(np.asarray(x, dtype=aval.dtype), aval)

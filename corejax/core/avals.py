@@ -65,6 +65,8 @@ class ShapedArray:
         size: number of elements.
         nbytes: bytes that an array of the type takes; 0 where a size is not known.
 
+    The argument `sharding`, which JAX has, is ignored: a refinement says how arrays are split.
+
     Raises:
         ValueError: a negative dimension.
         OverflowError: more bytes than 64-bit integers count.
@@ -80,7 +82,7 @@ class ShapedArray:
     nbytes: int
     size: int
 
-    def __new__(cls, shape: Sequence[int], dtype: Any, weak_type: bool = False) -> ShapedArray:
+    def __new__(cls, shape: Sequence[int], dtype: Any, weak_type: bool = False, *, sharding: Any = None) -> ShapedArray:
         key = (shape, dtype, weak_type)
         try:
             found = _interned.get(key)
@@ -101,6 +103,10 @@ class ShapedArray:
         if refinement is None:
             return found
         return found.refined(refinement if found.shape == self.shape else refinement.of_any_shape)
+
+    def to_tangent_aval(self) -> ShapedArray:
+        """The type of tangents: the strongly typed one, or float0 where values have no tangents; JAX's name for it."""
+        return self.update(dtype=self.dtype if dtypes.is_inexact(self.dtype) else dtypes.float0, weak_type=False)
 
     def strip_weak_type(self) -> ShapedArray:
         """The strongly typed aval of the same shape and dtype."""
@@ -139,7 +145,10 @@ class ShapedArray:
 
     def str_short(self, *, short_dtypes: bool = True) -> str:
         """`f32[3,4]`, or `float32[3,4]` with `short_dtypes=False`; a refinement adds to the shape."""
-        name = dtypes.short_name(self.dtype) if short_dtypes or self.dtype.names else self.dtype.name
+        if self.dtype == dtypes.float0:
+            name = "float0"
+        else:
+            name = dtypes.short_name(self.dtype) if short_dtypes or self.dtype.names else self.dtype.name
         if self.refinement is not None:
             return name + self.refinement.text(self.shape)
         return f"{name}[{','.join(map(repr, self.shape))}]"
@@ -255,6 +264,14 @@ def ndarray_aval(x: np.ndarray[Any, Any] | np.generic) -> ShapedArray:
     return ShapedArray(x.shape, x.dtype)
 
 
+def array_method(kind: type) -> Callable[[Any], Any] | None:
+    """Return the method of a class that returns the array which an object stands for; None if it has no such method.
+
+    The method is called `__corejax_array__` or, in classes written for JAX, `__jax_array__`.
+    """
+    return getattr(kind, "__corejax_array__", None) or getattr(kind, "__jax_array__", None)
+
+
 def get_aval(x: Any) -> ShapedArray:
     """Aval of anything that a primitive takes: arrays, tracers, NumPy arrays and scalars, Python scalars.
 
@@ -271,8 +288,8 @@ def get_aval(x: Any) -> ShapedArray:
     if isinstance(x, np.ndarray | np.generic):
         aval = ndarray_aval(x)
         return aval.update(dtype=dtypes.canonicalize_dtype(aval.dtype)) if config.x64_compat else aval
-    if hasattr(type(x), "__corejax_array__"):
-        return get_aval(x.__corejax_array__())
+    if (array_of := array_method(type(x))) is not None:
+        return get_aval(array_of(x))
     if isinstance(x, _SCALARS):  # a subclass, an IntEnum say
         kind = next(t for t in _SCALARS if isinstance(x, t))
         return python_scalar_aval(kind(x))  # type: ignore[arg-type]
@@ -369,5 +386,5 @@ def is_array_like(x: Any) -> bool:
         type(getattr(x, "aval", None)) is ShapedArray
         or type(x) in _SCALARS
         or isinstance(x, np.ndarray | np.generic | bool | int | float | complex)
-        or hasattr(type(x), "__corejax_array__")
+        or array_method(type(x)) is not None
     )

@@ -14,8 +14,8 @@ from corejax.base.plugin_access import plugin_access
 from corejax.base.provenance import Provenance
 from corejax.base.seams import Signal, Slot
 from corejax.base.tables import Entry, Table
-from corejax.core.avals import ShapedArray
-from corejax.core.trace import state
+from corejax.core.avals import ShapedArray, array_method
+from corejax.core.trace import set_current_trace, state
 from corejax.errors import PluginMissingError
 from corejax.settings.caches import clears_cache
 
@@ -148,14 +148,24 @@ class Primitive:
         try:
             out = state.trace.process_primitive(self, args, params)
         except Exception as error:
-            if not any(hasattr(type(x), "__corejax_array__") for x in args):
+            methods = [array_method(type(x)) for x in args]
+            if not any(methods):
                 failed.send(error, self)
                 raise
         else:
             return out if self.multiple_results else out[0]
         # Interpreters recognise their own tracers only, so try again with the arrays that other objects stand for.
-        values = [x.__corejax_array__() if hasattr(type(x), "__corejax_array__") else x for x in args]
+        values = [x if array_of is None else array_of(x) for x, array_of in zip(args, methods, strict=True)]
         return self.bind(*values, **params)
+
+    def bind_with_trace(self, trace: Any, args: Iterable[Any], params: Mapping[str, Any]) -> Any:
+        """Apply the primitive as `bind` does, with a trace on top of the stack; JAX's name for it."""
+        with set_current_trace(trace):
+            return self.bind(*args, **params)
+
+    def get_bind_params(self, params: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
+        """Return what precedes the operands of `bind`, nothing, and its parameters; JAX's name for it."""
+        return [], dict(params)
 
     def abstract(self, avals: tuple[ShapedArray, ...], params: dict[str, Any]) -> tuple[ShapedArray, ...]:
         """Return the types of the outputs, memoised on (avals, params).

@@ -307,6 +307,9 @@ class Tracer(ArrayMethods):
 
     _trace: Trace
 
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+
     def concrete(self) -> Any:
         """The value behind the tracer where it is known now and is all there is to it, else None."""
         return None

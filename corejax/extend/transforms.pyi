@@ -21,6 +21,7 @@ from corejax.interpreters.batching_helpers import align_batch_axes as align_batc
 from corejax.interpreters.debug_info import named_as as named_as
 from corejax.interpreters.differentiability import why_not_differentiable as why_not_differentiable
 from corejax.interpreters.jvp import JVPTrace as JVPTrace
+from corejax.interpreters.jvp import JVPTracer as JVPTracer
 from corejax.interpreters.jvp import as_tangent as as_tangent
 from corejax.interpreters.jvp import tangent_aval as tangent_aval
 from corejax.interpreters.linearize import linearize_flat as linearize_flat

@@ -1,6 +1,7 @@
 from corejax.core.array import ElementBuffer as ElementBuffer
 from corejax.core.array import device_buffer as device_buffer
 from corejax.core.avals import Refinement as Refinement
+from corejax.core.avals import array_method as array_method
 from corejax.core.avals import conform as conform
 from corejax.core.avals import from_numbers as from_numbers
 from corejax.core.avals import join_refinements as join_refinements

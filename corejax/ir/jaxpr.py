@@ -96,6 +96,15 @@ def _with_fields(program: _P, names: Sequence[str], fields: dict[str, Any]) -> _
     return kind(**{name: fields.pop(name, getattr(program, name)) for name in names}, **fields)
 
 
+class CallParams(dict[str, Any]):
+    """Parameters of a call, whose program `call_jaxpr` can be read as `jaxpr` too, as JAX calls that of `jit`."""
+
+    def __missing__(self, name: str) -> Any:
+        if name == "jaxpr":
+            return self["call_jaxpr"]
+        raise KeyError(name)
+
+
 class JaxprEqn:
     """One primitive application.
 
@@ -120,7 +129,7 @@ class JaxprEqn:
         self.primitive = primitive
         self.invars = invars
         self.outvars = outvars
-        self.params = params
+        self.params = CallParams(params) if "call_jaxpr" in params else params
         self.source_info = source_info
 
     @property
@@ -237,6 +246,11 @@ class ClosedJaxpr(Shown):
     def replace(self, **fields: Any) -> ClosedJaxpr:
         """A copy with another `jaxpr` or other `consts`."""
         return _with_fields(self, ("jaxpr", "consts"), fields)
+
+    @property
+    def literals(self) -> list[Any]:
+        """The constants; JAX's name for them."""
+        return self.consts
 
     @property
     def in_avals(self) -> list[ShapedArray]:

@@ -8,7 +8,7 @@ import numpy as np
 
 import corejax
 from corejax.extend import Array, Tracer, as_array, dtypes, host_value
-from corejax.extend.types import device_buffer, numbers_of
+from corejax.extend.types import array_method, device_buffer, numbers_of
 from corejax_checkpoints.files import Host
 from corejax_checkpoints.index import Leaf, dtype_text
 
@@ -45,7 +45,7 @@ def take(path: str, value: Any, process: int, copy: bool) -> Taken:
     name = path or "the tree, which is one leaf,"
     if isinstance(value, Tracer):
         raise TypeError(f"save: {name} is traced, {value!r}; save outside of the function that is transformed")
-    if hasattr(type(value), "__corejax_array__"):
+    if array_method(type(value)) is not None:
         value = as_array(value)
     if type(value) is Array:
         return _of_array(path, name, value, process)

@@ -15,6 +15,7 @@ import numpy as np
 
 from corejax.extend import Array, ShapedArray, Tracer, as_array, config, dtypes, get_aval
 from corejax.extend.messages import called_as, clears_cache, warn_user
+from corejax.extend.types import array_method
 from corejax_lax_basic._base.constants import asarray
 from corejax_lax_basic._base.promotion import (
     TypePromotionError,
@@ -53,7 +54,7 @@ def as_operand(x: Any) -> Any:
     """
     if type(x) in PYTHON_SCALARS or type(x) is Array or isinstance(x, Tracer):
         return x
-    if isinstance(x, np.ndarray | np.generic) or hasattr(type(x), "__corejax_array__"):
+    if isinstance(x, np.ndarray | np.generic) or array_method(type(x)):
         return asarray(x)
     if isinstance(x, int | float | complex):  # a subclass, an IntEnum say
         return next(kind(x) for kind in (bool, int, float, complex) if isinstance(x, kind))

@@ -20,6 +20,7 @@ def contract_pair(
     kept: Sequence[Hashable],
     precision: Any = None,
     preferred_element_type: Any = None,
+    dot_general: Any = lax.dot_general,
 ) -> tuple[Any, Labels]:
     """Multiply along axes that share a label, and sum over those whose label is not kept.
 
@@ -31,6 +32,7 @@ def contract_pair(
         kept: labels of the axes that the result has.
         precision: as of `lax.dot_general`.
         preferred_element_type: dtype of the result, by default that of the operands.
+        dot_general: the function that multiplies.
 
     Returns:
         The result and its labels: those that both have, then those of `x`, then those of `y`.
@@ -46,7 +48,7 @@ def contract_pair(
     contracted = [a for a in xs if a in ys and a not in kept]
     numbers = (_places(xs, contracted), _places(ys, contracted)), (_places(xs, batch), _places(ys, batch))
     dtype = x.dtype if preferred_element_type is None else preferred_element_type
-    out = lax.dot_general(x, y, numbers, precision, dtype)
+    out = dot_general(x, y, numbers, precision, dtype)
     return out, [*batch, *(a for a in xs if a not in ys), *(a for a in ys if a not in xs)]
 
 

@@ -10,6 +10,7 @@ from corejax.extend import Array, ShapedArray, Tracer, as_array, dtypes, get_ava
 from corejax.extend.devices import is_spread
 from corejax.extend.messages import called_function
 from corejax.extend.transforms import JitTracer, recording_trace
+from corejax.extend.types import array_method
 from corejax_lax_basic import lax
 from corejax_numpy.arguments import canonical_dtype, canonical_shape, operand, static_int
 from corejax_numpy.devices import on_device
@@ -238,7 +239,7 @@ def full_like(
 
 def _aval_of(a: Any) -> ShapedArray:
     described = not isinstance(a, type) and hasattr(a, "shape") and hasattr(a, "dtype")
-    if is_array_like(a) and not (described and hasattr(type(a), "__corejax_array__")):
+    if is_array_like(a) and not (described and array_method(type(a))):
         return get_aval(a)
     if described:  # its values are not asked for
         return ShapedArray(tuple(a.shape), a.dtype, bool(getattr(a, "weak_type", False)))

@@ -20,6 +20,7 @@ def einsum(
     precision: Any = None,
     preferred_element_type: Any = None,
     out_sharding: Any = None,
+    _dot_general: Any = lax.dot_general,
 ) -> Any:
     """Einstein's summation: products of arrays along axes with one label, summed over labels that the result has not.
 
@@ -33,6 +34,7 @@ def einsum(
         precision: passed on to the compiler; None leaves it to the backend.
         preferred_element_type: dtype of sums and result; by default the operands' common one.
         out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
+        _dot_general: the function that multiplies two operands, with the arguments of `lax.dot_general`.
 
     Raises:
         ValueError: the subscripts do not fit the operands, or axes with one label have different sizes.
@@ -51,7 +53,7 @@ def einsum(
         terms = [t for i, t in enumerate(terms) if i not in step]
         needed = {*plan.output, *(a for _, names in terms for a in names)}
         group.sort(key=lambda term: min((plan.output.index(a) for a in term[1] if a in plan.output), default=99))
-        terms.append(_contract(group, needed, precision, dtype))
+        terms.append(_contract(group, needed, precision, dtype, _dot_general))
     ((result, names),) = terms
     result, names = sum_out(result, names, [a for a in names if a not in plan.output])
     result = in_order(result, names, list(plan.output))
@@ -165,12 +167,14 @@ def _check_labels(labels: tuple[str, ...], shapes: tuple[tuple[int, ...], ...]) 
                 )
 
 
-def _contract(group: list[Any], needed: set[str], precision: Any, dtype: Any) -> tuple[Any, list[Any]]:
+def _contract(
+    group: list[Any], needed: set[str], precision: Any, dtype: Any, dot_general: Any
+) -> tuple[Any, list[Any]]:
     """One step of a contraction path: its operands, two as a rule, multiplied one after the other."""
     x, names = group[0]
     for i, (y, y_names) in enumerate(group[1:], 1):
         later = {a for _, rest in group[i + 1 :] for a in rest}
         if x.dtype != y.dtype:  # `x` is a product already, of the wider type that was asked for
             y = lax.convert_element_type(y, x.dtype)
-        x, names = contract_pair(x, names, y, y_names, list(needed | later), precision, dtype)
+        x, names = contract_pair(x, names, y, y_names, list(needed | later), precision, dtype, dot_general)
     return sum_out(x, names, [a for a in names if a not in needed])

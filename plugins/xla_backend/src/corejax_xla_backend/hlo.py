@@ -115,3 +115,55 @@ def partitioned_call(
 @cache
 def _register_lapack() -> None:
     _jaxlib.register_lapack()
+
+
+# -- for rules that write operations by jaxlib's MLIR bindings -------------------------------------------------------
+
+
+def element_type(dtype: Any) -> Any:
+    """Return the MLIR element type of a dtype, in the current context."""
+    return _jaxlib.element_type(dtype)
+
+
+def dense_attribute(value: np.ndarray[Any, Any]) -> Any:
+    """Return an array as an MLIR attribute, in the current context."""
+    return _jaxlib.dense_attr(value)
+
+
+def call_written(
+    ctx: TranslationContext,
+    name: str,
+    vals: Sequence[TranslationValue],
+    out_avals: Sequence[ShapedArray],
+    body: Callable[..., Sequence[Any]],
+) -> list[Any]:
+    """Append a call of a function that is written by jaxlib's MLIR bindings.
+
+    Args:
+        ctx: the builder of a translation rule.
+        name: of the function.
+        vals: the operands.
+        out_avals: types of the results.
+        body: `(module, *values) -> values`, with jaxlib's objects; called once, inside the module's context.
+
+    Returns:
+        The results.
+    """
+    module = _jaxlib.written_module([v.aval for v in vals], out_avals, body)
+
+    def functions(rename: Callable[[str], str]) -> list[str]:
+        return _jaxlib.functions_text(module, lambda symbol: rename(name if symbol == "main" else symbol))
+
+    return ctx.call_symbol(ctx.module.spliced(module, functions), vals, list(out_avals))  # type: ignore[no-any-return]
+
+
+def call_lowered(module: Any, lowered: Lowered, operands: Sequence[Any]) -> list[Any]:
+    """Append a call of a lowered program in the body of `call_written`.
+
+    Args:
+        module: the module that the body gets.
+        lowered: from `jit(f).lower(*args)`.
+        operands: jaxlib's values for the program's constants and its arguments.
+    """
+    used = [x for x, keep in zip(operands, lowered.lowering.kept, strict=True) if keep]
+    return _jaxlib.call_module(module, lowered.as_text(pretty=False), used)  # type: ignore[no-any-return]

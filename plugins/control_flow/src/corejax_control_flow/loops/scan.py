@@ -32,6 +32,7 @@ def scan(
     unroll: int | bool = 1,
     *,
     progress: Progress = False,
+    _split_transpose: bool | None = None,
 ) -> tuple[Any, Any]:
     """Apply a function to each element of arrays in turn, passing a carry along.
 
@@ -57,6 +58,7 @@ def scan(
         reverse: start from the end; `ys` are in the order of `xs` all the same.
         unroll: iterations of the compiled loop's body in one go; 0 or True for all.
         progress: show a progress bar: True, its label, or a `ProgressBar`.
+        _split_transpose: ignored; a hint of JAX's for the derivative.
 
     Returns:
         The last carry, and the pytree of `y` with a new first axis.

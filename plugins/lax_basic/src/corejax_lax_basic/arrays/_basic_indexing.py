@@ -13,7 +13,7 @@ import numpy as np
 
 from corejax.extend import Tracer, as_array, dtypes
 from corejax.extend.messages import InconclusiveDimensionOperation
-from corejax.extend.types import SymbolicDim, as_dim, max_dim, min_dim
+from corejax.extend.types import SymbolicDim, array_method, as_dim, max_dim, min_dim
 from corejax_lax_basic._base.scalars import is_array, make_scalar
 from corejax_lax_basic.conversion.convert import convert_element_type
 from corejax_lax_basic.elementwise.arithmetic import add_p
@@ -46,7 +46,7 @@ def _normalised(entry: Any) -> Any:
         return as_array(np.asarray(entry))
     if isinstance(entry, np.ndarray):
         return int(entry) if not entry.ndim and entry.dtype.kind in "iu" else as_array(entry)
-    if hasattr(type(entry), "__corejax_array__"):
+    if array_method(type(entry)) is not None:
         return as_array(entry)
     if hasattr(type(entry), "__index__"):
         return entry.__index__()

@@ -9,6 +9,7 @@ import numpy as np
 
 from corejax.extend import Array, Tracer, as_array, dtypes, get_aval, is_array_like
 from corejax.extend.messages import called_function
+from corejax.extend.types import array_method
 from corejax_lax_basic._base.promotion import result_type
 from corejax_lax_basic._promotion import as_operand, convert_operand
 from corejax_lax_basic.conversion.convert import convert_element_type
@@ -63,7 +64,7 @@ def _with_arrays(sequence: Sequence[Any]) -> list[Any]:
 
 
 def _stands_for(kind: type) -> bool:
-    return hasattr(kind, "__corejax_array__")
+    return array_method(kind) is not None
 
 
 def _to_numpy(sequence: Sequence[Any]) -> list[Any]:

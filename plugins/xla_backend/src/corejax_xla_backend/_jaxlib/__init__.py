@@ -50,6 +50,8 @@ from ._foreign import capsule_of, include_dir, register_ffi_target, register_lap
 from ._interrupts import uninterrupted
 from ._mlir import (
     DTYPES,
+    call_module,
+    dense_attr,
     element_type,
     from_portable,
     functions_text,
@@ -61,6 +63,7 @@ from ._mlir import (
     portable_version,
     stablehlo_versions,
     to_portable,
+    written_module,
     xla_computation,
 )
 from ._partitioned import PartitionedExecutable, Partitions, inspecting

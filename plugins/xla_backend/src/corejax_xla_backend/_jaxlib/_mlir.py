@@ -5,7 +5,7 @@ Functions here use MLIR's own thread-local context: call them inside ``with cont
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import cache
 from typing import Any
 
@@ -208,6 +208,48 @@ def functions_text(module: ir.Module, rename: Callable[[str], str]) -> list[str]
         for op, _ in taken:
             op.attributes["sym_visibility"] = ir.StringAttr.get("private")
         return [op.operation.get_asm(use_local_scope=True) for op, _ in taken]
+
+
+def written_module(
+    in_avals: Sequence[Any], out_avals: Sequence[Any], body: Callable[..., Sequence[ir.Value]]
+) -> ir.Module:
+    """Return a module whose `main` is written by ``body(module, *values) -> values``, in a context of its own.
+
+    Args:
+        in_avals, out_avals: types of the arguments and results, with `shape` and `dtype`.
+        body: appends operations to the function.
+    """
+    with new_context() as current, ir.Location.unknown(current):
+        _register_sdy(current)
+        module = ir.Module.create()
+        ins, outs = (
+            [ir.RankedTensorType.get(a.shape, element_type(a.dtype)) for a in avals] for avals in (in_avals, out_avals)
+        )
+        with ir.InsertionPoint(module.body):
+            main = func.FuncOp("main", (ins, outs))
+        with ir.InsertionPoint(main.add_entry_block()):
+            func.ReturnOp(list(body(module, *main.arguments)))
+        return module
+
+
+def call_module(module: ir.Module, text: str, values: Sequence[ir.Value]) -> list[ir.Value]:
+    """Add the functions of a module's text to ``module`` and call its ``main`` where operations are written now."""
+    taken = {
+        ir.StringAttr(op.attributes["sym_name"]).value for op in module.body.operations if "sym_name" in op.attributes
+    }
+
+    def fresh(name: str) -> str:
+        found = next(n for i in range(len(taken) + 1) if (n := f"{name}_{i}") not in taken)
+        taken.add(found)
+        return found
+
+    functions = functions_text(ir.Module.parse(text, module.context), fresh)
+    parsed = ir.Module.parse("\n".join(functions), module.context)
+    main = None
+    for operation in parsed.body.operations:
+        added = operation.operation.clone(ir.InsertionPoint(module.body))
+        main = main or added
+    return list(func.CallOp(main.opview, list(values)).results)
 
 
 def clone(module: ir.Module) -> ir.Module:

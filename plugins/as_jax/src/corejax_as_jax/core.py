@@ -1,0 +1,274 @@
+"""What `jax.core` and `jax.extend.core` have beside corejax's own classes: traces that libraries subclass, helpers."""
+
+from __future__ import annotations
+
+import contextlib
+import typing
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any
+
+import corejax
+from corejax import extend
+from corejax.extend import (
+    ClosedJaxpr,
+    Jaxpr,
+    JaxprEqn,
+    ShapedArray,
+    Var,
+    bottom_trace,
+    current_trace,
+    dtypes,
+    instantiate,
+    is_array_like,
+    jaxpr_as_fun,
+    set_current_trace,
+    transforms,
+)
+from corejax.extend import programs as programs_of_extend
+from corejax.extend.programs import Literal
+
+Atom = typing.Union[Var, Literal]  # noqa: UP007  # libraries read its __args__
+
+
+class _TypeOfAvals(type):
+    """Makes every type of an array an instance of `AbstractValue`."""
+
+    def __instancecheck__(cls, instance: Any) -> bool:
+        return isinstance(instance, ShapedArray) or type.__instancecheck__(cls, instance)
+
+    def __subclasscheck__(cls, subclass: type) -> bool:
+        return issubclass(subclass, ShapedArray) or type.__subclasscheck__(cls, subclass)
+
+
+class AbstractValue(metaclass=_TypeOfAvals):
+    """The base class of types."""
+
+
+class DropVar(Var):
+    """JAX's variable for a result that nothing uses; corejax has variables of one class."""
+
+
+class Effect:
+    """The base class of effects; corejax's are texts."""
+
+
+class TraceTag:
+    """JAX's tag of the tracers of one transformation."""
+
+
+# -- traces --------------------------------------------------------------------------------------------------------
+
+
+class Trace(extend.Trace):
+    """The base class of a library's interpreters.
+
+    Its `process_primitive` returns one value for one result. `process_custom_jvp_call` and `process_custom_vjp_call`,
+    if a subclass has them, are called for functions with custom derivatives.
+    """
+
+    def __init__(self, parent: extend.Trace | None = None) -> None:
+        parent = parent or getattr(self, "parent_trace", None) or current_trace()
+        super().__init__(parent)
+        self.parent_trace = parent
+
+    @property
+    def main(self) -> Trace:
+        """The trace itself; older versions of JAX had one object for several traces."""
+        return self
+
+    def full_raise(self, x: Any) -> Any:
+        """Return the value: there are no levels to raise it to."""
+        return x
+
+    def invalidate(self) -> None:
+        """End the trace."""
+        self.alive = False
+
+    def is_valid(self) -> bool:
+        """Return whether the trace has not ended."""
+        return self.alive
+
+    def __init_subclass__(cls, **kwargs: Any) -> None:
+        process = vars(cls).get("process_primitive")
+        if process is not None:
+            cls.process_primitive = _processing(process)  # type: ignore[method-assign]
+        super().__init_subclass__(**kwargs)
+
+
+def _processing(process: Callable[..., Any]) -> Callable[..., list[Any]]:
+    """Return a library's `process_primitive` in corejax's form, which returns a list."""
+
+    def process_primitive(self: Any, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+        custom = _CUSTOM.get(primitive.name)
+        if custom is not None and hasattr(self, f"process_{primitive.name}"):
+            out = custom(self, primitive, args, params)
+        else:
+            out = process(self, primitive, args, equation_params(params))
+        return list(out) if isinstance(out, list | tuple) else [out]
+
+    return process_primitive
+
+
+def equation_params(params: dict[str, Any]) -> dict[str, Any]:
+    """Return parameters as an equation has them, those of a `jit` with its program as `jaxpr` for example."""
+    return JaxprEqn(None, [], [], params).params
+
+
+def _custom_jvp_call(trace: Any, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
+    rule = params["jvp"]
+
+    def jvp(*flat: Any) -> list[Any]:
+        half = len(flat) // 2
+        outs, tangents = rule.jvp(flat[:half], flat[half:])
+        return [*outs, *(instantiate(t, x) for t, x in zip(tangents, outs, strict=True))]
+
+    fun = _Wrapped(jaxpr_as_fun(params["call_jaxpr"]))
+    symbolic = params["symbolic_zeros"]
+    return trace.process_custom_jvp_call(primitive, fun, _Wrapped(jvp), args, symbolic_zeros=symbolic)
+
+
+def _custom_vjp_call(trace: Any, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
+    fun = _Wrapped(jaxpr_as_fun(params["call_jaxpr"]))
+    return trace.process_custom_vjp_call(primitive, fun, None, None, args, out_trees=None, symbolic_zeros=False)
+
+
+_CUSTOM = {"custom_jvp_call": _custom_jvp_call, "custom_vjp_call": _custom_vjp_call}
+
+
+class _Wrapped:
+    """A function in the form of `linear_util`."""
+
+    def __init__(self, fun: Callable[..., Any]) -> None:
+        self.f = self.call_wrapped = fun
+        self.debug_info = None
+
+
+def bind_with_trace(primitive: Any, trace: extend.Trace, args: Sequence[Any], params: dict[str, Any]) -> Any:
+    """Interpret one application by a trace; `subfuns` among the parameters are a custom JVP's functions."""
+    with set_current_trace(trace):
+        if "subfuns" not in params:
+            return primitive.bind(*args, **params)
+        fun, rule = params["subfuns"]
+        call = corejax.custom_jvp(lambda *xs: fun.call_wrapped(*xs))
+
+        @call.defjvp
+        def jvp(primals: Any, tangents: Any) -> tuple[list[Any], list[Any]]:
+            outs = rule.call_wrapped(*primals, *tangents)
+            half = len(outs) // 2
+            return list(outs[:half]), list(outs[half:])
+
+        return list(call(*args))
+
+
+@contextlib.contextmanager
+def take_current_trace() -> Iterator[extend.Trace]:
+    """Yield the current trace, with evaluation in force meanwhile."""
+    trace = current_trace()
+    with set_current_trace(bottom_trace()):
+        yield trace
+
+
+def eval_context() -> Any:
+    """Return a context manager in which operations are evaluated."""
+    return set_current_trace(bottom_trace())
+
+
+def find_top_trace(args: Any = ()) -> extend.Trace:
+    """Return the trace that interprets the next operation."""
+    return current_trace()
+
+
+def get_opaque_trace_state(convention: Any = None) -> extend.Trace:
+    """Return an object that is equal in the same transformation only."""
+    return current_trace()
+
+
+def trace_state_clean() -> bool:
+    """Return whether no transformation is in force."""
+    return current_trace() is bottom_trace()
+
+
+def unsafe_am_i_under_a_jit() -> bool:
+    """Return whether operations are recorded."""
+    return transforms.recording_trace() is not None
+
+
+def unsafe_get_axis_names() -> list[Any]:
+    """Return the names of the mapped axes in scope."""
+    return [name for name, _ in transforms.axes_in_scope()]
+
+
+# -- programs and types ----------------------------------------------------------------------------------------------
+
+
+def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any, propagate_source_info: bool = True) -> list[Any]:
+    """Evaluate a program."""
+    return programs_of_extend.eval_jaxpr(jaxpr, consts, args)
+
+
+def jaxprs_in_params(params: dict[str, Any]) -> Iterator[Jaxpr]:
+    """Yield the programs among an equation's parameters."""
+    for program in programs_of_extend.subjaxprs(params):
+        yield program.jaxpr if isinstance(program, ClosedJaxpr) else program
+
+
+def subjaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
+    """Yield the programs in the parameters of a program's equations."""
+    for eqn in jaxpr.eqns:
+        yield from jaxprs_in_params(eqn.params)
+
+
+def new_jaxpr_eqn(
+    invars: Sequence[Any],
+    outvars: Sequence[Any],
+    primitive: Any,
+    params: dict[str, Any],
+    effects: Any = (),
+    source_info: Any = None,
+    ctx: Any = None,
+) -> JaxprEqn:
+    """Return an equation."""
+    return JaxprEqn(primitive, list(invars), list(outvars), dict(params), source_info)
+
+
+def gensym(*args: Any) -> Callable[[ShapedArray], Var]:
+    """Return a function that makes variables."""
+    return Var
+
+
+def mapped_aval(size: int, axis: int | None, aval: ShapedArray) -> ShapedArray:
+    """Return the type of one element along an axis."""
+    return aval if axis is None else transforms.mapped_aval(aval, axis)
+
+
+def unmapped_aval(size: int, axis: int | None, aval: ShapedArray, explicit_mesh_axis: Any = None) -> ShapedArray:
+    """Return the type of a batch with a new axis."""
+    return aval if axis is None else transforms.unmapped_aval(size, axis, aval)
+
+
+def valid_jaxtype(x: Any) -> bool:
+    """Return whether a value is an array or a number."""
+    return bool(is_array_like(x))
+
+
+def concrete_or_error(force: Any, value: Any, context: str = "") -> Any:
+    """Return a value converted by `force`, which raises for a traced one."""
+    return value if force is None else force(value)
+
+
+def primal_dtype_to_tangent_dtype(dtype: Any) -> Any:
+    """Return the dtype of tangents."""
+    return dtype if dtypes.is_inexact(dtype) else transforms.float0
+
+
+def raise_to_shaped(aval: ShapedArray, weak_type: bool | None = None) -> ShapedArray:
+    """Return the type of an array, weak or not as given."""
+    return aval if weak_type is None else aval.update(weak_type=weak_type)
+
+
+def full_lower(x: Any) -> Any:
+    """Return the value: there are no levels to lower it to."""
+    return x
+
+
+no_effects: frozenset[Any] = frozenset()

@@ -1,0 +1,178 @@
+"""The import system's way to `jax` and its modules."""
+
+from __future__ import annotations
+
+import dis
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from importlib import import_module
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec, SourceFileLoader
+from importlib.metadata import Distribution, DistributionFinder, PathDistribution
+from importlib.util import find_spec, spec_from_file_location
+from pathlib import Path
+from types import FrameType, ModuleType
+from typing import Any
+
+from corejax.extend.messages import did_you_mean
+from corejax_as_jax.version import JAX_VERSION, PATH
+
+NAMES = Path(__file__).parent / "names"
+
+
+class JaxFinder(MetaPathFinder):
+    """Find `jax` and its modules, and the metadata of a distribution `jax`."""
+
+    def find_spec(
+        self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        """Return the spec of a module of jax; None for any other module.
+
+        Raises:
+            ModuleNotFoundError: neither `names` nor corejax has the module.
+        """
+        package, _, inner = fullname.partition(".")
+        if package != "jax":
+            return None
+        place = NAMES.joinpath(*inner.split("."))
+        if place.is_dir():
+            return spec_from_file_location(
+                fullname,
+                place / "__init__.py",
+                loader=NamesLoader(fullname, str(place / "__init__.py")),
+                submodule_search_locations=[str(place)],
+            )
+        file = place.with_suffix(".py")
+        if inner and file.is_file():
+            return spec_from_file_location(fullname, file, loader=NamesLoader(fullname, str(file)))
+        module = corejax_module(f"core{fullname}")
+        if module is not None:
+            return ModuleSpec(fullname, AliasLoader(module), is_package=hasattr(module, "__path__"))
+        raise ModuleNotFoundError(_missing_text(f"no module named {fullname!r}", _importing_package()), name=fullname)
+
+    def find_distributions(self, context: Any = DistributionFinder.Context()) -> Iterable[Distribution]:  # noqa: B008
+        """Yield the metadata of jax, so that `importlib.metadata.version("jax")` is the version that is provided."""
+        if context.name == "jax":
+            yield PathDistribution(PATH / f"jax-{JAX_VERSION}.dist-info")
+
+
+def corejax_module(name: str) -> ModuleType | None:
+    """Return a module of corejax, or None if corejax has no such module."""
+    try:
+        return import_module(name)
+    except ModuleNotFoundError as error:
+        if (error.name or "").startswith("corejax."):
+            return None
+        raise
+
+
+class AliasLoader(Loader):
+    """Gives the import system a module that exists under another name; the module keeps its own name and spec."""
+
+    def __init__(self, module: ModuleType) -> None:
+        self.module = module
+        self.spec = module.__spec__
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType:
+        """Return the module."""
+        return self.module
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Restore what the import system changed."""
+        module.__spec__ = self.spec
+
+
+class NamesLoader(SourceFileLoader):
+    """Runs a file of `names`, and adds the names of corejax's module that the file does not have."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Run the file."""
+        super().exec_module(module)
+        own = vars(module).get("__getattr__")
+        module.__getattr__ = lambda name: lookup(module, own, name)  # type: ignore[method-assign]
+        module.__dir__ = lambda: sorted({*vars(module), *_inner_modules(module), *_names_of_corejax(module)})  # type: ignore[method-assign]
+
+
+def lookup(module: ModuleType, own: Any, name: str) -> Any:
+    """Return an attribute that a module of jax does not hold yet: a module inside it, or a name of corejax's module.
+
+    Args:
+        module: a module from `names`.
+        own: the `__getattr__` of its file, or None.
+        name: the attribute.
+
+    Raises:
+        AttributeError: there is no such name; for `from module import name` an ImportError, since Python would not show
+            the text of the AttributeError.
+    """
+    jax_module = module.__name__
+    if name == "__all__":
+        return [public for public in dir(module) if not public.startswith("_")]
+    if not name.startswith("__"):
+        if name in _inner_modules(module):
+            return import_module(f"{jax_module}.{name}")
+        for source in (own, _attribute_of(f"core{jax_module}")):
+            try:
+                if source is not None:
+                    return source(name)
+            except AttributeError:
+                continue
+    text = f"module {jax_module!r} has no attribute {name!r}"
+    if name.startswith("__"):
+        raise AttributeError(text)
+    frame = sys._getframe(2)  # of the code that reads the attribute
+    instruction = dis.opname[frame.f_code.co_code[frame.f_lasti]]
+    library = _package_of(frame)
+    error: Exception = AttributeError(_missing_text(text, library, did_you_mean(name, dir(module))))
+    if instruction == "IMPORT_FROM":
+        error = ImportError(str(error), name=jax_module)
+    raise error
+
+
+def _attribute_of(name: str) -> Any:
+    module = corejax_module(name)
+    return None if module is None else lambda attribute: getattr(module, attribute)
+
+
+def _inner_modules(module: ModuleType) -> set[str]:
+    """Return the names of the modules of `names` inside a package, and of corejax's namespaces."""
+    places: Iterator[Path] = (p for path in getattr(module, "__path__", ()) for p in Path(path).iterdir())
+    return {place.stem for place in places if not place.name.startswith("__")}
+
+
+def _names_of_corejax(module: ModuleType) -> list[str]:
+    found = corejax_module(f"core{module.__name__}")
+    return [] if found is None else dir(found)
+
+
+def _missing_text(text: str, library: str, suggestion: str = "") -> str:
+    """Return the message for a name that is missing: which library asks for it, and what to do."""
+    if not library or library == "__main__":
+        return (
+            f"{text}: jax is corejax here (corejax-as-jax), which provides the names of JAX {JAX_VERSION}{suggestion}"
+        )
+    return (
+        f"{text}, which {library} asks for: jax is corejax here (corejax-as-jax), which provides the public names of "
+        f"JAX {JAX_VERSION} and the private ones that known libraries use{suggestion}. `corejax as-jax --scan "
+        f"{library}` lists all such names of {library}; please report them"
+    )
+
+
+def _package_of(frame: FrameType | None) -> str:
+    return "" if frame is None else str(frame.f_globals.get("__name__", "")).partition(".")[0]
+
+
+def _importing_package() -> str:
+    """Return the package whose code runs the import statement."""
+    frame: FrameType | None = sys._getframe(2)
+    while frame is not None and _package_of(frame) in ("importlib", "_frozen_importlib"):
+        frame = frame.f_back
+    return _package_of(frame)
+
+
+def is_available(name: str) -> bool:
+    """Return whether `import name` finds a module, for a scan."""
+    try:
+        return find_spec(name) is not None
+    except ModuleNotFoundError:
+        return False

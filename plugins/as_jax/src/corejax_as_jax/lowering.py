@@ -1,0 +1,201 @@
+"""`jax.interpreters.mlir`: lowering rules of libraries, run inside corejax's lowering.
+
+A rule made by `lower_fun` is a function that corejax traces and writes in place. A rule that writes operations by
+jaxlib's MLIR bindings runs in a module of its own, whose functions are added to the program and called there.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+from jaxlib.mlir import ir
+
+import corejax
+from corejax.extend import ShapedArray, get_aval, host_value, stage_closed, xla_translations
+from corejax_xla_backend import hlo
+
+
+@dataclasses.dataclass
+class ModuleContext:
+    """The module that a rule writes into.
+
+    Attributes:
+        module: jaxlib's object.
+        platforms: what is compiled for.
+    """
+
+    module: Any
+    platforms: tuple[str, ...]
+
+    @property
+    def context(self) -> Any:
+        """MLIR's context of the module."""
+        return self.module.context
+
+    @property
+    def ip(self) -> Any:
+        """Where functions are added."""
+        return ir.InsertionPoint(self.module.body)
+
+    @property
+    def symbol_table(self) -> Any:
+        """The module's functions by name."""
+        return ir.SymbolTable(self.module.operation)
+
+
+@dataclasses.dataclass
+class LoweringRuleContext:
+    """What a rule that writes MLIR gets: the module, the primitive and the types of its operands and results."""
+
+    module_context: ModuleContext
+    primitive: Any
+    avals_in: Sequence[ShapedArray]
+    avals_out: Sequence[ShapedArray]
+    platforms: Sequence[str] | None = None
+    name_stack: str = ""
+    tokens_in: Any = None
+    tokens_out: Any = None
+    axis_size_env: Any = None
+    dim_var_values: Sequence[Any] = ()
+
+    def replace(self, **fields: Any) -> LoweringRuleContext:
+        """Return a copy with some fields replaced."""
+        return dataclasses.replace(self, **fields)
+
+    def set_tokens_out(self, tokens: Any) -> None:
+        """Set the tokens that order effects."""
+        self.tokens_out = tokens
+
+    def is_forward_compat(self) -> bool:
+        """Return False: programs run where they are lowered."""
+        return False
+
+
+class LowerFun:
+    """A lowering rule that is a function of arrays."""
+
+    def __init__(self, fun: Callable[..., Any], multiple_results: bool = True) -> None:
+        self.fun = fun
+        self.multiple_results = multiple_results
+
+    def flat(self, *args: Any, **params: Any) -> list[Any]:
+        """Call the function; return a list."""
+        out = self.fun(*args, **params)
+        return list(out) if self.multiple_results else [out]
+
+    def __call__(self, ctx: LoweringRuleContext, *values: Any, **params: Any) -> list[Any]:
+        """Write the function's operations from a rule that writes MLIR."""
+        arguments = [corejax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in ctx.avals_in]
+        lowered = corejax.jit(lambda *args: self.flat(*args, **params)).lower(*arguments)
+        constants = [ir_constant(x) for x in lowered.consts]
+        return hlo.call_lowered(ctx.module_context.module, lowered, [*constants, *values])
+
+
+def register_lowering(
+    primitive: Any,
+    rule: Callable[..., Any],
+    platform: str | None = None,
+    inline: bool = True,
+    cacheable: bool = True,
+) -> Callable[..., Any]:
+    """Register a lowering rule: made by `lower_fun`, or `(ctx, *values, **params) -> values` that writes MLIR."""
+    translation = _traced(primitive, rule) if isinstance(rule, LowerFun) else _written(primitive, rule)
+    for name in _PLATFORMS.get(platform, (platform,)):
+        flags = {} if name is None else {"platform": name}
+        earlier = bool(xla_translations.registered(primitive, name))
+        xla_translations.register(primitive, translation, override=earlier, **flags)
+    return rule
+
+
+_PLATFORMS = {"gpu": ("cuda",)}
+
+
+def _traced(primitive: Any, rule: LowerFun) -> Callable[..., Any]:
+    def translation(ctx: Any, in_avals: Sequence[ShapedArray], in_vals: Sequence[Any], **params: Any) -> Any:
+        outs = ctx.inline(stage_closed(lambda *args: rule.flat(*args, **params), in_avals), in_vals)
+        return outs if primitive.multiple_results else outs[0]
+
+    return translation
+
+
+def _written(primitive: Any, rule: Callable[..., Any]) -> Callable[..., Any]:
+    def translation(ctx: Any, in_avals: Sequence[ShapedArray], in_vals: Sequence[Any], **params: Any) -> Any:
+        out_avals = primitive.abstract(tuple(in_avals), params)
+
+        def body(module: Any, *values: Any) -> list[Any]:
+            inside = ModuleContext(module, (ctx.platform,))
+            rule_ctx = LoweringRuleContext(inside, primitive, tuple(in_avals), tuple(out_avals))
+            return flatten_ir_values(rule(rule_ctx, *values, **params))
+
+        outs = hlo.call_written(ctx, primitive.name, in_vals, out_avals, body)
+        return outs if primitive.multiple_results else outs[0]
+
+    return translation
+
+
+# -- helpers for rules that write MLIR -------------------------------------------------------------------------------
+
+
+def flatten_ir_values(values: Any) -> list[Any]:
+    """Return the values in nested sequences, or the results of an operation, as a list."""
+    if isinstance(values, ir.Value):
+        return [values]
+    if isinstance(values, ir.OpView | ir.Operation):
+        return list(values.results)
+    return [value for item in values for value in flatten_ir_values(item)]
+
+
+def dtype_to_ir_type(dtype: Any) -> Any:
+    """Return the element type of a dtype."""
+    return hlo.element_type(dtype)
+
+
+def aval_to_ir_type(aval: ShapedArray) -> Any:
+    """Return the tensor type of an array's type."""
+    return ir.RankedTensorType.get(aval.shape, dtype_to_ir_type(aval.dtype))
+
+
+def aval_to_ir_types(aval: ShapedArray) -> tuple[Any, ...]:
+    """Return the tensor type of an array's type in a tuple."""
+    return (aval_to_ir_type(aval),)
+
+
+def ir_constant(value: Any, **options: Any) -> Any:
+    """Return a constant."""
+    from jaxlib.mlir.dialects import stablehlo
+
+    array = np.asarray(host_value(value), get_aval(value).dtype)
+    return stablehlo.constant(hlo.dense_attribute(array))
+
+
+def ir_constants(value: Any, **options: Any) -> list[Any]:
+    """Return a constant in a list."""
+    return [ir_constant(value)]
+
+
+def i32_attr(i: int) -> Any:
+    """Return an attribute of a 32-bit integer."""
+    return ir.IntegerAttr.get(ir.IntegerType.get_signless(32), i)
+
+
+def i64_attr(i: int) -> Any:
+    """Return an attribute of a 64-bit integer."""
+    return ir.IntegerAttr.get(ir.IntegerType.get_signless(64), i)
+
+
+def dense_int_array(values: Iterable[int]) -> Any:
+    """Return an attribute of several 64-bit integers."""
+    return ir.DenseI64ArrayAttr.get(np.asarray(list(values), np.int64))
+
+
+def dense_int_elements(values: Iterable[int]) -> Any:
+    """Return a dense attribute of several 64-bit integers."""
+    return ir.DenseIntElementsAttr.get(np.asarray(list(values), np.int64))
+
+
+def shape_tensor(sizes: Sequence[int]) -> Any:
+    """Return a one-dimensional constant of 32-bit integers."""
+    return ir_constant(np.asarray(sizes, np.int32))

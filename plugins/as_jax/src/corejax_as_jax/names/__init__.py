@@ -1,0 +1,12 @@
+"""`jax`: corejax, and what libraries ask of jax beside it."""
+
+import corejax as _corejax
+from corejax import Array  # a class: not resolved lazily, so that the finder need not be asked for each annotation
+from corejax_as_jax.callbacks import io_callback as _io_callback
+from corejax_as_jax.callbacks import pure_callback
+from corejax_as_jax.environment import print_environment_info
+from corejax_as_jax.references import Ref, empty_ref, free_ref, freeze, new_ref
+from corejax_as_jax.version import JAX_VERSION as __version__
+
+__version_info__ = tuple(int(number) for number in __version__.split("."))
+__corejax__ = _corejax.__version__

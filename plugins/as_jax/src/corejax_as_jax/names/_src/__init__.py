@@ -1,0 +1,1 @@
+"""`jax._src`: the private names that known libraries use; `private_names.py` has the table."""

@@ -1,0 +1,3 @@
+"""`jax._src.config`."""
+
+from corejax import config

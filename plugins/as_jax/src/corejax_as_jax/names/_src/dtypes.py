@@ -1,0 +1,24 @@
+"""`jax._src.dtypes`."""
+
+import numpy as _np
+
+import corejax as _corejax
+from corejax.numpy import finfo
+from corejax_as_jax.absent import absent_class as _absent_class
+
+DType = _np.dtype
+ExtendedDType = _absent_class("ExtendedDType")
+
+
+def supports_inf(dtype):
+    """Return whether the dtype has infinities."""
+    return bool(_np.isinf(_np.asarray(_np.inf).astype(dtype).astype(_np.float32)))
+
+
+def to_complex_dtype(dtype):
+    """Return the complex dtype whose parts are of a dtype."""
+    return _np.result_type(dtype, _np.complex64)
+
+
+def __getattr__(name):
+    return getattr(_corejax.dtypes, name)

@@ -1,0 +1,7 @@
+"""`jax._src.interpreters.batching`: its public names."""
+
+from importlib import import_module as _import_module
+
+
+def __getattr__(name):
+    return getattr(_import_module("jax.interpreters.batching"), name)

@@ -1,0 +1,3 @@
+"""`jax._src.interpreters.pxla`."""
+
+global_result_handlers: dict = {}

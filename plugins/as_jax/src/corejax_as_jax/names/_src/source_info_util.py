@@ -1,0 +1,3 @@
+"""`jax._src.source_info_util`."""
+
+from corejax_as_jax.source_lines import register_exclusion

@@ -1,0 +1,5 @@
+"""`jax._src.xla_bridge`."""
+
+from corejax_as_jax.backends import backends, get_backend
+
+_backends: dict = {}

@@ -1,0 +1,1 @@
+"""`jax.experimental.pallas`: corejax has no Pallas."""
