@@ -18,8 +18,10 @@ VENV_NEWEST := .venv-newest
 BIN := $(VENV)/bin
 PYTEST_OPTIONS := -n $(WORKERS)
 
-PLUGINS := $(patsubst %/pyproject.toml,%,$(wildcard plugins/*/pyproject.toml))
-PYPROJECTS := pyproject.toml $(PLUGINS:%=%/pyproject.toml)
+# Bridges to other frameworks are not installed with the rest, but for tests.
+BRIDGES := plugins/to_jax
+PLUGINS := $(filter-out $(BRIDGES),$(patsubst %/pyproject.toml,%,$(wildcard plugins/*/pyproject.toml)))
+PYPROJECTS := pyproject.toml $(PLUGINS:%=%/pyproject.toml) $(BRIDGES:%=%/pyproject.toml)
 # One pip call for all of it: the distributions name each other, and only together do they resolve.
 EDITABLE := -e '.[demo]' $(PLUGINS:%=-e ./%)
 # Manifests are not in git; they say what the plugins' code says.
@@ -117,7 +119,7 @@ $(VENV)/.stamp-demo: $(PYPROJECTS)
 	@touch $@
 
 $(VENV)/.stamp-test: $(PYPROJECTS) requirements-test.txt requirements-test-newest.txt
-	@$(PYTHON) tools/setup_env.py $(VENV) -r requirements-test.txt $(EDITABLE)
+	@$(PYTHON) tools/setup_env.py $(VENV) -r requirements-test.txt $(EDITABLE) $(BRIDGES:%=-e ./%)
 	@$(WRITE_MANIFESTS)
 	@touch $@ $(VENV)/.stamp-demo
 

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import tempfile
 import tomllib
+from importlib.util import find_spec
 from pathlib import Path
 
 from tests.examples.from_source import EXAMPLES, environment
@@ -20,9 +21,10 @@ WRITE = [sys.executable, "-m", "corejax.cli", "write-manifest"]
 
 
 def plugin_names() -> list[str]:
-    """Return the entry points of the distributions under plugins/."""
+    """Return the entry points of the distributions under plugins/ that are installed."""
     projects = [tomllib.loads(file.read_text())["project"] for file in sorted(ROOT.glob("plugins/*/pyproject.toml"))]
-    return [name for project in projects for name in project["entry-points"]["corejax.plugins"]]
+    points = [point for project in projects for point in project["entry-points"]["corejax.plugins"].items()]
+    return [name for name, module in points if find_spec(module.partition(".")[0]) is not None]
 
 
 def main() -> None:

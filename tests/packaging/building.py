@@ -37,8 +37,14 @@ def distribution_of(project: Path) -> str:
     return canonicalize_name(tomllib.loads((project / "pyproject.toml").read_text())["project"]["name"])
 
 
-# distribution -> where it is built from: the kernel, and whatever is in plugins/
-PLUGINS = {distribution_of(file.parent): file.parent for file in sorted(ROOT.glob("plugins/*/pyproject.toml"))}
+# Bridges to other frameworks, which need these and are installed by name only.
+BRIDGES = ("to_jax",)
+# distribution -> where it is built from: the kernel, and whatever else is in plugins/
+PLUGINS = {
+    distribution_of(file.parent): file.parent
+    for file in sorted(ROOT.glob("plugins/*/pyproject.toml"))
+    if file.parent.name not in BRIDGES
+}
 PROJECTS = {KERNEL: ".", **{name: str(path.relative_to(ROOT)) for name, path in PLUGINS.items()}}
 # plugin -> where it is built from: whatever is there
 EXAMPLES = {file.parent.name: file.parent for file in sorted((ROOT / "examples" / "plugins").glob("*/pyproject.toml"))}

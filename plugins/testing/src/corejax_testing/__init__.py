@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from corejax_testing.calls import Call as Call
     from corejax_testing.checks import CHECKS as CHECKS
     from corejax_testing.checks import Check as Check
+    from corejax_testing.frameworks import Framework as Framework
+    from corejax_testing.frameworks import check_in_framework as check_in_framework
     from corejax_testing.manifests.check import verify_manifest as verify_manifest
     from corejax_testing.outcomes import CheckFailure as CheckFailure
     from corejax_testing.outcomes import NotApplicable as NotApplicable
@@ -25,8 +27,10 @@ _LAZY = {
     "Call": "calls",
     "Check": "checks",
     "CheckFailure": "outcomes",
+    "Framework": "frameworks",
     "NotApplicable": "outcomes",
     "Result": "runner",
+    "check_in_framework": "frameworks",
     "tests_for": "authors",
     "verify": "runner",
     "verify_manifest": "manifests.check",

@@ -8,14 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import ShapedArray, tree
+from corejax.extend import ClosedJaxpr, ShapedArray, tree
 from corejax.extend.devices import TranslationContext, TranslationValue
 from corejax_xla_backend import _jaxlib
 from corejax_xla_backend._jit.stages import Lowered
 from corejax_xla_backend._lowering import partitioned_calls as calls
+from corejax_xla_backend._lowering.context import add_main
 from corejax_xla_backend._lowering.custom_calls import attributes_of, dimension_factors, sharding_rule
+from corejax_xla_backend._lowering.module import ModuleBuilder
 from corejax_xla_backend._lowering.partitioned_calls import is_over_devices as is_over_devices
 from corejax_xla_backend._lowering.partitioned_calls import mesh_of as mesh_of
+from corejax_xla_backend._physical import physical_program
 
 
 def reference_eval(lowered: Lowered, *args: Any) -> list[np.ndarray[Any, Any]]:
@@ -51,6 +54,54 @@ def program_and_operands(lowered: Lowered, *args: Any) -> tuple[str, list[np.nda
 def interpret(program: str, operands: Sequence[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
     """As `reference_eval`, of what `program_and_operands` gives; for a process that may end."""
     return _jaxlib.reference_eval(program, list(operands))  # type: ignore[no-any-return]
+
+
+def module_text(closed: ClosedJaxpr, platform: str, name: str, callbacks: list[Callable[..., Any]]) -> str:
+    """Return a program as the text of a StableHLO module, to be merged into the module of another compiler.
+
+    Args:
+        closed: the program; its constants are embedded in the text.
+        platform: the platform whose translation rules are used.
+        name: the name of the module.
+        callbacks: the Python functions of the executable that the text becomes a part of. Callbacks of the program are
+            appended to it, so that their indices in the text are indices of this list.
+
+    Returns:
+        The module. Its public function `main` takes the arguments and returns the results.
+    """
+    closed = physical_program(closed)
+    module = ModuleBuilder(platform, name)
+    module.callbacks = callbacks
+    add_main(module, closed, [True] * len(closed.in_avals), embedded=True)
+    return module.text(name)
+
+
+def splice(
+    ctx: TranslationContext,
+    owner: Any,
+    make_text: Callable[[], str],
+    vals: Sequence[TranslationValue],
+    out_avals: Sequence[ShapedArray],
+) -> list[Any]:
+    """Append a call of a function that another compiler wrote.
+
+    Args:
+        ctx: the builder of a translation rule.
+        owner: an object that stands for the function. Its text is added to the module once.
+        make_text: returns the text of a StableHLO module whose function `main` is called.
+        vals: the operands.
+        out_avals: types of the results.
+
+    Returns:
+        The results.
+    """
+
+    def functions(rename: Callable[[str], str]) -> list[str]:
+        module = _jaxlib.parse_module(make_text())
+        return _jaxlib.functions_text(module, lambda name: rename("spliced" if name == "main" else name))  # type: ignore[no-any-return]
+
+    symbol = ctx.module.spliced(owner, functions)
+    return ctx.call_symbol(symbol, vals, out_avals)  # type: ignore[no-any-return]
 
 
 def lapack_call(

@@ -1,0 +1,226 @@
+"""Check a primitive in another framework, to which a bridge carries it.
+
+A nest of transformations is applied twice: by the framework to the bridged function, and by corejax to the function
+itself. The outermost one is compared with its meaning (finite differences, a loop over the batch), so that a wrong rule
+of the primitive is found in the framework too, and not only a wrong bridge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from corejax.extend import dtypes, jvp_rules
+from corejax_testing.arrays import Array, compare_each, direction, is_inexact, replaced
+from corejax_testing.calls import Call, accepts, host
+from corejax_testing.checks.registry import rule_at_fault
+from corejax_testing.finite import step_and_tolerance
+from corejax_testing.outcomes import CheckFailure, NotApplicable
+from corejax_testing.transformations import GRAD, JIT, JVP, SCAN, VMAP, Both, Transformation
+from corejax_testing.variations import in_other_dtypes
+
+Function = Callable[..., Sequence[Any]]
+Derivative = Callable[[Function, list[Any], list[Any]], Sequence[Any]]
+
+# Innermost first.
+NESTS: tuple[tuple[Transformation, ...], ...] = (
+    (),
+    (JIT,),
+    (VMAP,),
+    (SCAN,),
+    (JVP,),
+    (GRAD,),
+    (VMAP, JIT),
+    (VMAP, VMAP),
+    (VMAP, SCAN),
+    (JVP, JVP),
+    (JVP, GRAD),
+    (GRAD, JVP),
+    (GRAD, GRAD),
+    (JVP, VMAP),
+    (VMAP, GRAD),
+    (GRAD, VMAP, JIT),
+    (SCAN, GRAD),
+    (SCAN, GRAD, VMAP),
+    (JVP, GRAD, JIT),
+    (GRAD, GRAD, VMAP),
+)
+
+
+@dataclass(frozen=True)
+class Framework:
+    """What the check needs of a framework. Functions take and return sequences of its arrays.
+
+    Attributes:
+        name: the name of the check, "jax".
+        bridge: makes a corejax function of arrays, which returns a list, a function of the framework.
+        array: makes a NumPy array an array of the framework; raises `NotApplicable` if it has no such dtype.
+        numpy: the inverse of `array`.
+        maps: by name, the transformations "jit", "vmap" and "scan" of functions; "jit" returns the results of the
+            compiled function.
+        derivatives: "jvp", `(fun, xs, tangents) -> tangents`, and "grad", `(fun, xs, cotangents) -> cotangents`.
+        context: returns a context in which everything runs.
+    """
+
+    name: str
+    bridge: Callable[[Function], Function]
+    array: Callable[[Array], Any]
+    numpy: Callable[[Any], Array]
+    maps: Mapping[str, Callable[[Function], Function]]
+    derivatives: Mapping[str, Derivative]
+    context: Callable[[], AbstractContextManager[Any]] = nullcontext
+
+
+def check_in_framework(framework: Framework, call: Call, rng: np.random.Generator) -> None:
+    """Check that a primitive has the same results, derivatives and batches in a framework as in corejax.
+
+    Raises:
+        CheckFailure: they differ, or the framework raises an error.
+        NotApplicable: the primitive cannot be carried over: it has effects, needs a named axis, or has an operand of a
+            dtype that the framework does not have.
+    """
+    call.require_alone()
+    if call.closed().effects:
+        raise NotApplicable("it has effects")
+    with framework.context():
+        _check_results(framework, call, rng)
+        for example in in_other_dtypes(call.primitive, call.example):
+            with suppress(NotApplicable):
+                _check_results(framework, Call.of(call.primitive, example, rng), rng)
+        _check_results(framework, _without_elements(call), rng)
+        wide = call.widened()
+        for nest in applicable_nests(wide):
+            check_nest(framework, wide, nest, rng)
+
+
+def _without_elements(call: Call) -> Call:
+    """Return an elementwise primitive's call with empty operands; other calls as they are."""
+    if "elementwise" not in call.primitive.tags:
+        return call
+    scalars = not any(x.ndim for x in call.values)
+    empty = call.at([np.zeros((0, 2), x.dtype) if x.ndim or scalars else x for x in call.values])
+    return empty if accepts(empty) else call
+
+
+def _check_results(framework: Framework, call: Call, rng: np.random.Generator) -> None:
+    """Compare results and cotangents with corejax's own, in the operands' dtypes."""
+    theirs = framework.bridge(call)
+    rounding = 4 * call.example.tolerance
+    wanted = host(call(*call.values))
+    got = _run(framework, theirs, call.values, call, "")
+    compare_each(got, wanted, "result", f" in {framework.name}", None, scale=rounding)
+    outs = [i for i, y in enumerate(wanted) if is_inexact(y.dtype)]
+    if not (call.inexact and outs and jvp_rules.find(call.primitive) and _has_tangents(call)):
+        return
+    zs = [*call.values, *(direction(rng, wanted[k]) for k in outs)]
+    ours = host(_differentiated(_corejax_vjp, call.inexact, outs, len(call.values))(call)(*zs))
+    differentiated = _differentiated(framework.derivatives["grad"], call.inexact, outs, len(call.values))(theirs)
+    got = _run(framework, differentiated, zs, call, "grad")
+    compare_each(got, ours, "cotangent", f" in {framework.name}", "transpose", scale=rounding)
+
+
+def _has_tangents(call: Call) -> bool:
+    return not any(dtypes.is_extended(x.dtype) or x.dtype.itemsize < 2 for x in call.values) and not call.leaves_out(
+        "vjp"
+    )
+
+
+def _corejax_vjp(fun: Function, xs: list[Any], cts: list[Any]) -> Any:
+    import corejax
+
+    return corejax.vjp(lambda *a: list(fun(*a)), *xs)[1](list(cts))
+
+
+def applicable_nests(call: Call) -> list[tuple[Transformation, ...]]:
+    """Return the nests that make sense of a call: derivatives only if it has some."""
+    try:
+        call.moving()
+        step_and_tolerance([*call.values, *host(call(*call.values))])
+        smooth = jvp_rules.find(call.primitive) is not None and call.size <= 24 and not call.leaves_out("vjp")
+    except (NotApplicable, ValueError):
+        smooth = False
+    reverse = "reverse_only" in call.primitive.tags
+    return [
+        nest
+        for nest in NESTS
+        if (smooth or not any(t.smooth for t in nest)) and not (reverse and JVP in nest) and (call.values or not nest)
+    ]
+
+
+def check_nest(framework: Framework, call: Call, nest: Sequence[Transformation], rng: np.random.Generator) -> None:
+    """Check one nest of transformations, innermost first.
+
+    Raises:
+        CheckFailure: the framework's results are others than those of the meaning of the outermost transformation.
+    """
+    fun: Any
+    fun, xs = call.varying()
+    both: Both = (xs, call.again(rng, call.fixed).varying()[1])
+    theirs = framework.bridge(fun)
+    outer = None
+    for transformation in nest:
+        xs = both[0]
+        try:
+            inputs = transformation.inputs(fun, both, rng)
+            outer = transformation.slow(fun, xs)
+            theirs = _applied(framework, transformation, theirs, fun, xs)
+            fun, both = transformation.fast(fun, xs), inputs
+            wanted = host(outer(*both[0]))
+        except Exception:  # corejax's own checks say so
+            return
+    if outer is None:
+        wanted = host(fun(*xs))
+    if not all(np.all(np.isfinite(w)) for w in wanted if w.dtype.kind in "fc"):
+        return
+    names = " of ".join(t.name for t in reversed(nest))
+    got = _run(framework, theirs, both[0], call, names)
+    smooth = [x for x in (*both[0], *wanted) if is_inexact(x.dtype)]
+    allowed = step_and_tolerance(smooth, order=len(nest))[1] if any(t.smooth for t in nest) else None
+    compare_each(got, wanted, "result", f" of {names} in {framework.name}", nest[-1].rule if nest else None,
+                 allowed=allowed, scale=10 * call.example.tolerance)  # fmt: skip
+
+
+def _applied(
+    framework: Framework, transformation: Transformation, theirs: Function, fun: Function, xs: Sequence[Array]
+) -> Function:
+    """Apply the framework's transformation; the corejax function `fun` tells which results have derivatives."""
+    if not transformation.smooth:
+        return framework.maps[transformation.name](theirs)
+    which = [i for i, x in enumerate(xs) if is_inexact(x.dtype)]
+    outs = [i for i, y in enumerate(host(fun(*xs))) if is_inexact(y.dtype)]
+    return _differentiated(framework.derivatives[transformation.name], which, outs, len(xs))(theirs)
+
+
+def _differentiated(
+    derivative: Derivative, which: Sequence[int], outs: Sequence[int], count: int
+) -> Callable[[Function], Function]:
+    """Return a transformation: to a function of `count` operands and tangents or cotangents."""
+
+    def transform(fun: Function) -> Function:
+        def transformed(*args: Any) -> Sequence[Any]:
+            xs, directions = list(args[:count]), list(args[count:])
+
+            def part(*moving: Any) -> list[Any]:
+                found = list(fun(*replaced(xs, which, moving)))
+                return [found[k] for k in outs]
+
+            return derivative(part, [xs[i] for i in which], directions)
+
+        return transformed
+
+    return transform
+
+
+def _run(framework: Framework, fun: Function, values: Sequence[Array], call: Call, names: str) -> list[Array]:
+    operands = [framework.array(x) for x in values]
+    try:
+        return [framework.numpy(y) for y in fun(*operands)]
+    except (CheckFailure, NotApplicable):
+        raise
+    except Exception as error:
+        text = f"{names + ' in ' if names else ''}{framework.name} raises {type(error).__name__}: {error}"
+        raise CheckFailure(text, rule_at_fault(error, call.primitive)) from error

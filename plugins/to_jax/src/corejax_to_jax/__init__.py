@@ -1,0 +1,1 @@
+"""corejax programs in JAX, and JAX functions in corejax; see `corejax.to_jax` and `corejax.from_jax`."""

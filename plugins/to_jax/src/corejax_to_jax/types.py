@@ -1,0 +1,53 @@
+"""Convert types and arrays between corejax and JAX."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+import corejax
+from corejax.extend import ShapedArray, dtypes
+
+
+def is_key(x: Any) -> bool:
+    """Return whether an array, a tracer or a type of JAX holds random keys."""
+    return bool(jnp.issubdtype(x.dtype, jax.dtypes.prng_key))
+
+
+def aval_from_jax(x: Any, name: str) -> ShapedArray:
+    """Return the corejax type of a JAX array or tracer.
+
+    Raises:
+        NotImplementedError: a size is symbolic.
+        TypeError: corejax does not have the dtype.
+    """
+    shape = tuple(x.shape)
+    if not all(isinstance(size, int) for size in shape):
+        sizes = ", ".join(map(str, shape))
+        raise NotImplementedError(
+            f"to_jax: {name}: an argument has the symbolic shape ({sizes}); export it for known sizes, once for each"
+        )
+    if jnp.issubdtype(x.dtype, jax.dtypes.extended):
+        raise TypeError(f"to_jax: {name}: corejax has no dtype {x.dtype}; convert the argument before the call")
+    return ShapedArray(shape, np.dtype(x.dtype))
+
+
+def to_numbers(x: Any) -> tuple[Any, str | None]:
+    """Return a JAX array of numbers, and the name of the generator if it was an array of keys."""
+    x = jnp.asarray(x)
+    return (jax.random.key_data(x), str(jax.random.key_impl(x))) if is_key(x) else (x, None)
+
+
+def key_from_numbers(x: Any, impl: str | None) -> Any:
+    """Return a value of corejax: keys of a generator if one is named, else the value itself."""
+    return x if impl is None else corejax.random.wrap_key_data(x, impl=impl)
+
+
+def key_to_numbers(x: Any) -> tuple[Any, str | None]:
+    """Return a value of corejax as numbers, and the name of the generator if it was an array of keys."""
+    if not dtypes.is_extended(x.dtype):
+        return x, None
+    return corejax.random.key_data(x), str(corejax.random.key_impl(x))
