@@ -13,7 +13,7 @@ from corejax.core.avals import get_aval
 from corejax.core.structural import structural
 from corejax.transforms.autodiff import jvp, vjp
 from corejax.transforms.flattening import float0
-from corejax.transforms.gradients import Argnums, Chosen, Differentiation, differentiated
+from corejax.transforms.gradients import Argnums, Chosen, Differentiation, P, differentiated
 from corejax.transforms.vmapping import vmap
 
 
@@ -54,8 +54,8 @@ def _slice_axis(x: Any, start: int, stop: int, axis: int) -> Any:
 
 
 def jacfwd(
-    fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False
-) -> Callable[..., Any]:
+    fun: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False
+) -> Callable[P, Any]:
     """The Jacobian by forward mode: one tangent for each element of the input, batched; good for few inputs.
 
     Args:
@@ -89,12 +89,12 @@ def _forward(chosen: Chosen) -> Any:
 
 
 def jacrev(
-    fun: Callable[..., Any],
+    fun: Callable[P, Any],
     argnums: Argnums = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
-) -> Callable[..., Any]:
+) -> Callable[P, Any]:
     """The Jacobian by reverse mode: one cotangent for each element of the output, batched; good for few outputs.
 
     Arguments, result and errors as `jacfwd`.
@@ -126,7 +126,7 @@ jacobian = jacrev
 
 
 def hessian(
-    fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False
-) -> Callable[..., Any]:
+    fun: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False
+) -> Callable[P, Any]:
     """The Hessian, forward mode over reverse mode: `jacfwd(jacrev(fun))`."""
     return jacfwd(jacrev(fun, argnums, has_aux, holomorphic), argnums, has_aux, holomorphic)

@@ -33,7 +33,7 @@ def write_manifest(plugins: tuple[str, ...], check: bool, output: Path | None) -
     from corejax_testing.report import printable
 
     load_everything()
-    records = [record for name in plugins for record in _named(name)]
+    records = [record for name in plugins for record in named(name)]
     if output is not None and (len(records) > 1 or check):
         raise click.UsageError("--output is for writing one plugin's manifest")
     differ = False
@@ -54,7 +54,7 @@ def write_manifest(plugins: tuple[str, ...], check: bool, output: Path | None) -
         click.get_current_context().exit(1)
 
 
-def _named(name: str) -> list[Any]:
+def named(name: str) -> list[Any]:
     """The plugin of a name, else those of the distribution of that name."""
     from corejax.extend.plugins import plugin_records
 
