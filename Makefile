@@ -24,7 +24,7 @@ PLUGINS := $(filter-out $(BRIDGES),$(patsubst %/pyproject.toml,%,$(wildcard plug
 PYPROJECTS := pyproject.toml $(PLUGINS:%=%/pyproject.toml) $(BRIDGES:%=%/pyproject.toml)
 # One pip call for all of it: the distributions name each other, and only together do they resolve.
 EDITABLE := -e '.[demo]' $(PLUGINS:%=-e ./%)
-# Manifests are not in git; they say what the plugins' code says.
+# Manifests and stubs are not in git; they say what the plugins' code says.
 PLUGIN_SOURCES := $(shell find plugins examples/plugins -path '*/src/*' -name '*.py')
 WRITE_MANIFESTS = $(BIN)/python -m tools.write_manifests && touch $(VENV)/.stamp-manifests
 SOURCES := corejax plugins tests $(wildcard examples benchmarks docs tools)
@@ -99,7 +99,7 @@ bench-plugins: $(VENV)/.stamp-test  ## Time what plugins cost: calls, loading, t
 scale: $(VENV)/.stamp-test  ## Weak and strong scaling on the cores there are; steps compiled for up to 4,096 devices
 	$(BIN)/python benchmarks/scale.py $(ARGS)
 
-manifests: $(VENV)/.stamp-test  ## Write the plugins' manifests (not in git), and the table of what distributions provide
+manifests: $(VENV)/.stamp-test  ## Write the plugins' manifests and stubs (not in git), and the table of what distributions provide
 	$(WRITE_MANIFESTS)
 	$(BIN)/python -m tools.write_homes
 
@@ -111,6 +111,7 @@ clean:  ## Remove what tools and builds left behind
 distclean: clean  ## ... and the virtual environments
 	rm -rf $(VENV) $(VENV_NEWEST) *.egg-info plugins/*/src/*.egg-info
 	rm -f plugins/*/src/*/corejax_manifest.json examples/plugins/*/src/*/corejax_manifest.json
+	rm -rf plugins/*/src/*/stubs && git clean -fqX corejax
 
 # A stamp is older than its pyproject files exactly when something has to be installed again.
 $(VENV)/.stamp-demo: $(PYPROJECTS)

@@ -1,6 +1,5 @@
 # What the kernel itself exports; plugins add names, such as `corejax.jit` and `corejax.numpy`.
-from typing import Any
-
+from corejax._contributed import *  # written by `corejax write-stubs`
 from corejax.core.array import Array as Array
 from corejax.core.avals import ShapedArray as ShapedArray
 from corejax.core.avals import typeof as typeof
@@ -43,5 +42,4 @@ from . import typing as typing
 
 __version__: str
 
-def __getattr__(name: str) -> Any: ...
 def __dir__() -> list[str]: ...

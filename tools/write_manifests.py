@@ -1,4 +1,4 @@
-"""Write the manifests of all plugins of this repository: `python -m tools.write_manifests`.
+"""Write the manifests and stubs of all plugins of this repository: `python -m tools.write_manifests`.
 
 They are not in git, for the code says the same.
 The plugins under plugins/ are described together, each example plugin beside these alone.
@@ -17,7 +17,7 @@ from pathlib import Path
 from tests.examples.from_source import EXAMPLES, environment
 
 ROOT = Path(__file__).resolve().parents[1]
-WRITE = [sys.executable, "-m", "corejax.cli", "write-manifest"]
+CLI = [sys.executable, "-m", "corejax.cli"]
 
 
 def plugin_names() -> list[str]:
@@ -28,14 +28,15 @@ def plugin_names() -> list[str]:
 
 
 def main() -> None:
-    """Write `corejax_manifest.json` into each package, the examples' in parallel."""
+    """Write `corejax_manifest.json` and `stubs/` into each package, the examples' manifests in parallel."""
     own = {name: value for name, value in os.environ.items() if name != "COREJAX_PLUGINS"}
-    subprocess.run([*WRITE, *plugin_names()], stdout=subprocess.DEVNULL, env=own, check=True)
+    for command in ("write-manifest", "write-stubs"):
+        subprocess.run([*CLI, command, *plugin_names()], stdout=subprocess.DEVNULL, env=own, check=True)
     with tempfile.TemporaryDirectory() as site:
         started = []
         for project in EXAMPLES:
             (package,) = (path.parent for path in (project / "src").glob("*/__init__.py"))
-            command = [*WRITE, project.name, "--output", str(package / "corejax_manifest.json")]
+            command = [*CLI, "write-manifest", project.name, "--output", str(package / "corejax_manifest.json")]
             sees = environment([project], Path(site) / project.name)
             started.append(subprocess.Popen(command, stdout=subprocess.DEVNULL, env=sees))
         statuses = [process.wait() for process in started]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -106,6 +106,7 @@ class Array(NumbersAndText, ArrayMethods, metaclass=_ArrayType):
     __slots__ = ("__weakref__", "_buf", "_host", "aval")
 
     aval: ShapedArray
+    _buf: Any
     _host: np.ndarray[Any, Any] | None
 
     def __init__(self, _buf: Any, aval: ShapedArray | None = None) -> None:
@@ -123,7 +124,7 @@ class Array(NumbersAndText, ArrayMethods, metaclass=_ArrayType):
                 if aval.dtype.names is not None and type(_buf) is not ElementBuffer:
                     self._buf = ElementBuffer(_buf, aval.dtype)
 
-    def __getattr__(self, name: str) -> Any:
+    def _attribute(self, name: str) -> Any:
         if name == "_buf":
             self._buf = buffer = _put(_backend(), self)
             return buffer
@@ -145,6 +146,9 @@ class Array(NumbersAndText, ArrayMethods, metaclass=_ArrayType):
         if name.startswith("__"):  # NumPy asks for two such before `__array__`
             raise AttributeError(f"'Array' object has no attribute {name!r}")
         return missing(self, name)
+
+    if not TYPE_CHECKING:  # so that type checkers report misspelt names
+        __getattr__ = _attribute
 
     def _fetch(self) -> np.ndarray[Any, Any]:
         """The host view of the value."""

@@ -9,7 +9,7 @@ import importlib
 import math
 from collections.abc import Callable, Iterator, Mapping
 from keyword import iskeyword
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from corejax.base.plugin_access import plugin_access
 from corejax.base.provenance import Provenance
 from corejax.base.tables import Table
 from corejax.core.avals import ShapedArray
+from corejax.core.contributed import Contributed
 from corejax.errors import DuplicateRegistrationError, PluginError, PluginMissingError
 
 T = TypeVar("T")
@@ -75,7 +76,7 @@ class _Deferred:
 methods: Table[str, Any] = Table("array method", changed=_put, of_hooks=True)
 
 
-class ArrayMethods:
+class ArrayMethods(Contributed):
     """Base of `Array` and `Tracer`: what both are by their type, and everything that a plugin provides.
 
     Attributes:
@@ -152,7 +153,7 @@ class ArrayMethods:
     def __iter__(self) -> Iterator[Any]:
         if not self.shape:
             raise TypeError(f"iteration over a 0-d array: {self!r}")
-        return (self[i] for i in range(self.shape[0]))  # type: ignore[index]
+        return (self[i] for i in range(self.shape[0]))
 
     def __contains__(self, value: Any) -> bool:
         equal: Any = self == value
@@ -169,8 +170,10 @@ class ArrayMethods:
             "arrays are immutable: del x[index] is not defined. Make a new one: x = corejax.numpy.delete(x, index)"
         )
 
-    def __getattr__(self, name: str) -> Any:
-        return missing(self, name)
+    if not TYPE_CHECKING:  # so that type checkers report misspelt names
+
+        def __getattr__(self, name: str) -> Any:
+            return missing(self, name)
 
 
 def missing(x: Any, name: str) -> Any:
@@ -187,7 +190,7 @@ def missing(x: Any, name: str) -> Any:
     raise AttributeError(f"{type(x).__name__!r} object has no attribute {name!r}{whose}", name=name, obj=x)
 
 
-_asks = ArrayMethods.__getattr__
+_asks = vars(ArrayMethods)["__getattr__"]
 
 
 def all_are_here(loaded: bool) -> None:
@@ -197,9 +200,9 @@ def all_are_here(loaded: bool) -> None:
     less time without.
     """
     if not loaded or any(name not in methods for name in _FROM_PLUGINS):
-        ArrayMethods.__getattr__ = _asks  # type: ignore[method-assign]
+        setattr(ArrayMethods, "__getattr__", _asks)  # noqa: B010
     elif "__getattr__" in vars(ArrayMethods):
-        del ArrayMethods.__getattr__
+        delattr(ArrayMethods, "__getattr__")
 
 
 def _stub(name: str) -> Callable[..., Any]:

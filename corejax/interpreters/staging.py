@@ -97,7 +97,7 @@ class StagingTrace(Trace):
         """The variable or literal that stands for any value."""
         if isinstance(x, Tracer):
             if x._trace is self:
-                return x._var  # type: ignore[no-any-return]
+                return x._var  # type: ignore[attr-defined, no-any-return]
             if not x._trace.alive or _inside(x._trace, self):
                 raise escaped(x, f"primitive {primitive.name!r}" if primitive else "the result of a traced function")
             return self._constant(x, x.aval)

@@ -92,7 +92,12 @@ def wire(kernel_directory: str, names: Iterable[str]) -> None:
     """Connect the lower floors to the plugin manager; `corejax/__init__.py` calls it once, with its own names."""
     from corejax.plugins import _finder
 
-    kernel_modules = {name.partition(".")[0] for name in os.listdir(os.path.abspath(kernel_directory))}
+    # A directory without `__init__.py` holds stubs of a plugin's namespace.
+    kernel_modules = {
+        entry.name.partition(".")[0]
+        for entry in os.scandir(os.path.abspath(kernel_directory))
+        if entry.is_file() or os.path.exists(os.path.join(entry.path, "__init__.py"))
+    }
     _reserved.update(kernel_modules, names, (f"dtypes.{name}" for name in vars(dtypes)))
     find_manager.provide(lambda: manager())  # which tests replace
     find_engine.provide(_find_engine)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -24,6 +24,8 @@ from corejax.messages.tracebacks import api_boundary
 from corejax.transforms.flattening import Aux, Names, arg_names, check_argument, check_function, float0
 
 Argnums = int | Sequence[int]
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,12 +215,12 @@ def _one(dtype: np.dtype[Any]) -> Array:
 
 
 def grad(
-    fun: Callable[..., Any],
+    fun: Callable[P, Any],
     argnums: Argnums = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
-) -> Callable[..., Any]:
+) -> Callable[P, Any]:
     """The gradient of a scalar function.
 
     Args:
@@ -248,12 +250,12 @@ def grad(
 
 
 def value_and_grad(
-    fun: Callable[..., Any],
+    fun: Callable[P, R],
     argnums: Argnums = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
-) -> Callable[..., Any]:
+) -> Callable[P, tuple[R, Any]]:
     """As `grad`; the result is `(value, gradient)`, or `((value, aux), gradient)` with `has_aux`."""
 
     def result(chosen: Chosen) -> Any:

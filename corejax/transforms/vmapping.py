@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ParamSpec, TypeVar
 
 import numpy as np
 
@@ -18,6 +18,9 @@ from corejax.interpreters.debug_info import DebugInfo, fun_name, named_as
 from corejax.messages.source_info import VMAP
 from corejax.messages.tracebacks import api_boundary
 from corejax.transforms.flattening import FlatFunction, check_argument, check_function, float0, leaf_names
+
+P = ParamSpec("P")
+R = TypeVar("R")
 
 
 def _is_axis(x: Any) -> bool:
@@ -130,13 +133,13 @@ def _axis_names(name: Any, spmd: Any) -> MappedAxis | None:
 
 
 def vmap(
-    fun: Callable[..., Any],
+    fun: Callable[P, R],
     in_axes: Any = 0,
     out_axes: Any = 0,
     axis_name: Any = None,
     axis_size: int | None = None,
     spmd_axis_name: Any = None,
-) -> Callable[..., Any]:
+) -> Callable[P, R]:
     """Vectorise a function over an axis of its arguments.
 
     Args:

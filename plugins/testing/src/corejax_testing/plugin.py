@@ -9,13 +9,14 @@ from corejax.extend import hookimpl
 
 @hookimpl
 def corejax_add_cli_commands(group: Any) -> None:
-    """`corejax verify`, `corejax fuzz`, `corejax new-plugin`, `corejax write-manifest`."""
+    """`corejax verify`, `corejax fuzz`, `corejax new-plugin`, `corejax write-manifest`, `corejax write-stubs`."""
     from corejax_testing.command import verify
     from corejax_testing.fuzzing.command import fuzz
     from corejax_testing.manifests.command import write_manifest
     from corejax_testing.scaffolding.command import new_plugin
+    from corejax_testing.stub_files.command import write_stubs
 
-    for command in (verify, fuzz, new_plugin, write_manifest):
+    for command in (verify, fuzz, new_plugin, write_manifest, write_stubs):
         group.add_command(command)
 
 

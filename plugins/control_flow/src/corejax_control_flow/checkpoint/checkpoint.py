@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, ParamSpec, TypeVar, overload
 
 from corejax.extend import (
     ClosedJaxpr,
@@ -26,7 +26,30 @@ from corejax.extend.programs import Policy
 from corejax.extend.transforms import axes_in_scope, named_as
 from corejax_control_flow.checkpoint.checkpoint_rules import remat_p
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 _STATIC = object()
+
+
+@overload
+def checkpoint(
+    fun: Callable[P, R],
+    *,
+    prevent_cse: Any = True,
+    policy: Policy | None = None,
+    static_argnums: int | Iterable[int] = (),
+    static_argnames: str | Iterable[str] = (),
+) -> Callable[P, R]: ...
+@overload
+def checkpoint(
+    fun: None = None,
+    *,
+    prevent_cse: Any = True,
+    policy: Policy | None = None,
+    static_argnums: int | Iterable[int] = (),
+    static_argnames: str | Iterable[str] = (),
+) -> Callable[[Callable[P, R]], Callable[P, R]]: ...
 
 
 def checkpoint(

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Generic, ParamSpec, TypeVar
 
 from corejax.extend import ClosedJaxpr, ShapedArray, fun_name, tree
 from corejax.extend.transforms import BatchTrace, check_outputs
 from corejax_control_flow.custom._arguments import Arguments, Parameters
 from corejax_control_flow.custom.open_calls import BatchedCall, Call, Closed, bind_call, staged
 
+P = ParamSpec("P")
+R = TypeVar("R")
+
 _FORWARDED = {"def_vmap", "defjvp", "defjvps", "defvjp"}
 
 
-class RuleGiven:
+class RuleGiven(Generic[P, R]):
     """A function with rules, around another one perhaps, whose rules are given through the outer one as well.
 
     Attributes:
@@ -28,7 +31,7 @@ class RuleGiven:
 
     def __init__(
         self,
-        fun: Callable[..., Any],
+        fun: Callable[P, R],
         nondiff_argnums: int | Sequence[int] = (),
         nondiff_argnames: str | Sequence[str] = (),
     ) -> None:

@@ -10,7 +10,7 @@ from corejax.extend import add_tangents, as_array, fun_name, get_aval, leaf_name
 from corejax.extend.messages import NotDifferentiableError, api_boundary
 from corejax.extend.transforms import check_outputs
 from corejax_control_flow.custom._arguments import Arguments
-from corejax_control_flow.custom._user_call import RuleGiven, UserCall
+from corejax_control_flow.custom._user_call import P, R, RuleGiven, UserCall
 from corejax_control_flow.custom.custom_jvp_rules import BatchedJvpCall, custom_jvp_call_p
 from corejax_control_flow.custom.open_calls import bind_call, is_plain
 from corejax_control_flow.custom.symbolic_zeros import (
@@ -71,7 +71,7 @@ class JvpCall(UserCall):
         return outs, checked_linear(f"{what}: the tangent", avals, given, names)
 
 
-class custom_jvp(RuleGiven):
+class custom_jvp(RuleGiven[P, R]):
     """A function with a rule for its Jacobian-vector product; a decorator.
 
         @custom_jvp
@@ -172,7 +172,7 @@ class custom_jvp(RuleGiven):
         return checked_linear(what, avals, given, lambda: leaf_names(treedef, "result"))
 
     @api_boundary
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """The function's result.
 
         Raises:

@@ -22,7 +22,7 @@ from corejax.extend import (
 from corejax.extend.messages import api_boundary
 from corejax.extend.transforms import check_outputs, leaves_like
 from corejax_control_flow.custom._arguments import Arguments
-from corejax_control_flow.custom._user_call import RuleGiven, UserCall
+from corejax_control_flow.custom._user_call import P, R, RuleGiven, UserCall
 from corejax_control_flow.custom.custom_vjp_rules import BatchedVjpCall, Forward, custom_vjp_call_p
 from corejax_control_flow.custom.open_calls import evaluates, is_plain
 from corejax_control_flow.custom.remat_opt import remat_opt_p
@@ -192,7 +192,7 @@ def _leaves_alone(treedef: Any, ct: Any) -> list[Any] | None:
     return [None if is_zero(leaves[i]) else leaves[i] for i in numbers] if alone else None
 
 
-class custom_vjp(RuleGiven):
+class custom_vjp(RuleGiven[P, R]):
     """A function with rules for reverse mode; a decorator.
 
         @custom_vjp
@@ -261,7 +261,7 @@ class custom_vjp(RuleGiven):
             raise NotImplementedError("defvjp takes symbolic_zeros=True or optimize_remat=True, not both")
 
     @api_boundary
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """The function's result.
 
         Raises:

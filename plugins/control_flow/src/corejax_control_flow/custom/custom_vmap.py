@@ -20,14 +20,14 @@ from corejax.extend import (
 )
 from corejax.extend.messages import api_boundary
 from corejax.extend.transforms import BatchTrace, check_outputs, unmapped_aval
-from corejax_control_flow.custom._user_call import RuleGiven
+from corejax_control_flow.custom._user_call import P, R, RuleGiven
 from corejax_control_flow.custom.custom_vmap_rules import custom_vmap_call_p
 from corejax_control_flow.custom.open_calls import evaluates
 from corejax_control_flow.programs.messages import place, shown, typed_tree
 from corejax_control_flow.programs.tracing import check_leaves, trace
 
 
-class custom_vmap(RuleGiven):
+class custom_vmap(RuleGiven[P, R]):
     """A function with a rule for `vmap`; a decorator.
 
         @custom_vmap
@@ -54,7 +54,7 @@ class custom_vmap(RuleGiven):
     _no_rules: ClassVar = {"vmap_rule": None}
     vmap_rule: Callable[..., Any] | None
 
-    def __init__(self, fun: Callable[..., Any]) -> None:
+    def __init__(self, fun: Callable[P, R]) -> None:
         super().__init__(fun)
 
     def def_vmap(self, vmap_rule: Callable[..., Any]) -> Callable[..., Any]:
@@ -77,7 +77,7 @@ class custom_vmap(RuleGiven):
         return vmap_rule
 
     @api_boundary
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """The function's result.
 
         Raises:

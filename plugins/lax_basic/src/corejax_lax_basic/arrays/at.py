@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from corejax.extend import dtypes, get_aval, remembered
+from corejax.extend import Array, dtypes, get_aval, remembered
 from corejax.extend.messages import warn_user
 from corejax_lax_basic._base.placing import place
 from corejax_lax_basic._base.promotion import result_type
@@ -75,8 +75,10 @@ class IndexedArrays:
     def __call__(self, *index: Any) -> Any:
         raise TypeError("x.at is indexed, not called: x.at[index].set(value)")
 
-    def __getattr__(self, name: str) -> Any:
-        raise AttributeError(f"x.at has no {name!r}: index it first, as in x.at[0].set(1)")
+    if not TYPE_CHECKING:  # so that type checkers report misspelt names
+
+        def __getattr__(self, name: str) -> Any:
+            raise AttributeError(f"x.at has no {name!r}: index it first, as in x.at[0].set(1)")
 
     def __repr__(self) -> str:
         return f"<x.at of {self.array!r}: index it, as in x.at[0].set(1)>"
@@ -90,6 +92,21 @@ class IndexedArray:
     def __init__(self, array: Any, index: Any) -> None:
         self.array = array
         self.index = index
+
+    if TYPE_CHECKING:  # `_method` makes them
+
+        def set(
+            self,
+            values: Any,
+            *,
+            indices_are_sorted: bool = False,
+            unique_indices: bool = False,
+            mode: Any = None,
+            out_sharding: Any = None,
+            wrap_negative_indices: bool = True,
+        ) -> Array: ...
+
+        add = subtract = mul = multiply = divide = power = min = max = set
 
     def __repr__(self) -> str:
         return f"<x.at[{_index_text(self.index)}] of {self.array!r}: get, set, add, ... of it give new arrays>"
@@ -111,7 +128,7 @@ class IndexedArray:
         fill_value: Any = None,
         out_sharding: Any = None,
         wrap_negative_indices: bool = True,
-    ) -> Any:
+    ) -> Array:
         """The elements, as `x[index]`.
 
         Args:
@@ -163,7 +180,7 @@ class IndexedArray:
         unique_indices: bool = False,
         mode: Any = None,
         wrap_negative_indices: bool = True,
-    ) -> Any:
+    ) -> Array:
         """The array with a function of a scalar applied to elements, again and again to those named more than once.
 
         Differentiable where no element is named twice, as without index arrays, or promised by `unique_indices`.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,6 +13,9 @@ from corejax_lax_basic._speed import SMALL_COPY
 from corejax_lax_basic.arrays._at_once import host_of, part_of
 from corejax_lax_basic.arrays._basic_indexing import basic_index, complete
 from corejax_lax_basic.arrays._indexing_by_arrays import index_by_arrays
+
+if TYPE_CHECKING:
+    from corejax_lax_basic.arrays.at import IndexedArrays
 
 _STATIC = frozenset({int, slice, type(None), type(Ellipsis)})
 _NUMPYS = frozenset("biufc")  # kinds of dtypes
@@ -55,7 +58,7 @@ def getitem(self: Any, index: Any) -> Any:
     return basic_index(self, entries)
 
 
-def at(self: Any) -> Any:
+def at(self: Any) -> IndexedArrays:
     """Elements to be changed: `x.at[index].set(values)`."""
     from corejax_lax_basic.arrays.at import IndexedArrays  # with all scattering, which few programs need
 

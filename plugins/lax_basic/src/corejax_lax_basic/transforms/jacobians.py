@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, ParamSpec
 
 import numpy as np
 
@@ -12,6 +12,7 @@ from corejax.extend import Array, dtypes, get_aval, tree
 from corejax.extend.transforms import Differentiation, differentiated, float0, named_as, structural
 
 Argnums = int | Sequence[int]
+P = ParamSpec("P")
 
 
 def _basis(leaves: Sequence[Any]) -> list[Any]:
@@ -56,8 +57,8 @@ def _function_of(chosen: Any) -> Callable[..., Any]:
 
 
 def jacfwd(
-    fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False
-) -> Callable[..., Any]:
+    fun: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False
+) -> Callable[P, Any]:
     """The Jacobian by forward mode: one tangent for each element of the input, batched; good for few inputs.
 
     Args:
@@ -91,12 +92,12 @@ def _forward(chosen: Any) -> Any:
 
 
 def jacrev(
-    fun: Callable[..., Any],
+    fun: Callable[P, Any],
     argnums: Argnums = 0,
     has_aux: bool = False,
     holomorphic: bool = False,
     allow_int: bool = False,
-) -> Callable[..., Any]:
+) -> Callable[P, Any]:
     """The Jacobian by reverse mode: one cotangent for each element of the output, batched; good for few outputs.
 
     Arguments, result and errors as `jacfwd`.
@@ -128,7 +129,7 @@ jacobian = jacrev
 
 
 def hessian(
-    fun: Callable[..., Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False
-) -> Callable[..., Any]:
+    fun: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False
+) -> Callable[P, Any]:
     """The Hessian, forward mode over reverse mode: `jacfwd(jacrev(fun))`."""
     return jacfwd(jacrev(fun, argnums, has_aux, holomorphic), argnums, has_aux, holomorphic)

@@ -24,25 +24,36 @@ def write(record: Any, output: Path | None = None) -> Path:
         ValueError: as `describe`; or the package is no place to write to.
     """
     data = describe(record)
-    path = _place(record) if output is None else output
-    others = {name: other for name, other in _plugins_in(path).items() if name != record.name}
-    path.write_text(_text_of({**others, record.name: data}), encoding="utf-8", newline="\n")
-    return path
+    if output is None:
+        output = package_directory(record, "a manifest", ", or say where to write with --output") / manifest.FILE
+    others = {name: other for name, other in _plugins_in(output).items() if name != record.name}
+    output.write_text(_text_of({**others, record.name: data}), encoding="utf-8", newline="\n")
+    return output
 
 
-def _place(record: Any) -> Path:
+def package_directory(record: Any, what: str, otherwise: str = "") -> Path:
+    """Return the directory of a plugin's package, which has to be installed editable.
+
+    Args:
+        record: of the plugin.
+        what: the file that is to be written there, for messages.
+        otherwise: what else the user can do, for messages.
+
+    Raises:
+        ValueError: the package is no place to write to.
+    """
     found = manifest.find(record, API_VERSION)
     if found.path is None:
         raise ValueError(
-            f"the plugin is the single module {record.module}: a manifest needs a package to be in. Make it a package "
-            f"({record.module}/__init__.py), or say where to write with --output"
+            f"the plugin is the single module {record.module}: {what} needs a package to be in. Make it a package "
+            f"({record.module}/__init__.py){otherwise}"
         )
     if not found.editable:
         raise ValueError(
-            f"{record.distribution} is not installed editable, so {manifest.FILE} would be written into the "
-            "installation. Install it with pip install -e, or say where to write with --output"
+            f"{record.distribution} is not installed editable, so {what} would be written into the "
+            f"installation. Install it with pip install -e{otherwise}"
         )
-    return Path(found.path)
+    return Path(found.path).parent
 
 
 def _plugins_in(path: Path) -> Mapping[str, Any]:

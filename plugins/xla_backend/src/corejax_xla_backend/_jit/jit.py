@@ -27,7 +27,7 @@ import functools
 import inspect
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, ParamSpec, TypeVar, overload
 
 from corejax.extend import (
     Array,
@@ -54,7 +54,7 @@ from corejax_xla_backend._jit.arguments import StaticArguments, StaticKey, check
 from corejax_xla_backend._jit.callables import let_others_in, make_callable
 from corejax_xla_backend._jit.float0_results import ProgramFunction
 from corejax_xla_backend._jit.options import UNSPECIFIED, JitOptions, specified
-from corejax_xla_backend._jit.stages import Lowered, Traced, place_of_arguments
+from corejax_xla_backend._jit.stages import Lowered, Traced, Wrapped, place_of_arguments
 from corejax_xla_backend._jit.tiers import first_tier
 from corejax_xla_backend._jit.trace_reports import reasons, report_trace
 from corejax_xla_backend._jit.traces import Signature, TraceCache, TracedProgram, live
@@ -64,7 +64,46 @@ from corejax_xla_backend._several_devices import place_program
 from corejax_xla_backend.sharding_constraint import constrain
 from corejax_xla_backend.xla_call import xla_call_p
 
+P = ParamSpec("P")
+R = TypeVar("R")
 
+
+@overload
+def jit(
+    fun: Callable[P, R],
+    /,
+    *,
+    in_shardings: Any = UNSPECIFIED,
+    out_shardings: Any = UNSPECIFIED,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Iterable[str] | None = None,
+    donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Iterable[str] | None = None,
+    keep_unused: bool = False,
+    device: Any = None,
+    backend: str | None = None,
+    inline: bool = False,
+    compiler_options: Mapping[str, Any] | None = None,
+    tier: str | None = None,
+) -> Wrapped[P, R]: ...
+@overload
+def jit(
+    fun: None = None,
+    /,
+    *,
+    in_shardings: Any = UNSPECIFIED,
+    out_shardings: Any = UNSPECIFIED,
+    static_argnums: int | Sequence[int] | None = None,
+    static_argnames: str | Iterable[str] | None = None,
+    donate_argnums: int | Sequence[int] | None = None,
+    donate_argnames: str | Iterable[str] | None = None,
+    keep_unused: bool = False,
+    device: Any = None,
+    backend: str | None = None,
+    inline: bool = False,
+    compiler_options: Mapping[str, Any] | None = None,
+    tier: str | None = None,
+) -> Callable[[Callable[P, R]], Wrapped[P, R]]: ...
 def jit(
     fun: Callable[..., Any] | None = None,
     /,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, ParamSpec, Protocol, TypeVar
 
 import numpy as np
 
@@ -33,6 +33,31 @@ from corejax_xla_backend._several_devices import assigned, place_at, place_progr
 from corejax_xla_backend.sharding import SingleDeviceSharding, check_fits
 from corejax_xla_backend.sharding_constraint import as_sharding
 from corejax_xla_backend.xla_call import xla_call_p
+
+P = ParamSpec("P")
+R = TypeVar("R", covariant=True)
+
+
+class Wrapped(Protocol[P, R]):
+    """What `jit` gives, for annotations: a function that can be traced and lowered too."""
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Run it; what is not compiled yet for such arguments is compiled first."""
+
+    def __get__(self, instance: Any, owner: Any = None, /) -> Wrapped[..., R]:
+        """Bind a method's `self`."""
+
+    def trace(self, *args: Any, **kwargs: Any) -> Traced:
+        """Trace it for such arguments, or types of them."""
+
+    def lower(self, *args: Any, **kwargs: Any) -> Lowered:
+        """Trace it, and write the program for the compiler."""
+
+    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
+        """Return the types of its results."""
+
+    def clear_cache(self) -> None:
+        """Forget all traces and compiled programs."""
 
 
 class ArgInfo(NamedTuple):

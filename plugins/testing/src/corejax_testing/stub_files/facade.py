@@ -1,0 +1,64 @@
+"""The stubs that join the plugins' ones under the names of `corejax`, in the kernel's directory.
+
+They hold nothing but imports, so that they need not change if a plugin's functions do.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import corejax
+from corejax_testing.stub_files.fragments import METHODS, file_of, namespaces
+
+_FIRST = "# Written by `corejax write-stubs`."
+
+
+def write_facade(records: Iterable[Any]) -> list[Path]:
+    """Write the joining stubs for all plugins that have stubs, and remove earlier ones that no plugin fills.
+
+    Args:
+        records: of the plugins.
+    """
+    kernel = Path(str(corejax.__file__)).parent
+    written = {kernel / path: text for path, text in _files(records, kernel).items()}
+    for path in kernel.rglob("*.pyi"):
+        if path not in written and path.read_text(encoding="utf-8").startswith(_FIRST):
+            path.unlink()
+    for path, text in written.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8", newline="\n")
+    return sorted(written)
+
+
+def _files(records: Iterable[Any], kernel: Path) -> Mapping[str, str]:
+    lines: dict[str, list[str]] = defaultdict(list)
+    methods = []
+    for record in sorted(records, key=lambda record: record.name):
+        package = record.package.partition(".")[0]
+        if (record.hook and record.hook.corejax_provide_array_methods()) or {}:
+            methods.append(package)
+        for namespace in namespaces(record):
+            lines[namespace].append(
+                f"from {package}.stubs.{file_of(namespace)} import *" if namespace else f"from {package}.stubs import *"
+            )
+            while namespace:
+                outer, _, last = namespace.rpartition(".")
+                lines[outer].append(f"from . import {last} as {last}")
+                namespace = outer
+    files = {
+        f"{namespace.replace('.', os.sep)}/__init__.pyi" if namespace else "_contributed.pyi": _text(found)
+        for namespace, found in lines.items()
+    }
+    bases = ", ".join(f"_{package}" for package in methods)
+    imports = [f"from {package}.stubs.{METHODS} import ArrayMethods as _{package}" for package in methods]
+    files["core/contributed.pyi"] = _text([*imports, f"class Contributed({bases}): ..."])
+    return files
+
+
+def _text(lines: Iterable[str]) -> str:
+    return "\n".join([_FIRST, "# ruff: noqa", *dict.fromkeys(lines), ""])
