@@ -70,8 +70,8 @@ run-test-newest: $(VENV_NEWEST)/.stamp-test
 	@$(VENV_NEWEST)/bin/python -c "import sys, jaxlib; print('Python', sys.version.split()[0], 'with jaxlib', jaxlib.__version__)"
 	$(VENV_NEWEST)/bin/python -m pytest $(PYTEST_OPTIONS) $(PART) $(ARGS)
 
-test-slow: $(VENV)/.stamp-test  ## The tests marked slow
-	$(BIN)/python -m pytest $(PYTEST_OPTIONS) -m slow $(ARGS)
+test-slow: $(VENV)/.stamp-test  ## The tests marked slow, and all examples of random ones
+	$(BIN)/python -m pytest $(PYTEST_OPTIONS) -m "slow or hypothesis" $(ARGS)
 
 lint: $(VENV)/.stamp-test  ## ruff, import-linter, mypy
 	$(BIN)/ruff check --quiet $(SOURCES)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests import oracle
+from tests import oracle, sampling
 from tests.own_process import (
     pytest_runtest_logreport,
     pytest_runtest_protocol,
@@ -35,13 +35,14 @@ os.environ.setdefault("JAX_PLATFORMS", "cpu")
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
-# Tracing and compiling make first calls slow, so no deadline. "ci" repeats the same examples in every run;
-# HYPOTHESIS_PROFILE=explore searches for new ones.
+# Tracing and compiling make first calls slow, so no deadline. "ci" repeats the same examples in every run, a third of
+# what a test says by default and all in `make test-slow`; HYPOTHESIS_PROFILE=explore searches for new ones.
 settings.register_profile(
     "ci", derandomize=True, deadline=None, database=None, suppress_health_check=[HealthCheck.too_slow]
 )
 settings.register_profile("explore", deadline=None, max_examples=1000, print_blob=True)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
+_FEWER_EXAMPLES = 3
 
 
 HERE = Path(__file__).parent
@@ -53,8 +54,8 @@ _OPTIMISED = {
     HERE / name
     for name in (
         "integration/test_all_primitives.py",
-        "lax_basic/elementwise",
-        "lax_basic/special",
+        "lax_basic/elementwise/test_every_dtype.py",
+        "lax_basic/special/test_float32.py",
         "numpy_api/test_scaled_products.py",
         "parallel/test_ahead_of_time.py",
         "random/distributions/test_draws_of_jax.py",
@@ -84,9 +85,20 @@ def pytest_configure(config: pytest.Config) -> None:
         oracle.configure(config)  # it compiles no more than we do
 
 
-@pytest.hookimpl(trylast=True)  # after `-m` and `-k` have chosen
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out what the options say."""
+def pytest_pycollect_makeitem(collector: pytest.Collector, obj: object) -> list[pytest.Item] | None:
+    """Make no items of what `-m` leaves out: there are as many of those as of all others."""
+    marks = getattr(obj, "pytestmark", ())
+    slow = isinstance(marks, list) and any(mark.name == "slow" for mark in marks)
+    return [] if slow and collector.config.getoption("-m") == "not slow" else None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
+    """Take parts of long tests, and leave out what the options say."""
+    sampling.mark_the_rest_slow(items)
+    yield  # `-m` and `-k` choose
+    if config.getoption("-m") == "not slow" and "HYPOTHESIS_PROFILE" not in os.environ:
+        _take_fewer_examples(items)
     chosen = dict.fromkeys(items, True)
     if config.getoption("--one-of-each"):
         first = {item.path: item for item in reversed(items)}
@@ -98,6 +110,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         }
     config.hook.pytest_deselected(items=[item for item in items if not chosen[item]])
     items[:] = [item for item in items if chosen[item]]
+
+
+def _take_fewer_examples(items: list[pytest.Item]) -> None:
+    tests = {getattr(item, "obj", None) for item in items if item.get_closest_marker("hypothesis")}
+    for test in tests:
+        if (given := getattr(test, "_hypothesis_internal_use_settings", None)) is not None:
+            few = settings(given, max_examples=-(-given.max_examples // _FEWER_EXAMPLES))
+            test._hypothesis_internal_use_settings = few  # type: ignore[union-attr]
 
 
 def _take_leftovers() -> list[str]:

@@ -19,6 +19,7 @@ from tests.control_flow.nestings import (
     while_around_what_it_does_not_change,
 )
 
+pytestmark = pytest.mark.sampled
 programs = pytest.mark.parametrize("program", PROGRAMS, ids=lambda p: p.__name__)
 
 

@@ -22,6 +22,7 @@ def learnt(path: Path, *options: str) -> list[float]:
     return [float(x) for x in last]
 
 
+@pytest.mark.slow  # tests/parallel/test_sharded_transformer.py trains on devices, to the numbers of one
 def test_devices(tmp_path: Path) -> None:
     assert learnt(tmp_path, "--devices", "4") == pytest.approx(learnt(tmp_path), rel=1e-2)
     assert (tmp_path / "p.png").exists()

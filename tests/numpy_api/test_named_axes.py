@@ -13,6 +13,7 @@ import corejax.numpy as jnp
 from corejax import grad, jit, vmap
 
 pytest.importorskip("corejax_parallel")
+pytestmark = pytest.mark.sampled
 X = np.float32([[0.5, 2, -1, 4], [3, 3.5, 8, 0], [0, -7, 2, 2]])
 MASK = np.array([True, False, True, True])
 # name -> options; the result has one element for each that was reduced, or those of the array

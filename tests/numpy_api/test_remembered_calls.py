@@ -14,6 +14,7 @@ import corejax.numpy as jnp
 from corejax import nn
 from tests.signatures import names_in
 
+pytestmark = pytest.mark.sampled
 SLOW = "float16 float64 int4 bool int32 uint8 uint64 complex64"
 DTYPES = ["float32", "bfloat16", "int8", *(pytest.param(d, marks=pytest.mark.slow) for d in SLOW.split())]
 MANY = 7  # calls: run, recorded, step by step, written out

@@ -131,9 +131,9 @@ test_first_party = tests_for(
     checks=["sharded"],
     quick=True,
 )
-test_collectives = tests_for(*COLLECTIVES, "shard_map", "xla_pmap", checks=QUICK, quick=True)
-test_derivatives = tests_for(
-    *OF_EACH_SORT, checks=DERIVED, quick=True
+test_collectives = pytest.mark.sampled(tests_for(*COLLECTIVES, "shard_map", "xla_pmap", checks=QUICK, quick=True))
+test_derivatives = pytest.mark.sampled(
+    tests_for(*OF_EACH_SORT, checks=DERIVED, quick=True)
 )  # test_collectives.py has those of all, beside jax's
 test_batches = tests_for("shard_map", "xla_pmap", checks=["vmap"], quick=True)
 test_everything_of_the_plugin = pytest.mark.slow(tests_for("parallel"))

@@ -9,6 +9,7 @@ import corejax_testing
 from corejax.extend import primitives
 from corejax_testing.contributions import examples_of
 
+pytestmark = pytest.mark.sampled
 corejax.plugins.load_everything()
 OWNERS = ("lax_basic", "control_flow", "xla_backend")
 NAMES = sorted(name for name, p in primitives.items() if p.provenance.plugin in OWNERS)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 import sys
+from collections import Counter
 from typing import Any
 
 import numpy as np
@@ -34,34 +36,40 @@ test_rules = corejax_testing.tests_for(
 """
 
 
-def outcome(pytester: pytest.Pytester, reasons: str) -> dict[str, int]:
-    pytester.makepyfile(ACME.replace("{REASONS}", reasons))
-    done = pytester.run(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "error")
-    return done.parseoutcomes()
-
-
 def test_one_line_gives_a_test_for_each_check(pytester: pytest.Pytester) -> None:
-    assert outcome(pytester, "{}") == {"passed": 3, "failed": 1}
-
-
-def test_expected_failures_have_a_reason(pytester: pytest.Pytester) -> None:
-    assert outcome(pytester, '{("acme.wrong", "jvp"): "known"}') == {"passed": 3, "xfailed": 1}
-
-
-def test_expected_failures_are_strict(pytester: pytest.Pytester) -> None:
-    reasons = '{("acme.wrong", "jvp"): "known", ("acme.cube", "jvp"): "mistaken"}'
-    assert outcome(pytester, reasons) == {"passed": 2, "xfailed": 1, "failed": 1}
-
-
-def test_primitive_without_examples_is_a_failure(pytester: pytest.Pytester) -> None:
-    """... whose reason can be given like any other."""
-    text = ACME.replace('"acme.wrong", checks=["types", "jvp"]', 'checks=["examples", "types"]')
-    text = text.replace("examples=examples, ", "")
-    for reasons, wanted in (("{}", "failed"), ('{("acme.cube", "examples"): "later"}', "xfailed")):
-        pytester.makepyfile(text.replace("{REASONS}", reasons))
-        done = pytester.run(sys.executable, "-m", "pytest", "-q", "-rs", "-p", "no:cacheprovider", "-W", "error")
-        assert done.parseoutcomes() == {wanted: 1, "skipped": 1}
-        done.stdout.fnmatch_lines(["*no plugin gives examples*"])
+    """Expected failures have a reason, and are strict; a primitive without examples is a failure like any other."""
+    without = ACME.replace('"acme.wrong", checks=["types", "jvp"]', 'checks=["examples", "types"]')
+    without = without.replace("examples=examples, ", "")
+    files = {
+        "plain": (ACME, "{}"),
+        "known": (ACME, '{("acme.wrong", "jvp"): "known"}'),
+        "strict": (ACME, '{("acme.wrong", "jvp"): "known", ("acme.cube", "jvp"): "mistaken"}'),
+        "without": (without, "{}"),
+        "later": (without, '{("acme.cube", "examples"): "later"}'),
+    }
+    # Each has primitives of its own: one process runs all.
+    pytester.makepyfile(**{n: text.replace("{REASONS}", r).replace("acme.", f"{n}.") for n, (text, r) in files.items()})
+    done = pytester.run(
+        sys.executable,
+        "-m",
+        "pytest",
+        "-v",
+        "-rs",
+        "-p",
+        "no:cacheprovider",
+        "-W",
+        "error",
+        *(f"{n}.py" for n in files),
+    )
+    outcomes = Counter(re.findall(r"^(\w+)\.py::\S+ (PASSED|FAILED|XFAIL|SKIPPED)", done.stdout.str(), re.MULTILINE))
+    assert outcomes == {
+        **{("plain", "PASSED"): 3, ("plain", "FAILED"): 1},
+        **{("known", "PASSED"): 3, ("known", "XFAIL"): 1},
+        **{("strict", "PASSED"): 2, ("strict", "XFAIL"): 1, ("strict", "FAILED"): 1},
+        **{("without", "FAILED"): 1, ("without", "SKIPPED"): 1},
+        **{("later", "XFAIL"): 1, ("later", "SKIPPED"): 1},
+    }
+    done.stdout.fnmatch_lines(["*no plugin gives examples*"])
 
 
 WRONG: list[dict[str, Any]] = [

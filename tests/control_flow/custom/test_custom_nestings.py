@@ -14,6 +14,7 @@ from tests.control_flow.custom.custom_programs import INNER, PROGRAMS, Api, Plai
 from tests.control_flow.nestings import BATCH, BATCHED, JITTED, TRANSFORMS
 from tests.control_flow.test_nestings import check_equal
 
+pytestmark = pytest.mark.sampled
 OURS = Api(corejax, jnp, lax)
 FORWARD = {"jvp", "linearize", "jvp_jvp", "jit_jvp", "jvp_vmap"}  # what custom_vjp has no rule for
 programs = pytest.mark.parametrize("program", [pytest.param(p, id="-".join(p)) for p in PROGRAMS])

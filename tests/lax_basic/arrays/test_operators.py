@@ -14,6 +14,7 @@ import corejax
 from corejax.extend import Array, as_array, config, dtypes
 from tests.lax_basic.structural_checks import assert_same, data
 
+pytestmark = pytest.mark.sampled
 BF16 = np.dtype(ml_dtypes.bfloat16)
 ARITHMETIC = [operator.add, operator.sub, operator.mul, operator.truediv, operator.floordiv, operator.mod]
 COMPARISONS = [operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge]
