@@ -31,12 +31,8 @@ class PluginAccess(Protocol):
     def problems(self, kind: str) -> Sequence[str]:
         """Say which plugins failed or are off, so that rules of a kind (or "primitives") may be missing."""
 
-    def required(self, name: str) -> Any:
-        """Return what a plugin exports under a name of the facade.
-
-        Raises:
-            PluginMissingError: no plugin does; names the distribution to install.
-        """
+    def exported(self, name: str) -> Any:
+        """Return what plugins export under a name of the facade, None if no plugin does."""
 
     def whose_primitive(self, name: str, distribution: str | None = None) -> str:
         """Say where a missing primitive is, or what to install, in half a sentence."""
@@ -54,3 +50,18 @@ find_manager: Slot[Callable[[], PluginAccess]] = Slot("the plugin manager")
 def plugin_access() -> PluginAccess:
     """Return the plugin manager of the process."""
     return find_manager.get()()
+
+
+missing_name: Slot[Callable[[str], Exception]] = Slot("the error of a missing name")
+
+
+def required(name: str) -> Any:
+    """Return what plugins export under a name of the facade.
+
+    Raises:
+        PluginMissingError: no plugin does; names the distribution to install.
+    """
+    found = plugin_access().exported(name)
+    if found is None:
+        raise missing_name.get()(name)
+    return found

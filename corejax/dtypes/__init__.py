@@ -12,7 +12,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from corejax.base.plugin_access import plugin_access
+from corejax.base.plugin_access import plugin_access, required
 from corejax.base.texts import no_such_name
 from corejax.messages import source_info
 from corejax.settings.config import config
@@ -369,7 +369,7 @@ def element_of(d: DType) -> tuple[DType, tuple[int, ...]]:
 def __getattr__(name: str) -> Any:
     if name.startswith("_"):
         raise no_such_name(__name__, name, ())
-    found = globals()[name] = plugin_access().required(f"dtypes.{name}")
+    found = globals()[name] = required(f"dtypes.{name}")
     return found
 
 

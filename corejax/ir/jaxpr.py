@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
-from corejax.base.plugin_access import plugin_access
+from corejax.base.plugin_access import required
 from corejax.base.seams import Slot
 from corejax.core.avals import ShapedArray, get_aval
 from corejax.errors import CorejaxError
@@ -30,7 +30,7 @@ class Shown:
         Raises:
             PluginMissingError: no plugin that draws is installed (corejax-explain).
         """
-        return plugin_access().required("draw_jaxpr")(self).dot  # type: ignore[no-any-return]
+        return required("draw_jaxpr")(self).dot  # type: ignore[no-any-return]
 
     def to_svg(self) -> str:
         """The program as a picture, an SVG document; needs nothing but the plugin that draws.
@@ -38,12 +38,12 @@ class Shown:
         Raises:
             PluginMissingError: no plugin that draws is installed (corejax-explain).
         """
-        return plugin_access().required("draw_jaxpr")(self).svg  # type: ignore[no-any-return]
+        return required("draw_jaxpr")(self).svg  # type: ignore[no-any-return]
 
     def _repr_html_(self) -> str | None:
         """Picture and text for notebooks; None, for the text alone, where the program is large or nothing draws."""
         try:
-            draw = plugin_access().required("draw_jaxpr")
+            draw = required("draw_jaxpr")
         except (LookupError, CorejaxError):
             return None
         return draw(self)._repr_html_()  # type: ignore[no-any-return]
@@ -380,4 +380,4 @@ def parse_jaxpr(text: str, consts: Sequence[Any] | None = None) -> Jaxpr | Close
         JaxprTypeError: the program is ill-typed.
         PluginMissingError: no plugin that reads programs is installed (corejax-explain).
     """
-    return plugin_access().required("parse_jaxpr")(text, consts)  # type: ignore[no-any-return]
+    return required("parse_jaxpr")(text, consts)  # type: ignore[no-any-return]

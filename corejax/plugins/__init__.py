@@ -26,8 +26,7 @@ from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
 from corejax import dtypes
-from corejax.base import provenance
-from corejax.base.plugin_access import find_manager
+from corejax.base import plugin_access, provenance
 from corejax.core import array_methods
 from corejax.errors import PluginMissingError
 from corejax.interpreters.checks import Checks, find_checks, follow_settings
@@ -99,7 +98,10 @@ def wire(kernel_directory: str, names: Iterable[str]) -> None:
         if entry.is_file() or os.path.exists(os.path.join(entry.path, "__init__.py"))
     }
     _reserved.update(kernel_modules, names, (f"dtypes.{name}" for name in vars(dtypes)))
-    find_manager.provide(lambda: manager())  # which tests replace
+    plugin_access.find_manager.provide(lambda: manager())  # which tests replace
+    plugin_access.missing_name.provide(  # the caller of `required` is asked for the name by frame 3
+        lambda name: missing_name(name, importing=is_import_from(sys._getframe(3)))
+    )
     find_engine.provide(_find_engine)
     find_recomputation.provide(_find_recomputation)
     provenance.set_resolver(lambda module: manager().owner_of(module))

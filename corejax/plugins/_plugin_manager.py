@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import sys
 from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -17,7 +16,6 @@ from corejax.messages.homes import homes
 from corejax.plugins import hookspecs
 from corejax.plugins._discovery import by_name, installed_entry_points
 from corejax.plugins._exports import import_backend, import_registry
-from corejax.plugins._finder import is_import_from
 from corejax.plugins._loading import Loader, withdraw
 from corejax.plugins._records import LATE, PluginRecord, failure
 from corejax.settings.selection import Selection
@@ -173,15 +171,6 @@ class PluginManager:
         if record.fault is not None:
             return f"plugin {record.title}, which failed; to see why: corejax plugins"
         return f"{home}, but the installed plugin {record.title} {lacks}"
-
-    def required(self, name: str) -> Any:
-        """Return what plugins export under a name of the facade; raise the error of a missing name otherwise."""
-        found = self.exported(name)
-        if found is None:
-            from corejax.plugins._missing_names import missing_name  # only for errors
-
-            raise missing_name(self, name, importing=is_import_from(sys._getframe(2)))
-        return found
 
     def whose_primitive(self, name: str, distribution: str | None = None) -> str:
         """Return where a primitive is that is not here, in half a sentence; it was from `distribution`, if known."""

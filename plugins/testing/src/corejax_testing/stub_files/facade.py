@@ -43,6 +43,8 @@ def _files(records: Iterable[Any], kernel: Path) -> Mapping[str, str]:
         if (record.hook and record.hook.corejax_provide_array_methods()) or {}:
             methods.append(package)
         for namespace in namespaces(record):
+            if namespace and (kernel / namespace.replace(".", os.sep) / "__init__.py").exists():
+                continue  # `corejax.dtypes`, which has names of its own: its `__getattr__` stands for the plugins' names
             lines[namespace].append(
                 f"from {package}.stubs.{file_of(namespace)} import *" if namespace else f"from {package}.stubs import *"
             )
