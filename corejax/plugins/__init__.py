@@ -93,7 +93,7 @@ def wire(kernel_directory: str, names: Iterable[str]) -> None:
 
     kernel_modules = {name.partition(".")[0] for name in os.listdir(os.path.abspath(kernel_directory))}
     _reserved.update(kernel_modules, names)
-    find_manager.provide(lambda: manager())  # which tests replace
+    find_manager.provide(manager)
     drawing.provide(_drawing)
     find_engine.provide(_find_engine)
     provenance.set_resolver(lambda module: manager().owner_of(module))
@@ -117,12 +117,9 @@ def _find_checks(settings: Sequence[str]) -> Checks:
     found: Checks | None = exported("debug_checks")
     if found is None:
         error = missing_name("debug_checks", importing=False)
-        raise type(error)(str(error).replace("module 'corejax' has no attribute 'debug_checks'", _needed(settings)))
+        needed = f"the check that the setting {' or '.join(settings)} turns on is missing"
+        raise type(error)(str(error).replace("module 'corejax' has no attribute 'debug_checks'", needed))
     return found
-
-
-def _needed(settings: Sequence[str]) -> str:
-    return f"the check that the setting {' or '.join(settings)} turns on is missing"
 
 
 def _find_engine() -> Engine | None:
