@@ -18,12 +18,7 @@ class PluginAccess(Protocol):
         """Import the primitives that plugins have not registered yet; return True if something was loaded."""
 
     def load_rules(self, kind: str, primitive: Any = None) -> bool:
-        """Import the rules of a kind that plugins have not registered yet; return True if something was loaded.
-
-        Args:
-            kind: the kind of a registry.
-            primitive: the primitive whose rule is missing; a plugin may load no more than its rule.
-        """
+        """Import the missing rules of a kind, or no more than that of a primitive; return True if any was loaded."""
 
     def import_backend(self, name: str) -> Any:
         """Import the backend that a plugin provides under a name."""

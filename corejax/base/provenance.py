@@ -59,7 +59,7 @@ class Provenance(NamedTuple):
     def of_caller(cls) -> Provenance:
         """Provenance of the innermost caller whose module does not set `__corejax_registers_for_caller__`."""
         frame = sys._getframe(1)
-        while frame.f_back is not None and _registers_for_caller(frame):
+        while frame.f_back is not None and "__corejax_registers_for_caller__" in frame.f_globals:
             frame = frame.f_back
         return cls.of_frame(frame)
 
@@ -101,11 +101,6 @@ class Provenance(NamedTuple):
         if self.file is None:
             return self.owner
         return f"{self.owner} ({os.path.basename(self.file)}:{self.line})"
-
-
-def _registers_for_caller(frame: FrameType) -> bool:
-    """Whether a frame is of a module that says that it registers for its callers."""
-    return "__corejax_registers_for_caller__" in frame.f_globals
 
 
 # module -> (plugin name, version, distribution) of the plugin that it belongs to

@@ -7,7 +7,7 @@ values need no plugin: NumPy does it.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -113,17 +113,12 @@ class OperationTable:
         return lambda *args: self._without_plugin(name, args)
 
     def _without_plugin(self, name: str, args: tuple[Any, ...]) -> Any:
-        if any(isinstance(x, Tracer) for x in _values(args)):
+        if any(isinstance(x, Tracer) for each in args for x in (each if isinstance(each, list | tuple) else (each,))):
             raise PluginMissingError(
                 f"a transformation needs the operation {name!r} on a traced value and no plugin supplies it"
                 + install_advice("operations", name)
             )
         return _ON_CONCRETE[name](*args)
-
-
-def _values(args: Iterable[Any]) -> Iterator[Any]:
-    for x in args:
-        yield from x if isinstance(x, list | tuple) else (x,)
 
 
 structural = OperationTable()

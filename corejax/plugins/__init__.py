@@ -98,7 +98,7 @@ def wire(kernel_directory: str, names: Iterable[str]) -> None:
         if entry.is_file() or os.path.exists(os.path.join(entry.path, "__init__.py"))
     }
     _reserved.update(kernel_modules, names, (f"dtypes.{name}" for name in vars(dtypes)))
-    plugin_access.find_manager.provide(lambda: manager())  # which tests replace
+    plugin_access.find_manager.provide(manager)
     plugin_access.missing_name.provide(  # the caller of `required` is asked for the name by frame 3
         lambda name: missing_name(name, importing=is_import_from(sys._getframe(3)))
     )
@@ -118,12 +118,9 @@ def _find_checks(settings: Sequence[str]) -> Checks:
     found: Checks | None = exported("debug_checks")
     if found is None:
         error = missing_name("debug_checks", importing=False)
-        raise type(error)(str(error).replace("module 'corejax' has no attribute 'debug_checks'", _needed(settings)))
+        needed = f"the check that the setting {' or '.join(settings)} turns on is missing"
+        raise type(error)(str(error).replace("module 'corejax' has no attribute 'debug_checks'", needed))
     return found
-
-
-def _needed(settings: Sequence[str]) -> str:
-    return f"the check that the setting {' or '.join(settings)} turns on is missing"
 
 
 def _find_engine() -> Engine | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
 from typing import Any
 
@@ -15,8 +15,8 @@ from corejax.settings.selection import Selection
 GROUP = "corejax.plugins"
 
 
-def installed_entry_points() -> Iterator[PluginRecord]:
-    """Yield a record for each entry point of the group; of two distributions of one name, the first on the path counts.
+def installed_entry_points() -> list[PluginRecord]:
+    """Return a record for each entry point of the group; of two distributions of one name, the first on the path.
 
     A distribution whose entry points cannot be read gives a record that failed. If two plugins offer the same, the
     later one is refused, so the order must not depend on how a file system lists directories: the distributions that
@@ -39,8 +39,7 @@ def installed_entry_points() -> Iterator[PluginRecord]:
             with suppress(Exception):
                 name = dist.name
             records.append(PluginRecord(name, "", name, status="failed", fault=error))
-    order = ((r.status == "failed", not r.at_home, r.name, canonical(r.distribution or ""), r) for r in records)
-    return (record for *_, record in sorted(order, key=lambda key: key[:-1]))
+    return sorted(records, key=lambda r: (r.status == "failed", not r.at_home, r.name, canonical(r.distribution or "")))
 
 
 def _plugins_of(dist: Any, path: str) -> list[PluginRecord]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import _imp
 import importlib
 import importlib.machinery
+import importlib.util
 import sys
 from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
@@ -107,7 +108,7 @@ class NamespaceFinder:
             if is_expected(manager, name):
                 raise missing_name(manager, name, importing=True)
             return None
-        if "." in name and not _exists(place):  # a module without a file of its own, `scipy.stats.norm`
+        if "." in name and importlib.util.find_spec(place) is None:  # no file of its own: `scipy.stats.norm`
             inside = _inside(place)
             # None, so that the error names the module that was asked for.
             return None if inside is None else self._spec(fullname, lambda: inside)
@@ -154,12 +155,6 @@ def is_import_from(frame: FrameType) -> bool:
     import dis
 
     return dis.opname[frame.f_code.co_code[frame.f_lasti]] == "IMPORT_FROM"
-
-
-def _exists(module: str) -> bool:
-    from importlib.util import find_spec
-
-    return find_spec(module) is not None
 
 
 def _inside(name: str) -> ModuleType | None:

@@ -1,9 +1,9 @@
 """The lock around loading: one thread at a time runs plugins' hooks, and imports cannot deadlock on it.
 
 A thread that imports `corejax.x` for the first time holds Python's lock of that module (`_finder` has released the
-global one) and needs the plugins loaded; a thread that loads a plugin holds this one, and the plugin
-imports modules. Whoever waits for this lock while its owner waits for one of the waiter's own imports goes on in the
-owner's place: the owner sleeps until that import is done, and the import encloses all that is done under the lock.
+global import lock) and needs the plugins loaded. A thread that loads a plugin holds this lock, and the plugin imports
+modules. If the owner waits for one of the waiter's own imports, the waiter goes on in the owner's place: the owner
+sleeps until that import is done, and the import encloses all that is done under the lock.
 The same holds of an owner that waits for the end of the waiter, or for anything else that a thread does (a plugin
 that, while it is imported, starts threads which use other plugins).
 

@@ -224,10 +224,7 @@ class Config:
         """Whether dtypes are 64 bits wide by default."""
         return self.default_dtype_bits == 64
 
-    @property
-    def x64_enabled(self) -> bool:
-        """The same, as JAX's users read it."""
-        return self.enable_x64
+    x64_enabled = enable_x64  # the name that users of JAX read
 
     def add_setting(
         self,
