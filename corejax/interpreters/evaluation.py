@@ -77,6 +77,17 @@ def evaluate(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) 
     avals_out = promised(primitive, tuple([x.aval for x in arrays]), params)
     for aval in avals_out or ():
         check_size(primitive, aval)
+    return evaluate_arrays(rule, primitive, arrays, params, avals_out)
+
+
+def evaluate_arrays(
+    rule: Callable[..., Any],
+    primitive: Primitive,
+    arrays: Sequence[Array],
+    params: dict[str, Any],
+    avals_out: Sequence[ShapedArray] | None,
+) -> list[Array]:
+    """Run an impl rule on operands of which the types of the results are known; the arguments are as of `run_impl`."""
     if primitive in _takes_arrays:
         return boxed(run_impl(rule, primitive, arrays, params, avals_out))
     for x in arrays:

@@ -16,29 +16,15 @@ class HostCode:
     Args:
         text: assigns `{out}`, of the operands `{0}`, `{1}` and so on, and of `names`, in braces too: `"{out} =
             {0}.reshape({shape})"`. The results of several are one `{out}`, a list of targets.
-        own: whether the results are in memory of their own; else they may be operands, or views of them.
         scalar: whether the result, of rank 0, is a NumPy scalar of the promised dtype, and no array.
-        in_place: an operand of the result's type and another text, which writes the result over this operand: for where
-            nothing else reads it.
-        names: values that the texts name.
+        names: values that the text names.
     """
 
-    __slots__ = ("_function", "in_place", "names", "own", "scalar", "text")
+    __slots__ = ("_function", "names", "scalar", "text")
 
-    def __init__(
-        self,
-        text: str,
-        /,
-        *,
-        own: bool = True,
-        scalar: bool = False,
-        in_place: tuple[int, str] | None = None,
-        **names: Any,
-    ) -> None:
+    def __init__(self, text: str, /, *, scalar: bool = False, **names: Any) -> None:
         self.text = text
-        self.own = own
         self.scalar = scalar
-        self.in_place = in_place
         self.names = names
         self._function: Any = None
 

@@ -93,12 +93,15 @@ class PartialEvalTrace(Trace):
             avals.append(getattr(x, "aval", None) or get_aval(x))
         key = tuple(avals)
         avals_out = (None if params else primitive._memo.get(key)) or primitive.abstract(key, params)
+        outvars, outs = [], []
+        for aval in avals_out:
+            outvars.append(var := Var(aval))
+            outs.append(PartialEvalTracer(self, aval, var))
         source = state.source
         if self.located:
             source = self.place_of(source or source_info.capture_source(3, state.scope))
-        outvars = [Var(aval) for aval in avals_out]
         self.tape.append(JaxprEqn(primitive, operands, outvars, params, source))
-        return [PartialEvalTracer(self, v.aval, v) for v in outvars]
+        return outs
 
     def place_of(self, source: source_info.Source | None) -> source_info.Source | None:
         """Return what equations remember of the user's line: its scope inside this transformation."""

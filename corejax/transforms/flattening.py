@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import functools
 import inspect
 import math
 from collections.abc import Callable, Sequence
@@ -191,6 +192,9 @@ def abstractified(transform: str, fun: Any, leaves: Sequence[Any], names: Names)
     return [_aval_of_argument(shaped_abstractify, transform, fun, x, names, i) for i, x in enumerate(leaves)]
 
 
+_NO_VALUE = inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR | inspect.CO_COROUTINE  # what calls of it give
+
+
 def check_function(transform: str, fun: Any) -> None:
     """Check that a transformation gets a function whose value it can use.
 
@@ -199,7 +203,10 @@ def check_function(transform: str, fun: Any) -> None:
     """
     if not callable(fun):
         raise TypeError(f"{transform} transforms a function, got {fun!r} of type {type(fun).__name__}")
-    if inspect.isgeneratorfunction(fun) or inspect.isasyncgenfunction(fun) or inspect.iscoroutinefunction(fun):
+    called = fun
+    while isinstance(called, functools.partial):
+        called = called.func
+    if getattr(getattr(called, "__code__", None), "co_flags", 0) & _NO_VALUE:
         raise TypeError(
             f"{transform} transforms a function that returns its value, got the generator or coroutine function {fun!r}"
         )

@@ -14,10 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import Array, Jaxpr, JaxprEqn, Primitive, ShapedArray, Var, dtypes, impl_rules, tree
+from corejax.extend import Array, Jaxpr, JaxprEqn, Primitive, ShapedArray, Var, dtypes, tree
 from corejax.extend.devices import is_spread
 from corejax.extend.messages import note_origin, observe
-from corejax.extend.speed import SOLE, HostCode, as_promised, evaluation, host_literal, in_own_memory, last_uses
+from corejax.extend.speed import SOLE, HostCode, as_promised, evaluation, host_literal, in_own_memory
 from corejax_eager import large
 from corejax_eager.cache import clearings
 
@@ -35,7 +35,6 @@ _OPERATORS = {
     np.divide: "{} / {}",
     np.negative: "-{}",
 }
-_WITHOUT_OUT = frozenset({np.maximum, np.minimum})  # where a third operand is deprecated, and by name it takes longer
 _OPERATORS_TAKE = frozenset({np.dtype(np.float32), np.dtype(np.float64)})
 
 _CHECKED = """\
@@ -146,8 +145,7 @@ class _CodeGenerator:
         names: of variables and literals.
         constants: values of those that are known.
         numbers: variables that are NumPy scalars where they are written: arrays of rank 0, once they have to be.
-        fresh: variables whose arrays are the function's own, and can be written to still.
-        shared: those of them whose memory another variable has, too.
+        fresh: variables whose arrays can be written to still.
     """
 
     def __init__(self, jaxpr: Jaxpr) -> None:
@@ -157,7 +155,6 @@ class _CodeGenerator:
         self.constants: dict[Any, Any] = {}
         self.numbers: set[Any] = set()
         self.fresh: set[Any] = set()
-        self.shared: set[Any] = set()
         self.lines: list[str] = []
         for atom in (*(x for eqn in jaxpr.eqns for x in eqn.invars), *jaxpr.outvars):
             if type(atom) is not Var and atom not in self.names:
@@ -271,21 +268,11 @@ class _CodeGenerator:
         value = self.constants.get(v)
         return None if value is None or value.shape else self.named("number", value[()])
 
-    def reusable(self, operands: Sequence[Any], out: Any, dead: Sequence[Any]) -> Any:
-        """One of the operands whose memory may become the result's, or None."""
-        if out.aval.size == 1:  # in place, NumPy takes three times as long
-            return None
-        for v in operands:
-            own = v in dead and v in self.fresh and v not in self.shared
-            if own and v.aval.shape == out.aval.shape and v.aval.dtype is out.aval.dtype:
-                return v
-        return None
-
     # -- equations -----------------------------------------------------------------------------------------------
 
     def steps(self) -> None:
         """The lines of all equations, but of those that are known."""
-        for eqn, dead in zip(self.jaxpr.eqns, last_uses(self.jaxpr), strict=True):
+        for eqn in self.jaxpr.eqns:
             rule = evaluation.host_rule(eqn.primitive)
             if rule is not None and not eqn.primitive.multiple_results and self.constants.keys() >= set(eqn.invars):
                 [value] = evaluation.evaluate_equation(eqn, [self.constants[x] for x in eqn.invars])
@@ -296,13 +283,13 @@ class _CodeGenerator:
             plain = rule if not eqn.params and not eqn.primitive.multiple_results else None
             ufunc = as_ufunc(prepared or plain, avals, outs) if len(outs) == 1 else None
             if ufunc is not None:
-                self.by_ufunc(eqn, ufunc, dead)
+                self.by_ufunc(eqn, ufunc)
             elif type(prepared) is HostCode:
-                self.by_code(eqn, prepared, dead)
+                self.by_code(eqn, prepared)
             else:
                 self.by_rule(eqn, rule, prepared)
 
-    def by_ufunc(self, eqn: JaxprEqn, ufunc: np.ufunc, dead: Sequence[Any]) -> None:
+    def by_ufunc(self, eqn: JaxprEqn, ufunc: np.ufunc) -> None:
         """Emit a call of a ufunc."""
         [v] = eqn.outvars
         if not v.aval.shape:
@@ -314,34 +301,19 @@ class _CodeGenerator:
                     self.lines.append(f"    {self.new(v)} = {operator.format(*numbers)}")
                     return
         operands = [self.array(x) for x in eqn.invars]
-        given = None if v in self.numbers or ufunc in _WITHOUT_OUT else self.reusable(eqn.invars, v, dead)
         call = self.named(eqn.primitive.name.replace(".", "_"), ufunc)
-        if given is None:
-            self.lines.append(f"    {self.new(v)} = {call}({', '.join(operands)})")
-        else:
-            self.names[v] = self.names[given]
-            self.lines.append(f"    {call}({', '.join([*operands, self.names[v]])})")
+        self.lines.append(f"    {self.new(v)} = {call}({', '.join(operands)})")
         if v not in self.numbers:
             self.fresh.add(v)
 
-    def by_code(self, eqn: JaxprEqn, code: HostCode, dead: Sequence[Any]) -> None:
+    def by_code(self, eqn: JaxprEqn, code: HostCode) -> None:
         """Emit the lines of a `HostCode`."""
         operands = [self.array(x) for x in eqn.invars]
         names = {name: self.named(name, value) for name, value in code.names.items()}
-        place, text = code.in_place or (0, "")
-        given = self.reusable(eqn.invars[place : place + 1], eqn.outvars[0], dead) if code.in_place else None
-        if given is not None and eqn.invars.count(given) == 1:
-            out = self.names[eqn.outvars[0]] = self.names[given]
-        else:
-            text, outs = code.text, [self.new(v) for v in eqn.outvars]
-            out = f"[{', '.join(outs)}]" if eqn.primitive.multiple_results else outs[0]
-        self.lines.extend(f"    {line}" for line in text.format(*operands, out=out, **names).splitlines())
-        if code.scalar:
-            self.numbers.update(eqn.outvars)
-            return
-        self.fresh.update(eqn.outvars)
-        if not code.own:
-            self.shared.update(eqn.outvars, eqn.invars)
+        outs = [self.new(v) for v in eqn.outvars]
+        out = f"[{', '.join(outs)}]" if eqn.primitive.multiple_results else outs[0]
+        self.lines.extend(f"    {line}" for line in code.text.format(*operands, out=out, **names).splitlines())
+        (self.numbers if code.scalar else self.fresh).update(eqn.outvars)
 
     def by_rule(self, eqn: JaxprEqn, rule: Any, prepared: Any) -> None:
         """Emit a call of the impl rule, whose result is checked."""
@@ -365,8 +337,7 @@ def prepared_rule(
     primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], source: Any = None
 ) -> Any:
     """What the impl rule is for types of operands and params, where its author says that (`prepared=`)."""
-    rule = impl_rules.rule_of(primitive)
-    prepare = None if rule is None else rule.flags.get("prepared")
+    prepare = large.flags_of(primitive).prepare
     if prepare is None:
         return None
     try:

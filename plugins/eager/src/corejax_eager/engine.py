@@ -31,7 +31,7 @@ from corejax.extend.speed import (
 from corejax_eager import large, rule_memo
 from corejax_eager.codegen import run_by_equations, run_generated
 from corejax_eager.remembered import remember
-from corejax_eager.specialise import Ufunc, note_run, noted_ufunc, operations, prepared, specialised
+from corejax_eager.specialise import Ufunc, note_run, operations, specialised
 
 
 def _in_front(below: Evaluate) -> Evaluate:
@@ -52,10 +52,9 @@ def _in_front(below: Evaluate) -> Evaluate:
                     found = operations.get((primitive, x.aval))
                     if type(found) is Ufunc and (a := x._host) is not None:
                         return [Array((quiet.run or quiet.new())(found[0], a), found[1])]
-            if primitive in prepared:
-                function = specialised(primitive, args, params)
-                if function is not None:
-                    return [(quiet.run or quiet.new())(function, *args)]
+            function = specialised(primitive, args, params)
+            if function is not None:
+                return [(quiet.run or quiet.new())(function, *args)]
         except Exception:  # evaluation says where
             return below(primitive, args, params)
         return _evaluate(below, primitive, args, params)
@@ -65,33 +64,28 @@ def _in_front(below: Evaluate) -> Evaluate:
 
 def _evaluate(below: Evaluate, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
     """Evaluate an operation that is not specialised, by the compiler if it is large; note it unless it is watched."""
-    if evaluation.host_rule(primitive) is None:
+    impl = evaluation.host_rule(primitive)
+    if impl is None:
         return below(primitive, args, params)
     arrays = [x if type(x) is Array else evaluation.as_operand(primitive, x) for x in args]
     avals = tuple([x.aval for x in arrays])
     avals_out = promised(primitive, avals, params)
     if not avals_out:
         return below(primitive, arrays, params)
-    if not any(x._host is None and is_spread(x) for x in arrays):
-        if large.may_be_compiled(primitive, avals, avals_out):
-            for aval in avals_out:
-                check_size(primitive, aval)
-            rule = large.compiled_rule(primitive, avals, avals_out, params)
-            if rule is not None:
-                try:
-                    return evaluation.boxed(run_impl(rule, primitive, arrays, params, avals_out))
-                except BackendError:  # it cannot run here: in a process that was forked, say
-                    return below(primitive, arrays, params)
-        ufunc = None if params or observe.watched else noted_ufunc(primitive, avals, avals_out[0])
-        if ufunc is not None:
+    for aval in avals_out:
+        check_size(primitive, aval)
+    if large.may_be_compiled(primitive, avals, avals_out) and not any(x._host is None and is_spread(x) for x in arrays):
+        rule = large.compiled_rule(primitive, avals, avals_out, params)
+        if rule is not None:
             try:
-                return [Array((quiet.run or quiet.new())(ufunc.call, *[x._fetch() for x in arrays]), ufunc.aval)]
-            except Exception:  # evaluation says where
+                return evaluation.boxed(run_impl(rule, primitive, arrays, params, avals_out))
+            except BackendError:  # it cannot run here: in a process that was forked, say
                 return below(primitive, arrays, params)
-    outs = below(primitive, arrays, params)
     if not observe.watched and not primitive.multiple_results:
-        note_run(primitive, avals, params, avals_out[0])
-    return outs
+        noted = note_run(primitive, avals, params, avals_out[0])
+        if type(noted) is Ufunc:
+            impl = noted.call
+    return evaluation.evaluate_arrays(impl, primitive, arrays, params, avals_out)
 
 
 _UNWATCHED = Layer(_in_front, lambda below: run_generated)

@@ -36,22 +36,23 @@ from corejax_eager.cache import Cache
 SIZE = 1 << 18  # elements of the result from which on an operation is large
 
 
-class Flag(NamedTuple):
-    """The flag `large` of an impl rule.
+class Flags(NamedTuple):
+    """What the flags of an impl rule say to the engine.
 
     Attributes:
+        prepare: the flag `prepared`, or None. The others are what the flag `large` says.
         leaves: tells whether the rule leaves a large operation on given types to the compiler.
         least: elements of the result from which on an operation may be large.
         by_operands: whether an operation with a small result is large if an operand is.
     """
 
+    prepare: Callable[..., Any] | None
     leaves: Callable[[Sequence[ShapedArray], Mapping[str, Any]], bool]
     least: int = SIZE
     by_operands: bool = False
 
 
-_NO_FLAG = Flag(lambda avals, params: False)
-_flags = Cache()  # by primitive, that of its rule in force, or `_NO_FLAG`
+_flags = Cache()  # by primitive, those of its rule in force
 _derived = Cache()  # by primitive, the rule that would be derived, and that ready to run
 _met = Cache()  # as keys, the operations that were asked about by `comes_again`
 
@@ -110,23 +111,24 @@ def _makes_floats(eqn: JaxprEqn) -> bool:
     return floats and dtypes.is_inexact(eqn.outvars[0].aval.dtype)
 
 
-def _flag(primitive: Primitive) -> Flag:
-    """Return the flag `large` of a primitive's impl rule in force, or `_NO_FLAG`."""
-    found: Flag | None = _flags.get(primitive)
+def flags_of(primitive: Primitive) -> Flags:
+    """Return the flags of a primitive's impl rule in force."""
+    found: Flags | None = _flags.get(primitive)
     if found is None:
         rule = impl_rules.rule_of(primitive)
-        found = _flags.store(primitive, _read_flag(rule.flags.get("large")) if rule is not None else _NO_FLAG)
+        found = _flags.store(primitive, _read_flags({} if rule is None else rule.flags))
     return found
 
 
-def _read_flag(large: Any) -> Flag:
+def _read_flags(flags: Mapping[str, Any]) -> Flags:
+    large, prepare = flags.get("large"), flags.get("prepared")
     if callable(large):
-        return Flag(lambda avals, params: large(avals, **params), by_operands=True)
+        return Flags(prepare, lambda avals, params: large(avals, **params), by_operands=True)
     if not large:
-        return _NO_FLAG
+        return Flags(prepare, lambda avals, params: False)
     sizes = large if isinstance(large, Mapping) else dict.fromkeys(large, 0)
     least = min(large.values()) if isinstance(large, Mapping) else SIZE
-    return Flag(_by_dtype({dtypes.dtype(d): size for d, size in sizes.items()}), min(least, SIZE))
+    return Flags(prepare, _by_dtype({dtypes.dtype(d): size for d, size in sizes.items()}), min(least, SIZE))
 
 
 def _by_dtype(least: Mapping[np.dtype[Any], int]) -> Callable[[Sequence[ShapedArray], Mapping[str, Any]], bool]:
@@ -136,9 +138,9 @@ def _by_dtype(least: Mapping[np.dtype[Any], int]) -> Callable[[Sequence[ShapedAr
 
 def may_be_compiled(primitive: Primitive, avals: Sequence[ShapedArray], avals_out: Sequence[ShapedArray]) -> bool:
     """Tell whether the result, or for some primitives an operand, is large."""
-    flag = _flag(primitive)
-    return avals_out[0].size >= flag.least or (
-        flag.by_operands and max([aval.size for aval in avals], default=0) >= SIZE
+    flags = flags_of(primitive)
+    return avals_out[0].size >= flags.least or (
+        flags.by_operands and max([aval.size for aval in avals], default=0) >= SIZE
     )
 
 
@@ -165,7 +167,7 @@ def is_compiled(
     if not avals_out or not may_be_compiled(primitive, avals, avals_out):
         return False
     try:
-        return _flag(primitive).leaves(avals, params)
+        return flags_of(primitive).leaves(avals, params)
     except Exception as error:
         note_origin(error, primitive, f"`large` of the impl rule of primitive {primitive.name!r}")
         raise

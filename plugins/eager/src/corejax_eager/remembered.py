@@ -47,7 +47,7 @@ _LARGEST_KNOWN = 1 << 20  # bytes of values that a program keeps; above it compu
 _LARGEST_COPIED = 1 << 14  # bytes of a result that is an argument
 _MOST = 8  # programs for calls that differ in numbers only: compiling one costs as much as many calls by NumPy
 
-_PLAIN = frozenset({int, bool, str, type(None), type(Ellipsis), type})
+_PLAIN = frozenset({int, bool, str, type(None), type(Ellipsis)})
 _ARRAYS = frozenset({Array})
 _NUMBERS = frozenset({float, complex})  # integers say what is computed as often as not
 _OTHER_FLOATS = frozenset(
@@ -69,26 +69,15 @@ def remember(fun: Callable[..., Any], ufunc: np.ufunc | None, ufunc_of: str, num
         settings = _settings
         if settings is None:
             settings = _number_settings()
-        arrays: Sequence[Array] = args
-        exact: tuple[Any, ...]
-        if kwargs or len(args) > 2:
-            count = 0
-        else:
-            count = len(args)
-            for x in args:
-                if type(x) is not Array:
-                    count = 0
-                    break
-        if count == 1:  # for one and two arrays, which most calls take, without a loop
-            exact = (settings, args[0].aval)
-        elif count:
-            exact = (settings, args[0].aval, args[1].aval)
-        else:
-            key: list[Any] = [settings]
-            arrays = []
-            if not _described(args, kwargs, key, arrays):
+        key: list[Any] = [settings, len(args)]
+        arrays: list[Array] = []
+        for x in (*args, *kwargs.items()):
+            if type(x) is Array:
+                key.append(x.aval)
+                arrays.append(x)
+            elif not _describe(x, key, arrays):
                 return fun(*args, **kwargs)
-            exact = tuple(key)
+        exact = tuple(key)
         found = programs.get(exact, _MISSING)
         if type(found) is _Function:
             try:
@@ -286,25 +275,13 @@ def _on_host(values: list[Any]) -> list[Any]:
     return [as_array(x)._fetch() for x in values]
 
 
-def _described(args: tuple[Any, ...], kwargs: dict[str, Any], key: list[Any], arrays: list[Array]) -> bool:
-    """Add arguments to the key of a call, and their arrays; False if one cannot be told from others."""
-    for x in args:
-        if not _describe(x, key, arrays):
-            return False
-    for name in kwargs:
-        key.append(name)
-        if not _describe(kwargs[name], key, arrays):
-            return False
-    return True
-
-
 def _describe(x: Any, key: list[Any], arrays: list[Array]) -> bool:
-    """Add an argument to the key of a call, and its arrays; False where it cannot be told from others."""
+    """Add an argument to the key of a call, and its arrays; False if it cannot be told from others."""
     kind = type(x)
     if kind is Array:
         key.append(x.aval)
         arrays.append(x)
-    elif kind in _PLAIN:
+    elif kind in _PLAIN or isinstance(x, type | Enum | np.dtype):
         key.append(kind)
         key.append(x)
     elif kind is float:
@@ -316,8 +293,6 @@ def _describe(x: Any, key: list[Any], arrays: list[Array]) -> bool:
     elif kind is slice:
         key.append(kind)
         return all(_describe(item, key, arrays) for item in (x.start, x.stop, x.step))
-    elif isinstance(x, type | Enum | np.dtype):
-        key.append(x)
     else:
         return False
     return True

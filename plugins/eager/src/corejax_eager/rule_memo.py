@@ -117,7 +117,7 @@ def again(
     if recorded is False:
         return None
     if source is None:
-        source = source_info.capture_source(2, state.scope)
+        source = source_info.capture_source(4, state.scope)
     if recorded is None:
         if not _UNFIT.isdisjoint(primitive.tags) or not all(map(_is_word, params.values())):
             return None
@@ -184,7 +184,7 @@ class Call(NamedTuple):
 
     def _read(self, outs: Sequence[Any], static: Any) -> _Recorded | None:
         """None where it cannot be repeated."""
-        if source_info.warnings_given[0] != self.warnings or not all(_plain(v.aval) for v in self.places):
+        if source_info.warnings_given[0] != self.warnings or any(v.aval.refinement is not None for v in self.places):
             return None
         start, tape_start = self.starts
         places = itertools.count(len(self.places) - self.unknown)
@@ -245,10 +245,6 @@ def _kind(value: Any) -> Any:
     return tuple([_kind(v) for v in value]) if kind is tuple else kind
 
 
-def _plain(aval: Any) -> bool:
-    return aval.refinement is None
-
-
 def _is_repeatable(eqn: JaxprEqn, source: Any) -> bool:
     """Whether an equation is one of those that a rule records each time, at the line of who called."""
     primitive = eqn.primitive
@@ -256,6 +252,6 @@ def _is_repeatable(eqn: JaxprEqn, source: Any) -> bool:
         len(eqn.outvars) == 1
         and not primitive.effects
         and _UNFIT.isdisjoint(primitive.tags)
-        and _plain(eqn.outvars[0].aval)
+        and eqn.outvars[0].aval.refinement is None
         and eqn.source_info == source
     )

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from corejax.extend import Array, Jaxpr, JaxprEqn, Primitive, ShapedArray, Var, impl_rules
+from corejax.extend import Array, Jaxpr, JaxprEqn, Primitive, ShapedArray, Var
 from corejax.extend.devices import aligned_empty
 from corejax.extend.speed import LARGE, evaluation
 from corejax_eager import large
@@ -49,7 +49,6 @@ class Specialised(NamedTuple):
 
 
 operations = Cache()
-prepared = Cache()  # as keys, the primitives noted whose rules have the flag `prepared`
 
 
 def specialised(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> Callable[..., Array] | None:
@@ -69,34 +68,32 @@ def specialised(primitive: Primitive, args: Sequence[Any], params: dict[str, Any
     return found.function
 
 
-def noted_ufunc(primitive: Primitive, avals: Sequence[ShapedArray], aval: ShapedArray) -> Ufunc | None:
-    """Return the ufunc that the impl rule of an operation without params is, and note it; None if it is none."""
-    if primitive.multiple_results:
-        return None
-    key = (primitive, *avals)
-    found = operations.get(key)
-    if found is None:
-        found = operations.store(key, _ufunc(primitive, avals, aval) or 0)
-    return found if type(found) is Ufunc else None
-
-
-def note_run(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], aval: ShapedArray) -> None:
-    """Note that an operation has run; generate a function if its rule is prepared and it has come a few times.
+def note_run(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], aval: ShapedArray) -> Any:
+    """Note that an operation runs, for calls of the same types; return its entry, if it has one.
 
     Args:
         primitive, params: the operation.
         avals, aval: types of its operands and its result.
     """
-    rule = impl_rules.rule_of(primitive)
-    if rule is None or "prepared" not in rule.flags:
-        return
+    if params and large.flags_of(primitive).prepare is None:
+        return None
     if not all(_is_word(v) or _is_number(v) for v in params.values()):
-        return  # keys keep neither functions nor what else a param may be
-    prepared.store(primitive, True)
+        return None  # keys keep neither functions nor what else a param may be
     key = (primitive, *avals, *params.items())
-    runs = operations.get(key, 0)
-    if type(runs) is int:
-        operations.store(key, runs + 1 if runs + 1 < RUNS else _generated(primitive, avals, params, aval))
+    found = operations.get(key, 0)
+    if type(found) is int:
+        found = operations.store(key, _entry(primitive, avals, params, aval, found + 1))
+    return found
+
+
+def _entry(
+    primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], aval: ShapedArray, runs: int
+) -> Ufunc | Specialised | int:
+    """Return the entry of an operation that runs for the time of this number."""
+    ufunc = None if params else _ufunc(primitive, avals, aval)
+    if ufunc is not None or large.flags_of(primitive).prepare is None:
+        return ufunc or False
+    return runs if runs < RUNS else _generated(primitive, avals, params, aval)
 
 
 def _ufunc(primitive: Primitive, avals: Sequence[ShapedArray], aval: ShapedArray) -> Ufunc | None:
@@ -109,7 +106,7 @@ def _ufunc(primitive: Primitive, avals: Sequence[ShapedArray], aval: ShapedArray
     if ufunc is None or aval.nbytes > LARGE or large.is_compiled(primitive, avals, [aval], {}):
         return None
     if aval.size >= large.SIZE:
-        return Ufunc(lambda *values: ufunc(*values, aligned_empty(aval.shape, aval.dtype)), aval)
+        return Ufunc(lambda *values: ufunc(*values, out=aligned_empty(aval.shape, aval.dtype)), aval)
     return Ufunc(ufunc if aval.shape else lambda *values: np.asarray(ufunc(*values)), aval)
 
 

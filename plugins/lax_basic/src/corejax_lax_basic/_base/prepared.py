@@ -39,18 +39,18 @@ def prepared_by(prepare: Callable[..., Any]) -> Callable[[F], F]:
 
 def reshaped(shape: tuple[int, ...]) -> HostCode:
     """The operand in another shape."""
-    return HostCode("{out} = {0}.reshape({shape})", own=False, shape=shape)
+    return HostCode("{out} = {0}.reshape({shape})", shape=shape)
 
 
 def part(x: ShapedArray, key: tuple[Any, ...]) -> HostCode | None:
     """What of an operand NumPy's basic indexing gives."""
-    return HostCode("{out} = {0}[{key}]", own=False, key=key) if x.ndim else None  # of rank 0 it gives a scalar
+    return HostCode("{out} = {0}[{key}]", key=key) if x.ndim else None  # of rank 0 it gives a scalar
 
 
 def parts(keys: Sequence[Any]) -> HostCode:
     """Several parts of an operand."""
     names = {f"key{i}": key for i, key in enumerate(keys)}
-    return HostCode(f"{{out}} = [{', '.join(f'{{0}}[{{{name}}}]' for name in names)}]", own=False, **names)
+    return HostCode(f"{{out}} = [{', '.join(f'{{0}}[{{{name}}}]' for name in names)}]", **names)
 
 
 def prepared_flag(impl: Callable[..., Any]) -> dict[str, Any]:

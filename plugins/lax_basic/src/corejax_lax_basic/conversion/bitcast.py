@@ -54,7 +54,7 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
 def _prepared(avals: Any, *, new_dtype: np.dtype[Any]) -> HostCode | None:
     [x] = avals
     same = x.dtype.itemsize == new_dtype.itemsize and {x.dtype.kind, new_dtype.kind} <= set("iuf")
-    return HostCode("{out} = {0}.view({dtype})", own=False, dtype=new_dtype) if same else None
+    return HostCode("{out} = {0}.view({dtype})", dtype=new_dtype) if same else None
 
 
 def _impl(x: Any, *, new_dtype: np.dtype[Any]) -> Any:

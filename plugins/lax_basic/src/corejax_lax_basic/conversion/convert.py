@@ -198,7 +198,7 @@ stop_gradient_p = Primitive(
     doc="The operand, with derivative zero.",
 )
 impl_rules.register(
-    stop_gradient_p, _identity, prepared=lambda avals: HostCode("{out} = {0}", own=False) if avals[0].shape else None
+    stop_gradient_p, _identity, prepared=lambda avals: HostCode("{out} = {0}") if avals[0].shape else None
 )
 defzero(stop_gradient_p)
 defvectorized(stop_gradient_p)

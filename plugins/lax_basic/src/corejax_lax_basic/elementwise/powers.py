@@ -177,7 +177,7 @@ def _integer_pow_prepared(avals: Any, *, y: int) -> Any:
         return lines[-1].partition(" ")[0]
 
     lines.append(f"{{out}} = {by_squaring('{0}', y, multiply)}")
-    return HostCode("\n".join(lines), own=y > 1, multiply=np.multiply)
+    return HostCode("\n".join(lines), multiply=np.multiply)
 
 
 @takes("integer_pow", 1)

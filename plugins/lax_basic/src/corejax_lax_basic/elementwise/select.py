@@ -96,8 +96,7 @@ def _select_prepared(avals: Any, **params: Any) -> Any:
     if not _by_mask(which, *cases):
         return _select_of_two
     if cases[0].shape:
-        in_place = (1, "{putmask}({1}, {0}, {2})")
-        return HostCode("{out} = {1}.copy()\n{putmask}({out}, {0}, {2})", in_place=in_place, putmask=np.putmask)
+        return HostCode("{out} = {1}.copy()\n{putmask}({out}, {0}, {2})", putmask=np.putmask)
     return HostCode(
         "{out} = {empty}({shape}, {dtype})\n{out}.fill({1})\n{putmask}({out}, {0}, {2})",
         **{"empty": np.empty, "putmask": np.putmask, "shape": which.shape, "dtype": cases[0].dtype},

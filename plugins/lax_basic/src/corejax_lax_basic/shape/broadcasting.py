@@ -81,7 +81,7 @@ def _prepared(avals: Any, *, shape: tuple[int, ...], broadcast_dimensions: tuple
     [x], size = avals, math.prod(shape)
     if x.size == size and size <= SMALL_COPY:
         lines = "{out} = {0}.reshape({shape})\nif not {out}.flags.c_contiguous:\n    {out} = {out}.copy()"
-        return HostCode(lines, own=False, shape=shape)
+        return HostCode(lines, shape=shape)
     if size > SMALL_COPY:
         return None
     if not x.ndim:

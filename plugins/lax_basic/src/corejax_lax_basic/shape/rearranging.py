@@ -156,9 +156,7 @@ transpose_p = Primitive(
 impl_rules.register(
     transpose_p,
     lambda x, *, permutation: x.transpose(permutation),
-    prepared=lambda avals, *, permutation: HostCode(
-        "{out} = {0}.transpose({axes})", own=False, axes=tuple(permutation)
-    ),
+    prepared=lambda avals, *, permutation: HostCode("{out} = {0}.transpose({axes})", axes=tuple(permutation)),
 )
 deflinear(transpose_p, _transpose_transpose)
 
