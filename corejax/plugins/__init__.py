@@ -156,7 +156,14 @@ def _find_engine() -> Engine | None:
 
 
 def _find_recomputation() -> Recomputation | None:
-    return exported("recomputation")  # type: ignore[no-any-return]
+    return _exported_to_kernel("recomputation")  # type: ignore[no-any-return]
+
+
+def _exported_to_kernel(name: str) -> Any:
+    """As `exported`; in a block of `isolated_plugins` also of plugins outside: what was imported before it goes on."""
+    inside = manager()
+    found = inside.exported(name)
+    return found if found is not None or inside.outside is None else inside.outside.exported(name)
 
 
 class _PluginAccess:
@@ -188,7 +195,7 @@ class _PluginAccess:
         return _missing_names.whose_method(manager(), name)
 
     def exported(self, name: str) -> Any:
-        found = exported(name)
+        found = _exported_to_kernel(name)
         if found is None:
             raise missing_name(name, importing=is_import_from(sys._getframe(2)))
         return found
