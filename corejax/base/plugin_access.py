@@ -26,7 +26,7 @@ class PluginAccess(Protocol):
     def problems(self, kind: str) -> Sequence[str]:
         """Say which plugins failed or are off, so that rules of a kind (or "primitives") may be missing."""
 
-    def exported(self, name: str) -> Any:
+    def exported_to_kernel(self, name: str) -> Any:
         """Return what plugins export under a name of the facade, None if no plugin does."""
 
     def whose_primitive(self, name: str, distribution: str | None = None) -> str:
@@ -56,7 +56,7 @@ def required(name: str) -> Any:
     Raises:
         PluginMissingError: no plugin does; names the distribution to install.
     """
-    found = plugin_access().exported(name)
+    found = plugin_access().exported_to_kernel(name)
     if found is None:
         raise missing_name.get()(name)
     return found

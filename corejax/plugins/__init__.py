@@ -129,7 +129,7 @@ def _find_engine() -> Engine | None:
 
 
 def _find_recomputation() -> Recomputation | None:
-    return exported("recomputation")  # type: ignore[no-any-return]
+    return manager().exported_to_kernel("recomputation")  # type: ignore[no-any-return]
 
 
 def missing_name(name: str, *, importing: bool | None = None) -> Exception:

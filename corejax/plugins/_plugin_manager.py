@@ -272,6 +272,11 @@ class PluginManager:
 
     # -- what they register late -------------------------------------------------------------------------------
 
+    def exported_to_kernel(self, name: str) -> Any:
+        """As `exported`; if this manager is of a block of `isolated_plugins`, also from the plugins outside of it."""
+        found = self.exported(name)
+        return found if found is not None or self.outside is None else self.outside.exported(name)
+
     def load_primitives(self) -> bool:
         """Have every plugin register its primitives; True when something was loaded."""
         done = not self._loaded
