@@ -87,9 +87,8 @@ def write(page: Path, table: str, rows: list[str]) -> None:
     text = page.read_text()
     found = re.search(re.escape(begin) + r"(\|.*\n\|.*\n)(?:.*\n)*?" + re.escape(end), text)
     assert found, f"{page} has no table of {table}"
-    page.write_text(
-        text[: found.start()] + begin + found[1] + "".join(f"{row}\n" for row in rows) + end + text[found.end() :]
-    )
+    body = "".join(f"{row}\n" for row in rows)
+    page.write_text(text[: found.start()] + begin + found[1] + body + end + text[found.end() :])
 
 
 if __name__ == "__main__":
