@@ -15,6 +15,7 @@ PART ?= --one-of-each
 
 VENV := .venv
 VENV_NEWEST := .venv-newest
+VENV_LIBRARIES := .venv-libraries
 BIN := $(VENV)/bin
 PYTEST_OPTIONS := -n $(WORKERS)
 
@@ -34,7 +35,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo examples test test-plain test-newest test-slow lint format docs freeze bench bench-plugins scale manifests clean distclean
+.PHONY: help install demo examples test test-plain test-newest test-slow test-libraries lint format docs freeze bench bench-plugins scale manifests clean distclean
 
 help:  ## This list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -73,6 +74,9 @@ run-test-newest: $(VENV_NEWEST)/.stamp-test
 test-slow: $(VENV)/.stamp-test  ## The tests marked slow, and all examples of random ones
 	$(BIN)/python -m pytest $(PYTEST_OPTIONS) -m "slow or hypothesis" $(ARGS)
 
+test-libraries: $(VENV_LIBRARIES)/.stamp  ## A program for each of JAX's libraries, without jax (ARGS="optax flax_nnx")
+	$(VENV_LIBRARIES)/bin/python -m tools.test_libraries $(ARGS)
+
 lint: $(VENV)/.stamp-test  ## ruff, import-linter, mypy
 	$(BIN)/ruff check --quiet $(SOURCES)
 	$(BIN)/ruff format --check --quiet $(SOURCES)
@@ -109,7 +113,7 @@ clean:  ## Remove what tools and builds left behind
 	find corejax plugins tests tools $(wildcard examples benchmarks docs) -name __pycache__ -type d -prune -exec rm -rf {} +
 
 distclean: clean  ## ... and the virtual environments
-	rm -rf $(VENV) $(VENV_NEWEST) *.egg-info plugins/*/src/*.egg-info
+	rm -rf $(VENV) $(VENV_NEWEST) $(VENV_LIBRARIES) *.egg-info plugins/*/src/*.egg-info
 	rm -f plugins/*/src/*/corejax_manifest.json examples/plugins/*/src/*/corejax_manifest.json
 	rm -rf plugins/*/src/*/stubs && git clean -fqX corejax
 
@@ -129,6 +133,12 @@ $(VENV)/.stamp-manifests: $(VENV)/.stamp-demo $(PLUGIN_SOURCES)
 
 $(VENV)/.stamp-docs: $(VENV)/.stamp-demo requirements-docs.txt
 	@$(PYTHON) tools/setup_env.py $(VENV) -r requirements-docs.txt
+	@touch $@
+
+$(VENV_LIBRARIES)/.stamp: $(PYPROJECTS) tests/as_jax/libraries.txt
+	@$(PYTHON) tools/setup_env.py $(VENV_LIBRARIES) $(EDITABLE)
+	@$(VENV_LIBRARIES)/bin/python -m pip install --quiet --no-deps -r tests/as_jax/libraries.txt
+	@$(VENV_LIBRARIES)/bin/python -m tools.write_manifests
 	@touch $@
 
 $(VENV_NEWEST)/.stamp-test: $(PYPROJECTS) requirements-test-newest.txt

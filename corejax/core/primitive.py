@@ -91,6 +91,9 @@ class Primitive:
     doc: str
     _memo: dict[Any, tuple[ShapedArray, ...]]
 
+    # What JAX's primitives say of themselves: here calls and maps are ordinary primitives.
+    call_primitive = map_primitive = False
+
     def __init__(
         self,
         name: str,
@@ -158,8 +161,8 @@ class Primitive:
         values = [x if array_of is None else array_of(x) for x, array_of in zip(args, methods, strict=True)]
         return self.bind(*values, **params)
 
-    def bind_with_trace(self, trace: Any, args: Iterable[Any], params: Mapping[str, Any]) -> Any:
-        """Apply the primitive as `bind` does, with a trace on top of the stack; JAX's name for it."""
+    def bind_with_trace(self, trace: Any, args: Iterable[Any], avals: Any, params: Mapping[str, Any], /) -> Any:
+        """Apply the primitive as `bind` does, with a trace on top of the stack; JAX's name and arguments for it."""
         with set_current_trace(trace):
             return self.bind(*args, **params)
 

@@ -67,6 +67,11 @@ class Trace:
             _interpreters.add(cls)
             _set_reporting(cls)
 
+    @property
+    def main(self) -> Trace:
+        """The trace itself; JAX's name for what tracers of one transformation have in common."""
+        return self
+
     def kept(self) -> dict[Any, Any]:
         """Return a dict that lives as long as the trace, created on first use."""
         try:
@@ -306,9 +311,12 @@ class Tracer(ArrayMethods):
     __slots__ = ("__weakref__", "_trace")
 
     _trace: Trace
+    aval: Any
 
-    def __init__(self, trace: Trace) -> None:
+    def __init__(self, trace: Trace, aval: Any = None) -> None:
         self._trace = trace
+        if aval is not None:
+            self.aval = aval
 
     def concrete(self) -> Any:
         """The value behind the tracer where it is known now and is all there is to it, else None."""

@@ -71,11 +71,6 @@ class Trace(extend.Trace):
         super().__init__(parent)
         self.parent_trace = parent
 
-    @property
-    def main(self) -> Trace:
-        """The trace itself; older versions of JAX had one object for several traces."""
-        return self
-
     def full_raise(self, x: Any) -> Any:
         """Return the value: there are no levels to raise it to."""
         return x
@@ -124,7 +119,7 @@ def _custom_jvp_call(trace: Any, primitive: Any, args: Sequence[Any], params: di
 
     fun = _Wrapped(jaxpr_as_fun(params["call_jaxpr"]))
     symbolic = params["symbolic_zeros"]
-    return trace.process_custom_jvp_call(primitive, fun, _Wrapped(jvp), args, symbolic_zeros=symbolic)
+    return trace.process_custom_jvp_call(_CustomJvpCall(), fun, _Wrapped(jvp), args, symbolic_zeros=symbolic)
 
 
 def _custom_vjp_call(trace: Any, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
@@ -135,19 +130,14 @@ def _custom_vjp_call(trace: Any, primitive: Any, args: Sequence[Any], params: di
 _CUSTOM = {"custom_jvp_call": _custom_jvp_call, "custom_vjp_call": _custom_vjp_call}
 
 
-class _Wrapped:
-    """A function in the form of `linear_util`."""
+class _CustomJvpCall:
+    """The primitive that a library's trace gets, to bind functions that it has transformed."""
 
-    def __init__(self, fun: Callable[..., Any]) -> None:
-        self.f = self.call_wrapped = fun
-        self.debug_info = None
+    name = "custom_jvp_call"
+    multiple_results = True
 
-
-def bind_with_trace(primitive: Any, trace: extend.Trace, args: Sequence[Any], params: dict[str, Any]) -> Any:
-    """Interpret one application by a trace; `subfuns` among the parameters are a custom JVP's functions."""
-    with set_current_trace(trace):
-        if "subfuns" not in params:
-            return primitive.bind(*args, **params)
+    def bind_with_trace(self, trace: extend.Trace, args: Sequence[Any], avals: Any, params: dict[str, Any], /) -> Any:
+        """Call `subfuns` of the parameters, a function and its JVP rule, on flat arguments."""
         fun, rule = params["subfuns"]
         call = corejax.custom_jvp(lambda *xs: fun.call_wrapped(*xs))
 
@@ -157,7 +147,16 @@ def bind_with_trace(primitive: Any, trace: extend.Trace, args: Sequence[Any], pa
             half = len(outs) // 2
             return list(outs[:half]), list(outs[half:])
 
-        return list(call(*args))
+        with set_current_trace(trace):
+            return list(call(*args))
+
+
+class _Wrapped:
+    """A function in the form of `linear_util`."""
+
+    def __init__(self, fun: Callable[..., Any]) -> None:
+        self.f = self.call_wrapped = fun
+        self.debug_info = None
 
 
 @contextlib.contextmanager

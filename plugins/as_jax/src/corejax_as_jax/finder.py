@@ -9,7 +9,7 @@ from importlib import import_module
 from importlib.abc import Loader, MetaPathFinder
 from importlib.machinery import ModuleSpec, SourceFileLoader
 from importlib.metadata import Distribution, DistributionFinder, PathDistribution
-from importlib.util import find_spec, spec_from_file_location
+from importlib.util import spec_from_file_location
 from pathlib import Path
 from types import FrameType, ModuleType
 from typing import Any
@@ -168,11 +168,3 @@ def _importing_package() -> str:
     while frame is not None and _package_of(frame) in ("importlib", "_frozen_importlib"):
         frame = frame.f_back
     return _package_of(frame)
-
-
-def is_available(name: str) -> bool:
-    """Return whether `import name` finds a module, for a scan."""
-    try:
-        return find_spec(name) is not None
-    except ModuleNotFoundError:
-        return False

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
-from jaxlib.mlir import ir
 
 import corejax
 from corejax.extend import ShapedArray, get_aval, host_value, stage_closed, xla_translations
 from corejax_xla_backend import hlo
+from corejax_xla_backend.hlo import ir
 
 
 @dataclasses.dataclass

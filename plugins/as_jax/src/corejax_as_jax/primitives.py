@@ -71,7 +71,7 @@ class Primitive(extend.Primitive, metaclass=_PrimitiveType):
         return rule
 
     def def_bind_with_trace(self, rule: Callable[..., Any]) -> Callable[..., Any]:
-        """Register what `bind_with_trace(trace, args, params)` does."""
+        """Register what `bind_with_trace(trace, args, avals, params)` does."""
         self.bind_with_trace = rule
         return rule
 

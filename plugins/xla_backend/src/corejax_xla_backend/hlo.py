@@ -170,6 +170,8 @@ def _register_lapack() -> None:
 
 # -- for rules that write operations by jaxlib's MLIR bindings -------------------------------------------------------
 
+ir = _jaxlib.ir
+
 
 def element_type(dtype: Any) -> Any:
     """Return the MLIR element type of a dtype, in the current context."""

@@ -1,1 +1,1 @@
-"""`jax._src`: the private names that known libraries use; `private_names.py` has the table."""
+"""`jax._src`: private names that known libraries use; docs/how-to/use-jax-libraries.md lists them by library."""

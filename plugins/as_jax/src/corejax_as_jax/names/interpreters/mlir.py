@@ -1,7 +1,5 @@
 """`jax.interpreters.mlir`."""
 
-from jaxlib.mlir import ir
-
 from corejax_as_jax.absent import absent_function as _absent_function
 from corejax_as_jax.lowering import (
     LowerFun as lower_fun,
@@ -17,6 +15,7 @@ from corejax_as_jax.lowering import (
     flatten_ir_values,
     i32_attr,
     i64_attr,
+    ir,
     ir_constant,
     ir_constants,
     register_lowering,

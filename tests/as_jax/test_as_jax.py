@@ -1,0 +1,77 @@
+"""corejax under the name jax, in processes of their own: the tests' own process has the real one."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import corejax_as_jax
+from corejax_as_jax import scanning
+from corejax_as_jax.version import JAX_VERSION, PATH
+
+HERE = Path(__file__).parent
+PROGRAM = str(HERE / "program_with_primitives.py")
+
+
+def run(*command: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, *command], capture_output=True, text=True, env={**os.environ, **environment}, check=False
+    )
+
+
+def test_a_program_runs_by_the_module() -> None:
+    result = run("-m", "corejax_as_jax", PROGRAM)
+    assert (result.returncode, result.stdout) == (0, "done\n"), result.stderr
+
+
+def test_a_program_and_its_subprocesses_run_by_the_command() -> None:
+    result = run("-m", "corejax", "as-jax", "--", PROGRAM, "--subprocess")
+    assert (result.returncode, result.stdout) == (0, "done\n"), result.stderr
+
+
+def test_code_modules_and_settings_of_the_environment(tmp_path: Path) -> None:
+    code = "import sys, jax.numpy as jnp; print(jnp.ones(1).dtype, sys.argv, __name__)"
+    result = run("-m", "corejax_as_jax", "-c", code, "a", JAX_ENABLE_X64="1", JAX_NO_SUCH_SETTING="1")
+    assert result.stdout == "float64 ['-c', 'a'] __main__\n", result.stderr
+    (tmp_path / "test_it.py").write_text("import jax\ndef test_it(): assert jax.__corejax__\n")
+    result = run("-m", "pytest", "-q", "-p", "corejax_as_jax.pytest_plugin", "-c", os.devnull, str(tmp_path))
+    assert result.returncode == 0, result.stdout
+    usage = run("-m", "corejax_as_jax", "-m")
+    assert usage.returncode == 2 and "usage: python -m corejax_as_jax" in usage.stderr
+
+
+def test_jax_that_is_imported_already_is_refused() -> None:
+    pytest.importorskip("jax")
+    assert not corejax_as_jax.installed()
+    with pytest.raises(ImportError, match=r"jax .* is imported already, from .*: a process has one jax"):
+        corejax_as_jax.install()
+
+
+def test_the_path_has_a_package_and_its_metadata() -> None:
+    assert (PATH / "jax" / "__init__.py").is_file()
+    assert f"Version: {JAX_VERSION}\n" in (PATH / f"jax-{JAX_VERSION}.dist-info" / "METADATA").read_text()
+    assert run("-m", "corejax", "as-jax", "--path").stdout == f"{PATH}\n"
+
+
+def test_a_scan_lists_the_names_that_are_missing(tmp_path: Path) -> None:
+    (tmp_path / "a_library").mkdir()
+    (tmp_path / "a_library" / "__init__.py").write_text(
+        "import jax\nimport jax.numpy as jnp\nfrom jax._src import core, no_such\n"
+        "from jax.extend.core import Primitive\n"
+        "f = jax.jit(jnp.sin)\ng = core.no_such_name\nh = jnp.no_such_name.attribute\n"
+    )
+    result = run("-m", "corejax", "as-jax", "--scan", "a_library", PYTHONPATH=str(tmp_path))
+    assert result.returncode == 1, result.stderr
+    names = [line.split()[0] for line in result.stdout.splitlines()]
+    assert names == ["a_library:", *(f"jax.{n}" for n in ("_src.core.no_such_name", "_src.no_such")), *names[3:]]
+    assert names[3:] == ["jax.numpy.no_such_name"]
+    assert "no package 'no_such_library'" in run("-m", "corejax", "as-jax", "--scan", "no_such_library").stderr
+
+
+def test_names_of_a_module() -> None:
+    tree = scanning.ast.parse("from jax import numpy as jnp\nimport jax.scipy.special\njnp.linalg.norm(jax.x)")
+    assert {"jax.numpy", "jax.scipy.special", "jax.numpy.linalg.norm"} <= set(scanning.names_in(tree))
