@@ -85,13 +85,6 @@ def pytest_configure(config: pytest.Config) -> None:
         oracle.configure(config)  # it compiles no more than we do
 
 
-def pytest_pycollect_makeitem(collector: pytest.Collector, obj: object) -> list[pytest.Item] | None:
-    """Make no items of what `-m` leaves out: there are as many of those as of all others."""
-    marks = getattr(obj, "pytestmark", ())
-    slow = isinstance(marks, list) and any(mark.name == "slow" for mark in marks)
-    return [] if slow and collector.config.getoption("-m") == "not slow" else None
-
-
 @pytest.hookimpl(wrapper=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> Iterator[None]:
     """Take parts of long tests, and leave out what the options say."""

@@ -198,6 +198,7 @@ def test_values_in_messages_are_arrays() -> None:
     assert found.startswith("{'a': Array([-1., -1.], dtype=float32), 'b': (Array(-1., dtype=float32),)} (`check`")
 
 
+@pytest.mark.own_process  # what refers to what is looked up in all of a process's memory
 def test_no_tracer_leaks() -> None:
     def f(x: Any) -> Any:
         checkify.check(x.sum() > 0, "{}", x)

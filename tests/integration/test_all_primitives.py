@@ -19,8 +19,6 @@ from tests.integration.samples import names_of, samples
 NAMES = names_of("lax_basic")
 HALF = ("float16", "bfloat16")
 PART = 10  # one in ten
-# One in so many samples, each primitive others: of all together XLA's compiler has longest.
-SHARES = pytest.mark.parametrize("share", [3, pytest.param(1, marks=pytest.mark.slow)])
 # Iterations in float64 for every dtype: of their own size and empty.
 LONG_TO_COMPILE = (
     *("igamma", "igamma_grad_a", "igammac", "polygamma", "random_gamma_grad", "regularized_incomplete_beta", "zeta"),
@@ -46,12 +44,12 @@ def test_it_has_samples_and_every_rule(name: str) -> None:
         assert registries[kind].find(primitives[name]) is not None, kind
 
 
-@SHARES
+@pytest.mark.sampled
+@pytest.mark.parametrize("part", range(3))
 @pytest.mark.parametrize("name", NAMES)
-def test_compiled_agrees_with_eager(name: str, share: int) -> None:
-    calls = list(samples(name))
-    others = [calls[-1]] if name in LONG_TO_COMPILE else calls[1 + NAMES.index(name) % share :: share]
-    calls = [calls[0], *others]
+def test_compiled_agrees_with_eager(name: str, part: int) -> None:
+    first, *others = samples(name)
+    calls = [first, *(others[-1:] if name in LONG_TO_COMPILE else others[part::3])]
     together = corejax.jit(lambda operands: [call(*xs) for call, xs in zip(calls, operands, strict=True)])
     for call, outs in zip(calls, together([call.values for call in calls]), strict=True):
         for eager, compiled in zip(call(*call.values), outs, strict=True):

@@ -170,15 +170,17 @@ def check(name: str, cases: list[list[Any]], x64: bool) -> None:
     assert compared >= len(cases) // 6, "too little was compared"
 
 
+@pytest.mark.sampled
 @each_mode
+@pytest.mark.parametrize("name", [*UNARY, *REDUCTIONS, *ACTIVATIONS])
 @pytest.mark.filterwarnings("ignore:invalid value encountered in cast")  # within jax
-def test_functions_of_one_argument(mode: str) -> None:
+def test_functions_of_one_argument(mode: str, name: str) -> None:
     settings, x64, dtypes = MODES[mode]
     with config.override(**settings):
-        for name in [*UNARY, *REDUCTIONS, *ACTIVATIONS]:
-            check(name, [[np.ones(2, d)] for d in dtypes] + ([] if name in REDUCTIONS else [[s] for s in SCALARS]), x64)
+        check(name, [[np.ones(2, d)] for d in dtypes] + ([] if name in REDUCTIONS else [[s] for s in SCALARS]), x64)
 
 
+@pytest.mark.sampled
 @each_mode
 @pytest.mark.parametrize("name", BINARY)
 def test_operations_of_two_operands(mode: str, name: str) -> None:

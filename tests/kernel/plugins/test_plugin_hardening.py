@@ -277,7 +277,8 @@ extend.defjvp(b_p, lambda t, x: t)
 """
 
 
-def test_an_interrupt_anywhere_while_a_plugin_loads(site: Site, fresh: PluginManager) -> None:
+@pytest.mark.parametrize("step", [19, pytest.param(7, marks=pytest.mark.slow)])
+def test_an_interrupt_anywhere_while_a_plugin_loads(step: int, site: Site, fresh: PluginManager) -> None:
     """Loaded again, it contributes what it would have contributed: all of it, and each thing once."""
     site.add_package("acme", plugin=PLUGIN, ops=OPS, more=MORE, rules=RULES)
 
@@ -300,7 +301,7 @@ def test_an_interrupt_anywhere_while_a_plugin_loads(site: Site, fresh: PluginMan
     wanted, names = contributed(), dict(fresh.names)
     n = interrupted = 0
     while True:
-        n += 7
+        n += step
         manager = start_over()
         at = At(n, "corejax/plugins/" if n % 2 else "acme_plugin" if n % 3 else "/corejax/")
         try:
@@ -316,7 +317,7 @@ def test_an_interrupt_anywhere_while_a_plugin_loads(site: Site, fresh: PluginMan
         assert contributed() == wanted and manager.names.keys() == names.keys(), at.place
         assert impl_rules.lookup(primitives["acme.a"]) is not None
         assert manager._loader.lock._holders == [] and tables._thread.owner is None
-    assert interrupted > 30
+    assert interrupted > 200 // step
 
 
 # -- threads -------------------------------------------------------------------------------------------------------

@@ -40,10 +40,11 @@ OF_GAMMA = {"chisquare", "dirichlet", "f", "ball", "generalized_normal", "t"}  #
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if name not in OF_GAMMA])
-def test_compiled(name):
-    """All cases of a distribution as one program; of those that take seconds to compile the first one."""
+@pytest.mark.parametrize("count", [1, pytest.param(None, marks=pytest.mark.slow)], ids=["first", "all"])
+def test_compiled(name, count):
+    """The first case of a distribution; all as one program, but for those that take seconds to compile."""
     _skip_without_linalg(name)
-    cases = CASES[name][:1] if name in SLOW else CASES[name]
+    cases = CASES[name][: 1 if name in SLOW else count]
 
     @corejax.jit
     def draw(key):
