@@ -53,12 +53,6 @@ class ContributedCommands(click.Group):
         super().add_command(cmd, name)
 
 
-def _give_up_output() -> None:
-    """Have Python not try once more, when it ends, to write what could not be written."""
-    with contextlib.suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
 def _owner(command: click.Command) -> str:
     return str(Provenance.of(command.callback)) if command.callback else f"{command!r}"
 
@@ -150,7 +144,8 @@ class CommandLine(click.Group):
         except OSError as error:
             if error.filename is not None:
                 raise
-            _give_up_output()
+            with contextlib.suppress(OSError, ValueError):  # Python would try to write once more when it ends
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             if error.errno != errno.EPIPE:  # a reader that has read enough is no news
                 complain(f"cannot write to standard output: {error.strerror}")
             sys.exit(1)

@@ -97,14 +97,8 @@ def _totals(rows: Sequence[Row], kinds: Sequence[str]) -> dict[str, dict[str, in
 
 
 def _as_json(row: Row) -> dict[str, Any]:
-    where = row.primitive.provenance if row.primitive is not None else None
     return {
-        "name": row.name,
-        "plugin": row.plugin,
-        "version": row.version,
-        "module": row.module,
-        "file": where and where.file,
-        "line": where and where.line,
+        **row._asdict(),
         "rules": {kind: found.status for kind, found in row.rules.items()},
         "derived_by": {kind: found.derivation for kind, found in row.rules.items() if found.derivation},
     }

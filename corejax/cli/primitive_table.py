@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from corejax import plugins
 from corejax.cli.rule_status import RuleStatus, rule_statuses, status_of
-from corejax.core.primitive import Primitive, primitives
+from corejax.core.primitive import primitives
 from corejax.plugins.manifest import ANY, Manifest, PrimitiveEntry
 from corejax.rules import registries
 from corejax.settings.config import config
@@ -45,16 +45,17 @@ class Row(NamedTuple):
         name: of the primitive.
         plugin, version: the plugin that has it.
         module: where it is defined.
+        file, line: the place in the module, if plugins are loaded.
         rules: rule kind -> state.
-        primitive: itself, where plugins are loaded.
     """
 
     name: str
     plugin: str | None
     version: str | None
     module: str
+    file: str | None
+    line: int | None
     rules: Mapping[str, RuleStatus]
-    primitive: Primitive | None = None
 
     @property
     def owner(self) -> str:
@@ -104,8 +105,9 @@ def primitive_table(*, load: bool = False) -> PrimitiveTable:
 def _of_tables(kinds: list[str]) -> tuple[list[Row], list[Override]]:
     rows, overrides = [], []
     for p in list(primitives.values()):
-        where, rules = p.provenance, rule_statuses(p)
-        rows.append(Row(p.name, where.plugin, where.version, where.module, {kind: rules[kind] for kind in kinds}, p))
+        where, found = p.provenance, rule_statuses(p)
+        rules = {kind: found[kind] for kind in kinds}
+        rows.append(Row(p.name, where.plugin, where.version, *where, rules))
         for kind in kinds:
             for platform, rule in registries[kind].written(p):
                 if rule.overriding:
@@ -122,7 +124,7 @@ def _of_manifests(
     for plugin, m in manifests.items():
         for name, entry in m.primitives.items():
             rules = {kind: _status(name, entry, kind, plugin, required[kind], manifests) for kind in kinds}
-            rows.append(Row(name, plugin, m.version, entry.module, rules))
+            rows.append(Row(name, plugin, m.version, entry.module, None, None, rules))
         on = config.overrides_are_on(plugin)
         for name, given in m.overrides.items():
             overrides += [Override(name, kind, p, plugin, on) for kind, platforms in given.items() for p in platforms]

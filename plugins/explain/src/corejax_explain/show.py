@@ -11,9 +11,17 @@ from typing import Any
 import click
 
 from corejax.extend import Primitive, abstract_eval_rules, config, impl_rules, load_everything, primitives, registries
-from corejax.extend.commands import RuleStatus, complain, named, no_such, print_json, report_faults, rule_statuses, say
+from corejax.extend.commands import (
+    complain,
+    named,
+    no_such,
+    optional_rules,
+    print_json,
+    report_faults,
+    rule_statuses,
+    say,
+)
 from corejax.extend.plugins import plugin_records
-from corejax.extend.transforms import optional_rules
 
 
 @click.command("show")
@@ -67,7 +75,7 @@ def describe(primitive: Primitive) -> dict[str, Any]:
     }
 
 
-def _described(kind: str, found: RuleStatus, primitive: Primitive) -> dict[str, Any]:
+def _described(kind: str, found: Any, primitive: Primitive) -> dict[str, Any]:
     registry = registries[kind]
     off: dict[str, list[Any]] = {}
     for platform, rule in registry.written(primitive):
