@@ -44,7 +44,7 @@ def _files(records: Iterable[Any], kernel: Path) -> Mapping[str, str]:
             methods.append(package)
         for namespace in namespaces(record):
             if namespace and (kernel / namespace.replace(".", os.sep) / "__init__.py").exists():
-                continue  # `corejax.dtypes`, which has names of its own: its `__getattr__` stands for the plugins' names
+                continue  # `corejax.dtypes` has names of its own; its `__getattr__` stands for those of plugins
             lines[namespace].append(
                 f"from {package}.stubs.{file_of(namespace)} import *" if namespace else f"from {package}.stubs import *"
             )
