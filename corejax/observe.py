@@ -168,13 +168,9 @@ def set_checking(on: bool) -> None:
 
 
 def unwatched(fun: Callable[..., _R], *args: Any) -> _R:
-    """`fun(*args)`, of whose steps nobody is told."""
-    watchers = _state.watchers
-    try:
-        _state.watchers = ()
+    """Return `fun(*args)`; its steps are reported to no watcher."""
+    with Changed(_state, "watchers", ()):
         return fun(*args)
-    finally:
-        _state.watchers = watchers
 
 
 def watching(watcher: Watcher) -> Restoring:

@@ -54,12 +54,6 @@ class ContributedCommands(click.Group):
         super().add_command(cmd, name)
 
 
-def _give_up_output() -> None:
-    """Have Python not try once more, when it ends, to write what could not be written."""
-    with contextlib.suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-
 def _owner(command: click.Command) -> str:
     return str(Provenance.of(command.callback)) if command.callback else f"{command!r}"
 
@@ -74,24 +68,21 @@ def _command_meant(name: str, commands: Sequence[str]) -> str:
 class CommandLine(click.Group):
     """The built-in commands, then those of plugins."""
 
-    def _contributed(self, context: click.Context) -> dict[str, click.Command]:
+    def _others(self, context: click.Context, *, load: bool = False) -> Mapping[str, click.Command]:
+        """Return plugins' commands; if manifests name all of them and none is to run, only their names and help."""
+        manifests = manager().usable_manifests()
+        if not load and manifests is not None and _CONTRIBUTED not in context.meta:
+            helps = {name: text for m in manifests.values() for name, text in m.commands.items()}
+            return {name: click.Command(name, help=text) for name, text in helps.items()}
         if _CONTRIBUTED not in context.meta:
             group = ContributedCommands(self.commands)
             manager().add_cli_commands(group)
             context.meta[_CONTRIBUTED] = group.commands
         return context.meta[_CONTRIBUTED]  # type: ignore[no-any-return]
 
-    def _promised(self, context: click.Context) -> dict[str, click.Command] | None:
-        """Commands that plugins' manifests name, to be listed; None where plugins have to be loaded."""
-        manifests = manager().usable_manifests()
-        if manifests is None or _CONTRIBUTED in context.meta:
-            return None
-        return {name: click.Command(name, help=text) for m in manifests.values() for name, text in m.commands.items()}
-
     def list_commands(self, ctx: click.Context) -> list[str]:
         """All commands; loads plugins whose manifests do not name theirs."""
-        promised = self._promised(ctx)
-        return [*sorted(self.commands), *sorted(self._contributed(ctx) if promised is None else promised)]
+        return [*sorted(self.commands), *sorted(self._others(ctx))]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Return a command; plugins are loaded for names that are not built in and that some plugin may have.
@@ -100,9 +91,8 @@ class CommandLine(click.Group):
             click.UsageError: there is no such command.
         """
         found = self.commands.get(cmd_name)
-        promised = self._promised(ctx) if found is None else None
-        if found is None and (promised is None or cmd_name in promised):
-            found = self._contributed(ctx).get(cmd_name)
+        if found is None and cmd_name in self._others(ctx):
+            found = self._others(ctx, load=True).get(cmd_name)
         if found is not None or ctx.resilient_parsing:
             return found
         home = homes("commands").get(cmd_name)
@@ -114,9 +104,8 @@ class CommandLine(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list of commands, with the help that manifests give; a plugin is loaded when its command runs."""
-        promised = self._promised(ctx)
-        others = {n: c for n, c in self._contributed(ctx).items() if not c.hidden} if promised is None else promised
-        commands = [*sorted(self.commands.items()), *sorted(others.items())]
+        others = sorted((name, command) for name, command in self._others(ctx).items() if not command.hidden)
+        commands = [*sorted(self.commands.items()), *others]
         limit = formatter.width - 6 - max(len(name) for name, _ in commands)
         with formatter.section("Commands"):
             formatter.write_dl([(one_line(n), shown(command.get_short_help_str(limit))) for n, command in commands])
@@ -155,7 +144,8 @@ class CommandLine(click.Group):
         except OSError as error:
             if error.filename is not None:
                 raise
-            _give_up_output()
+            with contextlib.suppress(OSError, ValueError):  # Python would try to write once more when it ends
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             if error.errno != errno.EPIPE:  # a reader that has read enough is no news
                 complain(f"cannot write to standard output: {error.strerror}")
             sys.exit(1)

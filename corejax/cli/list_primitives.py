@@ -1,8 +1,7 @@
-"""`corejax list-primitives`: who contributed which primitive, and which rules it has."""
+"""`corejax list-primitives`: which plugin contributed each primitive, and which rules the primitive has."""
 
 from __future__ import annotations
 
-import dataclasses
 import difflib
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -98,14 +97,8 @@ def _totals(rows: Sequence[Row], kinds: Sequence[str]) -> dict[str, dict[str, in
 
 
 def _as_json(row: Row) -> dict[str, Any]:
-    where = row.primitive.provenance if row.primitive is not None else None
     return {
-        "name": row.name,
-        "plugin": row.plugin,
-        "version": row.version,
-        "module": row.module,
-        "file": where and where.file,
-        "line": where and where.line,
+        **row._asdict(),
         "rules": {kind: found.status for kind, found in row.rules.items()},
         "derived_by": {kind: found.derivation for kind, found in row.rules.items() if found.derivation},
     }
@@ -116,7 +109,7 @@ def _print_json(rows: Sequence[Row], found: PrimitiveTable) -> None:
         {
             "rule_kinds": found.kinds,
             "primitives": [_as_json(row) for row in rows],
-            "overrides": [dataclasses.asdict(override) for override in found.overrides],
+            "overrides": [override._asdict() for override in found.overrides],
             "totals": _totals(rows, found.kinds),
             "problems": manager().problems(),
         }

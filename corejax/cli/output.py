@@ -14,22 +14,14 @@ import click
 
 from corejax.base.texts import json_text, one_line, shown
 
-# Cells that a terminal shows in colour.
-STYLES = {
-    "✓": "green",
-    "○": "green",
-    "✗": "bold red",
-    "d": "cyan",
-    "p": "yellow",
-    "·": "bold red",
-    "loaded": "green",
-    "failed": "bold red",
-    "off": "dim",
-    "good": "green",
-    "stale": "yellow",
-    "unknown": "yellow",
-    "malformed": "bold red",
+_COLOURS = {
+    "green": ("✓", "○", "loaded", "good"),
+    "cyan": ("d",),
+    "yellow": ("p", "stale", "unknown"),
+    "bold red": ("·", "✗", "failed", "malformed"),
+    "dim": ("off",),
 }
+STYLES = {cell: colour for colour, cells in _COLOURS.items() for cell in cells}  # cells in colour on a terminal
 _ASCII = str.maketrans({"✓": "x", "○": "o", "✗": "F", "·": ".", "–": "-"})
 
 

@@ -1,30 +1,29 @@
-"""What plugins offer, as tables to print: from their manifests where all of those are good, else by loading them.
+"""The primitives of all plugins, as a table: from manifests if all of them are good, else from the loaded plugins.
 
-Both ways give the same: what the manifests leave open (derivations of a plugin that a manifest does not know, two
-plugins with one name) has the plugins loaded.
+Both ways give the same. Plugins are loaded if their manifests leave something open: derivations of a plugin that a
+manifest does not know, two plugins with one name.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping
+from typing import NamedTuple
 
 from corejax import plugins
 from corejax.cli.rule_status import RuleStatus, rule_statuses, status_of
-from corejax.core.primitive import Primitive, primitives
+from corejax.core.primitive import primitives
 from corejax.plugins.manifest import ANY, Manifest, PrimitiveEntry, written
 from corejax.rules import registries
 from corejax.settings.config import config
 
 
-@dataclass(frozen=True)
-class Override:
+class Override(NamedTuple):
     """A rule that replaces another one on purpose.
 
     Attributes:
         primitive, kind: what rule.
         platform: of the rule, `*` for all.
-        plugin: who replaces it.
+        plugin: the plugin that replaces it.
         on: whether it is in force (`config.rule_overrides`).
     """
 
@@ -39,24 +38,24 @@ class Override:
         return f"{self.primitive} {self.kind}{where} by {self.plugin}{'' if self.on else ' (off)'}"
 
 
-@dataclass(frozen=True)
-class Row:
+class Row(NamedTuple):
     """One primitive.
 
     Attributes:
         name: of the primitive.
-        plugin, version: whose it is.
+        plugin, version: the plugin that has it.
         module: where it is defined.
+        file, line: the place in the module, if plugins are loaded.
         rules: rule kind -> state.
-        primitive: itself, where plugins are loaded.
     """
 
     name: str
     plugin: str | None
     version: str | None
     module: str
+    file: str | None
+    line: int | None
     rules: Mapping[str, RuleStatus]
-    primitive: Primitive | None = None
 
     @property
     def owner(self) -> str:
@@ -64,8 +63,7 @@ class Row:
         return self.plugin or f"({self.module})"
 
 
-@dataclass(frozen=True)
-class PrimitiveTable:
+class PrimitiveTable(NamedTuple):
     """All primitives.
 
     Attributes:
@@ -90,7 +88,12 @@ def primitive_table(*, load: bool = False) -> PrimitiveTable:
     manifests = None if load or primitives else plugins.manager().usable_manifests()
     if manifests is None:
         plugins.load_everything()
-    kinds, rows, overrides = _of_tables() if manifests is None else _of_manifests(manifests)
+    required = {kind: registry.required for kind, registry in registries.items()}
+    for m in (manifests or {}).values():
+        required |= {kind: bool(about["required"]) for kind, about in m.rule_kinds.items()}
+    own = [kind for kind, registry in registries.items() if registry.provenance.package == "corejax"]
+    kinds = own + sorted(required.keys() - set(own))
+    rows, overrides = _of_tables(kinds) if manifests is None else _of_manifests(manifests, kinds, required)
     return PrimitiveTable(
         kinds,
         sorted(rows, key=lambda row: (row.plugin is None, row.owner, row.name)),
@@ -99,40 +102,33 @@ def primitive_table(*, load: bool = False) -> PrimitiveTable:
     )
 
 
-def _kinds(contributed: Iterable[str]) -> list[str]:
-    own = [kind for kind, registry in registries.items() if registry.provenance.package == "corejax"]
-    return own + sorted(contributed)
-
-
-def _of_tables() -> tuple[list[str], list[Row], list[Override]]:
-    kinds = _kinds(k for k, registry in registries.items() if registry.provenance.package != "corejax")
+def _of_tables(kinds: list[str]) -> tuple[list[Row], list[Override]]:
     rows, overrides = [], []
     for p in list(primitives.values()):
-        where, rules = p.provenance, rule_statuses(p)
-        rows.append(Row(p.name, where.plugin, where.version, where.module, {kind: rules[kind] for kind in kinds}, p))
+        where, found = p.provenance, rule_statuses(p)
+        rules = {kind: found[kind] for kind in kinds}
+        rows.append(Row(p.name, where.plugin, where.version, *where, rules))
         for kind in kinds:
             for platform, rule in written(registries[kind], p):
                 if rule.overriding:
                     by = rule.provenance
                     on = config.overrides_are_on(by.plugin)
                     overrides.append(Override(p.name, kind, platform, by.plugin or f"({by.module})", on))
-    return kinds, rows, overrides
+    return rows, overrides
 
 
-def _of_manifests(manifests: Mapping[str, Manifest]) -> tuple[list[str], list[Row], list[Override]]:
-    required = {kind: registry.required for kind, registry in registries.items()}
-    for m in manifests.values():
-        required |= {kind: bool(about["required"]) for kind, about in m.rule_kinds.items()}
-    kinds = _kinds(required.keys() - registries.keys())
+def _of_manifests(
+    manifests: Mapping[str, Manifest], kinds: list[str], required: Mapping[str, bool]
+) -> tuple[list[Row], list[Override]]:
     rows, overrides = [], []
     for plugin, m in manifests.items():
         for name, entry in m.primitives.items():
             rules = {kind: _status(name, entry, kind, plugin, required[kind], manifests) for kind in kinds}
-            rows.append(Row(name, plugin, m.version, entry.module, rules))
+            rows.append(Row(name, plugin, m.version, entry.module, None, None, rules))
         on = config.overrides_are_on(plugin)
         for name, given in m.overrides.items():
             overrides += [Override(name, kind, p, plugin, on) for kind, platforms in given.items() for p in platforms]
-    return kinds, rows, overrides
+    return rows, overrides
 
 
 def _status(
@@ -147,12 +143,6 @@ def _status(
     own = ANY in platforms
     derivable = () if own or config.strict_rules else entry.derivable.get(kind, ())
     derivation = next((d for d, owner in derivable if owner is None or owner in manifests), None)
-    status = status_of(
-        kind,
-        own=own,
-        derivation=derivation,
-        on_platforms=bool(platforms),
-        required=required,
-        linear_in=entry.linear_in,
-    )
-    return RuleStatus(kind, status, derivation=derivation)
+    required = required or (kind == "transpose" and bool(entry.linear_in))
+    status = status_of(own=own, derivation=derivation, on_platforms=bool(platforms), required=required)
+    return RuleStatus(status, derivation)

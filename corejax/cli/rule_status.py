@@ -1,10 +1,10 @@
-"""Which rules a primitive has: written by somebody, derived by the kernel, or missing."""
+"""Which rules a primitive has: own ones, rules that the kernel derives, or none."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
-from typing import Literal
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Literal, NamedTuple
 
 from corejax.core.primitive import Primitive
 from corejax.rules import Rule, RuleRegistry, registries
@@ -20,23 +20,20 @@ STATUSES: Mapping[Status, str] = {
 }
 
 
-@dataclass(frozen=True)
-class RuleStatus:
+class RuleStatus(NamedTuple):
     """One primitive's rule of one kind.
 
     Attributes:
-        kind: the rule kind.
-        status: whether there is one, and where from.
-        rule: the general rule, if somebody wrote one.
-        platforms: rules for one platform each.
+        status: whether the primitive has a rule, and where the rule is from.
         derivation: what the rule is or would be derived from.
+        rule: the general rule, if it is written.
+        platforms: rules for one platform each.
     """
 
-    kind: str
     status: Status
-    rule: Rule | None = None
-    platforms: Mapping[str, Rule] = field(default_factory=dict)
     derivation: str | None = None
+    rule: Rule | None = None
+    platforms: Mapping[str, Rule] = MappingProxyType({})
 
     @property
     def present(self) -> bool:
@@ -44,18 +41,14 @@ class RuleStatus:
         return self.status in ("own", "platform", "derived")
 
 
-def status_of(
-    kind: str, *, own: bool, derivation: str | None, on_platforms: bool, required: bool, linear_in: Collection[int]
-) -> Status:
+def status_of(*, own: bool, derivation: str | None, on_platforms: bool, required: bool) -> Status:
     """Return the status of one primitive's rule of one kind.
 
     Args:
-        kind: the rule kind.
         own: whether a rule for all platforms is written.
         derivation: what the rule would be derived from, if anything.
         on_platforms: whether a rule for some platform is written.
-        required: whether a primitive without a rule of this kind is incomplete.
-        linear_in: the operands in which the primitive is linear: it is incomplete without a transpose rule.
+        required: whether the primitive is incomplete without a rule of this kind.
     """
     if own:
         return "own"
@@ -63,26 +56,20 @@ def status_of(
         return "derived"
     if on_platforms:
         return "platform"
-    return "missing" if required or (kind == "transpose" and linear_in) else "not_required"
+    return "missing" if required else "not_required"
 
 
 def rule_status(primitive: Primitive, registry: RuleRegistry) -> RuleStatus:
     """Return the state of one rule. No derived rule is kept; only what lazy rules could be derived from is loaded."""
-    kind, rule = registry.kind, registry.rule_of(primitive)
+    rule = registry.rule_of(primitive)
     own = rule if rule is not None and rule.derived is None else None
     platforms = {p: r for p in registry.platforms_of(primitive) if (r := registry.rule_of(primitive, p))}
     derivation = None if own else rule.derived if rule is not None else registry.can_derive(primitive)
-    status = status_of(
-        kind,
-        own=own is not None,
-        derivation=derivation,
-        on_platforms=bool(platforms),
-        required=registry.required,
-        linear_in=primitive.linear_in,
-    )
-    return RuleStatus(kind, status, own, platforms, derivation)
+    required = registry.required or (registry.kind == "transpose" and bool(primitive.linear_in))
+    status = status_of(own=own is not None, derivation=derivation, on_platforms=bool(platforms), required=required)
+    return RuleStatus(status, derivation, own, platforms)
 
 
 def rule_statuses(primitive: Primitive) -> dict[str, RuleStatus]:
-    """The state of every rule, by rule kind."""
+    """Return the state of every rule, by rule kind."""
     return {kind: rule_status(primitive, registry) for kind, registry in list(registries.items())}

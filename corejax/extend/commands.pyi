@@ -6,6 +6,6 @@ from corejax.cli.output import print_json as print_json
 from corejax.cli.output import print_table as print_table
 from corejax.cli.output import printable as printable
 from corejax.cli.output import say as say
-from corejax.cli.rule_status import RuleStatus as RuleStatus
 from corejax.cli.rule_status import rule_statuses as rule_statuses
 from corejax.plugins._records import named as named
+from corejax.rules import optional_rules as optional_rules

@@ -1,4 +1,3 @@
-from corejax.base.plugin_access import plugin_access as plugin_access
 from corejax.messages.homes import install_advice as install_advice
 from corejax.plugins import examples_of as examples_of
 from corejax.plugins import exported as exported

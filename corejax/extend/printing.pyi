@@ -1,3 +1,4 @@
+from corejax.base.plugin_access import plugin_access as plugin_access
 from corejax.ir.printer import BARE_PRIMITIVE as BARE_PRIMITIVE
 from corejax.ir.printer import RESERVED as RESERVED
 from corejax.ir.printer import Scope as Scope

@@ -30,7 +30,6 @@ from corejax.interpreters.staging import JitTracer as JitTracer
 from corejax.interpreters.transposition import zero_cotangent as zero_cotangent
 from corejax.rules import OptionalRules as OptionalRules
 from corejax.rules import collective_rules as collective_rules
-from corejax.rules import optional_rules as optional_rules
 from corejax.transforms.flattening import check_outputs as check_outputs
 from corejax.transforms.flattening import float0 as float0
 from corejax.transforms.flattening import leaves_like as leaves_like

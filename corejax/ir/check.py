@@ -96,11 +96,11 @@ def _check_atom(atom: Any, bound: set[Var], used: str) -> ShapedArray:
     return atom.aval
 
 
-def _context(jaxpr: Jaxpr, index: int, around: int = 5) -> str:
-    from corejax.ir.printer import eqns_text
+def _context(jaxpr: Jaxpr, index: int) -> str:
+    from corejax.ir.printer import eqn_in_context
 
-    lines = eqns_text(jaxpr, max(0, index - around), index + around + 1, mark=index)
-    return f"in equation {index}, from {describe_source(jaxpr.eqns[index].source_info)}:\n{lines}"
+    place = describe_source(jaxpr.eqns[index].source_info)
+    return f"in equation {index}, from {place}:\n{eqn_in_context(jaxpr, index)}"
 
 
 def check_partial_eval(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -53,72 +54,80 @@ class _Comparison:
         pair = id(a), id(b)
         if pair not in self._known:
             same_consts = _same_list(getattr(a, "consts", ()), getattr(b, "consts", ()), _same_const)
-            self._known[pair] = same_consts and _same_program(opened(a), opened(b), self)
+            self._known[pair] = same_consts and self._same_program(opened(a), opened(b))
         return self._known[pair]
 
-
-def _same_list(xs: Any, ys: Any, same: Any) -> bool:
-    return len(xs) == len(ys) and all(same(x, y) for x, y in zip(xs, ys, strict=True))
-
-
-class _Partners:
-    """Variables of two programs that stand in the same place, as they are bound; a free one is its own."""
-
-    def __init__(self) -> None:
-        self.in_a: dict[Atom, Atom] = {}
-        self.in_b: dict[Atom, Atom] = {}
-
-    def bind(self, xs: Sequence[Var], ys: Sequence[Var]) -> bool:
-        if len(xs) != len(ys):
+    def _same_program(self, a: Jaxpr, b: Jaxpr) -> bool:
+        if len(a.eqns) != len(b.eqns):
             return False
-        for x, y in zip(xs, ys, strict=True):
-            if x.aval is not y.aval:
-                return False
-            self.in_a[x] = y
-            self.in_b[y] = x
-        return True
+        in_a: dict[Var, int] = {}
+        in_b: dict[Var, int] = {}
+        numbers = itertools.count()
 
-    def same(self, xs: Sequence[Atom], ys: Sequence[Atom]) -> bool:
-        if len(xs) != len(ys):
+        def bind(xs: Sequence[Var], ys: Sequence[Var]) -> bool:
+            """Give variables in the same place the same number, if their types are the same."""
+            if len(xs) != len(ys):
+                return False
+            for x, y in zip(xs, ys, strict=True):
+                if x.aval is not y.aval:
+                    return False
+                in_a[x] = in_b[y] = next(numbers)
+            return True
+
+        def same(xs: Sequence[Atom], ys: Sequence[Atom]) -> bool:
+            return [_key(x, in_a) for x in xs] == [_key(y, in_b) for y in ys]
+
+        if not (bind(a.constvars, b.constvars) and bind(a.invars, b.invars)):
             return False
-        in_a, in_b = self.in_a, self.in_b
-        for x, y in zip(xs, ys, strict=True):
-            if (in_b.get(y, y) is not x or in_a.get(x, x) is not y) and not _same_literal(x, y):
+        for x, y in zip(a.eqns, b.eqns, strict=True):
+            if x.primitive is not y.primitive or not same(x.invars, y.invars):
                 return False
-        return True
+            if (x.params or y.params) and not self._same_params(x.params, y.params):
+                return False
+            if not bind(x.outvars, y.outvars):
+                return False
+            if self.scopes and scope_of(x.source_info) != scope_of(y.source_info):
+                return False
+        return same(a.outvars, b.outvars)
+
+    def _same_params(self, xs: Mapping[str, Any], ys: Mapping[str, Any]) -> bool:
+        return xs.keys() == ys.keys() and all(self._same_value(value, ys[name]) for name, value in xs.items())
+
+    def _same_value(self, x: Any, y: Any) -> bool:
+        """Return whether two parameters are the same: equal, of one type, floats bit by bit."""
+        if x is y:
+            return True
+        if isinstance(x, Jaxpr | ClosedJaxpr) and isinstance(y, Jaxpr | ClosedJaxpr):
+            return self.same(x, y)
+        if isinstance(x, tuple | list) and type(x) is type(y):
+            return _same_list(x, y, self._same_value)
+        if isinstance(x, type | np.dtype) and isinstance(y, type | np.dtype):
+            return bool(x == y)  # numpy.float32 and its dtype are one
+        if type(x) is not type(y):
+            return False
+        if isinstance(x, float | complex | np.generic):
+            return _same_bits(x, y)
+        if not self.derivatives and getattr(type(x), "only_for_derivatives", False):
+            return True
+        if hasattr(type(x), "same_as"):
+            return bool(x.same_as(y, self._same_value))
+        return bool(x == y)
 
 
-def _same_literal(x: Atom, y: Atom) -> bool:
-    if type(x) is Var or type(y) is Var:
-        return False
-    return x.aval is y.aval and literal_scalar(x).tobytes() == literal_scalar(y).tobytes()  # type: ignore[arg-type]
+def _key(atom: Atom, numbers: Mapping[Var, int]) -> Any:
+    """Return what two atoms in the same place share: a number, for a free variable itself, for a literal its bits."""
+    if type(atom) is Var:
+        return numbers.get(atom, atom)
+    return atom.aval, literal_scalar(atom).tobytes()  # type: ignore[arg-type]
+
+
+def _same_list(xs: Any, ys: Any, same: Callable[[Any, Any], bool]) -> bool:
+    return len(xs) == len(ys) and all(map(same, xs, ys))
 
 
 def _same_bits(x: Any, y: Any) -> bool:
     a, b = np.asarray(x), np.asarray(y)
     return a.dtype == b.dtype and a.tobytes() == b.tobytes()
-
-
-def _same_program(a: Jaxpr, b: Jaxpr, of: _Comparison) -> bool:
-    if len(a.eqns) != len(b.eqns):
-        return False
-    partners = _Partners()
-    if not (partners.bind(a.constvars, b.constvars) and partners.bind(a.invars, b.invars)):
-        return False
-    for x, y in zip(a.eqns, b.eqns, strict=True):
-        if x.primitive is not y.primitive or not partners.same(x.invars, y.invars):
-            return False
-        if (x.params or y.params) and not _same_params(x.params, y.params, of):
-            return False
-        if not partners.bind(x.outvars, y.outvars):
-            return False
-        if of.scopes and x.source_info is not y.source_info and scope_of(x.source_info) != scope_of(y.source_info):
-            return False
-    return partners.same(a.outvars, b.outvars)
-
-
-def _same_params(xs: Mapping[str, Any], ys: Mapping[str, Any], of: _Comparison) -> bool:
-    return xs.keys() == ys.keys() and all(_same_value(value, ys[name], of) for name, value in xs.items())
 
 
 def _same_const(x: Any, y: Any) -> bool:
@@ -127,24 +136,3 @@ def _same_const(x: Any, y: Any) -> bool:
     if isinstance(x, Tracer) or isinstance(y, Tracer) or get_aval(x) is not get_aval(y):
         return False
     return _same_bits(host_value(x), host_value(y))
-
-
-def _same_value(x: Any, y: Any, of: _Comparison) -> bool:
-    """Whether two parameters are the same: equal, of one type, floats bit by bit."""
-    if x is y:
-        return True
-    if isinstance(x, Jaxpr | ClosedJaxpr) and isinstance(y, Jaxpr | ClosedJaxpr):
-        return of.same(x, y)
-    if isinstance(x, tuple | list) and type(x) is type(y):
-        return _same_list(x, y, lambda v, w: _same_value(v, w, of))
-    if isinstance(x, type | np.dtype) and isinstance(y, type | np.dtype):
-        return bool(x == y)  # numpy.float32 and its dtype are one
-    if type(x) is not type(y):
-        return False
-    if isinstance(x, float | complex | np.generic):
-        return _same_bits(x, y)
-    if not of.derivatives and getattr(type(x), "only_for_derivatives", False):
-        return True
-    if hasattr(type(x), "same_as"):
-        return bool(x.same_as(y, lambda v, w: _same_value(v, w, of)))
-    return bool(x == y)

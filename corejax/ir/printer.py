@@ -91,22 +91,18 @@ def eqn_text(eqn: JaxprEqn, scope: Scope | None = None) -> str:
     return "\n".join(printer.lines)
 
 
-def eqns_text(jaxpr: Jaxpr, start: int, stop: int, mark: int | None = None) -> str:
-    """The equations from `start` to `stop`, named as in the text of the whole program.
+def eqn_in_context(jaxpr: Jaxpr, index: int, around: int = 5) -> str:
+    """Return an equation, marked with an arrow, and its neighbours, named as in the text of the whole program.
 
-    Args:
-        jaxpr: a program, which may be ill-typed.
-        start, stop: indices of equations, as in a slice.
-        mark: index of the equation that gets an arrow.
+    The program may be ill-typed.
     """
     printer, scope = _Printer(), Scope(jaxpr)
-    firsts = [0]  # the first line of each equation
-    for eqn in jaxpr.eqns[:stop]:
-        printer.eqn(eqn, scope, "    ")
+    firsts = []  # the first line of each equation
+    for eqn in jaxpr.eqns[: index + around + 1]:
         firsts.append(len(printer.lines))
-    if mark is not None:
-        printer.lines[firsts[mark]] = "--> " + printer.lines[firsts[mark]][4:]
-    return "\n".join(printer.lines[firsts[start] :])
+        printer.eqn(eqn, scope, "    ")
+    printer.lines[firsts[index]] = "--> " + printer.lines[firsts[index]][4:]
+    return "\n".join(printer.lines[firsts[max(0, index - around)] :])
 
 
 class Scope:

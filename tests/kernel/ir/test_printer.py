@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from corejax.core.avals import ShapedArray
 from corejax.errors import JaxprTypeError
 from corejax.ir import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, check_jaxpr, jaxpr_text
-from corejax.ir.printer import Scope, eqn_text, eqns_text
+from corejax.ir.printer import Scope, eqn_in_context, eqn_text
 from corejax.ir.values import const_text, value_text
 from corejax.messages import source_info
 from tests.kernel.toy_programs import add_p, cases, chain, cond_p, make_p, print_p, programs, sin_p, sum_p
@@ -50,16 +50,15 @@ def test_one_equation_names_its_outputs_first():
 def test_some_equations_are_named_as_in_the_whole():
     closed = chain(6)
     lines = str(closed).splitlines()
-    assert eqns_text(closed.jaxpr, 0, 6).splitlines() == lines[1:-1]
-    assert eqns_text(closed.jaxpr, 2, 4).splitlines() == lines[3:5]
-    assert eqns_text(closed.jaxpr, 4, 99, mark=5).splitlines() == [lines[5], "--> " + lines[6].strip()]
-    assert eqns_text(closed.jaxpr, 3, 3) == ""
+    assert eqn_in_context(closed.jaxpr, 5, 1).splitlines() == [lines[5], "--> " + lines[6].strip()]
+    assert eqn_in_context(closed.jaxpr, 2, 1).splitlines() == [lines[2], "--> " + lines[3].strip(), lines[4]]
+    assert eqn_in_context(closed.jaxpr, 1).splitlines() == [lines[1], "--> " + lines[2].strip(), *lines[3:-1]]
 
 
 def test_the_mark_is_on_the_first_line_of_its_equation():
     parse_jaxpr = pytest.importorskip("corejax_explain.program_text").parse_jaxpr
     closed = parse_jaxpr(next(p.values[0] for p in cases("canonical.jaxpr") if p.id.startswith("a-program")))
-    assert eqns_text(closed.jaxpr, 1, 2, mark=1).splitlines() == [
+    assert eqn_in_context(closed.jaxpr, 1, 0).splitlines() == [
         "--> c:f32[3] = toy.call[",
         "      jaxpr={ lambda ; a:f32[3]. let",
         "          b:f32[3] = toy.add a 1.0:f32[]",

@@ -11,9 +11,17 @@ from typing import Any
 import click
 
 from corejax.extend import Primitive, abstract_eval_rules, config, impl_rules, load_everything, primitives, registries
-from corejax.extend.commands import RuleStatus, complain, named, no_such, print_json, report_faults, rule_statuses, say
+from corejax.extend.commands import (
+    complain,
+    named,
+    no_such,
+    optional_rules,
+    print_json,
+    report_faults,
+    rule_statuses,
+    say,
+)
 from corejax.extend.plugins import manifest, plugin_records
-from corejax.extend.transforms import optional_rules
 
 
 @click.command("show")
@@ -58,7 +66,7 @@ def describe(primitive: Primitive) -> dict[str, Any]:
         "linear_in": list(primitive.linear_in),
         "tags": sorted(primitive.tags),
         "decomposition": None if body is None else _place(where.of(body, where)),
-        "rules": {kind: _described(found, primitive) for kind, found in rule_statuses(primitive).items()},
+        "rules": {kind: _described(kind, found, primitive) for kind, found in rule_statuses(primitive).items()},
         "optional_rules": {
             kind: _optional_rule(rules.entries(primitive))
             for kind, rules in optional_rules.items()
@@ -67,8 +75,8 @@ def describe(primitive: Primitive) -> dict[str, Any]:
     }
 
 
-def _described(found: RuleStatus, primitive: Primitive) -> dict[str, Any]:
-    registry = registries[found.kind]
+def _described(kind: str, found: Any, primitive: Primitive) -> dict[str, Any]:
+    registry = registries[kind]
     off: dict[str, list[Any]] = {}
     for platform, rule in manifest.written(registry, primitive):
         if rule.overriding and not config.overrides_are_on(rule.provenance.plugin):

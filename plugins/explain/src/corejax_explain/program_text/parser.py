@@ -26,8 +26,7 @@ from typing import Any, NoReturn
 
 from corejax.extend import ClosedJaxpr, Jaxpr, JaxprEqn, Primitive, ShapedArray, Var, find_primitive, primitives
 from corejax.extend.messages import CorejaxError, JaxprTypeError
-from corejax.extend.plugins import plugin_access
-from corejax.extend.printing import BARE_PRIMITIVE, RESERVED
+from corejax.extend.printing import BARE_PRIMITIVE, RESERVED, plugin_access
 from corejax.extend.programs import Literal, check_jaxpr
 from corejax_explain.program_text.reader import NAME, SCALAR, STRING, TypeText, ValueReader
 

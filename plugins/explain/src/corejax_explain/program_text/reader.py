@@ -13,8 +13,7 @@ import numpy as np
 
 from corejax.extend import Array, ClosedJaxpr, Jaxpr, ShapedArray, dtypes
 from corejax.extend.messages import JaxprSyntaxError
-from corejax.extend.plugins import plugin_access
-from corejax.extend.printing import param_types
+from corejax.extend.printing import param_types, plugin_access
 from corejax.extend.types import Refinement, from_numbers, physical_aval, refinement_reader
 from corejax_explain.program_text.scalars import INT, UNSIGNED, Scalar, scalar_from_text
 
