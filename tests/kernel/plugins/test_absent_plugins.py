@@ -91,6 +91,17 @@ def test_programs_name_the_distribution_to_install(tmp_path: Path) -> None:
     assert "corejax-acme perhaps?" in unknown
 
 
+def test_the_parser_and_the_command_show_are_a_plugins(tmp_path: Path) -> None:
+    said, usage = ask(
+        tmp_path,
+        "from corejax.extend.programs import parse_jaxpr; parse_jaxpr('{ lambda ; . let in () }')",
+        "from corejax.cli import main; main(['show', 'sin'], standalone_mode=False)",
+    )
+    assert said.startswith("PluginMissingError") and usage.startswith("UsageError")
+    for text in (said, usage):
+        assert "comes with the plugin distribution corejax-explain (pip install corejax-explain)" in text
+
+
 def test_the_command_takes_distributions_names() -> None:
     pytest.importorskip("corejax_lax_basic")
     pytest.importorskip("corejax_explain")
