@@ -106,7 +106,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _take_fewer_examples(items: list[pytest.Item]) -> None:
-    tests = {getattr(item, "obj", None) for item in items if item.get_closest_marker("hypothesis")}
+    tests = {getattr(item, "function", None) for item in items if item.get_closest_marker("hypothesis")}
     for test in tests:
         if (given := getattr(test, "_hypothesis_internal_use_settings", None)) is not None:
             few = settings(given, max_examples=-(-given.max_examples // _FEWER_EXAMPLES))
