@@ -88,7 +88,8 @@ class Exports:
         record.offers |= exports
         for name, target in exports.items():
             found = self.target(name)
-            if found is not None or not self.reserved.isdisjoint({name, name.partition(".")[0]} - _COMPLETED):
+            own = name in self.reserved or name.partition(".")[0] in self.reserved - _COMPLETED
+            if found is not None or own:
                 owner = f"plugin {found[1].title}" if found else "the kernel"
                 raise DuplicateRegistrationError(
                     f"corejax.{name} is exported by {owner}; plugin {record.title} exports a second one"

@@ -8,7 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from corejax.base.texts import error_text
-from corejax.core.backends import Backend, backends, ill_made, lacking
+from corejax.core.backends import Backend, backends, problem_of
 from corejax.errors import DuplicateRegistrationError, PluginError
 from corejax.plugins._loading import Loader
 from corejax.plugins._records import PluginRecord
@@ -99,14 +99,9 @@ def import_backend(loader: Loader, name: str) -> Backend:
 
 def _backend_at(name: str, target: str) -> Backend:
     found: Backend = _import_instance(f"backend {name!r} is provided", target, Backend, "a corejax.extend.Backend")
-    missing = lacking(found)
-    if missing:
-        raise PluginError(
-            f"backend {name!r}, {target}, lacks {', '.join(missing)}; corejax.extend.Backend says what each has to be"
-        )
-    wrong = ill_made(found)
-    if wrong:
-        raise PluginError(f"backend {name!r}, {target}: {wrong}; corejax.extend.Backend says what each has to be")
+    if problem := problem_of(found):
+        what = f"backend {name!r}, {target}{problem}"
+        raise PluginError(f"{what}; corejax.extend.Backend says what each has to be")
     return found
 
 
