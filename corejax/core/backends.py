@@ -301,30 +301,26 @@ class Backend:
         raise NotImplementedError
 
 
-def lacking(backend: Backend) -> list[str]:
-    """Methods and attributes that a backend has to have, by what its capabilities say, and has not."""
+def problem_of(backend: Backend) -> str:
+    """What a backend lacks, by what its capabilities say, or what is wrong with an attribute; to follow its name."""
     capabilities = backend.capabilities
     if not isinstance(capabilities, Capabilities):
-        return ["capabilities"]
-    methods = ["devices", "put", "fetch", "device_of", "compile"]
-    methods += ["lower"] if capabilities.lowering else []
-    methods += ["dispatcher"] if capabilities.dispatcher else []
-    missing = [name for name in methods if getattr(type(backend), name) is getattr(Backend, name)]
-    return missing + [name for name in ("name", "buffer_type", "device_type") if not hasattr(backend, name)]
-
-
-def ill_made(backend: Backend) -> str:
-    """What an attribute of a backend that lacks none has to be, where it is something else; else nothing."""
+        return ", lacks capabilities"
+    needed = ["devices", "put", "fetch", "device_of", "compile"]
+    needed += ["lower"] if capabilities.lowering else []
+    needed += ["dispatcher"] if capabilities.dispatcher else []
+    missing = [name for name in needed if getattr(type(backend), name) is getattr(Backend, name)]
+    missing += [name for name in ("name", "buffer_type", "device_type") if not hasattr(backend, name)]
+    if missing:
+        return f", lacks {', '.join(missing)}"
     kept = backend.buffer_type
     if not isinstance(kept, type) or kept is np.ndarray:
-        return f"buffer_type has to be a class{' of its own' if kept is np.ndarray else ''}, got {kept!r}"
+        return f": buffer_type has to be a class{' of its own' if kept is np.ndarray else ''}, got {kept!r}"
     if not isinstance(backend.device_type, type | UnionType):
-        return f"device_type has to be a class, or a union of some, got {backend.device_type!r}"
+        return f": device_type has to be a class, or a union of some, got {backend.device_type!r}"
     if not isinstance(backend.name, str):
-        return f"name has to be a string, got {backend.name!r}"
-    if not backend.capabilities.platforms:
-        return "capabilities.platforms has to name one platform at least"
-    return ""
+        return f": name has to be a string, got {backend.name!r}"
+    return "" if capabilities.platforms else ": capabilities.platforms has to name one platform at least"
 
 
 class Target(NamedTuple):

@@ -76,19 +76,9 @@ def default_int_dtype(bits: int | None = None) -> DType:
     return DEFAULTS["i"][bits or config.default_dtype_bits]
 
 
-def default_uint_dtype(bits: int | None = None) -> DType:
-    """uint32 or uint64, by `bits` or else by the setting."""
-    return DEFAULTS["u"][bits or config.default_dtype_bits]
-
-
 def default_float_dtype(bits: int | None = None) -> DType:
     """Dtype of a Python `float`: float32 or float64, by `bits` or else by the setting."""
     return DEFAULTS["f"][bits or config.default_dtype_bits]
-
-
-def default_complex_dtype(bits: int | None = None) -> DType:
-    """Dtype of a Python `complex`: complex64 or complex128, by `bits` or else the setting."""
-    return DEFAULTS["c"][bits or config.default_dtype_bits]
 
 
 def scalar_dtype(python_type: type) -> DType:

@@ -251,5 +251,3 @@ def _guesses(rule: Any) -> Iterator[tuple[tuple[ShapedArray, ...], dict[str, Any
 jvp_rules.derivations.append(
     Derivation("integer results", _zero_derivative, flags={"symbolic_zeros": True}),
 )
-
-__all__ = ["nondifferentiable", "why_not_differentiable"]

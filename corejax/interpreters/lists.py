@@ -109,6 +109,3 @@ def fixpoint(
             return items, made
         items = joined
     raise ValueError(f"fixpoint: after {len(items) + 1} rounds for {len(items)} items they still change, to {items!r}")
-
-
-__all__ = ["fixpoint", "merge_lists", "partition_list", "select_list", "split_list", "spread_list"]

@@ -11,7 +11,7 @@ from typing import Any
 from corejax.base.provenance import Provenance
 from corejax.base.tables import Table
 from corejax.core import array_methods
-from corejax.core.backends import Backend, backends, ill_made, lacking
+from corejax.core.backends import Backend, backends, problem_of
 from corejax.core.structural import structural
 from corejax.errors import DuplicateRegistrationError, PluginError
 from corejax.plugins._records import PluginRecord
@@ -85,7 +85,8 @@ class Exports:
         record.offers |= exports
         for name, target in exports.items():
             found = self.target(name)
-            if found is not None or not self.reserved.isdisjoint({name, name.partition(".")[0]} - _COMPLETED):
+            own = name in self.reserved or name.partition(".")[0] in self.reserved - _COMPLETED
+            if found is not None or own:
                 owner = f"plugin {found[1].title}" if found else "the kernel"
                 raise DuplicateRegistrationError(
                     f"corejax.{name} is exported by {owner}; plugin {record.title} exports a second one"
@@ -192,14 +193,9 @@ def import_backend(name: str, target: str) -> Backend:
         PluginError: the target is no complete backend.
     """
     found: Backend = _import_instance(f"backend {name!r} is provided", target, Backend, "a corejax.extend.Backend")
-    missing = lacking(found)
-    if missing:
-        raise PluginError(
-            f"backend {name!r}, {target}, lacks {', '.join(missing)}; corejax.extend.Backend says what each has to be"
-        )
-    wrong = ill_made(found)
-    if wrong:
-        raise PluginError(f"backend {name!r}, {target}: {wrong}; corejax.extend.Backend says what each has to be")
+    if problem := problem_of(found):
+        what = f"backend {name!r}, {target}{problem}"
+        raise PluginError(f"{what}; corejax.extend.Backend says what each has to be")
     return found
 
 

@@ -97,6 +97,7 @@ for use, words in (
     (lambda: cj.jit, "corejax-xla-backend"),
     (lambda: cj.lax, "corejax-lax-basic"),
     (lambda: cj.jacfwd, "corejax-lax-basic"),
+    (lambda: cj.dtypes.result_type, "corejax-lax-basic"),
 ):
     try:
         use()

@@ -120,6 +120,8 @@ def test_an_error_that_cannot_be_shown_is_a_cause() -> None:
         ("corejax_export_names", "{'grad': 'm:x'}", "corejax.grad is exported by the kernel"),
         ("corejax_export_names", "{'errors.grad': 'm:x'}", "corejax.errors.grad is exported by the kernel"),
         ("corejax_export_namespaces", "{'errors.acme': 'm'}", "exported by the kernel"),
+        ("corejax_export_namespaces", "{'dtypes': 'm'}", "corejax.dtypes is exported by the kernel"),
+        ("corejax_export_names", "{'dtypes.finfo': 'm:x'}", "corejax.dtypes.finfo is exported by the kernel"),
         ("corejax_export_namespaces", "{'.acme': 'm'}", "nobody could write"),
         ("corejax_export_namespaces", "{'acme': ''}", "no place for an object"),
         ("corejax_declare_settings", "{'': (1, int)}", "a setting's name is a word"),

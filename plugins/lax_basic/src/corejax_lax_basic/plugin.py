@@ -14,7 +14,8 @@ _NAMES = {
         dtypes.promote_types dtypes.result_type
     """,
     "_base.related_dtypes": """
-        dtypes.complex_dtype_of dtypes.inexact_dtype_of dtypes.issubdtype dtypes.itemsize_bits dtypes.scalar_type_of
+        dtypes.complex_dtype_of dtypes.default_complex_dtype dtypes.default_uint_dtype dtypes.inexact_dtype_of
+        dtypes.issubdtype dtypes.itemsize_bits dtypes.scalar_type_of
     """,
     "linear.precision": "default_matmul_precision",
     "transforms.compile_time": "ensure_compile_time_eval",

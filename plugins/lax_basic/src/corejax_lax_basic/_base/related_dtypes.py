@@ -7,9 +7,20 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import dtypes
+from corejax.extend import config, dtypes
 
 DType = np.dtype[Any]
+
+
+def default_uint_dtype(bits: int | None = None) -> DType:
+    """uint32 or uint64, by `bits` or else by the setting."""
+    return dtypes.DEFAULTS["u"][bits or config.default_dtype_bits]
+
+
+def default_complex_dtype(bits: int | None = None) -> DType:
+    """Dtype of a Python `complex`: complex64 or complex128, by `bits` or else the setting."""
+    return dtypes.DEFAULTS["c"][bits or config.default_dtype_bits]
+
 
 _ANCESTORS: dict[str, tuple[type, ...]] = {
     "i": (np.signedinteger, np.integer, np.number, np.generic),
