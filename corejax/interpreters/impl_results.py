@@ -50,7 +50,8 @@ def as_promised(primitive: Primitive, given: Any, aval: ShapedArray) -> np.ndarr
         if out.dtype == aval.dtype:
             return out if out.dtype is aval.dtype else np.array(out, aval.dtype)
         if out.dtype in _BYTES and aval.dtype in dtypes.SMALL_INTS:
-            return out.astype(aval.dtype)  # NumPy computes with bytes there, of which the lowest bits are right
+            # NumPy computes with bytes there, of which the lowest bits are right.
+            return out.astype(aval.dtype)  # type: ignore[no-any-return]
     got = f"{out.dtype.name}[{','.join(map(str, out.shape))}]"
     if out.dtype == object or out.dtype.kind in "US":
         got = "None" if given is None else f"{given!r} of type {type(given).__name__}"
