@@ -77,9 +77,9 @@ def remember(fun: Callable[..., Any], ufunc: np.ufunc | None, ufunc_of: str, num
                 arrays.append(x)
             elif not _describe(x, key, arrays):
                 return fun(*args, **kwargs)
-        for name, x in kwargs.items():
+        for name in kwargs:
             key.append(name)
-            if not _describe(x, key, arrays):
+            if not _describe(kwargs[name], key, arrays):
                 return fun(*args, **kwargs)
         exact = tuple(key)
         found = programs.get(exact, _MISSING)
