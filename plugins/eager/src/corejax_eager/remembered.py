@@ -69,13 +69,17 @@ def remember(fun: Callable[..., Any], ufunc: np.ufunc | None, ufunc_of: str, num
         settings = _settings
         if settings is None:
             settings = _number_settings()
-        key: list[Any] = [settings, len(args)]
+        key: list[Any] = [settings]
         arrays: list[Array] = []
-        for x in (*args, *kwargs.items()):
+        for x in args:
             if type(x) is Array:
                 key.append(x.aval)
                 arrays.append(x)
             elif not _describe(x, key, arrays):
+                return fun(*args, **kwargs)
+        for name in kwargs:
+            key.append(name)
+            if not _describe(kwargs[name], key, arrays):
                 return fun(*args, **kwargs)
         exact = tuple(key)
         found = programs.get(exact, _MISSING)

@@ -93,7 +93,13 @@ def _entry(
     ufunc = None if params else _ufunc(primitive, avals, aval)
     if ufunc is not None or large.flags_of(primitive).prepare is None:
         return ufunc or False
-    return runs if runs < RUNS else _generated(primitive, avals, params, aval)
+    if runs < RUNS:
+        return runs
+    operands, out = [Var(a) for a in avals], Var(aval)
+    program = Jaxpr((), operands, [JaxprEqn(primitive, operands, [out], params)], [out])
+    function = generate_on_arrays(program, (), [aval], None)
+    numbers = tuple((name, type(value)) for name, value in params.items() if _is_number(value))
+    return function is not None and Specialised(function, numbers)
 
 
 def _ufunc(primitive: Primitive, avals: Sequence[ShapedArray], aval: ShapedArray) -> Ufunc | None:
@@ -108,16 +114,6 @@ def _ufunc(primitive: Primitive, avals: Sequence[ShapedArray], aval: ShapedArray
     if aval.size >= large.SIZE:
         return Ufunc(lambda *values: ufunc(*values, out=aligned_empty(aval.shape, aval.dtype)), aval)
     return Ufunc(ufunc if aval.shape else lambda *values: np.asarray(ufunc(*values)), aval)
-
-
-def _generated(
-    primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], aval: ShapedArray
-) -> Specialised | bool:
-    operands, out = [Var(a) for a in avals], Var(aval)
-    program = Jaxpr((), operands, [JaxprEqn(primitive, operands, [out], params)], [out])
-    function = generate_on_arrays(program, (), [aval], None)
-    numbers = tuple((name, type(value)) for name, value in params.items() if _is_number(value))
-    return function is not None and Specialised(function, numbers)
 
 
 def _is_number(value: Any) -> bool:
