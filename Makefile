@@ -35,7 +35,7 @@ unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
-.PHONY: help install demo examples test test-plain test-newest test-slow test-libraries lint format docs freeze bench bench-plugins scale manifests clean distclean
+.PHONY: help install demo examples test test-plain test-newest test-slow test-libraries lint types format docs freeze bench bench-plugins scale manifests clean distclean
 
 help:  ## This list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z-]+:.*## / {printf "  make %-13s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -82,6 +82,10 @@ lint: $(VENV)/.stamp-test  ## ruff, import-linter, mypy
 	$(BIN)/ruff format --check --quiet $(SOURCES)
 	$(BIN)/lint-imports --no-logo
 	$(BIN)/mypy
+
+types: $(VENV)/.stamp-manifests  ## What pyright, mypy and jedi make of the stubs (pyright needs Node.js)
+	$(BIN)/python -m pip install --quiet pyright
+	$(BIN)/python -m pytest tests/stubs $(ARGS)
 
 format: $(VENV)/.stamp-test  ## Rewrite the code in the common format, with the safe fixes
 	$(BIN)/ruff check --fix --quiet $(SOURCES)

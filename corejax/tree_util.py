@@ -1,9 +1,12 @@
 """`corejax.tree` under JAX's older module name, for users' programs: the same functions, without the short names."""
 
+import typing as _typing
+
 from corejax import tree as _tree
 from corejax.base.texts import suggest_names as _suggest_names
 from corejax.tree import *  # noqa: F403
 
-__all__ = [name for name in _tree.__all__ if f"tree_{name}" not in _tree.__all__]
+if not _typing.TYPE_CHECKING:  # type checkers take all public names
+    __all__ = [name for name in _tree.__all__ if f"tree_{name}" not in _tree.__all__]
 
 _suggest_names(globals())

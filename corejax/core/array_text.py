@@ -80,10 +80,10 @@ class NumbersAndText:
         return f"Array({text}{shape}, dtype={self.aval.dtype.name}{weak})"
 
     def _repr_html_(self) -> str:
-        head = f"<code>{self.aval.str_short(short_dtypes=False)}</code>"
-        if not 1 <= self.aval.ndim <= 2 or self.aval.size == 0 or self.aval.dtype.names is not None:
-            import html  # as the other one, needed in notebooks only
+        import html  # needed in notebooks only
 
+        head = f"<code>{html.escape(self.aval.str_short(short_dtypes=False))}</code>"
+        if not 1 <= self.aval.ndim <= 2 or self.aval.size == 0 or self.aval.dtype.names is not None:
             return f"{head}<pre>{html.escape(str(self))}</pre>"
         return f"{head}<table>{_html_rows(np.atleast_2d(self._fetch()))}</table>"
 

@@ -4,6 +4,8 @@
 makes classes nodes; `_functions` are map, reduce and transpose, and hold trees against trees.
 """
 
+import typing as _typing
+
 from corejax.base.texts import suggest_names as _suggest_names
 from corejax.tree import _optree as _optree  # before any other import of optree
 from corejax.tree._functions import broadcast_prefix as broadcast_prefix
@@ -68,7 +70,8 @@ structure = tree_structure
 transpose = tree_transpose
 unflatten = tree_unflatten
 
-__all__ = sorted(name for name in globals() if not name.startswith("_"))
+if not _typing.TYPE_CHECKING:  # type checkers take all public names
+    __all__ = sorted(name for name in globals() if not name.startswith("_"))
 
 for _class in (DictKey, FlattenedIndexKey, GetAttrKey, Partial, PyTreeDef, SequenceKey):
     _class.__module__ = __name__

@@ -147,6 +147,7 @@ def test_html() -> None:
     assert large.count("<tr>") == 11 and large.count("False") == 100
     assert "<pre>[]</pre>" in jnp.zeros((0, 2))._repr_html_()
     assert "<td>1.0</td>" not in jnp.ones(2, "bfloat16")._repr_html_()
+    assert "<code>key&lt;fry&gt;[]</code>" in corejax.random.key(0)._repr_html_()
 
 
 # -- places ------------------------------------------------------------------------------------------------------

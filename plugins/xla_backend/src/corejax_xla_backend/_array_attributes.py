@@ -18,7 +18,7 @@ def _of_value(name: str, x: Any) -> Array:
     return x
 
 
-def _sharding(self: Any) -> Sharding:
+def _sharding(self: Any) -> Any:
     """Where the array is, or would be put."""
     x = _of_value("sharding", self)
     if isinstance(x.device, Sharding):

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from corejax.extend import backends, config
+from corejax.extend.messages import Restoring
 
 
 def _parser(name: str, expected: str, convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
@@ -126,7 +127,7 @@ SETTINGS: Mapping[str, tuple[Any, Callable[[Any], Any]]] = {
 }
 
 
-def default_device(new_val: Any) -> Any:
+def default_device(new_val: Any) -> Restoring:
     """Where arrays go, and programs run, that are bound to no device: a context manager and decorator.
 
     Args:
@@ -135,11 +136,11 @@ def default_device(new_val: Any) -> Any:
     return config.override(default_device=new_val)
 
 
-def explain_cache_misses(new_val: bool = True) -> Any:
+def explain_cache_misses(new_val: bool = True) -> Restoring:
     """Log why jitted functions are traced again (logger `corejax`): a context manager and decorator."""
     return config.override(explain_cache_misses=new_val)
 
 
-def log_compiles(new_val: bool = True) -> Any:
+def log_compiles(new_val: bool = True) -> Restoring:
     """Log what is traced and compiled, and how long it takes (logger `corejax`): a context manager and decorator."""
     return config.override(log_compiles=new_val)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Generic, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
 from corejax.extend import ClosedJaxpr, ShapedArray, fun_name, tree
 from corejax.extend.transforms import BatchTrace, check_outputs
@@ -44,10 +44,12 @@ class RuleGiven(Generic[P, R]):
         self._parameters = Parameters(fun, nondiff_argnums, nondiff_argnames)
         self.nondiff_argnums = self._parameters.nondiff
 
-    def __getattr__(self, name: str) -> Any:
-        if name in _FORWARDED and "fun" in self.__dict__:
-            return getattr(self.fun, name)
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+    if not TYPE_CHECKING:  # so that type checkers report misspelt names
+
+        def __getattr__(self, name: str) -> Any:
+            if name in _FORWARDED and "fun" in self.__dict__:
+                return getattr(self.fun, name)
+            raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __repr__(self) -> str:
         return f"<{self._transform} {fun_name(self.fun)}>"

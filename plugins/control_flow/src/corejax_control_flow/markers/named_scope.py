@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from contextlib import ContextDecorator
 from typing import Any
 
 from corejax.extend import fun_name
-from corejax.extend.messages import api_boundary
+from corejax.extend.messages import Restoring, api_boundary
 from corejax.extend.transforms import scope
 
 
-def named_scope(name: str) -> ContextDecorator:
+def named_scope(name: str) -> Restoring:
     """Name what happens in a `with` block or, as a decorator, in a function.
 
     Names nest. They are part of the operations' names in compiled programs (`jit(f)/layer1/dot_general`), where

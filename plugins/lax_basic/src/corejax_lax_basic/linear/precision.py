@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from corejax.extend import config, dtypes
-from corejax.extend.messages import called_function
+from corejax.extend.messages import Restoring, called_function
 from corejax.extend.programs import register_param_type
 
 __all__ = ["DotAlgorithm", "DotAlgorithmPreset", "DotDimensionNumbers", "Precision", "PrecisionLike"]
@@ -189,7 +189,7 @@ def operands_precision(name: str, precision: Any) -> Any:
     raise ValueError(f"{name}: precision is a lax.Precision or its name, or a pair of these; got {precision!r}")
 
 
-def default_matmul_precision(new_val: Any) -> Any:
+def default_matmul_precision(new_val: Any) -> Restoring:
     """A context manager: products for which no precision is given have this one.
 
         with corejax.default_matmul_precision("highest"):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections import defaultdict
 from collections.abc import Iterable, Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ _FIRST = "# Written by `corejax write-stubs`."
 
 
 def write_facade(records: Iterable[Any]) -> list[Path]:
-    """Write the joining stubs for all plugins that have stubs, and remove earlier ones that no plugin fills.
+    """Write the joining stubs for all plugins, and remove earlier ones that no plugin fills.
 
     Args:
         records: of the plugins.
@@ -60,6 +61,22 @@ def _files(records: Iterable[Any], kernel: Path) -> Mapping[str, str]:
     imports = [f"from {package}.stubs.{METHODS} import ArrayMethods as _{package}" for package in methods]
     files["core/contributed.pyi"] = _text([*imports, f"class Contributed({bases}): ..."])
     return files
+
+
+def _lines(record: Any, namespace: str) -> list[str]:
+    """Return the imports of what a plugin adds to a namespace: its stub, or if there is none, its sources."""
+    package = record.package.partition(".")[0]
+    spec = find_spec(package)
+    directory = Path(next(iter((spec and spec.submodule_search_locations) or ()), ""), "stubs")
+    if (directory / f"{file_of(namespace)}.pyi").exists():
+        return [f"from {package}.stubs{'.' + file_of(namespace) if namespace else ''} import *"]
+    found = [f"from {record.offers[namespace]} import *"] if namespace in record.offers else []
+    for name, target in record.offers.items():
+        outer, _, last = name.rpartition(".")
+        module, colon, attribute = target.partition(":")
+        if colon and outer == namespace and last == attribute:
+            found.append(f"from {module} import {last} as {last}")
+    return found
 
 
 def _text(lines: Iterable[str]) -> str:

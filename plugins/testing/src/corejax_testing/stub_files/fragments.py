@@ -54,13 +54,11 @@ def _names(record: Any, namespace: str, theirs: set[str]) -> set[str]:
     """Return the plugin's own names in a namespace, dotted."""
     names = {name for name, target in record.offers.items() if ":" in target and name.rpartition(".")[0] == namespace}
     if namespace in record.offers:
-        names |= {f"{namespace}.{name}" for name in dir(_value(namespace)) if not name.startswith("_")} - theirs
+        module = importlib.import_module(f"corejax.{namespace}")
+        names |= {f"{namespace}.{name}" for name in dir(module) if not name.startswith("_")} - theirs
     return {name for name in names if type(_value(name)) is not types.ModuleType}
 
 
 def _value(name: str) -> Any:
     namespace, _, last = f"corejax.{name}".rpartition(".")
-    try:
-        return getattr(importlib.import_module(namespace), last)
-    except AttributeError:
-        return importlib.import_module(f"corejax.{name}")
+    return getattr(importlib.import_module(namespace), last)

@@ -58,7 +58,9 @@ class Stub:
         if type(value).__module__.partition(".")[0] == self.package and isinstance(value, type):
             home = None  # a call made it, of which the source says no more than its metaclass
         if home and (isinstance(value, type) or self._is_complete(value)):
-            self.lines.append(f"from {home[0]} import {home[1]} as {name}")
+            same = home[1] == name  # else it would not be exported (PEP 484)
+            self.lines.append(f"from {home[0]} import {name} as {name}" if same else f"{name} = {home[0]}.{home[1]}")
+            self.imports |= set() if same else {f"import {home[0]}"}
         elif isinstance(value, types.FunctionType | types.BuiltinFunctionType | functools.partial):
             self.lines += self.function(name, value)
         elif not isinstance(value, type) and (members := self._functions(value)):
@@ -120,7 +122,7 @@ class Stub:
         """Add a method or property that a plugin gives arrays."""
         if isinstance(value, property):
             hint = self._hints(value.fget).get("return", Any)
-            result = types_by_name.ARRAY if hint is Any else self.type(hint)
+            result = types_by_name.ARRAY if hint is Any and not self.trees else self.type(hint)
             self.lines += ["    @property", f"    def {name}(self) -> {result}:"]
             self.lines += [*textwrap.indent(_docstring(value.fget), "        ").splitlines(), "        ..."]
         else:

@@ -27,6 +27,8 @@ _NOT_ARRAYS = """
     isscalar iterable apply_along_axis apply_over_axes key_impl key_dtype register_generator scaled_dot_general
 """
 NOT_ARRAYS = frozenset(_NOT_ARRAYS.split())
+# Functions that take lists and other objects, and return arrays.
+OF_OBJECTS = frozenset({"array", "asarray", "block", "select_n"})
 # Packages whose functions take and return trees.
 OF_TREES = (
     "corejax_control_flow",
@@ -39,7 +41,7 @@ OF_TREES = (
 
 def parameter_type(function: str, name: str, default: object) -> str:
     """Return the type of a parameter that has no annotation, or `Any` as one."""
-    if function in NOT_ARRAYS and name not in ("dtype", "shape"):
+    if function in NOT_ARRAYS | OF_OBJECTS and name not in ("dtype", "shape"):
         return "_t.Any"
     found = PARAMETERS.get(name, "_t.Any")
     optional = (default is None or name in OPTIONAL) and found not in ("_t.Any", "None") and name != "shape"

@@ -1,0 +1,117 @@
+"""What mypy, pyright and jedi make of the stubs: the programs of README and the pages, mistakes, completions."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("mypy")  # which `make test` has, with the versions that the stubs were written with
+
+ROOT = Path(__file__).resolve().parents[2]
+MISTAKES = Path(__file__).with_name("mistakes.py")
+BLOCK = re.compile(r"^```python\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+# Pages for authors: their blocks are files of a package, or reach for what may be None.
+ELSEWHERE = {"publishing", "hooks", "first-primitive", "new-transformation", "architecture", "rules", "recipes"}
+# Errors that say nothing of the stubs: NumPy's and scikit-learn's types, and names that a page defines again.
+KNOWN = (
+    "docs_how_to_several_devices.py",
+    '"Path" has no',
+    'for class "tuple[',
+    '"floating"',
+    "_ConvertibleToFloat",
+    "ndarray[",
+)
+# The blocks of a page are joined, where names are defined again and printed.
+SETTINGS = """
+# pyright: basic, reportRedeclaration=false, reportUnusedExpression=false
+# pyright: reportPossiblyUnboundVariable=false, reportOptionalMemberAccess=false
+# mypy: disable-error-code="no-redef, assignment, import-untyped, union-attr, misc, var-annotated"
+"""
+MYPY = ["-m", "mypy", "--config-file=", "--no-error-summary", "--hide-error-context", "--no-pretty"]
+
+
+def programs(directory: Path) -> list[Path]:
+    """Write a file for each page, with its Python blocks one after the other."""
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    for page in pages:
+        blocks = BLOCK.findall(page.read_text())
+        if blocks and page.stem not in ELSEWHERE:
+            name = "_".join(page.relative_to(ROOT).with_suffix("").parts).replace("-", "_")
+            (directory / f"{name}.py").write_text("\n".join([SETTINGS, *blocks]))
+    return sorted(directory.glob("*.py"))
+
+
+def mypy(paths: list[Path]) -> list[str]:
+    """Errors of mypy, a line each."""
+    cache = ROOT / ".mypy_cache" / "stubs"
+    done = subprocess.run(
+        [sys.executable, *MYPY, f"--cache-dir={cache}", *map(str, paths)], capture_output=True, text=True, cwd=ROOT
+    )
+    assert not done.stderr, done.stderr
+    return [line for line in done.stdout.splitlines() if ": error: " in line]
+
+
+def pyright(paths: list[Path], directory: Path) -> list[str]:
+    """Errors of pyright, a line each."""
+    command = [sys.executable, "-m", "pyright", "--pythonpath", sys.executable, *map(str, paths)]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=directory)
+    return [line.strip() for line in done.stdout.splitlines() if " - error: " in line]
+
+
+def check(errors: list[str]) -> None:
+    """The pages have no errors, and nearly all mistakes are reported."""
+    of_mistakes = [error for error in errors if "mistakes.py" in error]
+    others = [e for e in errors if e not in of_mistakes and not any(known in e for known in KNOWN)]
+    assert not others, "\n".join(others)
+    reported = {int(re.search(r"mistakes\.py:(\d+)", error)[1]) for error in of_mistakes}  # type: ignore[index]
+    planted = {n for n, line in enumerate(MISTAKES.read_text().splitlines(), 1) if "# mistake: " in line}
+    assert len(planted) == 40 and reported <= planted
+    assert len(reported) >= 36, f"not reported: lines {sorted(planted - reported)}"
+
+
+def test_mypy(tmp_path: Path) -> None:
+    check(mypy([*programs(tmp_path), MISTAKES]))
+
+
+@pytest.mark.skipif(importlib.util.find_spec("pyright") is None, reason="`make types` installs pyright")
+def test_pyright(tmp_path: Path) -> None:
+    check(pyright([*programs(tmp_path), MISTAKES], tmp_path))
+
+
+@pytest.mark.parametrize(
+    ("prefix", "wanted"),
+    [
+        ("corejax.gr", "grad"),
+        ("corejax.ji", "jit"),
+        ("corejax.value_", "value_and_grad"),
+        ("corejax.custom_j", "custom_jvp"),
+        ("corejax.nump", "numpy"),
+        ("corejax.device_p", "device_put"),
+        ("corejax.tree.ma", "map"),
+        ("jnp.lin", "linspace"),
+        ("jnp.linalg.so", "solve"),
+        ("jnp.fft.rf", "rfft"),
+        ("jnp.float3", "float32"),
+        ("jnp.einsu", "einsum"),
+        ("lax.sca", "scan"),
+        ("lax.fori", "fori_loop"),
+        ("random.nor", "normal"),
+        ("nn.soft", "softmax"),
+        ("special.gamm", "gammaln"),
+        ("stats.norm.logp", "logpdf"),
+        ("jnp.zeros(3).resh", "reshape"),
+        ("jnp.zeros(3).at[0].se", "set"),
+    ],
+)
+def test_jedi_completes(prefix: str, wanted: str) -> None:
+    jedi = pytest.importorskip("jedi")
+    imports = (
+        "import corejax\nimport corejax.numpy as jnp\nfrom corejax import lax, nn, random\n"
+        "from corejax.scipy import special, stats\n"
+    )
+    assert wanted in {found.name for found in jedi.Script(imports + prefix).complete()}
