@@ -181,10 +181,10 @@ class Array(NumbersAndText, ArrayMethods, metaclass=_ArrayType):
     # -- places ------------------------------------------------------------------------------------------------
 
     def devices(self) -> set[Any]:
-        """Devices that hold the array; for one on the host the device that it would be put on."""
+        """Devices that hold the array; empty for one on the host."""
         buffer = device_buffer(self)
         if buffer is None:
-            return {self.device}
+            return set()
         place: Any = place_of(_backend(buffer), buffer)
         return set(getattr(place, "device_set", {place}))
 
