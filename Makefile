@@ -16,11 +16,13 @@ PART ?= --one-of-each
 VENV := .venv
 VENV_NEWEST := .venv-newest
 VENV_LIBRARIES := .venv-libraries
+VENV_TORCH := .venv-torch
+TORCH := 2.13.0
 BIN := $(VENV)/bin
 PYTEST_OPTIONS := -n $(WORKERS)
 
-# Bridges to other frameworks are not installed with the rest, but for tests.
-BRIDGES := plugins/to_jax
+# Bridges to other frameworks are not installed with the rest: jax is there for tests, torch is large (`test-torch`).
+BRIDGES := plugins/to_jax plugins/to_torch
 PLUGINS := $(filter-out $(BRIDGES),$(patsubst %/pyproject.toml,%,$(wildcard plugins/*/pyproject.toml)))
 PYPROJECTS := pyproject.toml $(PLUGINS:%=%/pyproject.toml) $(BRIDGES:%=%/pyproject.toml)
 # One pip call for all of it: the distributions name each other, and only together do they resolve.
@@ -71,6 +73,14 @@ run-test-newest: $(VENV_NEWEST)/.stamp-test
 	@$(VENV_NEWEST)/bin/python -c "import sys, jaxlib; print('Python', sys.version.split()[0], 'with jaxlib', jaxlib.__version__)"
 	$(VENV_NEWEST)/bin/python -m pytest $(PYTEST_OPTIONS) $(PART) $(ARGS)
 
+test-torch:  ## The tests of corejax-to-torch, in an environment of their own with PyTorch
+	@echo "test-torch: downloads PyTorch $(TORCH) and its libraries: 200 MB for the CPU, up to 6 GB with CUDA"
+	@$(MAKE) --no-print-directory run-test-torch
+
+.PHONY: run-test-torch
+run-test-torch: $(VENV_TORCH)/.stamp-test
+	$(VENV_TORCH)/bin/python -m pytest -n $(WORKERS) tests/to_torch $(ARGS)
+
 test-slow: $(VENV)/.stamp-test  ## The tests marked slow, and all examples of random ones
 	$(BIN)/python -m pytest $(PYTEST_OPTIONS) -m "slow or hypothesis" $(ARGS)
 
@@ -117,7 +127,7 @@ clean:  ## Remove what tools and builds left behind
 	find corejax plugins tests tools $(wildcard examples benchmarks docs) -name __pycache__ -type d -prune -exec rm -rf {} +
 
 distclean: clean  ## ... and the virtual environments
-	rm -rf $(VENV) $(VENV_NEWEST) $(VENV_LIBRARIES) *.egg-info plugins/*/src/*.egg-info
+	rm -rf $(VENV) $(VENV_NEWEST) $(VENV_LIBRARIES) $(VENV_TORCH) *.egg-info plugins/*/src/*.egg-info
 	rm -f plugins/*/src/*/corejax_manifest.json examples/plugins/*/src/*/corejax_manifest.json
 	rm -rf plugins/*/src/*/stubs && git clean -fqX corejax
 
@@ -131,6 +141,11 @@ $(VENV)/.stamp-test: $(PYPROJECTS) requirements-test.txt requirements-test-newes
 	@$(PYTHON) tools/setup_env.py $(VENV) -r requirements-test.txt $(EDITABLE) $(BRIDGES:%=-e ./%)
 	@$(WRITE_MANIFESTS)
 	@touch $@ $(VENV)/.stamp-demo
+
+$(VENV_TORCH)/.stamp-test: $(PYPROJECTS) requirements-test-newest.txt
+	@$(PYTHON) tools/setup_env.py $(VENV_TORCH) torch==$(TORCH) -r requirements-test-newest.txt $(EDITABLE) -e ./plugins/to_torch
+	@$(VENV_TORCH)/bin/python -m tools.write_manifests
+	@touch $@
 
 $(VENV)/.stamp-manifests: $(VENV)/.stamp-demo $(PLUGIN_SOURCES)
 	@$(WRITE_MANIFESTS)

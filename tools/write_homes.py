@@ -27,7 +27,16 @@ def provided() -> dict[str, dict[str, list[str]]]:
 def text() -> str:
     """Return the text of the file: lines with a distribution, a kind and its names."""
     found = [(home, kind, names) for home, kinds in provided().items() for kind, names in kinds.items()]
-    return "".join(f"{' '.join((home, kind, *names))}\n" for home, kind, names in found if names or kind == "names")
+    lines = [f"{' '.join((home, kind, *names))}\n" for home, kind, names in found if names or kind == "names"]
+    return "".join(
+        sorted([*lines, *_lines_of_bridges({home for home, _, _ in found})], key=lambda line: line.split()[0])
+    )
+
+
+def _lines_of_bridges(installed: set[str]) -> list[str]:
+    """Return the lines of the bridges that are not installed here, as the file has them."""
+    lines = FILE.read_text().splitlines(keepends=True)
+    return [line for line in lines if line.startswith("corejax-to-") and line.split()[0] not in installed]
 
 
 if __name__ == "__main__":

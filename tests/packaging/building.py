@@ -38,7 +38,7 @@ def distribution_of(project: Path) -> str:
 
 
 # Bridges to other frameworks, which need these and are installed by name only.
-BRIDGES = ("to_jax",)
+BRIDGES = ("to_jax", "to_torch")
 # distribution -> where it is built from: the kernel, and whatever else is in plugins/
 PLUGINS = {
     distribution_of(file.parent): file.parent

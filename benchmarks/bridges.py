@@ -1,0 +1,83 @@
+"""Time primitives of corejax in JAX and in PyTorch beside the native functions: `python benchmarks/bridges.py`.
+
+PyTorch's rows need an environment with torch (`make test-torch` makes `.venv-torch`), on one thread.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import numpy as np
+
+import corejax
+import corejax.numpy as cnp
+from benchmarks.timing import best_of_each
+
+Case = tuple[str, Callable[[], Any], Callable[[], Any], float]
+
+
+def jax_cases() -> Iterator[Case]:
+    """Yield the name, the bridged call, the native call and the wanted ratio."""
+    import jax
+    import jax.numpy as jnp
+
+    ours, theirs = corejax.to_jax(cnp.tanh), jnp.tanh
+    for size in (8, 2**18):
+        x = jnp.asarray(np.linspace(-1, 1, size, dtype=np.float32))
+        pairs = {
+            "jitted": (jax.jit(ours), jax.jit(theirs), 1.05),
+            "eager": (ours, theirs, 4.0),
+            "jitted vmap of grad": (jax.jit(jax.vmap(jax.grad(ours))), jax.jit(jax.vmap(jax.grad(theirs))), 1.05),
+        }
+        for name, (f, g, wanted) in pairs.items():
+            yield f"JAX, {name}, {size}", _waiting(f, x), _waiting(g, x), wanted
+
+
+def _waiting(f: Callable[..., Any], x: Any) -> Callable[[], Any]:
+    return lambda: f(x).block_until_ready()
+
+
+def torch_cases() -> Iterator[Case]:
+    """Yield the same for PyTorch: composed of its operations, and as a kernel."""
+    import torch
+
+    torch.set_num_threads(1)
+    composed, kernel = corejax.to_torch(cnp.tanh), corejax.to_torch(cnp.tanh, as_kernel=True)
+    for size in (8, 2**18):
+        x = torch.linspace(-1, 1, size)
+        moving = x.clone().requires_grad_()
+        for name, f, wanted in (("composed", composed, 15.0), ("kernel", kernel, 15.0 if size == 8 else 1.0)):
+            yield f"PyTorch, {name}, {size}", partial(f, x), partial(torch.tanh, x), wanted
+            yield (
+                f"PyTorch, {name}, backward, {size}",
+                partial(_backward, f, moving),
+                partial(_backward, torch.tanh, moving),
+                wanted,
+            )
+
+
+def _backward(f: Callable[..., Any], x: Any) -> None:
+    f(x).sum().backward()
+
+
+def main() -> None:
+    """Print a table of the frameworks that are installed."""
+    print("| case | bridged | native | ratio | wanted |\n| --- | ---: | ---: | ---: | ---: |")
+    for framework, cases in (("jax", jax_cases), ("torch", torch_cases)):
+        for name, bridged, native, wanted in cases() if find_spec(framework) is not None else ():
+            ours, theirs = best_of_each([bridged, native], rounds=15, budget=0.02)
+            print(
+                f"| {name} | {ours * 1e6:.3g} µs | {theirs * 1e6:.3g} µs | {ours / theirs:.2f} | {wanted:g} |",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()

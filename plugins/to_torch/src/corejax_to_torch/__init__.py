@@ -1,0 +1,1 @@
+"""corejax programs in PyTorch; see `corejax.to_torch`."""

@@ -1,0 +1,123 @@
+"""Run a corejax program as operations of PyTorch, equation by equation.
+
+Where PyTorch has no operation, an equation is decomposed, or is a kernel (`kernel.py`). A primitive that has a
+decomposition and a JVP rule of its own is a kernel: PyTorch would differentiate the decomposition.
+
+Under `torch.compile` the program is the operator `corejax::composed`, which has no kernel: PyTorch decomposes it before
+it differentiates, batches or compiles.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from corejax.extend import ClosedJaxpr, JaxprEqn, decomposed, host_value, jvp_rules, stage_closed
+from corejax.extend.programs import Literal, subjaxprs
+from corejax_to_torch import kernel
+from corejax_to_torch.aten import operation
+from corejax_to_torch.tensors import aval_of, to_tensor, torch_dtype
+
+# Primitives that only run the one program that they have.
+_TRANSPARENT = frozenset({"xla_call", "remat2", "closed_call"})
+
+Step = tuple[Callable[[Sequence[torch.Tensor]], Sequence[torch.Tensor]], list[Any], list[Any]]
+
+
+def apply(closed: ClosedJaxpr, xs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """Call a program with tensors. Results do not share memory with the arguments."""
+    outs = evaluate(closed, xs)
+    return [out.clone() if any(out is x for x in xs) else out for out in outs]
+
+
+def evaluate(closed: ClosedJaxpr, xs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """Run a program's equations."""
+    steps = closed.memo.get("to_torch.steps")
+    if steps is None:
+        steps = closed.memo["to_torch.steps"] = [
+            (_step(eqn), [_reader(v) for v in eqn.invars], list(eqn.outvars)) for eqn in closed.jaxpr.eqns
+        ]
+    jaxpr = closed.jaxpr
+    device = xs[0].device if xs else "cpu"
+    env: dict[Any, torch.Tensor] = dict(zip(jaxpr.invars, xs, strict=True))
+    for v, c in zip(jaxpr.constvars, closed.consts, strict=True):
+        env[v] = to_tensor(np.array(host_value(c)), ()).to(device)
+    for step, invars, outvars in steps:
+        env.update(zip(outvars, step([_read(v, env, device) for v in invars]), strict=True))
+    return [_read(_reader(v), env, device) for v in jaxpr.outvars]
+
+
+def _reader(v: Any) -> Any:
+    """Return a variable, or a literal as a number and dtype."""
+    if not isinstance(v, Literal):
+        return v
+    return np.asarray(host_value(v.val)).item(), torch_dtype(v.aval, "a literal")
+
+
+def _read(v: Any, env: dict[Any, torch.Tensor], device: Any) -> torch.Tensor:
+    return torch.tensor(v[0], dtype=v[1], device=device) if type(v) is tuple else env[v]
+
+
+def _step(eqn: JaxprEqn) -> Callable[[Sequence[torch.Tensor]], Sequence[torch.Tensor]]:
+    """Return what an equation does with tensors."""
+    primitive, avals = eqn.primitive, [v.aval for v in eqn.invars]
+    found = operation(primitive.name, avals, eqn.params)
+    if found is not None:
+        return found
+    closed: ClosedJaxpr | None = None
+    if primitive.decomposition is not None and not jvp_rules.is_written(primitive):
+        closed = decomposed(primitive, avals, eqn.params)
+    elif primitive.name in _TRANSPARENT:
+        programs = list(subjaxprs(eqn.params))
+        closed = programs[0] if len(programs) == 1 else None
+    if closed is not None:
+        inner = closed
+        return lambda xs: evaluate(inner, xs)
+    return functools.partial(_leaf, eqn, {})
+
+
+def _leaf(eqn: JaxprEqn, memo: dict[Any, ClosedJaxpr], xs: Sequence[torch.Tensor]) -> Sequence[torch.Tensor]:
+    """Call an equation's primitive as a kernel; `memo` has its programs by types of operands."""
+    primitive, params = eqn.primitive, eqn.params
+    avals = tuple([aval_of(x, primitive.name) for x in xs])
+    closed = memo.get(avals)
+    if closed is None:
+
+        def flat(*operands: Any) -> list[Any]:
+            out = primitive.bind(*operands, **params)
+            return list(out) if primitive.multiple_results else [out]
+
+        closed = memo[avals] = stage_closed(flat, avals)
+    if _is_traced(xs):
+        return kernel.call_traced(xs, kernel.key_of(closed))
+    return kernel.apply(closed, xs)
+
+
+def _is_traced(xs: Sequence[torch.Tensor]) -> bool:
+    """Return whether PyTorch's compiler traces these tensors."""
+    functorch = torch._C._functorch
+    for x in xs:
+        while functorch.is_functorch_wrapped_tensor(x):
+            x = functorch.get_unwrapped(x)
+        if type(x).__name__ in ("FakeTensor", "FunctionalTensor"):
+            return True
+    return False
+
+
+def _composed(xs: Sequence[torch.Tensor], key: str) -> list[torch.Tensor]:
+    return apply(kernel.staged(key, xs), xs)
+
+
+_library = torch.library.Library("corejax", "FRAGMENT")
+_library.define("composed(Tensor[] xs, str key) -> Tensor[]", tags=(torch.Tag.pt2_compliant_tag,))
+_library.impl("composed", _composed, "CompositeImplicitAutograd")
+_library.impl("composed", _composed, "FuncTorchBatchedDecomposition")  # vmap does not use the former
+
+
+def call_compiled(xs: Sequence[torch.Tensor], key: str) -> list[torch.Tensor]:
+    """Call the program of a key while PyTorch compiles."""
+    return list(torch.ops.corejax.composed(list(xs), key))

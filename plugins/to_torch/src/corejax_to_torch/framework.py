@@ -1,0 +1,77 @@
+"""What the check `torch` needs of PyTorch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+import torch
+
+from corejax_testing import Framework, NotApplicable
+from corejax_to_torch.tensors import TO_NUMPY, to_array
+from corejax_to_torch.to_torch import to_torch
+
+Function = Callable[..., Sequence[Any]]
+
+
+def _array(x: np.ndarray[Any, Any]) -> torch.Tensor:
+    if x.dtype not in TO_NUMPY.values():
+        raise NotApplicable(f"PyTorch has no dtype {x.dtype}")
+    x = np.array(x)  # writable, and of its own
+    if x.dtype == TO_NUMPY[torch.bfloat16]:
+        return torch.from_numpy(x.view(np.int16)).view(torch.bfloat16)
+    return torch.from_numpy(x)
+
+
+def _numpy(x: torch.Tensor) -> np.ndarray[Any, Any]:
+    return to_array(x)
+
+
+def _compiled(fun: Function) -> Function:
+    torch.compiler.reset()  # Dynamo limits how often it compiles one code object
+    return torch.compile(lambda *xs: tuple(fun(*xs)), fullgraph=True, backend="aot_eager")  # type: ignore[no-any-return]
+
+
+def _vmap(fun: Function) -> Function:
+    return torch.func.vmap(lambda *xs: tuple(fun(*xs)))  # type: ignore[no-any-return]
+
+
+def _scan(fun: Function) -> Function:
+    def scanned(*batch: torch.Tensor) -> list[torch.Tensor]:
+        rows = [fun(*row) for row in zip(*batch, strict=True)]
+        return [torch.stack(column) for column in zip(*rows, strict=True)]
+
+    return scanned
+
+
+def _jvp(fun: Function, xs: list[Any], tangents: list[Any]) -> Any:
+    return torch.func.jvp(lambda *ys: tuple(fun(*ys)), tuple(xs), tuple(tangents))[1]
+
+
+def _vjp(fun: Function, xs: list[Any], cotangents: list[Any]) -> Any:
+    """Pull cotangents back in corejax's convention: PyTorch's are the conjugates."""
+    pulled = torch.func.vjp(lambda *ys: tuple(fun(*ys)), *xs)[1]
+    return [_conj(g) for g in pulled(tuple(map(_conj, cotangents)))]
+
+
+def _conj(x: torch.Tensor) -> torch.Tensor:
+    return x.conj_physical() if x.dtype.is_complex else x
+
+
+def framework(as_kernel: bool) -> Framework:
+    """Return PyTorch as the check sees it, with a program as operations or as a kernel."""
+    return Framework(
+        name="torch, as a kernel" if as_kernel else "torch",
+        bridge=lambda fun: to_torch(fun, as_kernel=as_kernel),
+        array=_array,
+        numpy=_numpy,
+        maps={"jit": _compiled, "vmap": _vmap, "scan": _scan},
+        derivatives={"jvp": _jvp, "grad": _vjp},
+        unsupported=_is_refused,
+    )
+
+
+def _is_refused(names: Sequence[str]) -> bool:
+    """Return whether PyTorch cannot do a nest, innermost first: derivatives of a kernel that it compiles."""
+    return "jit" in names and any(name in ("jvp", "grad") for name in names)

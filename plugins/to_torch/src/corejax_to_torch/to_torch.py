@@ -1,0 +1,131 @@
+"""`to_torch`: corejax primitives and functions in PyTorch."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import torch
+
+from corejax.extend import ClosedJaxpr, Primitive, fun_name, stage_closed, tree
+from corejax_to_torch import composed, kernel
+from corejax_to_torch.tensors import aval_of
+
+_numbers = itertools.count()
+OLDEST, NEWEST = (2, 13), (2, 14)
+
+
+class Bridged:
+    """A corejax function as programs for the types of its arguments.
+
+    Attributes:
+        name: the name of the function.
+        key: the key of the function for the operators of PyTorch.
+        structure: the result of the function with numbers in place of arrays, once it is staged.
+    """
+
+    def __init__(self, fun: Callable[..., Any], name: str) -> None:
+        self.name = name
+        self.key = f"{name}#{next(_numbers)}"
+        self.structure: Any = None
+        self._fun = fun
+        self._staged: dict[Any, ClosedJaxpr] = {}
+        kernel.register(self.key, self.stage)
+
+    def stage(self, avals: tuple[Any, ...]) -> ClosedJaxpr:
+        """Return the program for types of arguments, memoised.
+
+        Raises:
+            NotImplementedError: the program has effects.
+        """
+        found = self._staged.get(avals)
+        if found is None:
+            closed = stage_closed(self._flat, avals)
+            if closed.effects:
+                effects = ", ".join(sorted(closed.effects))
+                raise NotImplementedError(
+                    f"to_torch: {self.name} has effects ({effects}), which PyTorch cannot order; move them out of it"
+                )
+            found = self._staged[avals] = closed
+        return found
+
+    def _flat(self, *xs: Any) -> list[Any]:
+        outs, out_tree = tree.tree_flatten(self._fun(*xs))
+        self.structure = tree.tree_unflatten(out_tree, range(len(outs)))
+        return outs
+
+
+def _filled(structure: Any, outs: Sequence[torch.Tensor]) -> Any:
+    """Return a structure with tensors in place of their numbers; written so that Dynamo can trace it."""
+    if isinstance(structure, int):
+        return outs[structure]
+    if isinstance(structure, dict):
+        return {key: _filled(value, outs) for key, value in structure.items()}
+    if isinstance(structure, list):
+        return [_filled(value, outs) for value in structure]
+    return tuple([_filled(value, outs) for value in structure])
+
+
+def to_torch(fun: Primitive | Callable[..., Any], *, as_kernel: bool = False, **params: Any) -> Callable[..., Any]:
+    """Make a corejax primitive or function a function of PyTorch.
+
+    `backward`, `torch.func` nested to any order, forward mode, `torch.compile` and `torch.export` work on the result. A
+    program becomes operations of PyTorch (aten) as far as there are some, which run on any device
+    and which the compiler fuses. Other primitives run as kernels that corejax compiles, on the CPU, with its own rules.
+
+    Args:
+        fun: a primitive, or a function of arrays.
+        as_kernel: whether the whole program is one kernel.
+        params: the parameters of the primitive, or keyword arguments of the function that are not arrays.
+
+    Returns:
+        A function of tensors. It returns what `fun` does: an array, or a tuple, list or dict of arrays. Its method
+        `as_module()` returns it as a module for `torch.nn`.
+
+    Raises:
+        ImportError: this version of torch has not been tried.
+        NotImplementedError: when called, if the program has effects, or a kernel gets a tensor that is not on the CPU.
+        TypeError: when called, if corejax does not have the dtype of an argument.
+    """
+    name = fun.name if isinstance(fun, Primitive) else fun_name(fun)
+    _check_version(name)
+    bound = functools.partial(fun.bind if isinstance(fun, Primitive) else fun, **params)
+    bridged = Bridged(bound, name)
+    key = bridged.key
+    operator = kernel.call_compiled if as_kernel else composed.call_compiled
+    eager = kernel.apply if as_kernel else composed.apply
+
+    def in_torch(*xs: Any) -> Any:
+        if torch.compiler.is_compiling():
+            outs = operator(xs, key)
+        else:
+            outs = eager(bridged.stage(tuple([aval_of(x, name) for x in xs])), xs)
+        return _filled(bridged.structure, outs)
+
+    # Dynamo's limit of recompilations counts by code object, so each function has its own.
+    identifier = "".join(c if c.isalnum() else "_" for c in name)
+    in_torch.__code__ = in_torch.__code__.replace(co_name=identifier)
+    in_torch.__name__ = in_torch.__qualname__ = identifier
+    in_torch.__doc__ = f"{name} of corejax, as a function of PyTorch."
+    in_torch.as_module = functools.partial(_Module, in_torch)  # type: ignore[attr-defined]
+    return in_torch
+
+
+class _Module(torch.nn.Module):
+    """A function of tensors as a module, for `torch.nn.Sequential`."""
+
+    def __init__(self, fun: Callable[..., Any]) -> None:
+        super().__init__()
+        self._fun = fun
+
+    def forward(self, *xs: Any) -> Any:
+        """Call the function."""
+        return self._fun(*xs)
+
+
+def _check_version(name: str) -> None:
+    version = tuple(int(part) for part in torch.__version__.split(".")[:2])
+    if not OLDEST <= version <= NEWEST:
+        raise ImportError(f"to_torch: {name}: torch {torch.__version__} has not been tried; install torch>=2.13,<2.15")

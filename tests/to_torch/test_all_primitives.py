@@ -1,0 +1,26 @@
+"""Every installed primitive in PyTorch, under twenty nests of transformations: no result is another than corejax's."""
+
+from __future__ import annotations
+
+import pytest
+
+import corejax_testing
+from corejax.extend import load_everything, primitives
+from corejax.extend.plugins import examples_of
+
+pytest.importorskip("torch")
+pytest.importorskip("corejax_to_torch")
+load_everything()
+
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore"),  # of the framework
+]
+
+
+@pytest.mark.parametrize("name", sorted(name for name in primitives if examples_of(name)))
+def test_it_has_the_results_of_corejax(name: str) -> None:
+    (result,) = corejax_testing.verify(primitives[name], checks=["torch"], quick=True)
+    if result.status == "not applicable":
+        pytest.skip(result.message)
+    assert result.status == "passed", result.report()

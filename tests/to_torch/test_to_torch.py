@@ -1,0 +1,198 @@
+"""corejax in PyTorch, as operations and as kernels: results and derivatives are those of torch's own functions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import corejax
+import corejax.numpy as cnp
+from corejax import lax
+from corejax.extend import Primitive, find_primitive, jvp_rules, vmap_rules, xla_translations
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("corejax_to_torch")
+
+
+# torch.func imports functions that torch.jit compiles, which is deprecated.
+pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")
+
+func = torch.func
+X = torch.linspace(0.3, 1.2, 4)
+
+FUNCTIONS: dict[str, tuple[Any, Any]] = {
+    "a primitive": (lambda: find_primitive("sin"), torch.sin),
+    "several operations": (lambda: lambda x: cnp.sinc(x) * lax.erf(x), lambda x: torch.sinc(x) * torch.erf(x)),
+    "linear algebra": (lambda: lambda x: cnp.linalg.cholesky(cnp.outer(x, x) + cnp.eye(4)),
+                       lambda x: torch.linalg.cholesky(torch.outer(x, x) + torch.eye(4))),
+    "an impl alone": (lambda: square_p(), torch.square),
+}  # fmt: skip
+
+
+def square_p() -> Primitive:
+    """A primitive with an impl alone, and a JVP rule."""
+    p = find_primitive("to_torch_tests.square")
+    if p is None:
+        p = Primitive("to_torch_tests.square", impl=lambda x: np.square(x), abstract_eval=lambda x: x.strip_weak_type())
+        jvp_rules.register(p, lambda primals, tangents: (p.bind(*primals), 2 * primals[0] * tangents[0]))
+        vmap_rules.register(p, lambda size, vals, dims: (p.bind(*vals), dims[0]))
+        xla_translations.register(p, by="host callback")
+    return p
+
+
+def _backward_three_times(f: Any) -> Any:
+    def derivative(x: Any) -> Any:
+        x = x.clone().requires_grad_()
+        found = f(x).sum()
+        for _ in range(3):
+            (found,) = torch.autograd.grad((found**2).sum(), x, create_graph=True)
+        return found.detach()
+
+    return derivative
+
+
+def _compiled_backward(f: Any) -> Any:
+    def derivative(x: Any) -> Any:
+        torch.compiler.reset()
+        x = x.clone().requires_grad_()
+        torch.compile(f, fullgraph=True, backend="aot_eager")(x).sum().backward()
+        return x.grad
+
+    return derivative
+
+
+def _exported(f: Any) -> Any:
+    class Module(torch.nn.Module):
+        def forward(self, x: Any) -> Any:
+            return f(x)
+
+    return lambda x: torch.export.export(Module(), (x,)).module()(x)
+
+
+TRANSFORMATIONS: dict[str, Any] = {
+    "eager": lambda f: f,
+    "backward three times": _backward_three_times,
+    "vmap of grad": lambda f: lambda x: func.vmap(func.grad(lambda y: f(y).sum()))(torch.stack([x, 2 * x])),
+    "jvp": lambda f: lambda x: func.jvp(f, (x,), (x,))[1],
+    "hessian": lambda f: func.hessian(lambda x: (f(x) ** 2).sum()),
+    "jacrev of jacfwd": lambda f: func.jacrev(func.jacfwd(f)),
+    "compiled": lambda f: torch.compile(f, fullgraph=True, backend="aot_eager"),
+    "compiled, backward": _compiled_backward,
+    "compiled vmap": lambda f: lambda x: torch.compile(func.vmap(f), fullgraph=True, backend="aot_eager")(x[None]),
+    "exported": _exported,
+}
+
+
+@pytest.fixture(autouse=True)
+def compile_anew() -> None:
+    torch.compiler.reset()
+
+
+@pytest.mark.parametrize("as_kernel", [False, True])
+@pytest.mark.parametrize("transformation", TRANSFORMATIONS)
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_transformations_of_torch(name: str, transformation: str, as_kernel: bool) -> None:
+    make, theirs = FUNCTIONS[name]
+    transform = TRANSFORMATIONS[transformation]
+    got, wanted = transform(corejax.to_torch(make(), as_kernel=as_kernel))(X), transform(theirs)(X)
+    torch.testing.assert_close(got, wanted, rtol=2e-4, atol=2e-4)
+
+
+@pytest.mark.parametrize("as_kernel", [False, True])
+def test_complex_gradients_are_conjugated(as_kernel: bool) -> None:
+    z = torch.tensor([1 + 2j, 0.5 - 1j], requires_grad=True)
+
+    def gradient(f: Any) -> Any:
+        (found,) = torch.autograd.grad((f(z) * (2 - 1j)).imag.sum(), z, create_graph=True)
+        return found, torch.autograd.grad(found.abs().sum(), z)[0]
+
+    got, wanted = gradient(corejax.to_torch(cnp.exp, as_kernel=as_kernel)), gradient(torch.exp)
+    torch.testing.assert_close(got, wanted, rtol=1e-5, atol=1e-5)
+
+
+def test_the_forward_is_not_computed_again() -> None:
+    calls = []
+    p = Primitive(
+        "to_torch_tests.counted",
+        impl=lambda x: calls.append(1) or np.exp(x),
+        abstract_eval=lambda x: x.strip_weak_type(),
+    )
+    jvp_rules.register(p, lambda primals, tangents: (out := p.bind(*primals), out * tangents[0]))
+    xla_translations.register(p, by="host callback")
+    x = X.clone().requires_grad_()
+    corejax.to_torch(p)(x).sum().backward()
+    torch.testing.assert_close(x.grad, X.exp())
+    assert len(calls) == 1
+
+
+@pytest.mark.parametrize("as_kernel", [False, True])
+def test_structures_and_several_results(as_kernel: bool) -> None:
+    both = corejax.to_torch(lambda x: {"a": cnp.sort(x), "b": (cnp.argmax(x), x)}, as_kernel=as_kernel)
+    for f in (both, torch.compile(both, fullgraph=True, backend="aot_eager")):
+        found = f(X)
+        assert found["b"][0].dtype == torch.int32 and int(found["b"][0]) == 3
+        assert found["b"][1].data_ptr() != X.data_ptr()
+
+
+@pytest.mark.parametrize("as_kernel", [False, True])
+@pytest.mark.parametrize("dtype", ["float64", "bfloat16", "float16", "int8", "uint32", "bool", "complex64"])
+def test_dtypes_and_layouts(dtype: str, as_kernel: bool) -> None:
+    f = corejax.to_torch(lambda x: cnp.where(x, x, x), as_kernel=as_kernel)
+    base = torch.tensor([[0, 1, 2], [2, 1, 0]]).to(getattr(torch, dtype))
+    for x in (base, base.t(), base[:, ::2], base[0, 0], base[:0]):
+        torch.testing.assert_close(f(x), x)
+        assert f(x).dtype == x.dtype
+
+
+def test_a_kernel_copies_nothing() -> None:
+    from corejax_to_torch.tensors import to_array
+
+    assert to_array(X).ctypes.data == X.data_ptr()
+
+
+@pytest.mark.parametrize("as_kernel", [False, True])
+def test_meta_tensors(as_kernel: bool) -> None:
+    out = corejax.to_torch(cnp.sinc, as_kernel=as_kernel)(torch.empty(3, 2, device="meta"))
+    assert (out.shape, out.device.type) == ((3, 2), "meta")
+
+
+def test_a_module_of_torch_nn() -> None:
+    model = torch.nn.Sequential(torch.nn.Linear(4, 2), corejax.to_torch(cnp.tanh).as_module())
+    model(X).sum().backward()
+    assert model[0].weight.grad.shape == (2, 4)
+
+
+def test_opcheck() -> None:
+    import corejax_to_torch.kernel as kernel
+    from corejax_to_torch.tensors import aval_of
+
+    corejax.to_torch(cnp.sinc, as_kernel=True)(X)
+    from corejax.extend import stage_closed
+
+    key = kernel.key_of(stage_closed(lambda x: [cnp.sinc(x)], [aval_of(X, "sinc")]))
+    found = torch.library.opcheck(torch.ops.corejax.call, ([X.clone().requires_grad_()], key))
+    assert set(found.values()) == {"SUCCESS"}
+
+
+# -- what is refused ---------------------------------------------------------------------------------------------------
+
+
+def test_what_is_refused() -> None:
+    def noisy(x: Any) -> Any:
+        corejax.debug.print("{}", x)
+        return x
+
+    with pytest.raises(NotImplementedError, match=r"to_torch: noisy has effects .* move them out of it"):
+        corejax.to_torch(noisy)(X)
+    with pytest.raises(TypeError, match=r"to_torch: sin: an argument is 1.0 of type float; pass tensors"):
+        corejax.to_torch(find_primitive("sin"))(1.0)
+    with pytest.raises(TypeError, match=r"an argument is a tensor of torch.float8_e5m2"):
+        corejax.to_torch(find_primitive("sin"))(X.to(torch.float8_e5m2))
+
+
+def test_torch_func_of_a_kernel_while_compiling_is_refused() -> None:
+    f = corejax.to_torch(find_primitive("sin"), as_kernel=True)
+    with pytest.raises(Exception, match=r"sin is a kernel, and torch.func inside of torch.compile"):
+        torch.compile(func.grad(lambda x: f(x).sum()), fullgraph=True, backend="aot_eager")(X)
