@@ -127,9 +127,13 @@ def _check_results(framework: Framework, call: Call, rng: np.random.Generator) -
 
 
 def _has_tangents(call: Call) -> bool:
-    return not any(dtypes.is_extended(x.dtype) or x.dtype.itemsize < 2 for x in call.values) and not call.leaves_out(
-        "vjp"
-    )
+    narrow = any(dtypes.is_extended(x.dtype) or x.dtype.itemsize < 2 for x in call.values)
+    return not narrow and _is_derivative(call)
+
+
+def _is_derivative(call: Call) -> bool:
+    """Return whether the author means the rules to give the derivative, as those of `stop_gradient` do not."""
+    return not any(call.leaves_out(name) for name in ("jvp", "vjp", "second_order", "pairs"))
 
 
 def _corejax_vjp(fun: Function, xs: list[Any], cts: list[Any]) -> Any:
@@ -143,7 +147,7 @@ def applicable_nests(call: Call) -> list[tuple[Transformation, ...]]:
     try:
         call.moving()
         step_and_tolerance([*call.values, *host(call(*call.values))])
-        smooth = jvp_rules.find(call.primitive) is not None and call.size <= 24 and not call.leaves_out("vjp")
+        smooth = jvp_rules.find(call.primitive) is not None and call.size <= 24 and _is_derivative(call)
     except (NotApplicable, ValueError):
         smooth = False
     reverse = "reverse_only" in call.primitive.tags

@@ -164,10 +164,10 @@ def _iota(given: Any, avals: Any, params: Any) -> Operation | None:
     return lambda xs: (torch.arange(shape[axis]).to(TO_TORCH[dtype]).reshape(view).expand(shape),)
 
 
-def _reduction(fun: Callable[..., torch.Tensor]) -> Maker:
+def _reduction(fun: Callable[..., torch.Tensor], kinds: str) -> Maker:
     def make(given: Any, avals: Any, params: Any) -> Operation | None:
         axes = tuple(params["axes"])
-        if given[0] not in _NUMBERS:
+        if given[0].kind not in kinds:
             return None
         if not axes:
             return lambda xs: (xs[0],)
@@ -176,9 +176,9 @@ def _reduction(fun: Callable[..., torch.Tensor]) -> Maker:
     return make
 
 
-_MAKERS["reduce_sum"] = _reduction(torch.sum)
-_MAKERS["reduce_max"] = _reduction(torch.amax)
-_MAKERS["reduce_min"] = _reduction(torch.amin)
+_MAKERS["reduce_sum"] = _reduction(torch.sum, "ifc")
+_MAKERS["reduce_max"] = _reduction(torch.amax, "if")
+_MAKERS["reduce_min"] = _reduction(torch.amin, "if")
 
 
 def _cumulative(fun: Callable[..., torch.Tensor]) -> Maker:

@@ -75,7 +75,11 @@ def empty_results(closed: ClosedJaxpr, xs: Sequence[torch.Tensor]) -> list[torch
 def apply(closed: ClosedJaxpr, xs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     """Call a program with tensors, differentiable in any way."""
     if torch._C._functorch.maybe_current_level() is not None or torch.autograd.forward_ad._current_level >= 0:
-        nonzeros = tuple([has_derivatives(x) for x in xs])
+        # A batch of a primitive that has no derivative needs none.
+        levels = torch._C._functorch.get_interpreter_stack() or []
+        batches = all(level.key() == torch._C._functorch.TransformType.Vmap for level in levels)
+        forward = torch.autograd.forward_ad._current_level >= 0
+        nonzeros = tuple([has_derivatives(x) and (x.requires_grad or forward or not batches) for x in xs])
     elif torch.is_grad_enabled():
         nonzeros = tuple([x.requires_grad for x in xs])
     else:
