@@ -74,9 +74,10 @@ class Wheels:
             return set(archive.namelist())
 
     def text(self, name: str, ending: str) -> str:
-        """The one file of a wheel whose name ends so."""
+        """Return the text of the outermost file of a wheel whose name ends so."""
         with zipfile.ZipFile(self.files[name]) as archive:
-            (found,) = (entry for entry in archive.namelist() if entry.endswith(ending))
+            inside = [entry for entry in archive.namelist() if entry.endswith(ending)]
+            (found,) = (entry for entry in inside if entry.count("/") == min(entry.count("/") for entry in inside))
             return archive.read(found).decode()
 
     def requirements(self, name: str) -> list[str]:
