@@ -300,8 +300,7 @@ def defcall(
             'build it with multiple_results=True and tags=("higher_order",)'
         )
     places = ("jvp", "vmap", "transpose", "known", "unknown", "xla_translation")
-    inline = places if inline is True else inline or ()
-    inline = _checked(primitive, "inline", inline, places)
+    inline = _checked(primitive, "inline", places if inline is True else inline or (), places)
     kinds = _checked(primitive, "rules", _KINDS if rules is None else rules, _KINDS)
     kinds -= _checked(primitive, "without", without, _KINDS)
     place = Provenance.of_caller()
