@@ -7,7 +7,7 @@ from typing import Any
 
 from corejax import dtypes, tree
 from corejax.core.array import as_array
-from corejax.core.avals import ShapedArray, get_aval
+from corejax.core.avals import get_aval
 from corejax.core.trace import in_scope
 from corejax.interpreters.debug_info import DebugInfo, fun_name
 from corejax.interpreters.jvp import jvp_flat
@@ -156,7 +156,13 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[Any], 
     flat = FlatFunction(fun, in_tree)
     debug = DebugInfo(fun, "linear_transpose", tree.tree_structure((primals, {})))
     jaxpr, consts = stage(flat, avals, debug)
-    integers = _transposes_integers(fun, [*zip(arg_names(fun, in_tree), avals, strict=True)], jaxpr.out_avals)
+    integers = all(dtypes.is_integer(a.dtype) for a in (*avals, *jaxpr.out_avals))
+    for i, aval in enumerate(avals):
+        if not integers and not differentiable(aval):
+            raise TypeError(
+                f"linear_transpose of {fun_name(fun)}: argument {arg_names(fun, in_tree)[i]} has dtype "
+                f"{aval.dtype.name}, which has no cotangents unless all arguments and results are integers"
+            )
     jaxpr = unzipped(jaxpr, [True] * len(avals)) or jaxpr  # a loop counts, and what it carries may be linear
     out_tree = flat.out_tree
 
@@ -168,21 +174,3 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[Any], 
         return tree.tree_unflatten(in_tree, shown)  # type: ignore[no-any-return]
 
     return tree.Partial(transposed, consts)
-
-
-def _transposes_integers(
-    fun: Callable[..., Any], arguments: Sequence[tuple[str, ShapedArray]], avals_out: Sequence[ShapedArray]
-) -> bool:
-    """Whether a linear function is one of integers.
-
-    Raises:
-        TypeError: neither that nor one of floating-point numbers; names the argument.
-    """
-    integers = all(dtypes.is_integer(a.dtype) for a in (*(a for _, a in arguments), *avals_out))
-    for name, aval in () if integers else arguments:
-        if not differentiable(aval):
-            raise TypeError(
-                f"linear_transpose of {fun_name(fun)}: argument {name} has dtype {aval.dtype.name}, which has no "
-                "cotangents unless all arguments and results are integers"
-            )
-    return integers

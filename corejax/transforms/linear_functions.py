@@ -35,12 +35,7 @@ def checked(
 ) -> list[Any]:
     """Tangents or cotangents of values of these types; None for zero and for those of integers and booleans.
 
-    Args:
-        what: "jvp of f: the tangent", say.
-        avals: types of the values.
-        given: what the user passed.
-        names: gives the values' names.
-        integers: whether those of integers are integers, of linear functions as they are.
+    With `integers` those of integers are integers. `what` begins messages: "jvp of f: the tangent".
     """
     return [
         None if x is None else _checked_one(what, a, x, names, i, integers)
@@ -106,13 +101,7 @@ class _LinearFunction:
 def checked_cotangent(
     what: str, cts: tuple[Any, ...], avals: Sequence[ShapedArray], out_tree: Any, integers: bool = False
 ) -> list[Any]:
-    """Leaves of the one argument of a function of a cotangent.
-
-    Args:
-        what: the function, for messages.
-        cts: the arguments that it was given.
-        avals, out_tree: types and structure of the output whose cotangent it takes.
-        integers: as in `checked`.
+    """Leaves of the one argument of a function (named by `what`) that takes a cotangent; the others as in `checked`.
 
     Raises:
         TypeError: it is not the only argument, or has not the structure, shapes and dtypes of the output.
