@@ -187,12 +187,7 @@ def _partial_eval_jaxpr(call: _Call, unknowns: Sequence[bool], eqn: JaxprEqn) ->
     known_eqn = eqn.replace(invars=known_in, outvars=bound, params=new)
     new = call.params("unknown", unknown, [*[None] * num_res, *unknown_places], params)
     unknown_eqn = eqn.replace(invars=[*residuals, *unknown_in], outvars=unknown_out, params=new)
-    return (
-        known_eqn if _runs(smaller) else None,
-        unknown_eqn if _runs(unknown) else None,
-        unknowns_out,
-        residuals,
-    )
+    return known_eqn if _runs(smaller) else None, unknown_eqn if _runs(unknown) else None, unknowns_out, residuals
 
 
 def _transpose(call: _Call, cts: Sequence[Any], /, *operands: Any, **params: Any) -> list[Any]:
