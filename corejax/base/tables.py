@@ -12,7 +12,7 @@ import itertools
 import sys
 import threading
 import weakref
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, MutableMapping
 from functools import partial
 from typing import Any, Generic, TypeVar
 
@@ -205,11 +205,6 @@ class Table(dict[K, V], Generic[K, V]):
                 taken.owner._undo.append(partial(self._put_back, key, entry))
         self.follow(key)
 
-    def _leave_out(self, key: Any, gone: set[Entry]) -> None:
-        with _lock:
-            self._put(key, tuple(entry for entry in self._entries.get(key, ()) if entry not in gone))
-        self.follow(key)
-
     def _refused(self, key: Any, earlier: Entry, given: Entry) -> str:
         return f"{self.name} {key!r} is provided by {earlier.provenance}; {given.provenance} provides a second one"
 
@@ -237,6 +232,8 @@ class Table(dict[K, V], Generic[K, V]):
             self._write(key, self._entries[key], ())
         self.follow(key)
 
+    clear = MutableMapping.clear
+
     def pop(self, key: Any, *default: Any) -> Any:
         """As `dict.pop`."""
         if default and key not in self:
@@ -251,11 +248,6 @@ class Table(dict[K, V], Generic[K, V]):
         if key is None:
             raise KeyError(f"no {self.name}")
         return key, self.pop(key)
-
-    def clear(self) -> None:
-        """As `dict.clear`."""
-        for key in list(self):
-            del self[key]
 
     def setdefault(self, key: Any, default: Any = None) -> Any:
         """As `dict.setdefault`."""
@@ -311,7 +303,9 @@ def drop(*owners: Owner, keep: Callable[[Table, Entry], bool] = lambda table, en
         for key, there in list(table._entries.items()):
             gone = {entry for entry in there if entry.owner in owners and not keep(table, entry)}
             if gone:
-                table._leave_out(key, gone)
+                with _lock:
+                    table._put(key, tuple(entry for entry in table.entries(key) if entry not in gone))
+                table.follow(key)
     for owner in reversed(owners):
         while owner._undo:
             owner._undo.pop()()

@@ -336,12 +336,7 @@ def has_extended() -> bool:
 
 
 def no_numbers(d: DType, what: str) -> TypeError:
-    """The error for who takes elements of an extended dtype for numbers.
-
-    Args:
-        d: the dtype.
-        what: what was asked of them: "numpy.asarray".
-    """
+    """The error where elements of an extended dtype are taken for numbers; `what` was asked: "numpy.asarray"."""
     advice = _extended[d]
     head = source_info.by_caller() or f"{what}: "
     return TypeError(

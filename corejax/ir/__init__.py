@@ -42,11 +42,7 @@ if TYPE_CHECKING:
     from corejax.ir.printer import jaxpr_text as jaxpr_text
 
 # What works on text is imported when it is first used: most programs never are printed.
-_LAZY = {
-    "eqn_text": "printer",
-    "jaxpr_text": "printer",
-    "same_jaxpr": "equality",
-}
+_LAZY = {"eqn_text": "printer", "jaxpr_text": "printer", "same_jaxpr": "equality"}
 
 
 def __getattr__(name: str) -> Any:

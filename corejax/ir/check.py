@@ -87,12 +87,10 @@ def _check_eqn(eqn: JaxprEqn, bound: set[Var], checked: _Checked) -> None:
 
 
 def _check_atom(atom: Any, bound: set[Var], used: str) -> ShapedArray:
-    if isinstance(atom, Var):
-        if atom not in bound:
-            raise JaxprTypeError(f"unbound variable {atom!r} is used {used}")
-        return atom.aval
-    if not isinstance(atom, Literal):
+    if not isinstance(atom, Var | Literal):
         raise JaxprTypeError(f"{atom!r}, used {used}, is neither a variable nor a literal")
+    if isinstance(atom, Var) and atom not in bound:
+        raise JaxprTypeError(f"unbound variable {atom!r} is used {used}")
     return atom.aval
 
 

@@ -73,13 +73,7 @@ def _checked(eqn: JaxprEqn, used: Sequence[bool], rule: DceRule, result: Any) ->
 
 
 def equations_mismatch(eqns: Sequence[JaxprEqn], at_hand: Sequence[Any], wanted: Iterable[Var]) -> str | None:
-    """What is wrong with equations that a rule made of one; None if nothing is.
-
-    Args:
-        eqns: the equations.
-        at_hand: atoms that they may use.
-        wanted: variables that they have to bind.
-    """
+    """What is wrong with equations that may use the atoms `at_hand` and have to bind `wanted`; None if nothing is."""
     bound = {v for v in at_hand if type(v) is Var}
     made: set[Var] = set()
     for eqn in eqns:

@@ -48,9 +48,6 @@ class Shown:
             return None
         return draw(self)._repr_html_()  # type: ignore[no-any-return]
 
-    def _repr_pretty_(self, output: Any, cycle: bool) -> None:
-        output.text(self.pretty())
-
     def __repr__(self) -> str:
         return self.pretty()
 
@@ -297,12 +294,9 @@ def axis_names_of(params: dict[str, Any]) -> tuple[Any, ...]:
 def subjaxprs(params: dict[str, Any]) -> Iterator[ClosedJaxpr | Jaxpr]:
     """The programs among an equation's parameters, also inside tuples and lists."""
     for value in params.values():
-        if isinstance(value, ClosedJaxpr | Jaxpr):
-            yield value
-        elif isinstance(value, tuple | list):
-            for item in value:
-                if isinstance(item, ClosedJaxpr | Jaxpr):
-                    yield item
+        for item in value if isinstance(value, tuple | list) else (value,):
+            if isinstance(item, ClosedJaxpr | Jaxpr):
+                yield item
 
 
 def variables_read(eqns: Iterable[JaxprEqn], outvars: Iterable[Atom]) -> set[Any]:

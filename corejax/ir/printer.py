@@ -143,15 +143,12 @@ class _Printer:
         self.lines.append(f"{pad}{first}{{ lambda {' '.join(constvars)}; {binders}. let")
         for eqn in jaxpr.eqns:
             self.eqn(eqn, scope, pad + "    ")
-        outs = f"  in {self.outputs(jaxpr, scope)} }}"
+        texts = [self.atom(v, scope) for v in jaxpr.outvars]
+        outs = f"  in ({texts[0]},) }}" if len(texts) == 1 else f"  in ({', '.join(texts)}) }}"
         if jaxpr.eqns:
             self.lines.append(pad + outs)
         else:
             self.lines[-1] += outs
-
-    def outputs(self, jaxpr: Jaxpr, scope: Scope) -> str:
-        texts = [self.atom(v, scope) for v in jaxpr.outvars]
-        return f"({texts[0]},)" if len(texts) == 1 else f"({', '.join(texts)})"
 
     def eqn(self, eqn: JaxprEqn, scope: Scope, pad: str) -> None:
         head = pad + self.head(eqn, scope)
@@ -167,7 +164,9 @@ class _Printer:
             for name, value in params:
                 self.value(value, pad + "  ", f"{name}=")
             self.lines.append(f"{pad}]{operands}")
-        self.comment(eqn)
+        if self.source_info and eqn.source_info is not None:
+            inside = scope_text(scope_of(eqn.source_info))
+            self.lines[-1] += f"  # {describe_source(eqn.source_info)}{f' in {inside}' if inside else ''}"
 
     def head(self, eqn: JaxprEqn, scope: Scope) -> str:
         """Outputs and primitive."""
@@ -177,11 +176,6 @@ class _Printer:
         if not eqn.outvars:
             return str(name)
         return f"{' '.join(self.typed(scope.bound(v), v) for v in eqn.outvars)} = {name}"
-
-    def comment(self, eqn: JaxprEqn) -> None:
-        if self.source_info and eqn.source_info is not None:
-            scope = scope_text(scope_of(eqn.source_info))
-            self.lines[-1] += f"  # {describe_source(eqn.source_info)}{f' in {scope}' if scope else ''}"
 
     def value(self, value: Any, pad: str, first: str) -> None:
         """A parameter's value, over several lines where it holds programs."""
@@ -210,8 +204,5 @@ class _Printer:
         if type(atom) is Var:
             return scope.names[atom]
         if isinstance(atom, Literal):
-            return self.literal(atom)
+            return f"{scalar_text(literal_scalar(atom))}:{self.type(atom.aval)}"
         return repr(atom)  # an ill-formed program, shown by the type checker
-
-    def literal(self, literal: Literal) -> str:
-        return f"{scalar_text(literal_scalar(literal))}:{self.type(literal.aval)}"

@@ -169,9 +169,7 @@ def value_text(value: Any, long: bool = False, depth: int = 0) -> str:
         )
     if isinstance(value, ShapedArray):
         return type_text(value, long)
-    if isinstance(value, np.dtype):
-        return value.name
-    if isinstance(value, type) and issubclass(value, np.generic):
+    if isinstance(value, np.dtype) or (isinstance(value, type) and issubclass(value, np.generic)):
         return np.dtype(value).name
     if isinstance(value, np.generic):
         return _typed_scalar_text(value, long)

@@ -72,8 +72,7 @@ def _of_library(frame: FrameType) -> bool:
 def user_frames(*, filtered: bool = True) -> list[FrameType]:
     """The frames that the caller was reached by, the innermost first, from the innermost that is not library code.
 
-    Args:
-        filtered: whether library code among them is left out.
+    Library code among them is left out if they are `filtered`.
     """
     found = list(itertools.dropwhile(_of_library, _outwards(sys._getframe(1))))
     return list(itertools.filterfalse(_of_library, found)) if filtered else found

@@ -187,12 +187,7 @@ def _partial_eval_jaxpr(call: _Call, unknowns: Sequence[bool], eqn: JaxprEqn) ->
     known_eqn = eqn.replace(invars=known_in, outvars=bound, params=new)
     new = call.params("unknown", unknown, [*[None] * num_res, *unknown_places], params)
     unknown_eqn = eqn.replace(invars=[*residuals, *unknown_in], outvars=unknown_out, params=new)
-    return (
-        known_eqn if _runs(smaller) else None,
-        unknown_eqn if _runs(unknown) else None,
-        unknowns_out,
-        residuals,
-    )
+    return known_eqn if _runs(smaller) else None, unknown_eqn if _runs(unknown) else None, unknowns_out, residuals
 
 
 def _transpose(call: _Call, cts: Sequence[Any], /, *operands: Any, **params: Any) -> list[Any]:
@@ -300,8 +295,7 @@ def defcall(
             'build it with multiple_results=True and tags=("higher_order",)'
         )
     places = ("jvp", "vmap", "transpose", "known", "unknown", "xla_translation")
-    inline = places if inline is True else inline or ()
-    inline = _checked(primitive, "inline", inline, places)
+    inline = _checked(primitive, "inline", places if inline is True else inline or (), places)
     kinds = _checked(primitive, "rules", _KINDS if rules is None else rules, _KINDS)
     kinds -= _checked(primitive, "without", without, _KINDS)
     place = Provenance.of_caller()

@@ -40,36 +40,31 @@ def partial_eval_jaxpr(
     """
     unknowns = one_for_each("partial_eval_jaxpr: unknowns", unknowns, closed.in_avals)
     make_unknown = flag_each(instantiate, len(closed.out_avals))
-    return memoised(
-        closed,
-        ("partial_eval", unknowns, make_unknown, policy),
-        lambda: _unzip(closed, unknowns, make_unknown, policy),
-    )
 
-
-def _unzip(
-    closed: ClosedJaxpr, unknowns: tuple[bool, ...], make_unknown: tuple[bool, ...], policy: Policy | None
-) -> tuple[ClosedJaxpr, ClosedJaxpr, list[bool], int]:
-    jaxpr = closed.jaxpr
-    eqns1, eqns2, unknown_vars = split_equations(jaxpr, unknowns)
-    unknowns_out = [
-        force or (type(v) is Var and v in unknown_vars) for v, force in zip(jaxpr.outvars, make_unknown, strict=True)
-    ]
-    outs1, outs2 = partition_list(unknowns_out, jaxpr.outvars)
-    ins1, ins2 = partition_list(unknowns, jaxpr.invars)
-    eqns2 = dce_open_jaxpr(Jaxpr((), ins2, eqns2, outs2), [True] * len(outs2), True)[0].eqns
-    bound = {*ins2, *jaxpr.constvars}  # both halves have the constants
-    residuals = _free(eqns2, outs2, bound)
-    if (recomputation := find_recomputation.get()()) is not None:
-        eqns1, again = recomputation.split(eqns1, residuals, jaxpr.constvars, policy)
-        eqns2 = [*again, *eqns2]
+    def make() -> tuple[ClosedJaxpr, ClosedJaxpr, list[bool], int]:
+        jaxpr = closed.jaxpr
+        eqns1, eqns2, unknown_vars = split_equations(jaxpr, unknowns)
+        unknowns_out = [
+            force or (type(v) is Var and v in unknown_vars)
+            for v, force in zip(jaxpr.outvars, make_unknown, strict=True)
+        ]
+        outs1, outs2 = partition_list(unknowns_out, jaxpr.outvars)
+        ins1, ins2 = partition_list(unknowns, jaxpr.invars)
+        eqns2 = dce_open_jaxpr(Jaxpr((), ins2, eqns2, outs2), [True] * len(outs2), True)[0].eqns
+        bound = {*ins2, *jaxpr.constvars}  # both halves have the constants
         residuals = _free(eqns2, outs2, bound)
-    first = Jaxpr((), ins1, eqns1, [*outs1, *residuals], jaxpr.debug_info)
-    known = with_used_consts(closed, dce_open_jaxpr(first, [True] * len(first.outvars), True)[0])
-    unknown = with_used_consts(closed, Jaxpr((), [*residuals, *ins2], eqns2, outs2, jaxpr.debug_info))
-    if config.check_jaxprs:
-        check_partial_eval(jaxpr, known.jaxpr, unknown.jaxpr, unknowns, unknowns_out)
-    return known, unknown, unknowns_out, len(residuals)
+        if (recomputation := find_recomputation.get()()) is not None:
+            eqns1, again = recomputation.split(eqns1, residuals, jaxpr.constvars, policy)
+            eqns2 = [*again, *eqns2]
+            residuals = _free(eqns2, outs2, bound)
+        first = Jaxpr((), ins1, eqns1, [*outs1, *residuals], jaxpr.debug_info)
+        known = with_used_consts(closed, dce_open_jaxpr(first, [True] * len(first.outvars), True)[0])
+        unknown = with_used_consts(closed, Jaxpr((), [*residuals, *ins2], eqns2, outs2, jaxpr.debug_info))
+        if config.check_jaxprs:
+            check_partial_eval(jaxpr, known.jaxpr, unknown.jaxpr, unknowns, unknowns_out)
+        return known, unknown, unknowns_out, len(residuals)
+
+    return memoised(closed, ("partial_eval", unknowns, make_unknown, policy), make)
 
 
 def _free(eqns: Sequence[JaxprEqn], outvars: Sequence[Any], bound: set[Any]) -> list[Var]:

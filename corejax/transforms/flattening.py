@@ -115,13 +115,8 @@ def _aval_of_argument(
 def leaves_like(treedef: Any, value: Any, mismatch: Callable[[Any], str]) -> list[Any]:
     """Leaves of a value of a given structure; None may stand for any leaf.
 
-    Args:
-        treedef: the structure.
-        value: tangents or cotangents.
-        mismatch: the message for a value of another structure, which it is given.
-
     Raises:
-        TypeError: the value is of another structure.
+        TypeError: the value is of another structure, of which `mismatch` gives the message.
     """
     try:
         leaves = treedef.flatten_up_to(value)

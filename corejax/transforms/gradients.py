@@ -134,13 +134,9 @@ class Differentiation:
 
 
 class Chosen:
-    """The arguments that a function is differentiated by, in one call.
+    """The arguments that a function is differentiated by, in one call: `wanted`, with their `leaves` and `in_tree`.
 
-    Attributes:
-        wanted: the chosen arguments.
-        leaves: their leaves, in order.
-        in_tree: their structure.
-        active: for each leaf, whether it is differentiated.
+    `active` says for each leaf whether it is differentiated.
     """
 
     __slots__ = ("_args", "_kwargs", "_positions", "active", "asked", "in_tree", "leaves", "wanted")

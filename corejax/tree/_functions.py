@@ -58,18 +58,12 @@ def tree_reduce(
     function: Callable[[Any, Any], Any], tree: Any, initializer: Any = _MISSING, is_leaf: IsLeaf | None = None
 ) -> Any:
     """`functools.reduce` over the leaves."""
-    leaves = tree_leaves(tree, is_leaf)
-    if initializer is _MISSING:
-        return functools.reduce(function, leaves)
-    return functools.reduce(function, leaves, initializer)
+    start = () if initializer is _MISSING else (initializer,)
+    return functools.reduce(function, tree_leaves(tree, is_leaf), *start)
 
 
 def tree_reduce_associative(
-    operation: Callable[[Any, Any], Any],
-    tree: Any,
-    *,
-    identity: Any = _MISSING,
-    is_leaf: IsLeaf | None = None,
+    operation: Callable[[Any, Any], Any], tree: Any, *, identity: Any = _MISSING, is_leaf: IsLeaf | None = None
 ) -> Any:
     """Reduction of the leaves by an associative operation, as a balanced tree: depth log n.
 
@@ -206,11 +200,8 @@ def equality_errors(tree1: Any, tree2: Any, is_leaf: IsLeaf | None = None, name:
         is_leaf: as in `tree_flatten`.
         name: put before each path.
     """
-    if isinstance(tree1, PyTreeDef):
-        tree1 = skeleton(tree1)
-    if isinstance(tree2, PyTreeDef):
-        tree2 = skeleton(tree2)
-    return _sentences(name, _differences((), tree1, tree2, is_leaf, prefix=False))
+    left, right = (skeleton(tree) if isinstance(tree, PyTreeDef) else tree for tree in (tree1, tree2))
+    return _sentences(name, _differences((), left, right, is_leaf, prefix=False))
 
 
 def skeleton(treedef: PyTreeDef) -> Any:

@@ -162,14 +162,7 @@ def register_dataclass(
 
 
 def static(**kwargs: Any) -> Any:
-    """A field of a dataclass that is metadata of its nodes: part of the structure, for `register_dataclass`.
-
-    Args:
-        **kwargs: what `dataclasses.field` takes.
-
-    Raises:
-        TypeError: `dataclasses.field` has no such argument.
-    """
+    """A field, declared as by `dataclasses.field`, that `register_dataclass` takes for metadata."""
     return dataclasses.field(**{**kwargs, "metadata": {**(kwargs.get("metadata") or {}), "static": True}})
 
 

@@ -44,19 +44,14 @@ class Registration(NamedTuple):
     flatten_with_keys: Callable[[Any], tuple[Iterable[tuple[Any, Any]], Any]] | None = None
 
 
-_known_to_optree: set[type] = set()
-
-
 def _tell_optree(kind: type, given: Registration | None) -> None:
-    if kind in _known_to_optree:
+    with contextlib.suppress(ValueError):  # of a class that optree does not know yet
         optree.unregister_pytree_node(kind, namespace=NAMESPACE)
-        _known_to_optree.discard(kind)
     if given is not None:
         with warnings.catch_warnings():
             # Of namedtuples, which are nodes by their form: registering one is how one changes that.
             warnings.simplefilter("ignore", UserWarning)
             optree.register_pytree_node(kind, given.flatten, given.unflatten, namespace=NAMESPACE)
-        _known_to_optree.add(kind)
 
 
 registered: Table[type, Registration] = Table("pytree node", changed=_tell_optree)
