@@ -5,8 +5,7 @@ The backend with the dispatcher is taken at its word: it compiles and moves most
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from types import TracebackType
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -142,15 +141,11 @@ def _note(error: Exception, backend: Backend, method: str) -> None:
     """Say whose method raised, unless that is said already, or something did that the method called the kernel for."""
     if is_noted(error) or isinstance(error, CorejaxError) or backend is backends.of_dispatcher:
         return
-    below = list(_rooms(error.__traceback__))[1:]
-    if "corejax" not in below:  # what it has the kernel do, the program is to blame for
+    from traceback import walk_tb  # needed for an error only
+
+    frames = [frame for frame, _ in walk_tb(error.__traceback__)]
+    packages = [str(frame.f_globals.get("__name__", "")).partition(".")[0] for frame in frames]
+    if "corejax" not in packages[1:]:  # what it has the kernel do, the program is to blame for
         where = source_info.needed("; it was needed at")
         add_note(error, f"This came out of {whose(backend)}: {method}{where}.")
         not_of_rule(error)
-
-
-def _rooms(traceback: TracebackType | None) -> Iterator[str]:
-    """The packages of the frames that an exception went through, outermost first."""
-    while traceback is not None:
-        yield str(traceback.tb_frame.f_globals.get("__name__", "")).partition(".")[0]
-        traceback = traceback.tb_next

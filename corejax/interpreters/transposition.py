@@ -102,7 +102,11 @@ def transpose_tape(eqns: Sequence[JaxprEqn], cotangents: dict[Var, Any], wanted:
                     earlier = cotangents.get(x)
                     cotangents[x] = c if earlier is None else add(earlier, c)
     except NotLinearError as error:
-        _note_equation(error, eqn)
+        if not hasattr(error, "__notes__"):
+            error.add_note(
+                f"Its {primitive.name} was recorded by what is differentiated{needed(' at', eqn.source_info)}. "
+                "To check a primitive's JVP rule: corejax verify NAME --check linearity"
+            )
         raise
     except Exception as error:
         attribute_to_rule(error, primitive, eqn.source_info, "transpose")
@@ -196,15 +200,6 @@ def _not_linear(aval: ShapedArray) -> str:
 
 def _linear_avals(eqn: JaxprEqn) -> list[ShapedArray | None]:
     return [x.aval if type(x) is Var else None for x in eqn.invars]
-
-
-def _note_equation(error: NotLinearError, eqn: JaxprEqn) -> None:
-    if not hasattr(error, "__notes__"):
-        where = needed(" at", eqn.source_info)
-        error.add_note(
-            f"Its {eqn.primitive.name} was recorded by what is differentiated{where}. "
-            "To check a primitive's JVP rule: corejax verify NAME --check linearity"
-        )
 
 
 # -- helpers for rules -------------------------------------------------------------------------------------------
