@@ -21,13 +21,7 @@ if TYPE_CHECKING:
 
 
 def compiled_by(backend: Backend, closed: Any, *, name: str, **more: Any) -> Executable:
-    """A program, compiled by a backend.
-
-    Args:
-        backend: the backend.
-        closed: the program, a `ClosedJaxpr`.
-        name: the function's.
-        more: what else its `compile` takes.
+    """Compile a program, a `ClosedJaxpr` of the function `name`, by a backend; its `compile` takes `more`.
 
     Raises:
         BackendError: what it gives cannot be run.
@@ -43,13 +37,7 @@ def compiled_by(backend: Backend, closed: Any, *, name: str, **more: Any) -> Exe
 def run_by(
     backend: Backend, executable: Executable, buffers: Sequence[Any], out_avals: Sequence[ShapedArray]
 ) -> Sequence[Any]:
-    """Buffers of a program's results.
-
-    Args:
-        backend: the backend that compiled it.
-        executable: the program.
-        buffers: of its arguments.
-        out_avals: types of the results.
+    """Run a program of a backend on buffers of its arguments; its results have the types `out_avals`.
 
     Raises:
         BackendError: it gives something else.
@@ -81,12 +69,7 @@ def put_by(backend: Backend, value: Any, aval: ShapedArray, *device: Device) -> 
 
 
 def fetched_by(backend: Backend, buffer: Any, aval: ShapedArray | None) -> np.ndarray[Any, Any]:
-    """The value of a buffer.
-
-    Args:
-        backend: whose buffer it is.
-        buffer: the buffer.
-        aval: the type of what is fetched, where it is known.
+    """Return the value of a buffer, which has the type `aval` if that is known.
 
     Raises:
         BackendError: the backend gives no NumPy array, or one of another type.

@@ -63,18 +63,22 @@ def owned(outs: list[Any], operands: Sequence[Any]) -> list[Any]:
 def in_own_memory(out: np.ndarray[Any, Any], operands: Sequence[Any], sole: bool) -> np.ndarray[Any, Any]:
     """A result that is a view, or that somebody else holds: itself where nobody writes to its memory, else a copy.
 
-    Args:
-        out: the result.
-        operands: the rule's operands.
-        sole: whether nobody else holds `out` itself.
+    `sole` says whether nobody else holds `out` itself.
     """
-    root = _root(out)
-    for x in operands:
-        if root is _root(x):
-            return out
+    if _is_of(operands, out, out.base):
+        return out
     if sole and type(out.base) is _ndarray and out.base.flags.owndata and getrefcount(out.base) <= _SOLE_BASE:
         return out  # a view of what the rule made and let go
     return out.copy()
+
+
+def _is_of(operands: Sequence[Any], out: np.ndarray[Any, Any], base: Any) -> bool:
+    """Whether a result is in the memory of an operand."""
+    for x in operands:
+        if x is out or x is base or (base is not None and x.base is base):
+            return True
+    root = _root(out)
+    return any(root is _root(x) for x in operands)
 
 
 def _root(x: Any) -> Any:

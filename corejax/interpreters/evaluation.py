@@ -211,11 +211,7 @@ _composing = threading.Lock()
 
 
 def set_layer(name: str, layer: Layer | None) -> None:
-    """Put a layer in front of evaluation, or take it away.
-
-    Args:
-        name: "engine", "values", "checks" or "reports".
-        layer: the layer; None for none.
+    """Put the layer "engine", "values", "checks" or "reports" in front of evaluation; None takes it away.
 
     Raises:
         ValueError: there is no layer of that name.

@@ -6,8 +6,7 @@ The exception itself stays what the rule raised. All of it happens after somethi
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
-from types import CodeType, TracebackType
+from types import CodeType
 
 from corejax.base.provenance import Provenance
 from corejax.core.primitive import Primitive, failed
@@ -104,7 +103,7 @@ def _attribute_others(
                 what = f"This was the call of the {registry.title}"
                 _note(error, primitive, source, what, rule.provenance, registry.kind)
                 return
-    codes = set(_codes(error.__traceback__))
+    codes = set(_codes(error))
     written = getattr(primitive.decomposition, "__code__", None)
     if "higher_order" not in primitive.tags and written in codes:
         _note(error, primitive, source, "This came out of the decomposition", primitive.provenance)
@@ -129,7 +128,7 @@ def _raised_by(
     What that one called, such as the primitive itself with other operands, has had its own chance to be noted.
     """
     depth: dict[CodeType, int] = {}
-    for i, code in enumerate(_codes(error.__traceback__)):
+    for i, code in enumerate(_codes(error)):
         depth.setdefault(code, i)
     found: list[tuple[int, RuleRegistry, Rule]] = []
     for registry in among:
@@ -144,7 +143,8 @@ def _raised_by(
     return min(found, key=lambda item: item[0])[1:] if found else None
 
 
-def _codes(traceback: TracebackType | None) -> Iterator[CodeType]:
-    while traceback is not None:
-        yield traceback.tb_frame.f_code
-        traceback = traceback.tb_next
+def _codes(error: BaseException) -> list[CodeType]:
+    """Return the code of the frames that an exception went through, outermost first."""
+    from traceback import walk_tb  # needed for an error only
+
+    return [frame.f_code for frame, _ in walk_tb(error.__traceback__)]
