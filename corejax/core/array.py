@@ -26,6 +26,7 @@ from corejax.core.trace import Tracer, bottom_trace, current_trace, escaped, in_
 from corejax.errors import PluginMissingError
 from corejax.messages import source_info
 from corejax.messages.homes import install_advice
+from corejax.messages.marks import not_of_rule
 from corejax.settings.config import config
 
 
@@ -66,8 +67,6 @@ class ElementBuffer:
 def _backend(buffer: Any = None) -> Backend:
     """Return the backend of a buffer; without one, the backend that makes buffers of arrays on the host."""
     if type(buffer) is Deleted:
-        from corejax.messages.marks import not_of_rule  # needed for an error only
-
         line = source_info.describe_source(buffer.why.source)
         raise not_of_rule(RuntimeError(f"Array has been deleted at {line}: {buffer.why.reason}"))
     found = backends.of_dispatcher if buffer is None else backends.of_buffer(buffer)
