@@ -104,5 +104,8 @@ def _html_rows(matrix: np.ndarray[Any, Any]) -> str:
         x = x.astype(np.float32).item() if x.dtype.kind == "V" else x.item()  # V: of ml_dtypes
         return f"<td>{x:.{digits}g}</td>" if isinstance(x, float) else f"<td>{x}</td>"
 
+    def line(row: np.ndarray[Any, Any]) -> str:
+        return f"<tr>{shortened(cell, row, '<td>…</td>')}</tr>"
+
     digits = np.get_printoptions()["precision"]
-    return shortened(lambda row: f"<tr>{shortened(cell, row, '<td>…</td>')}</tr>", matrix, "<tr><td>⋮</td></tr>")
+    return shortened(line, matrix, "<tr><td>⋮</td></tr>")

@@ -140,9 +140,7 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cts:
     env.update((v, x) for v, x in zip(jaxpr.invars, args, strict=True) if type(x) is not UndefPrimal)
 
     def read(atom: Any) -> Any:
-        if type(atom) is Var:
-            return env.get(atom, atom)
-        return literal_value(atom)
+        return env.get(atom, atom) if type(atom) is Var else literal_value(atom)
 
     linear = []
     previous = state.source
