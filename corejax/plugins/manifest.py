@@ -20,6 +20,8 @@ from corejax.plugins._records import PluginRecord
 from corejax.rules import registries
 from corejax.settings.config import config
 
+__all__ = ["ANY", "FILE", "MANIFEST_VERSION", "Found", "Manifest", "PrimitiveEntry", "digest", "find"]
+
 FILE = "corejax_manifest.json"
 MANIFEST_VERSION = 1
 
