@@ -80,11 +80,7 @@ class PrimitiveTable(NamedTuple):
 
 
 def primitive_table(*, load: bool = False) -> PrimitiveTable:
-    """Return everything that is installed.
-
-    Args:
-        load: load plugins even if their manifests would do.
-    """
+    """Return everything that is installed; `load` loads plugins even if their manifests would do."""
     manifests = None if load or primitives else plugins.manager().usable_manifests()
     if manifests is None:
         plugins.load_everything()

@@ -26,6 +26,7 @@ from corejax.core.trace import Tracer, bottom_trace, current_trace, escaped, in_
 from corejax.errors import PluginMissingError
 from corejax.messages import source_info
 from corejax.messages.homes import install_advice
+from corejax.messages.marks import not_of_rule
 from corejax.settings.config import config
 
 
@@ -66,8 +67,6 @@ class ElementBuffer:
 def _backend(buffer: Any = None) -> Backend:
     """Return the backend of a buffer; without one, the backend that makes buffers of arrays on the host."""
     if type(buffer) is Deleted:
-        from corejax.messages.marks import not_of_rule  # needed for an error only
-
         line = source_info.describe_source(buffer.why.source)
         raise not_of_rule(RuntimeError(f"Array has been deleted at {line}: {buffer.why.reason}"))
     found = backends.of_dispatcher if buffer is None else backends.of_buffer(buffer)
@@ -389,18 +388,13 @@ def placed(array: Array, backend: Backend, device: Any = None) -> Array:
     if device is None:
         buffer = buffer_of(array, backend)
         return array if device_buffer(array) is buffer else Array(buffer, array.aval)
-    aval = _type_at(array.aval, device)
+    of_type = getattr(device, "of_type", None)  # of a sharding that types of arrays name
+    aval = array.aval.refined(None if of_type is None else of_type(array.aval.ndim))
     if type(own) is not backend.buffer_type or array._host is not None:
         return Array(_put(backend, array, device), aval)
     binds = type(backend).bound_to is not Backend.bound_to
     there = backend.bound_to(own) if binds else backend.device_of(own)
     return array if there == device else Array(put_by(backend, own, physical_aval(array.aval), device), aval)
-
-
-def _type_at(aval: ShapedArray, place: Any) -> ShapedArray:
-    """Return the type of an array on a device or at a sharding, which may have a refinement for types of arrays."""
-    of_type = getattr(place, "of_type", None)
-    return aval.refined(None if of_type is None else of_type(aval.ndim))
 
 
 _read_buffer = vars(Array)["_buf"].__get__

@@ -16,6 +16,7 @@ import numpy as np
 from corejax.base.plugin_access import plugin_access
 from corejax.base.provenance import Provenance
 from corejax.base.tables import Table
+from corejax.base.texts import error_text
 from corejax.core.avals import ShapedArray
 from corejax.core.contributed import Contributed
 from corejax.errors import DuplicateRegistrationError, PluginError, PluginMissingError
@@ -61,8 +62,6 @@ class _Deferred:
         try:
             found = getattr(importlib.import_module(module), attribute, None)
         except Exception as error:
-            from corejax.base.texts import error_text  # needed for an error only
-
             raise PluginError(f"{what} is to be at {self.target}, which failed: {error_text(error)}") from error
         value = found.get(self.name) if isinstance(found, Mapping) else found
         if value is None:

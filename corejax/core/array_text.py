@@ -95,19 +95,17 @@ class NumbersAndText:
 def _html_rows(matrix: np.ndarray[Any, Any]) -> str:
     """Rows of an HTML table; of more than eleven rows or columns the first and last five, the others as dots."""
 
-    def shortened(cells: list[str], dots: str) -> str:
-        return "".join(cells if len(cells) <= 11 else [*cells[:5], dots, *cells[-5:]])
+    def shortened(text_of: Callable[[Any], str], items: Any, dots: str) -> str:
+        if len(items) <= 11:
+            return "".join(map(text_of, items))
+        return "".join([*map(text_of, items[:5]), dots, *map(text_of, items[-5:])])
 
-    def shown(values: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-        """What of an axis is shown, and one element more where there are dots."""
-        return values if len(values) <= 11 else np.concatenate([values[:6], values[-6:]])
+    def cell(x: Any) -> str:
+        x = x.astype(np.float32).item() if x.dtype.kind == "V" else x.item()  # V: of ml_dtypes
+        return f"<td>{x:.{digits}g}</td>" if isinstance(x, float) else f"<td>{x}</td>"
+
+    def line(row: np.ndarray[Any, Any]) -> str:
+        return f"<tr>{shortened(cell, row, '<td>…</td>')}</tr>"
 
     digits = np.get_printoptions()["precision"]
-    part = shown(shown(matrix).T).T
-    if part.dtype.kind == "V":  # of ml_dtypes
-        part = part.astype(np.float32)
-    rows = []
-    for row in part.tolist():
-        cells = [f"<td>{x:.{digits}g}</td>" if isinstance(x, float) else f"<td>{x}</td>" for x in row]
-        rows.append(f"<tr>{shortened(cells, '<td>…</td>')}</tr>")
-    return shortened(rows, "<tr><td>⋮</td></tr>")
+    return shortened(line, matrix, "<tr><td>⋮</td></tr>")

@@ -5,8 +5,7 @@ The backend with the dispatcher is taken at its word: it compiles and moves most
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from types import TracebackType
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,13 +21,7 @@ if TYPE_CHECKING:
 
 
 def compiled_by(backend: Backend, closed: Any, *, name: str, **more: Any) -> Executable:
-    """A program, compiled by a backend.
-
-    Args:
-        backend: the backend.
-        closed: the program, a `ClosedJaxpr`.
-        name: the function's.
-        more: what else its `compile` takes.
+    """Compile a program, a `ClosedJaxpr` of the function `name`, by a backend; its `compile` takes `more`.
 
     Raises:
         BackendError: what it gives cannot be run.
@@ -44,13 +37,7 @@ def compiled_by(backend: Backend, closed: Any, *, name: str, **more: Any) -> Exe
 def run_by(
     backend: Backend, executable: Executable, buffers: Sequence[Any], out_avals: Sequence[ShapedArray]
 ) -> Sequence[Any]:
-    """Buffers of a program's results.
-
-    Args:
-        backend: the backend that compiled it.
-        executable: the program.
-        buffers: of its arguments.
-        out_avals: types of the results.
+    """Run a program of a backend on buffers of its arguments; its results have the types `out_avals`.
 
     Raises:
         BackendError: it gives something else.
@@ -82,12 +69,7 @@ def put_by(backend: Backend, value: Any, aval: ShapedArray, *device: Device) -> 
 
 
 def fetched_by(backend: Backend, buffer: Any, aval: ShapedArray | None) -> np.ndarray[Any, Any]:
-    """The value of a buffer.
-
-    Args:
-        backend: whose buffer it is.
-        buffer: the buffer.
-        aval: the type of what is fetched, where it is known.
+    """Return the value of a buffer, which has the type `aval` if that is known.
 
     Raises:
         BackendError: the backend gives no NumPy array, or one of another type.
@@ -142,15 +124,11 @@ def _note(error: Exception, backend: Backend, method: str) -> None:
     """Say whose method raised, unless that is said already, or something did that the method called the kernel for."""
     if is_noted(error) or isinstance(error, CorejaxError) or backend is backends.of_dispatcher:
         return
-    below = list(_rooms(error.__traceback__))[1:]
-    if "corejax" not in below:  # what it has the kernel do, the program is to blame for
+    from traceback import walk_tb  # needed for an error only
+
+    frames = [frame for frame, _ in walk_tb(error.__traceback__)]
+    packages = [str(frame.f_globals.get("__name__", "")).partition(".")[0] for frame in frames]
+    if "corejax" not in packages[1:]:  # what it has the kernel do, the program is to blame for
         where = source_info.needed("; it was needed at")
         add_note(error, f"This came out of {whose(backend)}: {method}{where}.")
         not_of_rule(error)
-
-
-def _rooms(traceback: TracebackType | None) -> Iterator[str]:
-    """The packages of the frames that an exception went through, outermost first."""
-    while traceback is not None:
-        yield str(traceback.tb_frame.f_globals.get("__name__", "")).partition(".")[0]
-        traceback = traceback.tb_next

@@ -66,11 +66,7 @@ def axes_in_scope() -> tuple[tuple[Any, int | None], ...]:
 
 
 def axis_size_of(name: Any, what: str = "a collective") -> int:
-    """Size of the innermost named axis of a name.
-
-    Args:
-        name: the axis's.
-        what: the function that asks, for the message.
+    """Return the size of the innermost named axis of a name; `what` is the function that asks, for the message.
 
     Raises:
         NameError: no axis in force has that name; lists those that are.

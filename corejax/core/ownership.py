@@ -63,10 +63,7 @@ def owned(outs: list[Any], operands: Sequence[Any]) -> list[Any]:
 def in_own_memory(out: np.ndarray[Any, Any], operands: Sequence[Any], sole: bool) -> np.ndarray[Any, Any]:
     """A result that is a view, or that somebody else holds: itself where nobody writes to its memory, else a copy.
 
-    Args:
-        out: the result.
-        operands: the rule's operands.
-        sole: whether nobody else holds `out` itself.
+    `sole` says whether nobody else holds `out` itself.
     """
     if _is_of(operands, out, out.base):
         return out

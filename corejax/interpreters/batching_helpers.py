@@ -103,10 +103,7 @@ def align_batch_axes(axis_size: int, vals: Sequence[Any], dims: Sequence[int | N
     if any(0 < r < rank for r in ranks):
         return [_leading(x, d, rank - r) for x, d, r in zip(vals, dims, ranks, strict=True)], 0
     shape = next(mapped_aval(get_aval(x), d).shape for x, d, r in zip(vals, dims, ranks, strict=True) if r == rank)
-    dim = next(d for d, r in sorted(zip(dims, ranks, strict=True), key=lambda pair: -pair[1]) if d is not None)
-    full_batch = any(d is not None and r == rank for d, r in zip(dims, ranks, strict=True))
-    if not full_batch:
-        dim = 0
+    dim = next((d for d, r in zip(dims, ranks, strict=True) if d is not None and r == rank), 0)
     out = []
     for x, d, r in zip(vals, dims, ranks, strict=True):
         if d is None:

@@ -159,10 +159,7 @@ def wrong_count(helper: str, primitive: Primitive, given: int, wanted: Any) -> T
 def operand_counts(primitive: Primitive) -> tuple[int, float]:
     """How many operands a primitive has at least, and at most, as far as its rules say."""
     least, most = max(primitive.linear_in, default=0) + 1, float("inf")
-    for fn in (
-        primitive.decomposition,
-        *(_written(registry, primitive) for registry in (abstract_eval_rules, impl_rules)),
-    ):
+    for fn in (primitive.decomposition, _written(abstract_eval_rules, primitive), _written(impl_rules, primitive)):
         if isinstance(fn, np.ufunc):
             return fn.nin, fn.nin
         kinds = [p.kind for p in _parameters(fn)]
@@ -248,6 +245,4 @@ def _guesses(rule: Any) -> Iterator[tuple[tuple[ShapedArray, ...], dict[str, Any
             yield tuple(ShapedArray(shape, dtype) for dtype in dtypes), dict.fromkeys(needed, value)
 
 
-jvp_rules.derivations.append(
-    Derivation("integer results", _zero_derivative, flags={"symbolic_zeros": True}),
-)
+jvp_rules.derivations.append(Derivation("integer results", _zero_derivative, flags={"symbolic_zeros": True}))

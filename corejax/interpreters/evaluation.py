@@ -24,6 +24,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from corejax import observe
+from corejax.base.texts import message_of
 from corejax.core.array import Array, as_array, backend_of_parts
 from corejax.core.avals import ShapedArray
 from corejax.core.ownership import owned
@@ -211,11 +212,7 @@ _composing = threading.Lock()
 
 
 def set_layer(name: str, layer: Layer | None) -> None:
-    """Put a layer in front of evaluation, or take it away.
-
-    Args:
-        name: "engine", "values", "checks" or "reports".
-        layer: the layer; None for none.
+    """Put the layer "engine", "values", "checks" or "reports" in front of evaluation; None takes it away.
 
     Raises:
         ValueError: there is no layer of that name.
@@ -308,8 +305,6 @@ def run_quietly(fun: Callable[..., Any], /, *operands: Any, **params: Any) -> An
     try:
         return run(fun, *operands, **params)
     except RuntimeError as error:
-        from corejax.base.texts import message_of  # needed for an error only
-
         if "cannot enter context" not in message_of(error):
             raise
     # A rule inside another rule: the context is entered already, and silent.

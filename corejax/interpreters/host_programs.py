@@ -21,11 +21,7 @@ _ndarray = np.ndarray
 
 
 def eval_jaxpr_on_host(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
-    """Run a program on NumPy arrays; for impl rules of higher-order primitives.
-
-    Args:
-        closed: the program.
-        args: NumPy arrays of its argument types.
+    """Run a program on NumPy arrays of its argument types; for impl rules of higher-order primitives.
 
     Returns:
         NumPy arrays.

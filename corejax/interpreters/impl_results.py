@@ -86,12 +86,9 @@ def types_of(primitive: Primitive, out: Any) -> tuple[ShapedArray, ...]:
     if isinstance(out, list | tuple) is not primitive.multiple_results:
         wanted = "a list of arrays" if primitive.multiple_results else "an array"
         raise mismatch(impl_rules, primitive, f"{shown(out)} where it has to give {wanted}")
-    try:
-        return tuple(_type_of(o).strip_weak_type() for o in (out if primitive.multiple_results else [out]))
+    outs = out if primitive.multiple_results else [out]
+    try:  # `get_aval` alone would make NumPy's types narrow under `config.x64_compat`, as those of arguments
+        avals = [ndarray_aval(o) if isinstance(o, np.ndarray | np.generic) else get_aval(o) for o in outs]
     except TypeError:
         raise mismatch(impl_rules, primitive, f"{shown(out)} where it has to give arrays") from None
-
-
-def _type_of(out: Any) -> ShapedArray:
-    """Type of what a rule gave, which is not an argument that `config.x64_compat` makes narrow."""
-    return ndarray_aval(out) if isinstance(out, np.ndarray | np.generic) else get_aval(out)
+    return tuple(aval.strip_weak_type() for aval in avals)

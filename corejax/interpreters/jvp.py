@@ -21,11 +21,7 @@ from corejax.core.structural import structural
 from corejax.core.trace import Trace, Tracer, run_with_trace, state
 from corejax.dtypes import is_inexact
 from corejax.interpreters.checks import refuse_leaks
-from corejax.interpreters.differentiability import (
-    nondifferentiable,
-    note_discrete,
-    refusing,
-)
+from corejax.interpreters.differentiability import nondifferentiable, note_discrete, refusing
 from corejax.interpreters.engine import engine
 from corejax.rules import Derivation, jvp_rules
 from corejax.rules.abstract_eval import promised
@@ -263,13 +259,13 @@ def _ready(primitive: Primitive, fn: Callable[..., Any], flags: Mapping[str, Any
         return refusing(primitive, fn, flags)
 
     def rule(primals: Sequence[Any], tangents: Sequence[Any], /, **params: Any) -> Any:
-        return fn(primals, [_real_zero(t, x) for x, t in zip(primals, tangents, strict=True)], **params)
+        real = [
+            zeros_like(x) if t is None and has_tangents(get_aval(x)) else t
+            for x, t in zip(primals, tangents, strict=True)
+        ]
+        return fn(primals, real, **params)
 
     return refusing(primitive, rule, flags)
-
-
-def _real_zero(tangent: Any, primal: Any) -> Any:
-    return zeros_like(primal) if tangent is None and has_tangents(get_aval(primal)) else tangent
 
 
 def _jvp_from_decomposition(primitive: Primitive) -> Callable[..., Any] | None:

@@ -45,8 +45,7 @@ def _register_by_operand(helper: str, primitive: Primitive, rules: Sequence[Any]
         tangent = None
         for rule, t in zip(rules, tangents, strict=True):
             if t is not None and rule is not None:
-                part = rule(t, *known, **params)
-                tangent = part if tangent is None else add_tangents(tangent, part)
+                tangent = add_tangents(tangent, rule(t, *known, **params))
         return out, tangent
 
     _register(primitive, jvp, rules, **({"nondifferentiable": refused} if refused else {}))

@@ -17,7 +17,7 @@ from corejax.core.trace import in_scope, run_with_trace, state
 from corejax.interpreters.batching import BatchTracer
 from corejax.interpreters.checks import refuse_leaks
 from corejax.interpreters.jvp import JVPTrace, JVPTracer, tangent_aval
-from corejax.interpreters.lists import select_list
+from corejax.interpreters.lists import select_list, spread_list
 from corejax.interpreters.partial_eval import PartialEvalTrace, PartialEvalTracer
 from corejax.interpreters.transposition import UndefPrimal, add_cotangent, backward_pass, transpose_tape
 from corejax.ir.interpret import eval_jaxpr
@@ -49,16 +49,16 @@ class LinearCall(NamedTuple):
     def push(self, tangents: Sequence[Any]) -> list[Any]:
         """Output tangents (None for zero) for input tangents."""
         program = self.program
-        outs = iter(eval_jaxpr(program.jaxpr, self.residuals, select_list(program.active, tangents)))
-        return [next(outs) if nonzero else None for nonzero in program.nonzeros]
+        outs = eval_jaxpr(program.jaxpr, self.residuals, select_list(program.active, tangents))
+        return spread_list(program.nonzeros, outs)
 
     def pull(self, cts: Sequence[Any]) -> list[Any]:
         """Input cotangents (None for zero) for output cotangents (None for zero)."""
         program = self.program
         linear = [UndefPrimal(v.aval) for v in program.jaxpr.invars]
         given = select_list(program.nonzeros, cts)
-        outs = iter(in_scope(TRANSPOSE, backward_pass)(program.jaxpr, self.residuals, linear, given))
-        return [next(outs) if active else None for active in program.active]
+        outs = in_scope(TRANSPOSE, backward_pass)(program.jaxpr, self.residuals, linear, given)
+        return spread_list(program.active, outs)
 
 
 class LinearTape:

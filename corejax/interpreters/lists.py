@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from itertools import islice
 from typing import Any, TypeVar
 
 T = TypeVar("T")
@@ -66,12 +67,8 @@ def split_list(items: Sequence[T], lengths: Sequence[int]) -> list[list[T]]:
     """
     if sum(lengths) > len(items):
         raise ValueError(f"{len(items)} items cannot be cut into pieces of lengths {list(lengths)}")
-    pieces: list[list[T]] = []
-    start = 0
-    for length in lengths:
-        pieces.append(list(items[start : start + length]))
-        start += length
-    return [*pieces, list(items[start:])]
+    rest = iter(items)
+    return [*(list(islice(rest, length)) for length in lengths), list(rest)]
 
 
 def _either(flag: Any, found: Any) -> Any:

@@ -82,6 +82,3 @@ def unzipped(jaxpr: Jaxpr, unknowns: Sequence[bool]) -> Jaxpr | None:
     if all(id(eqn) in own for eqn in (*known, *unknown)):
         return None
     return Jaxpr(jaxpr.constvars, jaxpr.invars, [*known, *unknown], jaxpr.outvars, jaxpr.debug_info)
-
-
-__all__ = ["split_equations", "unzipped"]

@@ -102,7 +102,11 @@ def transpose_tape(eqns: Sequence[JaxprEqn], cotangents: dict[Var, Any], wanted:
                     earlier = cotangents.get(x)
                     cotangents[x] = c if earlier is None else add(earlier, c)
     except NotLinearError as error:
-        _note_equation(error, eqn)
+        if not hasattr(error, "__notes__"):
+            error.add_note(
+                f"Its {primitive.name} was recorded by what is differentiated{needed(' at', eqn.source_info)}. "
+                "To check a primitive's JVP rule: corejax verify NAME --check linearity"
+            )
         raise
     except Exception as error:
         attribute_to_rule(error, primitive, eqn.source_info, "transpose")
@@ -136,9 +140,7 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cts:
     env.update((v, x) for v, x in zip(jaxpr.invars, args, strict=True) if type(x) is not UndefPrimal)
 
     def read(atom: Any) -> Any:
-        if type(atom) is Var:
-            return env.get(atom, atom)
-        return literal_value(atom)
+        return env.get(atom, atom) if type(atom) is Var else literal_value(atom)
 
     linear = []
     previous = state.source
@@ -196,15 +198,6 @@ def _not_linear(aval: ShapedArray) -> str:
 
 def _linear_avals(eqn: JaxprEqn) -> list[ShapedArray | None]:
     return [x.aval if type(x) is Var else None for x in eqn.invars]
-
-
-def _note_equation(error: NotLinearError, eqn: JaxprEqn) -> None:
-    if not hasattr(error, "__notes__"):
-        where = needed(" at", eqn.source_info)
-        error.add_note(
-            f"Its {eqn.primitive.name} was recorded by what is differentiated{where}. "
-            "To check a primitive's JVP rule: corejax verify NAME --check linearity"
-        )
 
 
 # -- helpers for rules -------------------------------------------------------------------------------------------

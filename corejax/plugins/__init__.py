@@ -32,7 +32,7 @@ from corejax.errors import PluginMissingError
 from corejax.interpreters.checks import Checks, find_checks, follow_settings
 from corejax.interpreters.engine import PLAIN, Engine, find_engine
 from corejax.plugins._finder import is_import_from as is_import_from
-from corejax.programs.recomputation import Recomputation, find_recomputation
+from corejax.programs.recomputation import find_recomputation
 from corejax.rules import registries
 
 if TYPE_CHECKING:
@@ -103,7 +103,7 @@ def wire(kernel_directory: str, names: Iterable[str]) -> None:
         lambda name: missing_name(name, importing=is_import_from(sys._getframe(3)))
     )
     find_engine.provide(_find_engine)
-    find_recomputation.provide(_find_recomputation)
+    find_recomputation.provide(lambda: manager().exported_to_kernel("recomputation"))
     provenance.set_resolver(lambda module: manager().owner_of(module))
     _finder.install(manager, kernel_modules)
     find_checks.provide(_find_checks)
@@ -126,10 +126,6 @@ def _find_checks(settings: Sequence[str]) -> Checks:
 def _find_engine() -> Engine | None:
     found = exported("eager_engine")
     return PLAIN if found is None and manager().loaded else found
-
-
-def _find_recomputation() -> Recomputation | None:
-    return manager().exported_to_kernel("recomputation")  # type: ignore[no-any-return]
 
 
 def missing_name(name: str, *, importing: bool | None = None) -> Exception:

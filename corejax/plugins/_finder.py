@@ -122,13 +122,12 @@ class NamespaceFinder:
         return importlib.machinery.ModuleSpec(fullname, loader, is_package=is_package)  # type: ignore[arg-type]
 
     def _target(self, manager: PluginManager, name: str) -> str | None:
-        namespace, rest = name, ""
+        namespace = name
         while namespace:
             found = manager.namespaces.get(namespace)
             if found is not None:
-                return found[0] + rest
-            namespace, _, last = namespace.rpartition(".")
-            rest = f".{last}{rest}"
+                return found[0] + name[len(namespace) :]
+            namespace = namespace.rpartition(".")[0]
         return None
 
 

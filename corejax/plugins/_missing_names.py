@@ -16,12 +16,9 @@ if TYPE_CHECKING:
 
 
 def missing_name(manager: PluginManager, name: str, *, importing: bool) -> Exception:
-    """Return the error for a name that no plugin exports.
+    """Return the error for a name, dotted inside a namespace, that no plugin exports.
 
-    Args:
-        manager: the manager.
-        name: the name, dotted inside a namespace.
-        importing: whether an import statement asked, so that the error has to be an ImportError.
+    If an import statement asked for it (`importing`), the error is an ImportError.
     """
     home = homes("names").get(name)
     record = _home_of(manager, name, home)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Callable, Collection, Iterable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -18,7 +19,7 @@ from corejax.plugins._discovery import by_name, installed_entry_points
 from corejax.plugins._exports import import_backend, import_registry
 from corejax.plugins._loading import Loader, withdraw
 from corejax.plugins._records import LATE, PluginRecord, failure
-from corejax.settings.selection import Selection
+from corejax.settings.selection import VARIABLE, Selection
 
 if TYPE_CHECKING:
     from corejax.core.primitive import Primitive
@@ -66,7 +67,7 @@ class PluginManager:
         if not self._discovered:
             with self._loader.lock:
                 if not self._discovered:
-                    self.selection = Selection.from_environment()
+                    self.selection = Selection(os.environ.get(VARIABLE))
                     self.records = by_name(self._find(), self.selection)
                     self._discovered = True
         return self.records

@@ -102,20 +102,14 @@ class Manifest:
         entries = {name: PrimitiveEntry(**entry) for name, entry in data["primitives"].items()}
         found = cls(**{**data, "primitives": entries})
         for part in (found, *entries.values()):
-            _check_fields(part)
+            for name, hint in _hints(type(part)).items():
+                value = getattr(part, name)
+                if not _fits(value, hint):
+                    raise TypeError(f"{name!r} is {value!r}")
         return found
 
 
-def _check_fields(part: Any) -> None:
-    for name, hint in _hints(part.__class__).items():
-        value = getattr(part, name)
-        if not _fits(value, hint):
-            raise TypeError(f"{name!r} is {value!r}")
-
-
-@functools.cache
-def _hints(cls: type) -> dict[str, Any]:
-    return get_type_hints(cls)
+_hints: Callable[[type], dict[str, Any]] = functools.cache(get_type_hints)
 
 
 def _fits(value: Any, hint: Any) -> bool:

@@ -91,9 +91,7 @@ class RuleRegistry(Mapping[Primitive, RuleFn]):
         self.changed = Signal(f"{title}s")
         self.provenance = Provenance.of_caller()
         self._written: Table[Key, Rule] = Table(
-            title,
-            changed=self._follow,
-            refusal=lambda key, earlier, given: _messages.duplicate_rule(title, key, earlier, given),
+            title, changed=self._follow, refusal=functools.partial(_messages.duplicate_rule, title)
         )
         # What is in force, ready to run: written rules, and derived ones once they were needed.
         self._ready: dict[Primitive, RuleFn] = {}

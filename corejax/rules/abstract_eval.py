@@ -7,6 +7,7 @@ from typing import Any
 
 from corejax import dtypes
 from corejax.base.seams import Signal
+from corejax.base.texts import described, one_line
 from corejax.core.avals import ShapedArray
 from corejax.core.primitive import Primitive, infer_types
 from corejax.core.trace import Tracer
@@ -106,8 +107,6 @@ def _refuse_extended(primitive: Primitive, avals: Sequence[ShapedArray]) -> None
 
 def _no_types(primitive: Primitive, out: Any) -> TypeError:
     """Return the error for an abstract-eval rule that does not return types."""
-    from corejax.base.texts import described, one_line  # needed for an error only
-
     text = f"a {type(out).__name__} of {len(out)}" if isinstance(out, list | tuple) else ""
     wrong = [x for x in (out if text else [out]) if not isinstance(x, ShapedArray) or x is out][:1]
     for x in wrong:

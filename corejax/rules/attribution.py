@@ -6,10 +6,10 @@ The exception itself stays what the rule raised. All of it happens after somethi
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
-from types import CodeType, TracebackType
+from types import CodeType
 
 from corejax.base.provenance import Provenance
+from corejax.base.texts import add_note, message_of
 from corejax.core.primitive import Primitive, failed
 from corejax.errors import ConcretizationTypeError, CorejaxError, NonConcreteBooleanIndexError, NotLinearError
 from corejax.messages import source_info
@@ -26,13 +26,8 @@ def attribute_to_rule(
     """Note on an exception which of a primitive's rules raised it, if one did and the exception has no note yet.
 
     Errors of corejax's own say it themselves, but for those of a rule that looks at a traced value; and a TypeError or
-    ValueError of an abstract-eval rule is what such a rule refuses operands with.
-
-    Args:
-        error: what was raised.
-        primitive: the primitive that was being interpreted.
-        source: the user's line, if that is not the one that is running.
-        kind: of the rule that ran, if the caller knows.
+    ValueError of an abstract-eval rule is what such a rule refuses operands with. `source` is the user's line, if that
+    is not the one that is running, and `kind` the kind of the rule that ran, if the caller knows it.
     """
     if is_noted(error) or isinstance(error, NotLinearError):
         return
@@ -67,8 +62,6 @@ def note_origin(
         what: the function, a phrase: "the callback 'f' of pure_callback".
         source: the user's line that applied the primitive, if that is not the one that is running.
     """
-    from corejax.base.texts import add_note  # needed for an error only
-
     if not is_noted(error):
         mark(error, primitive)
         add_note(error, f"This came out of {what}{source_info.needed(', called at', source)}.")
@@ -78,8 +71,6 @@ def _note(
     error: BaseException, primitive: Primitive, source: source_info.Source | None, what: str, origin: object,
     kind: str | None = None,
 ) -> None:  # fmt: skip
-    from corejax.base.texts import add_note  # needed for an error only
-
     mark(error, primitive, kind)
     distribution = getattr(origin, "distribution", None)
     whose = f"{origin}, of the distribution {distribution}" if distribution else origin
@@ -95,8 +86,6 @@ def _attribute_others(
 ) -> None:
     """Note what is not raised inside a rule: by its call, because it does not take the arguments; or in a body."""
     if isinstance(error, TypeError):
-        from corejax.base.texts import message_of  # needed for an error only
-
         for registry in among:
             rule = registry.rule_of(primitive)
             name = getattr(rule and rule.fn, "__qualname__", None)
@@ -104,7 +93,7 @@ def _attribute_others(
                 what = f"This was the call of the {registry.title}"
                 _note(error, primitive, source, what, rule.provenance, registry.kind)
                 return
-    codes = set(_codes(error.__traceback__))
+    codes = _codes(error)
     written = getattr(primitive.decomposition, "__code__", None)
     if "higher_order" not in primitive.tags and written in codes:
         _note(error, primitive, source, "This came out of the decomposition", primitive.provenance)
@@ -128,23 +117,22 @@ def _raised_by(
 
     What that one called, such as the primitive itself with other operands, has had its own chance to be noted.
     """
-    depth: dict[CodeType, int] = {}
-    for i, code in enumerate(_codes(error.__traceback__)):
-        depth.setdefault(code, i)
+    codes = _codes(error)
     found: list[tuple[int, RuleRegistry, Rule]] = []
     for registry in among:
         for platform in (None, *registry.platforms_of(primitive)):
             rule = registry.rule_of(primitive, platform)
             if rule is not None and rule.derived is None:
                 written = getattr(inspect.unwrap(rule.fn), "__code__", None)
-                if written in depth:
-                    found.append((depth[written], registry, rule))
+                if written in codes:
+                    found.append((codes.index(written), registry, rule))
                 elif written is None and among == [impl_rules]:  # a function in C has no frame
-                    found.append((len(depth), registry, rule))
+                    found.append((len(codes), registry, rule))
     return min(found, key=lambda item: item[0])[1:] if found else None
 
 
-def _codes(traceback: TracebackType | None) -> Iterator[CodeType]:
-    while traceback is not None:
-        yield traceback.tb_frame.f_code
-        traceback = traceback.tb_next
+def _codes(error: BaseException) -> list[CodeType]:
+    """Return the code of the frames that an exception went through, outermost first."""
+    from traceback import walk_tb  # needed for an error only
+
+    return [frame.f_code for frame, _ in walk_tb(error.__traceback__)]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 
 from corejax.base.texts import did_you_mean
@@ -22,11 +21,6 @@ class Selection:
         self.text = text
         self.excluded = {w[1:] for w in words or () if w.startswith("-")}
         self.only = None if words is None or (words and not chosen) else chosen
-
-    @classmethod
-    def from_environment(cls) -> Selection:
-        """As `COREJAX_PLUGINS` says."""
-        return cls(os.environ.get(VARIABLE))
 
     def __contains__(self, name: str) -> bool:
         return name not in self.excluded and (self.only is None or name in self.only)
