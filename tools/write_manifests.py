@@ -30,11 +30,8 @@ def plugin_names() -> list[str]:
 def main() -> None:
     """Write `corejax_manifest.json` and `stubs/` into each package, the examples' manifests in parallel."""
     own = {name: value for name, value in os.environ.items() if name != "COREJAX_PLUGINS"}
-    names = plugin_names()
-    subprocess.run([*CLI, "write-manifest", *names], stdout=subprocess.DEVNULL, env=own, check=True)
-    if find_spec("torch") is None:  # its names cannot be imported
-        names = [name for name in names if name != "to_torch"]
-    subprocess.run([*CLI, "write-stubs", *names], stdout=subprocess.DEVNULL, env=own, check=True)
+    for command in ("write-manifest", "write-stubs"):
+        subprocess.run([*CLI, command, *plugin_names()], stdout=subprocess.DEVNULL, env=own, check=True)
     with tempfile.TemporaryDirectory() as site:
         started = []
         for project in EXAMPLES:

@@ -201,7 +201,8 @@ def check_function(transform: str, fun: Any) -> None:
     called = fun
     while isinstance(called, functools.partial):
         called = called.func
-    if getattr(getattr(called, "__code__", None), "co_flags", 0) & _NO_VALUE:
+    flags = getattr(getattr(called, "__code__", None), "co_flags", None)
+    if isinstance(flags, int) and flags & _NO_VALUE:
         raise TypeError(
             f"{transform} transforms a function that returns its value, got the generator or coroutine function {fun!r}"
         )

@@ -14,7 +14,7 @@ import corejax.numpy as jnp
 from corejax import lax
 from corejax.extend import Primitive, Var, partial_eval_rules
 from corejax.extend.transforms import partial_eval_flat, trace_stack
-from corejax_control_flow.checkpoint.recomputation import RECOMPUTATION
+from corejax_control_flow.programs.recomputation import RECOMPUTATION
 
 X = np.array([0.5, 1.0, -2.0], np.float32)
 XS = np.ones((4, 3), np.float32)

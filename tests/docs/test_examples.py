@@ -11,6 +11,7 @@ from tools.site import examples, namespaces
 WRITTEN = [name for name in namespaces.namespaces() if examples.file_of(name).exists()]
 # What would leave something behind in this process, or needs what is not there.
 NOT_ALL = {
+    "": {"to_torch"},  # needs PyTorch
     "ffi": {"register_ffi_target"},
     "profiler": {"ProfileData", "ProfileEvent", "ProfilePlane", "register_subprocess", "start_server", "stop_server"},
     "random": {"register_generator"},

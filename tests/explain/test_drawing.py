@@ -161,7 +161,7 @@ def test_what_is_no_program_is_refused() -> None:
 
 def test_without_the_plugin_there_is_text_and_advice(monkeypatch: pytest.MonkeyPatch) -> None:
     program = network()
-    monkeypatch.setattr("corejax.plugins.exported", lambda name: None)
+    monkeypatch.setattr("corejax.plugins._plugin_manager.PluginManager.exported", lambda self, name: None)
     assert program._repr_html_() is None
     with pytest.raises(cj.errors.PluginMissingError, match="corejax-explain"):
         program.to_svg()

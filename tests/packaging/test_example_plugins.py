@@ -99,7 +99,7 @@ def test_verified_quickly(environment: Environment, primitives: dict[str, int]) 
     assert all(f"{name}." in table for name in QUICKLY)
     assert f"# {sum(primitives[name] for name in QUICKLY)} primitive" in table
     assert all(f"✓ {name}: manifest" in table for name in QUICKLY)
-    assert "interval" in table.splitlines()[0].split()
+    assert " interval " in table  # a check of another example
 
 
 def test_manifests_are_read_in_place_of_the_code(environment: Environment) -> None:

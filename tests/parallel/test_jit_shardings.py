@@ -241,10 +241,11 @@ def test_meshes_in_another_order_and_of_one_device(mesh: Mesh) -> None:
 
 
 def test_the_cache_on_disk_tells_devices_and_shardings(mesh: Mesh, tmp_path: Any) -> None:
-    with corejax.config.override(compilation_cache_dir=str(tmp_path)):
+    settings = {"compilation_cache_dir": str(tmp_path), "persistent_cache_min_compile_time_secs": 0.0}
+    with corejax.config.override(**settings):
 
         def entries() -> int:
-            return len(list(tmp_path.iterdir()))
+            return len(list(tmp_path.glob("*.corejax-program")))
 
         for spec, count in ((P("a"), 1), (P("b"), 2), (P("a"), 2)):
             y = jit(lambda x: x * 3 + 1, in_shardings=NamedSharding(mesh, spec))(VALUE)

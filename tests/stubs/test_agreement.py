@@ -6,7 +6,6 @@ import ast
 import importlib
 import inspect
 import types
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +16,6 @@ from corejax.extend.plugins import plugin_records
 pytest.importorskip("mypy")  # which `make test` has, with the versions that the stubs were written with
 
 RECORDS = [record for record in plugin_records() if record.distribution and record.offers]
-if find_spec("torch") is None:  # `make test` has no PyTorch, without which corejax-to-torch has no names
-    RECORDS = [record for record in RECORDS if record.name != "to_torch"]
 
 
 def package(record: Any) -> Path:

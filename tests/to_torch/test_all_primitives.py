@@ -6,7 +6,7 @@ import pytest
 
 import corejax_testing
 from corejax.extend import load_everything, primitives
-from corejax.extend.plugins import examples_of
+from corejax_testing.contributions import examples_of
 
 pytest.importorskip("torch")
 pytest.importorskip("corejax_to_torch")

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from corejax.programs.recomputation import find_recomputation
-from corejax_control_flow.checkpoint.recomputation import RECOMPUTATION
+from corejax_control_flow.programs.recomputation import RECOMPUTATION
 from tests.kernel import toys as toy_plugin
 
 

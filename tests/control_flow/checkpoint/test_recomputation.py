@@ -15,7 +15,7 @@ from corejax.extend import (
     stage_closed,
 )
 from corejax.extend.programs import check_jaxpr, recompute_rules
-from corejax_control_flow.checkpoint.recomputation import RECOMPUTATION
+from corejax_control_flow.programs.recomputation import RECOMPUTATION
 from tests.kernel.toys import call, cos, mul, print_p, printed, sin
 
 pytestmark = pytest.mark.usefixtures("toys")

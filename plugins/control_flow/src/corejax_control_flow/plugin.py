@@ -44,7 +44,7 @@ def corejax_export_names() -> dict[str, str]:
     return {
         "checkpoint": "corejax_control_flow.checkpoint.checkpoint:checkpoint",
         "remat": "corejax_control_flow.checkpoint.checkpoint:remat",
-        "recomputation": "corejax_control_flow.checkpoint.recomputation:RECOMPUTATION",
+        "recomputation": "corejax_control_flow.programs.recomputation:RECOMPUTATION",
         "checkpoint_name": "corejax_control_flow.markers.name:checkpoint_name",
         "named_call": "corejax_control_flow.markers.named_scope:named_call",
         "named_scope": "corejax_control_flow.markers.named_scope:named_scope",

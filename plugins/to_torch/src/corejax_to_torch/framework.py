@@ -9,8 +9,8 @@ import numpy as np
 import torch
 
 from corejax_testing import Framework, NotApplicable
+from corejax_to_torch.api import to_torch
 from corejax_to_torch.tensors import TO_NUMPY, to_array
-from corejax_to_torch.to_torch import to_torch
 
 Function = Callable[..., Sequence[Any]]
 

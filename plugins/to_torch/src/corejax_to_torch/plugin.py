@@ -10,7 +10,7 @@ from corejax.extend import hookimpl
 @hookimpl
 def corejax_export_names() -> Mapping[str, str]:
     """Provide `corejax.to_torch`."""
-    return {"to_torch": "corejax_to_torch.to_torch:to_torch"}
+    return {"to_torch": "corejax_to_torch.api:to_torch"}
 
 
 @hookimpl

@@ -68,27 +68,8 @@ def _filled(structure: Any, outs: Sequence[torch.Tensor]) -> Any:
     return tuple([_filled(value, outs) for value in structure])
 
 
-def to_torch(fun: Primitive | Callable[..., Any], *, as_kernel: bool = False, **params: Any) -> Callable[..., Any]:
-    """Make a corejax primitive or function a function of PyTorch.
-
-    `backward`, `torch.func` nested to any order, forward mode, `torch.compile` and `torch.export` work on the result. A
-    program becomes operations of PyTorch (aten) as far as there are some, which run on any device
-    and which the compiler fuses. Other primitives run as kernels that corejax compiles, on the CPU, with its own rules.
-
-    Args:
-        fun: a primitive, or a function of arrays.
-        as_kernel: whether the whole program is one kernel.
-        params: the parameters of the primitive, or keyword arguments of the function that are not arrays.
-
-    Returns:
-        A function of tensors. It returns what `fun` does: an array, or a tuple, list or dict of arrays. Its method
-        `as_module()` returns it as a module for `torch.nn`.
-
-    Raises:
-        ImportError: this version of torch has not been tried.
-        NotImplementedError: when called, if the program has effects, or a kernel gets a tensor that is not on the CPU.
-        TypeError: when called, if corejax does not have the dtype of an argument.
-    """
+def bridge(fun: Primitive | Callable[..., Any], as_kernel: bool, params: dict[str, Any]) -> Callable[..., Any]:
+    """Do as `corejax.to_torch`."""
     name = fun.name if isinstance(fun, Primitive) else fun_name(fun)
     _check_version(name)
     bound = functools.partial(fun.bind if isinstance(fun, Primitive) else fun, **params)

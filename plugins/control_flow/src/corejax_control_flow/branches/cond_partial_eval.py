@@ -21,7 +21,7 @@ from corejax.extend import (
 )
 from corejax.extend.programs import Policy, recompute_rules
 from corejax_control_flow.branches.cond_rules import Branches, Linear, cond_p, joined_out_avals
-from corejax_control_flow.checkpoint.recomputation import RECOMPUTATION
+from corejax_control_flow.programs.recomputation import RECOMPUTATION
 from corejax_control_flow.programs.rewriting import either, with_outputs
 
 

@@ -24,8 +24,8 @@ from corejax.extend import (
     split_list,
 )
 from corejax.extend.programs import Policy, recompute_rules
-from corejax_control_flow.checkpoint.recomputation import RECOMPUTATION
 from corejax_control_flow.loops.scan_rules import scan_p, stacked
+from corejax_control_flow.programs.recomputation import RECOMPUTATION
 from corejax_control_flow.programs.rewriting import depends, rearranged, without_effects
 
 
