@@ -79,7 +79,8 @@ class _UntypedPrinter(_Printer):
         pad = " " * (len(pad) + len(first) + 2)
         for index, eqn in enumerate(jaxpr.eqns):
             self.eqn(eqn, scope, pad + ("    " if index else "let "))
-        self.lines.append(f"{pad}in {self.outputs(jaxpr, scope)} }}")
+        outs = [self.atom(v, scope) for v in jaxpr.outvars]
+        self.lines.append(f"{pad}in ({outs[0]},) }}" if len(outs) == 1 else f"{pad}in ({', '.join(outs)}) }}")
 
     def eqn(self, eqn: JaxprEqn, scope: Scope, pad: str) -> None:
         line = pad + self.head(eqn, scope)
@@ -92,7 +93,6 @@ class _UntypedPrinter(_Printer):
             self.lines[-1] += " ]" + operands
         else:
             self.lines.append(line + operands)
-        self.comment(eqn)
 
     def value(self, value: Any, pad: str, first: str) -> None:
         line = pad + first
@@ -110,8 +110,8 @@ class _UntypedPrinter(_Printer):
     def typed(self, name: str, var: Var) -> str:
         return name
 
-    def literal(self, literal: Literal) -> str:
-        return scalar_text(literal_scalar(literal))
+    def atom(self, atom: Any, scope: Scope) -> str:
+        return scalar_text(literal_scalar(atom)) if isinstance(atom, Literal) else super().atom(atom, scope)
 
 
 def assert_prints(program: Jaxpr | ClosedJaxpr, expected: str) -> None:

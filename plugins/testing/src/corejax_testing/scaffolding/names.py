@@ -35,6 +35,7 @@ KINDS = {
 }
 # corejax's own distributions, behind the `corejax-`.
 _OURS = (
+    "as-jax",
     "checkify",
     "checkpoints",
     "control-flow",
@@ -50,6 +51,8 @@ _OURS = (
     "random",
     "scipy",
     "testing",
+    "to-jax",
+    "to-torch",
     "xla-backend",
 )
 _MODULES = ("plugin", "examples", "translations")  # the others of the package
