@@ -66,11 +66,6 @@ def clear_all(*_: object) -> None:
 
 
 types_changed.connect(clear_all)
-for _registry in (
-    impl_rules,
-    jvp_rules,
-    vmap_rules,
-    transpose_rules,
-    partial_eval_rules,
-):  # a rule may run rules of any primitive
+# A rule may run rules of any primitive.
+for _registry in (impl_rules, jvp_rules, vmap_rules, transpose_rules, partial_eval_rules):
     _registry.changed.connect(clear_all)

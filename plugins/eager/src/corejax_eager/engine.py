@@ -109,19 +109,11 @@ class _Eager(Engine):
 ENGINE = _Eager()
 
 
-def _keep_freed_memory() -> None:
-    """Have the C library keep the memory of large arrays that are freed, for the next ones.
-
-    glibc gives blocks of more than 128 KiB back to the operating system, which clears each page of the next one: that
-    takes several times as long as most operations. Once a larger block was freed it takes blocks up to that size, at
-    most 32 MiB, from its heap, of which up to twice as much stays (mallopt(3), M_MMAP_THRESHOLD). The block here is
-    never touched. Other libraries do nothing of this.
-    """
-    with suppress(MemoryError):  # a process may have a limit that is lower
-        np.empty((32 << 20) - (8 << 10), np.uint8)
-
-
-_keep_freed_memory()
+# Keep the memory of freed large arrays for new ones. glibc returns blocks of more than 128 KiB to the operating system,
+# which clears every page of the next block; that takes several times as long as most operations. After a larger block
+# was freed, glibc takes blocks up to that size, at most 32 MiB, from its heap (mallopt(3), M_MMAP_THRESHOLD).
+with suppress(MemoryError):  # the process may have a lower limit
+    np.empty((32 << 20) - (8 << 10), np.uint8)
 
 
 def _on_watched_changed() -> None:

@@ -158,12 +158,7 @@ def compiled_rule(
 def is_compiled(
     primitive: Primitive, avals: Sequence[ShapedArray], avals_out: Sequence[ShapedArray], params: Mapping[str, Any]
 ) -> bool:
-    """Whether an operation is large, and the rule in force leaves it to the derived one.
-
-    Args:
-        primitive, params: the operation.
-        avals, avals_out: types of its operands and results.
-    """
+    """Return whether an operation is large, and its rule leaves it to the derived rule."""
     if not avals_out or not may_be_compiled(primitive, avals, avals_out):
         return False
     try:
@@ -174,20 +169,17 @@ def is_compiled(
 
 
 def is_compiled_equation(eqn: JaxprEqn) -> bool:
-    """The same of an equation."""
+    """Return what `is_compiled` says of the operation of an equation."""
     return is_compiled(eqn.primitive, [v.aval for v in eqn.invars], [v.aval for v in eqn.outvars], eqn.params)
 
 
 def run_equation(eqn: JaxprEqn, operands: list[Any]) -> list[Any]:
     """Evaluate an equation on NumPy arrays; a large one as an operation, which may be compiled."""
-    if eqn.primitive.multiple_results or not _is_large(eqn):
+    is_large = any(v.aval.size >= SIZE for v in (*eqn.invars, *eqn.outvars)) or is_compiled_equation(eqn)
+    if eqn.primitive.multiple_results or not is_large:
         return evaluation.evaluate_equation(eqn, operands)
     arrays = [Array(x, v.aval) for x, v in zip(operands, eqn.invars, strict=True)]
     return [o._fetch() for o in evaluation.bottom.process_primitive(eqn.primitive, arrays, eqn.params)]
-
-
-def _is_large(eqn: JaxprEqn) -> bool:
-    return any(v.aval.size >= SIZE for v in (*eqn.invars, *eqn.outvars)) or is_compiled_equation(eqn)
 
 
 def may_round_differently(primitive: Primitive, avals: Sequence[ShapedArray]) -> bool:
