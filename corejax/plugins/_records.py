@@ -129,7 +129,8 @@ def _name_and_version(entry: Any) -> tuple[str | None, str | None]:
     From the first lines: to parse all of it as a message takes longer than to find every plugin.
     """
     try:
-        headers = (entry.dist.read_text("METADATA") or "").partition("\n\n")[0]
+        text = entry.dist.read_text("METADATA") or entry.dist.read_text("PKG-INFO") or ""  # of a checkout
+        headers = text.partition("\n\n")[0]
         found = dict(re.findall(r"^(Name|Version): *(\S+)", headers, re.MULTILINE))
         return found.get("Name") or entry.dist.name, found.get("Version") or entry.dist.version
     except Exception:
