@@ -189,6 +189,7 @@ def missing(x: Any, name: str) -> Any:
     raise AttributeError(f"{type(x).__name__!r} object has no attribute {name!r}{whose}", name=name, obj=x)
 
 
+# By name, because type checkers are not shown `__getattr__`: they report misspelt attributes of arrays.
 _asks = vars(ArrayMethods)["__getattr__"]
 
 

@@ -61,9 +61,9 @@ def owned(outs: list[Any], operands: Sequence[Any]) -> list[Any]:
 
 
 def in_own_memory(out: np.ndarray[Any, Any], operands: Sequence[Any], sole: bool) -> np.ndarray[Any, Any]:
-    """A result that is a view, or that somebody else holds: itself where nobody writes to its memory, else a copy.
+    """Return a result itself if no other code can write to its memory, else a copy of it.
 
-    `sole` says whether nobody else holds `out` itself.
+    `sole` says whether `out` itself has no other reference.
     """
     if _is_of(operands, out, out.base):
         return out

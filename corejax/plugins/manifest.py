@@ -272,7 +272,7 @@ def _fit_together(manifests: Mapping[str, Manifest], reserved: Iterable[str]) ->
 
 
 def _contributors(primitive: str, manifests: Mapping[str, Manifest]) -> set[str]:
-    """Plugins that give somebody else's primitive rules of the kernel's kinds, of which others may be derived."""
+    """Plugins that give another plugin's primitive rules of the kernel's kinds, of which others may be derived."""
     return {plugin for plugin, m in manifests.items() if any(kind in registries for kind in m.rules.get(primitive, ()))}
 
 

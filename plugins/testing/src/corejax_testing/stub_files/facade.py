@@ -64,7 +64,7 @@ def _files(records: Iterable[Any], kernel: Path) -> Mapping[str, str]:
 
 
 def _lines(record: Any, namespace: str) -> list[str]:
-    """Return the imports of what a plugin adds to a namespace: its stub, or if there is none, its sources."""
+    """Return the imports of what a plugin adds to a namespace: its stub, or its sources if it has no stub."""
     package = record.package.partition(".")[0]
     spec = find_spec(package)
     directory = Path(next(iter((spec and spec.submodule_search_locations) or ()), ""), "stubs")
