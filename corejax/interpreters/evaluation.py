@@ -206,13 +206,14 @@ class Layer(NamedTuple):
 
 
 # From the inside out. The engine computes the same results faster, without evaluating each primitive; `values` looks at
-# results, `checks` at operations that the user asks for, `reports` tells watchers of each step.
-_layers: dict[str, Layer | None] = {"engine": None, "values": None, "checks": None, "reports": None}
+# results, `checks` at operations that the user asks for, `reports` tells watchers of each step, and `abandon` ends
+# programs whose results are no longer wanted.
+_layers: dict[str, Layer | None] = dict.fromkeys(("engine", "values", "checks", "reports", "abandon"))
 _composing = threading.Lock()
 
 
 def set_layer(name: str, layer: Layer | None) -> None:
-    """Put the layer "engine", "values", "checks" or "reports" in front of evaluation; None takes it away.
+    """Put the layer "engine", "values", "checks", "reports" or "abandon" in front of evaluation; None takes it away.
 
     Raises:
         ValueError: there is no layer of that name.

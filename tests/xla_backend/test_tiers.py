@@ -14,6 +14,7 @@ import pytest
 
 import corejax
 from corejax import grad, jit, lax, value_and_grad, vmap
+from corejax.extend import as_array
 from corejax_xla_backend._jit import jit as jit_page
 
 pytest.importorskip("jaxlib")
@@ -104,7 +105,7 @@ def test_errors_of_the_function_and_of_the_option() -> None:
 
     with pytest.raises(KeyError, match="mine"):
         jit(f, tier="auto")(X)
-    with pytest.raises(ValueError, match="tier is None or 'auto', got 'fast'"):
+    with pytest.raises(ValueError, match="tier is None, 'compiled' or 'auto', got 'fast'"):
         jit(f, tier="fast")
 
 
@@ -152,3 +153,59 @@ print(float(corejax.jit(corejax.lax.sin, tier="auto")(0.0)), slow.ended)
 """
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert (done.returncode, done.stdout, done.stderr) == (0, "0.0 False\nTrue\n", "")
+
+
+def test_setting_switches_it_on_for_a_whole_program(gate: threading.Event) -> None:
+    runs: list[Any] = []
+    with pytest.MonkeyPatch.context() as patch, corejax.config.override(jit_tier="auto"):
+        patch.setattr(jit_page, "run", lambda *args, run=jit_page.run: runs.append(args) or run(*args))
+        f, waiting = jit(lambda x: lax.mul(x, X + 11)), jit(lambda x: lax.mul(x, X + 12), tier="compiled")
+        np.testing.assert_array_equal(f(X), X * (X + 11))
+        assert not runs
+        waiting(X)
+        assert len(runs) == 1, "the option overrides the setting"
+        gate.set()
+        wait_for(lambda: f(X) is not None and len(runs) > 1)
+    with pytest.raises(ValueError, match="jit_tier is 'compiled' or 'auto', got 'fast'"):
+        corejax.config.update("jit_tier", "fast")
+
+
+def test_functions_that_were_jitted_before_the_setting_follow_it(gate: threading.Event) -> None:
+    f = jit(lambda x: lax.mul(x, X + 13))
+    runs: list[Any] = []
+    with pytest.MonkeyPatch.context() as patch, corejax.config.override(jit_tier="auto"):
+        patch.setattr(jit_page, "run", lambda *args, run=jit_page.run: runs.append(args) or run(*args))
+        np.testing.assert_array_equal(f(X), X * (X + 13))
+        assert not runs
+        gate.set()
+        wait_for(lambda: f(X) is not None and bool(runs))
+
+
+@pytest.mark.parametrize("kind", ["loop", "batch", "call"])
+def test_eager_evaluation_ends_when_the_program_is_ready(gate: threading.Event, kind: str) -> None:
+    """A thread opens the gate during the eager evaluation, which would take minutes."""
+
+    def loop(x: Any) -> Any:
+        return lax.while_loop(lambda c: c[0] < 100_000_000, lambda c: (c[0] + 1, lax.sin(c[1])), (0, x))[1]
+
+    slow = {"loop": loop, "batch": vmap(loop), "call": lambda x: jit(loop)(lax.cos(x))}[kind]
+
+    results: list[str] = []
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(jit_page, "run", lambda *args: results.append("compiled") or [as_array(X)])
+        threading.Timer(0.2, gate.set).start()
+        started = time.monotonic()
+        jit(slow, tier="auto")(X)
+        assert time.monotonic() - started < 30
+    assert results == ["compiled"]
+
+
+def test_effects_happen_once_even_if_the_program_is_ready_first(gate: threading.Event) -> None:
+    seen: list[Any] = []
+
+    def f(x: Any) -> Any:
+        corejax.debug.callback(lambda x: (seen.append(x), gate.set(), time.sleep(0.5)), x)
+        return lax.sin(x)
+
+    jit(f, tier="auto")(X)
+    assert len(seen) == 1

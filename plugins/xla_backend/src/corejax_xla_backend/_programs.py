@@ -8,7 +8,7 @@ from __future__ import annotations
 import threading
 import time
 import weakref
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from corejax.extend import (
     BackendError,
     ClosedJaxpr,
     Jaxpr,
+    JaxprEqn,
     ShapedArray,
     config,
     eval_jaxpr_on_host,
@@ -33,11 +34,13 @@ from corejax.extend.devices import (
     compiled_by,
     run_by,
 )
-from corejax.extend.messages import clears_cache, observe
+from corejax.extend.messages import Changed, clears_cache, observe, run_within
 from corejax.extend.programs import programs_of
+from corejax.extend.speed import Layer, evaluation, set_layer
 from corejax_xla_backend._live import LiveSet
 from corejax_xla_backend._log import tell, watched_by_anybody
 from corejax_xla_backend._physical import physical_program
+from corejax_xla_backend._progress import compilation
 from corejax_xla_backend._several_devices import place_program
 
 _programs: LiveSet[ClosedJaxpr] = LiveSet()  # those with an executable in their memo
@@ -124,29 +127,60 @@ def dispatcher_of(closed: ClosedJaxpr, name: str, target: Target) -> Any:
 
 class _State(threading.local):
     interpreting = False
+    is_stale: Callable[[], bool] | None = None  # whether the results of the program are no longer wanted
+
+
+class _Abandoned(BaseException):
+    """Ends the evaluation of a program whose results are no longer wanted; no rule catches it."""
 
 
 _state = _State()
 
 
 def interpreting() -> bool:
-    """Whether this thread evaluates a program by the eager rules: programs inside of it are not compiled either."""
+    """Return whether this thread evaluates a program by the eager rules; programs inside it are not compiled either."""
     return _state.interpreting
 
 
 def interpret(closed: ClosedJaxpr, arrays: Sequence[Array]) -> list[Array]:
-    """The results of a program by the eager rules."""
-    earlier = _state.interpreting
-    try:
-        try:
-            _state.interpreting = True
-            with np.errstate(all="ignore"):  # as compiled programs do
-                outs = eval_jaxpr_on_host(closed, [np.asarray(x) for x in arrays])
-        finally:
-            _state.interpreting = earlier
-    finally:
-        _state.interpreting = earlier  # an interrupt may have arrived in the first one
+    """Return the results of a program by the eager rules."""
+    outs = run_within((Changed(_state, "interpreting", True),), _interpret, closed, arrays)
     return [Array(np.array(out, aval.dtype), aval) for out, aval in zip(outs, closed.out_avals, strict=True)]
+
+
+def _interpret(closed: ClosedJaxpr, arrays: Sequence[Array]) -> list[Any]:
+    with np.errstate(all="ignore"):  # as compiled programs do
+        return eval_jaxpr_on_host(closed, [np.asarray(x) for x in arrays])
+
+
+def interpret_unless(is_stale: Callable[[], bool], closed: ClosedJaxpr, arrays: Sequence[Array]) -> list[Array] | None:
+    """Return what `interpret` returns, or None as soon as `is_stale` returns True.
+
+    `is_stale` is called before each equation of the program and of the programs inside it, a loop's body for instance.
+    """
+    set_layer("abandon", _ABANDON)
+    try:
+        return run_within((Changed(_state, "is_stale", is_stale),), interpret, closed, arrays)
+    except _Abandoned:
+        return None
+
+
+def _abandonable(below: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
+    def run(jaxpr: Jaxpr, values: Sequence[Any]) -> list[Any]:
+        if _state.is_stale is None:
+            return below(jaxpr, values)
+        return evaluation.run_program(jaxpr, values, _evaluate_unless_stale)
+
+    return run
+
+
+def _evaluate_unless_stale(eqn: JaxprEqn, operands: list[Any]) -> list[Any]:
+    if _state.is_stale is not None and _state.is_stale():
+        raise _Abandoned
+    return evaluation.evaluate_equation(eqn, operands)
+
+
+_ABANDON = Layer(lambda below: below, _abandonable)
 
 
 # -- compilation -------------------------------------------------------------------------------------------------------
@@ -160,7 +194,8 @@ def _compile(closed: ClosedJaxpr, name: str, target: Target, options: CompileOpt
     if not options.devices and device != backend.default_device(platform):
         options = options._replace(device=device)
     asked = known_options(options, name, backend)
-    executable = compiled_by(backend, closed, name=name, platform=platform, **asked)
+    with compilation(name):
+        executable = compiled_by(backend, closed, name=name, platform=platform, **asked)
     origin = getattr(executable, "origin", "")  # of backends that keep programs
     report_compilation(logical, name, device.platform, 1000 * (time.perf_counter() - started), origin)
     return executable

@@ -104,10 +104,16 @@ def place_program(
             where the options want them; or nothing says which devices a mesh is of.
         BackendError: the devices are a topology's.
     """
-    places = [bound_device(x, backend) for x in arrays]
+    return place_call(closed, name, options, [bound_device(x, backend) for x in arrays], [x.aval for x in arrays])
+
+
+def place_call(
+    closed: ClosedJaxpr, name: str, options: CompileOptions, places: Sequence[Any], avals: Sequence[ShapedArray]
+) -> tuple[CompileOptions, Any]:
+    """Do as `place_program` for arguments of which only types and devices (None if not bound to one) are known."""
     if not options.devices and options.device is None and all(p is None for p in places):
         options = options._replace(devices=_of_context(closed, options))
-    options, device = place_at(closed, name, options, places, [x.aval for x in arrays])
+    options, device = place_at(closed, name, options, places, avals)
     if not options.devices and _count(closed, options) > 1:
         raise ValueError(
             f"jit of {name}: it is written for a mesh of {_count(closed, options)} devices that does not say which, "

@@ -23,6 +23,7 @@ _NAMES = {
     """,
     "environment": "print_environment_info",
     "forward_backward": "fwd_and_bwd",
+    "precompile": "compiling_together precompile",
     "platform_dependent": "lax.platform_dependent lax.platform_index_p",
     "_lowering.sharding_rules": "sharding.factors_of",
     "sharding_constraint": "lax.sharding_constraint_p lax.with_sharding_constraint",

@@ -106,6 +106,8 @@ def _level(name: str) -> Callable[[Any], str | None]:
     return _parser(name, f": the levels are {', '.join(GUARD_LEVELS)}", _LEVELS.__getitem__)
 
 
+TIERS = ("compiled", "auto")
+
 # name -> (default, what makes a value of what is given)
 SETTINGS: Mapping[str, tuple[Any, Callable[[Any], Any]]] = {
     "compilation_cache": (True, _flag("compilation_cache")),
@@ -116,7 +118,12 @@ SETTINGS: Mapping[str, tuple[Any, Callable[[Any], Any]]] = {
     "disable_most_optimizations": (False, _flag("disable_most_optimizations")),
     **{name: (0.0, _effort(name)) for name in EFFORTS[:2]},
     **{name: ("UNKNOWN", _degree(name)) for name in EFFORTS[2:]},
+    "compilation_progress": (True, _flag("compilation_progress")),
     "explain_cache_misses": (False, _flag("explain_cache_misses")),
+    "jit_tier": (
+        TIERS[0],
+        _parser("jit_tier", " is 'compiled' or 'auto'", dict(zip(TIERS, TIERS, strict=True)).__getitem__),
+    ),
     "kept_programs": (16, _number("kept_programs", 0, int)),
     "log_compiles": (False, _flag("log_compiles")),
     "num_cpu_devices": (None, _num_cpu_devices),

@@ -22,12 +22,12 @@ def make_callable(jitted: Any, remake: Remake) -> Any:
 
     The callable holds the `Jitted`, which gets a weak reference to it; `remake(fun, options)` makes copies.
     """
-    call = None if jitted.options.tier == "auto" else _dispatcher(jitted)
+    call = None if jitted.tier == "auto" else _dispatcher(jitted)
     if call is None or jitted.static or jitted.donated:
         call = JittedCall(jitted, call)
     jitted.call = weakref.ref(call)
     functools.update_wrapper(call, jitted.fun)
-    for name in ("trace", "lower", "eval_shape", "clear_cache"):
+    for name in ("trace", "lower", "eval_shape", "clear_cache", "_compilation"):
         setattr(call, name, getattr(jitted, name))
     call._cache_size = lambda: len(jitted.traces)  # jaxlib's own counts the signatures that need no Python
     # `copy` and `pickle` look this up in the instance, whose class is jaxlib's.
@@ -86,8 +86,7 @@ class JittedCall:
     def _miss(self, *args: Any, **kwargs: Any) -> Any:
         return self._jitted.miss(*args, **kwargs)[0]
 
-    def begin(self) -> None:
-        """Have calls go to a dispatcher, which knows no signature yet."""
+    def _begin(self) -> None:
         if self._dispatcher is None:
             self._dispatcher = _dispatcher(self._jitted)
         self._clear_cache()
@@ -107,6 +106,14 @@ class JittedCall:
     def __repr__(self) -> str:
         plain = self._dispatcher is None or self._jitted.options.tier is not None
         return f"<jitted function {self._jitted.name}>" if plain else repr(self._dispatcher)
+
+
+def begin_dispatch(call: Any) -> None:
+    """Have the next call run the compiled program: by a dispatcher that has not learned any signature yet."""
+    if type(call) is JittedCall:
+        call._begin()
+    elif call is not None:
+        call._clear_cache()
 
 
 def let_others_in(call: Any) -> None:

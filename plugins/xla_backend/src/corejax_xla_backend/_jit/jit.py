@@ -46,21 +46,21 @@ from corejax.extend import (
     stage,
     tree,
 )
-from corejax.extend.devices import DEFAULT_OPTIONS, CompileOptions, RepeatableCall, Target, checks_values
+from corejax.extend.devices import DEFAULT_OPTIONS, CompileOptions, Executable, RepeatableCall, Target, checks_values
 from corejax.extend.messages import api_boundary, observe
 from corejax.extend.transforms import axes_in_scope, in_context
 from corejax.extend.types import shaped_abstractify
 from corejax_xla_backend._jit.arguments import StaticArguments, StaticKey, check_apart, named_arguments
-from corejax_xla_backend._jit.callables import let_others_in, make_callable
+from corejax_xla_backend._jit.callables import begin_dispatch, let_others_in, make_callable
 from corejax_xla_backend._jit.float0_results import ProgramFunction
 from corejax_xla_backend._jit.options import UNSPECIFIED, JitOptions, specified
-from corejax_xla_backend._jit.stages import Lowered, Traced, Wrapped, place_of_arguments
+from corejax_xla_backend._jit.stages import Lowered, Traced, Wrapped, places_of_arguments
 from corejax_xla_backend._jit.tiers import first_tier
 from corejax_xla_backend._jit.trace_reports import reasons, report_trace
 from corejax_xla_backend._jit.traces import Signature, TraceCache, TracedProgram, live
 from corejax_xla_backend._log import watched_by_anybody
 from corejax_xla_backend._programs import compiled, run
-from corejax_xla_backend._several_devices import place_program
+from corejax_xla_backend._several_devices import place_at, place_call, place_program
 from corejax_xla_backend.sharding_constraint import constrain
 from corejax_xla_backend.xla_call import xla_call_p
 
@@ -139,8 +139,9 @@ def jit(
             `backend`, or the first backend there is.
         inline: under a transformation, write the function's equations in place of a call.
         compiler_options: the backend's own options by name; XLA's: `{"xla_cpu_enable_fast_math": True}`.
-        tier: "auto" compiles in the background: until the program is there, calls are answered by the eager rules, with
-            results of the same types, equal up to rounding. By default a call waits for it.
+        tier: "compiled" waits for the compiler in the first call. "auto" compiles in the background; until the program
+            is ready, eager evaluation computes the results, of the same types and equal up to rounding. Default: the
+            setting `jit_tier`, which is "compiled".
 
     Returns:
         The compiled function, with `trace(*args)`, `lower(*args)`, `eval_shape(*args)` and `clear_cache()`.
@@ -208,6 +209,11 @@ class Jitted:
         self.call: Callable[[], Any] = lambda: None
         live.add(self)
 
+    @property
+    def tier(self) -> str:
+        """The option `tier`, or the setting `jit_tier` of the moment."""
+        return self.options.tier or config.jit_tier  # type: ignore[no-any-return]
+
     # -- the miss path -----------------------------------------------------------------------------
 
     def miss(self, *args: Any, **kwargs: Any) -> tuple[Any, RepeatableCall | None]:
@@ -227,7 +233,7 @@ class Jitted:
             return self._bind(program, leaves), None
         consts = [as_array(c) for c in program.consts]
         arrays = [*consts, *map(as_array, leaves)]
-        if self.options.tier == "auto" and (early := self._early(program, arrays)) is not None:
+        if self.tier == "auto" and (early := self._early(program, arrays)) is not None:
             return tree.tree_unflatten(program.out_tree, early), None
         target = self._target()
         options, device = place_program(
@@ -319,9 +325,7 @@ class Jitted:
 
         def compile_now() -> None:
             compiled(program.closed, self.name, self._target(), self._compile_options(program))
-            call = self.call()
-            if call is not None:
-                call.begin()
+            begin_dispatch(self.call())
 
         return first_tier(program.closed, arrays, compile_now)
 
@@ -342,12 +346,23 @@ class Jitted:
         program, leaves = self._abstractly(args, kwargs)
         target, options = self._target(), self._compile_options(program)
         if options.device is None:
-            options, device = place_of_arguments(self.name, program, target.backend, options, leaves)
+            places = places_of_arguments(self.name, program, target.backend, leaves)
+            options, device = place_at(program.closed, self.name, options, places, program.closed.in_avals)
             if device is not None:
                 options = options._replace(device=device)
             chosen = next(iter(options.devices), device)
             target = target if chosen is None else Target(backends.of_device(chosen), chosen.platform)
         return Traced(program, self.fun, target, options, self.donated.numbers)
+
+    def _compilation(self, *args: Any, **kwargs: Any) -> Callable[[], Executable]:
+        """Trace the function; return a function that compiles the program as a call with such arguments would."""
+        program, leaves = self._abstractly(args, kwargs)
+        target = self._target()
+        places = places_of_arguments(self.name, program, target.backend, leaves)
+        options, device = place_call(
+            program.closed, self.name, self._compile_options(program), places, program.closed.in_avals
+        )
+        return functools.partial(compiled, program.closed, self.name, target, options, device)
 
     @api_boundary
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:

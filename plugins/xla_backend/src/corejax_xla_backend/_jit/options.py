@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from corejax.extend import FlatFunction, ShapedArray, backends, fun_name, get_aval, tree
 from corejax.extend.devices import CompileOptions
 from corejax.extend.types import join_refinements
-from corejax_xla_backend.settings import EFFORTS, SETTINGS
+from corejax_xla_backend.settings import EFFORTS, SETTINGS, TIERS
 from corejax_xla_backend.sharding import Sharding, SingleDeviceSharding, check_fits
 from corejax_xla_backend.sharding_constraint import constrain, is_spec, shardings_of
 
@@ -60,8 +60,8 @@ class JitOptions(NamedTuple):
         placed = [name for name in ("in_shardings", "out_shardings") if leaves_of(getattr(self, name))]
         if self.backend is not None and placed:
             raise ValueError(f"jit of {fun_name(fun)}: give {placed[0]} or a backend, not both: devices have theirs")
-        if self.tier not in (None, "auto"):
-            raise ValueError(f"jit of {fun_name(fun)}: tier is None or 'auto', got {self.tier!r}")
+        if self.tier not in (None, *TIERS):
+            raise ValueError(f"jit of {fun_name(fun)}: tier is None, 'compiled' or 'auto', got {self.tier!r}")
         device = _one_device(fun, self.device, self.in_shardings, self.out_shardings)
         return CompileOptions(
             device,

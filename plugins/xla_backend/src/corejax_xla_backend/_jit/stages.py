@@ -29,7 +29,7 @@ from corejax_xla_backend._jit.options import compiler_flags
 from corejax_xla_backend._jit.traces import TracedProgram
 from corejax_xla_backend._physical import physical_program
 from corejax_xla_backend._programs import compiled, known_options, run
-from corejax_xla_backend._several_devices import assigned, place_at, place_program
+from corejax_xla_backend._several_devices import assigned, place_program
 from corejax_xla_backend.sharding import SingleDeviceSharding, check_fits
 from corejax_xla_backend.sharding_constraint import as_sharding
 from corejax_xla_backend.xla_call import xla_call_p
@@ -130,10 +130,8 @@ class Stage:
         return f"<{type(self).__name__} {self.name}({given}) -> ({results})>"
 
 
-def place_of_arguments(
-    name: str, program: TracedProgram, backend: Backend, options: CompileOptions, leaves: Sequence[Any]
-) -> tuple[CompileOptions, Any]:
-    """Return options completed by where arguments are bound to be, or their types say; and the device if it is one."""
+def places_of_arguments(name: str, program: TracedProgram, backend: Backend, leaves: Sequence[Any]) -> list[Any]:
+    """Return the device or sharding that each argument is bound to, or that its type names; None if there is none."""
 
     def place(x: Any) -> Any:
         if type(x) is Array:
@@ -145,8 +143,7 @@ def place_of_arguments(
         check_fits(f"jit of {name}: sharding of an argument", sharding, x.shape)
         return sharding.device_tuple[0] if isinstance(sharding, SingleDeviceSharding) else sharding
 
-    places = [place(x) for x in (*program.consts, *leaves)]
-    return place_at(program.closed, name, options, places, program.closed.in_avals)
+    return [place(x) for x in (*program.consts, *leaves)]
 
 
 class Traced(Stage):

@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
 from corejax.extend import Array, ClosedJaxpr, backends, config
 from corejax.extend.devices import bound_device
 from corejax_xla_backend._exit import inside, watch_exit
-from corejax_xla_backend._programs import interpret
+from corejax_xla_backend._programs import interpret, interpret_unless
 from corejax_xla_backend._several_devices import meshes_of
+
+# Seconds that an evaluation has for itself: the compiler, and the import of jaxlib, take the interpreter's time.
+HEAD_START = 0.05
 
 _one_at_a_time = threading.Lock()
 if hasattr(os, "register_at_fork"):  # a thread of the parent's may have held it
@@ -35,23 +39,34 @@ def _in_background(action: Callable[[], None]) -> threading.Thread:
 def first_tier(closed: ClosedJaxpr, arrays: Sequence[Array], compile_now: Callable[[], None]) -> list[Array] | None:
     """Return results by the eager rules while a thread compiles; None once it has ended, whether by success or failure.
 
+    If the thread ends first, the evaluation is abandoned, unless the program has effects, which must not happen twice.
     Programs about several devices, and arrays that are bound to a device, wait for the program at once: None.
     """
     if meshes_of(closed) or any(_is_bound(x) for x in arrays):
         return None
     key = ("background", config.trace_key(), config.backend, config.default_device)
-    compilation = closed.memo.get(key)
-    if compilation is not None and not compilation.is_alive():
+
+    def action() -> None:
+        if ("background", config.trace_key(), config.backend, config.default_device) != key:
+            closed.memo.pop(key, None)  # settings have changed meanwhile; a later call begins another one
+            return
+        compile_now()
+
+    begun = time.monotonic()
+
+    def has_ended() -> bool:
+        """Return whether the thread has ended; start it in the middle of an evaluation that takes long."""
+        compilation = closed.memo.get(key)
+        if compilation is not None:
+            return not compilation.is_alive()
+        if time.monotonic() - begun > HEAD_START:
+            closed.memo[key] = _in_background(action)
+        return False
+
+    if key in closed.memo and has_ended():
         return None
-    outs = interpret(closed, arrays)
-    if compilation is None:
-
-        def action() -> None:
-            if ("background", config.trace_key(), config.backend, config.default_device) != key:
-                closed.memo.pop(key, None)  # settings have changed meanwhile; a later call begins another one
-                return
-            compile_now()
-
+    outs = interpret(closed, arrays) if closed.effects else interpret_unless(has_ended, closed, arrays)
+    if key not in closed.memo:
         closed.memo[key] = _in_background(action)
     return outs
 
