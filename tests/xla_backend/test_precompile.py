@@ -68,14 +68,14 @@ def test_block_compiles_in_threads_and_waits(compilations: list[Any]) -> None:
 
 def test_error_of_a_compilation_is_raised_at_the_end_of_the_block() -> None:
     good, bad = corejax.jit(jnp.tanh), corejax.jit(lambda x: x + 4, compiler_options={"xla_no_such_flag": True})
-    with pytest.raises(Exception, match="xla_no_such_flag"), corejax.compiling_together():  # noqa: PT012
+    with pytest.raises(Exception, match="xla_no_such_flag"), corejax.compiling_together():
         corejax.precompile(bad, jnp.ones(2))
         corejax.precompile(good, jnp.ones(2))
     np.testing.assert_allclose(good(jnp.ones(2)), np.tanh(np.ones(2)), rtol=1e-6)
 
 
 def test_error_of_the_block_drops_what_has_not_started() -> None:
-    with pytest.raises(ZeroDivisionError), corejax.compiling_together():  # noqa: PT012
+    with pytest.raises(ZeroDivisionError), corejax.compiling_together():
         corejax.precompile(corejax.jit(jnp.tan), jnp.ones(2))
         raise ZeroDivisionError
     corejax.precompile(corejax.jit(jnp.tan), jnp.ones(2))
