@@ -26,7 +26,7 @@ from corejax.extend.devices import RepeatableCall, Target, checks_values
 from corejax.extend.messages import clears_cache, exact
 from corejax_xla_backend._callbacks import state as callbacks
 from corejax_xla_backend._live import LiveSet
-from corejax_xla_backend._programs import dispatcher_of, run_where_they_are
+from corejax_xla_backend._programs import dispatcher_of, interpreting, run_where_they_are
 
 _LIMIT = 1024  # dispatchers of one primitive, and programs of one dispatcher
 
@@ -59,10 +59,11 @@ def _from_translation(primitive: Primitive) -> Callable[..., Any] | None:
         return None
 
     def impl(*arrays: Array, **params: Any) -> Any:
-        if callbacks.running and impl_rules.is_written(primitive):
-            raise BackendError(
-                f"primitive {primitive.name!r}: a compiled program waits for its impl rule, which it calls back"
-            )
+        if impl_rules.is_written(primitive) and (callbacks.running or interpreting()):
+            why = "its caller is evaluated eagerly while the compiler works"
+            if callbacks.running:
+                why = "a compiled program waits for its impl rule, which it calls back"
+            raise BackendError(f"primitive {primitive.name!r} is not compiled by itself: {why}")
         outs = run_alone(primitive, arrays, params, None)
         return outs if primitive.multiple_results else outs[0]
 
@@ -77,7 +78,7 @@ def run_alone(primitive: Primitive, arrays: Sequence[Array], params: Mapping[str
 
 def run_program(program: ClosedJaxpr, arrays: Sequence[Array], name: str) -> list[Array] | None:
     """Compile and run a program of several operations; None while programs are not to be compiled."""
-    if config.disable_jit or callbacks.running or checks_values():
+    if config.disable_jit or callbacks.running or interpreting() or checks_values():
         return None
     target = backends.find("xla")
     return _waited_for(dispatcher_of(program, name, target)(*arrays), target)

@@ -33,6 +33,13 @@ def operations(jaxpr: Jaxpr) -> int:
     return found  # type: ignore[no-any-return]
 
 
+def may_be_compiled(program: ClosedJaxpr) -> bool:
+    """Return whether an eager loop over a program may run compiled: not with effects or keys, nor under checks."""
+    if program.effects or config.disable_jit or observe.watched or checks_values():
+        return False
+    return not any(dtypes.is_extended(aval.dtype) for aval in (*program.in_avals, *program.out_avals))
+
+
 def run_long_scan(
     scan_p: Primitive,
     args: Sequence[Any],
@@ -45,9 +52,7 @@ def run_long_scan(
 ) -> list[Any] | None:
     """Results of a scan, if it is long and is compiled: not while somebody looks at values, nor with effects."""
     each = max(1, operations(jaxpr.jaxpr))
-    if length * each < LONG or jaxpr.jaxpr.effects or config.disable_jit or observe.watched or checks_values():
-        return None
-    if any(dtypes.is_extended(aval.dtype) for aval in (*jaxpr.in_avals, *jaxpr.out_avals)):
+    if length * each < LONG or not may_be_compiled(jaxpr):
         return None
     consts, carry, xs = split_list([Array(x) for x in args], [num_consts, num_carry])
     parts = []

@@ -42,6 +42,7 @@ from corejax.extend import (
 )
 from corejax.extend.programs import select_list
 from corejax.extend.transforms import for_each_element, mapped_aval, tangent_aval
+from corejax_control_flow.loops.long_whiles import eager_steps, finish_compiled
 from corejax_control_flow.programs.messages import shown_types
 from corejax_control_flow.programs.rewriting import rearranged, refuse_effects, tells_a_debugger
 from corejax_control_flow.programs.weak_types import same_but_weak_type
@@ -58,10 +59,18 @@ while_p = Primitive(
 def while_impl(
     *args: Any, body_jaxpr: ClosedJaxpr, body_nconsts: int, cond_jaxpr: ClosedJaxpr, cond_nconsts: int
 ) -> list[Any]:
-    """A Python loop on NumPy arrays."""
+    """Run a Python loop on NumPy arrays; compile the rest of a loop that turns out to be long."""
     cond_consts, body_consts, carry = split_list(args, [cond_nconsts, body_nconsts])
+    left = eager_steps(cond_jaxpr, body_jaxpr)
     while eval_jaxpr_on_host(cond_jaxpr, [*cond_consts, *carry])[0]:
         carry = eval_jaxpr_on_host(body_jaxpr, [*body_consts, *carry])
+        left -= 1
+        if left == 0:
+            params = {"body_jaxpr": body_jaxpr, "body_nconsts": body_nconsts}
+            params |= {"cond_jaxpr": cond_jaxpr, "cond_nconsts": cond_nconsts}
+            found = finish_compiled(while_p, args[: cond_nconsts + body_nconsts], carry, **params)
+            if found is not None:
+                return found
     return carry
 
 
