@@ -2,9 +2,9 @@
 
     add : (a[*s], a[*s]) -> a[*s]
 
-Operands of one dtype and shape, or scalars beside arrays; Python scalars and weakly typed arrays take the other
-operand's dtype. Each function raises TypeError where dtypes or shapes disagree, and for dtypes not named. Integer
-arithmetic wraps around; integer division truncates.
+Operands have one dtype and shape, or are scalars beside arrays; Python scalars and weakly typed arrays take the other
+operand's dtype. Each function raises TypeError if dtypes or shapes disagree, or if it does not accept the dtype.
+Integer arithmetic wraps around; integer division truncates.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ sub, sub_p = binary(
 
 def _mul_transpose(ct: Any, x: Any, y: Any) -> list[Any]:
     if is_undef_primal(x):
-        return [unbroadcast(x.aval, mul(ct, y)), None]  # which refuses a second operand that has no value
+        return [unbroadcast(x.aval, mul(ct, y)), None]  # `mul` raises if `y` is an unknown, too
     return [None, unbroadcast(y.aval, mul(x, ct))]
 
 
@@ -109,13 +109,13 @@ def _div(x: Any, y: Any) -> Any:
         return np.where(y == 0, np.invert(np.zeros_like(y)), _div(x, np.where(y == 0, y.dtype.type(1), y)))
     if not y.ndim:
         return _by_one_number(x, y)[0]
-    if x.dtype.itemsize <= 4:  # which float64 holds, and their quotients so well that none becomes a whole number
+    if x.dtype.itemsize <= 4:  # float64 holds these integers, and no quotient rounds to a whole number
         return np.divide(x, y, dtype=np.float64).astype(np.int64).astype(x.dtype)
     return (x - np.fmod(x, y)) // y
 
 
 def _by_one_number(x: Any, y: Any) -> tuple[Any, Any]:
-    """Quotient and remainder of integers by one: NumPy has loops of vectors for quotients that are rounded down."""
+    """Divide integers by one integer; NumPy vectorises only the quotient that is rounded down."""
     quotient = np.floor_divide(x, y)
     rest = x - quotient * y
     if dtypes.is_unsigned(x.dtype):
@@ -134,12 +134,12 @@ def _rem(x: Any, y: Any) -> Any:
 
 
 def _div_transpose(ct: Any, x: Any, y: Any) -> list[Any]:
-    ct_x = div(ct, y)  # which refuses a divisor that has no value: a quotient is not linear in it
+    ct_x = div(ct, y)  # raises if the divisor is unknown: a quotient is not linear in it
     return [unbroadcast(x.aval, ct_x), None]
 
 
 def _by_divisor(t: Any, quotient: Any, y: Any) -> Any:
-    """Tangent of a quotient by its divisor: `-t quotient / y`."""
+    """Return the tangent of a quotient by its divisor: `-t quotient / y`."""
     return mul(neg(div(quotient, y)), t)
 
 
@@ -148,15 +148,15 @@ div, div_p = binary(
     tangents_with_result(lambda t, q, x, y: div(t, y), lambda t, q, x, y: _by_divisor(t, q, y)),
     """`x / y`; integer, floating-point or complex, the same dtype out (StableHLO `divide`).
 
-    Integers are truncated towards zero; `x / 0` is -1 (all bits set) and the least integer over -1 is itself.
+    Integer quotients are truncated towards zero; `x / 0` is -1 (all bits set), and the least integer over -1 is itself.
     """,
     linear_in=(0,), transpose=_div_transpose,
 )  # fmt: skip
 
 
 def _times_taken(t: Any, rest: Any, x: Any, y: Any) -> Any:
-    """Tangent of a remainder by its divisor: minus the whole number of times that it was taken, which is a constant."""
-    rest = select_n(eq(rest, rest), constant(rest, 0), rest)  # NaN if that number is infinite
+    """Return the tangent of a remainder by its divisor: `-t n` with the truncated quotient `n` held constant."""
+    rest = select_n(eq(rest, rest), constant(rest, 0), rest)  # NaN if the quotient is infinite
     return mul(neg(stop_gradient(div(sub(x, rest), y))), t)
 
 
@@ -173,7 +173,7 @@ rem, rem_p = binary(
 
 
 def _share(x: Any, out: Any, y: Any) -> Any:
-    """Derivative of a maximum by `x`: 1 where `x` is chosen, 1/2 where `y` ties, else 0."""
+    """Return the derivative of a maximum by `x`: 1 if `x` is chosen, 1/2 if `y` ties, else 0."""
     chosen = select_n(eq(y, out), constant(out, 1), constant(out, 0.5))
     return select_n(eq(x, out), constant(out, 0), chosen)
 

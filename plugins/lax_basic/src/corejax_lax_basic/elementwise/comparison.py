@@ -2,8 +2,8 @@
 
     eq : (a[*s], a[*s]) -> bool[*s]
 
-Operands of one dtype and shape, or scalars beside arrays. A NaN is unequal to everything and unordered; complex
-numbers have equality only. Derivatives are zero. Each function raises TypeError where dtypes or shapes disagree.
+Operands have one dtype and shape, or are scalars beside arrays. A NaN is unequal to everything and unordered; complex
+numbers have equality only. Derivatives are zero. Each function raises TypeError if dtypes or shapes disagree.
 """
 
 from __future__ import annotations
@@ -30,19 +30,19 @@ _ordered = "`{} y` for each element, as bool; boolean, integer or floating-point
 
 @is_ufunc(np.equal, "biufc")
 def equal_elements(x: Any, y: Any) -> Any:
-    """`numpy.equal`, of keys too."""
+    """Compare by `numpy.equal`; also compares keys."""
     return np.equal(x, y) if x.dtype.names is None else np.asarray(x == y)
 
 
 @is_ufunc(np.not_equal, "biufc")
 def unequal_elements(x: Any, y: Any) -> Any:
-    """`numpy.not_equal`, of keys too."""
+    """Compare by `numpy.not_equal`; also compares keys."""
     return np.not_equal(x, y) if x.dtype.names is None else np.asarray(x != y)
 
 
 _more = {"result": to_bool, "exact": True}
 
-# Translated by one rule, in which the name is the direction of StableHLO's `compare`.
+# One rule translates all of them; the name is the direction of StableHLO's `compare`.
 # fmt: off
 eq, eq_p = binary("eq", equal_elements,   ANY,     None, defzero, _any.format("x ==", "EQ"),     **_more)
 ne, ne_p = binary("ne", unequal_elements, ANY,     None, defzero, _any.format("x !=", "NE"),     **_more)
@@ -54,7 +54,7 @@ ge, ge_p = binary("ge", np.greater_equal, ORDERED, None, defzero, _ordered.forma
 
 
 def _of_all_numbers(comparison: Any, joined: Any) -> None:
-    """Keys, say, are equal where all numbers are that they are made of."""
+    """Register the comparison of extended dtypes: two keys, say, are equal if all of their numbers are equal."""
 
     @physical_rules.register(comparison)
     def rule(avals: tuple[ShapedArray, ...], *operands: Any) -> Any:

@@ -2,8 +2,8 @@
 
     real : c64[*s] -> f32[*s]        complex : (f32[*s], f32[*s]) -> c64[*s]
 
-Tangents and cotangents pair as `Re(ct * t)`, without conjugation, as in JAX. Each function raises TypeError for
-dtypes not named.
+Tangents and cotangents pair as `Re(ct * t)`, without conjugation, as in JAX. Each function raises TypeError if it does
+not accept the dtype.
 """
 
 from __future__ import annotations
@@ -70,17 +70,17 @@ complex, complex_p = binary(
     abstract_eval=_complex_abstract_eval, linear_in=(0, 1),
 )  # fmt: skip
 
-# `lax.conj` is the function below, which takes real numbers too.
+# `lax.conj` is the function below, which also takes real numbers.
 _, conj_p = unary(
     "conj", np.conjugate, COMPLEX, None,
     linear(lambda ct, x: [conj(ct)]),
-    "Complex conjugate; floating-point numbers become complex first, so that the result always is.",
+    "Complex conjugate; floating-point operands are converted to complex first, so that the result is always complex.",
     linear_in=(0,),
 )  # fmt: skip
 
 
 def conj(x: Any) -> Any:
-    """Complex conjugate; floating-point numbers become complex first, so that the result always is."""
+    """Return the complex conjugate, which is complex also for floating-point operands."""
     dtype = get_aval(x).dtype
     if dtypes.is_float(dtype):
         return convert_element_type(x, complex_dtype_of(dtype))

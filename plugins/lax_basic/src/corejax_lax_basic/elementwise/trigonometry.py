@@ -25,7 +25,7 @@ from corejax_lax_basic.elementwise.unary import abs, logistic, rsqrt
 __all__: list[str] = []  # rows bring their own names
 
 
-# A tangent's formula is linear in `t` in one operation; the factor beside it is known when linearising.
+# Each tangent's formula is one operation linear in `t`, times a factor that linearisation computes beforehand.
 
 # -- trigonometry --------------------------------------------------------------------------------------------------
 
@@ -81,7 +81,7 @@ cosh, cosh_p = unary(
 
 
 def _by_unit_circle(x: Any) -> Any:
-    """`1 / sqrt(1 - x^2)`: in two factors for complex numbers, whose square may overflow."""
+    """Compute `1 / sqrt(1 - x^2)`: in two factors for complex numbers, whose square may overflow."""
     below, above = sub(constant(x, 1), x), add(constant(x, 1), x)
     if dtypes.is_complex(get_aval(x).dtype):
         return mul(rsqrt(below), rsqrt(above))
@@ -114,7 +114,7 @@ asinh, asinh_p = unary(
 
 acosh, acosh_p = unary(
     "acosh", _complex_values.acosh, INEXACT, "chlo.acosh",
-    # Not 1/sqrt(x^2 - 1), which is on another branch where the real part is negative.
+    # Not 1/sqrt(x^2 - 1), which is on another branch if the real part is negative.
     tangents(lambda t, x: mul(mul(rsqrt(sub(x, constant(x, 1))), rsqrt(add(x, constant(x, 1)))), t)),
     "Inverse hyperbolic cosine, not negative; floating-point or complex.",
 )  # fmt: skip
@@ -127,17 +127,17 @@ atanh, atanh_p = unary(
 
 
 def _over_squares(numerator: Any, x: Any, y: Any) -> Any:
-    """`numerator / (x^2 + y^2)`; real operands are scaled first, so that no square overflows or underflows."""
+    """Compute `numerator / (x^2 + y^2)`; real operands are scaled first, so that no square overflows or underflows."""
     dtype = get_aval(x).dtype
     if dtypes.is_complex(dtype):
         return div(numerator, add(square(x), square(y)))
-    largest = float(dtypes.finfo(dtype).max)  # which stands for infinity
+    largest = float(dtypes.finfo(dtype).max)  # stands for infinity
     numerator, x, y = (clamp(constant(v, -largest), v, constant(v, largest)) for v in (numerator, x, y))
     size = stop_gradient(max(abs(x), abs(y)))
     squares = add(square(div(x, size)), square(div(y, size)))
     return mul(
         div(numerator, size), div(div(constant(x, 1), squares), size)
-    )  # the compiler would join a chain of divisions
+    )  # one factor is a product: the compiler would merge a chain of divisions
 
 
 atan2, atan2_p = binary(
@@ -146,7 +146,8 @@ atan2, atan2_p = binary(
         lambda t, x, y: mul(_over_squares(y, x, y), t),
         lambda t, x, y: mul(_over_squares(neg(x), x, y), t),
     ),
-    """The angle of the point `(y, x)`, between -pi and pi: the arc tangent of `x / y` in the quadrant that signs tell;
-    floating-point or complex (StableHLO `atan2`).
+    """The angle of the point `(y, x)`, between -pi and pi; floating-point or complex (StableHLO `atan2`).
+
+    It is the arc tangent of `x / y`, in the quadrant given by the signs of `x` and `y`.
     """,
 )  # fmt: skip
