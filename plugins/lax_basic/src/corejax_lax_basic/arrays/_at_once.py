@@ -1,4 +1,4 @@
-"""Parts of arrays that NumPy's views give at once, without a primitive."""
+"""Parts of arrays that are NumPy views, computed without a primitive."""
 
 from __future__ import annotations
 
