@@ -1,10 +1,10 @@
-"""`select_and_scatter_p`: values scattered to where any comparison selects an element of each window.
+"""`select_and_scatter_p`: values scattered to the element of each window that a comparison selects.
 
     select_and_scatter : (a[*s], a[*w], a[]) -> a[*s]        operand, source, initial value
 
-For each window of the operand, the program `select_jaxpr` says of two elements whether the first is kept; the source's
-element for that window is combined into the result there, by the program `scatter_jaxpr`. Source: StableHLO,
-`select_and_scatter`.
+In each window of the operand, the program `select_jaxpr` decides for two elements whether the first is kept. The
+source's element for the window is combined into the result at the selected element, by the program `scatter_jaxpr`.
+Source: StableHLO, `select_and_scatter`.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ select_and_scatter_p = Primitive(
     "select_and_scatter",
     tags=("higher_order",),
     abstract_eval=_abstract_eval,
-    doc="Values scattered to where a program selects an element of each window, combined by another.",
+    doc="Scatter values to the element of each window that a program selects; another program combines them.",
 )
 
 
@@ -96,7 +96,7 @@ def _vmap(axis_size: int, vals: Any, dims: Any, **params: Any) -> Any:
 
 
 def _by_places(select: ClosedJaxpr, scatter: ClosedJaxpr, params: dict[str, Any], *operands: Any) -> list[Any]:
-    """The same by elementwise operations, for each place in a window: differentiable in source and initial value."""
+    """Compute the primitive by elementwise operations for each position in a window, which are differentiable."""
     operand, source, initial = operands
     padding, window, strides = params["padding"], params["window_dimensions"], params["window_strides"]
     config = [(low, high, 0) for low, high in padding]
@@ -109,13 +109,13 @@ def _by_places(select: ClosedJaxpr, scatter: ClosedJaxpr, params: dict[str, Any]
         return slice(x, place, ends, strides)
 
     places = list(itertools.product(*map(range, window)))
-    best, chosen, nobody = there(operand, places[0]), full_like(source, 0, np.int32), there(outside, places[0])
+    best, chosen, all_padding = there(operand, places[0]), full_like(source, 0, np.int32), there(outside, places[0])
     for k, place in enumerate(places[1:], 1):
         here, void = there(operand, place), there(outside, place)
         keep = bitwise_or(combined(select, [best], [here])[0], void)  # padding is never selected
-        keep = bitwise_and(keep, bitwise_not(nobody))
+        keep = bitwise_and(keep, bitwise_not(all_padding))
         best, chosen = lax_select(keep, best, here), lax_select(keep, chosen, full_like(chosen, k))
-        nobody = bitwise_and(nobody, void)
+        all_padding = bitwise_and(all_padding, void)
     out = broadcast_in_dim(initial, get_aval(operand).shape, ())
     zero, false = np.zeros((), get_aval(source).dtype)[()], np.False_
     for k, place in enumerate(places):
