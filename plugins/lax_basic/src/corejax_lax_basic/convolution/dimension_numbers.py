@@ -1,4 +1,4 @@
-"""Which axis of a convolution's operands and result is what, and how large the result is."""
+"""The roles of the axes of a convolution's operands and result, and the size of the result."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ __all__ = [
 
 @register_param_type
 class ConvDimensionNumbers(NamedTuple):
-    """The axes of operands and result, in one order.
+    """The axes of operands and result, each in a fixed order.
 
     Attributes:
-        lhs_spec: axes of the first operand: batch, feature, spatial ones.
-        rhs_spec: axes of the kernel: output feature, input feature, spatial ones.
-        out_spec: axes of the result: batch, feature, spatial ones.
+        lhs_spec: axes of the first operand: batch, feature, spatial axes.
+        rhs_spec: axes of the kernel: output feature, input feature, spatial axes.
+        out_spec: axes of the result: batch, feature, spatial axes.
     """
 
     lhs_spec: Sequence[int]
@@ -43,7 +43,7 @@ _LETTERS = (("N", "C"), ("O", "I"), ("N", "C"))
 
 
 def conv_dimension_numbers(lhs_shape: Any, rhs_shape: Any, dimension_numbers: Any) -> ConvDimensionNumbers:
-    """Dimension numbers in their numeric form.
+    """Return dimension numbers in their numeric form.
 
     Args:
         lhs_shape: shape of the first operand.
@@ -88,15 +88,15 @@ def _checked(numbers: ConvDimensionNumbers, ndim: int) -> ConvDimensionNumbers:
 
 
 def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[Ints, Ints, Ints]:
-    """For three strings, the axes in the order batch (output feature), feature (input feature), spatial as in `rhs`.
+    """Return the axes that three strings name: batch (output feature), feature (input feature), spatial as in `rhs`.
 
     Raises:
         TypeError: a string lacks a letter, has one twice, or the spatial letters differ.
     """
-    given = dimension_numbers if isinstance(dimension_numbers, list | tuple) else ()
-    if len(given) != 3 or not all(isinstance(spec, str) for spec in given):
+    specs = dimension_numbers if isinstance(dimension_numbers, list | tuple) else ()
+    if len(specs) != 3 or not all(isinstance(spec, str) for spec in specs):
         raise TypeError(f"convolution: dimension_numbers are three strings, got {dimension_numbers!r}")
-    lhs, rhs, out = given
+    lhs, rhs, out = specs
     for i, (spec, letters) in enumerate(zip((lhs, rhs, out), _LETTERS, strict=True)):
         if any(spec.count(letter) != 1 for letter in letters):
             raise TypeError(
@@ -108,43 +108,43 @@ def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[Ints, I
     spatial = [c for c in rhs if c not in _LETTERS[1]]
     if not set(lhs) - set(_LETTERS[0]) == set(spatial) == set(out) - set(_LETTERS[2]):
         raise TypeError(f"convolution: the spatial letters of dimension_numbers {tuple(dimension_numbers)} differ")
-    found = [
+    axes = [
         (*(spec.index(letter) for letter in letters), *(spec.index(c) for c in spatial))
         for spec, letters in zip((lhs, rhs, out), _LETTERS, strict=True)
     ]
-    return found[0], found[1], found[2]
+    return axes[0], axes[1], axes[2]
 
 
 def permuted(shape: Sequence[int], spec: Sequence[int]) -> Ints:
-    """Sizes of the axes that a spec names, in its order."""
+    """Return the sizes of the axes that a spec names, in its order."""
     return tuple(shape[i] for i in spec)
 
 
 def unpermuted(shape: Sequence[int], spec: Sequence[int]) -> Ints:
-    """The shape whose sizes in a spec's order are `shape`."""
+    """Return the shape that has the sizes `shape` in the order of a spec."""
     return tuple(shape[spec.index(i)] for i in range(len(spec)))
 
 
 def _shapes(name: str, shapes: Any, ndim: int | None = None) -> list[Ints]:
-    """Shapes of two operands, of one length: `ndim`, if that is given.
+    """Return shapes of two operands of one length: `ndim`, unless that is None.
 
     Raises:
         TypeError: one is no shape, or has another length.
     """
-    found = [canonical_shape(shape) for shape in shapes]
-    count = len(found[0]) if ndim is None else ndim
-    if count < 2 or any(len(shape) != count for shape in found):
+    canonical = [canonical_shape(shape) for shape in shapes]
+    count = len(canonical[0]) if ndim is None else ndim
+    if count < 2 or any(len(shape) != count for shape in canonical):
         wanted = "two or more sizes, as many of each" if ndim is None else f"{ndim} sizes each"
-        raise TypeError(f"{name}: shapes of lhs and rhs have {wanted}, got {found[0]} and {found[1]}")
-    return found
+        raise TypeError(f"{name}: shapes of lhs and rhs have {wanted}, got {canonical[0]} and {canonical[1]}")
+    return canonical
 
 
 def conv_shape_tuple(lhs_shape: Any, rhs_shape: Any, strides: Any, pads: Any, batch_group_count: int = 1) -> Ints:
-    """Shape of a convolution of operands `(N, C, ...)` and `(O, I, ...)`, dilation included: `(N, O, ...)`.
+    """Return the shape of a convolution of operands `(N, C, ...)` and `(O, I, ...)`, dilated already: `(N, O, ...)`.
 
     Raises:
-        TypeError: there is not a pair of padding for each spatial axis.
-        ValueError: negative padding drops more than there is.
+        TypeError: `pads` does not have a pair for each spatial axis.
+        ValueError: negative padding drops more elements than the operand has.
     """
     lhs_shape, rhs_shape = _shapes("conv_shape_tuple", (lhs_shape, rhs_shape))
     count = len(lhs_shape) - 2
@@ -164,7 +164,7 @@ def conv_shape_tuple(lhs_shape: Any, rhs_shape: Any, strides: Any, pads: Any, ba
 def conv_general_shape_tuple(
     lhs_shape: Any, rhs_shape: Any, window_strides: Any, padding: Any, dimension_numbers: Any
 ) -> Ints:
-    """Shape of a convolution without dilation; `dimension_numbers` are three strings."""
+    """Return the shape of a convolution without dilation; `dimension_numbers` are three strings."""
     lhs_spec, rhs_spec, out_spec = conv_general_permutations(dimension_numbers)
     lhs_shape, rhs_shape = _shapes("conv_general_shape_tuple", (lhs_shape, rhs_shape), len(lhs_spec))
     out = conv_shape_tuple(permuted(lhs_shape, lhs_spec), permuted(rhs_shape, rhs_spec), window_strides, padding)
@@ -172,15 +172,15 @@ def conv_general_shape_tuple(
 
 
 def transposed_padding(span: int, stride: int, padding: Any) -> tuple[int, int]:
-    """What is put before and behind a dilated axis, so that a convolution is the transpose of one.
+    """Return the padding of a dilated axis that makes a convolution the transpose of another.
 
     Args:
         span: size of the kernel, dilation included.
-        stride: of the convolution that is transposed.
-        padding: of that convolution: "SAME", "VALID" or a pair.
+        stride: stride of the convolution that is transposed.
+        padding: padding of that convolution: "SAME", "VALID" or a pair.
 
     Raises:
-        ValueError: other padding.
+        ValueError: `padding` is none of these.
     """
     if padding == "SAME":
         total = span + stride - 2
@@ -199,7 +199,7 @@ def transposed_padding(span: int, stride: int, padding: Any) -> tuple[int, int]:
 def conv_transpose_shape_tuple(
     lhs_shape: Any, rhs_shape: Any, window_strides: Any, padding: Any, dimension_numbers: Any
 ) -> Ints:
-    """Shape of `conv_transpose` with strides and without dilation; `dimension_numbers` are three strings."""
+    """Return the shape of `conv_transpose` with strides and no dilation; `dimension_numbers` are three strings."""
     lhs_spec, rhs_spec, out_spec = conv_general_permutations(dimension_numbers)
     name = "conv_transpose_shape_tuple"
     lhs_shape, rhs_shape = _shapes(name, (lhs_shape, rhs_shape), len(lhs_spec))
