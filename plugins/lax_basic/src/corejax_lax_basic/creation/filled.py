@@ -1,4 +1,4 @@
-"""Arrays from nothing: filled with a value, or like another array."""
+"""Arrays filled with a value, or like another array."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ __all__ = ["full", "full_like", "zeros_like_array"]
 
 
 def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: Any = None) -> Any:
-    """An array filled with one value.
+    """Return an array filled with one value.
 
     Args:
-        shape: its shape.
+        shape: shape of the array.
         fill_value: a scalar.
         dtype: dtype of the result; by default the fill value's (then a Python scalar gives a weakly typed array).
-        sharding: where the result is to be, a sharding or a `PartitionSpec`.
+        sharding: sharding of the result, a sharding or a `PartitionSpec`.
 
     Raises:
         TypeError: the fill value is not a scalar, or the shape is not made of concrete integers.
@@ -48,7 +48,7 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: 
 def full_like(
     x: Any, fill_value: Any, dtype: Any = None, shape: Sequence[int] | None = None, sharding: Any = None
 ) -> Any:
-    """As `full`, with the shape, dtype and weak type of `x` unless given, in parts on several devices if `x` is.
+    """Return an array as `full`, with the shape, dtype, weak type and sharding of `x` by default.
 
     `x` may be a `ShapeDtypeStruct`.
     """
@@ -68,5 +68,5 @@ def full_like(
 
 
 def zeros_like_array(x: Any) -> Any:
-    """Zeros of the shape and dtype of `x`."""
+    """Return zeros of the shape and dtype of `x`."""
     return full_like(x, 0)

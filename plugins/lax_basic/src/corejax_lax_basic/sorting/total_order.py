@@ -3,7 +3,7 @@
     lt_to : (a[*s], a[*s]) -> bool[*s]
 
 -NaN < -inf < ... < -0.0 < 0.0 < ... < inf < NaN (IEEE 754 totalOrder; StableHLO `compare` with TOTALORDER). Integers
-and booleans are in their own order. For rules of other primitives, and for programs that sort by hand.
+and booleans have their natural order. Rules of other primitives and programs that sort use these primitives.
 """
 
 from __future__ import annotations
