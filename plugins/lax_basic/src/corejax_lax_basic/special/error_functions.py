@@ -1,4 +1,4 @@
-"""The error function's kin: erf erfc erf_inv.
+"""Error functions: erf erfc erf_inv.
 
     erf : f[*s] -> f[*s]
 
@@ -34,7 +34,7 @@ erf, erf_p = unary(
 erfc, erfc_p = unary(
     "erfc", by_scipy("erfc"), FLOAT, None,
     tangents(lambda t, x: mul(_density(x, -2 / math.sqrt(math.pi)), t)),
-    "`1 - erf(x)`, accurate also where that is small; floating-point.",
+    "`1 - erf(x)`, accurate also if it is small; floating-point.",
 )  # fmt: skip
 
 erf_inv, erf_inv_p = unary(

@@ -1,9 +1,9 @@
-"""The gamma function's logarithm, that one's derivatives, and the Hurwitz zeta function: lgamma digamma polygamma zeta.
+"""The logarithm of the gamma function, its derivatives, and the Hurwitz zeta function.
 
     zeta : (f[*s], f[*s]) -> f[*s]
 
-Floating-point operands of one dtype and shape, or scalars beside arrays; TypeError for others. Compiled, all dtypes are
-computed in float64. Definitions: DLMF 5.2, 5.15 and 25.11.
+Also lgamma, digamma, polygamma. Operands are floating-point, of one dtype and shape, or scalars beside arrays; others
+raise TypeError. Compiled programs compute all dtypes in float64. Definitions: DLMF 5.2, 5.15 and 25.11.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ polygamma, polygamma_p = binary(
         nondifferentiable("the order of a derivative is a whole number"),
         lambda t, m, x: mul(polygamma(add(m, constant(m, 1)), x), t),
     ),
-    "The `m`-th derivative of `digamma` at `x`; NaN where `m` is not 0, 1, 2, ...; floating-point.",
+    "The `m`-th derivative of `digamma` at `x`; NaN if `m` is not 0, 1, 2, ...; floating-point.",
     lambda m, x: bind_joined(polygamma_p, m, x),
 )  # fmt: skip
 
@@ -49,8 +49,8 @@ zeta, zeta_p = binary(
     ),
     """The Hurwitz zeta function, the sum of `(q + n)**-x` over n = 0, 1, ...; floating-point.
 
-    Infinite at `x = 1` and NaN below; for `q` that is not positive, NaN unless `x` is whole; where `q` is a pole,
-    infinite for even `x` and NaN for odd.
+    It is infinite at `x = 1` and NaN below. If `q` is not positive, it is NaN unless `x` is whole. If `q` is a pole, it
+    is infinite for even `x` and NaN for odd `x`.
     """,
     lambda x, q: bind_joined(zeta_p, x, q),
 )  # fmt: skip
