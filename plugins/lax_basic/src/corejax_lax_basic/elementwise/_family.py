@@ -1,6 +1,6 @@
 """Tables of elementwise primitives: the constructors of a row, and helpers that the rules of the rows share.
 
-    sin, sin_p = unary("sin", np.sin, INEXACT, "sine", tangents(lambda t, x: mul(cos(x), t)), "Sine of radians.")
+    sin, sin_p = unary("sin", np.sin, INEXACT, "sine", tangents(lambda t, x: mul(cos(x), t)), "Compute the sine.")
 
 A row defines the public function and the primitive with all of its rules. `translations` reads `STABLEHLO`.
 """

@@ -30,7 +30,7 @@ __all__: list[str] = []  # rows bring their own names
 neg, neg_p = unary(
     "neg", np.negative, NUMERIC, "negate",
     linear(lambda ct, x: [neg(ct)]),
-    "`-x`; integer, floating-point or complex, the same dtype out (StableHLO `negate`).",
+    "Compute `-x`; integer, floating-point or complex, the same dtype out (StableHLO `negate`).",
     linear_in=(0,),
 )  # fmt: skip
 
@@ -53,7 +53,7 @@ def _add_transpose(ct: Any, x: Any, y: Any) -> list[Any]:
 add, add_p = binary(
     "add", np.add, NUMERIC, "add",
     jvp_rule(_add_jvp),
-    "`x + y`; integer, floating-point or complex, the same dtype out (StableHLO `add`).",
+    "Compute `x + y`; integer, floating-point or complex, the same dtype out (StableHLO `add`).",
     linear_in=(0, 1), transpose=_add_transpose,
 )  # fmt: skip
 
@@ -78,7 +78,7 @@ def _sub_transpose(ct: Any, x: Any, y: Any) -> list[Any]:
 sub, sub_p = binary(
     "sub", np.subtract, NUMERIC, "subtract",
     jvp_rule(_sub_jvp),
-    "`x - y`; integer, floating-point or complex, the same dtype out (StableHLO `subtract`).",
+    "Compute `x - y`; integer, floating-point or complex, the same dtype out (StableHLO `subtract`).",
     linear_in=(0, 1), transpose=_sub_transpose,
 )  # fmt: skip
 
@@ -94,7 +94,7 @@ def _mul_transpose(ct: Any, x: Any, y: Any) -> list[Any]:
 mul, mul_p = binary(
     "mul", np.multiply, NUMERIC, "multiply",
     tangents(lambda t, x, y: mul(t, y), lambda t, x, y: mul(x, t)),
-    "`x * y`; integer, floating-point or complex, the same dtype out, or `out_dtype` (StableHLO `multiply`).",
+    "Compute `x * y`; integer, floating-point or complex, the same dtype out, or `out_dtype` (StableHLO `multiply`).",
     linear_in=(0, 1), transpose=_mul_transpose, out_dtype=True,
 )  # fmt: skip
 
@@ -146,7 +146,7 @@ def _by_divisor(t: Any, quotient: Any, y: Any) -> Any:
 div, div_p = binary(
     "div", _div, NUMERIC, "divide",
     tangents_with_result(lambda t, q, x, y: div(t, y), lambda t, q, x, y: _by_divisor(t, q, y)),
-    """`x / y`; integer, floating-point or complex, the same dtype out (StableHLO `divide`).
+    """Compute `x / y`; integer, floating-point or complex, the same dtype out (StableHLO `divide`).
 
     Integer quotients are truncated towards zero; `x / 0` is -1 (all bits set), and the least integer over -1 is itself.
     """,
@@ -163,7 +163,7 @@ def _times_taken(t: Any, rest: Any, x: Any, y: Any) -> Any:
 rem, rem_p = binary(
     "rem", _rem, REAL, "remainder",
     tangents_with_result(lambda t, r, x, y: spread(t, r), _times_taken),
-    """Remainder of truncated division, with the sign of `x`; integer or floating-point (StableHLO `remainder`).
+    """Compute the remainder of truncated division, signed as `x`; integer or floating-point (StableHLO `remainder`).
 
     The remainder by integer 0 is `x`; by floating-point 0 it is NaN.
     """,
@@ -185,7 +185,7 @@ _shared = tangents_with_result(
 max, max_p = binary(
     "max", np.maximum, ANY, None,
     _shared,
-    """The larger of two, NaN if either is; any dtype, complex in lexicographic order (StableHLO `maximum`).
+    """Return the larger operand, NaN if either is; any dtype, complex in lexicographic order (StableHLO `maximum`).
 
     Operands that tie share the derivative.
     """,
@@ -194,7 +194,7 @@ max, max_p = binary(
 min, min_p = binary(
     "min", np.minimum, ANY, None,
     _shared,
-    """The smaller of two, NaN if either is; any dtype, complex in lexicographic order (StableHLO `minimum`).
+    """Return the smaller operand, NaN if either is; any dtype, complex in lexicographic order (StableHLO `minimum`).
 
     Operands that tie share the derivative.
     """,

@@ -64,7 +64,9 @@ def _shift_right_arithmetic(x: Any, y: Any) -> Any:
     return _of_bits(_signed(x) >> count.astype(_signed(y).dtype), x.dtype)
 
 
-_shift = "`{}`, with the second operand as the number of bits; integer, the same dtype out (StableHLO `{}`).\n\n{}"
+_shift = (
+    "Compute `{}`, with the second operand as the number of bits; integer, the same dtype out (StableHLO `{}`).\n\n{}"
+)
 
 shift_left, shift_left_p = binary(
     "shift_left", _shift_left, INTEGER, "shift_left",
@@ -109,13 +111,13 @@ def _clz(x: Any) -> Any:
 population_count, population_count_p = unary(
     "population_count", _population_count, INTEGER, None,
     defzero,
-    "Number of bits that are set, in the dtype of `x`; integer (StableHLO `popcnt`).",
+    "Count the bits that are set, in the dtype of `x`; integer (StableHLO `popcnt`).",
 )  # fmt: skip
 
 clz, clz_p = unary(
     "clz", _clz, INTEGER, "count_leading_zeros",
     defzero,
-    "Number of zeros before the highest set bit, in the dtype of `x`; integer (StableHLO `count_leading_zeros`).",
+    "Count the zeros before the highest set bit, in the dtype of `x`; integer (StableHLO `count_leading_zeros`).",
 )  # fmt: skip
 
 # -- mulhi ---------------------------------------------------------------------------------------------------------
@@ -145,6 +147,6 @@ def _mulhi_uint64(x: Any, y: Any) -> Any:
 mulhi, mulhi_p = binary(
     "mulhi", _mulhi, INTEGER, None,
     defzero,
-    "The upper half of the bits of `x * y`; integer, the same dtype out.",
+    "Return the upper half of the bits of `x * y`; integer, the same dtype out.",
     lambda x, y, /: bind_joined(mulhi_p, x, y),
 )  # fmt: skip

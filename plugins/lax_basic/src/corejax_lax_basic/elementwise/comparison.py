@@ -24,8 +24,8 @@ from corejax_lax_basic.shape.slicing import slice_in_dim
 
 __all__: list[str] = []  # rows bring their own names
 
-_any = "`{} y` for each element, as bool; any dtype (StableHLO `compare` {})."
-_ordered = "`{} y` for each element, as bool; boolean, integer or floating-point (StableHLO `compare` {})."
+_any = "Return `{} y` for each element, as bool; any dtype (StableHLO `compare` {})."
+_ordered = "Return `{} y` for each element, as bool; boolean, integer or floating-point (StableHLO `compare` {})."
 
 
 @is_ufunc(np.equal, "biufc")

@@ -26,14 +26,14 @@ __all__ = ["conj"]
 real, real_p = unary(
     "real", lambda x: x.real, COMPLEX, "real",
     linear(lambda ct, x: [complex(ct, constant(ct, 0))]),
-    "Real part of complex numbers: complex64 gives float32, complex128 float64 (StableHLO `real`).",
+    "Return the real part of complex numbers: complex64 gives float32, complex128 float64 (StableHLO `real`).",
     result=dtypes.real_dtype_of, linear_in=(0,),
 )  # fmt: skip
 
 imag, imag_p = unary(
     "imag", lambda x: x.imag, COMPLEX, "imag",
     linear(lambda ct, x: [complex(constant(ct, 0), neg(ct))]),
-    "Imaginary part of complex numbers: complex64 gives float32, complex128 float64 (StableHLO `imag`).",
+    "Return the imaginary part of complex numbers: complex64 gives float32, complex128 float64 (StableHLO `imag`).",
     result=dtypes.real_dtype_of, linear_in=(0,),
 )  # fmt: skip
 
@@ -66,7 +66,7 @@ def _complex_transpose(ct: Any, x: Any, y: Any) -> list[Any]:
 complex, complex_p = binary(
     "complex", _complex_impl, FLOAT, "complex",
     linear(_complex_transpose),
-    "`x + iy` of two float32 (complex64) or float64 (complex128) arrays of one shape (StableHLO `complex`).",
+    "Return `x + iy` for two float32 (complex64) or float64 (complex128) arrays of one shape (StableHLO `complex`).",
     abstract_eval=_complex_abstract_eval, linear_in=(0, 1),
 )  # fmt: skip
 
@@ -74,7 +74,7 @@ complex, complex_p = binary(
 _, conj_p = unary(
     "conj", np.conjugate, COMPLEX, None,
     linear(lambda ct, x: [conj(ct)]),
-    "Complex conjugate; floating-point operands are converted to complex first, so that the result is always complex.",
+    "Return the complex conjugate, which is complex also for floating-point operands.",
     linear_in=(0,),
 )  # fmt: skip
 

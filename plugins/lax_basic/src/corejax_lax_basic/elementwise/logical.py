@@ -16,7 +16,7 @@ from corejax_lax_basic.elementwise._family import binary, unary
 
 __all__: list[str] = []  # rows bring their own names
 
-_doc = "`{}` for each element; boolean or integer, the same dtype out (StableHLO `{}`)."
+_doc = "Compute `{}` for each element; boolean or integer, the same dtype out (StableHLO `{}`)."
 
 # fmt: off
 bitwise_and, and_p = binary("and", np.bitwise_and, INTEGRAL, "and", defzero, _doc.format("x & y", "and"),

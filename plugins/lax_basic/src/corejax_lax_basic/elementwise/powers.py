@@ -218,5 +218,5 @@ jvp_rules.register(integer_pow_p, _integer_pow_jvp, symbolic_zeros=True)
 square, square_p = unary(
     "square", _complex_values.square, NUMERIC, None,
     tangents(lambda t, x: mul(mul(constant(x, 2), x), t)),
-    "`x * x`; integer, floating-point or complex, the same dtype out.",
+    "Compute `x * x`; integer, floating-point or complex, the same dtype out.",
 )  # fmt: skip

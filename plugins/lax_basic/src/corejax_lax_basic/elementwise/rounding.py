@@ -106,7 +106,7 @@ def _nextafter(x: Any, y: Any) -> Any:
 nextafter, nextafter_p = binary(
     "nextafter", _nextafter, FLOAT, None,
     defzero,
-    """The next number of the dtype after `x1` in the direction of `x2`; floating-point.
+    """Return the next number of the dtype after `x1` in the direction of `x2`; floating-point.
 
     The result is `x2` if they are equal, and NaN if either is NaN. The derivative is zero.
     """,

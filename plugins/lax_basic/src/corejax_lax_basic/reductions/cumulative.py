@@ -96,26 +96,26 @@ def _share(x: Any, y: Any) -> Any:
 cumsum, cumsum_p = cumulative(
     "cumsum", ADD, NUMERIC,
     linear(lambda ct, x, *, axis, reverse: [cumsum(ct, axis, not reverse)]),
-    "Sums of the elements so far; integer, floating-point or complex. 16-bit floats are accumulated in float32.",
+    "Sum the elements so far; integer, floating-point or complex. 16-bit floats are accumulated in float32.",
     linear_in=(0,),
 )  # fmt: skip
 
 cumprod, cumprod_p = cumulative(
     "cumprod", MULTIPLY, NUMERIC, _pairs(_product_rule),
-    "Products of the elements so far; integer, floating-point or complex. 16-bit floats are accumulated in float32.",
+    "Multiply the elements so far; integer, floating-point or complex. 16-bit floats are accumulated in float32.",
 )  # fmt: skip
 
 cummax, cummax_p = cumulative(
     "cummax", MAXIMUM, ANY, _pairs(_extremum_rule(max)),
-    "Maximum of the elements so far, NaN from the first NaN on; any dtype. Ties share the derivative.",
+    "Return the maximum of the elements so far, NaN from the first NaN on; any dtype. Ties share the derivative.",
 )  # fmt: skip
 
 cummin, cummin_p = cumulative(
     "cummin", MINIMUM, ANY, _pairs(_extremum_rule(min)),
-    "Minimum of the elements so far, NaN from the first NaN on; any dtype. Ties share the derivative.",
+    "Return the minimum of the elements so far, NaN from the first NaN on; any dtype. Ties share the derivative.",
 )  # fmt: skip
 
 cumlogsumexp, cumlogsumexp_p = cumulative(
     "cumlogsumexp", Fold(np.logaddexp, None, least, wide=True), FLOAT, _pairs(_logsumexp_rule),
-    "Logarithms of the sums of the exponentials so far, without overflow; floating-point.",
+    "Compute the logarithm of the sum of the exponentials so far, without overflow; floating-point.",
 )  # fmt: skip

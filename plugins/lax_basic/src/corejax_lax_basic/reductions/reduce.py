@@ -95,7 +95,7 @@ def _reduce_prod_jvp(primals: Any, tangents: Any, *, axes: Axes) -> tuple[Any, A
 reduce_prod, reduce_prod_p = reduction(
     "reduce_prod", MULTIPLY, NUMERIC,
     jvp_rule(_reduce_prod_jvp),
-    "Product over `axes`; integer, floating-point or complex. 16-bit floats are accumulated in float32.",
+    "Multiply over `axes`; integer, floating-point or complex. 16-bit floats are accumulated in float32.",
 )  # fmt: skip
 
 # -- extrema -------------------------------------------------------------------------------------------------------
@@ -112,18 +112,18 @@ def _extremum_jvp(t: Any, out: Any, x: Any, *, axes: Axes) -> Any:
 reduce_max, reduce_max_p = reduction(
     "reduce_max", MAXIMUM, ANY,
     tangents_with_result(_extremum_jvp),
-    "Maximum over `axes`, NaN if any element is NaN; any dtype. Elements that tie share the derivative.",
+    "Return the maximum over `axes`, NaN if any element is NaN; any dtype. Elements that tie share the derivative.",
 )  # fmt: skip
 
 reduce_min, reduce_min_p = reduction(
     "reduce_min", MINIMUM, ANY,
     tangents_with_result(_extremum_jvp),
-    "Minimum over `axes`, NaN if any element is NaN; any dtype. Elements that tie share the derivative.",
+    "Return the minimum over `axes`, NaN if any element is NaN; any dtype. Elements that tie share the derivative.",
 )  # fmt: skip
 
 argmax, argmax_p = index_reduction(
     "argmax", np.argmax, defzero,
-    """Index of the maximum along an axis: the first of equal maxima, or the first NaN.
+    """Return the index of the maximum along an axis: the first of equal maxima, or the first NaN.
 
     Args:
         operand: boolean, integer or floating-point array.
@@ -138,22 +138,22 @@ argmax, argmax_p = index_reduction(
 
 argmin, argmin_p = index_reduction(
     "argmin", np.argmin, defzero,
-    "Index of the minimum along an axis; otherwise as `argmax`.",
+    "Return the index of the minimum along an axis; otherwise as `argmax`.",
 )  # fmt: skip
 
 # -- bits ----------------------------------------------------------------------------------------------------------
 
 reduce_and, reduce_and_p = reduction(
     "reduce_and", AND, INTEGRAL, defzero,
-    'Bitwise "and" over `axes`, for booleans whether all are True; boolean or integer.',
+    'Compute the bitwise "and" over `axes`, for booleans whether all are True; boolean or integer.',
 )  # fmt: skip
 
 reduce_or, reduce_or_p = reduction(
     "reduce_or", OR, INTEGRAL, defzero,
-    'Bitwise "or" over `axes`, for booleans whether any is True; boolean or integer.',
+    'Compute the bitwise "or" over `axes`, for booleans whether any is True; boolean or integer.',
 )  # fmt: skip
 
 reduce_xor, reduce_xor_p = reduction(
     "reduce_xor", XOR, INTEGRAL, defzero,
-    'Bitwise exclusive "or" over `axes`, for booleans whether an odd number is True; boolean or integer.',
+    'Compute the bitwise exclusive "or" over `axes`, for booleans whether an odd number is True; boolean or integer.',
 )  # fmt: skip

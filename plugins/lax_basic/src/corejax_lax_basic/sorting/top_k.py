@@ -86,7 +86,7 @@ top_k_p = Primitive(
     multiple_results=True,
     tags=("exact",),
     abstract_eval=_abstract_eval,
-    doc="The `k` greatest elements along an axis in descending order, and their positions as int32.",
+    doc="Return the `k` greatest elements along an axis in descending order, and their positions as int32.",
 )
 
 
@@ -231,6 +231,6 @@ approx_top_k_p = Primitive(
     multiple_results=True,
     impl=_approx_impl,
     abstract_eval=_approx_abstract_eval,
-    doc="The greatest or least elements along an axis and their positions; accelerators may miss some.",
+    doc="Return the greatest or least elements along an axis and their positions; accelerators may miss some.",
 )
 _register_transformations(approx_top_k_p, "reduction_dimension")

@@ -29,7 +29,7 @@ def _comparison(name: str, compare: Callable[..., Any], text: str) -> Primitive:
         impl=impl,
         abstract_eval=elementwise(name, 2, ORDERED, to_bool),
         tags=("elementwise",),
-        doc=f"`x {text} y` for each element in the total order of floats; boolean, integer or floating-point.",
+        doc=f"Return `x {text} y` for each element in the total order of floats; boolean, integer or floating-point.",
     )
     defbroadcasting(primitive)
     defzero(primitive)

@@ -30,7 +30,7 @@ def _i0e_jvp(t: Any, out: Any, x: Any) -> Any:
 bessel_i0e, bessel_i0e_p = unary(
     "bessel_i0e", by_scipy("i0e"), FLOAT, None,
     tangents_with_result(_i0e_jvp),
-    "`exp(-|x|) I0(x)`, the scaled modified Bessel function of order 0; floating-point.",
+    "Compute `exp(-|x|) I0(x)`, the scaled modified Bessel function of order 0; floating-point.",
 )  # fmt: skip
 
 
@@ -58,5 +58,5 @@ def _i1e_jvp(t: Any, out: Any, x: Any) -> Any:
 bessel_i1e, bessel_i1e_p = unary(
     "bessel_i1e", by_scipy("i1e", zero_at_zero), FLOAT, None,
     tangents_with_result(_i1e_jvp),
-    "`exp(-|x|) I1(x)`, the scaled modified Bessel function of order 1; floating-point.",
+    "Compute `exp(-|x|) I1(x)`, the scaled modified Bessel function of order 1; floating-point.",
 )  # fmt: skip

@@ -53,7 +53,7 @@ igamma, igamma_p = binary(
         lambda t, a, x: mul(igamma_grad_a(a, x), t),
         lambda t, a, x: mul(gamma_density(a, x), t),
     ),
-    """The regularised lower incomplete gamma function `P(a, x)`, from 0 at `x = 0` to 1; floating-point.
+    """Compute the regularised lower incomplete gamma function `P(a, x)`, from 0 at `x = 0` to 1; floating-point.
 
     It is NaN for negative operands, and if both are zero or both infinite.
     """,
@@ -66,7 +66,7 @@ igammac, igammac_p = binary(
         lambda t, a, x: mul(neg(igamma_grad_a(a, x)), t),
         lambda t, a, x: mul(neg(gamma_density(a, x)), t),
     ),
-    "The regularised upper incomplete gamma function, `1 - igamma(a, x)`, accurate also if small; floating-point.",
+    "Compute the upper incomplete gamma function `1 - igamma(a, x)`, accurate also if small; floating-point.",
     lambda a, x: bind_joined(igammac_p, a, x),
 )  # fmt: skip
 
@@ -81,7 +81,7 @@ igamma_grad_a, igamma_grad_a_p = binary(
     in_float64(lambda a, x: _incomplete_gamma.derivative_by_a(ARRAYS, a, x)),
     FLOAT, None,
     tangents(_BY_A, lambda t, a, x: mul(mul(gamma_density(a, x), _score(a, x)), t)),
-    "Derivative of `igamma(a, x)` by `a`; NaN if `a` is not positive or `x` is negative; floating-point.",
+    "Compute the derivative of `igamma(a, x)` by `a`; NaN if `a` is not positive or `x` is negative; floating-point.",
     lambda a, x: bind_joined(igamma_grad_a_p, a, x),
 )  # fmt: skip
 
@@ -98,7 +98,7 @@ random_gamma_grad, random_gamma_grad_p = binary(
     in_float64(lambda a, x: _incomplete_gamma.sample_derivative(ARRAYS, a, x)),
     FLOAT, None,
     tangents_with_result(_BY_A, _sample_slope),
-    """The derivative by `a` of a sample `x` of the distribution Gamma(a, 1) with a fixed quantile; floating-point.
+    """Compute the derivative by `a` of a sample `x` of Gamma(a, 1) with a fixed quantile; floating-point.
 
     It is minus the derivative of `igamma(a, x)` by `a`, over the density at `x` (Figurnov, Mohamed and Mnih 2018).
     """,
@@ -131,7 +131,7 @@ regularized_incomplete_beta_p = Primitive(
     "regularized_incomplete_beta",
     abstract_eval=elementwise("regularized_incomplete_beta", 3, FLOAT),
     tags=("elementwise",),
-    doc="The regularised incomplete beta function of a, b and x.",
+    doc="Compute the regularised incomplete beta function of a, b and x.",
 )
 impl_rules.register(
     regularized_incomplete_beta_p,

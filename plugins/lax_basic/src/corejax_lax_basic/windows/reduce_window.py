@@ -57,19 +57,23 @@ def _windowed(name: str, fold: Fold, accepts: Kinds, doc: str, linear_in: Ints =
 
 
 reduce_window_sum_p = _windowed(
-    "reduce_window_sum", ADD, NUMERIC, "Sums of windows; integer, floating-point or complex.", linear_in=(0,)
+    "reduce_window_sum",
+    ADD,
+    NUMERIC,
+    "Sum the elements of each window; integer, floating-point or complex.",
+    linear_in=(0,),
 )
 reduce_window_max_p = _windowed(
     "reduce_window_max",
     MAXIMUM,
     ORDERED,
-    "Maxima of windows, NaN for windows with a NaN; boolean, integer or floating-point.",
+    "Return the maximum of each window, NaN if it has a NaN; boolean, integer or floating-point.",
 )
 reduce_window_min_p = _windowed(
     "reduce_window_min",
     MINIMUM,
     ORDERED,
-    "Minima of windows, NaN for windows with a NaN; boolean, integer or floating-point.",
+    "Return the minimum of each window, NaN if it has a NaN; boolean, integer or floating-point.",
 )
 
 

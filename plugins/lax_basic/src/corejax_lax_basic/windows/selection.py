@@ -199,7 +199,7 @@ select_and_gather_add_p = _primitive(
     _gather_impl,
     _gather_abstract_eval,
     _gather_transpose,
-    "The element of the first operand at the maximum or minimum of the second, for each window.",
+    "Return the element of the first operand at the maximum or minimum of the second, for each window.",
 )
 select_and_scatter_add_p = _primitive(
     "select_and_scatter_add",
