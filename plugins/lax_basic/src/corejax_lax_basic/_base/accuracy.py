@@ -39,9 +39,9 @@ class Tolerance:
 
     def __post_init__(self) -> None:
         if self.atol < 0 or self.rtol < 0 or self.ulps < 0:
-            raise ValueError(f"tolerances have to be non-negative, got {self}")
+            raise ValueError(f"Tolerance: values must be nonnegative, got {self}")
         if not (self.atol or self.rtol or self.ulps):
-            raise ValueError("Tolerance: give at least one of atol, rtol and ulps")
+            raise ValueError("Tolerance: at least one of atol, rtol and ulps must be positive")
 
 
 def checked_accuracy(name: str, accuracy: Any) -> Tolerance | AccuracyMode:

@@ -29,7 +29,7 @@ def place(what: str, x: Any, out_sharding: Any) -> Any:
     constrain = exported("lax.with_sharding_constraint")
     if constrain is None:
         advice = install_advice("names", "lax.with_sharding_constraint")
-        raise PluginMissingError(f"{what}: out_sharding needs a plugin that has shardings{advice}")
+        raise PluginMissingError(f"{what}: out_sharding needs a plugin that provides shardings{advice}")
     try:
         return constrain(x, out_sharding)
     except (TypeError, ValueError, RuntimeError) as error:

@@ -122,7 +122,7 @@ def _no_promotion(pairs: tuple[tuple[DType, bool], ...]) -> TypePromotionError:
     if opaque is not None:
         refusal = dtypes.no_numbers(opaque, "promotion")
         return TypePromotionError(
-            f"{refusal}. They mix with their own type only, here they met {_shown(pairs)}",
+            f"{refusal}. They can only be combined with their own type, got {_shown(pairs)}",
             tuple(d for d, _ in pairs),
         )
     strong = list(dict.fromkeys(d for d, weak in pairs if not weak)) or [d for d, _ in pairs]
@@ -131,8 +131,8 @@ def _no_promotion(pairs: tuple[tuple[DType, bool], ...]) -> TypePromotionError:
     prefix = f"{name}: " if (name := called_function()) else ""
     target = (others or [dtypes.DEFAULTS["f" if any(d in dtypes.SMALL_FLOATS for d in small) else "i"][32]])[0]
     return TypePromotionError(
-        f"{prefix}no implicit promotion of {_shown(pairs)}: so narrow a type mixes with no other of its kind, "
-        "lest precision change unseen. "
+        f"{prefix}no implicit promotion of {_shown(pairs)}: types this narrow are not promoted, "
+        "so that precision does not change silently. "
         f"Cast explicitly, for example the {small[0].name} operand with x.astype({target.name!r})",
         tuple(d for d, _ in pairs),
     )
@@ -183,7 +183,7 @@ def check_strict_promotion(names: Sequence[str], pairs: Sequence[tuple[DType, bo
     if called := called_as(*names):
         raise TypePromotionError(
             f"{called}: no implicit promotion of {_shown(tuple(pairs))} under numpy_dtype_promotion='strict', "
-            "where only Python's numbers yield. Cast explicitly with x.astype(...), "
+            "which promotes only Python scalars. Cast explicitly with x.astype(...), "
             "or set numpy_dtype_promotion to 'standard'",
             tuple(d for d, _ in pairs),
         )

@@ -72,7 +72,7 @@ def _out_of_bounds(value: Any, dtype: np.dtype[Any]) -> Exception:
     called = called_function()
     start = f"{called}: " if called else ""
     if isinstance(value, complex):
-        return TypeError(f"{start}the complex number {value} does not become {dtype.name}")
+        return TypeError(f"{start}the complex number {value} cannot be converted to {dtype.name}")
     shown = f"integer of {value.bit_length()} bits" if isinstance(value, int) and abs(value) >= 2**128 else value
     return OverflowError(f"{start}Python number {shown} is out of bounds for {dtype.name}")
 

@@ -171,7 +171,7 @@ def joint_shape(name: str, avals: tuple[ShapedArray, ...]) -> tuple[int, ...]:
             advice = f", or call {better}, which broadcasts" if better else ""
             raise TypeError(
                 f"{name}: operands have shapes {shape} ({position(owner)}) and {aval.shape} ({position(i)}); "
-                f"they have to be equal, or one of them a scalar's. Broadcast with broadcast_in_dim{advice}"
+                f"they have to be equal, unless one of them is a scalar's. Broadcast with broadcast_in_dim{advice}"
             )
     return shape
 

@@ -29,11 +29,11 @@ from corejax_lax_basic.shape.slicing import canonical_index, slice_p
 def _refusal(entry: Any) -> TypeError:
     if isinstance(entry, list):
         return TypeError(
-            "arrays are indexed by integers, slices, None, Ellipsis and arrays, not by lists: "
+            "arrays can be indexed by integers, slices, None, Ellipsis and arrays, not by lists: "
             f"use x[np.array({entry!r})]; x[tuple(...)] indexes several axes"
         )
     return TypeError(
-        "arrays are indexed by integers, slices, None, Ellipsis and integer or boolean arrays, "
+        "arrays can be indexed by integers, slices, None, Ellipsis and integer or boolean arrays, "
         f"got {entry!r} of type {type(entry).__name__}"
     )
 
@@ -77,7 +77,7 @@ def complete(x: Any, index: Any) -> list[Any]:
         entries = [_normalised(index)]
     places = [i for i, e in enumerate(entries) if e is Ellipsis]
     if len(places) > 1:
-        raise IndexError("an index has at most one Ellipsis ('...')")
+        raise IndexError("an index can have only one Ellipsis ('...')")
     missing = x.aval.ndim - sum(consumed(e) for e in entries)
     if missing < 0:
         indexed = x.aval.ndim - missing
@@ -104,9 +104,9 @@ def _listed(entry: list[Any] | tuple[Any, ...]) -> Any:
     try:
         array = np.asarray([np.asarray(e) for e in entry])
     except ValueError:
-        raise TypeError(f"a list among indices is not ragged, got {entry!r}") from None
+        raise TypeError(f"a list in an index must not be ragged, got {entry!r}") from None
     if array.dtype.kind not in "biu":
-        raise TypeError(f"a list among indices is one of integers or booleans, got {entry!r}")
+        raise TypeError(f"a list in an index must have integers or booleans, got {entry!r}")
     return array
 
 
@@ -158,7 +158,7 @@ def forward(entry: slice, size: int) -> tuple[int, int, int]:
     for bound in (entry.start, entry.stop, entry.step):
         if isinstance(bound, Tracer) and bound.steering() is None:
             raise IndexError(
-                f"the bounds of a slice are static, so that its size is known: got {entry}.\n{bound.origin()}\n"
+                f"the bounds of a slice must be static, since they determine its size; got {entry}.\n{bound.origin()}\n"
                 "Use lax.dynamic_slice for a block of static size at a start that is data."
             )
     if isinstance(size, SymbolicDim):
@@ -166,7 +166,7 @@ def forward(entry: slice, size: int) -> tuple[int, int, int]:
     try:
         start, stop, step = entry.indices(size)
     except (TypeError, ValueError) as error:
-        raise type(error)(f"the bounds of a slice are integers, and its step is not 0: got {entry}") from None
+        raise type(error)(f"the bounds of a slice must be integers, and its step must not be 0; got {entry}") from None
     count = len(range(start, stop, step))
     if not count:
         return 0, 0, 1
@@ -179,7 +179,7 @@ def _forward_in_symbol(entry: slice, size: Any) -> tuple[Any, Any, int]:
     step = 1 if entry.step is None else as_dim(entry.step)
     if isinstance(step, SymbolicDim) or not step:
         raise IndexError(
-            f"along an axis of size {size!r}, which is not known yet, a step is an integer other than 0: got {entry}"
+            f"along an axis of symbolic size {size!r} the step of a slice must be an integer other than 0, got {entry}"
         )
     # As in Python, bounds lie between 0 and `size` for positive steps, between -1 and `size - 1` for negative ones.
     least, most = (0, size) if step > 0 else (-1, size - 1)
@@ -215,7 +215,7 @@ def _dynamic_part(x: Any, indices: Mapping[int, Any]) -> Any:
     shape = x.aval.shape
     for axis, index in indices.items():
         if not dtypes.is_integer(index.aval.dtype):
-            raise TypeError(f"arrays are indexed by integers, the index of axis {axis} is {index.aval.str_short()}")
+            raise TypeError(f"arrays can be indexed by integers; the index of axis {axis} is {index.aval.str_short()}")
         if not shape[axis]:
             raise IndexError(f"axis {axis} of {x.aval.str_short()} has size 0: it has no element to index")
     dtype = common_index_dtype(list(indices.values()), shape)

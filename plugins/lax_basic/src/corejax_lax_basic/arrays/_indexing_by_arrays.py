@@ -112,7 +112,7 @@ def _by_numpy(x: Array, entries: list[Any]) -> Array:
         if type(entry) is Array:
             if not dtypes.is_integer(entry.aval.dtype):
                 raise TypeError(
-                    f"arrays are indexed by integer and boolean arrays, got one of type {entry.aval.str_short()}"
+                    f"arrays can be indexed by integer and boolean arrays, got one of type {entry.aval.str_short()}"
                 )
             if not size and entry.aval.size:
                 raise IndexError(f"an axis of {x.aval.str_short()} has size 0: it has no element to index")

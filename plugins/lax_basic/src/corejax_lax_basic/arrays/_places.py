@@ -152,7 +152,7 @@ class _Building:
         else:
             if not dtypes.is_integer(entry.aval.dtype):
                 raise TypeError(
-                    f"arrays are indexed by integer and boolean arrays, got one of type {entry.aval.str_short()}"
+                    f"arrays can be indexed by integer and boolean arrays, got one of type {entry.aval.str_short()}"
                 )
             if strict and type(size) is int and not size and entry.aval.size:
                 raise IndexError(f"axis {axis} of {self.aval.str_short()} has size 0: it has no element to index")

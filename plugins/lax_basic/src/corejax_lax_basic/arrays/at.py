@@ -69,11 +69,12 @@ class IndexedArrays:
 
     def __setitem__(self, index: Any, value: Any) -> None:
         raise TypeError(
-            "x.at[index] = value is not defined, for arrays are immutable. Make a new one: x = x.at[index].set(value)"
+            "x.at[index] = value is not supported, because arrays are immutable. Make a new array: "
+            "x = x.at[index].set(value)"
         )
 
     def __call__(self, *index: Any) -> Any:
-        raise TypeError("x.at is indexed, not called: x.at[index].set(value)")
+        raise TypeError("x.at must be indexed, not called: x.at[index].set(value)")
 
     if not TYPE_CHECKING:  # hidden from type checkers, which then report misspelt names
 
@@ -109,11 +110,11 @@ class IndexedArray:
         add = subtract = mul = multiply = divide = power = min = max = set
 
     def __repr__(self) -> str:
-        return f"<x.at[{_index_text(self.index)}] of {self.array!r}: get, set, add, ... of it give new arrays>"
+        return f"<x.at[{_index_text(self.index)}] of {self.array!r}: get, set, add, ... return new arrays>"
 
     def _in_place(self, value: Any) -> Any:
         raise TypeError(
-            "x.at[index] += value is not defined, for arrays are immutable. Make a new one: "
+            "x.at[index] += value is not supported, because arrays are immutable. Make a new array: "
             "x = x.at[index].add(value), or multiply, divide, power, min, max"
         )
 
@@ -145,7 +146,7 @@ class IndexedArray:
             ValueError: `mode` is none of these, or `fill_value` is not a scalar.
         """
         if fill_value is not None and np.ndim(fill_value):
-            raise ValueError(f"at[...].get: fill_value is a scalar, got one of shape {np.shape(fill_value)}")
+            raise ValueError(f"at[...].get: fill_value must be a scalar, got shape {np.shape(fill_value)}")
         elements = self._elements(indices_are_sorted, unique_indices, mode, fill_value, wrap_negative_indices)
         return place("at[...].get", elements, out_sharding)
 

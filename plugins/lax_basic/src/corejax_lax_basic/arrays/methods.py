@@ -46,8 +46,8 @@ def reshape(self: Any, *shape_: Any, order: str = "C", out_sharding: Any = None)
     if order == "F":
         return transpose(shape.reshape(transpose(self), sizes[::-1]))
     if order == "A":
-        raise NotImplementedError("reshape: arrays have no memory layout, so order is 'C' or 'F', got 'A'")
-    raise ValueError(f"reshape: order is 'C' or 'F', got {order!r}")
+        raise NotImplementedError("reshape: order must be 'C' or 'F', got 'A': arrays have no memory layout")
+    raise ValueError(f"reshape: order must be 'C' or 'F', got {order!r}")
 
 
 def transpose(self: Any, *axes: Any) -> Any:

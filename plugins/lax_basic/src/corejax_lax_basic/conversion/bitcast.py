@@ -103,7 +103,7 @@ def _abstract_eval(x: ShapedArray, *, new_dtype: np.dtype[Any]) -> ShapedArray:
     for dtype in (x.dtype, new_dtype):
         if dtypes.is_bool(dtype) or dtypes.is_complex(dtype):
             raise TypeError(
-                f"bitcast_convert_type is of integers and floating-point numbers, got {x.dtype.name} and "
+                f"bitcast_convert_type takes integers and floating-point numbers, got {x.dtype.name} and "
                 f"{new_dtype.name}; "
                 "for booleans use x.astype, for complex numbers take lax.real and lax.imag"
             )

@@ -109,7 +109,7 @@ def conv_general_dilated(
     if isinstance(padding, str):
         if any(d != 1 for d in lhs_dilation):
             raise ValueError(
-                f"{_NAME}: padding {padding!r} is not defined with lhs_dilation {lhs_dilation}; give "
+                f"{_NAME}: padding {padding!r} is not defined with lhs_dilation {lhs_dilation}; pass "
                 "(low, high) pairs, or call conv_transpose"
             )
         spans = dilated_shape(permuted(kernel.shape, numbers.rhs_spec)[2:], rhs_dilation)
@@ -146,7 +146,7 @@ def _check_groups(lhs: Ints, rhs: Ints, feature_groups: int, batch_groups: int) 
     """Refuse numbers of groups that do not divide sizes; shapes are `(N, C, ...)` and `(O, I, ...)`."""
     for word, count in (("feature_group_count", feature_groups), ("batch_group_count", batch_groups)):
         if type(count) is not int or count < 1:
-            raise ValueError(f"{_NAME}: {word} is a positive integer, got {count!r}")
+            raise ValueError(f"{_NAME}: {word} must be a positive integer, got {count!r}")
         if rhs[0] % count:
             raise ValueError(f"{_NAME}: {word} {count} does not divide the {rhs[0]} output features of rhs")
     if feature_groups > 1 and batch_groups > 1:

@@ -58,23 +58,23 @@ def conv_dimension_numbers(lhs_shape: Any, rhs_shape: Any, dimension_numbers: An
     ndim = len(lhs_shape)
     if ndim != len(rhs_shape):
         raise TypeError(
-            f"convolution: lhs of shape {tuple(lhs_shape)} and rhs of shape {tuple(rhs_shape)} have different ranks"
+            f"convolution: lhs of shape {tuple(lhs_shape)} and rhs of shape {tuple(rhs_shape)} must have the same rank"
         )
     if isinstance(dimension_numbers, ConvDimensionNumbers):
         return _checked(ConvDimensionNumbers(*map(ints, dimension_numbers)), ndim)
     if dimension_numbers is None:
         if ndim < 2:
-            raise TypeError(f"convolution: operands have a batch and a feature axis, got shape {tuple(lhs_shape)}")
+            raise TypeError(f"convolution: operands must have a batch and a feature axis, got shape {tuple(lhs_shape)}")
         return ConvDimensionNumbers(*(tuple(range(ndim)),) * 3)
     if not isinstance(dimension_numbers, list | tuple) or len(dimension_numbers) != 3:
         raise TypeError(
-            "convolution: dimension_numbers is None, three strings such as ('NHWC', 'HWIO', 'NHWC'), or "
+            "convolution: dimension_numbers must be None, three strings such as ('NHWC', 'HWIO', 'NHWC'), or "
             f"ConvDimensionNumbers, got {dimension_numbers!r}"
         )
     for i, spec in enumerate(dimension_numbers):
         if not isinstance(spec, str) or len(spec) != ndim:
             raise TypeError(
-                f"convolution: dimension_numbers[{i}] is a string with a letter for each of the {ndim} axes of "
+                f"convolution: dimension_numbers[{i}] must be a string with a letter for each of the {ndim} axes of "
                 f"{_WHAT[i]}, got {spec!r} for lhs {tuple(lhs_shape)} and rhs {tuple(rhs_shape)}"
             )
     return ConvDimensionNumbers(*conv_general_permutations(dimension_numbers))
@@ -95,13 +95,13 @@ def conv_general_permutations(dimension_numbers: Sequence[str]) -> tuple[Ints, I
     """
     specs = dimension_numbers if isinstance(dimension_numbers, list | tuple) else ()
     if len(specs) != 3 or not all(isinstance(spec, str) for spec in specs):
-        raise TypeError(f"convolution: dimension_numbers are three strings, got {dimension_numbers!r}")
+        raise TypeError(f"convolution: dimension_numbers must be three strings, got {dimension_numbers!r}")
     lhs, rhs, out = specs
     for i, (spec, letters) in enumerate(zip((lhs, rhs, out), _LETTERS, strict=True)):
         if any(spec.count(letter) != 1 for letter in letters):
             raise TypeError(
-                f"convolution: dimension_numbers[{i}] has each of the letters {letters[0]!r} and {letters[1]!r} once, "
-                f"got {spec!r}"
+                f"convolution: dimension_numbers[{i}] must have each of the letters {letters[0]!r} and {letters[1]!r} "
+                f"once, got {spec!r}"
             )
         if len(set(spec)) != len(spec):
             raise TypeError(f"convolution: dimension_numbers[{i}] has a letter twice: {spec!r}")
@@ -134,8 +134,8 @@ def _shapes(name: str, shapes: Any, ndim: int | None = None) -> list[Ints]:
     canonical = [canonical_shape(shape) for shape in shapes]
     count = len(canonical[0]) if ndim is None else ndim
     if count < 2 or any(len(shape) != count for shape in canonical):
-        wanted = "two or more sizes, as many of each" if ndim is None else f"{ndim} sizes each"
-        raise TypeError(f"{name}: shapes of lhs and rhs have {wanted}, got {canonical[0]} and {canonical[1]}")
+        wanted = "two or more sizes, the same number each" if ndim is None else f"{ndim} sizes each"
+        raise TypeError(f"{name}: shapes of lhs and rhs must have {wanted}, got {canonical[0]} and {canonical[1]}")
     return canonical
 
 
@@ -156,7 +156,9 @@ def conv_shape_tuple(lhs_shape: Any, rhs_shape: Any, strides: Any, pads: Any, ba
         raise TypeError(f"convolution: padding {pads} has to have a pair for each of {count} axes")
     padded = [n + low + high for n, (low, high) in zip(lhs_shape[2:], pads, strict=True)]
     if any(n < 0 for n in padded):
-        raise ValueError(f"convolution: padding {tuple(pads)} drops more than there is of axes {tuple(lhs_shape[2:])}")
+        raise ValueError(
+            f"convolution: padding {tuple(pads)} drops more elements than axes of sizes {tuple(lhs_shape[2:])} have"
+        )
     spatial = (count_windows(n, k, s) for n, k, s in zip(padded, rhs_shape[2:], strides, strict=True))
     return (lhs_shape[0] // batch_group_count, rhs_shape[0], *spatial)
 
@@ -192,7 +194,7 @@ def transposed_padding(span: int, stride: int, padding: Any) -> tuple[int, int]:
         low, high = (span - p - 1 for p in padding)
         total = low + high
     else:
-        raise ValueError(f"conv_transpose: padding is 'SAME', 'VALID' or a (low, high) pair, got {padding!r}")
+        raise ValueError(f"conv_transpose: padding must be 'SAME', 'VALID' or a (low, high) pair, got {padding!r}")
     return low, total - low
 
 

@@ -102,7 +102,9 @@ def conv_transpose(
     x, kernel = get_aval(lhs), get_aval(rhs)
     if dimension_numbers is None:
         if x.ndim not in _CHANNELS_LAST:
-            raise ValueError(f"conv_transpose: lhs {x.str_short()} has no default dimension_numbers; give them")
+            raise ValueError(
+                f"conv_transpose: lhs {x.str_short()} has no default dimension_numbers; pass dimension_numbers"
+            )
         dimension_numbers = _CHANNELS_LAST[x.ndim]
     numbers = conv_dimension_numbers(x.shape, kernel.shape, dimension_numbers)
     nd = x.ndim - 2

@@ -70,7 +70,7 @@ def after_all(*operands: Any) -> Any:
 def _after_all_abstract_eval(*avals: ShapedArray) -> ShapedArray:
     for i, aval in enumerate(avals):
         if (aval.shape, aval.dtype) != (TOKEN.shape, TOKEN.dtype):
-            raise TypeError(f"after_all takes tokens, such as create_token gives; operand {i} is {aval.str_short()}")
+            raise TypeError(f"after_all takes tokens, as create_token returns them; operand {i} is {aval.str_short()}")
     return TOKEN
 
 

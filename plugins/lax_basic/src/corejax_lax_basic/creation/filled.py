@@ -35,7 +35,7 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: 
     shape = canonical_shape(shape)
     aval = get_aval(fill_value) if dtype is None or type(fill_value) not in PYTHON_SCALARS else None
     if aval is not None and aval.ndim:
-        raise TypeError(f"full: the fill value is a scalar, got {aval.str_short()}")
+        raise TypeError(f"full: the fill value must be a scalar, got {aval.str_short()}")
     if dtype is None:
         value = as_array(fill_value)
     elif aval is None:

@@ -56,7 +56,7 @@ def _iota_impl(*, dtype: Any, shape: tuple[int, ...], dimension: int) -> Any:
 @takes("iota", 0)
 def _iota_abstract_eval(*, dtype: Any, shape: tuple[int, ...], dimension: int) -> ShapedArray:
     if dtypes.is_bool(dtype):
-        raise TypeError("iota: the dtype is a number's, got bool")
+        raise TypeError("iota: the dtype must be numeric, got bool")
     if not 0 <= dimension < len(shape):
         raise ValueError(f"iota: dimension {dimension} is not an axis of shape {shape}")
     return ShapedArray(shape, dtype)

@@ -82,8 +82,10 @@ def _from_numbers(name: str, sequence: list[Any], dtype: np.dtype[Any]) -> Array
         if isinstance(error, OverflowError):
             raise OverflowError(f"{name}: a Python number in the list is out of bounds for {dtype.name}") from None
         if isinstance(error, TypeError):
-            raise TypeError(f"{name}: the list does not become {dtype.name}: {error}") from None
-        raise ValueError(f"{name}: nested sequences of unequal lengths do not make an array: {sequence!r}") from None
+            raise TypeError(f"{name}: the list cannot be converted to {dtype.name}: {error}") from None
+        raise ValueError(
+            f"{name}: nested sequences of unequal lengths cannot be converted to an array: {sequence!r}"
+        ) from None
     return Array(value, get_aval(value))
 
 
@@ -97,5 +99,5 @@ def _stacked(name: str, sequence: Sequence[Any], dtype: np.dtype[Any]) -> Any:
         return Array(np.zeros((0,), dtype))
     if len({x.shape for x in parts}) > 1:
         shown = ", ".join(str(x.shape) for x in parts[:8])
-        raise ValueError(f"{name}: the elements of a sequence have one shape, got {shown}")
+        raise ValueError(f"{name}: the elements of a sequence must have the same shape, got {shown}")
     return concatenate([expand_dims(convert_element_type(x, dtype), (0,)) for x in parts], 0)

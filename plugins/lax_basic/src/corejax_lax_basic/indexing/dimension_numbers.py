@@ -86,7 +86,7 @@ class GatherScatterMode(enum.Enum):
             known = ", ".join(repr(name) for name in _MODES if name)
             name = called_function()
             head = f"{name}: " if name else ""
-            raise ValueError(f"{head}unknown mode {s!r} of a gather or scatter; there are {known}")
+            raise ValueError(f"{head}unknown mode {s!r} of a gather or scatter; known modes are {known}")
         return _MODES[s]
 
 
@@ -109,7 +109,7 @@ def canonical_mode(name: str, mode: Any) -> GatherScatterMode:
     """
     canonical = GatherScatterMode.from_any(mode)
     if canonical is GatherScatterMode.ONE_HOT:
-        raise ValueError(f"{name}: mode 'one_hot' is not one of gathers and scatters; take_along_axis has it")
+        raise ValueError(f"{name}: gathers and scatters do not support the mode 'one_hot'; only take_along_axis does")
     return canonical
 
 
@@ -120,7 +120,7 @@ def canonical_numbers(name: str, numbers: Any, cls: type) -> Any:
         TypeError: they are of another class.
     """
     if type(numbers) is not cls:
-        raise TypeError(f"{name}: dimension_numbers is a {cls.__name__}, got {numbers!r}")
+        raise TypeError(f"{name}: dimension_numbers must be a {cls.__name__}, got {numbers!r}")
     return cls(*(ints(field) for field in numbers))
 
 
@@ -161,9 +161,9 @@ def _check_disjoint(name: str, first: str, second: str, numbers: Any) -> None:
 def _check_common(name: str, x: ShapedArray, indices: ShapedArray, numbers: Any) -> None:
     """Check what gathers and scatters share: the indices, and the dimension numbers except for window sizes."""
     if not dtypes.is_integer(indices.dtype):
-        raise TypeError(f"{name}: indices are integers, got {indices.str_short()}")
+        raise TypeError(f"{name}: indices must be integers, got {indices.str_short()}")
     if not indices.ndim:
-        raise TypeError(f"{name}: the last axis of indices holds the components of an index, got a scalar")
+        raise TypeError(f"{name}: indices must have a last axis with the components of an index, got a scalar")
     windows, collapsed, index_map, batching, indices_batching = numbers
     fields = type(numbers)._fields
     of = "the result" if name == "gather" else "updates"
@@ -180,12 +180,12 @@ def _check_common(name: str, x: ShapedArray, indices: ShapedArray, numbers: Any)
             f"the last axis of indices {indices.str_short()} has size {indices.shape[-1]}"
         )
     if len(batching) != len(indices_batching):
-        raise TypeError(f"{name}: {fields[3]} {batching} and {fields[4]} {indices_batching} have one length")
+        raise TypeError(f"{name}: {fields[3]} {batching} and {fields[4]} {indices_batching} must have the same length")
     for axis, other in zip(batching, indices_batching, strict=True):
         if x.shape[axis] != indices.shape[other]:
             raise TypeError(
                 f"{name}: batching axis {axis} of operand {x.str_short()} and {other} of indices "
-                f"{indices.str_short()} have one size"
+                f"{indices.str_short()} must have the same size"
             )
 
 
@@ -200,7 +200,7 @@ def check_gather(
     _check_common("gather", x, indices, numbers)
     offsets, collapsed, _, batching, _ = numbers
     if len(slice_sizes) != x.ndim:
-        raise TypeError(f"gather: slice_sizes {slice_sizes} has a size for each axis of operand {x.str_short()}")
+        raise TypeError(f"gather: slice_sizes {slice_sizes} must have a size for each axis of operand {x.str_short()}")
     for axis, (size, length) in enumerate(zip(slice_sizes, x.shape, strict=True)):
         if size < 0 or (size > length and 0 not in indices.shape):
             raise TypeError(
@@ -208,12 +208,12 @@ def check_gather(
                 f"operand {x.str_short()}"
             )
         if axis in collapsed and size != 1:
-            raise TypeError(f"gather: slice_sizes {slice_sizes} are 1 on collapsed_slice_dims {collapsed}")
+            raise TypeError(f"gather: slice_sizes {slice_sizes} must be 1 on collapsed_slice_dims {collapsed}")
         if axis in batching and size > 1:
-            raise TypeError(f"gather: slice_sizes {slice_sizes} are 1 on operand_batching_dims {batching}")
+            raise TypeError(f"gather: slice_sizes {slice_sizes} must be 1 on operand_batching_dims {batching}")
     if len(offsets) + len(collapsed) + len(batching) != x.ndim:
         raise TypeError(
-            f"gather: each axis of operand {x.str_short()} is collapsed, batching, or has one of offset_dims, "
+            f"gather: each axis of operand {x.str_short()} must be collapsed, batching, or in offset_dims, "
             f"got {numbers}"
         )
     windows = iter(window_sizes(numbers, slice_sizes))
@@ -256,7 +256,7 @@ def check_scatter(
         )
     if len(windows) + len(inserted) + len(batching) != x.ndim:
         raise TypeError(
-            f"{name}: each axis of operand {x.str_short()} is inserted, batching, or has one of "
+            f"{name}: each axis of operand {x.str_short()} must be inserted, batching, or in "
             f"update_window_dims, got {numbers}"
         )
     places = tuple(n for d, n in enumerate(updates.shape) if d not in windows)

@@ -61,7 +61,7 @@ def _start_operands(name: str, operand: Any, start_indices: Any, negative: bool 
         array = as_array(start_indices)
         starts = [array[i] for i in range(array.shape[0])]
     else:
-        raise TypeError(f"{name}: start_indices are a sequence of scalars or a vector, got {start_indices!r}")
+        raise TypeError(f"{name}: start_indices must be a sequence of scalars or a vector, got {start_indices!r}")
     kinds = {get_aval(i) for i in starts if type(i) is not int}
     if len({i.dtype for i in kinds if not i.weak_type}) > 1:
         shown = ", ".join(sorted(i.dtype.name for i in kinds))
@@ -70,7 +70,9 @@ def _start_operands(name: str, operand: Any, start_indices: Any, negative: bool 
         raise TypeError(f"{name}: operand {aval.str_short()} has {aval.ndim} axes, got {len(starts)} start indices")
     allowed = [negative] * aval.ndim if isinstance(negative, bool) else [bool(n) for n in negative]
     if len(allowed) != aval.ndim:
-        raise TypeError(f"{name}: allow_negative_indices has an entry for each axis of {aval.str_short()}: {negative}")
+        raise TypeError(
+            f"{name}: allow_negative_indices must have an entry for each axis of {aval.str_short()}: {negative}"
+        )
     return [_from_front(i, n, a) for i, n, a in zip(starts, aval.shape, allowed, strict=True)]
 
 
@@ -216,7 +218,9 @@ def _check_starts(name: str, x: ShapedArray, starts: Sequence[ShapedArray], size
             raise TypeError(f"{name}: {what} {sizes} does not fit inside operand {x.str_short()} on axis {axis}")
     for axis, start in enumerate(starts):
         if start.ndim or not dtypes.is_integer(start.dtype):
-            raise TypeError(f"{name}: start indices are integer scalars, the one of axis {axis} is {start.str_short()}")
+            raise TypeError(
+                f"{name}: start indices must be integer scalars, but that of axis {axis} is {start.str_short()}"
+            )
 
 
 def _block(shape: Ints, starts: Sequence[Any], sizes: Ints) -> tuple[slice, ...]:

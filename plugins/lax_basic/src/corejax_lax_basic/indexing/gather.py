@@ -72,7 +72,7 @@ def gather(
     """
     mode = PROMISE if mode is None else canonical_mode("gather", mode)
     if not (fill_value is None or isinstance(fill_value, int | float | complex | np.generic)):
-        raise TypeError(f"gather: fill_value is a number, got {fill_value!r} of type {type(fill_value).__name__}")
+        raise TypeError(f"gather: fill_value must be a number, got {fill_value!r} of type {type(fill_value).__name__}")
     return gather_p.bind(
         operand,
         start_indices,
@@ -109,7 +109,9 @@ def index_take(src: Any, idxs: Any, axes: Sequence[int]) -> Any:
         a.ndim != 1 or a is not avals[0] or not dtypes.is_integer(a.dtype) for a in avals
     ):
         shown = ", ".join(a.str_short() for a in avals)
-        raise TypeError(f"index_take: a vector of integers for each axis of {axes}, of one type; got {shown}")
+        raise TypeError(
+            f"index_take: idxs must be a vector of integers of one type for each of the axes {axes}, got {shown}"
+        )
     parts = []
     for i, axis in zip(idxs, axes, strict=True):
         size = make_scalar(shape[axis], get_aval(i).dtype)

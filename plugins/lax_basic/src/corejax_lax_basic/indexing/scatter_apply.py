@@ -76,7 +76,7 @@ def scatter_apply(
     """
     name = "scatter_apply"
     if not callable(func):
-        raise TypeError(f"scatter_apply: func is a function, got {func!r} of type {type(func).__name__}")
+        raise TypeError(f"scatter_apply: func must be a function, got {func!r} of type {type(func).__name__}")
     params: dict[str, Any] = {
         "dimension_numbers": canonical_numbers(name, dimension_numbers, ScatterDimensionNumbers),
         "indices_are_sorted": bool(indices_are_sorted),
@@ -105,8 +105,8 @@ def scatter_apply(
 def _check_result(out: ShapedArray, aval: ShapedArray) -> None:
     if out.shape or out.dtype != aval.dtype:
         raise TypeError(
-            f"scatter_apply: the function gives {out.str_short()} for a scalar of dtype {aval.dtype.name}; "
-            "it has to give another one of that dtype"
+            f"scatter_apply: the function returns {out.str_short()} for a scalar of dtype {aval.dtype.name}; "
+            "it must return a scalar of that dtype"
         )
 
 
@@ -146,7 +146,7 @@ def _abstract_eval(
 ) -> ShapedArray:
     taken = jaxpr.in_avals[0]
     if x.dtype != taken.dtype:
-        raise TypeError(f"scatter_apply: the program is of {taken.str_short()}, the operand is {x.str_short()}")
+        raise TypeError(f"scatter_apply: the program takes {taken.str_short()}, but the operand is {x.str_short()}")
     check_scatter("scatter_apply", x, indices, x.update(shape=update_shape), dimension_numbers)
     return x
 

@@ -77,8 +77,8 @@ def canonical_numbers(name: str, dimension_numbers: Any) -> DimensionNumbers:
         return (ints(lhs_contract), ints(rhs_contract)), (ints(lhs_batch), ints(rhs_batch))
     except (TypeError, ValueError):
         raise TypeError(
-            f"{name}: dimension_numbers are ((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch)), sequences of "
-            f"axes; got {dimension_numbers!r}"
+            f"{name}: dimension_numbers must be ((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch)), "
+            f"sequences of axes; got {dimension_numbers!r}"
         ) from None
 
 
@@ -316,7 +316,9 @@ def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Any:
     """
     a, b = get_aval(lhs), get_aval(rhs)
     if min(a.ndim, b.ndim) < 2 or a.ndim != b.ndim:
-        raise TypeError(f"batch_matmul: operands have one rank, at least 2, got {a.str_short()} and {b.str_short()}")
+        raise TypeError(
+            f"batch_matmul: operands must have the same rank, at least 2, got {a.str_short()} and {b.str_short()}"
+        )
     batch = tuple(range(a.ndim - 2))
     return dot_general(lhs, rhs, (((a.ndim - 1,), (b.ndim - 2,)), (batch, batch)), precision)
 
@@ -337,7 +339,7 @@ def matmul(x: Any, y: Any, precision: Any = None, preferred_element_type: Any = 
         TypeError: the contracted sizes differ.
     """
     if type(x) in PYTHON_SCALARS or type(y) in PYTHON_SCALARS or not x.ndim or not y.ndim:
-        raise ValueError("matmul: operands have at least one axis; use * to multiply by a scalar")
+        raise ValueError("matmul: operands must have at least one axis; use * to multiply by a scalar")
     x, y = promote_dtypes(x, y, name="matmul")
     _check_contraction("matmul", x.aval, y.aval, max(y.ndim - 2, 0))
     dtype = x.aval.dtype if preferred_element_type is None else dtypes.dtype(preferred_element_type)

@@ -168,8 +168,8 @@ def canonical_precision(precision: Any) -> Any:
     called = called_function()
     raise ValueError(
         (f"{called}: " if called else "")
-        + f"precision is None, one of {names}, a lax.Precision, a pair of these, a lax.DotAlgorithmPreset or its name, "
-        f"or a lax.DotAlgorithm; got {precision!r}"
+        + f"precision must be None, one of {names}, a lax.Precision, a pair of these, a lax.DotAlgorithmPreset or its "
+        f"name, or a lax.DotAlgorithm; got {precision!r}"
     )
 
 
@@ -186,7 +186,7 @@ def operands_precision(name: str, precision: Any) -> Any:
         return canonical
     if precision is None:
         return None
-    raise ValueError(f"{name}: precision is a lax.Precision or its name, or a pair of these; got {precision!r}")
+    raise ValueError(f"{name}: precision must be a lax.Precision or its name, or a pair of these; got {precision!r}")
 
 
 def default_matmul_precision(new_val: Any) -> Restoring:

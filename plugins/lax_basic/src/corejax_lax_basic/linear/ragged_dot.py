@@ -128,7 +128,7 @@ def ragged_dot_general(
         raise NotImplementedError("ragged_dot_general: group_offset is not implemented")
     if not isinstance(ragged_dot_dimension_numbers, RaggedDotDimensionNumbers):
         raise TypeError(
-            "ragged_dot_general: ragged_dot_dimension_numbers are RaggedDotDimensionNumbers, got "
+            "ragged_dot_general: ragged_dot_dimension_numbers must be RaggedDotDimensionNumbers, got "
             f"{ragged_dot_dimension_numbers!r}"
         )
     if preferred_element_type is None:
@@ -169,9 +169,9 @@ def _check(lhs: ShapedArray, rhs: ShapedArray, sizes: ShapedArray, numbers: Ragg
     if len(ragged) != 1:
         raise TypeError(f"{name} expects exactly one lhs ragged dimension, got lhs_ragged_dimensions {ragged}")
     if not 0 <= ragged[0] < lhs.ndim:
-        raise TypeError(f"{name}: lhs_ragged_dimensions is one axis of lhs {lhs.str_short()}, got {ragged}")
+        raise TypeError(f"{name}: lhs_ragged_dimensions must be one axis of lhs {lhs.str_short()}, got {ragged}")
     if not dtypes.is_integer(sizes.dtype) or not sizes.ndim:
-        raise TypeError(f"{name}: group_sizes are integers along an axis, got {sizes.str_short()}")
+        raise TypeError(f"{name}: group_sizes must be integers along an axis, got {sizes.str_short()}")
     mode = _mode(numbers)
     (contract, rhs_contract), (batch, rhs_batch) = numbers.dot_dimension_numbers
     expected = (*(lhs.shape[d] for d in _prefix(mode, lhs.ndim, ragged[0], batch, contract)), sizes.shape[-1])

@@ -45,7 +45,7 @@ def scaled_dot(
     ndim = get_aval(lhs).ndim
     if dimension_numbers is None:
         if ndim < 2:
-            raise TypeError(f"scaled_dot: operands have at least two axes, got {get_aval(lhs).str_short()}")
+            raise TypeError(f"scaled_dot: operands must have at least two axes, got {get_aval(lhs).str_short()}")
         batch = tuple(range(ndim - 2))
         dimension_numbers = (((ndim - 1,), (ndim - 2,)), (batch, batch))
     numbers = canonical_numbers("scaled_dot", dimension_numbers)
@@ -92,12 +92,12 @@ defjvp(scaled_dot_p, *[nondifferentiable("operands and scales are rounded to bfl
 def _check_scale(name: str, operand: ShapedArray, scale: ShapedArray, contract: tuple[int, ...]) -> None:
     what = f"scaled_dot: {name}_scale {scale.str_short()} of {name} {operand.str_short()}"
     if scale.ndim != operand.ndim:
-        raise TypeError(f"{what}: they have one rank")
+        raise TypeError(f"{what}: they must have the same rank")
     for d, (n, size) in enumerate(zip(operand.shape, scale.shape, strict=True)):
         if d not in contract and n != size:
-            raise TypeError(f"{what}: axis {d} is not contracted, its sizes are equal")
+            raise TypeError(f"{what}: axis {d} is not contracted, so its sizes must be equal")
         if d in contract and n and (size == 0 or n % size or n // size < 2):
-            raise TypeError(f"{what}: contracted axis {d} is blocks of at least 2 elements, each with a scale")
+            raise TypeError(f"{what}: contracted axis {d} must have a scale for each block of at least 2 elements")
 
 
 @abstract_eval_rules.register(scaled_dot_p)
@@ -114,7 +114,9 @@ def _abstract_eval(
     for i, aval in enumerate((lhs, rhs, lhs_scale, rhs_scale)):
         check_kind("scaled_dot", aval, REAL, position(i))
     if lhs.ndim != rhs.ndim:
-        raise TypeError(f"scaled_dot: operands have one rank, got lhs {lhs.str_short()} and rhs {rhs.str_short()}")
+        raise TypeError(
+            f"scaled_dot: operands must have the same rank, got lhs {lhs.str_short()} and rhs {rhs.str_short()}"
+        )
     (lhs_contract, rhs_contract), _ = dimension_numbers
     params = {"dimension_numbers": dimension_numbers, "preferred_element_type": preferred_element_type}
     avals = tuple(ShapedArray(x.shape, _WORKING) for x in (lhs, rhs))

@@ -43,7 +43,7 @@ def operands_and_initial(name: str, operands: Any, initial: Any) -> tuple[list[A
     if treedef != other:
         raise ValueError(f"{name}: Operands must have the same tree structure as init_values: {treedef}, {other}")
     if not xs:
-        raise ValueError(f"{name}: there is no array to reduce in operands of structure {treedef}")
+        raise ValueError(f"{name}: operands have no arrays to reduce; their structure is {treedef}")
     arrays = [
         make_scalar(v, get_aval(x).dtype, True) if type(v) in PYTHON_SCALARS else v
         for x, v in zip(xs, values, strict=True)
@@ -66,7 +66,7 @@ def reduction_program(name: str, computation: Callable[..., Any], avals: Sequenc
         NotImplementedError: it closes over a value that is being traced.
     """
     if not callable(computation):
-        raise TypeError(f"{name}: computation combines two elements, got {computation!r}")
+        raise TypeError(f"{name}: computation must be a function of two elements, got {computation!r}")
     scalars = [ShapedArray((), a.dtype) for a in avals]
     key = (tuple(scalars), treedef, config.trace_key())
     try:
@@ -115,7 +115,7 @@ def refuse_effects(name: str, program: ClosedJaxpr) -> None:
     if program.effects:
         effects = ", ".join(sorted(program.effects))
         raise NotImplementedError(
-            f"{name}: the function that combines elements has effects, which it must not: {effects}"
+            f"{name}: the function that combines elements must not have effects, but it has {effects}"
         )
 
 
@@ -134,7 +134,8 @@ def check_program(name: str, program: ClosedJaxpr, operands: Sequence[ShapedArra
     for i, (x, v) in enumerate(zip(operands, initial, strict=True)):
         if x.shape != operands[0].shape:
             raise TypeError(
-                f"{name}: operands have one shape; operand 0 is {operands[0].str_short()}, operand {i} {x.str_short()}"
+                f"{name}: operands must have the same shape; operand 0 is {operands[0].str_short()}, "
+                f"operand {i} is {x.str_short()}"
             )
         if v.ndim or v.dtype != x.dtype:
             raise TypeError(
@@ -145,7 +146,7 @@ def check_program(name: str, program: ClosedJaxpr, operands: Sequence[ShapedArra
     types = [ShapedArray((), x.dtype) for x in operands]
     if list(program.in_avals) != types * 2 or [a.strip_weak_type() for a in program.out_avals] != types:
         raise TypeError(
-            f"{name}: the program takes and gives scalars of the operands' dtypes, "
+            f"{name}: the program must take and return scalars of the operands' dtypes, "
             f"{[a.str_short() for a in types]} twice and once"
         )
 

@@ -44,7 +44,9 @@ def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = 
     Source: Blelloch, "Prefix sums and their applications" (1990).
     """
     if not callable(fn):
-        raise TypeError(f"associative_scan: fn combines two elements, got {fn!r} of type {type(fn).__name__}")
+        raise TypeError(
+            f"associative_scan: fn must be a function of two elements, got {fn!r} of type {type(fn).__name__}"
+        )
     leaves, treedef = tree.tree_flatten(elems)
     names = leaf_names(treedef, "elems")
     check_arguments("associative_scan", fn, leaves, lambda: names)

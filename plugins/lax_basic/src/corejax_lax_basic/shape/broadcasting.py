@@ -106,11 +106,11 @@ def _abstract_eval(x: ShapedArray, *, shape: tuple[int, ...], broadcast_dimensio
     if len(set(dims)) != len(dims):
         raise TypeError(f"{where}: broadcast_in_dim broadcast_dimensions must not contain duplicates")
     if any(a > b for a, b in itertools.pairwise(dims)):
-        raise TypeError(f"{where}: broadcast_dimensions has to increase")
+        raise TypeError(f"{where}: broadcast_dimensions must be increasing")
     for axis, (size, d) in enumerate(zip(x.shape, dims, strict=True)):
         if size not in (1, shape[d]):
             raise ValueError(
-                f"{where}: axis {axis} of the operand has size {size}, which becomes neither 1 nor {shape[d]}, "
+                f"{where}: axis {axis} of the operand has size {size}, which is neither 1 nor {shape[d]}, "
                 f"the size of axis {d} of the result"
             )
     return ShapedArray(shape, x.dtype, x.weak_type)
@@ -167,7 +167,7 @@ def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
     """
     canonical = [canonical_shape(shape) for shape in shapes]
     if any(type(n) is int and n < 0 for shape in canonical for n in shape):
-        raise ValueError(f"broadcast_shapes: sizes are not negative, got {' and '.join(map(str, canonical))}")
+        raise ValueError(f"broadcast_shapes: sizes must be nonnegative, got {' and '.join(map(str, canonical))}")
     return _joint_shape(*canonical)
 
 
@@ -217,7 +217,7 @@ def expand_dims(array: Any, dimensions: int | Sequence[int]) -> Any:
     """
     aval = get_aval(array)
     if dimensions is None:
-        raise TypeError("expand_dims: dimensions are one integer or several, got None")
+        raise TypeError("expand_dims: dimensions must be an integer or integers, got None")
     positions = tuple(dimensions) if is_several(dimensions) else (dimensions,)
     ndim = aval.ndim + len(positions)
     new = canonical_axes(positions, ndim, "expand_dims: dimension")

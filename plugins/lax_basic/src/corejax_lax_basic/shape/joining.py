@@ -99,7 +99,7 @@ def _concatenate_abstract_eval(*avals: ShapedArray, dimension: int) -> ShapedArr
     for i, aval in enumerate(avals):
         if aval.dtype != first.dtype:
             raise TypeError(
-                f"concatenate: operands have one dtype; operand 0 is {first.str_short()}, "
+                f"concatenate: operands must have the same dtype; operand 0 is {first.str_short()}, "
                 f"operand {i} is {aval.str_short()}"
             )
         if aval.ndim != first.ndim or any(
@@ -257,7 +257,7 @@ def _stack_abstract_eval(*avals: ShapedArray, axis: int) -> ShapedArray:
     for i, aval in enumerate(avals):
         if (aval.shape, aval.dtype) != (first.shape, first.dtype):
             raise TypeError(
-                f"stack: operands have one shape and dtype; operand 0 is {first.str_short()}, "
+                f"stack: operands must have the same shape and dtype; operand 0 is {first.str_short()}, "
                 f"operand {i} is {aval.str_short()}"
             )
     if not 0 <= axis <= first.ndim:

@@ -63,7 +63,7 @@ def fill_in_size(aval: ShapedArray, shape: tuple[int, ...]) -> tuple[int, ...]:
 @takes("reshape", 1)
 def _reshape_abstract_eval(x: ShapedArray, *, new_sizes: tuple[int, ...]) -> ShapedArray:
     if any(d < 0 for d in new_sizes):
-        raise TypeError(f"reshape: sizes are not negative, got new_sizes {new_sizes} for operand {x.str_short()}")
+        raise TypeError(f"reshape: sizes must be nonnegative, got new_sizes {new_sizes} for operand {x.str_short()}")
     if math.prod(new_sizes) != x.size:
         raise TypeError(
             f"reshape: operand {x.str_short()} has {x.size} elements, new_sizes {new_sizes} has {math.prod(new_sizes)}"

@@ -72,7 +72,7 @@ def _abstract_eval(x: ShapedArray, *, start_indices: Ints, limit_indices: Ints, 
     where = f"slice: operand {x.str_short()}, start_indices {start_indices}, limit_indices {limit_indices}"
     where += "" if strides is None else f", strides {strides}"
     if not len(start_indices) == len(limit_indices) == len(steps) == x.ndim:
-        raise TypeError(f"{where}: the operand has {x.ndim} axes, each of them needs an entry")
+        raise TypeError(f"{where}: each of the operand's {x.ndim} axes needs an entry")
     for axis, (size, start, limit, step) in enumerate(zip(x.shape, start_indices, limit_indices, steps, strict=True)):
         if not 0 <= start <= limit <= size:
             raise TypeError(
@@ -80,7 +80,7 @@ def _abstract_eval(x: ShapedArray, *, start_indices: Ints, limit_indices: Ints, 
                 "(starts and limits count from the front)"
             )
         if step <= 0:
-            raise TypeError(f"{where}: strides are positive, axis {axis} has {step}")
+            raise TypeError(f"{where}: strides must be positive, axis {axis} has {step}")
     shape = tuple(-((a - b) // s) for a, b, s in zip(start_indices, limit_indices, steps, strict=True))
     return ShapedArray(shape, x.dtype, x.weak_type)
 
@@ -136,7 +136,7 @@ def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, in
     """
     config = tuple([ints(c, "padding_config") for c in sequence(padding_config, "padding_config")])
     if any(len(c) != 3 for c in config):
-        raise TypeError(f"pad: padding_config has (low, high, interior) for each axis, got {padding_config!r}")
+        raise TypeError(f"pad: padding_config must have (low, high, interior) for each axis, got {padding_config!r}")
     aval = get_aval(operand)
     if type(padding_value) in PYTHON_SCALARS:
         padding_value = make_scalar(padding_value, aval.dtype, aval.weak_type)
@@ -183,7 +183,7 @@ def _pad_abstract_eval(x: ShapedArray, value: ShapedArray, *, padding_config: Pa
     if any(n < 0 for n in shape):
         raise ValueError(
             f"pad: Dimension size after padding is not at least 0: padding_config {padding_config} drops more of "
-            f"operand {x.str_short()} than there is, the shape would be {shape}"
+            f"operand {x.str_short()} than it has, the shape would be {shape}"
         )
     return ShapedArray(shape, x.dtype, x.weak_type and value.weak_type)
 

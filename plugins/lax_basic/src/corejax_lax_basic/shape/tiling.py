@@ -35,9 +35,9 @@ def tile(operand: Any, reps: Sequence[int]) -> Any:
 @takes("tile", 1)
 def _abstract_eval(x: ShapedArray, *, reps: Ints) -> ShapedArray:
     if len(reps) != x.ndim:
-        raise TypeError(f"tile: reps has an entry for each axis of {x.str_short()}, got {reps}")
+        raise TypeError(f"tile: reps must have an entry for each axis of {x.str_short()}, got {reps}")
     if any(r < 0 for r in reps):
-        raise ValueError(f"tile: reps are not negative, got {reps} for {x.str_short()}")
+        raise ValueError(f"tile: reps must be nonnegative, got {reps} for {x.str_short()}")
     return x.update(shape=tuple(map(math.prod, zip(x.shape, reps, strict=True))))
 
 

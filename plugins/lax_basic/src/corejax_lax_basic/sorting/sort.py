@@ -44,7 +44,7 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
     """
     if not isinstance(operand, tuple | list):
         if num_keys != 1:
-            raise ValueError(f"sort: num_keys is 1 for one operand, got {num_keys}")
+            raise ValueError(f"sort: num_keys must be 1 for one operand, got {num_keys}")
         axis = canonical_axis(dimension, get_aval(operand).ndim, "sort: dimension")
         return sort_p.bind(operand, dimension=axis, is_stable=bool(is_stable), num_keys=1)[0]
     if not operand:
@@ -112,12 +112,13 @@ def _abstract_eval(*avals: ShapedArray, dimension: int, is_stable: bool, num_key
     for i, aval in enumerate(avals):
         if aval.shape != first.shape:
             raise TypeError(
-                f"sort: operands have one shape; operand 0 is {first.str_short()}, operand {i} is {aval.str_short()}"
+                f"sort: operands must have the same shape; operand 0 is {first.str_short()}, "
+                f"operand {i} is {aval.str_short()}"
             )
     if not 0 <= dimension < first.ndim:
         raise ValueError(f"sort: dimension {dimension} is not an axis of {first.str_short()}")
     if not 1 <= num_keys <= len(avals):
-        raise ValueError(f"sort: num_keys is between 1 and the number of operands, {len(avals)}; got {num_keys}")
+        raise ValueError(f"sort: num_keys must be between 1 and the number of operands, {len(avals)}; got {num_keys}")
     return list(avals)
 
 

@@ -64,7 +64,7 @@ def _check(name: str, x: ShapedArray, k: int, axis: int) -> None:
     if not 0 <= axis < x.ndim:
         raise ValueError(f"{name}: axis {axis} is not an axis of {x.str_short()}")
     if not 0 <= k <= x.shape[axis]:
-        raise ValueError(f"{name}: k is between 0 and the size of axis {axis} of {x.str_short()}; got k={k}")
+        raise ValueError(f"{name}: k must be between 0 and the size of axis {axis} of {x.str_short()}; got k={k}")
     if not isinstance(x.shape[axis], SymbolicDim) and x.shape[axis] > 1 << 31:
         raise ValueError(f"{name}: top_k returns int32 indices, which will overflow for axis {axis} of {x.str_short()}")
 
@@ -151,7 +151,7 @@ def _approximate(name: str, is_max_k: bool, doc: str) -> Callable[..., tuple[Any
     ) -> tuple[Any, Any]:
         if not isinstance(recall_target, int | float | np.floating):
             given = f"{recall_target!r} of type {type(recall_target).__name__}"
-            raise TypeError(f"{name}: recall_target is a number, got {given}")
+            raise TypeError(f"{name}: recall_target must be a number, got {given}")
         axis = canonical_axis(reduction_dimension, get_aval(operand).ndim, f"{name}: reduction_dimension")
         values, indices = approx_top_k_p.bind(
             operand,
@@ -209,7 +209,7 @@ def _approx_abstract_eval(
     if k == 0:
         raise ValueError(f"{name}: k has to be positive, got 0")
     if not 0 < recall_target <= 1:
-        raise ValueError(f"{name}: recall_target is in (0, 1], got {recall_target}")
+        raise ValueError(f"{name}: recall_target must be in (0, 1], got {recall_target}")
     size = x.shape[axis]
     if 0 <= override < size:
         raise ValueError(f"{name}: reduction_input_size_override {override} is less than the axis, which has {size}")

@@ -103,11 +103,11 @@ def _node(ops: Any, n: Any, given: Any, state: Any) -> Any:
 
 
 def _integral(ops: Any, a: Any, b: Any, x: Any, y: Any, moved: Any, out: Any, where: Any) -> Any:
-    """Compute the continued fraction as an integral: `a/y` times that of the density over `s <= x`, by that at `x`.
+    """Compute the value of the continued fraction by an integral; elements outside of `where` are those of `out`.
 
-    With `s = x exp(-u)` the density, times `s`, is `exp(-a u) (1 + w)**(b-1)` where `w = (1 - exp(-u)) x/y`. Its
-    exponent is `(b-1) (log(1+w) - w - x/y (exp(-u) - 1 + u)) - u (a - (b-1) x/y)`, in which no large terms cancel.
-    Elements outside of `where` are those of `out`.
+    It is `a/y` times the integral of the density over `s <= x`, divided by the density at `x`. With `s = x exp(-u)` the
+    density, times `s`, is `exp(-a u) (1 + w)**(b-1)` where `w = (1 - exp(-u)) x/y`. Its exponent is
+    `(b-1) (log(1+w) - w - x/y (exp(-u) - 1 + u)) - u (a - (b-1) x/y)`, in which no large terms cancel.
     """
     a, b, x, y = (ops.where(where, v, other) for v, other in ((a, 200.0), (b, 200.0), (x, 0.5), (y, 0.5)))
     odds, count = x / y, b - 1.0
@@ -148,7 +148,7 @@ def _or_of_slight(ops: Any, out: Any, slight: Any, a: Any, b: Any, y: Any) -> An
 
 
 def betainc(ops: Any, a: Any, b: Any, x: Any) -> Any:
-    """Compute `I_x(a, b)`; NaN outside of `a, b >= 0` and `0 <= x <= 1`, and for 0 or infinity twice."""
+    """Compute `I_x(a, b)`; NaN outside of `a, b >= 0` and `0 <= x <= 1`, and for `a`, `b` both 0 or infinite."""
     no_a, no_b = (a == 0.0) | (b == math.inf), (b == 0.0) | (a == math.inf)
     known = (a >= 0.0) & (b >= 0.0) & (x >= 0.0) & (x <= 1.0) & (a == a) & (b == b) & ~(no_a & no_b)
     inside = known & ~no_a & ~no_b & (x > 0.0) & (x < 1.0)

@@ -47,9 +47,11 @@ def integers(name: str, argument: str, values: Any, count: int, least: int) -> I
     try:
         out = ints(values)
     except TypeError:
-        raise TypeError(f"{name}: {argument} is a sequence of integers, got {values!r}") from None
+        raise TypeError(f"{name}: {argument} must be a sequence of integers, got {values!r}") from None
     if len(out) != count:
-        raise TypeError(f"{name}: {argument} {out} has length {len(out)}; there are {count} axes to say it for")
+        raise TypeError(
+            f"{name}: {argument} {out} has length {len(out)}; it must have an entry for each of {count} axes"
+        )
     if any(v < least for v in out):
         raise TypeError(f"{name}: {argument} must have every element be at least {least}, got {out}")
     return out
@@ -111,7 +113,7 @@ def padtype_to_pads(in_shape: Any, window_shape: Any, window_strides: Any, paddi
     word = padding.upper() if isinstance(padding, str) else padding
     if word not in PADDINGS:
         name = called_function() or "padtype_to_pads"
-        raise ValueError(f"{name}: padding is one of {', '.join(map(repr, PADDINGS))}, got {padding!r}")
+        raise ValueError(f"{name}: padding must be one of {', '.join(map(repr, PADDINGS))}, got {padding!r}")
     sizes, spans = ints(in_shape, "padtype_to_pads: in_shape"), ints(window_shape, "padtype_to_pads: window_shape")
     strides = integers("padtype_to_pads", "window_strides", window_strides, len(sizes), 1)
     if len(sizes) != len(spans):
@@ -191,7 +193,7 @@ def windowed_shape(
         )
     sizes = dilated_shape(x.shape, base_dilation)
     if any(n + low + high < 0 for n, (low, high) in zip(sizes, padding, strict=True)):
-        raise ValueError(f"{name}: padding {padding} drops more than there is of {x.str_short()}")
+        raise ValueError(f"{name}: padding {padding} drops more elements than {x.str_short()} has")
     return reduce_window_shape_tuple(
         x.shape, window_dimensions, window_strides, padding, base_dilation, window_dilation
     )

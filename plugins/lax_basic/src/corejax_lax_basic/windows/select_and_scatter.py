@@ -61,7 +61,7 @@ def _abstract_eval(
             f"initial value a scalar, got {source.str_short()} and {initial.str_short()}"
         )
     if any(low < 0 or high < 0 for low, high in padding):
-        raise ValueError(f"{name}: padding is not negative, got {padding}")
+        raise ValueError(f"{name}: padding must be nonnegative, got {padding}")
     scalar = ShapedArray((), operand.dtype)
     for argument, program, dtype in (
         ("select_jaxpr", select_jaxpr, dtypes.bool_),
@@ -70,7 +70,9 @@ def _abstract_eval(
         refuse_effects(name, program)
         out = ShapedArray((), dtype)
         if list(program.in_avals) != [scalar, scalar] or [a.strip_weak_type() for a in program.out_avals] != [out]:
-            raise TypeError(f"{name}: {argument} takes two scalars {scalar.str_short()} and gives {out.str_short()}")
+            raise TypeError(
+                f"{name}: {argument} must take two scalars {scalar.str_short()} and return {out.str_short()}"
+            )
     return ShapedArray(operand.shape, operand.dtype)
 
 

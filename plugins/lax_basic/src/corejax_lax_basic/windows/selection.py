@@ -38,7 +38,7 @@ def _check(name: str, values: ShapedArray, keys: ShapedArray, select: str) -> No
     check_equal_dtypes(name, (values, keys))
     check_kind(name, keys, REAL, "second")
     if select not in ("ge", "le"):
-        raise ValueError(f"{name}: select is 'ge' or 'le', got {select!r}")
+        raise ValueError(f"{name}: select must be 'ge' or 'le', got {select!r}")
 
 
 def _ones(params: dict[str, Any]) -> Ints:
@@ -74,7 +74,7 @@ def _gather_abstract_eval(values: ShapedArray, keys: ShapedArray, *, select: str
     name = "select_and_gather_add"
     _check(name, values, keys, select)
     if values.shape != keys.shape:
-        raise TypeError(f"{name}: operands {values.str_short()} and {keys.str_short()} have to have one shape")
+        raise TypeError(f"{name}: operands {values.str_short()} and {keys.str_short()} must have the same shape")
     return ShapedArray(windowed_shape(name, keys, **params), values.dtype, values.weak_type)
 
 
