@@ -18,7 +18,7 @@ def lazy_names(
     names: dict[str, Any],
     *,
     hidden: str = "",
-    prepare: Callable[[tuple[str, str], Any], Any] = lambda home, found: found,
+    prepare: Callable[[tuple[str, str], Any], Any] = lambda home, value: value,
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """Return `__getattr__`, `__dir__` and `__all__` of a namespace.
 
@@ -42,13 +42,13 @@ def lazy_names(
     def __getattr__(name: str) -> Any:
         home = homes.get(name)
         if home is not None:
-            found = prepare(home, getattr(importlib.import_module(f"{package}.{home[0]}"), home[1]))
+            value = prepare(home, getattr(importlib.import_module(f"{package}.{home[0]}"), home[1]))
         elif name.startswith("_"):  # never exported by a plugin
             raise AttributeError(f"module 'corejax.{namespace}' has no attribute {name!r}")
-        elif (found := exported(f"{namespace}.{name}")) is None:
+        elif (value := exported(f"{namespace}.{name}")) is None:
             raise missing_name(f"{namespace}.{name}")
-        names[name] = found
-        return found
+        names[name] = value
+        return value
 
     def __dir__() -> list[str]:
         return sorted({*public_names, *exported_names(namespace), *(n for n in names if n.startswith("__"))})

@@ -211,14 +211,14 @@ def _positions(entry: Any, shape: Ints, size: int, wrap: bool) -> Any:
     if isinstance(entry, Tracer) or isinstance(size, SymbolicDim):
         entry = entry if entry.aval.dtype.itemsize >= 4 else convert_element_type(entry, _index_dtype(shape))
         return from_front(entry, size) if wrap else entry
-    known = host_value(entry)
-    if known.dtype == np.uint64:
-        known = np.minimum(known, np.uint64(size))
-    known = known.astype(np.int64)
+    positions = host_value(entry)
+    if positions.dtype == np.uint64:
+        positions = np.minimum(positions, np.uint64(size))
+    positions = positions.astype(np.int64)
     if wrap:
-        known = np.where(known < 0, known + size, known)
+        positions = np.where(positions < 0, positions + size, positions)
     # Positions out of bounds stay out of bounds: windows on this axis have size 1.
-    return np.asarray(np.clip(known, -1, size), _index_dtype(shape))  # `np.clip` of a scalar is no array
+    return np.asarray(np.clip(positions, -1, size), _index_dtype(shape))  # `np.clip` of a scalar is no array
 
 
 def _stacked(values: list[Any], firsts: list[int], outer: Ints, shape: Ints) -> Any:

@@ -62,8 +62,8 @@ def full_like(
     shape = aval.shape if shape is None else canonical_shape(shape)
     if dtype is not None:
         return beside(full(shape, fill_value, dtype), x)
-    known = type(fill_value) in PYTHON_SCALARS
-    value = fill_scalar(fill_value, aval.dtype, aval.weak_type) if known else in_dtype(fill_value, aval.dtype)
+    is_number = type(fill_value) in PYTHON_SCALARS
+    value = fill_scalar(fill_value, aval.dtype, aval.weak_type) if is_number else in_dtype(fill_value, aval.dtype)
     return beside(full(shape, value), x)
 
 

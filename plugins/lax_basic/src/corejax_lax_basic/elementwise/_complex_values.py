@@ -81,7 +81,7 @@ def _or_of_complex(f: np.ufunc) -> Callable[[Callable[..., Any]], Callable[..., 
     return decorate
 
 
-def _cut(name: str, f: np.ufunc) -> Callable[..., Any]:
+def _with_branch_cut(name: str, f: np.ufunc) -> Callable[..., Any]:
     """Return NumPy's `f` with the values of `ENDS`, and with the sign of a complex zero ignored on its branch cuts."""
     of_complex = _with_ends(name, f)
     return _or_of_complex(f)(lambda x: of_complex(x + x.dtype.type(0)))
@@ -89,11 +89,11 @@ def _cut(name: str, f: np.ufunc) -> Callable[..., Any]:
 
 atanh = _with_ends("atanh", np.arctanh)
 atan = _with_ends("atan", np.arctan)
-sqrt = _cut("sqrt", np.sqrt)
-asin = _cut("asin", np.arcsin)
-acos = _cut("acos", np.arccos)
-asinh = _cut("asinh", np.arcsinh)
-acosh = _cut("acosh", np.arccosh)
+sqrt = _with_branch_cut("sqrt", np.sqrt)
+asin = _with_branch_cut("asin", np.arcsin)
+acos = _with_branch_cut("acos", np.arccos)
+asinh = _with_branch_cut("asinh", np.arcsinh)
+acosh = _with_branch_cut("acosh", np.arccosh)
 
 
 @_or_of_complex(np.log1p)

@@ -42,8 +42,8 @@ def _add_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
     s, t = tangents
     if s is not None and t is not None:
         return out, add_p.bind(s, t)
-    moving = s if t is None else t
-    return out, None if moving is None else spread(moving, out)
+    tangent = s if t is None else t
+    return out, None if tangent is None else spread(tangent, out)
 
 
 def _add_transpose(ct: Any, x: Any, y: Any) -> list[Any]:

@@ -53,7 +53,7 @@ ge, ge_p = binary("ge", np.greater_equal, ORDERED, None, defzero, _ordered.forma
 # fmt: on
 
 
-def _of_all_numbers(comparison: Any, joined: Any) -> None:
+def _register_physical(comparison: Any, joined: Any) -> None:
     """Register the comparison of extended dtypes: two keys, say, are equal if all of their numbers are equal."""
 
     @physical_rules.register(comparison)
@@ -62,13 +62,13 @@ def _of_all_numbers(comparison: Any, joined: Any) -> None:
         inner = physical_aval(avals[0]).shape[avals[0].ndim :]
         axes = [(*range(aval.ndim), *range(len(shape), len(shape) + len(inner))) for aval in avals]
         x, y = (broadcast_in_dim(v, (*shape, *inner), d) for v, d in zip(operands, axes, strict=True))
-        found = reshape(comparison.bind(x, y), (*shape, -1))
-        parts = [reshape(slice_in_dim(found, i, i + 1, axis=-1), shape) for i in range(found.shape[-1])]
+        numbers = reshape(comparison.bind(x, y), (*shape, -1))
+        parts = [reshape(slice_in_dim(numbers, i, i + 1, axis=-1), shape) for i in range(numbers.shape[-1])]
         out = parts[0]
         for part in parts[1:]:
             out = joined.bind(out, part)
         return out
 
 
-_of_all_numbers(eq_p, and_p)
-_of_all_numbers(ne_p, or_p)
+_register_physical(eq_p, and_p)
+_register_physical(ne_p, or_p)

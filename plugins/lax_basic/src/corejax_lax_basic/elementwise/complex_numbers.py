@@ -51,8 +51,8 @@ _of_parts = elementwise("complex", 2, FLOAT, complex_dtype_of)
 def _complex_abstract_eval(*avals: Any) -> Any:
     for aval in avals:
         if dtypes.is_float(aval.dtype) and aval.dtype.itemsize < 4:
-            given = aval.str_short(short_dtypes=False)
-            raise TypeError(f"complex: the parts have to be float32 or float64, got {given}")
+            shown = aval.str_short(short_dtypes=False)
+            raise TypeError(f"complex: the parts have to be float32 or float64, got {shown}")
     return _of_parts(*avals)
 
 

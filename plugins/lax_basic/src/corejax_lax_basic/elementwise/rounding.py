@@ -49,15 +49,15 @@ def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZER
         TypeError: the dtype is not floating-point.
         ValueError: `rounding_method` is no `RoundingMethod`.
     """
-    return round_p.bind(x, rounding_method=_method(rounding_method))
+    return round_p.bind(x, rounding_method=_canonical_method(rounding_method))
 
 
-def _method(given: Any) -> RoundingMethod:
+def _canonical_method(method: Any) -> RoundingMethod:
     try:
-        return RoundingMethod(given)
+        return RoundingMethod(method)
     except ValueError:
         known = " or ".join(f"RoundingMethod.{m.name}" for m in RoundingMethod)
-        raise ValueError(f"round: `rounding_method` has to be {known}, got {given!r}") from None
+        raise ValueError(f"round: `rounding_method` has to be {known}, got {method!r}") from None
 
 
 @through_float32  # some narrow formats have no -0.0

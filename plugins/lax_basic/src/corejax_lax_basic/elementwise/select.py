@@ -136,13 +136,13 @@ defbroadcasting(select_n_p)
 
 def _select_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
     which, *cases = primals
-    moving = tangents[1:]
+    case_tangents = tangents[1:]
     out = select_n_p.bind(which, *cases)
-    if all(t is None for t in moving):
+    if all(t is None for t in case_tangents):
         return out, None
     zero = constant(out, 0)
     # Broadcast if the only case that is not a scalar has no tangent.
-    return out, spread(select_n_p.bind(which, *(zero if t is None else t for t in moving)), out)
+    return out, spread(select_n_p.bind(which, *(zero if t is None else t for t in case_tangents)), out)
 
 
 def _select_transpose(ct: Any, which: Any, *cases: Any) -> list[Any]:

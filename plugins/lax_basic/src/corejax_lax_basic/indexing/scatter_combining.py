@@ -97,18 +97,18 @@ def _products_of_others(shape: Ints, indices: Any, updates: Any, **params: Any) 
     places, flat, numbers = by_name.sort(reshape(places, (count,)), reshape(updates, (count,)), numbers)
     one = make_scalar(1, dtype)
 
-    def moved(x: Any, by: int, fill: Any) -> Any:
+    def shifted(x: Any, by: int, fill: Any) -> Any:
         return pad_p.bind(x, fill, padding_config=((by, -by, 0),))
 
     def exclusive(sign: int) -> Any:
-        together, step = flat, 1
+        product, step = flat, 1
         nowhere = make_scalar(-1, width)
         while step < count:
-            same = eq_p.bind(places, moved(places, sign * step, nowhere))
-            together = mul_p.bind(together, select_n_p.bind(same, one, moved(together, sign * step, one)))
+            same = eq_p.bind(places, shifted(places, sign * step, nowhere))
+            product = mul_p.bind(product, select_n_p.bind(same, one, shifted(product, sign * step, one)))
             step *= 2
-        same = eq_p.bind(places, moved(places, sign, nowhere))
-        return select_n_p.bind(same, one, moved(together, sign, one))
+        same = eq_p.bind(places, shifted(places, sign, nowhere))
+        return select_n_p.bind(same, one, shifted(product, sign, one))
 
     products = mul_p.bind(exclusive(1), exclusive(-1))
     return reshape(by_name.sort(numbers, products)[1], sizes)

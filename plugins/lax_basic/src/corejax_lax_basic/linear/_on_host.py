@@ -86,7 +86,7 @@ def exact_in(lhs: Any, rhs: Any, terms: int) -> np.dtype[Any] | None:
     """
     if lhs.size * rhs.size < FEW_PRODUCTS * max(1, terms):
         return None
-    greatest = _greatest(lhs) * _greatest(rhs) * terms
+    greatest = _magnitude_bound(lhs) * _magnitude_bound(rhs) * terms
     return _SINGLE if greatest <= 1 << 24 else _DOUBLE if greatest <= 1 << 53 else None
 
 
@@ -95,7 +95,7 @@ def as_integers(x: Any, dtype: np.dtype[Any]) -> Any:
     return x.astype(np.int32 if x.dtype == _SINGLE else np.int64).astype(dtype, copy=False)
 
 
-def _greatest(x: Any) -> int:
+def _magnitude_bound(x: Any) -> int:
     """Return a bound of the absolute values of the elements."""
     if x.itemsize == 1:
         return 1 << (7 if x.dtype.kind == "i" else 8)
@@ -114,13 +114,13 @@ def _product(lhs: Any, rhs: Any) -> Any:
     if (
         lhs.dtype in _FAST
         and lhs.ndim <= 2
-        and (_many(lhs, rhs) or (lhs.flags.c_contiguous and rhs.flags.c_contiguous))
+        and (_are_proper_matrices(lhs, rhs) or (lhs.flags.c_contiguous and rhs.flags.c_contiguous))
     ):
         return lhs.dot(rhs)
     return np.matmul(lhs, rhs)
 
 
-def _many(lhs: Any, rhs: Any) -> bool:
+def _are_proper_matrices(lhs: Any, rhs: Any) -> bool:
     """Return whether both are matrices and no axis has size 0 or 1."""
     return lhs.ndim == rhs.ndim == 2 and min(*lhs.shape, *rhs.shape) > 1
 
@@ -144,9 +144,9 @@ def prepared(
     scalar = lhs.ndim == rhs.ndim == 1
     if lhs_contract != (lhs.ndim - 1,) or rhs_contract != (0,):
         text = "{0}" + ".T" * (lhs_contract == (0,)) + ".dot({1}" + ".T" * (rhs_contract == (1,)) + ")"
-        usual = len(lhs_contract) == 1 and _many(lhs, rhs)
+        usual = len(lhs_contract) == 1 and _are_proper_matrices(lhs, rhs)
         return HostCode("{out} = " + text) if usual else None
-    if _many(lhs, rhs):
+    if _are_proper_matrices(lhs, rhs):
         return HostCode("{out} = {0}.dot({1})")
     text = "{out} = {0}.dot({1}) if {0}.flags.c_contiguous and {1}.flags.c_contiguous else {matmul}({0}, {1})"
     return HostCode(text, scalar=scalar, matmul=np.matmul)

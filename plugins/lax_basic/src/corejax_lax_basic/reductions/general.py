@@ -107,15 +107,15 @@ def reduce(
 def _monoid(computation: Any, xs: list[Any], initial: list[Any]) -> Primitive | None:
     """Return the primitive that reduces by a function with this initial value, or None."""
     try:
-        found = _MONOIDS.get(computation)
+        primitive = _MONOIDS.get(computation)
     except TypeError:  # not hashable
         return None
-    if found is None or len(xs) != 1:
+    if primitive is None or len(xs) != 1:
         return None
     aval, value = get_aval(xs[0]), concrete_scalar(initial[0])
     if value is None or (dtypes.is_bool(aval.dtype) and computation in (add, mul)):
         return None
-    return found if value == REDUCTIONS[found].neutral(aval.dtype) else None
+    return primitive if value == REDUCTIONS[primitive].neutral(aval.dtype) else None
 
 
 # -- rules -------------------------------------------------------------------------------------------------------
@@ -156,7 +156,7 @@ jvp_rules.register(reduce_p, _jvp, symbolic_zeros=True)
 
 @impl_rules.register(reduce_p, device=True)
 def _impl(*arrays: Any, jaxpr: ClosedJaxpr, dimensions: tuple[int, ...]) -> list[Any]:
-    found = None
+    outs = None
     if arrays[0].size >= LARGE:
-        found = engine().run_compiled(reduce_p, arrays, {"jaxpr": jaxpr, "dimensions": dimensions})
-    return found or [as_array(x) for x in reduce_by_halves(jaxpr, dimensions, *arrays)]
+        outs = engine().run_compiled(reduce_p, arrays, {"jaxpr": jaxpr, "dimensions": dimensions})
+    return outs or [as_array(x) for x in reduce_by_halves(jaxpr, dimensions, *arrays)]

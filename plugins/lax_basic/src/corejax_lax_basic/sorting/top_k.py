@@ -150,8 +150,8 @@ def _approximate(name: str, is_max_k: bool, doc: str) -> Callable[..., tuple[Any
         aggregate_to_topk: bool = True,
     ) -> tuple[Any, Any]:
         if not isinstance(recall_target, int | float | np.floating):
-            given = f"{recall_target!r} of type {type(recall_target).__name__}"
-            raise TypeError(f"{name}: recall_target must be a number, got {given}")
+            shown = f"{recall_target!r} of type {type(recall_target).__name__}"
+            raise TypeError(f"{name}: recall_target must be a number, got {shown}")
         axis = canonical_axis(reduction_dimension, get_aval(operand).ndim, f"{name}: reduction_dimension")
         values, indices = approx_top_k_p.bind(
             operand,

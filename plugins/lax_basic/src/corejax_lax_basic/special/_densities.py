@@ -79,7 +79,7 @@ def beta_density(a: Any, b: Any, x: Any) -> Any:
     where = _OPS.where
     large = (a >= 10.0) & (b >= 10.0) & (a + b < math.inf) & (x > 0.0) & (x < 1.0)
     far, other, at = where(large, a, 10.0), where(large, b, 10.0), where(large, x, 0.5)
-    moved = (at * other - far) + at * far  # products of float32 operands are exact in float64
+    offset = (at * other - far) + at * far  # products of float32 operands are exact in float64
     end = (x == 0.0) | (x == 1.0)
     direct_a, direct_b, inside = where(large, 1.0, a), where(large, 1.0, b), where(large | end, 0.5, x)
     size = log_size(_OPS, direct_a, direct_b)
@@ -89,4 +89,4 @@ def beta_density(a: Any, b: Any, x: Any) -> Any:
     outer = where(end, x, 0.5)
     at_end = pow(outer, direct_a - 1.0) * pow(1.0 - outer, direct_b - 1.0) * unary.exp(-size)
     direct = where(end, at_end, direct) * where(direct_a < direct_b, direct_a, direct_b)
-    return where(large, by_stirling(_OPS, far, other, at, 1.0 - at, moved) * far / (at * (1.0 - at)), direct)
+    return where(large, by_stirling(_OPS, far, other, at, 1.0 - at, offset) * far / (at * (1.0 - at)), direct)

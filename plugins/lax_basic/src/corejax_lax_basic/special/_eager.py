@@ -112,30 +112,30 @@ class Arrays:
         """Return `f(ops, out, *operands)` if any element is active, else `out`: for cases that are rare."""
         return f(self, out, *operands) if active.any() else out
 
-    def repeated(self, step: Function, given: Sequence[Any], state: Sequence[Any], count: int) -> Sequence[Any]:
-        """Apply `step(ops, n, given, state) -> new state` for n = 0, 1, ..., count - 1."""
+    def repeated(self, step: Function, inputs: Sequence[Any], state: Sequence[Any], count: int) -> Sequence[Any]:
+        """Apply `step(ops, n, inputs, state) -> new state` for n = 0, 1, ..., count - 1."""
         for n in range(count):
-            state = step(self, float(n), given, state)
+            state = step(self, float(n), inputs, state)
         return state
 
     def iterate(
-        self, step: Function, given: Sequence[Any], state: Sequence[Any], limit: int, active: Any
+        self, step: Function, inputs: Sequence[Any], state: Sequence[Any], limit: int, active: Any
     ) -> Sequence[Any]:
-        """Apply `step(ops, n, given, state) -> (unfinished, new state)` for n = 1, 2, ... and return the last state.
+        """Apply `step(ops, n, inputs, state) -> (unfinished, new state)` for n = 1, 2, ... and return the last state.
 
         Elements of the state stay unchanged once they are finished, so that no element depends on its neighbours.
 
         Args:
             step: an elementwise function.
-            given: arrays that `step` reads.
-            state: arrays of one shape, as those of `given`.
+            inputs: arrays that `step` reads.
+            state: arrays of one shape, as those of `inputs`.
             limit: the largest `n`.
             active: the elements to which `step` is applied at all.
         """
         n = 0
         while n < limit and active.any():
             n += 1
-            unfinished, new = step(self, float(n), given, state)
+            unfinished, new = step(self, float(n), inputs, state)
             if not active.all():
                 new = [np.where(active, after, before) for after, before in zip(new, state, strict=True)]
             state, active = new, active & unfinished

@@ -20,9 +20,9 @@ def _away_from_zero(ops: Any, x: Any) -> Any:
     return ops.where(ops.abs(x) < _TINY, _TINY, x)
 
 
-def _step(ops: Any, n: Any, given: Any, state: Any) -> Any:
+def _step(ops: Any, n: Any, inputs: Any, state: Any) -> Any:
     """Apply two terms of the continued fraction."""
-    (a, b, x), (c, d, value) = given, state
+    (a, b, x), (c, d, value) = inputs, state
     twice = a + 2.0 * n
     for term in (
         n * (b - n) * x / ((twice - 1.0) * twice),
@@ -55,10 +55,10 @@ def _from_mean(ops: Any, a: Any, b: Any, x: Any) -> Any:
     return total + (error + second_error)
 
 
-def by_stirling(ops: Any, a: Any, b: Any, x: Any, y: Any, moved: Any) -> Any:
-    """Return `x**a y**b / (a B(a, b))` for `a, b >= 10`, by `moved = x b - y a`, so that no large logarithms cancel."""
-    exponent = a * log1p_less(ops, moved / a, x * (1.0 + b / a)) + b * log1p_less(
-        ops, 0.0 - moved / b, y * (1.0 + a / b)
+def by_stirling(ops: Any, a: Any, b: Any, x: Any, y: Any, offset: Any) -> Any:
+    """Return `x**a y**b / (a B(a, b))` for `a, b >= 10`, by `offset = x b - y a`, without large logarithms."""
+    exponent = a * log1p_less(ops, offset / a, x * (1.0 + b / a)) + b * log1p_less(
+        ops, 0.0 - offset / b, y * (1.0 + a / b)
     )
     exponent = exponent + stirling_rest(a + b) - stirling_rest(a) - stirling_rest(b)
     return ops.exp(exponent) * ops.sqrt(b / (a + b) / (2.0 * math.pi * a))
@@ -73,10 +73,10 @@ def log_size(ops: Any, a: Any, b: Any) -> Any:
     return ops.where(most >= 10.0, ratio, ops.lgamma(most) - ops.lgamma(low + most)) + ops.lgamma(low + 1.0)
 
 
-def _factor(ops: Any, a: Any, b: Any, x: Any, y: Any, moved: Any, log_x: Any, log_y: Any) -> Any:
-    """Compute `x**a y**b / (a B(a, b))` with `y = 1 - x` and `moved = x b - y a`."""
+def _factor(ops: Any, a: Any, b: Any, x: Any, y: Any, offset: Any, log_x: Any, log_y: Any) -> Any:
+    """Compute `x**a y**b / (a B(a, b))` with `y = 1 - x` and `offset = x b - y a`."""
     both = (a >= 10.0) & (b >= 10.0)
-    operands = (ops.where(both, v, other) for v, other in ((a, 10.0), (b, 10.0), (x, 0.5), (y, 0.5), (moved, 0.0)))
+    operands = (ops.where(both, v, other) for v, other in ((a, 10.0), (b, 10.0), (x, 0.5), (y, 0.5), (offset, 0.0)))
     far = by_stirling(ops, *operands)
     size = log_size(ops, ops.where(both, 1.0, a), ops.where(both, 1.0, b))
     direct = ops.exp(a * log_x + b * log_y - size) * ops.where(a < b, 1.0, b / a)
@@ -87,9 +87,9 @@ def _factor(ops: Any, a: Any, b: Any, x: Any, y: Any, moved: Any, log_x: Any, lo
 _NODES = {True: (0.125, -3.625, 64), False: (0.25, -3.0, 30)}
 
 
-def _node(ops: Any, n: Any, given: Any, state: Any) -> Any:
+def _node(ops: Any, n: Any, inputs: Any, state: Any) -> Any:
     """Add a node of the rule, `u = exp(t - exp(-t)) / scale` (Takahasi and Mori 1974)."""
-    (slope, count, odds), (total,) = given, state
+    (slope, count, odds), (total,) = inputs, state
     step, first, _ = _NODES[ops.epsilon == DOUBLE]
     t = (n - 1.0) * step + first
     fall = ops.exp(0.0 - t)
@@ -102,7 +102,7 @@ def _node(ops: Any, n: Any, given: Any, state: Any) -> Any:
     return w == w, (total + size * (1.0 + fall) * ops.exp(exponent),)
 
 
-def _integral(ops: Any, a: Any, b: Any, x: Any, y: Any, moved: Any, out: Any, where: Any) -> Any:
+def _integral(ops: Any, a: Any, b: Any, x: Any, y: Any, offset: Any, out: Any, where: Any) -> Any:
     """Compute the value of the continued fraction by an integral; elements outside of `where` are those of `out`.
 
     It is `a/y` times the integral of the density over `s <= x`, divided by the density at `x`. With `s = x exp(-u)` the
@@ -111,7 +111,7 @@ def _integral(ops: Any, a: Any, b: Any, x: Any, y: Any, moved: Any, out: Any, wh
     """
     a, b, x, y = (ops.where(where, v, other) for v, other in ((a, 200.0), (b, 200.0), (x, 0.5), (y, 0.5)))
     odds, count = x / y, b - 1.0
-    slope = (x - ops.where(where, moved, 0.0)) / y
+    slope = (x - ops.where(where, offset, 0.0)) / y
     limit = _NODES[ops.epsilon == DOUBLE][-1]
     return ops.iterate(_node, (slope, count, odds), (ops.where(where, 0.0, out),), limit, where)[0]
 
@@ -119,9 +119,9 @@ def _integral(ops: Any, a: Any, b: Any, x: Any, y: Any, moved: Any, out: Any, wh
 _SLIGHT = 1e-3  # if `b` is smaller, the result is about as small as `b`
 
 
-def _slight_step(ops: Any, n: Any, given: Any, state: Any) -> Any:
+def _slight_step(ops: Any, n: Any, inputs: Any, state: Any) -> Any:
     """Add a term of `sum((1-a) ... (n-a) y**n / (n! (b+n)))` over n >= 1."""
-    (a, b, y), (term, total) = given, state
+    (a, b, y), (term, total) = inputs, state
     term = term * ((n - a) * y / n)
     added = term / (b + n)
     return ops.abs(added) > ops.epsilon * ops.abs(total + added), (term, total + added)
@@ -161,7 +161,7 @@ def _inside(ops: Any, a: Any, b: Any, x: Any, inside: Any) -> Any:
     """Use the fraction, or the one of the complement `I_{1-x}(b, a)`, whichever converges quickly."""
     huge = a + b == math.inf  # finite parameters whose sum overflows
     a, b = ops.where(huge, 0.25 * a, a), ops.where(huge, 0.25 * b, b)
-    moved = _from_mean(ops, a, b, x)
+    offset = _from_mean(ops, a, b, x)
     y, log_x, log_y = 1.0 - x, ops.log(x), ops.log1p(0.0 - x)
     direct = x < (a + 1.0) / (a + b + 2.0)
     slight, slight_operands = inside & ~direct & (b < _SLIGHT), (a, b, y)
@@ -169,8 +169,8 @@ def _inside(ops: Any, a: Any, b: Any, x: Any, inside: Any) -> Any:
     a, b = ops.where(direct, a, b), ops.where(direct, b, a)
     x, y = ops.where(direct, x, y), ops.where(direct, y, x)
     log_x, log_y = ops.where(direct, log_x, log_y), ops.where(direct, log_y, log_x)
-    moved = ops.where(direct, moved, 0.0 - moved)
+    offset = ops.where(direct, offset, 0.0 - offset)
     large = large & (a > _FEW)
-    out = _integral(ops, a, b, x, y, moved, _fraction(ops, a, b, x, inside & ~large), large)
-    out = out * _factor(ops, a, b, x, y, moved, log_x, log_y)
+    out = _integral(ops, a, b, x, y, offset, _fraction(ops, a, b, x, inside & ~large), large)
+    out = out * _factor(ops, a, b, x, y, offset, log_x, log_y)
     return ops.if_any(slight, _or_of_slight, ops.where(direct, out, 1.0 - out), slight, *slight_operands)

@@ -37,9 +37,9 @@ def _factor(ops: Any, a: Any, x: Any, log_power: Any) -> Any:
 # -- P over E ------------------------------------------------------------------------------------------------------
 
 
-def _series_step(ops: Any, n: Any, given: Any, state: Any) -> Any:
+def _series_step(ops: Any, n: Any, inputs: Any, state: Any) -> Any:
     """Add a term of the series."""
-    (a, x), (term, total) = given, state
+    (a, x), (term, total) = inputs, state
     term = term * (x / (a + n))
     total = total + term
     return term > ops.epsilon * total, (term, total)
@@ -52,9 +52,9 @@ def _series(ops: Any, a: Any, x: Any, where: Any) -> Any:
     return ops.iterate(_series_step, (a, x), (one, one), _LIMIT, where)[1]
 
 
-def _series_by_a_step(ops: Any, n: Any, given: Any, state: Any) -> Any:
+def _series_by_a_step(ops: Any, n: Any, inputs: Any, state: Any) -> Any:
     """Add a term of the series, and its derivative by `a`, which is negative."""
-    (a, x), (term, by_a, total, total_by_a) = given, state
+    (a, x), (term, by_a, total, total_by_a) = inputs, state
     ratio = x / (a + n)
     term, by_a = term * ratio, (by_a - term / (a + n)) * ratio
     total, total_by_a = total + term, total_by_a + by_a
@@ -72,9 +72,9 @@ def _series_by_a(ops: Any, a: Any, x: Any, where: Any) -> tuple[Any, Any]:
 # -- Q over a E ----------------------------------------------------------------------------------------------------
 
 
-def _fraction_step(ops: Any, n: Any, given: Any, state: Any) -> Any:
+def _fraction_step(ops: Any, n: Any, inputs: Any, state: Any) -> Any:
     """Compute a convergent of the continued fraction, by the recurrences of numerator and denominator."""
-    (a, x), (p, q, p_last, q_last, value) = given, state
+    (a, x), (p, q, p_last, q_last, value) = inputs, state
     z, y = x - a + (2.0 * n + 1.0), (n - a) * n
     p, p_last = p * z - p_last * y, p
     q, q_last = q * z - q_last * y, q
@@ -92,9 +92,9 @@ def _fraction(ops: Any, a: Any, x: Any, where: Any) -> Any:
     return ops.iterate(_fraction_step, (a, x), state, _LIMIT, where)[-1]
 
 
-def _fraction_by_a_step(ops: Any, n: Any, given: Any, state: Any) -> Any:
+def _fraction_by_a_step(ops: Any, n: Any, inputs: Any, state: Any) -> Any:
     """Compute a convergent of the continued fraction, with derivatives by `a` throughout."""
-    (a, x, slope), (p, q, p_last, q_last, dp, dq, dp_last, dq_last, value, by_a) = given, state
+    (a, x, slope), (p, q, p_last, q_last, dp, dq, dp_last, dq_last, value, by_a) = inputs, state
     z, y = x - a + (2.0 * n + 1.0), (n - a) * n
     p, p_last, dp, dp_last = p * z - p_last * y, p, dp * z - p - dp_last * y + p_last * n, dp
     q, q_last, dq, dq_last = q * z - q_last * y, q, dq * z - q - dq_last * y + q_last * n, dq
@@ -119,8 +119,8 @@ def _fraction_by_a(ops: Any, a: Any, x: Any, slope: Any, where: Any) -> tuple[An
 # -- Q for small operands ------------------------------------------------------------------------------------------
 
 
-def _small_step(ops: Any, n: Any, given: Any, state: Any) -> Any:
-    (a, x), (term, total) = given, state
+def _small_step(ops: Any, n: Any, inputs: Any, state: Any) -> Any:
+    (a, x), (term, total) = inputs, state
     term = term * (0.0 - x) / n
     added = term / (a + n)
     return ops.abs(added) > ops.epsilon * ops.abs(total + added), (term, total + added)

@@ -108,9 +108,9 @@ def _all(unit: Any) -> tuple[Any, ...]:
     return () if unit is None else (unit,)
 
 
-def _zeta_step(ops: Any, n: Any, given: Any, state: Any) -> Any:
+def _zeta_step(ops: Any, n: Any, inputs: Any, state: Any) -> Any:
     """Add the last term to the sum, and compute the next one."""
-    (q, exponent, *unit), (total, last) = given, state
+    (q, exponent, *unit), (total, last) = inputs, state
     return total + last, ops.power((q + n) * unit[0] if unit else q + n, exponent)
 
 
@@ -124,12 +124,12 @@ def _positive_zeta(ops: Any, s: Any, q: Any, unit: Any, often: bool) -> Any:
     terms, corrections = (12, 10) if ops.epsilon == DOUBLE else (4, 6)
     exponent, zero = ops.where(far, 1.0 - s, 0.0 - s), ops.where(far, 0.0, 0.0)
     total, power = zero, zero
-    given = (q, exponent, *_all(unit))
+    inputs = (q, exponent, *_all(unit))
     if often:
         for n in range(terms + 1):
-            total, power = _zeta_step(ops, float(n), given, (total, power))
+            total, power = _zeta_step(ops, float(n), inputs, (total, power))
     else:
-        total, power = ops.repeated(_zeta_step, given, (total, power), terms + 1)
+        total, power = ops.repeated(_zeta_step, inputs, (total, power), terms + 1)
     w = q + float(terms)
     rest, factor, inverse = w / (s - 1.0) + 0.5, s / w, 1.0 / (w * w)
     for k, bernoulli in enumerate(_BERNOULLI[:corrections], 1):
@@ -141,9 +141,9 @@ def _positive_zeta(ops: Any, s: Any, q: Any, unit: Any, often: bool) -> Any:
     return ops.where(far, beyond if unit is None else beyond / unit, out)
 
 
-def _zeta_below(ops: Any, n: Any, given: Any, state: Any) -> Any:
+def _zeta_below(ops: Any, n: Any, inputs: Any, state: Any) -> Any:
     """Add one of the two values of `_with_terms_below`, n = 0 and 1; if `q` ends in 1/2, they cancel or double."""
-    (s, q, *unit), (total,) = given, state
+    (s, q, *unit), (total,) = inputs, state
     first, even, below = n == 0.0, ops.floor(s * 0.5) * 2.0 == s, ops.floor(q)
     half = q - below == 0.5
     at = ops.where(first, (below + 1.0) - q, 1.0 - q)

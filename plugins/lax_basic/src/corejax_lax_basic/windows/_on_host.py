@@ -110,14 +110,14 @@ def selected(x: Any, window: Ints, strides: Ints, dilation: Ints, greatest: bool
     best: Any = None
     places: Any = None
     floats = dtypes.is_float(x.dtype)
-    for k, there in enumerate(offsets(x.shape, window, strides, dilation)):
-        here = x[there]
+    for k, key in enumerate(offsets(x.shape, window, strides, dilation)):
+        elements = x[key]
         if best is None:
-            best, places = here.copy(), np.zeros(here.shape, np.intp)
+            best, places = elements.copy(), np.zeros(elements.shape, np.intp)
             continue
-        wins = here > best if greatest else here < best
+        wins = elements > best if greatest else elements < best
         if floats:
-            wins |= (here != here) & (best == best)
-        np.copyto(best, here, where=wins)
+            wins |= (elements != elements) & (best == best)
+        np.copyto(best, elements, where=wins)
         np.copyto(places, k, where=wins)
     return places

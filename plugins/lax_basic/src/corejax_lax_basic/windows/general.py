@@ -121,13 +121,13 @@ def reduce_window(
 def _monoid(computation: Any, xs: list[Any], initial: list[Any]) -> Primitive | None:
     """Return the primitive that reduces windows by a function with this initial value, or None."""
     try:
-        found = _MONOIDS.get(computation)
+        primitive = _MONOIDS.get(computation)
     except TypeError:  # not hashable
         return None
-    if found is None or len(xs) != 1:
+    if primitive is None or len(xs) != 1:
         return None
     value = concrete_scalar(initial[0])
-    return found if value is not None and value == WINDOWED[found].neutral(get_aval(xs[0]).dtype) else None
+    return primitive if value is not None and value == WINDOWED[primitive].neutral(get_aval(xs[0]).dtype) else None
 
 
 # -- rules -------------------------------------------------------------------------------------------------------
@@ -192,7 +192,7 @@ jvp_rules.register(reduce_window_p, _jvp, symbolic_zeros=True)
 
 @impl_rules.register(reduce_window_p, device=True)
 def _impl(*arrays: Any, jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
-    found = None
+    outs = None
     if arrays[0].size >= LARGE and has_small_windows((), **params):
-        found = engine().run_compiled(reduce_window_p, arrays, {"jaxpr": jaxpr, **params})
-    return found or [as_array(x) for x in _by_elements(jaxpr, params, *arrays)]
+        outs = engine().run_compiled(reduce_window_p, arrays, {"jaxpr": jaxpr, **params})
+    return outs or [as_array(x) for x in _by_elements(jaxpr, params, *arrays)]

@@ -106,27 +106,31 @@ def _by_places(select: ClosedJaxpr, scatter: ClosedJaxpr, params: dict[str, Any]
     operand = pad(operand, initial, config)
     counts = get_aval(source).shape
 
-    def there(x: Any, place: Ints) -> Any:
+    def at_place(x: Any, place: Ints) -> Any:
         ends = [k + (n - 1) * s + 1 for k, n, s in zip(place, counts, strides, strict=True)]
         return slice(x, place, ends, strides)
 
     places = list(itertools.product(*map(range, window)))
-    best, chosen, all_padding = there(operand, places[0]), full_like(source, 0, np.int32), there(outside, places[0])
+    best, chosen, all_padding = (
+        at_place(operand, places[0]),
+        full_like(source, 0, np.int32),
+        at_place(outside, places[0]),
+    )
     for k, place in enumerate(places[1:], 1):
-        here, void = there(operand, place), there(outside, place)
-        keep = bitwise_or(combined(select, [best], [here])[0], void)  # padding is never selected
+        candidate, void = at_place(operand, place), at_place(outside, place)
+        keep = bitwise_or(combined(select, [best], [candidate])[0], void)  # padding is never selected
         keep = bitwise_and(keep, bitwise_not(all_padding))
-        best, chosen = lax_select(keep, best, here), lax_select(keep, chosen, full_like(chosen, k))
+        best, chosen = lax_select(keep, best, candidate), lax_select(keep, chosen, full_like(chosen, k))
         all_padding = bitwise_and(all_padding, void)
     out = broadcast_in_dim(initial, get_aval(operand).shape, ())
     zero, false = np.zeros((), get_aval(source).dtype)[()], np.False_
     for k, place in enumerate(places):
-        back = [
+        config_of_place = [
             (a, size - (a + (n - 1) * s + 1), s - 1)
             for a, n, s, size in zip(place, counts, strides, get_aval(operand).shape, strict=True)
         ]
-        here = pad(eq(chosen, full_like(chosen, k)), false, back)
-        out = lax_select(here, combined(scatter, [out], [pad(source, zero, back)])[0], out)
+        is_chosen = pad(eq(chosen, full_like(chosen, k)), false, config_of_place)
+        out = lax_select(is_chosen, combined(scatter, [out], [pad(source, zero, config_of_place)])[0], out)
     return [pad(out, zero, [(-low, -high, 0) for low, high in padding])]
 
 

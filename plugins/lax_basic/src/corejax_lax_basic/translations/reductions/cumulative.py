@@ -50,8 +50,8 @@ def _logaddexp(ctx: Any, x: Any, y: Any) -> Any:
     gap = ctx.op("subtract", x, y, out=aval)
     small = ctx.op("exponential", ctx.op("negate", ctx.op("abs", gap, out=aval), out=aval), out=aval)
     greater = ctx.op("maximum", x, y, out=aval)
-    usual = ctx.op("add", greater, ctx.op("log_plus_one", small, out=aval), out=aval)
-    return ctx.op("select", ctx.compare("NE", gap, gap), ctx.op("add", x, y, out=aval), usual, out=aval)
+    finite = ctx.op("add", greater, ctx.op("log_plus_one", small, out=aval), out=aval)
+    return ctx.op("select", ctx.compare("NE", gap, gap), ctx.op("add", x, y, out=aval), finite, out=aval)
 
 
 _logarithms = _prefixes(CUMULATIVE[cumlogsumexp_p], _logaddexp)

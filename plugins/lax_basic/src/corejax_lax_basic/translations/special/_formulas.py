@@ -146,10 +146,10 @@ class Values:
         regions = [ctx.region([], compute), ctx.region([], lambda ctx: out.value)]
         return Formula(ctx, ctx.op("if", _any(ctx, active.value), out=out.value.aval, regions=regions))
 
-    def repeated(self, step: Any, given: Sequence[Formula], state: Sequence[Formula], count: int) -> Sequence[Formula]:
+    def repeated(self, step: Any, inputs: Sequence[Formula], state: Sequence[Formula], count: int) -> Sequence[Formula]:
         """Apply `step` repeatedly, see `_eager.Arrays.repeated`; a `while`."""
         ctx, counter = state[0].ctx, ShapedArray((), _WIDE)
-        vals = [ctx.full(counter, 0), *(v.value for v in (*given, *state))]
+        vals = [ctx.full(counter, 0), *(v.value for v in (*inputs, *state))]
 
         def unfinished(ctx: Any, n: Any, *rest: Any) -> Any:
             return ctx.compare("LT", n, ctx.full(counter, count))
@@ -157,16 +157,16 @@ class Values:
         def body(ctx: Any, n: Any, *rest: Any) -> list[Any]:
             formulas = [Formula(ctx, v) for v in rest]
             number = Formula(ctx, ctx.broadcast_in_dim(n, rest[0].aval.shape, ()))
-            after = step(self, number, formulas[: len(given)], formulas[len(given) :])
+            after = step(self, number, formulas[: len(inputs)], formulas[len(inputs) :])
             n = ctx.op("add", n, ctx.full(counter, 1), out=counter)
-            return [n, *rest[: len(given)], *(v.value for v in after)]
+            return [n, *rest[: len(inputs)], *(v.value for v in after)]
 
         types = [v.aval for v in vals]
         outs = ctx.op("while", *vals, out=types, regions=[ctx.region(types, unfinished), ctx.region(types, body)])
-        return [Formula(ctx, v) for v in outs[1 + len(given) :]]
+        return [Formula(ctx, v) for v in outs[1 + len(inputs) :]]
 
     def iterate(
-        self, step: Any, given: Sequence[Formula], state: Sequence[Formula], limit: int, active: Formula
+        self, step: Any, inputs: Sequence[Formula], state: Sequence[Formula], limit: int, active: Formula
     ) -> Sequence[Formula]:
         """Apply `step` until no element is active, or `limit`, see `_eager.Arrays.iterate`; a `while`.
 
@@ -174,7 +174,7 @@ class Values:
         """
         ctx = active.ctx
         counter = ShapedArray((), _WIDE)
-        vals = [ctx.full(counter, 0), active.value, *(v.value for v in (*given, *state))]
+        vals = [ctx.full(counter, 0), active.value, *(v.value for v in (*inputs, *state))]
 
         def unfinished(ctx: Any, n: Any, active: Any, *rest: Any) -> Any:
             more = _any(ctx, active)
@@ -182,7 +182,7 @@ class Values:
 
         def body(ctx: Any, n: Any, active: Any, *rest: Any) -> list[Any]:
             is_active, vals = Formula(ctx, active), [Formula(ctx, v) for v in rest]
-            constants, last = vals[: len(given)], vals[len(given) :]
+            constants, last = vals[: len(inputs)], vals[len(inputs) :]
             n = ctx.op("add", n, ctx.full(counter, 1), out=counter)
             number = Formula(ctx, ctx.broadcast_in_dim(n, active.aval.shape, ()))
             more, after = step(self, number, constants, last)
@@ -191,7 +191,7 @@ class Values:
 
         types = [v.aval for v in vals]
         outs = ctx.op("while", *vals, out=types, regions=[ctx.region(types, unfinished), ctx.region(types, body)])
-        return [Formula(ctx, v) for v in outs[2 + len(given) :]]
+        return [Formula(ctx, v) for v in outs[2 + len(inputs) :]]
 
 
 def _any(ctx: Any, x: Any) -> Any:
