@@ -19,7 +19,7 @@ _ADVICE = "If using `jit`, try using `static_argnums` or applying `jit` to small
 
 
 def _named(what: str) -> str:
-    """Return an argument's name with that of its function, which is the public function that was called by default."""
+    """Return the names of a function and its argument; by default the function is the public one that was called."""
     called = "" if ": " in what else called_function()
     return f"{called}: {what}" if called else what
 

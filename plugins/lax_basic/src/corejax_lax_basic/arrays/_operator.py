@@ -1,4 +1,9 @@
-"""Construction of a binary operator and its reflected one from a function."""
+"""Construction of a binary operator and its reflected one from a function.
+
+Programs call operators more often than anything else, so that an operator has a short path for each frequent pair of
+operands: two arrays of one type, or an array and a Python scalar that takes its type, bind the primitive at once;
+arrays of one dtype are broadcast first. Only other operands are promoted. Each path computes what `apply` computes.
+"""
 
 from __future__ import annotations
 

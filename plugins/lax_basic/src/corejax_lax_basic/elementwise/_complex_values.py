@@ -82,7 +82,7 @@ def _or_of_complex(f: np.ufunc) -> Callable[[Callable[..., Any]], Callable[..., 
 
 
 def _with_branch_cut(name: str, f: np.ufunc) -> Callable[..., Any]:
-    """Return NumPy's `f` with the values of `ENDS`, and with the sign of a complex zero ignored on its branch cuts."""
+    """Return NumPy's `f` with the values of `ENDS`, and with the sign of zeros ignored on its branch cuts."""
     of_complex = _with_ends(name, f)
     return _or_of_complex(f)(lambda x: of_complex(x + x.dtype.type(0)))
 
