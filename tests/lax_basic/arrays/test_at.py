@@ -215,7 +215,7 @@ def test_apply() -> None:
     assert_same(corejax.grad(factor)(3.0), x[:2].sum())
     with pytest.raises(Exception, match="unique_indices=True"):
         corejax.grad(lambda x: x.at[i].apply(lambda v: 2 * v).sum())(x)
-    with pytest.raises(TypeError, match=r"gives i32\[\] for a scalar of dtype float32"):
+    with pytest.raises(TypeError, match=r"returns i32\[\] for a scalar of dtype float32"):
         as_array(x).at[0].apply(lambda v: np.int32(1))
 
 

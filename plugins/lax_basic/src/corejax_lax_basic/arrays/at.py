@@ -74,6 +74,7 @@ class IndexedArrays:
         )
 
     def __call__(self, *index: Any) -> Any:
+        """Raise TypeError, because `x.at` must be indexed."""
         raise TypeError("x.at must be indexed, not called: x.at[index].set(value)")
 
     if not TYPE_CHECKING:  # hidden from type checkers, which then report misspelt names
@@ -105,7 +106,9 @@ class IndexedArray:
             mode: Any = None,
             out_sharding: Any = None,
             wrap_negative_indices: bool = True,
-        ) -> Array: ...
+        ) -> Array:
+            """Replace elements by values."""
+            ...
 
         add = subtract = mul = multiply = divide = power = min = max = set
 
