@@ -200,7 +200,11 @@ MESSAGES = {
     "norm": (lambda: jnp.linalg.norm(jnp.eye(2), "bad"), ValueError, "norm: ord is 'fro', "),
     "frombuffer": (lambda: jnp.frombuffer(b"abc", "float32"), ValueError, "frombuffer: .*3 bytes"),
     "fromstring": (lambda: jnp.fromstring("1,a", sep=","), ValueError, "fromstring: .*'1,a' with ','"),
-    "padding": (lambda: lax.reduce_window(X, 0.0, lax.add, (2,), (1,), "FOO"), ValueError, "reduce_window: padding is"),
+    "padding": (
+        lambda: lax.reduce_window(X, 0.0, lax.add, (2,), (1,), "FOO"),
+        ValueError,
+        "reduce_window: padding must be",
+    ),
     "mode": (lambda: corejax.ops.segment_sum(X, jnp.arange(3), mode="x"), ValueError, "segment_sum: unknown mode 'x'"),
     "int32": (lambda: jnp.int32(1, 2), TypeError, "int32 takes one value"),
     "unflatten": (lambda: corejax.tree.unflatten(3, [1]), TypeError, "tree.unflatten takes a PyTreeDef"),

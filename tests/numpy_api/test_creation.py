@@ -106,7 +106,7 @@ def test_of_nested_arrays_and_tracers() -> None:
 
     assert corejax.vmap(f)(jnp.arange(3.0)).shape == (3, 2, 2)
     np.testing.assert_array_equal(corejax.jacfwd(f)(3.0), [[1, 2], [0, 0]])
-    with pytest.raises(ValueError, match="one shape"):
+    with pytest.raises(ValueError, match="the same shape"):
         corejax.make_jaxpr(lambda x: jnp.array([x, [x]]))(1.0)
 
 

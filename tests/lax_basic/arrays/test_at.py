@@ -215,7 +215,7 @@ def test_apply() -> None:
     assert_same(corejax.grad(factor)(3.0), x[:2].sum())
     with pytest.raises(Exception, match="unique_indices=True"):
         corejax.grad(lambda x: x.at[i].apply(lambda v: 2 * v).sum())(x)
-    with pytest.raises(TypeError, match=r"gives i32\[\] for a scalar of dtype float32"):
+    with pytest.raises(TypeError, match=r"returns i32\[\] for a scalar of dtype float32"):
         as_array(x).at[0].apply(lambda v: np.int32(1))
 
 
@@ -223,7 +223,7 @@ def test_texts() -> None:
     x = as_array(np.zeros(2, np.float32))
     assert (
         repr(x.at[1:, None])
-        == "<x.at[1:, None] of Array([0., 0.], dtype=float32): get, set, add, ... of it give new arrays>"
+        == "<x.at[1:, None] of Array([0., 0.], dtype=float32): get, set, add, ... return new arrays>"
     )
     assert repr(x.at) == "<x.at of Array([0., 0.], dtype=float32): index it, as in x.at[0].set(1)>"
 
@@ -236,9 +236,9 @@ ERRORS = [
     (lambda x: x.at[:].set([[1], [2, 3]]), ValueError, "unequal lengths"),
     (lambda x: x.at[0].set(np.ones(4, np.float32)), ValueError, r"at\[...\].set: values f32\[4\] do not broadcast"),
     (lambda x: x.at[0].add(1, mode="wrap"), ValueError, "unknown mode 'wrap'"),
-    (lambda x: x.at[0].get(fill_value=np.ones(2)), ValueError, "fill_value is a scalar"),
+    (lambda x: x.at[0].get(fill_value=np.ones(2)), ValueError, "fill_value must be a scalar"),
     (lambda x: x.at[x].set(1), TypeError, r"one of type f32\[2,3\]"),
-    (lambda x: x[[[0], [1, 2]], 0], TypeError, "not ragged"),
+    (lambda x: x[[[0], [1, 2]], 0], TypeError, "must not be ragged"),
     (lambda x: x[[0.5], 0], TypeError, "integers or booleans"),
     (lambda x: x.__setitem__(0, 1.0), TypeError, r"x = x.at\[index\].set\(value\)"),
 ]

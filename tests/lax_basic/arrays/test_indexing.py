@@ -201,7 +201,7 @@ ERRORS = [
     (lambda x: x[2], IndexError, "index 2 out of bounds for axis 0 with size 2"),
     (lambda x: x[0, -4], IndexError, "index -4 out of bounds for axis 1 with size 3"),
     (lambda x: x[0, 0, 0], IndexError, r"Too many indices: array is 2-dimensional, but 3 were indexed, in f32\[2,3\]"),
-    (lambda x: x[..., 0, ...], IndexError, "at most one Ellipsis"),
+    (lambda x: x[..., 0, ...], IndexError, "only one Ellipsis"),
     (lambda x: x[[0, 1]], TypeError, r"not by lists: use x\[np.array\(\[0, 1\]\)\]"),
     (lambda x: x["a"], TypeError, "got 'a' of type str"),
     (lambda x: x[1.0], TypeError, "got 1.0 of type float"),
@@ -224,7 +224,7 @@ def test_errors(f: Any, error: type[Exception], text: str) -> None:
 def test_traced_masks_and_bounds_say_why_not() -> None:
     with pytest.raises(IndexError, match=r"boolean index arrays have to be concrete[\s\S]*argument x"):
         corejax.make_jaxpr(lambda x: x[x > 0])(data(3))
-    with pytest.raises(IndexError, match=r"bounds of a slice are static[\s\S]*argument n[\s\S]*dynamic_slice"):
+    with pytest.raises(IndexError, match=r"bounds of a slice must be static[\s\S]*argument n[\s\S]*dynamic_slice"):
         corejax.make_jaxpr(lambda x, n: x[:n])(data(3), 2)
 
 

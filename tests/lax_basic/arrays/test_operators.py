@@ -366,7 +366,7 @@ EMPTY_ERRORS = [
     (lambda x: x.sum((0, 0)), ValueError, "sum: repeated axis, duplicate value in 'axis'"),
     (lambda x: x.transpose(0), TypeError, "not a permutation"),
     (lambda x: x[0].mT, ValueError, "mT exchanges the last two axes"),
-    (lambda x: x.reshape(6, order="A"), NotImplementedError, "order is 'C' or 'F', got 'A'"),
+    (lambda x: x.reshape(6, order="A"), NotImplementedError, "order must be 'C' or 'F', got 'A'"),
     (lambda x: x.clip("a"), TypeError, "clip takes arrays"),
     (lambda x: x.no_such_method, AttributeError, "no_such_method"),
 ]

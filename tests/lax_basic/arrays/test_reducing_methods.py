@@ -91,7 +91,7 @@ ERRORS = [
     ),
     (lambda x: x.sum(initial=np.ones(3)), r"sum: `initial` is a scalar, got f32\[3\]"),
     (lambda x: x[:0].min(), "no elements along the reduced axes"),
-    (lambda x: x.reshape(6, order="B"), "order is 'C' or 'F', got 'B'"),
+    (lambda x: x.reshape(6, order="B"), "order must be 'C' or 'F', got 'B'"),
 ]
 
 

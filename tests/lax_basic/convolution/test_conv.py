@@ -241,7 +241,7 @@ X, Y = np.zeros((2, 4, 5, 5), "f"), np.zeros((6, 4, 3, 3), "f")
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [
-        (lambda: lax.conv_general_dilated(X, Y[0], (1, 1), "SAME"), TypeError, "different ranks"),
+        (lambda: lax.conv_general_dilated(X, Y[0], (1, 1), "SAME"), TypeError, "must have the same rank"),
         (lambda: lax.conv_general_dilated(X, Y.astype("d"), (1, 1), "SAME"), TypeError, "float32 .* float64"),
         (lambda: lax.conv_general_dilated(X, Y, (1,), "SAME"), TypeError, r"window_strides \(1,\) has length 1"),
         (
@@ -253,7 +253,7 @@ X, Y = np.zeros((2, 4, 5, 5), "f"), np.zeros((6, 4, 3, 3), "f")
         (lambda: lax.conv_general_dilated(X, Y, (1, 1), "EQUAL"), ValueError, "'SAME', 'SAME_LOWER', 'VALID'"),
         (lambda: lax.conv_general_dilated(X, Y, (1, 1), ((1, 1),)), TypeError, "a pair for each of 2 axes"),
         (lambda: lax.conv_general_dilated(X, Y, (1, 1), (1, 1)), ValueError, "pairs of integers, got"),
-        (lambda: lax.conv_general_dilated(X, Y, (1, 1), ((-4, -4), (0, 0))), ValueError, "drops more than there is"),
+        (lambda: lax.conv_general_dilated(X, Y, (1, 1), ((-4, -4), (0, 0))), ValueError, "drops more elements than"),
         (lambda: lax.conv_general_dilated(X, Y, (1, 1), "SAME", (2, 1)), ValueError, "conv_transpose"),
         (lambda: lax.conv_general_dilated(X, Y[:, :3], (1, 1), "SAME"), ValueError, "4 features in 1 groups.*takes 3"),
         (

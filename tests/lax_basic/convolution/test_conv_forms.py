@@ -103,7 +103,7 @@ def test_bad_input_is_named() -> None:
     ("name", "args", "words"),
     [
         ("conv_shape_tuple", (None, (3, 3, 3), (1,), "SAME"), "Shapes must be"),
-        ("conv_shape_tuple", ((1, 3, 8), (3, 3), (1,), "SAME"), "as many of each, got (1, 3, 8) and (3, 3)"),
+        ("conv_shape_tuple", ((1, 3, 8), (3, 3), (1,), "SAME"), "the same number each, got (1, 3, 8) and (3, 3)"),
         ("conv_shape_tuple", ((1, 3, 8), (4, 3, 3), (0,), "SAME"), "strides must have every element be at least 1"),
         ("conv_shape_tuple", ((1, 3, 8), (4, 3, 3), (1,), 3), "padding argument is one of"),
         ("conv_general_shape_tuple", ((1, 8, 8), (3, 3, 3, 4), (1, 1), "SAME", MIXED), "4 sizes each"),

@@ -63,7 +63,7 @@ def test_the_highest_accuracy_is_that_of_the_derivative_too() -> None:
 def test_errors() -> None:
     with pytest.raises(TypeError, match=r"sin: `accuracy` has to be a lax.Tolerance, .*, got 'highest'"):
         lax.sin(1.0, accuracy="highest")
-    with pytest.raises(ValueError, match=r"non-negative, got Tolerance\(atol=-1"):
+    with pytest.raises(ValueError, match=r"nonnegative, got Tolerance\(atol=-1"):
         lax.Tolerance(-1)
     with pytest.raises(ValueError, match="at least one of atol, rtol and ulps"):
         lax.Tolerance()

@@ -195,11 +195,11 @@ ERRORS = [
     (((1,), (0,), (2,)), (1, 4), {}, r"Invalid start_index_map set in gather op; valid range is \[0, 2\).*got 2"),
     (((1,), (0, 0), (0,)), (1, 4), {}, "collapsed_slice_dims in gather op must not repeat"),
     (((2,), (0,), (0,)), (1, 4), {}, r"Invalid offset_dims set .* \[0, 2\), the axes of the result"),
-    (((1,), (0,), (0,)), (2, 4), {}, "are 1 on collapsed_slice_dims"),
+    (((1,), (0,), (0,)), (2, 4), {}, "must be 1 on collapsed_slice_dims"),
     (((1,), (), (0,)), (1, 4), {}, "each axis of operand"),
     (((1,), (0,), (0,), (0,), (0,)), (1, 4), {}, "is among both"),
     (((), (0,), (0,), (1,), (0,)), (1, 1), {}, "batching axis 1 of operand"),
-    (((1,), (0,), (0,)), (1, 4), {"i": np.zeros((3, 1), np.float32)}, r"indices are integers, got f32\[3,1\]"),
+    (((1,), (0,), (0,)), (1, 4), {"i": np.zeros((3, 1), np.float32)}, r"indices must be integers, got f32\[3,1\]"),
     (((1,), (0,), (0,)), (1, 4), {"i": np.int32(0)}, "got a scalar"),
 ]
 
@@ -220,11 +220,11 @@ def test_errors_of_scatters_and_modes() -> None:
         lax.scatter_add(x, i, updates[:2], numbers)
     with pytest.raises(TypeError, match=r"scatter_add: windows of updates .* on axis 1"):
         lax.scatter_add(x, i, np.zeros((3, 5), np.float32), numbers)
-    with pytest.raises(TypeError, match="dimension_numbers is a ScatterDimensionNumbers"):
+    with pytest.raises(TypeError, match="dimension_numbers must be a ScatterDimensionNumbers"):
         lax.scatter(x, i, updates, ((1,), (0,), (0,)))
     with pytest.raises(ValueError, match="unknown mode 'wrap'"):
         lax.scatter(x, i, updates, numbers, mode="wrap")
-    with pytest.raises(ValueError, match="'one_hot' is not one of gathers"):
+    with pytest.raises(ValueError, match="gathers and scatters do not support the mode 'one_hot'"):
         lax.gather(x, i, lax.GatherDimensionNumbers(*numbers), (1, 4), mode="one_hot")
     with pytest.raises(NotImplementedError, match="promise that none do with unique_indices=True"):
         corejax.linear_transpose(lambda u: lax.scatter_mul(x, i, u, numbers), updates)(x)
@@ -233,7 +233,7 @@ def test_errors_of_scatters_and_modes() -> None:
 def test_index_take() -> None:
     x, i, j = np.arange(60.0).reshape(3, 4, 5), np.array([0, -1, 7]), np.array([1, 2, -9])
     np.testing.assert_array_equal(lax.index_take(x, (i, j), (0, 2)), jax_lax.index_take(x, (i, j), (0, 2)))
-    with pytest.raises(TypeError, match="a vector of integers for each axis"):
+    with pytest.raises(TypeError, match="a vector of integers of one type for each of the axes"):
         lax.index_take(x, (i,), (0, 2))
 
 

@@ -35,7 +35,7 @@ def test_nothing_is_computed_for_starts_that_are_not_negative() -> None:
     assert [eqn.primitive.name for eqn in program.jaxpr.eqns] == ["dynamic_slice"]
     with pytest.raises(ValueError, match="start -1 of an axis of size 3 is negative"):
         lax.dynamic_slice(X, (-1, 0), (1, 1), allow_negative_indices=False)
-    with pytest.raises(TypeError, match="allow_negative_indices has an entry for each axis"):
+    with pytest.raises(TypeError, match="allow_negative_indices must have an entry for each axis"):
         lax.dynamic_slice(X, (0, 0), (1, 1), allow_negative_indices=[True])
 
 

@@ -68,7 +68,7 @@ def test_ragged_dot_is_a_loop_over_groups() -> None:
 ROWS = CASES["rows"][0]
 ERRORS = [
     (lambda x, y: lax.ragged_dot(x, y, SIZES[:2]), r"be 2, got 3: .* rhs f32\[3,4,5\]"),
-    (lambda x, y: lax.ragged_dot(x, y, SIZES * 1.0), "group_sizes are integers"),
+    (lambda x, y: lax.ragged_dot(x, y, SIZES * 1.0), "group_sizes must be integers"),
     (lambda x, y: lax.ragged_dot(x, y[:, :3], SIZES), "contracting axes"),
     (lambda x, y: lax.ragged_dot(x, y, np.stack([SIZES, SIZES])), r"have shape \(3,\)"),
     (
@@ -112,7 +112,7 @@ def test_scaled_dot_is_jaxs() -> None:
             assert_same(f(x, y), expected)
             assert_same(corejax.jit(f)(x, y), expected)
             assert_same(corejax.vmap(f, in_axes=(0, None))(np.stack([x, x]), y)[1], expected)
-    with pytest.raises(TypeError, match="contracted axis 2 is blocks of at least 2 elements"):
+    with pytest.raises(TypeError, match="contracted axis 2 must have a scale for each block of at least 2 elements"):
         lax.scaled_dot(x, y, lhs_scale=np.ones(x.shape, e8))
     with pytest.raises(TypeError, match="axis 1 is not contracted"):
         lax.scaled_dot(x, y, lhs_scale=x_scale[:, :1])

@@ -238,7 +238,7 @@ def test_dtypes_and_matrices() -> None:
 
 
 def test_bad_input_of_associative_scan() -> None:
-    with pytest.raises(TypeError, match="fn combines two elements, got 3 of type int"):
+    with pytest.raises(TypeError, match="fn must be a function of two elements, got 3 of type int"):
         lax.associative_scan(3, np.ones(2, F))
     with pytest.raises(
         ValueError, match=r"lengths of the axis differ:\n  elems\['a'\].* has 2\n  elems\['b'\].* has 3"

@@ -115,7 +115,7 @@ def test_a_function_is_traced_once_for_its_types() -> None:
         (lambda: lax.reduce(X, 0.0, 3, (0,)), TypeError, "got 3"),
         (lambda: lax.reduce(X, 0.0, lax.add, (3,)), ValueError, "axis 3 is out of bounds"),
         (lambda: lax.reduce(X, 0.0, lax.add, (0, -3)), ValueError, "duplicate value in 'axes'"),
-        (lambda: lax.reduce((X, X[0]), (0.0, 0.0), lambda a, b: a, (0,)), TypeError, "operands have one shape"),
+        (lambda: lax.reduce((X, X[0]), (0.0, 0.0), lambda a, b: a, (0,)), TypeError, "must have the same shape"),
         (lambda: lax.reduce(X, np.zeros(2, "f"), lambda a, b: a + b, (0,)), TypeError, "has to be a scalar"),
         (lambda: lax.reduce(X, [0.0], lax.add, (0,)), ValueError, "structure"),
         (

@@ -142,7 +142,7 @@ ERRORS = [
     (lambda x: lax.reshape(x, (5,)), TypeError, r"reshape: operand f32\[2,3\] has 6 elements, new_sizes \(5,\) has 5"),
     (lambda x: lax.reshape(x, (-1, 4)), TypeError, r"6 elements, which do not fill shape \(-1, 4\)"),
     (lambda x: lax.reshape(x, (-1, -1)), ValueError, "at most one size may be -1"),
-    (lambda x: lax.reshape(x, (-2, -3)), TypeError, "not negative"),
+    (lambda x: lax.reshape(x, (-2, -3)), TypeError, "must be nonnegative"),
     (lambda x: lax.reshape(x, "ab"), TypeError, "1D sequences of concrete values of integer type"),
     (
         lambda x: lax.transpose(x, (0, 0)),
@@ -155,7 +155,7 @@ ERRORS = [
     (lambda x: lax.rev(x, (2,)), ValueError, r"not all axes of operand f32\[2,3\]"),
     (lambda x: lax.concatenate([], 0), ValueError, "at least one"),
     (lambda x: lax.concatenate([x, x[:, :1]], 0), TypeError, r"operand 0 is f32\[2,3\], operand 1 is f32\[2,1\]"),
-    (lambda x: lax.concatenate([x, x.astype(int)], 0), TypeError, r"one dtype; .* operand 1 is i32\[2,3\]"),
+    (lambda x: lax.concatenate([x, x.astype(int)], 0), TypeError, r"the same dtype; .* operand 1 is i32\[2,3\]"),
     (lambda x: lax.concatenate([x, x], 2), TypeError, "dimension 2 is not an axis"),
     (
         lambda x: lax.pad(x, np.int32(0), ((0, 0, 0),) * 2),
@@ -166,8 +166,8 @@ ERRORS = [
     (lambda x: lax.pad(x, 0.0, ((0, 0, 0),)), ValueError, "has 2 axes, padding_config .* has 1"),
     (lambda x: lax.pad(x, 0.0, ((0, 0, -1),) * 2), ValueError, "interior padding .* must be nonnegative"),
     (lambda x: lax.pad(x, 0.0, ((-3, 0, 0),) * 2), ValueError, "drops more"),
-    (lambda x: lax.iota(bool, 3), TypeError, "the dtype is a number's"),
-    (lambda x: lax.full((2,), x), TypeError, r"the fill value is a scalar, got f32\[2,3\]"),
+    (lambda x: lax.iota(bool, 3), TypeError, "the dtype must be numeric"),
+    (lambda x: lax.full((2,), x), TypeError, r"the fill value must be a scalar, got f32\[2,3\]"),
 ]
 
 

@@ -161,15 +161,15 @@ def test_jaxpr_text() -> None:
 
 
 ERRORS = [
-    (lambda x: lax.slice(x, (0,), (2,)), TypeError, r"operand f32\[2,3\].*has 2 axes"),
+    (lambda x: lax.slice(x, (0,), (2,)), TypeError, r"operand f32\[2,3\].*2 axes"),
     (lambda x: lax.slice(x, (0, 0), (2, 4)), TypeError, "on axis 1, 0 to 4 is not inside 0 to 3"),
     (lambda x: lax.slice(x, (-1, 0), (2, 3)), TypeError, "on axis 0, -1 to 2 is not inside 0 to 2"),
-    (lambda x: lax.slice(x, (0, 0), (2, 3), (1, 0)), TypeError, "strides are positive, axis 1 has 0"),
+    (lambda x: lax.slice(x, (0, 0), (2, 3), (1, 0)), TypeError, "strides must be positive, axis 1 has 0"),
     (lambda x: lax.index_in_dim(x, 2, 0), IndexError, "index 2 out of bounds for axis 0 with size 2"),
     (lambda x: lax.dynamic_slice(x, (0,), (1, 1)), TypeError, r"f32\[2,3\] has 2 axes, got 1 start indices"),
     (lambda x: lax.dynamic_slice(x, (0, 0), (3, 1)), TypeError, r"slice_sizes \(3, 1\) does not fit.* on axis 0"),
-    (lambda x: lax.dynamic_slice(x, (0.0, 0), (1, 1)), TypeError, r"integer scalars, the one of axis 0 is f32\[\]"),
-    (lambda x: lax.dynamic_slice(x, (x[0, 0], 0), (1, 1)), TypeError, r"the one of axis 0 is f32\[\]"),
+    (lambda x: lax.dynamic_slice(x, (0.0, 0), (1, 1)), TypeError, r"integer scalars, but that of axis 0 is f32\[\]"),
+    (lambda x: lax.dynamic_slice(x, (x[0, 0], 0), (1, 1)), TypeError, r"that of axis 0 is f32\[\]"),
     (lambda x: lax.dynamic_update_slice(x, x.astype(int), (0, 0)), TypeError, r"update i32\[2,3\] differ in dtype"),
     (lambda x: lax.dynamic_update_slice(x, x[0], (0, 0)), TypeError, r"update f32\[3\] differ in rank"),
     (lambda x: lax.dynamic_update_slice(x[:1], x, (0, 0)), TypeError, r"shape \(2, 3\) does not fit"),

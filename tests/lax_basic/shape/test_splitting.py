@@ -82,10 +82,10 @@ ERRORS = [
     (lambda x: lax.unstack(x[0, 0]), ValueError, "out of bounds for an array of 0 dimensions"),
     (lambda x: lax.stack([]), ValueError, "at least one operand"),
     (lambda x: lax.stack([x, x[0]]), TypeError, r"operand 0 is f32\[2,3\], operand 1 is f32\[3\]"),
-    (lambda x: lax.stack([x, x > 0]), TypeError, "one shape and dtype"),
+    (lambda x: lax.stack([x, x > 0]), TypeError, "the same shape and dtype"),
     (lambda x: lax.stack([x], 4), ValueError, "stack: axis 4 is out of bounds"),
-    (lambda x: lax.tile(x, (2,)), TypeError, r"tile: reps has an entry for each axis of f32\[2,3\], got \(2,\)"),
-    (lambda x: lax.tile(x, (2, -1)), ValueError, "reps are not negative"),
+    (lambda x: lax.tile(x, (2,)), TypeError, r"tile: reps must have an entry for each axis of f32\[2,3\], got \(2,\)"),
+    (lambda x: lax.tile(x, (2, -1)), ValueError, "reps must be nonnegative"),
 ]
 
 

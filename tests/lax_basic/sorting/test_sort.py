@@ -149,11 +149,11 @@ def test_long_and_short_arrays_are_sorted_alike(values: list[float], stable: boo
 ERRORS = [
     (lambda x: lax.sort(x[0]), ValueError, "sort: dimension -1 is out of bounds for an array of 0 dimensions"),
     (lambda x: lax.sort(x, 1), ValueError, "sort: dimension 1 is out of bounds"),
-    (lambda x: lax.sort(x, num_keys=2), ValueError, "num_keys is 1 for one operand, got 2"),
+    (lambda x: lax.sort(x, num_keys=2), ValueError, "num_keys must be 1 for one operand, got 2"),
     (lambda x: lax.sort(()), TypeError, "at least one operand"),
-    (lambda x: lax.sort((x, x), num_keys=3), ValueError, "num_keys is between 1 and the number of operands, 2; got 3"),
+    (lambda x: lax.sort((x, x), num_keys=3), ValueError, "must be between 1 and the number of operands, 2; got 3"),
     (lambda x: lax.sort((x, x[1:])), TypeError, r"operand 0 is f32\[3\], operand 1 is f32\[2\]"),
-    (lambda x: lax.sort_key_val(x, x[0]), TypeError, "operands have one shape"),
+    (lambda x: lax.sort_key_val(x, x[0]), TypeError, "operands must have the same shape"),
     (lambda x: lax.sort("abc"), TypeError, "str"),
 ]
 

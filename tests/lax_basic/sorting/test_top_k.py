@@ -107,14 +107,14 @@ def test_candidates_are_as_many_as_jaxs() -> None:
 
 X = distinct(2, 3)
 ERRORS = [
-    (lambda: lax.top_k(X, 4), ValueError, r"k is between 0 and the size of axis 1 of f32\[2,3\]; got k=4"),
+    (lambda: lax.top_k(X, 4), ValueError, r"k must be between 0 and the size of axis 1 of f32\[2,3\]; got k=4"),
     (lambda: lax.top_k(X, -1), ValueError, "got k=-1"),
     (lambda: lax.top_k(X, 1, axis=2), ValueError, "axis 2 is out of bounds"),
     (lambda: lax.top_k(X[0, 0], 1), ValueError, "out of bounds for an array of 0 dimensions"),
     (lambda: lax.top_k(X.astype("c8"), 1), TypeError, "top_k does not accept dtype complex64"),
     (lambda: lax.top_k(X, 1.5), TypeError, "float"),
     (lambda: lax.approx_max_k(X, 0), ValueError, "k has to be positive"),
-    (lambda: lax.approx_max_k(X, 1, recall_target=0.0), ValueError, r"recall_target is in \(0, 1\], got 0.0"),
+    (lambda: lax.approx_max_k(X, 1, recall_target=0.0), ValueError, r"recall_target must be in \(0, 1\], got 0.0"),
     (lambda: lax.approx_min_k(X.astype("i4"), 1), TypeError, "approx_top_k does not accept dtype int32"),
     (lambda: lax.approx_max_k(X, 1, reduction_input_size_override=2), ValueError, "reduction_input_size_override 2"),
 ]

@@ -116,7 +116,7 @@ def test_any_window_is_a_loop(
     present[::base] = True
     args = ((window,), (stride,), ((low, high),), (base,), (dilation,))
     if len(spread) + low + high < 0:
-        with pytest.raises(ValueError, match="drops more than there is"):
+        with pytest.raises(ValueError, match="drops more elements than"):
             lax.reduce_window(x, 0, lax.add, *args)
         return
     places = np.arange(-low, len(spread) + high)
@@ -230,7 +230,7 @@ def test_an_initial_value_that_is_mapped_or_differentiated() -> None:
         (lambda x: lax.reduce_window(x, 0.0, lax.add, (2,), (1,), (1,)), ValueError, "pairs of integers"),
         (lambda x: lax.reduce_window((x, x), 0.0, lax.add, (2,)), ValueError, "structure"),
         (lambda x: lax.reduce_window((), (), lax.add, (2,)), ValueError, "no array"),
-        (lambda x: lax.reduce_window(x, 0.0, "add", (2,)), TypeError, "computation combines two elements"),
+        (lambda x: lax.reduce_window(x, 0.0, "add", (2,)), TypeError, "computation must be a function of two elements"),
         (lambda x: lax.reduce_window(x, np.int32(0), lambda a, b: a, (2,)), TypeError, "initial value of operand 0"),
         (lambda x: lax.reduce_window(x, 0.0, lambda a, b: a > b, (2,)), TypeError, "these have to be equal"),
         (lambda x: lax.reduce_window(x > 0, False, lax.add, (2,)), TypeError, "reduce_window_sum does not accept"),

@@ -78,7 +78,7 @@ def test_any_program_selects_and_combines() -> None:
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [
-        (lambda p, q: p.bind(KEYS[1:], KEYS, select="ge", **WINDOWS, **ONES), TypeError, "have to have one shape"),
+        (lambda p, q: p.bind(KEYS[1:], KEYS, select="ge", **WINDOWS, **ONES), TypeError, "must have the same shape"),
         (lambda p, q: p.bind(KEYS, KEYS, select="gt", **WINDOWS, **ONES), ValueError, "'ge' or 'le', got 'gt'"),
         (lambda p, q: p.bind(KEYS.astype("F"), KEYS.astype("F"), select="ge", **WINDOWS, **ONES), TypeError, "complex"),
         (lambda p, q: q.bind(KEYS, KEYS, select="ge", **WINDOWS), TypeError, r"each window.*\(4, 2\)"),

@@ -1,8 +1,8 @@
-"""Operands of one operation: what counts as one, when a scalar yields to an array, the common dtype and shape.
+"""Operands of an operation: accepted types, scalars that take an array's dtype, the common dtype and shape.
 
-There are two contracts. `joined_operands` is that of `corejax.lax`: a scalar takes the arrays' dtype, an axis of size 1
-is repeated, and whatever else disagrees is refused by the primitive. `promote_operands` is NumPy's, of operators,
-methods and `corejax.numpy`. Python scalars stay Python scalars until the common dtype is known.
+There are two contracts. `joined_operands` is that of `corejax.lax`: a scalar takes the arrays' dtype, axes of size 1
+are broadcast, and the primitive refuses all other differences. `promote_operands` is NumPy's, for operators, methods
+and `corejax.numpy`. Python scalars stay Python scalars until the common dtype is known.
 """
 
 from __future__ import annotations
@@ -47,65 +47,65 @@ _memoised = functools.lru_cache(4096)
 
 
 def as_operand(x: Any) -> Any:
-    """What operations take: an array, a tracer or a Python scalar; NotImplemented for anything else.
+    """Return an operand as an array, a tracer or a Python scalar; NotImplemented for anything else.
 
     Raises:
-        TypeError: a NumPy array of a dtype that is not supported.
+        TypeError: a NumPy array has a dtype that is not supported.
     """
     if type(x) in PYTHON_SCALARS or type(x) is Array or isinstance(x, Tracer):
         return x
     if isinstance(x, np.ndarray | np.generic) or array_method(type(x)):
         return asarray(x)
-    if isinstance(x, int | float | complex):  # a subclass, an IntEnum say
+    if isinstance(x, int | float | complex):  # a subclass, such as an IntEnum
         return next(kind(x) for kind in (bool, int, float, complex) if isinstance(x, kind))
     return NotImplemented
 
 
 def yielding_scalar(aval: Any, kind: type) -> _Maker | None:
-    """Whether Python scalars of a type yield to arrays of type `aval`, which then keep their type.
+    """Return how Python scalars of a type are converted to arrays of type `aval`, if the result keeps that type.
 
     Returns:
-        The function that makes such a scalar an array of the dtype and weak type of `aval`; None where they do not
-        yield, or `kind` is no Python scalar.
+        The function that converts such a scalar to an array of the dtype and weak type of `aval`; None if promotion
+        changes the type of the array, or if `kind` is no Python scalar type.
     """
     return _maker(aval, kind, config.default_dtype_bits) if kind in PYTHON_SCALARS and aval is not None else None
 
 
 @_memoised
 def _maker(aval: ShapedArray, kind: type, bits: int) -> _Maker | None:
-    """As `yielding_scalar`, with the setting that it depends on; cleared when `numpy_dtype_promotion` changes."""
+    """Return the result of `yielding_scalar`, cached by its setting; cleared when `numpy_dtype_promotion` changes."""
     dtype, weak = result_type(aval, kind, return_weak_type_flag=True)
     if kind is bool and dtype != dtypes.bool_ and config.numpy_dtype_promotion == "strict":
-        return None  # booleans are no weak numbers: where users give them, they are refused
+        return None  # booleans are no weakly typed numbers: strict promotion refuses them
     yields = dtype == aval.dtype and weak == aval.weak_type
-    return _remembering(scalar_maker(dtype, weak)) if yields else None
+    return _cached_for_small(scalar_maker(dtype, weak)) if yields else None
 
 
 config.changed.connect(_maker.cache_clear)
 
 
-def _remembering(make: _Maker) -> _Maker:
-    """`make`, once for each small integer: programs are full of them. They are operands only, never results."""
+def _cached_for_small(make: _Maker) -> _Maker:
+    """Cache `make` for small integers, of which programs have many. The arrays are only operands, never results."""
     small: dict[int, Array] = {}
 
-    def made(value: Any) -> Array:
+    def cached(value: Any) -> Array:
         if type(value) is int and -16 <= value <= 16:
-            found = small.get(value)
-            if found is None:
-                found = small[value] = make(value)
-            return found
+            scalar = small.get(value)
+            if scalar is None:
+                scalar = small[value] = make(value)
+            return scalar
         return make(value)
 
-    return made
+    return cached
 
 
 # -- the contract of corejax.lax -----------------------------------------------------------------------------------
 
 
 def scalars_yield(*operands: Any) -> Sequence[Any]:
-    """The operands with weakly typed ones converted where they yield to the others.
+    """Return the operands, with weakly typed ones converted to the dtype of the others if promotion keeps that dtype.
 
-    Decided once for each combination of types. Python scalars become scalar constants of the common dtype.
+    The decision is cached for each combination of types. Python scalars become constants of the common dtype.
 
     Raises:
         TypeError: an operand is not an array.
@@ -129,7 +129,7 @@ def scalars_yield(*operands: Any) -> Sequence[Any]:
 
 
 def joined_operands(*operands: Any) -> Sequence[Any]:
-    """The operands of an elementwise function: as `scalars_yield`, and as `ones_repeated`.
+    """Return the operands of an elementwise function, after `scalars_yield` and `ones_repeated`.
 
     Raises:
         TypeError, OverflowError: as `scalars_yield`.
@@ -137,7 +137,7 @@ def joined_operands(*operands: Any) -> Sequence[Any]:
     try:
         x, y = operands
         aval, other = x.aval, y.aval
-        if aval.dtype is other.dtype and not (aval.shape and other.shape):  # at once for what is frequent
+        if aval.dtype is other.dtype and not (aval.shape and other.shape):  # the frequent case first
             return operands
     except (ValueError, AttributeError):
         pass
@@ -145,10 +145,10 @@ def joined_operands(*operands: Any) -> Sequence[Any]:
 
 
 def ones_repeated(*operands: Any) -> Sequence[Any]:
-    """Arrays of one rank that differ in sizes of 1 in one shape; others stay, for the primitive to take or refuse."""
+    """Broadcast arrays of one rank if only sizes of 1 differ; return others unchanged, for the primitive to check."""
     try:
         x, y = operands
-        if not x.aval.shape or not y.aval.shape:  # at once for what is frequent
+        if not x.aval.shape or not y.aval.shape:  # the frequent case first
             return operands
     except (ValueError, AttributeError):
         pass
@@ -161,7 +161,7 @@ def ones_repeated(*operands: Any) -> Sequence[Any]:
 
 
 def _strong_type_for(x: Any, aval: ShapedArray | None) -> _Maker | None:
-    """What makes a Python scalar one of the strongly typed `aval`, where it yields to that."""
+    """Return how a Python scalar becomes one of the strongly typed `aval`, or None if promotion changes that type."""
     if type(x) not in _WEAK_SCALARS or aval is None or aval.weak_type:
         return None
     return yielding_scalar(aval, type(x))
@@ -169,7 +169,7 @@ def _strong_type_for(x: Any, aval: ShapedArray | None) -> _Maker | None:
 
 @_memoised
 def _targets(types: Sequence[Any], bits: int, x64_compat: bool) -> list[ShapedArray | None]:
-    """Return for each operand the scalar type to convert to, or None to leave it; the settings are those in force."""
+    """Return the scalar type to convert each operand to, or None to leave it; the settings are part of the key."""
     pairs = [(dtypes.scalar_dtype(t), True) if isinstance(t, type) else (t.dtype, t.weak_type) for t in types]
     untouched: list[ShapedArray | None] = [None] * len(pairs)
     try:
@@ -179,7 +179,7 @@ def _targets(types: Sequence[Any], bits: int, x64_compat: bool) -> list[ShapedAr
     if any(not w and d != dtype for d, w in pairs):
         return untouched
     if all(isinstance(t, type) for t in types) and len({d for d, _ in pairs}) > 1:
-        return untouched  # Python numbers of different kinds, and no array to which they yield
+        return untouched  # Python numbers of different kinds, without an array whose dtype they could take
     target = ShapedArray((), dtype, weak)
     return [target if isinstance(t, type) or d != dtype else None for t, (d, _) in zip(types, pairs, strict=True)]
 
@@ -194,7 +194,7 @@ def _converted(x: Any, dtype: np.dtype[Any], weak: bool) -> Any:
 
 
 def convert_operand(x: Any, dtype: np.dtype[Any], weak: bool = False) -> Any:
-    """`x` in a dtype; `weak` is wanted of what has to be converted, an array of the dtype stays as it is."""
+    """Convert `x` to a dtype, weakly typed if `weak`; an array of the dtype is returned unchanged."""
     if type(x) not in PYTHON_SCALARS:
         x = as_array(x)
         if x.aval.dtype == dtype:
@@ -203,21 +203,21 @@ def convert_operand(x: Any, dtype: np.dtype[Any], weak: bool = False) -> Any:
 
 
 def promote_dtypes(*operands: Any, inexact: bool = False, name: str = "") -> list[Any]:
-    """Operands in the dtype that the promotion lattice gives them; Python scalars become arrays.
+    """Convert operands to the dtype that the promotion lattice gives them; Python scalars become arrays.
 
     Args:
-        operands: what `as_operand` gives.
-        inexact: whether integers and booleans become floating.
-        name: the function whose own operands these are, for `config.numpy_dtype_promotion`.
+        operands: operands as `as_operand` returns them.
+        inexact: whether integers and booleans become floating-point.
+        name: the function that received the operands, for `config.numpy_dtype_promotion`.
 
     Raises:
-        TypePromotionError: there is no implicit promotion.
+        TypePromotionError: the lattice has no common dtype.
     """
     first = getattr(operands[0], "aval", None)
     if first is not None and (not inexact or dtypes.is_inexact(first.dtype)):
-        found = _of_one_dtype(first, operands)
-        if found is not None:
-            return found
+        converted = _of_one_dtype(first, operands)
+        if converted is not None:
+            return converted
     check_dtype_promotion(name, operands)
     dtype, weak = result_type(*operands, return_weak_type_flag=True)
     if inexact:
@@ -226,8 +226,8 @@ def promote_dtypes(*operands: Any, inexact: bool = False, name: str = "") -> lis
 
 
 def _of_one_dtype(first: ShapedArray, operands: Sequence[Any]) -> list[Any] | None:
-    """Operands that have the dtype of the first one, or yield to it; None where there are others."""
-    found = []
+    """Return operands if all have the dtype of the first one, or are scalars that take it; else None."""
+    out = []
     for x in operands:
         aval = getattr(x, "aval", None)
         if aval is None:
@@ -236,42 +236,43 @@ def _of_one_dtype(first: ShapedArray, operands: Sequence[Any]) -> list[Any] | No
             x = scalar_maker(first.dtype, first.weak_type)(x)
         elif aval.dtype is not first.dtype:
             return None
-        found.append(x)
-    return found
+        out.append(x)
+    return out
 
 
 def broadcast_operands(*operands: Any, name: str = "") -> list[Any]:
-    """Arrays in one shape, except that those of rank 0 stay: elementwise primitives mix them with any shape.
+    """Broadcast arrays to one shape, except arrays of rank 0: elementwise primitives accept them beside any shape.
 
     Args:
         operands: the arrays.
-        name: the operation; with a name the message shows it and the operands.
+        name: the operation; if it is not empty, the error message shows it with the operands.
 
     Raises:
         ValueError: the shapes do not broadcast together.
     """
     shapes = tuple([x.aval.shape for x in operands])
     try:
-        found = _spread(shapes)
+        broadcasts = _broadcast_params(shapes)
     except ValueError:
         if not name:
             raise
         shown = " and ".join(x.aval.str_short() for x in operands)
         raise ValueError(f"{name}: Incompatible shapes for broadcasting: operands {shown}") from None
-    if not found:
+    if not broadcasts:
         return list(operands)
     if config.numpy_rank_promotion != "allow":
         check_rank_promotion(name, shapes)
     return [
-        x if params is None else broadcast_in_dim_p.bind(x, **params) for x, params in zip(operands, found, strict=True)
+        x if params is None else broadcast_in_dim_p.bind(x, **params)
+        for x, params in zip(operands, broadcasts, strict=True)
     ]
 
 
 @_memoised
-def _spread(shapes: Sequence[tuple[int, ...]]) -> list[dict[str, Any] | None]:
-    """Return the parameters of `broadcast_in_dim` that give operands one shape, None for an operand that stays.
+def _broadcast_params(shapes: Sequence[tuple[int, ...]]) -> list[dict[str, Any] | None]:
+    """Return the params of `broadcast_in_dim` that give operands one shape, None for an operand that stays.
 
-    Empty if all of them stay.
+    The list is empty if all of them stay.
     """
     if len({shape for shape in shapes if shape}) <= 1:
         return []
@@ -282,16 +283,16 @@ def _spread(shapes: Sequence[tuple[int, ...]]) -> list[dict[str, Any] | None]:
     ]
 
 
-for _memo in (_maker, _targets, _spread):
+for _memo in (_maker, _targets, _broadcast_params):
     clears_cache(_memo.cache_clear)
 
 
 def check_dtype_promotion(name: str, operands: Iterable[Any]) -> None:
-    """Do what `config.numpy_dtype_promotion` says of operands of several dtypes.
+    """Apply `config.numpy_dtype_promotion` to operands of several dtypes.
 
     Args:
-        name: the function whose operands these are; nothing is done if library code calls it.
-        operands: what `as_operand` gives.
+        name: the function that received the operands; nothing happens if library code calls it.
+        operands: operands as `as_operand` returns them.
 
     Raises:
         TypePromotionError: the dtypes differ, and the setting is "strict".
@@ -301,11 +302,11 @@ def check_dtype_promotion(name: str, operands: Iterable[Any]) -> None:
 
 
 def check_rank_promotion(name: str, shapes: Iterable[Sequence[int]]) -> None:
-    """Do what `config.numpy_rank_promotion` says of shapes that are to broadcast together; scalars always may.
+    """Apply `config.numpy_rank_promotion` to shapes that are to broadcast together; scalars are always allowed.
 
     Args:
-        name: the function whose operands have these shapes; nothing is done if library code calls it.
-        shapes: the shapes.
+        name: the function that received operands of these shapes; nothing happens if library code calls it.
+        shapes: the shapes to check.
 
     Raises:
         ValueError: the ranks differ, and the setting is "raise".
@@ -325,22 +326,22 @@ def check_rank_promotion(name: str, shapes: Iterable[Sequence[int]]) -> None:
 
 
 def promote_operands(*operands: Any, inexact: bool = False, name: str = "") -> list[Any]:
-    """Operands in one dtype and one shape (or of rank 0), as NumPy's functions take them.
+    """Convert operands to one dtype and one shape (or rank 0), as NumPy's functions do.
 
     Args:
-        operands: what `as_operand` gives: arrays, tracers and Python scalars.
-        inexact: whether integers and booleans become floating.
-        name: the operation, for the message of shapes that do not fit.
+        operands: operands as `as_operand` returns them: arrays, tracers and Python scalars.
+        inexact: whether integers and booleans become floating-point.
+        name: the operation, for messages.
 
     Raises:
-        TypePromotionError: there is no implicit promotion.
+        TypePromotionError: the lattice has no common dtype.
         ValueError: the shapes do not broadcast together.
     """
     return broadcast_operands(*promote_dtypes(*operands, inexact=inexact, name=name), name=name)
 
 
-# By these names and those in `NUMPY_NAMES`, too, users call what checks operands: operations by a sign, functions by
-# another one that hands on its operands.
+# Users call functions that check operands by these names and those in `NUMPY_NAMES`: by an operator's sign, or by the
+# name of another function that passes its operands on.
 _OTHER_NAMES = {
     **{"div": "truediv", "//": "floordiv floor_divide divmod", "vectorize": "vectorized"},
     **{"%": "mod remainder divmod", "<<": "lshift", ">>": "rshift", "isclose": "allclose"},
@@ -349,6 +350,6 @@ _OTHER_NAMES = {
 
 
 def _names_of(operation: str) -> tuple[str, ...]:
-    density = operation.replace(".log", ".")  # `norm.pdf` has its operands checked by `norm.logpdf`
+    density = operation.replace(".log", ".")  # `norm.logpdf` checks the operands of `norm.pdf`
     others = _OTHER_NAMES.get(operation, "").split()
     return (operation, density, NUMPY_NAMES.get(operation, operation), *others)

@@ -1,4 +1,4 @@
-"""Applications of every primitive here, for whoever checks its rules (`corejax verify lax_basic`)."""
+"""Examples of every primitive of this plugin, from which `corejax verify lax_basic` checks their rules."""
 
 from __future__ import annotations
 
@@ -18,5 +18,5 @@ _NAMED = {
 
 
 def examples_of(primitive: str) -> list[Example]:
-    """Applications of one primitive; none for a name that is not of this plugin."""
+    """Return the examples of a primitive; an empty list if the plugin does not define it."""
     return _NAMED[primitive]() if primitive in _NAMED else []

@@ -1,6 +1,7 @@
-"""`corejax.lax`: the array primitives as functions, and what other plugins export under `lax.` (`scan`, `cond`).
+"""Array primitives as functions, and the functions that other plugins export under `corejax.lax` (`scan`, `cond`).
 
-A table of names: the module that has them, which is imported when one of them is first used.
+Each function applies one primitive, or a few, to arrays of one dtype; the functions of `corejax.numpy` promote their
+operands first and are built on these. A module of the plugin is imported when one of its names is first used.
 """
 
 from __future__ import annotations
@@ -105,7 +106,7 @@ _MODULES = {
     "windows.selection": "select_and_gather_add_p select_and_scatter_add_p",
 }
 
-# What functions of other plugins do as those here: they find it by name, users are not shown it.
+# Helpers for the functions of other plugins, which find them by name; they are hidden from users.
 _SHARED = """
     as_operand asarray beside beyond broadcast_operands broadcast_to canonical_numbers canonical_shape
     check_dtype_promotion check_rank_promotion convert_operand dtypes_of fill_scalar from_sequence in_dtype

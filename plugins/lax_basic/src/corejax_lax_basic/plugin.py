@@ -1,4 +1,4 @@
-"""What the plugin contributes. Discovery imports this module, so it imports the rest only inside its hooks."""
+"""The plugin's hooks. Discovery imports this module, so it imports the other modules only inside its hooks."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from corejax.extend import Example, Primitive, hookimpl
 
-# Module -> what the facade has of it.
+# Module -> the names that it exports to the facade `corejax`.
 _NAMES = {
     "_base.promotion": """
         dtypes.TypePromotionError dtypes.check_strict_promotion dtypes.dtype_and_weak_type dtypes.lattice_result_type
@@ -33,18 +33,18 @@ def corejax_register_primitives() -> None:
 
 @hookimpl
 def corejax_register_rules(kind: str, primitive: Primitive | None) -> None:
-    """Translations live apart: nothing needs them until something is compiled."""
+    """Register translations; they live in modules of their own because only compilation needs them."""
     if kind == "xla_translation":
         from corejax_lax_basic import translations
 
         if primitive is None:
-            corejax_register_primitives()  # of tables: each row is translated
+            corejax_register_primitives()  # tables of primitives: each row is translated
         translations.load(primitive)
 
 
 @hookimpl
 def corejax_export_names() -> Mapping[str, str]:
-    """Promotion of dtypes, Jacobians, and two context managers."""
+    """Export the promotion of dtypes, Jacobians, and two context managers."""
     return {
         name: f"corejax_lax_basic.{module}:{name.rpartition('.')[2]}"
         for module, names in _NAMES.items()
@@ -54,13 +54,13 @@ def corejax_export_names() -> Mapping[str, str]:
 
 @hookimpl
 def corejax_export_namespaces() -> Mapping[str, str]:
-    """`corejax.lax`."""
+    """Export `corejax.lax`."""
     return {"lax": "corejax_lax_basic.lax"}
 
 
 @hookimpl
 def corejax_provide_array_methods() -> Mapping[str, str]:
-    """Operators, indexing and methods of arrays and tracers."""
+    """Provide the operators, indexing and methods of arrays and tracers."""
     from corejax_lax_basic.arrays import METHODS
 
     return METHODS
@@ -68,7 +68,7 @@ def corejax_provide_array_methods() -> Mapping[str, str]:
 
 @hookimpl
 def corejax_provide_operations() -> Mapping[str, Callable[..., Any]]:
-    """The structural operations that interpreters need."""
+    """Provide the structural operations that interpreters need."""
     from corejax_lax_basic.structural_operations import OPERATIONS
 
     return OPERATIONS
@@ -76,7 +76,7 @@ def corejax_provide_operations() -> Mapping[str, Callable[..., Any]]:
 
 @hookimpl
 def corejax_provide_examples(primitive: str) -> Sequence[Example]:
-    """Data that nothing imports unless somebody checks the rules."""
+    """Return examples of a primitive; nothing imports them until its rules are checked."""
     from corejax_lax_basic.examples import examples_of
 
     return examples_of(primitive)

@@ -1,4 +1,4 @@
-"""The structural operations that interpreters ask the plugin for (`corejax.core.structural`)."""
+"""The structural operations that interpreters request from the plugin (`corejax.core.structural`)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def add(x: Any, y: Any) -> Any:
 
 
 def zeros(aval: ShapedArray) -> Any:
-    """Zeros of a type: one element seen everywhere, or where a program is recorded a broadcast literal."""
+    """Return zeros of a type: a view of one element or, while a program is recorded, a broadcast literal."""
     if not aval.shape or recording_trace() is None:
         return _concrete_zeros(aval)
     return broadcast_in_dim_p.bind(_concrete_zeros(aval.update(shape=())), shape=aval.shape, broadcast_dimensions=())
@@ -40,7 +40,7 @@ clears_cache(_concrete_zeros.cache_clear)
 
 
 def broadcast_axis(x: Any, size: int, axis: int) -> Any:
-    """A new axis of `size` copies at position `axis`."""
+    """Insert a new axis of `size` copies at position `axis`."""
     shape = get_aval(x).shape
     ndim = len(shape) + 1
     out = (*shape[:axis], size, *shape[axis:])
@@ -49,12 +49,12 @@ def broadcast_axis(x: Any, size: int, axis: int) -> Any:
 
 
 def reshape(x: Any, shape: tuple[int, ...]) -> Any:
-    """The same elements in another shape."""
+    """Return the same elements in another shape."""
     return x if get_aval(x).shape == shape else reshape_p.bind(x, new_sizes=tuple(shape))
 
 
 def index_axis(x: Any, i: int, axis: int) -> Any:
-    """The part at one position of an axis, without that axis."""
+    """Return the slice at position `i` of an axis, without that axis."""
     shape = get_aval(x).shape
     start, limit = [0] * len(shape), list(shape)
     start[axis], limit[axis] = i, i + 1
@@ -63,7 +63,7 @@ def index_axis(x: Any, i: int, axis: int) -> Any:
 
 
 def stack(xs: Sequence[Any], axis: int) -> Any:
-    """Values of one type joined along a new axis."""
+    """Join values of one type along a new axis."""
     return concatenate([broadcast_axis(x, 1, axis) for x in xs], axis)
 
 

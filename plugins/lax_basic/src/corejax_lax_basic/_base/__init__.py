@@ -1,6 +1,5 @@
-"""What every family needs: numbers of operands, axes and shapes, type rules, scalars, derivatives as rows say them.
+"""Helpers for every family: numbers of operands, axes and shapes, type rules, scalars, derivatives of rows.
 
-`by_name` finds primitives that are defined above, `compiling` their compiled programs; nothing here imports another
-package of the plugin.
-`samples` is for the examples that each package gives the author's kit.
+`by_name` looks up primitives of higher packages when a rule runs; nothing here imports another package of the plugin.
+`samples` builds the examples that each package provides for checks of its rules.
 """

@@ -1,4 +1,4 @@
-"""How accurate a function is to be computed, where a compiler has several ways: `lax.exp(x, accuracy=...)`."""
+"""The accuracy of functions for which a compiler has several implementations: `lax.exp(x, accuracy=...)`."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ __all__ = ["AccuracyMode", "Tolerance"]
 
 @register_param_type
 class AccuracyMode(enum.Enum):
-    """The most accurate implementation, or the usual one."""
+    """The choice between the most accurate implementation and the default one."""
 
     HIGHEST = 1
     DEFAULT = 2
@@ -22,7 +22,7 @@ class AccuracyMode(enum.Enum):
 @register_param_type
 @dataclass(frozen=True)
 class Tolerance:
-    """How far a result may be off; a compiler that cannot keep to it says so.
+    """The error that a result may have; a compiler that cannot keep to it raises an error.
 
     Attributes:
         atol: absolute error.
@@ -30,7 +30,7 @@ class Tolerance:
         ulps: units in the last place.
 
     Raises:
-        ValueError: one is negative, or none is given.
+        ValueError: one of them is negative, or all of them are 0.
     """
 
     atol: float = 0.0
@@ -39,22 +39,22 @@ class Tolerance:
 
     def __post_init__(self) -> None:
         if self.atol < 0 or self.rtol < 0 or self.ulps < 0:
-            raise ValueError(f"tolerances have to be non-negative, got {self}")
+            raise ValueError(f"Tolerance: values must be nonnegative, got {self}")
         if not (self.atol or self.rtol or self.ulps):
-            raise ValueError("Tolerance: give at least one of atol, rtol and ulps")
+            raise ValueError("Tolerance: at least one of atol, rtol and ulps must be positive")
 
 
-def checked_accuracy(name: str, given: Any) -> Tolerance | AccuracyMode:
-    """What was given as `accuracy`, if it is one.
+def checked_accuracy(name: str, accuracy: Any) -> Tolerance | AccuracyMode:
+    """Return the argument `accuracy` if it is valid.
 
     Raises:
-        TypeError: it is not.
+        TypeError: it is neither a `Tolerance` nor an `AccuracyMode`.
     """
-    if isinstance(given, Tolerance | AccuracyMode):
-        return given
-    raise TypeError(f"{name}: `accuracy` has to be a lax.Tolerance, a lax.AccuracyMode or None, got {given!r}")
+    if isinstance(accuracy, Tolerance | AccuracyMode):
+        return accuracy
+    raise TypeError(f"{name}: `accuracy` has to be a lax.Tolerance, a lax.AccuracyMode or None, got {accuracy!r}")
 
 
 def is_highest(params: dict[str, Any]) -> bool:
-    """Whether a primitive's params ask for the highest accuracy, which its derivative is to have, too."""
+    """Return whether a primitive's params request the highest accuracy, which its derivative then needs as well."""
     return params.get("accuracy") is AccuracyMode.HIGHEST

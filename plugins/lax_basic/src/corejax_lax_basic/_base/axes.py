@@ -1,4 +1,4 @@
-"""Shapes and axes as users write them, made tuples of `int`."""
+"""Shapes and axes as users write them, converted to tuples of `int`."""
 
 from __future__ import annotations
 
@@ -19,16 +19,17 @@ _ADVICE = "If using `jit`, try using `static_argnums` or applying `jit` to small
 
 
 def _named(what: str) -> str:
-    """An argument's name with its function's, which is the one that the user called where `what` has none."""
+    """Return the names of a function and its argument; by default the function is the public one that was called."""
     called = "" if ": " in what else called_function()
     return f"{called}: {what}" if called else what
 
 
 def integer(value: Any, what: str = "argument") -> int:
-    """An integer that is known now, an axis or a size.
+    """Return a static integer, such as an axis or a size.
 
     Raises:
-        TypeError: it is not one; names `what` with the function. For a traced value, says where it comes from.
+        TypeError: it is not a static integer. The message names `what` with the function; for a traced value it says
+            where the value comes from.
     """
     try:
         return as_dim(value)  # type: ignore[no-any-return]
@@ -54,10 +55,10 @@ def _invalid_shape(shape: Any) -> TypeError:
 
 
 def canonical_shape(shape: Any) -> tuple[int, ...]:
-    """A shape as a tuple of `int`; one integer is a shape of one axis.
+    """Return a shape as a tuple of `int`; one integer is a shape of one axis.
 
     Raises:
-        TypeError: the sizes are not concrete integers; for a traced one, says where it comes from.
+        TypeError: the sizes are not concrete integers; for a traced size the message says where it comes from.
     """
     if type(shape) is tuple and all(type(d) is int for d in shape):
         return shape
@@ -78,17 +79,17 @@ def canonical_shape(shape: Any) -> tuple[int, ...]:
 
 
 def canonical_axis(axis: Any, ndim: int, what: str = "axis", error: type[ValueError] = ValueError) -> int:
-    """An axis counted from the front.
+    """Return an axis counted from the front.
 
     Args:
-        axis: the axis, an integer.
+        axis: the axis, an integer; negative ones count from the end.
         ndim: the number of axes of the array.
         what: the argument, for messages.
-        error: the class of what is raised where there is no such axis.
+        error: the class of the error for an axis out of bounds.
 
     Raises:
         TypeError: the axis is not an integer.
-        ValueError: the array has no such axis.
+        ValueError: the array does not have the axis.
     """
     index = integer(axis, what)
     if not -ndim <= index < ndim:
@@ -97,24 +98,24 @@ def canonical_axis(axis: Any, ndim: int, what: str = "axis", error: type[ValueEr
 
 
 def is_several(x: Any) -> bool:
-    """Whether an argument that may be one number is a sequence of them: of a class of the user's, too, but no text."""
+    """Return whether an argument is a sequence, of any class but text, rather than a single number."""
     if isinstance(x, tuple | list):
         return True
     ndim = getattr(x, "ndim", None)
-    if isinstance(ndim, int):  # classes of numbers have an attribute `ndim`, too
+    if isinstance(ndim, int):  # on classes of numbers `ndim` is a descriptor
         return ndim > 0
     return hasattr(type(x), "__iter__") and not isinstance(x, str | bytes)
 
 
 def canonical_axes(axes: Any, ndim: int, what: str = "axis") -> tuple[int, ...]:
-    """Axes counted from the front, as by `canonical_axis`: all of them for None, one for an integer.
+    """Return axes counted from the front, as `canonical_axis`: all axes for None, one for an integer.
 
     Raises:
-        ValueError: the array has no such axis, or one is given twice.
+        ValueError: the array does not have an axis, or one is given twice.
     """
     if axes is None:
         return tuple(range(ndim))
-    if type(axes) is tuple:  # at once for what is frequent
+    if type(axes) is tuple:  # the frequent case first
         last = -1
         for axis in axes:
             if type(axis) is not int or not last < axis < ndim:
@@ -122,38 +123,38 @@ def canonical_axes(axes: Any, ndim: int, what: str = "axis") -> tuple[int, ...]:
             last = axis
         else:
             return axes
-    given = tuple(axes) if is_several(axes) else (axes,)
-    out = tuple(canonical_axis(axis, ndim, what) for axis in given)
+    several = tuple(axes) if is_several(axes) else (axes,)
+    out = tuple(canonical_axis(axis, ndim, what) for axis in several)
     if len(set(out)) != len(out):
-        raise ValueError(f"{_named(what)}: duplicate value in 'axes': {given}")
+        raise ValueError(f"{_named(what)}: duplicate value in 'axes': {several}")
     return out
 
 
 def method_axis(axis: Any, ndim: int, what: str) -> int:
-    """As `canonical_axis`, of a method: as NumPy's arrays do, it raises AxisError, a ValueError and an IndexError."""
+    """Return an axis as `canonical_axis`, but raise NumPy's AxisError, as array methods do."""
     return canonical_axis(axis, ndim, what, np.exceptions.AxisError)
 
 
 def sequence(values: Any, what: str = "argument") -> list[Any]:
-    """What is given one after another, operands say, as a list.
+    """Return a sequence of values, such as operands, as a list.
 
     Raises:
-        TypeError: it is not a sequence; names `what` with the function.
+        TypeError: it is not a sequence; the message names `what` with the function.
     """
     try:
-        given = None if isinstance(values, str | dict | set) else list(values)
+        elements = None if isinstance(values, str | dict | set) else list(values)
     except TypeError:  # not iterable
-        given = None
-    if given is None:
+        elements = None
+    if elements is None:
         raise TypeError(f"{_named(what)} is a sequence, got {values!r} of type {type(values).__name__}")
-    return given
+    return elements
 
 
 def ints(values: Sequence[Any], what: str = "argument") -> tuple[int, ...]:
-    """A sequence of integers that are known now as a tuple of `int`.
+    """Return a sequence of static integers as a tuple of `int`.
 
     Raises:
-        TypeError: it is not one; names `what` with the function.
+        TypeError: it is not a sequence of static integers; the message names `what` with the function.
     """
     if type(values) is tuple:
         for v in values:

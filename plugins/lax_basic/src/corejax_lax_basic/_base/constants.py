@@ -1,4 +1,4 @@
-"""NumPy arrays that a function meets while it is traced: one constant of its program each, however often used."""
+"""NumPy arrays in traced functions: each becomes one constant of the program, however often it is used."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from corejax.extend.transforms import recording_trace
 
 __all__ = ["asarray"]
 
-# id of a NumPy array -> the constant made of it, as long as some program or trace holds that.
+# id of a NumPy array -> its constant, as long as a program or trace refers to the constant.
 _copies: WeakValueDictionary[int, Array] = WeakValueDictionary()
 
 
 def asarray(x: Any) -> Any:
-    """`x` as an array; tracers stay as they are, Python scalars become weakly typed arrays.
+    """Return `x` as an array; tracers stay unchanged, Python scalars become weakly typed arrays.
 
-    A NumPy array is copied, since it may be written to later, and 32 bits wide under `config.x64_compat`. While a
-    program is recorded, the same one gives the same array again (unless it was written to in between), so that it is
-    one constant of the program.
+    A NumPy array is copied, because it may be modified later; under `config.x64_compat` it becomes 32 bits wide. While
+    a program is recorded, the same NumPy array gives the same array again (unless it was modified in between), so that
+    it is one constant of the program.
 
     Raises:
         TypeError: `x` is not an array.
@@ -33,7 +33,7 @@ def asarray(x: Any) -> Any:
     if recording_trace() is None:
         return as_array(x)
     known = _copies.get(id(x))
-    # By value, too: `x` may have been written to, or be another array in the place of one that is gone.
+    # Compare values: `x` may have been modified, or have the id of an array that was freed.
     if known is not None and known.aval is get_aval(x) and host_value(known).tobytes() == x.tobytes():
         return known
     _copies[id(x)] = copy = as_array(x)

@@ -1,4 +1,4 @@
-"""What the derivative of a primitive is, as rows of tables say it; `defzero` is one too."""
+"""Derivatives of primitives, as rows of tables state them; `defzero` is one as well."""
 
 from __future__ import annotations
 
@@ -15,22 +15,22 @@ Derivative = Callable[[Primitive], None]
 
 
 def tangents(*formulas: Function | None) -> Derivative:
-    """For each operand, what its tangent `t` adds to the result's: `f(t, *operands)`."""
+    """State the term that each operand's tangent `t` adds to the result's tangent: `f(t, *operands)`."""
     return lambda primitive: defjvp(primitive, *formulas)
 
 
 def tangents_with_result(*formulas: Function | None) -> Derivative:
-    """As `tangents`, with the result too: `f(t, out, *operands)`."""
+    """State terms of the tangent as `tangents`, by functions of the result as well: `f(t, out, *operands)`."""
     return lambda primitive: defjvp_with_result(primitive, *formulas)
 
 
 def linear(transpose: Function) -> Derivative:
-    """Linear in all operands together; `transpose(ct, *operands)` gives their cotangents."""
+    """State that a primitive is linear in all operands together; `transpose(ct, *operands)` gives their cotangents."""
     return lambda primitive: deflinear(primitive, transpose)
 
 
 def jvp_rule(rule: Function) -> Derivative:
-    """A JVP rule written out, which gets None for zero tangents."""
+    """State a complete JVP rule, which receives None for zero tangents."""
     return lambda primitive: jvp_rules.register(primitive, rule, symbolic_zeros=True)
 
 
@@ -41,10 +41,10 @@ def linear_in(primitive: Primitive) -> None:
         outs = primitive.bind(*primals, **params)
         if all(tangents[i] is None for i in primitive.linear_in):
             return outs, None
-        moved = list(primals)
+        operands = list(primals)
         for i in primitive.linear_in:
-            moved[i] = zero_cotangent(get_aval(primals[i])) if tangents[i] is None else tangents[i]
-        return outs, primitive.bind(*moved, **params)
+            operands[i] = zero_cotangent(get_aval(primals[i])) if tangents[i] is None else tangents[i]
+        return outs, primitive.bind(*operands, **params)
 
     jvp.__name__ = f"{primitive.name}_jvp"
     jvp_rules.register(primitive, jvp, symbolic_zeros=True)

@@ -1,4 +1,4 @@
-"""Namespaces as tables: the module that has a name. It is imported when the name is first used."""
+"""Namespaces as tables from names to modules. A module is imported when one of its names is first used."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ def lazy_names(
     names: dict[str, Any],
     *,
     hidden: str = "",
-    prepare: Callable[[tuple[str, str], Any], Any] = lambda home, found: found,
+    prepare: Callable[[tuple[str, str], Any], Any] = lambda home, value: value,
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """Return `__getattr__`, `__dir__` and `__all__` of a namespace.
 
     Args:
-        namespace: below `corejax`, `"numpy"`.
-        package: where the modules are.
-        modules: by module, the names that it has, separated by spaces; `abs=absolute` is the name `abs` for what the
-            module calls `absolute`.
-        names: the namespace's globals, with what needs no module; names that were used are kept there.
-        hidden: names of modules that `__dir__` and `__all__` leave out.
-        prepare: `(home, found)`, what the namespace has for what a module has: the home is `(module, name)`.
+        namespace: the name below `corejax`, such as `"numpy"`.
+        package: the package of the modules.
+        modules: the names of each module, separated by spaces; `abs=absolute` exports the module's `absolute` as `abs`.
+        names: the namespace's globals, with the names that need no module; names are added when they are first used.
+        hidden: names that `__dir__` and `__all__` leave out.
+        prepare: function `(home, value)` that returns what the namespace exports for a module's value; the home is
+            `(module, name)`.
     """
     homes: dict[str, tuple[str, str]] = {}
     for module, text in modules.items():
@@ -42,13 +42,13 @@ def lazy_names(
     def __getattr__(name: str) -> Any:
         home = homes.get(name)
         if home is not None:
-            found = prepare(home, getattr(importlib.import_module(f"{package}.{home[0]}"), home[1]))
+            value = prepare(home, getattr(importlib.import_module(f"{package}.{home[0]}"), home[1]))
         elif name.startswith("_"):  # never exported by a plugin
             raise AttributeError(f"module 'corejax.{namespace}' has no attribute {name!r}")
-        elif (found := exported(f"{namespace}.{name}")) is None:
+        elif (value := exported(f"{namespace}.{name}")) is None:
             raise missing_name(f"{namespace}.{name}")
-        names[name] = found
-        return found
+        names[name] = value
+        return value
 
     def __dir__() -> list[str]:
         return sorted({*public_names, *exported_names(namespace), *(n for n in names if n.startswith("__"))})

@@ -1,4 +1,4 @@
-"""Floats of 16 and fewer bits, in which NumPy converts each element and rounds after each step."""
+"""Floats of 16 and fewer bits, for which NumPy converts each element and rounds after each step."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ import numpy as np
 
 from corejax.extend import dtypes
 
-# Done in float32 for what takes several steps.
+# Operations of several steps compute these in float32.
 NARROW_FLOATS = frozenset(d for d in dtypes.LONG_NAMES.values() if dtypes.is_float(d) and d.itemsize < 4)
 
 
 def through_float32(f: Callable[..., Any]) -> Callable[..., Any]:
-    """An impl rule that computes floats of 16 and fewer bits in float32 and rounds once, at the end."""
+    """Decorate an impl rule, so that it computes floats of 16 and fewer bits in float32 and rounds once, at the end."""
 
     @functools.wraps(f)
     def impl(*arrays: Any, **params: Any) -> Any:

@@ -1,4 +1,4 @@
-"""What impl rules are for types that are known beforehand: the flag `prepared` of those that are a ufunc then."""
+"""The flag `prepared` of impl rules: a ufunc or code that computes the rule for operand types known in advance."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 def is_ufunc(ufunc: np.ufunc, kinds: str = "f") -> Callable[[F], F]:
     """Mark an impl rule that is a ufunc for operands of some kinds of dtypes, whatever its params are.
 
-    Narrow floats that NumPy does not have are of kind "f", too.
+    Narrow floats that NumPy does not have count as kind "f".
     """
 
     def prepare(avals: Any, **params: Any) -> np.ufunc | None:
@@ -28,7 +28,7 @@ def is_ufunc(ufunc: np.ufunc, kinds: str = "f") -> Callable[[F], F]:
 
 
 def prepared_by(prepare: Callable[..., Any]) -> Callable[[F], F]:
-    """Mark an impl rule with what says what it is for types that are known."""
+    """Mark an impl rule with a function from operand types to its ufunc or code for these types."""
 
     def mark(impl: F) -> F:
         impl.prepared = prepare  # type: ignore[attr-defined]
@@ -38,21 +38,21 @@ def prepared_by(prepare: Callable[..., Any]) -> Callable[[F], F]:
 
 
 def reshaped(shape: tuple[int, ...]) -> HostCode:
-    """The operand in another shape."""
+    """Return code that gives the operand another shape."""
     return HostCode("{out} = {0}.reshape({shape})", shape=shape)
 
 
 def part(x: ShapedArray, key: tuple[Any, ...]) -> HostCode | None:
-    """What of an operand NumPy's basic indexing gives."""
-    return HostCode("{out} = {0}[{key}]", key=key) if x.ndim else None  # of rank 0 it gives a scalar
+    """Return code for NumPy's basic indexing of an operand."""
+    return HostCode("{out} = {0}[{key}]", key=key) if x.ndim else None  # of rank 0 NumPy returns a scalar
 
 
 def parts(keys: Sequence[Any]) -> HostCode:
-    """Several parts of an operand."""
+    """Return code for several parts of an operand by basic indexing."""
     names = {f"key{i}": key for i, key in enumerate(keys)}
     return HostCode(f"{{out}} = [{', '.join(f'{{0}}[{{{name}}}]' for name in names)}]", **names)
 
 
 def prepared_flag(impl: Callable[..., Any]) -> dict[str, Any]:
-    """The flag that an impl rule is registered with, if it is marked."""
+    """Return the flag `prepared` for the registration of an impl rule, if the rule is marked."""
     return {"prepared": impl.prepared} if hasattr(impl, "prepared") else {}  # type: ignore[attr-defined]

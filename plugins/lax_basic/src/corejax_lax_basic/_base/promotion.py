@@ -1,13 +1,12 @@
-"""The promotion lattice: what dtype an operation on several has.
+"""The promotion lattice: the dtype of an operation on several dtypes.
 
 The lattice and weak types are those of JEP 9407 (jax.readthedocs.io/en/latest/jep/9407-type-promotion.html).
-Three of its nodes, written `i*`, `f*` and `c*`, stand for weakly typed values: they know their kind and yield
-to any dtype of it.
+Three of its nodes, written `i*`, `f*` and `c*`, stand for weakly typed values, which have a kind and take any dtype of
+that kind.
 
-One difference from JAX: 64-bit types need no switch. An explicit dtype is kept, and where a promotion ends at
-a weak node it takes the default width (`config.default_dtype_bits`), or 64 bits if an operand has them.
-
-`config.numpy_dtype_promotion` has no part in this: it is a check of the operands that users give.
+There is one difference from JAX: 64-bit types need no switch. An explicit dtype is kept. A promotion that ends at a
+weak node takes the default width (`config.default_dtype_bits`), or 64 bits if an operand has them.
+`config.numpy_dtype_promotion` does not affect the lattice: it is a check of the operands that users pass.
 """
 
 from __future__ import annotations
@@ -27,21 +26,22 @@ DType = np.dtype[Any]
 class TypePromotionError(CorejaxError, ValueError):
     """Two dtypes have no implicit promotion.
 
-    Floats of 8 bits or fewer and integers of 4 or fewer mix only with their own type; under
-    `config.numpy_dtype_promotion = "strict"` every type does. Cast one operand explicitly: `x.astype("float32")`.
+    Floats of 8 bits or fewer and integers of 4 or fewer are only combined with their own type; under
+    `config.numpy_dtype_promotion = "strict"` this holds for every type. Cast one operand explicitly:
+    `x.astype("float32")`.
 
     Attributes:
         dtypes: the dtypes that were to be combined.
     """
 
-    __module__ = "corejax.dtypes"  # its public place
+    __module__ = "corejax.dtypes"  # its public module
 
     def __init__(self, message: str, dtypes: tuple[DType, ...] = ()) -> None:
         super().__init__(message)
         self.dtypes = dtypes
 
 
-# Each node of the lattice with those directly above it, by short name.
+# Each node of the lattice, by short name, with the nodes directly above it.
 _ABOVE: dict[str, tuple[str, ...]] = {
     "bool": ("i*",),
     "i*": ("u8", "i8", *map(dtypes.short_name, dtypes.SMALL_INTS)),
@@ -63,7 +63,7 @@ _ABOVE: dict[str, tuple[str, ...]] = {
 }
 
 
-# Under `config.numpy_dtype_promotion = "strict"`: weakly typed values yield, and nothing else.
+# Under `config.numpy_dtype_promotion = "strict"` only weakly typed values are promoted.
 _STRICTLY_ABOVE: dict[str, tuple[str, ...]] = {
     "i*": ("f*", *(dtypes.short_name(d) for d, kind in dtypes.KINDS.items() if kind in "iu")),
     "f*": ("c*", *(dtypes.short_name(d) for d, kind in dtypes.KINDS.items() if kind == "f")),
@@ -91,22 +91,22 @@ def _node(d: DType, weak: bool) -> str:
 
 @functools.lru_cache(maxsize=4096)
 def _promote(bits: int, narrow: bool, pairs: tuple[tuple[DType, bool], ...]) -> tuple[DType, bool]:
-    """The least upper bound; `narrow` makes 64-bit types that no operand has 32 bits wide."""
-    given = [d for d, _ in pairs]
+    """Return the least upper bound; if `narrow`, 64-bit results become 32 bits wide unless an operand has 64 bits."""
+    operand_dtypes = [d for d, _ in pairs]
     all_weak = all(weak for _, weak in pairs)
-    if len(set(given)) == 1:
-        out, weak = given[0], all_weak
+    if len(set(operand_dtypes)) == 1:
+        out, weak = operand_dtypes[0], all_weak
     else:
         bound = _least_upper_bound({_node(d, weak and not all_weak) for d, weak in pairs}, strict=False)
         if bound is None:
             raise _no_promotion(pairs)
         weak = all_weak or bound.endswith("*")
         if bound.endswith("*"):
-            # Eight bytes in, eight bytes out: int64 with uint64, or int64 with a Python float, is float64.
-            out = dtypes.DEFAULTS[bound[0]][64 if any(d in dtypes.WIDE for d in given) else bits]
+            # 64-bit operands give 64-bit results: int64 with uint64, or int64 with a Python float, is float64.
+            out = dtypes.DEFAULTS[bound[0]][64 if any(d in dtypes.WIDE for d in operand_dtypes) else bits]
         else:
             out = dtypes.from_short_name(bound)
-        if narrow and out in dtypes.WIDE and not any(d in dtypes.WIDE for d in given):
+        if narrow and out in dtypes.WIDE and not any(d in dtypes.WIDE for d in operand_dtypes):
             out = dtypes.DEFAULTS[dtypes.KINDS[out]][32]
     return out, weak and out is not dtypes.bool_
 
@@ -122,7 +122,7 @@ def _no_promotion(pairs: tuple[tuple[DType, bool], ...]) -> TypePromotionError:
     if opaque is not None:
         refusal = dtypes.no_numbers(opaque, "promotion")
         return TypePromotionError(
-            f"{refusal}. They mix with their own type only, here they met {_shown(pairs)}",
+            f"{refusal}. They can only be combined with their own type, got {_shown(pairs)}",
             tuple(d for d, _ in pairs),
         )
     strong = list(dict.fromkeys(d for d, weak in pairs if not weak)) or [d for d, _ in pairs]
@@ -131,15 +131,15 @@ def _no_promotion(pairs: tuple[tuple[DType, bool], ...]) -> TypePromotionError:
     prefix = f"{name}: " if (name := called_function()) else ""
     target = (others or [dtypes.DEFAULTS["f" if any(d in dtypes.SMALL_FLOATS for d in small) else "i"][32]])[0]
     return TypePromotionError(
-        f"{prefix}no implicit promotion of {_shown(pairs)}: so narrow a type mixes with no other of its kind, "
-        "lest precision change unseen. "
+        f"{prefix}no implicit promotion of {_shown(pairs)}: types this narrow are not promoted, "
+        "so that precision does not change silently. "
         f"Cast explicitly, for example the {small[0].name} operand with x.astype({target.name!r})",
         tuple(d for d, _ in pairs),
     )
 
 
 def lattice_result_type(*pairs: tuple[DType, bool]) -> tuple[DType, bool]:
-    """Least upper bound of `(dtype, weak_type)` pairs on the promotion lattice.
+    """Return the least upper bound of `(dtype, weak_type)` pairs on the promotion lattice.
 
     Args:
         *pairs: `(dtype, weak_type)` of each operand; at least one.
@@ -148,7 +148,7 @@ def lattice_result_type(*pairs: tuple[DType, bool]) -> tuple[DType, bool]:
         Dtype and weak type of the result. Bool is never weak.
 
     Raises:
-        TypePromotionError: there is no implicit promotion.
+        TypePromotionError: the lattice has no common dtype.
     """
     if not pairs:
         raise ValueError("lattice_result_type needs at least one (dtype, weak_type) pair")
@@ -156,7 +156,7 @@ def lattice_result_type(*pairs: tuple[DType, bool]) -> tuple[DType, bool]:
 
 
 def _promoted(name: str, pairs: tuple[tuple[DType, bool], ...]) -> tuple[DType, bool]:
-    """The result of `lattice_result_type` for operands of a public function of that name."""
+    """Return the result of `lattice_result_type` for operands of a public function of that name."""
     if config.numpy_dtype_promotion == "strict":
         check_strict_promotion((name,), pairs)
     bits = config.default_dtype_bits
@@ -164,13 +164,13 @@ def _promoted(name: str, pairs: tuple[tuple[DType, bool], ...]) -> tuple[DType, 
 
 
 def check_strict_promotion(names: Sequence[str], pairs: Sequence[tuple[DType, bool]]) -> None:
-    """Refuse operands of several dtypes under `config.numpy_dtype_promotion = "strict"`, if they are the user's.
+    """Refuse operands of several dtypes under `config.numpy_dtype_promotion = "strict"`, if a user passed them.
 
-    Functions that promote the operands that they are called with check them so, under their own name. Promotion itself
-    does not depend on the setting: what the library computes with is its own matter.
+    Public functions check their own operands, under their own name. Promotion itself does not depend on the setting,
+    so that the library may compute with any dtypes inside.
 
     Args:
-        names: of the function that checks its operands; see `called_as`.
+        names: names of the function that checks its operands; see `called_as`.
         pairs: `(dtype, weak_type)` of each operand.
 
     Raises:
@@ -183,34 +183,34 @@ def check_strict_promotion(names: Sequence[str], pairs: Sequence[tuple[DType, bo
     if called := called_as(*names):
         raise TypePromotionError(
             f"{called}: no implicit promotion of {_shown(tuple(pairs))} under numpy_dtype_promotion='strict', "
-            "where only Python's numbers yield. Cast explicitly with x.astype(...), "
+            "which promotes only Python scalars. Cast explicitly with x.astype(...), "
             "or set numpy_dtype_promotion to 'standard'",
             tuple(d for d, _ in pairs),
         )
 
 
 def promote_types(a: Any, b: Any) -> DType:
-    """Dtype that an operation on `a` and `b` has; Python's `int`, `float` and `complex` are weak.
+    """Return the dtype of an operation on `a` and `b`; Python's `int`, `float` and `complex` are weak.
 
     Args:
         a: a dtype, its name, or a scalar type.
         b: as `a`.
 
     Raises:
-        TypePromotionError: there is no implicit promotion.
+        TypePromotionError: the lattice has no common dtype.
     """
     return _promoted("promote_types", tuple((dtypes.dtype(x), _is_weak_scalar(x)) for x in (a, b)))[0]
 
 
 def _is_weak_scalar(x: Any) -> bool:
-    """Whether `x` is `int`, `float` or `complex`, or a value of one."""
+    """Return whether `x` is `int`, `float` or `complex`, or a value of one of them."""
     if isinstance(x, type):
         return x in (int, float, complex)
     return isinstance(x, int | float | complex) and not isinstance(x, bool | np.generic)
 
 
 def dtype_and_weak_type(x: Any) -> tuple[DType, bool]:
-    """`(dtype, weak_type)` of anything `result_type` takes.
+    """Return `(dtype, weak_type)` of any argument of `result_type`.
 
     Raises:
         TypeError: `x` neither names a dtype nor has one.
@@ -228,20 +228,20 @@ def dtype_and_weak_type(x: Any) -> tuple[DType, bool]:
 
 
 def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
-    """Dtype that an operation on `args` has.
+    """Return the dtype of an operation on `args`.
 
     Args:
         *args: arrays, tracers, avals (anything with `aval`, or `dtype` and perhaps `weak_type`), Python
             scalars, dtypes, their names, scalar types. Python's `int`, `float` and `complex`, and values of
             them, are weak.
-        return_weak_type_flag: return `(dtype, weak_type)`.
+        return_weak_type_flag: whether to return `(dtype, weak_type)`.
 
     Returns:
-        The dtype. Where the result is weak it has at least the default width.
+        The dtype. If the result is weak, it has at least the default width.
 
     Raises:
-        TypePromotionError: there is no implicit promotion.
-        ValueError: there are no arguments.
+        TypePromotionError: the lattice has no common dtype.
+        ValueError: `args` is empty.
     """
     if not args:
         raise ValueError("result_type needs at least one array or dtype")

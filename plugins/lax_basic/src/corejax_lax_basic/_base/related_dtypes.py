@@ -1,4 +1,4 @@
-"""Dtypes that go with a dtype, and what it is beside its kind: `corejax.dtypes.issubdtype` and its kin."""
+"""Dtypes derived from a dtype, and predicates of dtypes: `corejax.dtypes.issubdtype` and similar functions."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ DType = np.dtype[Any]
 
 
 def default_uint_dtype(bits: int | None = None) -> DType:
-    """uint32 or uint64, by `bits` or else by the setting."""
+    """Return uint32 or uint64, by `bits` or, if that is None, by the setting."""
     return dtypes.DEFAULTS["u"][bits or config.default_dtype_bits]
 
 
 def default_complex_dtype(bits: int | None = None) -> DType:
-    """Dtype of a Python `complex`: complex64 or complex128, by `bits` or else the setting."""
+    """Return the dtype of a Python `complex`: complex64 or complex128, by `bits` or, if it is None, the setting."""
     return dtypes.DEFAULTS["c"][bits or config.default_dtype_bits]
 
 
@@ -34,15 +34,15 @@ def _scalar_type(d: Any) -> type:
         return d
     return np.dtype(
         d if isinstance(d, type | str | np.dtype | None) else dtypes.dtype(d)
-    ).type  # None: a float, as NumPy's
+    ).type  # None is float64, as in NumPy
 
 
 @functools.lru_cache(maxsize=1024)
 def issubdtype(d: Any, category: Any) -> bool:
-    """`numpy.issubdtype`, with bfloat16 under `numpy.floating`, int4 under `numpy.signedinteger`, and so on.
+    """Return `numpy.issubdtype`, with bfloat16 under `numpy.floating`, int4 under `numpy.signedinteger`, and so on.
 
     Args:
-        d: a dtype, its name, or a scalar type (abstract ones such as `numpy.integer` too).
+        d: a dtype, its name, or a scalar type, which may be abstract such as `numpy.integer`.
         category: as `d`.
     """
     left, right = _scalar_type(d), _scalar_type(category)
@@ -52,39 +52,39 @@ def issubdtype(d: Any, category: Any) -> bool:
 
 
 def complex_dtype_of(d: Any) -> DType:
-    """complex128 of 64-bit types, complex64 of narrower ones; a complex dtype is its own."""
+    """Return complex128 for 64-bit types and complex64 for narrower ones; a complex dtype is returned unchanged."""
     d = dtypes.dtype(d)
     return d if dtypes.KINDS[d] == "c" else dtypes.DEFAULTS["c"][64 if d in dtypes.WIDE else 32]
 
 
 def inexact_dtype_of(d: Any) -> DType:
-    """Dtype of `sin(x)`: an inexact dtype is its own; float64 of 64-bit integers, float32 of narrower ones and bool."""
-    found = dtypes.dtype(d)
-    if dtypes.KINDS[found] in "fc":
-        return found
-    return dtypes.canonicalize_dtype(dtypes.DEFAULTS["f"][64 if found in dtypes.WIDE else 32])
+    """Return the dtype of `sin(x)`: float64 for 64-bit integers, float32 for others and bool; inexact dtypes stay."""
+    dtype = dtypes.dtype(d)
+    if dtypes.KINDS[dtype] in "fc":
+        return dtype
+    return dtypes.canonicalize_dtype(dtypes.DEFAULTS["f"][64 if dtype in dtypes.WIDE else 32])
 
 
 def itemsize_bits(d: Any) -> int:
-    """How many bits one element takes; a boolean takes 8.
+    """Return the number of bits of one element; a boolean has 8.
 
     Raises:
-        TypeError: it names no dtype of numbers.
+        TypeError: `d` names no numeric dtype.
     """
-    found = dtypes.dtype(d)
-    if dtypes.is_bool(found):
+    dtype = dtypes.dtype(d)
+    if dtypes.is_bool(dtype):
         return 8
-    bits = (dtypes.iinfo if dtypes.is_integer(found) else dtypes.finfo)(found).bits
-    return 2 * int(bits) if dtypes.is_complex(found) else int(bits)
+    bits = (dtypes.iinfo if dtypes.is_integer(dtype) else dtypes.finfo)(dtype).bits
+    return 2 * int(bits) if dtypes.is_complex(dtype) else int(bits)
 
 
 def scalar_type_of(x: Any) -> type:
-    """Python's type of numbers of the kind of a dtype, or of what has one: bool, int, float or complex.
+    """Return Python's type for the kind of a dtype, or of a value's dtype: bool, int, float or complex.
 
     Raises:
-        TypeError: it is no dtype of numbers, and has none.
+        TypeError: `x` is no numeric dtype, and has none.
     """
-    found = dtypes.dtype(x)
-    if dtypes.is_bool(found):
+    dtype = dtypes.dtype(x)
+    if dtypes.is_bool(dtype):
         return bool
-    return int if dtypes.is_integer(found) else complex if dtypes.is_complex(found) else float
+    return int if dtypes.is_integer(dtype) else complex if dtypes.is_complex(dtype) else float

@@ -1,4 +1,4 @@
-"""What rows of tables define, by its name in `corejax.lax`: functions, and primitives as `name_p`."""
+"""Functions and primitives that rows of tables define, by their names in `corejax.lax`; primitives are `name_p`."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ def defined(function: Callable[..., Any], primitive: Primitive, name: str = "") 
     """Return the public function and the primitive of a row.
 
     Args:
-        function: what binds the primitive; gets its documentation, and the place of the row.
-        primitive: the primitive.
+        function: the function that binds the primitive; it gets the primitive's docstring and the row's module.
+        primitive: the primitive of the row.
         name: the function's name, if it is not the primitive's.
 
     Returns:
-        Both, for the row's module.
+        The function and the primitive, for the row's module.
     """
     named(function, name or primitive.name, primitive.doc)
     function.__module__ = primitive.provenance.module
@@ -30,7 +30,7 @@ def defined(function: Callable[..., Any], primitive: Primitive, name: str = "") 
 
 
 def named(function: Any, name: str, doc: str | None = None, of: str = "") -> Any:
-    """Give a generated function its name and docstring, and the class `of` if it is a method; return it."""
+    """Set the name and docstring of a generated function, and the class `of` if it is a method; return the function."""
     function.__name__, function.__qualname__ = name, f"{of}.{name}" if of else name
     # Tracebacks and messages (`called_function`) take the name from the code.
     function.__code__ = function.__code__.replace(co_name=name, co_qualname=function.__qualname__)

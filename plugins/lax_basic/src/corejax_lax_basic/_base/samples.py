@@ -1,4 +1,4 @@
-"""What examples of primitives are said with: types of operands, and one application."""
+"""Helpers to write examples of primitives: types of operands, and examples with params."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ F32, C64, I32, BOOL = (np.dtype(t) for t in (np.float32, np.complex64, np.int32,
 
 
 def typed(*shape: int, dtype: Any = F32) -> ShapedArray:
-    """The type of an operand, which the kit fills with data."""
+    """Return the type of an operand, which checks fill with data."""
     return ShapedArray(shape, dtype)
 
 
 def one(operands: tuple[Any, ...], reference: Any = None, **params: Any) -> Example:
-    """An application with its params."""
+    """Return an example with its params."""
     return Example(operands, params, reference=reference)
 
 
 def unary(low: float = -2.0, high: float = 2.0, dtype: Any = F32, **more: Any) -> list[Example]:
-    """Applications to one operand, of several shapes."""
+    """Return examples with one operand, of several shapes."""
     return [Example((typed(*shape, dtype=dtype),), low=low, high=high, **more) for shape in ((3,), (2, 3), ())]

@@ -1,4 +1,4 @@
-"""Python scalars, and the arrays of rank 0 made of them."""
+"""Python scalars, and arrays of rank 0 with their values."""
 
 from __future__ import annotations
 
@@ -19,20 +19,20 @@ PYTHON_SCALARS = frozenset({bool, int, float, complex})
 
 
 def is_python_scalar(x: Any) -> bool:
-    """Whether a value is exactly a `bool`, `int`, `float` or `complex`."""
+    """Return whether a value is exactly a `bool`, `int`, `float` or `complex`."""
     return type(x) in PYTHON_SCALARS
 
 
 def is_array(x: Any) -> bool:
-    """Whether a value is an array or a tracer."""
+    """Return whether a value is an array or a tracer."""
     return type(x) is Array or isinstance(x, Tracer)
 
 
 @functools.cache
 def scalar_maker(dtype: np.dtype[Any], weak: bool = False) -> Callable[[Any], Array]:
-    """A function from Python scalars to rank-0 arrays of one type.
+    """Return a function from Python scalars to rank-0 arrays of one type.
 
-    An integer that does not fit raises OverflowError; a float that does not becomes infinite.
+    It raises OverflowError for an integer that does not fit; a float that does not fit becomes infinite.
     """
     if dtypes.is_extended(dtype):
         raise dtypes.no_numbers(dtype, called_function() or "full")
@@ -57,7 +57,7 @@ def scalar_maker(dtype: np.dtype[Any], weak: bool = False) -> Callable[[Any], Ar
         except (OverflowError, TypeError):  # an integer beyond 64-bit floats; a complex number
             raise _out_of_bounds(value, dtype) from None
 
-    def make_narrow(value: Any) -> Array:  # NumPy does not check those of ml_dtypes
+    def make_narrow(value: Any) -> Array:  # NumPy does not check the range of ml_dtypes' integers
         if not info.min <= value <= info.max:
             raise _out_of_bounds(value, dtype)
         return Array(np.array(value, dtype), aval)
@@ -72,13 +72,13 @@ def _out_of_bounds(value: Any, dtype: np.dtype[Any]) -> Exception:
     called = called_function()
     start = f"{called}: " if called else ""
     if isinstance(value, complex):
-        return TypeError(f"{start}the complex number {value} does not become {dtype.name}")
+        return TypeError(f"{start}the complex number {value} cannot be converted to {dtype.name}")
     shown = f"integer of {value.bit_length()} bits" if isinstance(value, int) and abs(value) >= 2**128 else value
     return OverflowError(f"{start}Python number {shown} is out of bounds for {dtype.name}")
 
 
 def beyond(value: Any, dtype: np.dtype[Any]) -> int:
-    """1 where a Python integer is more than any number of an integer dtype, -1 where it is less, and 0 otherwise."""
+    """Return 1 if a Python integer exceeds all numbers of an integer dtype, -1 if it is below them, and 0 otherwise."""
     if type(value) is not int or not dtypes.is_integer(dtype):
         return 0
     info = dtypes.iinfo(dtype)
@@ -86,10 +86,10 @@ def beyond(value: Any, dtype: np.dtype[Any]) -> int:
 
 
 def make_scalar(value: Any, dtype: np.dtype[Any], weak: bool = False) -> Array:
-    """A Python scalar as a rank-0 array; the size of an axis, too, where that is a symbol.
+    """Return a Python scalar, or the symbolic size of an axis, as a rank-0 array.
 
     Raises:
-        OverflowError: an integer that the dtype does not hold.
+        OverflowError: the dtype does not hold the integer.
     """
     if isinstance(value, SymbolicDim):
         return structural.astype(value.__corejax_array__(), dtype)  # type: ignore[no-any-return]
@@ -97,11 +97,11 @@ def make_scalar(value: Any, dtype: np.dtype[Any], weak: bool = False) -> Array:
 
 
 def fill_scalar(value: Any, dtype: np.dtype[Any], weak: bool = False) -> Array:
-    """As `make_scalar`, for who makes an array: 0 is an element of extended dtypes too, that of numbers 0.
+    """Return a scalar to fill an array with: as `make_scalar`, and also 0 of an extended dtype.
 
     Raises:
-        OverflowError: an integer that the dtype does not hold.
-        TypeError: another number where elements are none.
+        OverflowError: the dtype does not hold the integer.
+        TypeError: the dtype is extended, and the number is not 0.
     """
     if dtypes.is_extended(dtype) and type(value) is int and value == 0:
         return Array(np.zeros((), dtype), ShapedArray((), dtype))

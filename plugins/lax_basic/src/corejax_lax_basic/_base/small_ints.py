@@ -1,4 +1,4 @@
-"""Integers of less than 8 bits, of which NumPy and XLA know little."""
+"""Integers of less than 8 bits, which NumPy and XLA support only in part."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from corejax.extend import dtypes
 
-# dtype -> that of the 8-bit integers that hold its numbers.
+# dtype -> dtype of the 8-bit integers that hold its numbers.
 SMALL_INT_BYTES = {
     d: np.dtype(np.uint8 if dtypes.is_unsigned(d) else np.int8)
     for d in dtypes.LONG_NAMES.values()

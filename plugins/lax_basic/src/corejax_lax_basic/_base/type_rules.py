@@ -1,7 +1,7 @@
-"""Type rules and what they say when they refuse: kinds of dtype, equal dtypes, joint shapes.
+"""Type rules and their error messages: kinds of dtypes, equal dtypes, joint shapes.
 
-Operands of an elementwise primitive have one dtype; their shapes are equal, or some are scalars, which mix with
-any shape. The result is weakly typed if all operands are.
+Operands of an elementwise primitive have one dtype. Their shapes are equal, or some of them are scalars. The result is
+weakly typed if all operands are.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _PHRASES = {
     ANY: "a boolean or numeric dtype",
 }
 
-# Primitives whose function in corejax.numpy, which promotes and broadcasts, has another name.
+# Primitives for which the function of corejax.numpy, which promotes and broadcasts, has another name.
 NUMPY_NAMES = {
     "neg": "negative",
     "sub": "subtract",
@@ -73,7 +73,7 @@ NUMPY_NAMES = {
     "shift_right_arithmetic": "right_shift",
     "shift_right_logical": "right_shift",
 }
-# Primitives without a counterpart there that would accept more.
+# Primitives for which corejax.numpy has no function that would accept more.
 _LAX_ONLY = frozenset({"rsqrt", "logistic", "complex", "real", "imag", "conj", "mulhi"}) | {
     "polygamma", "zeta", "igamma", "igammac", "igamma_grad_a", "random_gamma_grad", "regularized_incomplete_beta",
 }  # fmt: skip
@@ -81,7 +81,7 @@ _POSITIONS = ("first", "second", "third", "fourth", "fifth")
 
 
 def kind_of(dtype: np.dtype[Any]) -> str:
-    """`"bool"`, `"integer"`, `"float"` or `"complex"`."""
+    """Return the kind of a dtype: `"bool"`, `"integer"`, `"float"` or `"complex"`."""
     if dtypes.is_bool(dtype):
         return "bool"
     if dtypes.is_integer(dtype):
@@ -90,30 +90,30 @@ def kind_of(dtype: np.dtype[Any]) -> str:
 
 
 def dtypes_of(*kinds: str) -> frozenset[np.dtype[Any]]:
-    """All dtypes of these kinds."""
+    """Return all dtypes of these kinds."""
     return frozenset(d for d in dtypes.LONG_NAMES.values() if kind_of(d) in kinds)
 
 
 def position(i: int) -> str:
-    """`"second"` for 1: how messages count operands."""
+    """Return the ordinal of an operand for messages: `"second"` for 1."""
     return _POSITIONS[i] if i < len(_POSITIONS) else f"{i + 1}th"
 
 
 def numpy_name(name: str) -> str | None:
-    """The `corejax.numpy` function that promotes and broadcasts, for the advice in a message."""
+    """Return the `corejax.numpy` function that promotes and broadcasts, for the advice in a message."""
     public = NUMPY_NAMES.get(name, name)
     namespace = None if name in _LAX_ONLY else exported("numpy")
     return f"corejax.numpy.{public}" if public in getattr(namespace, "__all__", ()) else None
 
 
 def check_kind(name: str, aval: ShapedArray, accepts: Kinds, operand: str = "") -> None:
-    """Refuse an operand whose dtype a primitive has no meaning for.
+    """Refuse an operand of a dtype that a primitive does not accept.
 
     Args:
-        name: the primitive.
+        name: the primitive, for the message.
         aval: the operand's type.
-        accepts: the kinds of dtype that the primitive takes.
-        operand: which operand, for primitives of several ("second").
+        accepts: the kinds of dtypes that the primitive accepts.
+        operand: which operand, for primitives with several ("second").
 
     Raises:
         TypeError: the dtype is of another kind.
@@ -137,12 +137,12 @@ def check_equal_dtypes(name: str, avals: tuple[ShapedArray, ...], first: int = 0
     """Refuse operands of unequal dtypes.
 
     Args:
-        name: the primitive.
+        name: the primitive, for the message.
         avals: types of the operands that have to agree.
         first: position of the first of them among all operands.
 
     Raises:
-        TypeError: two dtypes differ; says which operands, and how to convert.
+        TypeError: two dtypes differ; the message says which operands, and how to convert.
     """
     for i, aval in enumerate(avals[1:], 1):
         if aval.dtype != avals[0].dtype:
@@ -156,10 +156,10 @@ def check_equal_dtypes(name: str, avals: tuple[ShapedArray, ...], first: int = 0
 
 
 def joint_shape(name: str, avals: tuple[ShapedArray, ...]) -> tuple[int, ...]:
-    """Shape of an elementwise result: that of the operands which are not scalars.
+    """Return the shape of an elementwise result: the shape of the operands that are not scalars.
 
     Raises:
-        TypeError: two such operands have different shapes; says which.
+        TypeError: two such operands have different shapes; the message says which.
     """
     shape: tuple[int, ...] = ()
     owner = 0
@@ -171,7 +171,7 @@ def joint_shape(name: str, avals: tuple[ShapedArray, ...]) -> tuple[int, ...]:
             advice = f", or call {better}, which broadcasts" if better else ""
             raise TypeError(
                 f"{name}: operands have shapes {shape} ({position(owner)}) and {aval.shape} ({position(i)}); "
-                f"they have to be equal, or one of them a scalar's. Broadcast with broadcast_in_dim{advice}"
+                f"they have to be equal, unless one of them is a scalar's. Broadcast with broadcast_in_dim{advice}"
             )
     return shape
 
@@ -179,13 +179,14 @@ def joint_shape(name: str, avals: tuple[ShapedArray, ...]) -> tuple[int, ...]:
 def elementwise(
     name: str, operands: int, accepts: Kinds, result: Callable[[np.dtype[Any]], np.dtype[Any]] | None = None
 ) -> Callable[..., ShapedArray]:
-    """The abstract-eval rule of an elementwise primitive.
+    """Return the abstract-eval rule of an elementwise primitive.
 
     Args:
         name: the primitive, for messages.
-        operands: how many it has.
-        accepts: kinds of dtype that it takes.
-        result: dtype of the result by that of the operands; by default the same, and weak if they all are.
+        operands: the number of operands.
+        accepts: the kinds of dtypes that it accepts.
+        result: maps the operands' dtype to the dtype of the result; by default it is the same, and weakly typed if all
+            operands are.
 
     Returns:
         The rule. It raises TypeError for another number of operands, a dtype of another kind, unequal dtypes and
@@ -210,5 +211,5 @@ def elementwise(
 
 
 def to_bool(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """Result dtype of comparisons."""
+    """Return bool, the result dtype of comparisons."""
     return dtypes.bool_

@@ -1,7 +1,4 @@
-"""What arrays and tracers can do by themselves, with NumPy's meaning.
-
-Python's operators, NumPy's methods and properties, indexing with brackets.
-"""
+"""The operators, methods, properties and indexing of arrays and tracers, with NumPy's meaning."""
 
 from __future__ import annotations
 
@@ -14,7 +11,7 @@ def _methods(operators: tuple[str, ...], *others: str) -> tuple[str, ...]:
     return tuple(f"__{name}__" for name in (*operators, *(f"r{name}" for name in operators), *others))
 
 
-# A mapping of methods: the names that are in it.
+# Mappings of methods, and the names that each of them defines.
 PLACES = {
     "indexing:METHODS": ("__getitem__", "at"),
     "methods:METHODS": ("T", "astype", "conj", "conjugate", "copy", "imag", "mT", "real", "reshape", "transpose"),

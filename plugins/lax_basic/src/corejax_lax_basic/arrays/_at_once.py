@@ -1,4 +1,8 @@
-"""Parts of arrays that NumPy's views give at once, without a primitive."""
+"""Parts of arrays that are NumPy views, computed without a primitive.
+
+A view costs less than binding a primitive. It is taken only if no trace, observer or check would see the primitive
+(`host_of` does not return None), so that the result is the same.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """Indices without arrays: integers, slices, None, Ellipsis, and scalar integers that are data.
 
-What is static becomes one `slice` (and a `rev` for negative steps); scalars that are data one `dynamic_slice`,
-clamped, negative ones counted from the end.
+Static entries become one `slice` (and a `rev` for negative steps). Scalars that are data become one `dynamic_slice`:
+negative ones count from the end, then they are clamped.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ from corejax_lax_basic.shape.slicing import canonical_index, slice_p
 def _refusal(entry: Any) -> TypeError:
     if isinstance(entry, list):
         return TypeError(
-            "arrays are indexed by integers, slices, None, Ellipsis and arrays, not by lists: "
+            "arrays can be indexed by integers, slices, None, Ellipsis and arrays, not by lists: "
             f"use x[np.array({entry!r})]; x[tuple(...)] indexes several axes"
         )
     return TypeError(
-        "arrays are indexed by integers, slices, None, Ellipsis and integer or boolean arrays, "
+        "arrays can be indexed by integers, slices, None, Ellipsis and integer or boolean arrays, "
         f"got {entry!r} of type {type(entry).__name__}"
     )
 
 
 def _normalised(entry: Any) -> Any:
-    """An entry of an index as `int`, `slice`, None, Ellipsis, or an `Array` or tracer."""
+    """Return an entry of an index as `int`, `slice`, None, Ellipsis, or an `Array` or tracer."""
     if type(entry) is int or entry is None or entry is Ellipsis or isinstance(entry, slice) or is_array(entry):
         return entry
     if isinstance(entry, bool | np.bool_):
@@ -54,7 +54,7 @@ def _normalised(entry: Any) -> Any:
 
 
 def consumed(entry: Any) -> int:
-    """How many axes an entry takes: one, none for None or Ellipsis, one for each axis of a boolean array."""
+    """Return how many axes an entry indexes: 0 for None or Ellipsis, `ndim` for a boolean array, else 1."""
     if entry is None or entry is Ellipsis:
         return 0
     if is_array(entry) and dtypes.is_bool(entry.aval.dtype):
@@ -63,13 +63,13 @@ def consumed(entry: Any) -> int:
 
 
 def complete(x: Any, index: Any) -> list[Any]:
-    """An index with an entry for each axis of `x` (and its Nones).
+    """Return an index with an entry for each axis of `x`, and with its Nones.
 
-    An Ellipsis stays where it stands for no axis at all and there are arrays, which it keeps apart.
+    An Ellipsis that stands for no axis is kept if the index has arrays, because it separates them.
 
     Raises:
         IndexError: there are more entries than axes, or two Ellipses.
-        TypeError: an entry is nothing that arrays are indexed by.
+        TypeError: arrays cannot be indexed by an entry.
     """
     if type(index) is tuple:
         entries = [_normalised(_listed(e) if isinstance(e, list | tuple) else e) for e in index]
@@ -77,12 +77,12 @@ def complete(x: Any, index: Any) -> list[Any]:
         entries = [_normalised(index)]
     places = [i for i, e in enumerate(entries) if e is Ellipsis]
     if len(places) > 1:
-        raise IndexError("an index has at most one Ellipsis ('...')")
+        raise IndexError("an index can have only one Ellipsis ('...')")
     missing = x.aval.ndim - sum(consumed(e) for e in entries)
     if missing < 0:
-        given = x.aval.ndim - missing
+        indexed = x.aval.ndim - missing
         raise IndexError(
-            f"Too many indices: array is {x.aval.ndim}-dimensional, but {given} were indexed, in {x.aval.str_short()}"
+            f"Too many indices: array is {x.aval.ndim}-dimensional, but {indexed} were indexed, in {x.aval.str_short()}"
         )
     at = places[0] if places else len(entries)
     kept = [Ellipsis] if places and not missing and any(map(is_array, entries)) else []
@@ -90,10 +90,10 @@ def complete(x: Any, index: Any) -> list[Any]:
 
 
 def _listed(entry: list[Any] | tuple[Any, ...]) -> Any:
-    """A list or tuple inside of a tuple as the array that it says; traced elements are stacked.
+    """Return a list or tuple inside of a tuple as an array; traced elements are stacked.
 
     Raises:
-        TypeError: it is ragged, or of no integers or booleans.
+        TypeError: it is ragged, or not of integers or booleans.
     """
     if not entry:
         return as_array(np.zeros((0,), np.int32))
@@ -102,16 +102,16 @@ def _listed(entry: list[Any] | tuple[Any, ...]) -> Any:
         parts = [expand_dims(convert_element_type(e, dtype), 0) for e in entry]
         return concatenate(parts, 0)
     try:
-        found = np.asarray([np.asarray(e) for e in entry])
+        array = np.asarray([np.asarray(e) for e in entry])
     except ValueError:
-        raise TypeError(f"a list among indices is not ragged, got {entry!r}") from None
-    if found.dtype.kind not in "biu":
-        raise TypeError(f"a list among indices is one of integers or booleans, got {entry!r}")
-    return found
+        raise TypeError(f"a list in an index must not be ragged, got {entry!r}") from None
+    if array.dtype.kind not in "biu":
+        raise TypeError(f"a list in an index must have integers or booleans, got {entry!r}")
+    return array
 
 
 def basic_index(x: Any, entries: list[Any]) -> Any:
-    """An index without arrays, applied."""
+    """Apply an index without arrays."""
     entries = [e for e in entries if e is not Ellipsis]
     of_axes = [e for e in entries if e is not None]
     for axis, size in enumerate(x.aval.shape):
@@ -130,7 +130,7 @@ def basic_index(x: Any, entries: list[Any]) -> Any:
 
 
 def _static_part(x: Any, entries: list[Any]) -> Any:
-    """Integers (their axis stays, with size 1) and slices."""
+    """Apply the static entries: slices, and integers, whose axes stay with size 1."""
     shape = x.aval.shape
     starts, limits, strides, reversed_axes = [], [], [], []
     for axis, (entry, size) in enumerate(zip(entries, shape, strict=True)):
@@ -154,11 +154,11 @@ def _static_part(x: Any, entries: list[Any]) -> Any:
 
 
 def forward(entry: slice, size: int) -> tuple[int, int, int]:
-    """Start, limit and step of a slice, in increasing order; the step is negative where it has to be reversed."""
+    """Return start, limit and step of a slice in increasing order; the step is negative if the result is reversed."""
     for bound in (entry.start, entry.stop, entry.step):
         if isinstance(bound, Tracer) and bound.steering() is None:
             raise IndexError(
-                f"the bounds of a slice are static, so that its size is known: got {entry}.\n{bound.origin()}\n"
+                f"the bounds of a slice must be static, since they determine its size; got {entry}.\n{bound.origin()}\n"
                 "Use lax.dynamic_slice for a block of static size at a start that is data."
             )
     if isinstance(size, SymbolicDim):
@@ -166,7 +166,7 @@ def forward(entry: slice, size: int) -> tuple[int, int, int]:
     try:
         start, stop, step = entry.indices(size)
     except (TypeError, ValueError) as error:
-        raise type(error)(f"the bounds of a slice are integers, and its step is not 0: got {entry}") from None
+        raise type(error)(f"the bounds of a slice must be integers, and its step must not be 0; got {entry}") from None
     count = len(range(start, stop, step))
     if not count:
         return 0, 0, 1
@@ -175,13 +175,13 @@ def forward(entry: slice, size: int) -> tuple[int, int, int]:
 
 
 def _forward_in_symbol(entry: slice, size: Any) -> tuple[Any, Any, int]:
-    """As `forward`, along an axis whose size is a symbol."""
+    """Return start, limit and step as `forward`, along an axis of symbolic size."""
     step = 1 if entry.step is None else as_dim(entry.step)
     if isinstance(step, SymbolicDim) or not step:
         raise IndexError(
-            f"along an axis of size {size!r}, which is not known yet, a step is an integer other than 0: got {entry}"
+            f"along an axis of symbolic size {size!r} the step of a slice must be an integer other than 0, got {entry}"
         )
-    # As Python has them, forward from 0 to `size`, backward from `size - 1` to -1.
+    # As in Python, bounds lie between 0 and `size` for positive steps, between -1 and `size - 1` for negative ones.
     least, most = (0, size) if step > 0 else (-1, size - 1)
 
     def within(bound: Any, default: Any) -> Any:
@@ -199,10 +199,10 @@ def _forward_in_symbol(entry: slice, size: Any) -> tuple[Any, Any, int]:
 
 
 def position_in_symbol(index: int, axis: int, size: Any) -> Any:
-    """Count an index along an axis whose size is a symbol from the front, if the index is within bounds for all sizes.
+    """Count an index from the front along an axis of symbolic size, if it is within bounds for all sizes.
 
     Returns:
-        The position, a size; an index that depends on the size is an array, clamped like an index that is data.
+        The position; if the size decides whether the index is within bounds, an array, which is clamped like data.
     """
     try:
         return canonical_index(index, axis, size)
@@ -211,11 +211,11 @@ def position_in_symbol(index: int, axis: int, size: Any) -> Any:
 
 
 def _dynamic_part(x: Any, indices: Mapping[int, Any]) -> Any:
-    """Scalars that are data: a block of size 1 along their axes."""
+    """Apply scalar entries that are data: a block of size 1 along their axes."""
     shape = x.aval.shape
     for axis, index in indices.items():
         if not dtypes.is_integer(index.aval.dtype):
-            raise TypeError(f"arrays are indexed by integers, the index of axis {axis} is {index.aval.str_short()}")
+            raise TypeError(f"arrays can be indexed by integers; the index of axis {axis} is {index.aval.str_short()}")
         if not shape[axis]:
             raise IndexError(f"axis {axis} of {x.aval.str_short()} has size 0: it has no element to index")
     dtype = common_index_dtype(list(indices.values()), shape)
@@ -229,7 +229,7 @@ def _dynamic_part(x: Any, indices: Mapping[int, Any]) -> Any:
 
 
 def common_index_dtype(indices: list[Any], shape: tuple[int, ...]) -> np.dtype[Any]:
-    """The dtype in which indices are computed: int32, or 64 bits where an index has them."""
+    """Return the dtype in which indices are computed: int32, or 64 bits if an index or size needs them."""
     wide = [i.aval.dtype for i in indices if i.aval.dtype.itemsize > 4]
     if wide:
         return wide[0]
@@ -238,7 +238,7 @@ def common_index_dtype(indices: list[Any], shape: tuple[int, ...]) -> np.dtype[A
 
 
 def from_front(index: Any, size: int) -> Any:
-    """Indices with the negative ones counted from the end."""
+    """Return indices with the negative ones counted from the end."""
     dtype = index.aval.dtype
     if dtypes.is_unsigned(dtype):
         return index

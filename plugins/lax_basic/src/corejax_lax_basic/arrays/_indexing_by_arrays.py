@@ -1,6 +1,6 @@
-"""`x[index]` where the index has integer or boolean arrays.
+"""`x[index]` with integer or boolean arrays in the index.
 
-Concrete values are indexed by NumPy, traced ones by a gather. Positions out of bounds are clamped.
+Concrete arrays are indexed by NumPy, traced ones by a gather. Positions out of bounds are clamped.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from corejax_lax_basic.shape.rearranging import rev_p
 
 
 def index_by_arrays(x: Any, entries: list[Any]) -> Any:
-    """`x[entries]`, with an entry for each axis (several for a boolean array) and Nones.
+    """Return `x[entries]`, with an entry for each axis (several for a boolean array) and Nones.
 
     Raises:
         IndexError: a boolean array is traced or of another shape than the axes it indexes, index arrays do not
             broadcast together, or an integer is out of bounds.
     """
     if any(is_array(e) and dtypes.is_bool(e.aval.dtype) for e in entries):
-        if _concrete(x, entries) and (found := _by_a_mask(x, entries)) is not None:
-            return found
+        if _concrete(x, entries) and (out := _by_a_mask(x, entries)) is not None:
+            return out
         x, entries, _ = without_masks(x, entries)
     if _concrete(x, entries):
         return _by_numpy(x, entries)
@@ -39,12 +39,12 @@ def index_by_arrays(x: Any, entries: list[Any]) -> Any:
 
 
 def _by_a_mask(x: Array, entries: list[Any]) -> Array | None:
-    """Elements where a boolean array that fits is True, and nothing else is chosen; None otherwise."""
+    """Return the elements where a boolean array is True, if it is the only entry and fits its axes; else None."""
     whole = slice(None)
-    found = [axis for axis, e in enumerate(entries) if type(e) is Array or e != whole]
-    if len(found) != 1 or type(mask := entries[found[0]]) is not Array or not dtypes.is_bool(mask.aval.dtype):
+    chosen = [axis for axis, e in enumerate(entries) if type(e) is Array or e != whole]
+    if len(chosen) != 1 or type(mask := entries[chosen[0]]) is not Array or not dtypes.is_bool(mask.aval.dtype):
         return None
-    [axis], shape = found, mask.aval.shape
+    [axis], shape = chosen, mask.aval.shape
     if not shape or x.aval.shape[axis : axis + len(shape)] != shape:
         return None
     out = host_value(x)[(*[whole] * axis, host_value(mask))]
@@ -52,10 +52,10 @@ def _by_a_mask(x: Array, entries: list[Any]) -> Array | None:
 
 
 def without_masks(x: Any, entries: list[Any]) -> tuple[Any, list[Any], tuple[int, ...]]:
-    """Boolean arrays replaced by the indices of their True elements; a boolean scalar by an axis of its own.
+    """Replace boolean arrays by the indices of their True elements, and boolean scalars by an axis each.
 
     Returns:
-        The array, with new axes of size 1 where boolean scalars index it; the entries; those axes.
+        The array, with new axes of size 1 for boolean scalars to index; the entries; the new axes.
     """
     if not any(is_array(e) and dtypes.is_bool(e.aval.dtype) for e in entries):
         return x, entries, ()
@@ -95,7 +95,7 @@ def _known_mask(mask: Any) -> Any:
 
 
 def _concrete(x: Any, entries: list[Any]) -> bool:
-    """Whether everything is known, on one device or none, and nothing is being recorded."""
+    """Return whether array and index are concrete and on one device, and no program is being recorded."""
     if isinstance(x, Tracer) or is_spread(x) or any(isinstance(e, Tracer) for e in entries):
         return False
     return recording_trace() is None and not observe.checking
@@ -112,12 +112,12 @@ def _by_numpy(x: Array, entries: list[Any]) -> Array:
         if type(entry) is Array:
             if not dtypes.is_integer(entry.aval.dtype):
                 raise TypeError(
-                    f"arrays are indexed by integer and boolean arrays, got one of type {entry.aval.str_short()}"
+                    f"arrays can be indexed by integer and boolean arrays, got one of type {entry.aval.str_short()}"
                 )
             if not size and entry.aval.size:
                 raise IndexError(f"an axis of {x.aval.str_short()} has size 0: it has no element to index")
             entry = host_value(entry)
-            if entry.dtype == np.uint64:  # which NumPy casts to int64
+            if entry.dtype == np.uint64:  # NumPy casts it to int64
                 entry = np.minimum(entry, np.uint64(size)).astype(np.int64)
         host.append(entry)
     shapes = [e.shape for e in host if isinstance(e, np.ndarray)]
@@ -125,7 +125,7 @@ def _by_numpy(x: Array, entries: list[Any]) -> Array:
         joint_shape(shapes)
     try:
         out = _taken(host_value(x), host)
-    except IndexError:  # some are out of bounds, or of a dtype that NumPy does not index by
+    except IndexError:  # an index is out of bounds, or NumPy does not index by its dtype
         sizes = iter(x.aval.shape)
         clamped = [e if e is None or e is Ellipsis else _within(e, next(sizes)) for e in host]
         out = _taken(host_value(x), clamped)
@@ -143,7 +143,7 @@ def _taken(value: Any, index: list[Any]) -> Any:
 
 
 def _within(index: Any, size: int) -> Any:
-    """NumPy indices with those out of bounds clamped; negative ones count from the end."""
+    """Clamp NumPy indices that are out of bounds; negative ones count from the end."""
     if not isinstance(index, np.ndarray):
         return index
     index = index.astype(np.int64)
@@ -161,7 +161,7 @@ def gather_places(
     indices_are_sorted: bool = False,
     unique_indices: bool = False,
 ) -> Any:
-    """The elements that a complete index without boolean arrays means; arguments as of `gather` and `places_of`."""
+    """Return the elements at a complete index without boolean arrays; arguments as in `gather` and `places_of`."""
     places = places_of(x, entries, strict=strict, wrap=wrap)
     out = gather(
         x,

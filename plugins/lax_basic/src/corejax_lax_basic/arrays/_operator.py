@@ -1,4 +1,9 @@
-"""One of Python's binary operators and its reflected one, given what it means."""
+"""Construction of a binary operator and its reflected one from a function.
+
+Programs call operators more often than anything else, so that an operator has a short path for each frequent pair of
+operands: two arrays of one type, or an array and a Python scalar that takes its type, bind the primitive at once;
+arrays of one dtype are broadcast first. Only other operands are promoted. Each path computes what `apply` computes.
+"""
 
 from __future__ import annotations
 
@@ -16,12 +21,12 @@ Binary = Callable[[Any, Any], Any]
 
 
 def constant(x: Any, value: float) -> Any:
-    """A Python number as a scalar of the dtype of `x`."""
+    """Return a Python number as a scalar of the dtype of `x`."""
     return scalar_maker(x.aval.dtype, x.aval.weak_type)(value)
 
 
-def _not_taken(other: Any, name: str) -> Any:
-    """NotImplemented, so that the other operand's type is asked; lists would repeat, join or be unequal."""
+def _unsupported(other: Any, name: str) -> Any:
+    """Return NotImplemented, so that Python tries the other operand; refuse containers, which would repeat or join."""
     if type(other) in (list, tuple, set, dict):
         raise TypeError(
             f"{name} takes arrays and scalars, got {type(other).__name__}; make it an array with corejax.numpy.asarray"
@@ -30,13 +35,13 @@ def _not_taken(other: Any, name: str) -> Any:
 
 
 def operator(name: str, apply: Binary, primitive: Primitive = add_p, kinds: Kinds = frozenset()) -> dict[str, Any]:
-    """An operator and its reflected one.
+    """Define an operator and its reflected one.
 
     Args:
         name: `"add"` for `__add__`.
-        apply: what the operator means.
-        primitive: what that comes down to for operands of one type, and for Python scalars that yield.
-        kinds: the kinds of dtype for which it does.
+        apply: function of two operands that computes the operator.
+        primitive: the primitive that computes it for operands of one type, or of an array and a Python scalar.
+        kinds: the kinds of dtypes for which the primitive alone computes it.
     """
     direct = dtypes_of(*kinds)
     bind = primitive.bind
@@ -70,8 +75,8 @@ def operator(name: str, apply: Binary, primitive: Primitive = add_p, kinds: Kind
         try:
             if type(other) is Array:
                 return promoted(self, other)
-            given, other = other, as_operand(other)
-            return _not_taken(given, name) if other is NotImplemented else apply(self, other)
+            operand = as_operand(other)
+            return _unsupported(other, name) if operand is NotImplemented else apply(self, operand)
         except frames_left_out():
             raise
 
@@ -79,8 +84,8 @@ def operator(name: str, apply: Binary, primitive: Primitive = add_p, kinds: Kind
         if self.aval.dtype in direct and (make := yielding_scalar(self.aval, type(other))) is not None:
             return bind(make(other), self)
         try:
-            given, other = other, as_operand(other)
-            return _not_taken(given, name) if other is NotImplemented else apply(other, self)
+            operand = as_operand(other)
+            return _unsupported(other, name) if operand is NotImplemented else apply(operand, self)
         except frames_left_out():
             raise
 

@@ -1,6 +1,6 @@
-"""What an index says in terms of gathers and scatters: which elements of an array it means, and in which order.
+"""Translation of an index to gathers and scatters: the elements that it selects, and their order.
 
-NumPy's order: axes of arrays that stand beside each other take the place of the first, else they go in front.
+The order is NumPy's: the axes of adjacent index arrays replace the axis of the first array; those of others come first.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ _INDEX = np.dtype(np.int32)
 
 
 class Places(NamedTuple):
-    """Elements of an array.
+    """The elements that an index selects.
 
     Attributes:
-        indices: of the gather that reads them.
-        numbers: its dimension numbers.
-        sizes: its slice sizes.
-        shape: shape of the elements as the index means them, new axes included.
+        indices: the indices of the gather that reads the elements.
+        numbers: the dimension numbers of the gather.
+        sizes: the slice sizes of the gather.
+        shape: shape of the elements as the index orders them, new axes included.
         new_axes: axes of that shape that the gather's result lacks.
-        reverse: axes of the gather's result that the index means in reverse.
-        distinct: whether no element is meant twice.
+        reverse: axes of the gather's result that the index reverses.
+        distinct: whether no element is selected twice.
     """
 
     indices: Any
@@ -48,17 +48,17 @@ class Places(NamedTuple):
 
 
 def places_of(x: Any, entries: Sequence[Any], *, strict: bool, wrap: bool = True) -> Places:
-    """What a complete index without boolean arrays means.
+    """Return the elements that a complete index without boolean arrays selects.
 
     Args:
         x: the array.
-        entries: an entry for each axis, Nones, and an Ellipsis that stands for none.
-        strict: whether static integers out of bounds are refused.
+        entries: an entry for each axis, Nones, and an Ellipsis that stands for no axis.
+        strict: whether static integers out of bounds raise an error.
         wrap: whether negative positions count from the end.
 
     Raises:
         IndexError: index arrays do not broadcast together, or a static integer is out of bounds.
-        TypeError: an array is not one of integers.
+        TypeError: an index array is not of integers.
     """
     building = _Building(x.aval)
     joint: Ints = ()
@@ -80,7 +80,7 @@ def places_of(x: Any, entries: Sequence[Any], *, strict: bool, wrap: bool = True
 
 
 def joint_shape(shapes: Sequence[Ints]) -> Ints:
-    """The shape that index arrays have together.
+    """Return the shape to which index arrays broadcast.
 
     Raises:
         IndexError: they do not broadcast together.
@@ -92,26 +92,26 @@ def joint_shape(shapes: Sequence[Ints]) -> Ints:
 
 
 class _Building:
-    """Places, entry by entry."""
+    """A builder of `Places`, which takes the entries of an index one by one."""
 
     def __init__(self, aval: Any) -> None:
         self.aval = aval
-        self.sizes: list[int] = []  # of the axes so far
-        self.outer: list[int] = []  # sizes of the axes of indices so far
+        self.sizes: list[int] = []  # slice sizes of the operand's axes so far
+        self.outer: list[int] = []  # sizes of the axes of the gather's indices so far
         self.shape: list[int] = []
         self.new_axes: list[int] = []
         self.offsets: list[int] = []
         self.collapsed: list[int] = []
         self.reverse: list[int] = []
-        # The components: positions, and the axes of indices that theirs are; these are known at the end for arrays,
-        # which may come before their place.
+        # The components of an index: operand axes, positions, and the first axis of indices along which they
+        # lie. That axis is None for arrays, which may come before their joint axes: `places` computes it.
         self.index_map: list[int] = []
         self.values: list[Any] = []
         self.firsts: list[int | None] = []
         self.joint_end = 0
 
     def joint(self, shape: Ints) -> None:
-        """The axes that index arrays have together come here."""
+        """Insert the joint axes of the index arrays."""
         self.outer += shape
         self.shape += shape
         self.joint_end = len(self.outer)
@@ -152,7 +152,7 @@ class _Building:
         else:
             if not dtypes.is_integer(entry.aval.dtype):
                 raise TypeError(
-                    f"arrays are indexed by integer and boolean arrays, got one of type {entry.aval.str_short()}"
+                    f"arrays can be indexed by integer and boolean arrays, got one of type {entry.aval.str_short()}"
                 )
             if strict and type(size) is int and not size and entry.aval.size:
                 raise IndexError(f"axis {axis} of {self.aval.str_short()} has size 0: it has no element to index")
@@ -170,7 +170,7 @@ class _Building:
         self.firsts.append(first)
 
     def places(self, distinct: bool) -> Places:
-        """All of it."""
+        """Return the elements that the entries select."""
         firsts = [
             self.joint_end - len(v.shape) if first is None else first
             for v, first in zip(self.values, self.firsts, strict=True)
@@ -189,12 +189,12 @@ class _Building:
 
 
 def _constant(position: Any) -> Any:
-    """A position that is static: NumPy's array, or one in the program if the position is a symbol."""
+    """Return a static position as a NumPy array; a symbolic one becomes a value of the program."""
     return as_array(position) if isinstance(position, SymbolicDim) else np.asarray(position, _INDEX)
 
 
 def _every(start: Any, limit: Any, step: int) -> Any:
-    """Positions from `start` up to `limit`, every `step`-th."""
+    """Return the positions from `start` to `limit` in steps of `step`."""
     if type(start) is int and type(limit) is int:
         return np.arange(start, limit, step).astype(_INDEX)
     count = -((start - limit) // step)
@@ -207,27 +207,27 @@ def _index_dtype(shape: Ints) -> np.dtype[Any]:
 
 
 def _positions(entry: Any, shape: Ints, size: int, wrap: bool) -> Any:
-    """An index array with positions counted from the front: NumPy's where it is known, a tracer else."""
+    """Return an index array counted from the front: a NumPy array if it is concrete, else a tracer."""
     if isinstance(entry, Tracer) or isinstance(size, SymbolicDim):
         entry = entry if entry.aval.dtype.itemsize >= 4 else convert_element_type(entry, _index_dtype(shape))
         return from_front(entry, size) if wrap else entry
-    known = host_value(entry)
-    if known.dtype == np.uint64:
-        known = np.minimum(known, np.uint64(size))
-    known = known.astype(np.int64)
+    positions = host_value(entry)
+    if positions.dtype == np.uint64:
+        positions = np.minimum(positions, np.uint64(size))
+    positions = positions.astype(np.int64)
     if wrap:
-        known = np.where(known < 0, known + size, known)
-    # What is outside stays outside: windows on this axis have size 1.
-    return np.asarray(np.clip(known, -1, size), _index_dtype(shape))  # of one number NumPy makes no array
+        positions = np.where(positions < 0, positions + size, positions)
+    # Positions out of bounds stay out of bounds: windows on this axis have size 1.
+    return np.asarray(np.clip(positions, -1, size), _index_dtype(shape))  # `np.clip` of a scalar is no array
 
 
 def _stacked(values: list[Any], firsts: list[int], outer: Ints, shape: Ints) -> Any:
-    """Components as the last axis of one array: a constant where all are known."""
+    """Stack components along the last axis of one array, which is a constant if all are concrete."""
     if all(type(v) is np.ndarray for v in values) and all(type(n) is int for n in outer):
         out = np.empty((*outer, len(values)), _index_dtype(shape))
         for k, (value, first) in enumerate(zip(values, firsts, strict=True)):
-            behind = len(outer) - first - value.ndim
-            out[..., k] = value.reshape(value.shape + (1,) * behind)
+            trailing = len(outer) - first - value.ndim
+            out[..., k] = value.reshape(value.shape + (1,) * trailing)
         return as_array(out)
     values = [as_array(v) for v in values]
     traced = [v for v in values if isinstance(v, Tracer)]

@@ -1,7 +1,7 @@
-"""`x.at[index]`: new arrays with elements changed, and elements read, with a say in what happens out of bounds.
+"""`x.at[index]`: new arrays with elements changed, and elements read, with a mode for positions out of bounds.
 
-x.at[index].set(y)    # x with x[index] = y
-x.at[index].add(y)    # x with y added; where index names an element twice, both are
+x.at[index].set(y)    # the array after x[index] = y
+x.at[index].add(y)    # x with y added; an element that index names twice gets both values
 """
 
 from __future__ import annotations
@@ -43,21 +43,21 @@ _KEYWORDS = """
         Args:
             values: an array or scalar, or nested lists of these, that broadcasts to the elements; converted to the
                 array's dtype.
-            indices_are_sorted: promises that indices increase.
-            unique_indices: promises that no element is named twice.
-            mode: what becomes of elements out of bounds: `"drop"` (`"fill"` and None too) leaves them out, `"clip"`
-                takes the nearest, `"promise_in_bounds"` says that there are none.
-            out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
+            indices_are_sorted: promise that indices increase.
+            unique_indices: promise that no element is named twice.
+            mode: treatment of elements out of bounds: `"drop"`, `"fill"` and None leave them out, `"clip"` takes the
+                nearest element, `"promise_in_bounds"` promises that all are in bounds.
+            out_sharding: sharding of the result, a sharding or a `PartitionSpec`.
             wrap_negative_indices: whether negative indices count from the end.
 
         Raises:
             IndexError: the index does not fit the array; a static integer is out of bounds and `mode` is None.
-            ValueError: the values do not broadcast to the elements, or there is no such mode.
+            ValueError: the values do not broadcast to the elements, or `mode` is none of these.
         """
 
 
 class IndexedArrays:
-    """`x.at`: to be indexed as the array is."""
+    """`x.at`, an object that is indexed like the array."""
 
     __slots__ = ("array",)
 
@@ -69,13 +69,15 @@ class IndexedArrays:
 
     def __setitem__(self, index: Any, value: Any) -> None:
         raise TypeError(
-            "x.at[index] = value is not defined, for arrays are immutable. Make a new one: x = x.at[index].set(value)"
+            "x.at[index] = value is not supported, because arrays are immutable. Make a new array: "
+            "x = x.at[index].set(value)"
         )
 
     def __call__(self, *index: Any) -> Any:
-        raise TypeError("x.at is indexed, not called: x.at[index].set(value)")
+        """Raise TypeError, because `x.at` must be indexed."""
+        raise TypeError("x.at must be indexed, not called: x.at[index].set(value)")
 
-    if not TYPE_CHECKING:  # so that type checkers report misspelt names
+    if not TYPE_CHECKING:  # hidden from type checkers, which then report misspelt names
 
         def __getattr__(self, name: str) -> Any:
             raise AttributeError(f"x.at has no {name!r}: index it first, as in x.at[0].set(1)")
@@ -85,7 +87,7 @@ class IndexedArrays:
 
 
 class IndexedArray:
-    """`x.at[index]`: elements of an array, whose methods give new arrays."""
+    """`x.at[index]`, elements of an array, with methods that return new arrays."""
 
     __slots__ = ("array", "index")
 
@@ -93,7 +95,7 @@ class IndexedArray:
         self.array = array
         self.index = index
 
-    if TYPE_CHECKING:  # `_method` makes them
+    if TYPE_CHECKING:  # `_method` defines them
 
         def set(
             self,
@@ -104,16 +106,18 @@ class IndexedArray:
             mode: Any = None,
             out_sharding: Any = None,
             wrap_negative_indices: bool = True,
-        ) -> Array: ...
+        ) -> Array:
+            """Replace elements by values."""
+            ...
 
         add = subtract = mul = multiply = divide = power = min = max = set
 
     def __repr__(self) -> str:
-        return f"<x.at[{_index_text(self.index)}] of {self.array!r}: get, set, add, ... of it give new arrays>"
+        return f"<x.at[{_index_text(self.index)}] of {self.array!r}: get, set, add, ... return new arrays>"
 
     def _in_place(self, value: Any) -> Any:
         raise TypeError(
-            "x.at[index] += value is not defined, for arrays are immutable. Make a new one: "
+            "x.at[index] += value is not supported, because arrays are immutable. Make a new array: "
             "x = x.at[index].add(value), or multiply, divide, power, min, max"
         )
 
@@ -129,25 +133,25 @@ class IndexedArray:
         out_sharding: Any = None,
         wrap_negative_indices: bool = True,
     ) -> Array:
-        """The elements, as `x[index]`.
+        """Return the elements, as `x[index]`.
 
         Args:
-            indices_are_sorted: promises that indices increase.
-            unique_indices: promises that no element is named twice.
-            mode: what becomes of elements out of bounds: `"fill"` gives `fill_value`, `"clip"` (None too) the
-                nearest, `"promise_in_bounds"` says that there are none.
+            indices_are_sorted: promise that indices increase.
+            unique_indices: promise that no element is named twice.
+            mode: treatment of elements out of bounds: `"fill"` gives `fill_value`, `"clip"` and None the nearest
+                element, `"promise_in_bounds"` promises that all are in bounds.
             fill_value: a scalar; by default NaN, the least signed or greatest unsigned integer, or True.
-            out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
+            out_sharding: sharding of the result, a sharding or a `PartitionSpec`.
             wrap_negative_indices: whether negative indices count from the end.
 
         Raises:
             IndexError: the index does not fit the array; a static integer is out of bounds and `mode` is None.
-            ValueError: there is no such mode, or `fill_value` is not a scalar.
+            ValueError: `mode` is none of these, or `fill_value` is not a scalar.
         """
         if fill_value is not None and np.ndim(fill_value):
-            raise ValueError(f"at[...].get: fill_value is a scalar, got one of shape {np.shape(fill_value)}")
-        found = self._elements(indices_are_sorted, unique_indices, mode, fill_value, wrap_negative_indices)
-        return place("at[...].get", found, out_sharding)
+            raise ValueError(f"at[...].get: fill_value must be a scalar, got shape {np.shape(fill_value)}")
+        elements = self._elements(indices_are_sorted, unique_indices, mode, fill_value, wrap_negative_indices)
+        return place("at[...].get", elements, out_sharding)
 
     def _elements(
         self, indices_are_sorted: bool, unique_indices: bool, mode: Any, fill_value: Any, wrap_negative_indices: bool
@@ -181,10 +185,10 @@ class IndexedArray:
         mode: Any = None,
         wrap_negative_indices: bool = True,
     ) -> Array:
-        """The array with a function of a scalar applied to elements, again and again to those named more than once.
+        """Apply a function of a scalar to elements, repeatedly to elements that are named more than once.
 
-        Differentiable where no element is named twice, as without index arrays, or promised by `unique_indices`.
-        Other arguments and errors are those of `set`.
+        It is differentiable if no element is named twice: without index arrays, or if `unique_indices` promises it.
+        The other arguments and the errors are those of `set`.
         """
 
         def applied(x: Any, indices: Any, updates: Any, numbers: Any, **options: Any) -> Any:
@@ -209,26 +213,26 @@ def _entry_text(entry: Any) -> str:
 
 
 def _value(name: str, x: Any, values: Any) -> tuple[Any, np.dtype[Any]]:
-    """What is written, as an array, and the dtype in which that happens: the array's own, or a wider one."""
-    found = from_sequence(values, name=f"at[...].{name}") if isinstance(values, list | tuple) else as_operand(values)
-    if found is NotImplemented:
+    """Return the values to write as an array, and the dtype of the scatter: the array's own, or a wider one."""
+    operand = from_sequence(values, name=f"at[...].{name}") if isinstance(values, list | tuple) else as_operand(values)
+    if operand is NotImplemented:
         raise TypeError(
             f"at[...].{name} takes an array or a scalar, got {type(values).__name__}; "
             "make it an array with corejax.numpy.asarray"
         )
     dtype = x.aval.dtype
-    if type(found) is int and dtypes.is_integer(dtype):
-        return make_scalar(found, dtype), dtype
-    if type(found) is not bool:  # a Python number, of no dtype of its own
-        check_dtype_promotion(name, (x, found))
-    joint = result_type(x, found)
+    if type(operand) is int and dtypes.is_integer(dtype):
+        return make_scalar(operand, dtype), dtype
+    if type(operand) is not bool:  # a Python bool has no dtype of its own that could disagree
+        check_dtype_promotion(name, (x, operand))
+    joint = result_type(x, operand)
     if joint != dtype:
         warn_user(
             f"at[...].{name}: values of {joint.name} are rounded to {dtype.name}, the array's dtype; "
             f"convert them first, or the array: x.astype({joint.name!r})",
             FutureWarning,
         )
-    return convert_operand(found, joint), joint
+    return convert_operand(operand, joint), joint
 
 
 def _changed(
@@ -242,7 +246,7 @@ def _changed(
     mode: Any,
     wrap_negative_indices: bool,
 ) -> Any:
-    """An array with a scatter of values applied to the elements that an index means."""
+    """Return an array after a scatter of values to the elements that an index selects."""
     parsed = canonical_mode(f"at[...].{name}", mode)
     aval = x.aval
     values, dtype = _value(name, x, values)
@@ -292,32 +296,32 @@ def _method(name: str, operation: Callable[..., Any], doc: str) -> Callable[...,
         wrap_negative_indices: bool = True,
     ) -> Any:
         options = (indices_are_sorted, unique_indices, mode, wrap_negative_indices)
-        found = changed(self.array, self.index, values, *options)
-        return place(f"at[...].{name}", found, out_sharding)
+        out = changed(self.array, self.index, values, *options)
+        return place(f"at[...].{name}", out, out_sharding)
 
     return named(method, name, doc + _KEYWORDS, "IndexedArray")
 
 
 def _of_ones(name: str, combine: Callable[..., Any], doc: str) -> Callable[..., Any]:
-    """A method that combines the array with ones, among which values are multiplied."""
+    """Define a method that combines the array with the products of the values, which are collected in ones."""
 
     def method(self: IndexedArray, values: Any, *, out_sharding: Any = None, **options: Any) -> Any:
         ones = full_like(self.array, 1)
-        found = combine(self.array, _METHODS["multiply"](IndexedArray(ones, self.index), values, **options))
-        return place(f"at[...].{name}", found, out_sharding)
+        factors = _METHODS["multiply"](IndexedArray(ones, self.index), values, **options)
+        return place(f"at[...].{name}", combine(self.array, factors), out_sharding)
 
     return named(method, name, doc + _KEYWORDS, "IndexedArray")
 
 
 _METHODS: Mapping[str, Callable[..., Any]] = {
-    "set": _method("set", scatter, "The array with elements replaced by values; of those named twice, any wins."),
-    "add": _method("add", scatter_add, "The array with values added to elements."),
-    "subtract": _method("subtract", scatter_sub, "The array with values subtracted from elements."),
-    "multiply": _method("multiply", scatter_mul, "The array with elements multiplied by values."),
-    "min": _method("min", scatter_min, "The array with minima of elements and values."),
-    "max": _method("max", scatter_max, "The array with maxima of elements and values."),
-    "divide": _of_ones("divide", operator.truediv, "The array with elements divided by values."),
-    "power": _of_ones("power", operator.pow, "The array with elements raised to the power of values."),
+    "set": _method("set", scatter, "Replace elements by values; for elements named twice, either value may win."),
+    "add": _method("add", scatter_add, "Add values to elements."),
+    "subtract": _method("subtract", scatter_sub, "Subtract values from elements."),
+    "multiply": _method("multiply", scatter_mul, "Multiply elements by values."),
+    "min": _method("min", scatter_min, "Replace elements by their minima with values."),
+    "max": _method("max", scatter_max, "Replace elements by their maxima with values."),
+    "divide": _of_ones("divide", operator.truediv, "Divide elements by values."),
+    "power": _of_ones("power", operator.pow, "Raise elements to the power of values."),
 }
 for _name, _function in _METHODS.items():
     setattr(IndexedArray, _name, _function)

@@ -1,4 +1,4 @@
-"""`x[index]`, as NumPy's arrays have it."""
+"""`x[index]`, with the meaning that it has for NumPy's arrays."""
 
 from __future__ import annotations
 
@@ -22,19 +22,20 @@ _NUMPYS = frozenset("biufc")  # kinds of dtypes
 
 
 def _part(host: Any, index: Any) -> Any:
-    """What NumPy's indexing gives, new axes made as the primitive makes them: small arrays are row by row then."""
-    found = host[index]
+    """Index a NumPy array; new axes are inserted as by the primitive, which makes small arrays row-major."""
+    out = host[index]
     if index is not None and (type(index) is not tuple or None not in index):
-        return found
+        return out
     entries = index if type(index) is tuple else (index,)
-    part = np.asarray(host[tuple(e for e in entries if e is not None)], host.dtype).reshape(found.shape)
+    part = np.asarray(host[tuple(e for e in entries if e is not None)], host.dtype).reshape(out.shape)
     return part if part.flags.c_contiguous or part.size > SMALL_COPY else part.copy()
 
 
 def getitem(self: Any, index: Any) -> Any:
-    """Part of an array, as NumPy's indexing gives it.
+    """Return a part of an array, as NumPy's indexing does.
 
     Args:
+        self: the array.
         index: an integer, slice, None, Ellipsis, a scalar integer array (its value may be traced), an integer or
             boolean array, or a tuple of these.
 
@@ -42,15 +43,15 @@ def getitem(self: Any, index: Any) -> Any:
         The part. Static integers out of bounds raise; integers that are data are clamped, as in JAX.
 
     Raises:
-        IndexError: an integer is out of bounds (named with axis and size), or there are too many entries.
-        TypeError: an entry is nothing that arrays are indexed by.
+        IndexError: an integer is out of bounds (the message names axis and size), or there are too many entries.
+        TypeError: arrays cannot be indexed by an entry.
     """
     if type(index) in _STATIC or (type(index) is tuple and _STATIC.issuperset(map(type, index))):
         host = host_of(self)
         if host is not None and host.dtype.kind in _NUMPYS:
             try:
                 return part_of(self, _part(host, index))
-            except (IndexError, TypeError, ValueError):  # below there are words for it
+            except (IndexError, TypeError, ValueError):  # the general path below raises with a better message
                 pass
     entries = complete(self, index)
     if any(is_array(e) and (e.aval.ndim or dtypes.is_bool(e.aval.dtype)) for e in entries):
@@ -59,8 +60,8 @@ def getitem(self: Any, index: Any) -> Any:
 
 
 def at(self: Any) -> IndexedArrays:
-    """Elements to be changed: `x.at[index].set(values)`."""
-    from corejax_lax_basic.arrays.at import IndexedArrays  # with all scattering, which few programs need
+    """Select elements to change: `x.at[index].set(values)`."""
+    from corejax_lax_basic.arrays.at import IndexedArrays  # imports all scatters, which few programs need
 
     return IndexedArrays(self)
 

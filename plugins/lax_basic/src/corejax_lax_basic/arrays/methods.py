@@ -1,6 +1,6 @@
-"""Methods and properties of arrays and tracers that differ from the functions of `corejax.numpy`, or that these use.
+"""Methods and properties of arrays and tracers that `corejax.numpy` has no function for, or that it calls itself.
 
-corejax-numpy provides the other methods: they are its functions.
+corejax-numpy provides the other methods, which are its functions.
 """
 
 from __future__ import annotations
@@ -25,17 +25,18 @@ from corejax_lax_basic.shape import rearranging as shape
 
 
 def reshape(self: Any, *shape_: Any, order: str = "C", out_sharding: Any = None) -> Any:
-    """The same elements in another shape: integers, or one tuple; one size may be -1.
+    """Give an array another shape, passed as integers or as one tuple; one size may be -1.
 
     Args:
+        self: the array.
         shape_: the shape.
-        order: "C", by rows, or "F", by columns.
-        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
+        order: "C" to read and write elements by rows, or "F" by columns.
+        out_sharding: sharding of the result, a sharding or a `PartitionSpec`.
 
     Raises:
         TypeError: the shape does not fit, or a size is traced.
-        ValueError: `order` is neither "C", by rows, nor "F", by columns.
-        NotImplementedError: `order` is "A", by the layout in memory.
+        ValueError: `order` is neither "C" nor "F".
+        NotImplementedError: `order` is "A", the layout in memory.
     """
     sizes = canonical_shape(shape_[0] if len(shape_) == 1 else shape_)
     if out_sharding is not None:
@@ -45,12 +46,12 @@ def reshape(self: Any, *shape_: Any, order: str = "C", out_sharding: Any = None)
     if order == "F":
         return transpose(shape.reshape(transpose(self), sizes[::-1]))
     if order == "A":
-        raise NotImplementedError("reshape: arrays have no memory layout, so order is 'C' or 'F', got 'A'")
-    raise ValueError(f"reshape: order is 'C' or 'F', got {order!r}")
+        raise NotImplementedError("reshape: order must be 'C' or 'F', got 'A': arrays have no memory layout")
+    raise ValueError(f"reshape: order must be 'C' or 'F', got {order!r}")
 
 
 def transpose(self: Any, *axes: Any) -> Any:
-    """Axes reversed, or in the given order: integers, or one tuple.
+    """Reverse the axes, or permute them to an order passed as integers or as one tuple.
 
     Raises:
         TypeError: the axes are not a permutation.
@@ -58,18 +59,18 @@ def transpose(self: Any, *axes: Any) -> Any:
     if not axes and (host := host_of(self)) is not None:
         return part_of(self, host.T)
     ndim = self.aval.ndim
-    given = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes or None
-    if given is None:
+    permutation = axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes or None
+    if permutation is None:
         return shape.transpose(self, range(ndim)[::-1])
-    order = tuple(method_axis(a, ndim, "transpose: axis") for a in given)
+    order = tuple(method_axis(a, ndim, "transpose: axis") for a in permutation)
     return shape.transpose(self, order)
 
 
 def matrix_transpose(self: Any) -> Any:
-    """The last two axes exchanged.
+    """Exchange the last two axes.
 
     Raises:
-        ValueError: there are fewer than two.
+        ValueError: the array has fewer than two axes.
     """
     if self.aval.ndim < 2:
         raise ValueError(f"mT exchanges the last two axes, {self.aval.str_short()} has {self.aval.ndim}")
@@ -80,15 +81,15 @@ def matrix_transpose(self: Any) -> Any:
 
 
 def astype(self: Any, dtype: Any, copy: bool = False, device: Any = None) -> Any:
-    """The elements in another dtype, None being the default floating one; complex numbers give their real part.
+    """Convert the elements to another dtype (None for the default floating-point dtype).
 
     Warns:
-        ComplexWarning: complex numbers become real ones, as in NumPy.
+        ComplexWarning: complex numbers are converted to real ones, which drops the imaginary part, as in NumPy.
     """
     out = _converted(self, dtype)
     if dtypes.is_complex(self.aval.dtype) and out.aval.dtype.kind in "iuf":
-        text = f"astype: of {self.aval.str_short()} the imaginary parts are dropped; where that is meant, x.real.astype"
-        warn_user(f"{text}({out.aval.dtype.name!r})", np.exceptions.ComplexWarning)
+        text = f"astype: of {self.aval.str_short()} the imaginary parts are dropped; to drop them silently, use "
+        warn_user(f"{text}x.real.astype({out.aval.dtype.name!r})", np.exceptions.ComplexWarning)
     return out if device is None else out.to_device(device)
 
 
@@ -98,24 +99,24 @@ def _converted(x: Any, dtype: Any) -> Any:
 
 
 def copy(self: Any) -> Any:
-    """The same value in an array of its own, which stays when this one is donated; a traced value itself."""
+    """Copy the array, so that the copy stays valid if the array is donated; a traced value is returned itself."""
     return copied(self)
 
 
 def real(self: Any) -> Any:
-    """Real part."""
+    """Return the real part."""
     return complex_numbers.real(self) if dtypes.is_complex(self.aval.dtype) else self
 
 
 def imag(self: Any) -> Any:
-    """Imaginary part; zeros of a real array."""
+    """Return the imaginary part; zeros for a real array."""
     if dtypes.is_complex(self.aval.dtype):
         return complex_numbers.imag(self)
     return zeros_like_array(self)
 
 
 def conj(self: Any) -> Any:
-    """Complex conjugate; a real array is its own."""
+    """Return the complex conjugate; a real array itself."""
     return complex_numbers.conj(self) if dtypes.is_complex(self.aval.dtype) else self
 
 

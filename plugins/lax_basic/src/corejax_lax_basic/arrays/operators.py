@@ -1,6 +1,6 @@
 """Python's operators on arrays and tracers, with NumPy's promotion and broadcasting.
 
-Two operands of one type, and an array with a Python scalar that yields to it, go straight to the primitive.
+Two operands of one type, and an array with a Python scalar that takes its dtype, go straight to the primitive.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from corejax_lax_basic.elementwise.logical import and_p, not_p, or_p, xor_p
 
 _bool = np.dtype(np.bool_)
 
-# -- meanings, of operands that `as_operand` let through --------------------------------------------------
+# -- binary functions, of operands that `as_operand` accepts -----------------------------------------------------
 
 
 def _elementwise(primitive: Primitive, on_bool: Primitive | None = None, inexact: bool = False) -> Binary:
-    """A binary operation; `on_bool` is the primitive for booleans, where that is another one."""
+    """Return a binary operation with promotion; `on_bool` is the primitive for booleans, if it is another one."""
 
     def apply(x: Any, y: Any) -> Any:
         x, y = promote_operands(x, y, inexact=inexact, name=primitive.name)
@@ -40,7 +40,7 @@ def _elementwise(primitive: Primitive, on_bool: Primitive | None = None, inexact
 
 
 def _compare(primitive: Primitive) -> Binary:
-    """A comparison; with a Python integer that the dtype does not hold, all elements are on one side of it."""
+    """Return a comparison; if a dtype does not hold a Python integer, all elements are on one side of the integer."""
 
     def apply(x: Any, y: Any) -> Any:
         if {_dtype_of(x), _dtype_of(y)} == _LONGEST and dtypes.is_inexact(
@@ -63,13 +63,13 @@ def _compare(primitive: Primitive) -> Binary:
 
 
 def _compare_parts(primitive: Primitive, x: Any, y: Any) -> Any:
-    """A comparison of complex numbers as NumPy's: real parts decide, and imaginary parts if those are equal."""
+    """Compare complex numbers as NumPy does: by their real parts, and if these are equal by imaginary parts."""
     of_real, of_imag = (primitive.bind(part.bind(x), part.bind(y)) for part in (real_p, imag_p))
     tie = eq_p.bind(real_p.bind(x), real_p.bind(y))
     return or_p.bind(and_p.bind(tie, of_imag), and_p.bind(not_p.bind(tie), of_real))
 
 
-_LONGEST = {np.dtype(np.int64), np.dtype(np.uint64)}  # what they promote to does not hold all of them
+_LONGEST = {np.dtype(np.int64), np.dtype(np.uint64)}  # the dtype that they promote to cannot represent all of them
 _MIRRORED = {lt_p: gt_p, le_p: ge_p, gt_p: lt_p, ge_p: le_p, eq_p: eq_p, ne_p: ne_p}
 
 
@@ -78,18 +78,18 @@ def _dtype_of(x: Any) -> Any:
 
 
 def _compare_exactly(primitive: Primitive, x: Any, y: Any) -> Any:
-    """A comparison of signed and unsigned integers: what is negative is less, and the others are unsigned."""
+    """Compare signed with unsigned integers: negative numbers are less, and others compare as unsigned numbers."""
     if dtypes.is_unsigned(x.aval.dtype):
         x, y, primitive = y, x, _MIRRORED[primitive]
     negative = lt_p.bind(x, constant(x, 0))
-    found = primitive.bind(convert_element_type(x, y.aval.dtype), y)
+    out = primitive.bind(convert_element_type(x, y.aval.dtype), y)
     if primitive in (lt_p, le_p, ne_p):
-        return or_p.bind(found, negative)
-    return and_p.bind(found, not_p.bind(negative))
+        return or_p.bind(out, negative)
+    return and_p.bind(out, not_p.bind(negative))
 
 
 def _bitwise(primitive: Primitive, symbol: str) -> Binary:
-    """A binary operation on booleans and integers."""
+    """Return a binary operation on booleans and integers, with promotion."""
 
     def apply(x: Any, y: Any) -> Any:
         x, y = promote_operands(x, y, name=primitive.name)
@@ -101,7 +101,7 @@ def _bitwise(primitive: Primitive, symbol: str) -> Binary:
 
 
 def subtract(x: Any, y: Any) -> Any:
-    """`x - y`.
+    """Compute `x - y`.
 
     Raises:
         TypeError: the operands are booleans.
@@ -113,8 +113,8 @@ def subtract(x: Any, y: Any) -> Any:
 
 
 def matmul(x: Any, y: Any) -> Any:
-    """`x @ y`."""
-    from corejax_lax_basic.linear import dot  # which few first operations need
+    """Compute `x @ y`."""
+    from corejax_lax_basic.linear import dot  # imported on first use: few programs start with a product
 
     return dot.matmul(x, y)
 

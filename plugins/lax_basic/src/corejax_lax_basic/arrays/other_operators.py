@@ -1,4 +1,4 @@
-"""Operators of several primitives, and of those that few first operations need: remainders, powers, shifts, sizes."""
+"""Operators that need several primitives, or primitives that few programs start with: remainders, powers, shifts."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _bool = np.dtype(np.bool_)
 
 
 def _numbers(x: Any, y: Any, symbol: str) -> list[Any]:
-    """Operands of a division with remainder: real numbers, booleans counting as integers."""
+    """Promote the operands of a division with remainder to real numbers; booleans count as integers."""
     if (aval := getattr(x, "aval", None)) is getattr(y, "aval", x) and aval.dtype.kind not in "bc":
         return [x, y]
     dtype = result_type(x, y)
@@ -37,19 +37,19 @@ def _numbers(x: Any, y: Any, symbol: str) -> list[Any]:
 
 
 def _as_integers(*booleans: Any) -> list[Any]:
-    """Booleans as strongly typed default integers, since no operand is weakly typed."""
+    """Convert booleans to the default integer dtype, strongly typed, since no operand is weakly typed."""
     return [convert_element_type(x, dtypes.default_int_dtype()) for x in booleans]
 
 
 def _needs_correction(remainder: Any, divisor: Any) -> Any:
-    """Where truncated division of integers differs from floored division: signs differ, and something is left."""
+    """Return where truncated and floored division of integers differ: the signs differ, and the remainder is not 0."""
     zero = constant(remainder, 0)
     differs = ne_p.bind(lt_p.bind(remainder, zero), lt_p.bind(divisor, zero))
     return and_p.bind(differs, ne_p.bind(remainder, zero))
 
 
 def remainder(x: Any, y: Any) -> Any:
-    """`x % y`, of the sign of `y`; of integers 0 where `y` is.
+    """Compute `x % y`, with the sign of `y`; for integers the remainder by 0 is 0.
 
     Raises:
         TypeError: the operands are complex.
@@ -60,14 +60,14 @@ def remainder(x: Any, y: Any) -> Any:
         return mul_p.bind(rest, sign)
     rest = rem_p.bind(x, y)
     if not (type(y) is Array and not y.aval.shape and host_value(y)):
-        rest = select_n_p.bind(eq_p.bind(y, constant(y, 0)), rest, constant(rest, 0))  # XLA's would be x
+        rest = select_n_p.bind(eq_p.bind(y, constant(y, 0)), rest, constant(rest, 0))  # XLA's remainder is x
     if dtypes.is_unsigned(rest.aval.dtype):
         return rest
     return select_n_p.bind(_needs_correction(rest, y), rest, add_p.bind(rest, y))
 
 
 def _positive_remainder(x: Any, y: Any) -> list[Any]:
-    """`x * sign % abs(y)`, `abs(y)` and the sign of `y`, 1 for 0, of floating-point numbers; no remainder is -0."""
+    """Return `x * sign % abs(y)`, `abs(y)` and the sign of `y` (1 for 0) of floats; the remainder is never -0."""
     negative = lt_p.bind(y, constant(y, 0))
     size, sign = abs_p.bind(y), select_n_p.bind(negative, constant(y, 1), constant(y, -1))
     rest = mul_p.bind(rem_p.bind(x, y), sign)
@@ -76,7 +76,7 @@ def _positive_remainder(x: Any, y: Any) -> list[Any]:
 
 
 def floor_divide(x: Any, y: Any) -> Any:
-    """`x // y`, rounded down.
+    """Compute `x // y`, rounded down.
 
     Raises:
         TypeError: the operands are complex.
@@ -92,28 +92,28 @@ def floor_divide(x: Any, y: Any) -> Any:
 
 
 def _floor_divide_floats(x: Any, y: Any) -> Any:
-    """Return `floor(x / y)` as the array API defines it, for zeros and infinities too.
+    """Compute `floor(x / y)` as the array API defines it, also for zeros and infinities.
 
     If `x / y` is rounded up to an integer, the result is the integer below it.
     """
     quotient = div_p.bind(x, y)
     floor = floor_p.bind(quotient)
     rest, size, _ = _positive_remainder(x, y)
-    much = or_p.bind(gt_p.bind(rest, mul_p.bind(size, constant(size, 0.5))), eq_p.bind(rest, size))
-    is_above = and_p.bind(eq_p.bind(quotient, floor), and_p.bind(much, is_finite_p.bind(y)))
+    is_large = or_p.bind(gt_p.bind(rest, mul_p.bind(size, constant(size, 0.5))), eq_p.bind(rest, size))
+    is_above = and_p.bind(eq_p.bind(quotient, floor), and_p.bind(is_large, is_finite_p.bind(y)))
     return select_n_p.bind(is_above, floor, sub_p.bind(floor, constant(floor, 1)))
 
 
 def divmod_(x: Any, y: Any) -> tuple[Any, Any]:
-    """`(x // y, x % y)`."""
+    """Return `(x // y, x % y)`."""
     return floor_divide(x, y), remainder(x, y)
 
 
 def power(x: Any, y: Any) -> Any:
-    """`x ** y`; a Python or NumPy integer as exponent is static, and the dtype that of `x`.
+    """Compute `x ** y`; if the exponent is a Python or NumPy integer, it is static and the dtype is that of `x`.
 
     Raises:
-        ValueError: an integer to a negative static power.
+        ValueError: an integer is raised to a negative static power.
     """
     if type(y) is not int or type(x) in PYTHON_SCALARS:
         return _power_of_arrays(x, y)
@@ -132,7 +132,7 @@ def _power_of_arrays(x: Any, y: Any) -> Any:
         x = as_array(x) if type(x) in (float, complex) else x
     arrays = type(x) not in PYTHON_SCALARS and type(y) not in PYTHON_SCALARS
     if arrays and dtypes.is_inexact(x.aval.dtype) and dtypes.is_integer(y.aval.dtype):
-        return pow_p.bind(*broadcast_operands(x, y, name="pow"))  # an integer exponent stays one
+        return pow_p.bind(*broadcast_operands(x, y, name="pow"))  # integer exponents are not promoted
     if result_type(x, y) == _bool:
         x, y = _as_integers(x, y)
     return pow_p.bind(*promote_operands(x, y, name="pow"))
@@ -149,7 +149,7 @@ def _pow(self: Any, other: Any) -> Any:
 
 
 def _shift(primitive: Primitive, of_signed: Primitive, symbol: str) -> Binary:
-    """A shift, where booleans count as integers; signed numbers have a primitive of their own."""
+    """Return a shift with promotion; booleans count as integers, and signed numbers may have their own primitive."""
 
     def apply(x: Any, y: Any) -> Any:
         dtype = result_type(x, y)

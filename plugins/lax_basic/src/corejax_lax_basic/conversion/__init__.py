@@ -1,4 +1,4 @@
-"""The same values in another representation, or for another purpose.
+"""Conversion of values to another dtype or representation, and identities that transformations treat specially.
 
-convert_element_type and stop_gradient; bitcasts and reduced precision belong here.
+Modules: convert (convert_element_type, stop_gradient), bitcast, precision (reduce_precision), identity (copy, stage).
 """

@@ -1,6 +1,6 @@
 """bitcast_convert_type: the same bits as elements of another dtype.
 
-bitcast_convert_type : a[*s] -> b[*s], a[*s] -> b[*s,n] where b is narrower, a[*s,n] -> b[*s] where b is wider
+bitcast_convert_type : a[*s] -> b[*s], a[*s] -> b[*s,n] if b is narrower, a[*s,n] -> b[*s] if b is wider
 """
 
 from __future__ import annotations
@@ -28,18 +28,18 @@ __all__ = ["bitcast_convert_type", "bitcast_convert_type_p"]
 
 
 def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
-    """The bits of `operand` as elements of another dtype (StableHLO `bitcast_convert`).
+    """Return the bits of `operand` as elements of another dtype (StableHLO `bitcast_convert`).
 
     Args:
-        operand: integer or floating-point array, or of any dtype that is `new_dtype` already.
-        new_dtype: an integer or floating-point dtype. A narrower one adds an axis at the end, along which are the
-            parts of an element, from the lowest bits; a wider one takes the last axis, which has to be as long.
+        operand: integer or floating-point array, or an array of any dtype that already is `new_dtype`.
+        new_dtype: an integer or floating-point dtype. A narrower one adds a last axis, which holds the parts of each
+            element, lowest bits first; a wider one removes the last axis, whose size has to match.
 
     Returns:
         Array of dtype `new_dtype`, strongly typed. The derivative is zero.
 
     Raises:
-        TypeError: a dtype is boolean or complex, and the other one is not the same.
+        TypeError: a dtype is boolean or complex, and the dtypes differ.
         ValueError: the last axis does not make up elements of the wider dtype, or `new_dtype` is None.
     """
     if new_dtype is None:
@@ -77,20 +77,20 @@ def _impl(x: Any, *, new_dtype: np.dtype[Any]) -> Any:
 
 
 def _parts(x: Any, old: int, width: int) -> Any:
-    """Each element as numbers of `width` bits below eight, from the lowest, along a new last axis; one in a byte."""
+    """Split each element into numbers of `width` < 8 bits along a new last axis, lowest first; a byte for each."""
     octets = x[..., None].view(np.uint8)
     steps = np.arange(0, min(old, 8), width, dtype=np.uint8)
     return ((octets[..., None] >> steps) & np.uint8(2**width - 1)).reshape(*x.shape, -1)
 
 
 def _joined(parts: Any, width: int) -> Any:
-    """Numbers of `width` bits along the last axis, from the lowest, as one."""
+    """Join numbers of `width` bits along the last axis, lowest first, to one byte."""
     steps = np.arange(parts.shape[-1], dtype=np.uint8) * np.uint8(width)
     return np.bitwise_or.reduce(parts << steps, axis=-1, keepdims=True).astype(np.uint8)
 
 
 def _bytes(parts: Any, width: int) -> Any:
-    """As `_joined`, eight bits together."""
+    """Join numbers as `_joined`, eight bits at a time."""
     shape = parts.shape[:-2]
     flat = parts.reshape(*shape, -1, 8 // width)
     return np.ascontiguousarray(_joined(flat, width)[..., 0])
@@ -103,7 +103,7 @@ def _abstract_eval(x: ShapedArray, *, new_dtype: np.dtype[Any]) -> ShapedArray:
     for dtype in (x.dtype, new_dtype):
         if dtypes.is_bool(dtype) or dtypes.is_complex(dtype):
             raise TypeError(
-                f"bitcast_convert_type is of integers and floating-point numbers, got {x.dtype.name} and "
+                f"bitcast_convert_type takes integers and floating-point numbers, got {x.dtype.name} and "
                 f"{new_dtype.name}; "
                 "for booleans use x.astype, for complex numbers take lax.real and lax.imag"
             )
@@ -121,7 +121,7 @@ def _abstract_eval(x: ShapedArray, *, new_dtype: np.dtype[Any]) -> ShapedArray:
 bitcast_convert_type_p = Primitive(
     "bitcast_convert_type",
     abstract_eval=_abstract_eval,
-    doc="The same bits as elements of another dtype, with an axis more or less where their number changes.",
+    doc="Return the same bits as elements of another dtype; a last axis is added or removed if their number changes.",
 )
 impl_rules.register(bitcast_convert_type_p, _impl, prepared=_prepared)
 defzero(bitcast_convert_type_p)
@@ -129,5 +129,5 @@ defzero(bitcast_convert_type_p)
 
 @vmap_rules.register(bitcast_convert_type_p)
 def _vmap(axis_size: int, vals: Any, dims: Any, *, new_dtype: np.dtype[Any]) -> Any:
-    x = move_batch_axis(axis_size, dims[0], 0, vals[0])  # not the last axis, which may be taken or made
+    x = move_batch_axis(axis_size, dims[0], 0, vals[0])  # not last, where an axis may be added or removed
     return bitcast_convert_type_p.bind(x, new_dtype=new_dtype), 0

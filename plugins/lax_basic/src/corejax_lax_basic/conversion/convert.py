@@ -1,9 +1,9 @@
-"""convert_element_type: values in another dtype; stop_gradient: the same values, derivative zero.
+"""convert_element_type: values in another dtype; stop_gradient: the same values with derivative zero.
 
     convert_element_type : a[*s] -> b[*s]
 
-As StableHLO's `convert` on XLA: floats become integers by truncation, saturating, NaN becoming 0; integers wrap;
-a complex number becomes a real one by its real part; everything but zero (NaN, and i, included) becomes True.
+Conversion is StableHLO's `convert` on XLA. Floats become integers by truncation; they saturate, and NaN becomes 0.
+Integers wrap around. A complex number becomes real by its real part. Everything but zero becomes True, NaN included.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _FLOATS = frozenset(map(np.dtype, (dtypes.bfloat16, np.float16, np.float32, np.f
 
 
 def convert_element_type(operand: Any, new_dtype: Any) -> Any:
-    """`operand` with elements of another dtype; nothing is bound where that is the dtype already.
+    """Convert the elements of an array to another dtype; an array of that dtype is returned unchanged.
 
     Args:
         operand: array of any dtype and shape.
@@ -58,7 +58,10 @@ def convert_element_type(operand: Any, new_dtype: Any) -> Any:
 
 
 def in_dtype(operand: Any, dtype: np.dtype[Any]) -> Any:
-    """As `convert_element_type`, of 64 bits under `config.x64_compat` too: what rules compute in, or an array has."""
+    """Convert elements to a dtype, as `convert_element_type`, but to 64 bits also under `config.x64_compat`.
+
+    Rules use it for the dtypes that they compute in, and for the dtype of an existing array.
+    """
     aval = get_aval(operand)
     if aval.dtype == dtype and not aval.weak_type:
         return as_array(operand)
@@ -66,16 +69,16 @@ def in_dtype(operand: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def as_weak_as(x: Any, *others: Any) -> Any:
-    """`x` weakly typed where all the others are: what a rule makes in place of a result that would be."""
+    """Return `x` weakly typed if all the others are: for the result of a rule that replaces a primitive."""
     if get_aval(x).weak_type or not all(get_aval(other).weak_type for other in others):
         return x
     return convert_element_type_p.bind(x, new_dtype=get_aval(x).dtype, weak_type=True)
 
 
 def convert(x: np.ndarray[Any, Any], *, new_dtype: np.dtype[Any], weak_type: bool = False) -> np.ndarray[Any, Any]:
-    """The elements in another dtype, as StableHLO's `convert`."""
+    """Convert the elements of a NumPy array to another dtype, as StableHLO's `convert`."""
     if x.dtype in NARROW_FLOATS and new_dtype not in NARROW_FLOATS:
-        x = x.astype(np.float32)  # exactly, and zero is there, which not every format has
+        x = x.astype(np.float32)  # exact, and float32 has a zero, which some formats lack
     if dtypes.is_bool(new_dtype):
         return np.asarray(x != np.zeros((), x.dtype))
     if dtypes.is_complex(x.dtype) and not dtypes.is_complex(new_dtype):
@@ -84,7 +87,7 @@ def convert(x: np.ndarray[Any, Any], *, new_dtype: np.dtype[Any], weak_type: boo
         return _saturated(x, new_dtype)
     try:
         return x.astype(new_dtype)
-    except TypeError:  # not every pair of ml_dtypes' dtypes has a conversion: by a wider type, exactly
+    except TypeError:  # ml_dtypes lacks a conversion for some pairs: convert by way of a wider type, which is exact
         return x.astype(np.float32 if dtypes.is_float(x.dtype) else np.int32).astype(new_dtype)
 
 
@@ -121,10 +124,10 @@ def _saturated(x: np.ndarray[Any, Any], new_dtype: np.dtype[Any]) -> np.ndarray[
 
 
 def _all_inside(x: np.ndarray[Any, Any], low: float, high: float) -> bool:
-    """Whether no element, of some, is outside of the interval, or NaN."""
+    """Return whether all elements of a nonempty array are inside of the interval, so that none is NaN."""
     if x.size > SMALL_CONVERSION:
         return bool(x.min() >= low and x.max() < high)
-    least, end = x.dtype.type(low), x.dtype.type(high)  # infinite in float16, of which finite ones are inside then
+    least, end = x.dtype.type(low), x.dtype.type(high)  # float16 may overflow: all finite numbers are inside then
     inside = (x < end) & (x > least if np.isinf(least) else x >= least)
     return bool(np.count_nonzero(inside) == x.size)
 
@@ -139,12 +142,12 @@ convert_element_type_p = Primitive(
     abstract_eval=_abstract_eval,
     linear_in=(0,),
     tags=("elementwise", "cheap", "exact"),
-    doc="The same values in another dtype.",
+    doc="Convert values to another dtype.",
 )
 
 
 def _takes_long(avals: Any, *, new_dtype: np.dtype[Any], weak_type: bool) -> bool:
-    """Whether NumPy converts element by element: all floats of 16 and fewer bits but bfloat16 to a wider float."""
+    """Return whether NumPy converts element by element: to or from narrow floats, except for widened bfloat16."""
     [x] = avals
     widened = x.dtype is dtypes.bfloat16 and new_dtype.kind == "f" and new_dtype.itemsize > 2
     return not widened and (x.dtype in NARROW_FLOATS or new_dtype in NARROW_FLOATS)
@@ -174,9 +177,9 @@ transpose_rules.register(convert_element_type_p, _transpose)
 
 
 def stop_gradient(x: Any) -> Any:
-    """`x` itself, whose derivative counts as zero; a pytree of arrays is taken leaf by leaf.
+    """Return `x` with a derivative of zero; a pytree of arrays is processed leaf by leaf.
 
-    Integers and booleans, which have no derivative, and leaves that are not arrays pass as they are.
+    Integers and booleans, which have no derivative, and leaves that are not arrays are returned unchanged.
     """
 
     def stop(leaf: Any) -> Any:
@@ -195,7 +198,7 @@ stop_gradient_p = Primitive(
     "stop_gradient",
     abstract_eval=takes("stop_gradient", 1)(_identity),
     tags=("elementwise", "structural", "cheap"),
-    doc="The operand, with derivative zero.",
+    doc="Return the operand, with derivative zero.",
 )
 impl_rules.register(
     stop_gradient_p, _identity, prepared=lambda avals: HostCode("{out} = {0}") if avals[0].shape else None

@@ -1,4 +1,4 @@
-"""Applications of the primitives of this package, for whoever checks their rules. Data only."""
+"""Examples of the primitives of this package, from which checks of their rules start. Data only."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NAMED: dict[str, Callable[[], list[Example]]] = {
         Example((typed(*shape, dtype=source),), {"new_dtype": np.dtype(target)}, skip=_NO_DERIVATIVE)
         for shape, source, target in (((3,), F32, np.int32), ((3,), I32, np.int16), ((3, 2), np.int16, np.int32))
     ],
-    # In a format that holds every operand: rounding is not what its derivative, the function itself, says of it.
+    # In a format that holds every operand nothing is rounded, so that finite differences agree with the derivative.
     "reduce_precision": lambda: [
         Example((typed(*shape),), {"exponent_bits": 11, "mantissa_bits": 52}) for shape in ((3,), (2, 3), ())
     ],

@@ -1,4 +1,4 @@
-"""stage: a value as part of the program that is recorded; copy: the same elements in memory of their own.
+"""stage: a value as part of the recorded program; copy: the same elements in newly allocated memory.
 
 stage : a -> a
 copy  : a -> a
@@ -27,9 +27,9 @@ __all__ = ["beside", "copy_p", "stage", "stage_p"]
 
 
 def stage(x: Any, /) -> Any:
-    """`x` itself: inside of a traced function a traced value, elsewhere an array.
+    """Return `x` as a traced value inside of a traced function, and as an array elsewhere.
 
-    A Python number or a NumPy array has to be known where it is used; staged, it is what an argument would be.
+    A Python number or a NumPy array is a constant of the program that uses it; a staged one acts as an argument.
 
     Args:
         x: array, or Python number, which stays weakly typed.
@@ -41,10 +41,10 @@ def stage(x: Any, /) -> Any:
 
 
 def copied(x: Any) -> Any:
-    """An array with the same value, which stays when the other one is donated.
+    """Return an array with the same value, which stays valid if the other one is donated.
 
-    What is on the host, or viewed there, is shared by both: no program writes to memory that somebody sees. A traced
-    value is its own copy, and so is an array where a program is recorded.
+    Memory on the host, or viewed by the host, is shared by both: no program writes to such memory. A traced value is
+    its own copy, and so is an array while a program is recorded.
     """
     if type(x) is not Array or in_context() or current_trace() is not bottom_trace():
         return x
@@ -54,7 +54,7 @@ def copied(x: Any) -> Any:
 
 
 def beside(out: Any, x: Any) -> Any:
-    """Return an array on the device that another one is bound to; as it is if that one is bound to none."""
+    """Return an array on the device that another array is bound to; unchanged if that one is bound to none."""
     if type(out) is not Array or type(x) is not Array or is_spread(x):
         return out
     buffer = device_buffer(x)
@@ -73,7 +73,7 @@ stage_p = Primitive(
     abstract_eval=takes("stage", 1)(_identity),
     linear_in=(0,),
     tags=("elementwise", "structural", "cheap"),
-    doc="The operand, as a value of the program that is recorded.",
+    doc="Return the operand, as a value of the recorded program.",
 )
 copy_p = Primitive(
     "copy",
@@ -81,7 +81,7 @@ copy_p = Primitive(
     abstract_eval=takes("copy", 1)(_identity),
     linear_in=(0,),
     tags=("elementwise", "structural"),
-    doc="The operand's elements, in memory of their own.",
+    doc="Copy the operand's elements to newly allocated memory.",
 )
 deflinear(stage_p, lambda ct, x: [ct])
 deflinear(copy_p, lambda ct, x: [copy_p.bind(ct)])

@@ -1,4 +1,4 @@
-"""reduce_precision: floating-point numbers as a format of fewer bits would hold them.
+"""reduce_precision: floating-point numbers rounded to a format of fewer bits.
 
 reduce_precision : f[*s] -> f[*s]
 """
@@ -18,16 +18,16 @@ __all__ = ["reduce_precision", "reduce_precision_p"]
 
 
 def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> Any:
-    """`operand` rounded to a format of fewer bits, in its own dtype (StableHLO `reduce_precision`).
+    """Round `operand` to a format of fewer bits, in its own dtype (StableHLO `reduce_precision`).
 
     Args:
         operand: floating-point array.
-        exponent_bits: bits of the exponent, at least 1. What is too large becomes infinite, what is below the
-            smallest normal number zero.
+        exponent_bits: bits of the exponent, at least 1. Numbers that are too large become infinite, numbers below the
+            smallest normal number become zero.
         mantissa_bits: bits of the fraction, at least 0; halfway values are rounded to even.
 
     Returns:
-        Array of the dtype of `operand`. The derivative is that of a linear function: tangents are rounded too.
+        Array of the dtype of `operand`. The function counts as linear: tangents are rounded as well.
 
     Raises:
         TypeError: the dtype is not floating-point, or a number of bits is no integer.
@@ -40,15 +40,15 @@ def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> An
     )
 
 
-def _bits(name: str, given: Any) -> int:
+def _bits(name: str, value: Any) -> int:
     try:
-        return operator.index(given)
+        return operator.index(value)
     except TypeError:
-        raise TypeError(f"reduce_precision: `{name}` has to be an integer, got {given!r}") from None
+        raise TypeError(f"reduce_precision: `{name}` has to be an integer, got {value!r}") from None
 
 
 def _impl(x: Any, *, exponent_bits: int, mantissa_bits: int) -> Any:
-    if x.dtype.itemsize == 1:  # as XLA, through the wider format with as many bits of exponent
+    if x.dtype.itemsize == 1:  # XLA computes in the wider format with as many exponent bits
         wider = x.astype(np.float16 if dtypes.finfo(x.dtype).nexp <= 5 else np.float32)
         return _impl(wider, exponent_bits=exponent_bits, mantissa_bits=mantissa_bits).astype(x.dtype)
     info = dtypes.finfo(x.dtype)
@@ -85,7 +85,7 @@ reduce_precision_p = Primitive(
     abstract_eval=_abstract_eval,
     linear_in=(0,),
     tags=("elementwise",),
-    doc="Floating-point numbers as a format of fewer bits would hold them, in their own dtype.",
+    doc="Round floating-point numbers to a format of fewer bits, in their own dtype.",
 )
 defvectorized(reduce_precision_p)
 deflinear(reduce_precision_p, lambda ct, x, **bits: [reduce_precision_p.bind(ct, **bits)])

@@ -1,5 +1,5 @@
 """Convolutions.
 
-`dimension_numbers` says which axis is what, and how large the result is; `conv` has the primitive, `_on_host`
-one of its rules, `forms` the functions said in terms of it.
+`dimension_numbers` defines the roles of axes and the size of the result; `conv` has the primitive, `_on_host` its impl
+rule, and `forms` the functions defined in terms of it.
 """

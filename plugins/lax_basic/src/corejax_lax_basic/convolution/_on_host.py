@@ -1,4 +1,4 @@
-"""Convolution by NumPy: the elements of each window laid out in a row, and a product of matrices for each group."""
+"""Convolution by NumPy: windows are copied to rows of a matrix, which is multiplied by the kernel of each group."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ def convolve(
     preferred_element_type: np.dtype[Any],
     precision: Any = None,
 ) -> Any:
-    """The impl rule of `conv_general_dilated`; letters are those of `dimension_numbers`, G is the group."""
+    """Compute `conv_general_dilated`. Comments use the letters of `dimension_numbers`, and G for groups."""
     if lhs.ndim == 3 and lhs.dtype in _REAL and lhs.dtype == rhs.dtype == preferred_element_type:
         shape = (lhs.shape[:2], rhs.shape[:2], window_strides, lhs_dilation, rhs_dilation, dimension_numbers)
         if shape == _ONE_SEQUENCE and (out := _correlated(lhs[0, 0], rhs[0, 0], *padding[0])) is not None:
@@ -60,7 +60,7 @@ def convolve(
     kernel = rhs.reshape((*rhs.shape[:-1], groups, rhs.shape[-1] // groups))
     kernel = np.moveaxis(kernel, -2, 0).reshape((groups, math.prod(rhs.shape[:-1]), rhs.shape[-1] // groups))
     out = _products(view, kernel, nd)
-    # G N ... O to N ... (G O), and from there to the order that is asked for.
+    # From G N ... O to N ... (G O), and then to the order of `out_spec`.
     out = np.moveaxis(out, 0, -2)
     out = out.reshape((*out.shape[:-2], rhs.shape[-1]))
     out = out.transpose(unpermuted((0, 1 + nd, *range(1, 1 + nd)), out_spec))
@@ -68,13 +68,13 @@ def convolve(
 
 
 def _correlated(x: Any, kernel: Any, low: int, high: int) -> Any:
-    """One sequence and one kernel, by `np.correlate`; None where the padding is longer than the kernel reaches."""
-    way = _way_of_correlation(x.size, kernel.size, low, high)
-    return None if way is None else np.correlate(x, kernel, way[0])[way[1]]
+    """Correlate a sequence with a kernel by `np.correlate`; None if the padding is longer than the kernel reaches."""
+    mode_and_part = _correlation_mode(x.size, kernel.size, low, high)
+    return None if mode_and_part is None else np.correlate(x, kernel, mode_and_part[0])[mode_and_part[1]]
 
 
-def _way_of_correlation(size: int, taps: int, low: int, high: int) -> tuple[str, slice] | None:
-    """The mode of `np.correlate`, and which part of its result it is."""
+def _correlation_mode(size: int, taps: int, low: int, high: int) -> tuple[str, slice] | None:
+    """Return the mode of `np.correlate` and the part of its result that is the convolution, or None."""
     reach = taps - 1
     if not (size and 0 <= low <= reach and 0 <= high <= reach) or size + low + high <= reach:
         return None
@@ -84,21 +84,21 @@ def _way_of_correlation(size: int, taps: int, low: int, high: int) -> tuple[str,
 
 
 def correlation_code(lhs: ShapedArray, rhs: ShapedArray, params: dict[str, Any]) -> HostCode | None:
-    """What `convolve` does with one sequence and one kernel; None for others."""
+    """Return code for one sequence and one kernel, equal to what `convolve` does; None for other operands."""
     if lhs.ndim != 3 or lhs.dtype not in _REAL or not lhs.dtype == rhs.dtype == params["preferred_element_type"]:
         return None
     names = ("window_strides", "lhs_dilation", "rhs_dilation", "dimension_numbers")
     if (lhs.shape[:2], rhs.shape[:2], *map(params.get, names)) != _ONE_SEQUENCE:
         return None
-    way = _way_of_correlation(lhs.size, rhs.size, *params["padding"][0])
-    if way is None:
+    mode_and_part = _correlation_mode(lhs.size, rhs.size, *params["padding"][0])
+    if mode_and_part is None:
         return None
     text = "{out} = {correlate}({0}[0, 0], {1}[0, 0], {mode})[{key}][None, None]"
-    return HostCode(text, correlate=np.correlate, mode=way[0], key=way[1])
+    return HostCode(text, correlate=np.correlate, mode=mode_and_part[0], key=mode_and_part[1])
 
 
 def _products(view: Any, kernel: Any, nd: int) -> Any:
-    """The windows `(G, N, counts..., window..., C)` times the kernel `(G, K, O)`: `(G, N, counts..., O)`."""
+    """Multiply the windows `(G, N, counts..., window..., C)` by the kernel `(G, K, O)`: `(G, N, counts..., O)`."""
     groups, batch = view.shape[:2]
     counts = view.shape[2 : 2 + nd]
     rows, inner, features = math.prod(counts), kernel.shape[1], kernel.shape[2]

@@ -2,7 +2,7 @@
 
     conv_general_dilated : a[N, C, *s], a[O, C, *k] -> a[N, O, *(s - k + 1)]        without strides, padding, dilation
 
-What is called a convolution turns no kernel round: it is a correlation. Source: StableHLO, `convolution`.
+The kernel is not reversed: mathematically it is a correlation. Source: StableHLO, `convolution`.
 """
 
 from __future__ import annotations
@@ -73,30 +73,32 @@ def conv_general_dilated(
     preferred_element_type: Any = None,
     out_sharding: Any = None,
 ) -> Any:
-    """Sums of products of a kernel with all windows of an array, over the features and the window.
+    """Sum products of a kernel with all windows of an array, over the features and the window.
 
     Args:
         lhs: the array, `(N, C, ...)` unless `dimension_numbers` says otherwise.
         rhs: the kernel, `(O, I, ...)`, of the same dtype; I is C over the number of feature groups.
-        window_strides: how far apart windows are, for each spatial axis.
-        padding: zeros before and behind each spatial axis, negative to drop elements: a sequence of `(low, high)`,
-            "VALID" for none, "SAME" or "SAME_LOWER" for ceil(size / stride) windows.
-        lhs_dilation: how far apart the array's elements are put, zeros between; by default 1.
-        rhs_dilation: how far apart the kernel's elements are put; by default 1.
-        dimension_numbers: which axes are what, see `conv_dimension_numbers`.
-        feature_group_count: G groups of features: group g of the C makes group g of the O.
-        batch_group_count: G groups of the batch: group g of the N makes group g of the O; the result has N / G.
-        precision: a `Precision`, its name (`"highest"`), or a pair of these; None is
-            `config.default_matmul_precision`, or leaves it to the backend.
+        window_strides: distances between windows along each spatial axis.
+        padding: zeros before and after each spatial axis, negative to drop elements: a sequence of `(low, high)`,
+            "VALID" for no padding, "SAME" or "SAME_LOWER" for ceil(size / stride) windows.
+        lhs_dilation: distances to which the array's elements are spread, with zeros between; by default 1.
+        rhs_dilation: distances to which the kernel's elements are spread; by default 1.
+        dimension_numbers: the roles of the axes, see `conv_dimension_numbers`.
+        feature_group_count: number of groups of features: group g of the C input features gives group g of the O
+            output features.
+        batch_group_count: number G of groups of the batch: group g of the N examples gives group g of the O features,
+            and the result has N / G examples.
+        precision: a `Precision`, its name (`"highest"`), or a pair of these; None for
+            `config.default_matmul_precision` or, if that is None, the backend's default.
         preferred_element_type: dtype of sums and result; by default the operands'.
-        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
+        out_sharding: sharding of the result, a sharding or a `PartitionSpec`.
 
     Returns:
-        An array `(N, O, ...)`, or as `dimension_numbers` says, weakly typed if both operands are.
+        An array `(N, O, ...)` unless `dimension_numbers` says otherwise, weakly typed if both operands are.
 
     Raises:
         TypeError: dtypes or ranks differ, or `dimension_numbers` or the lengths of other arguments do not fit.
-        ValueError: sizes, groups, padding or precision do not fit, or `padding` is a word and there is `lhs_dilation`.
+        ValueError: sizes, groups, padding or precision do not fit, or `padding` is a word and `lhs_dilation` is not 1.
     """
     x, kernel = get_aval(lhs), get_aval(rhs)
     numbers = conv_dimension_numbers(x.shape, kernel.shape, dimension_numbers)
@@ -107,7 +109,7 @@ def conv_general_dilated(
     if isinstance(padding, str):
         if any(d != 1 for d in lhs_dilation):
             raise ValueError(
-                f"{_NAME}: padding {padding!r} is not defined with lhs_dilation {lhs_dilation}; give "
+                f"{_NAME}: padding {padding!r} is not defined with lhs_dilation {lhs_dilation}; pass "
                 "(low, high) pairs, or call conv_transpose"
             )
         spans = dilated_shape(permuted(kernel.shape, numbers.rhs_spec)[2:], rhs_dilation)
@@ -144,7 +146,7 @@ def _check_groups(lhs: Ints, rhs: Ints, feature_groups: int, batch_groups: int) 
     """Refuse numbers of groups that do not divide sizes; shapes are `(N, C, ...)` and `(O, I, ...)`."""
     for word, count in (("feature_group_count", feature_groups), ("batch_group_count", batch_groups)):
         if type(count) is not int or count < 1:
-            raise ValueError(f"{_NAME}: {word} is a positive integer, got {count!r}")
+            raise ValueError(f"{_NAME}: {word} must be a positive integer, got {count!r}")
         if rhs[0] % count:
             raise ValueError(f"{_NAME}: {word} {count} does not divide the {rhs[0]} output features of rhs")
     if feature_groups > 1 and batch_groups > 1:
@@ -193,12 +195,12 @@ def _abstract_eval(
     check_result_dtype(_NAME, lhs.dtype, preferred_element_type)
     numbers = conv_dimension_numbers(lhs.shape, rhs.shape, dimension_numbers)
     nd = lhs.ndim - 2
-    for argument, given in (
+    for argument, values in (
         ("window_strides", window_strides),
         ("lhs_dilation", lhs_dilation),
         ("rhs_dilation", rhs_dilation),
     ):
-        integers(_NAME, argument, given, nd, 1)
+        integers(_NAME, argument, values, nd, 1)
     x, kernel = permuted(lhs.shape, numbers.lhs_spec), permuted(rhs.shape, numbers.rhs_spec)
     _check_groups(x, kernel, feature_group_count, batch_group_count)
     x = (*x[:2], *dilated_shape(x[2:], lhs_dilation))
@@ -210,8 +212,8 @@ def _abstract_eval(
 # -- derivatives -------------------------------------------------------------------------------------------------
 
 
-def _exchanged(spec: Sequence[int]) -> Ints:
-    """A spec with batch and features, or the kernel's features, exchanged."""
+def _swap_first_axes(spec: Sequence[int]) -> Ints:
+    """Exchange batch and features in a spec, or output and input features of the kernel."""
     return (spec[1], spec[0], *spec[2:])
 
 
@@ -220,7 +222,7 @@ def _as(x: Any, dtype: np.dtype[Any]) -> Any:
 
 
 def _spans(lhs: ShapedArray, rhs: ShapedArray, ct: ShapedArray, params: Params) -> tuple[Ints, Ints, Ints]:
-    """What the spatial axes of operands and result span, each dilated by what it is dilated or strided by."""
+    """Return the spans of the spatial axes of both operands and the result, each with its dilation or stride."""
     numbers = params["dimension_numbers"]
     return (
         dilated_shape(permuted(lhs.shape, numbers.lhs_spec)[2:], params["lhs_dilation"]),
@@ -230,17 +232,18 @@ def _spans(lhs: ShapedArray, rhs: ShapedArray, ct: ShapedArray, params: Params) 
 
 
 def _lhs_cotangent(ct: Any, lhs: ShapedArray, rhs: Any, params: Params) -> Any:
-    """The cotangent convolved with the kernel turned round: strides become dilation, and the other way round.
+    """Convolve the cotangent with the reversed kernel; strides become dilation, and dilation strides.
 
-    Groups of features stay groups, whose kernels exchange input and output; groups of the batch become such groups.
+    Groups of features stay groups, and their kernels exchange input and output; groups of the batch become groups of
+    features.
     """
     numbers = params["dimension_numbers"]
     groups = params["feature_group_count"] * params["batch_group_count"]
     spans = _spans(lhs, get_aval(rhs), get_aval(ct), params)
     kernel = rev(rhs, numbers.rhs_spec[2:]) if len(numbers.rhs_spec) > 2 else rhs
     if groups > 1:
-        kernel, at = _parted(kernel, numbers.rhs_spec[0], groups)
-        kernel = _merged(kernel, at, numbers.rhs_spec[1])
+        kernel, at = _split_axis(kernel, numbers.rhs_spec[0], groups)
+        kernel = _merge_axes(kernel, at, numbers.rhs_spec[1])
     ct_lhs = _bind(
         ct,
         _as(kernel, get_aval(ct).dtype),
@@ -249,19 +252,19 @@ def _lhs_cotangent(ct: Any, lhs: ShapedArray, rhs: Any, params: Params) -> Any:
         padding=transposed_pads(*spans, params["padding"]),
         lhs_dilation=params["window_strides"],
         rhs_dilation=params["rhs_dilation"],
-        dimension_numbers=ConvDimensionNumbers(numbers.out_spec, _exchanged(numbers.rhs_spec), numbers.lhs_spec),
+        dimension_numbers=ConvDimensionNumbers(numbers.out_spec, _swap_first_axes(numbers.rhs_spec), numbers.lhs_spec),
         feature_group_count=groups,
         batch_group_count=1,
         preferred_element_type=get_aval(ct).dtype,
     )
     if params["batch_group_count"] > 1:
-        ct_lhs, at = _parted(ct_lhs, numbers.lhs_spec[1], groups)
-        ct_lhs = _merged(ct_lhs, at, numbers.lhs_spec[0])
+        ct_lhs, at = _split_axis(ct_lhs, numbers.lhs_spec[1], groups)
+        ct_lhs = _merge_axes(ct_lhs, at, numbers.lhs_spec[0])
     return _as(ct_lhs, lhs.dtype)
 
 
 def _rhs_cotangent(ct: Any, lhs: Any, rhs: ShapedArray, params: Params) -> Any:
-    """The array convolved with the cotangent, batch and features exchanged, and so are groups of the two."""
+    """Convolve the array with the cotangent; batch and features are exchanged, and so are their groups."""
     numbers = params["dimension_numbers"]
     spans = _spans(get_aval(lhs), rhs, get_aval(ct), params)
     lows = [lo for lo, _ in params["padding"]]
@@ -275,7 +278,7 @@ def _rhs_cotangent(ct: Any, lhs: Any, rhs: ShapedArray, params: Params) -> Any:
         lhs_dilation=params["lhs_dilation"],
         rhs_dilation=params["window_strides"],
         dimension_numbers=ConvDimensionNumbers(
-            *map(_exchanged, (numbers.lhs_spec, numbers.out_spec, numbers.rhs_spec))
+            *map(_swap_first_axes, (numbers.lhs_spec, numbers.out_spec, numbers.rhs_spec))
         ),
         feature_group_count=params["batch_group_count"],
         batch_group_count=params["feature_group_count"],
@@ -296,17 +299,17 @@ def _transpose(ct: Any, lhs: Any, rhs: Any, **params: Any) -> list[Any]:
 # -- batches -----------------------------------------------------------------------------------------------------
 
 
-def _merged(x: Any, source: int, axis: int, groups: int = 1) -> Any:
-    """One axis made part of another.
+def _merge_axes(x: Any, source: int, axis: int, groups: int = 1) -> Any:
+    """Merge one axis into another.
 
     Args:
         x: the array.
-        source: the axis that goes, of size B.
-        axis: what it becomes part of, counted without `source`; of size `groups` times n.
-        groups: how many groups `axis` has.
+        source: the axis to merge, of size B.
+        axis: the axis that it becomes part of, counted without `source`; of size `groups` times n.
+        groups: the number of groups of `axis`.
 
     Returns:
-        The array whose `axis` has size `groups` times B times n, in this order.
+        The array, with `axis` of size `groups` times B times n, in this order.
     """
     x = moveaxis(x, source, 0)
     size, *shape = get_aval(x).shape
@@ -320,8 +323,8 @@ def _merged(x: Any, source: int, axis: int, groups: int = 1) -> Any:
     return reshape(x, shape)
 
 
-def _parted(x: Any, axis: int, size: int, groups: int = 1) -> tuple[Any, int]:
-    """What `_merged` joined taken apart: the array with an axis of size B before `axis`, and where that is."""
+def _split_axis(x: Any, axis: int, size: int, groups: int = 1) -> tuple[Any, int]:
+    """Undo `_merge_axes`: return the array with an axis of size B before `axis`, and the position of the new axis."""
     shape = get_aval(x).shape
     rest = shape[axis] // (groups * size)
     if groups == 1:
@@ -336,26 +339,26 @@ def _vmap(axis_size: int, vals: Any, dims: Any, **params: Any) -> Any:
     lhs_spec, rhs_spec, out_spec = params["dimension_numbers"]
     features, batches = params["feature_group_count"], params["batch_group_count"]
     if not axis_size:
-        return _of_no_batch(lhs, rhs, d_lhs, d_rhs, params), 0
+        return _empty_batch(lhs, rhs, d_lhs, d_rhs, params), 0
     if d_rhs is None:
-        lhs = _merged(lhs, d_lhs, lhs_spec[0], batches)
-        return _parted(conv_general_dilated_p.bind(lhs, rhs, **params), out_spec[0], axis_size)
+        lhs = _merge_axes(lhs, d_lhs, lhs_spec[0], batches)
+        return _split_axis(conv_general_dilated_p.bind(lhs, rhs, **params), out_spec[0], axis_size)
     if d_lhs is None:
-        rhs = _merged(rhs, d_rhs, rhs_spec[0], features * batches)
+        rhs = _merge_axes(rhs, d_rhs, rhs_spec[0], features * batches)
         out = conv_general_dilated_p.bind(lhs, rhs, **params)
-        return _parted(out, out_spec[1], axis_size, features * batches)
-    rhs = _merged(rhs, d_rhs, rhs_spec[0])
+        return _split_axis(out, out_spec[1], axis_size, features * batches)
+    rhs = _merge_axes(rhs, d_rhs, rhs_spec[0])
     if batches > 1:
-        lhs = _merged(lhs, d_lhs, lhs_spec[0])
+        lhs = _merge_axes(lhs, d_lhs, lhs_spec[0])
         params["batch_group_count"] = batches * axis_size
     else:
-        lhs = _merged(lhs, d_lhs, lhs_spec[1])
+        lhs = _merge_axes(lhs, d_lhs, lhs_spec[1])
         params["feature_group_count"] = features * axis_size
-    return _parted(conv_general_dilated_p.bind(lhs, rhs, **params), out_spec[1], axis_size)
+    return _split_axis(conv_general_dilated_p.bind(lhs, rhs, **params), out_spec[1], axis_size)
 
 
-def _of_no_batch(lhs: Any, rhs: Any, d_lhs: int | None, d_rhs: int | None, params: Params) -> Any:
-    """The result over a batch of no elements."""
+def _empty_batch(lhs: Any, rhs: Any, d_lhs: int | None, d_rhs: int | None, params: Params) -> Any:
+    """Return the result for a batch of size 0."""
     avals = []
     for x, d in ((lhs, d_lhs), (rhs, d_rhs)):
         aval = get_aval(x)
@@ -372,7 +375,7 @@ conv_general_dilated_p = Primitive(
     abstract_eval=_abstract_eval,
     vmap=_vmap,
     transpose=_transpose,
-    doc="Sums of products of a kernel with all windows of an array, over the features and the window.",
+    doc="Sum products of a kernel with all windows of an array, over the features and the window.",
 )
 defjvp(
     conv_general_dilated_p,
@@ -385,10 +388,10 @@ defjvp(
 
 
 def _is_small(lhs: ShapedArray, rhs: ShapedArray, params: dict[str, Any]) -> bool:
-    """Whether NumPy is quicker than a compiled program."""
+    """Return whether NumPy is faster than a compiled program."""
     out = conv_general_dilated_p.abstract((lhs, rhs), params)[0]
-    of_each = rhs.size // max(1, rhs.shape[params["dimension_numbers"].rhs_spec[0]])
-    return out.size * of_each <= CONV_PRODUCTS or not dtypes.is_inexact(out.dtype)
+    products = rhs.size // max(1, rhs.shape[params["dimension_numbers"].rhs_spec[0]])
+    return out.size * products <= CONV_PRODUCTS or not dtypes.is_inexact(out.dtype)
 
 
 def _prepared(avals: Any, **params: Any) -> HostCode | None:
@@ -397,14 +400,14 @@ def _prepared(avals: Any, **params: Any) -> HostCode | None:
 
 @impl_rules.register(conv_general_dilated_p, device=True, prepared=_prepared)
 def _impl(lhs: Array, rhs: Array, **params: Any) -> Array:
-    """By NumPy where that is quicker, or nothing compiles; else the compiled program of this one equation.
+    """Compute small convolutions, and all if nothing compiles, by NumPy; others by a compiled program of one equation.
 
-    What has parts on several devices is compiled: results are there, too.
+    Operands that are sharded over several devices are compiled, so that the result is on these devices as well.
     """
     if not _is_small(lhs.aval, rhs.aval, params) or is_spread(lhs) or is_spread(rhs):
-        found = engine().run_compiled(conv_general_dilated_p, (lhs, rhs), params)
-        if found is not None:
-            return found  # type: ignore[no-any-return]
+        out = engine().run_compiled(conv_general_dilated_p, (lhs, rhs), params)
+        if out is not None:
+            return out  # type: ignore[no-any-return]
     with np.errstate(all="ignore"):
         [aval] = conv_general_dilated_p.abstract((lhs.aval, rhs.aval), params)
         return Array(convolve(host_value(lhs), host_value(rhs), **params), aval)

@@ -1,4 +1,4 @@
-"""Applications of the primitives of this package, for whoever checks their rules. Data only."""
+"""Examples of the primitives of this package, from which checks of their rules start. Data only."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from corejax.extend import Example
 from corejax_lax_basic._base.samples import C64, F32, I32, typed
 from corejax_lax_basic.convolution.dimension_numbers import ConvDimensionNumbers
 
-_GROUPS = {"extremes": "of float64 XLA multiplies what is in other groups by 0 on CPUs, which makes NaN of NaN"}
+_GROUPS = {"extremes": "for float64, XLA on CPUs multiplies elements of other groups by 0, which spreads their NaNs"}
 _CHANNELS_LAST = ConvDimensionNumbers((0, 3, 1, 2), (3, 2, 0, 1), (0, 3, 1, 2))
 
 

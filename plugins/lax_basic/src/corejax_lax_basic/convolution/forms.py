@@ -1,4 +1,4 @@
-"""Functions said in terms of `conv_general_dilated`."""
+"""Functions defined in terms of `conv_general_dilated`."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def conv(
     precision: Any = None,
     preferred_element_type: Any = None,
 ) -> Any:
-    """Convolution of `(N, C, ...)` with `(O, C, ...)`; arguments and errors are those of `conv_general_dilated`."""
+    """Convolve `(N, C, ...)` with `(O, C, ...)`; arguments and errors are those of `conv_general_dilated`."""
     return conv_general_dilated(
         lhs, rhs, window_strides, padding, precision=precision, preferred_element_type=preferred_element_type
     )
@@ -48,7 +48,7 @@ def conv_with_general_padding(
     precision: Any = None,
     preferred_element_type: Any = None,
 ) -> Any:
-    """`conv` with pairs of padding and dilation; arguments and errors are those of `conv_general_dilated`."""
+    """Convolve as `conv`, with pairs of padding and with dilation; see `conv_general_dilated`."""
     return conv_general_dilated(
         lhs,
         rhs,
@@ -81,28 +81,30 @@ def conv_transpose(
     preferred_element_type: Any = None,
     use_consistent_padding: bool = False,
 ) -> Any:
-    """A convolution with fractional strides: its result is about `strides` times as large as the operand.
+    """Convolve with fractional strides: the result is about `strides` times as large as the operand.
 
     Args:
         lhs: the array.
         rhs: the kernel.
-        strides: those of the convolution that this is the transpose of; here they dilate `lhs`.
-        padding: "SAME" or "VALID", of that convolution; or a pair for each spatial axis, of this one.
-        rhs_dilation: how far apart the kernel's elements are put; by default 1.
-        dimension_numbers: which axes are what; by default `("NHWC", "HWIO", "NHWC")` and the like: channels last.
-        transpose_kernel: turn the kernel round and exchange its input and output features: the transpose of a
-            convolution by that kernel, as other libraries have it.
+        strides: strides of the convolution of which this is the transpose; here they dilate `lhs`.
+        padding: "SAME" or "VALID" for that convolution, or a pair for each spatial axis for this one.
+        rhs_dilation: distances to which the kernel's elements are spread; by default 1.
+        dimension_numbers: the roles of the axes; by default channels last, such as `("NHWC", "HWIO", "NHWC")`.
+        transpose_kernel: reverse the kernel and exchange its input and output features. The result is then the
+            transpose of a convolution by that kernel, as in other libraries.
         precision: see `conv_general_dilated`.
         preferred_element_type: dtype of sums and result; by default the operands'.
-        use_consistent_padding: pairs of padding, too, are those of the convolution that this is the transpose of.
+        use_consistent_padding: interpret pairs of padding as those of the convolution of which this is the transpose.
 
     Raises:
-        TypeError, ValueError: as `conv_general_dilated`; or there is no default for operands of that rank.
+        TypeError, ValueError: as `conv_general_dilated`; or operands of that rank have no default dimension numbers.
     """
     x, kernel = get_aval(lhs), get_aval(rhs)
     if dimension_numbers is None:
         if x.ndim not in _CHANNELS_LAST:
-            raise ValueError(f"conv_transpose: lhs {x.str_short()} has no default dimension_numbers; give them")
+            raise ValueError(
+                f"conv_transpose: lhs {x.str_short()} has no default dimension_numbers; pass dimension_numbers"
+            )
         dimension_numbers = _CHANNELS_LAST[x.ndim]
     numbers = conv_dimension_numbers(x.shape, kernel.shape, dimension_numbers)
     nd = x.ndim - 2
@@ -110,10 +112,10 @@ def conv_transpose(
     rhs_dilation = ones_unless("conv_transpose", "rhs_dilation", rhs_dilation, nd)
     if isinstance(padding, str) or use_consistent_padding:
         sizes = permuted(kernel.shape, numbers.rhs_spec)[2:]
-        of_each = [padding] * nd if isinstance(padding, str) else padding
+        pads = [padding] * nd if isinstance(padding, str) else padding
         padding = [
             transposed_padding(dilated(k, d), s, p)
-            for k, d, s, p in zip(sizes, rhs_dilation, strides, of_each, strict=True)
+            for k, d, s, p in zip(sizes, rhs_dilation, strides, pads, strict=True)
         ]
     if transpose_kernel:
         rhs = swapaxes(rev(rhs, numbers.rhs_spec[2:]), *numbers.rhs_spec[:2])
@@ -141,21 +143,21 @@ def conv_general_dilated_patches(
     precision: Any = None,
     preferred_element_type: Any = None,
 ) -> Any:
-    """The elements of each window, as features: for each channel, those of its window in row-major order.
+    """Return the elements of each window as features: for each channel, those of its window in row-major order.
 
     Args:
         lhs: the array, `(N, C, ...)` unless `dimension_numbers` says otherwise.
         filter_shape: the window's size along each spatial axis.
-        window_strides: see `conv_general_dilated`, as for the other arguments.
-        padding: see there.
-        lhs_dilation: see there.
-        rhs_dilation: how far apart a window's elements are.
-        dimension_numbers: see there; the kernel's part says the order of `filter_shape`.
-        precision: see there.
+        window_strides: as in `conv_general_dilated`.
+        padding: as in `conv_general_dilated`.
+        lhs_dilation: as in `conv_general_dilated`.
+        rhs_dilation: distances between a window's elements.
+        dimension_numbers: as in `conv_general_dilated`; the kernel's part gives the order of `filter_shape`.
+        precision: as in `conv_general_dilated`.
         preferred_element_type: dtype of the result.
 
     Returns:
-        `(N, C * prod(filter_shape), ...)`, or as `dimension_numbers` says.
+        `(N, C * prod(filter_shape), ...)`, unless `dimension_numbers` says otherwise.
 
     Raises:
         TypeError, ValueError: as `conv_general_dilated`.
@@ -164,7 +166,7 @@ def conv_general_dilated_patches(
     window = integers("conv_general_dilated_patches", "filter_shape", filter_shape, x.ndim - 2, 0)
     numbers = conv_dimension_numbers(x.shape, (1, 1, *window), dimension_numbers)
     size, channels = math.prod(window), x.shape[numbers.lhs_spec[1]]
-    # A kernel for each place in the window, 1 there and else 0, the same ones for each channel.
+    # A kernel for each position in the window, 1 there and 0 elsewhere, repeated for each channel.
     one_hot = np.tile(np.eye(size, dtype=x.dtype).reshape((size, 1, *window)), (channels, *[1] * (x.ndim - 1)))
     kernel = one_hot.transpose(np.argsort(numbers.rhs_spec))
     return conv_general_dilated(
@@ -192,21 +194,21 @@ def conv_general_dilated_local(
     dimension_numbers: Any = None,
     precision: Any = None,
 ) -> Any:
-    """A convolution with a kernel of its own for each window.
+    """Convolve with a separate kernel for each window.
 
     Args:
         lhs: the array, `(N, C, ...)` unless `dimension_numbers` says otherwise.
-        rhs: the kernels, `(O, C * prod(filter_shape), ...)`, whose last axes are the result's spatial ones.
-        window_strides: see `conv_general_dilated`, as for the other arguments.
-        padding: see there.
+        rhs: the kernels, `(O, C * prod(filter_shape), ...)`, whose last axes are the result's spatial axes.
+        window_strides: as in `conv_general_dilated`.
+        padding: as in `conv_general_dilated`.
         filter_shape: the window's size along each spatial axis.
-        lhs_dilation: see there.
-        rhs_dilation: how far apart a window's elements are.
-        dimension_numbers: see there.
-        precision: of the products; a pair is that of `lhs` and `rhs`.
+        lhs_dilation: as in `conv_general_dilated`.
+        rhs_dilation: distances between a window's elements.
+        dimension_numbers: as in `conv_general_dilated`.
+        precision: precision of the products; a pair is for `lhs` and `rhs`.
 
     Returns:
-        `(N, O, ...)`, or as `dimension_numbers` says.
+        `(N, O, ...)`, unless `dimension_numbers` says otherwise.
 
     Raises:
         TypeError, ValueError: as `conv_general_dilated` and `dot_general`.

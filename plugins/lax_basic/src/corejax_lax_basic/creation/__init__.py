@@ -1,4 +1,1 @@
-"""Arrays made of nothing.
-
-Filled with one value, or with their index along an axis.
-"""
+"""Arrays from values and shapes: filled with one value, with their index along an axis, or from nested sequences."""

@@ -1,6 +1,6 @@
-"""`empty`: an array of any values; and tokens, which order what has no data in common.
+"""`empty`: an array of unspecified values; and tokens, which order operations that share no data.
 
-A token is a boolean array without elements: who takes it comes after who gives it.
+A token is a boolean array without elements: an operation that takes it runs after the operation that returns it.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ TOKEN = ShapedArray((0,), dtypes.bool_)
 
 
 def empty(shape: Sequence[int], dtype: Any, *, out_sharding: Any = None) -> Any:
-    """An array whose values do not matter; zeros, here.
+    """Return an array of unspecified values; here they are zeros.
 
     Args:
-        shape: its shape.
-        dtype: its dtype.
-        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
+        shape: shape of the array.
+        dtype: dtype of the array.
+        out_sharding: sharding of the result, a sharding or a `PartitionSpec`.
 
     Raises:
         TypeError: the shape is not made of concrete integers.
@@ -45,7 +45,7 @@ empty_p = Primitive(
     impl=lambda *, shape, dtype: np.zeros(shape, dtype),
     abstract_eval=_empty_abstract_eval,
     vmap=lambda axis_size, vals, dims, **params: (empty_p.bind(**params), None),
-    doc="An array whose values do not matter.",
+    doc="Return an array of unspecified values.",
 )
 defzero(empty_p)
 
@@ -54,12 +54,12 @@ defzero(empty_p)
 
 
 def create_token(_: Any = None) -> Any:
-    """A token that waits for nothing. The argument is ignored."""
+    """Return a token that waits for nothing. The argument is ignored."""
     return create_token_p.bind()
 
 
 def after_all(*operands: Any) -> Any:
-    """One token for several: it is there when they all are.
+    """Return one token for several: it is available when all of them are.
 
     Raises:
         TypeError: an operand is not a token.
@@ -70,7 +70,7 @@ def after_all(*operands: Any) -> Any:
 def _after_all_abstract_eval(*avals: ShapedArray) -> ShapedArray:
     for i, aval in enumerate(avals):
         if (aval.shape, aval.dtype) != (TOKEN.shape, TOKEN.dtype):
-            raise TypeError(f"after_all takes tokens, such as create_token gives; operand {i} is {aval.str_short()}")
+            raise TypeError(f"after_all takes tokens, as create_token returns them; operand {i} is {aval.str_short()}")
     return TOKEN
 
 
@@ -79,7 +79,7 @@ def _no_elements(*tokens: Any) -> Any:
 
 
 def _after_all_vmap(axis_size: int, vals: Any, dims: Any) -> Any:
-    """A batch of tokens is as good as one: neither has elements."""
+    """Return a token that is not batched: tokens have no elements, so that one serves the whole batch."""
     return after_all_p.bind(*(create_token() for _ in vals)), None
 
 
@@ -88,14 +88,14 @@ create_token_p = Primitive(
     impl=_no_elements,
     abstract_eval=takes("create_token", 0)(lambda: TOKEN),
     vmap=lambda axis_size, vals, dims: (create_token(), None),
-    doc="A token that waits for nothing.",
+    doc="Return a token that waits for nothing.",
 )
 after_all_p = Primitive(
     "after_all",
     impl=_no_elements,
     abstract_eval=_after_all_abstract_eval,
     vmap=_after_all_vmap,
-    doc="One token for several.",
+    doc="Return one token for several.",
 )
 defzero(create_token_p)
 defzero(after_all_p)

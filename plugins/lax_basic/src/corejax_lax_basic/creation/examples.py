@@ -1,4 +1,4 @@
-"""Applications of the primitives of this package, for whoever checks their rules. Data only."""
+"""Examples of the primitives of this package, from which checks of their rules start. Data only."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrays from nothing: filled with a value, or like another array."""
+"""Arrays filled with a value, or like another array."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ __all__ = ["full", "full_like", "zeros_like_array"]
 
 
 def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: Any = None) -> Any:
-    """An array filled with one value.
+    """Return an array filled with one value.
 
     Args:
-        shape: its shape.
+        shape: shape of the array.
         fill_value: a scalar.
         dtype: dtype of the result; by default the fill value's (then a Python scalar gives a weakly typed array).
-        sharding: where the result is to be, a sharding or a `PartitionSpec`.
+        sharding: sharding of the result, a sharding or a `PartitionSpec`.
 
     Raises:
         TypeError: the fill value is not a scalar, or the shape is not made of concrete integers.
@@ -35,7 +35,7 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: 
     shape = canonical_shape(shape)
     aval = get_aval(fill_value) if dtype is None or type(fill_value) not in PYTHON_SCALARS else None
     if aval is not None and aval.ndim:
-        raise TypeError(f"full: the fill value is a scalar, got {aval.str_short()}")
+        raise TypeError(f"full: the fill value must be a scalar, got {aval.str_short()}")
     if dtype is None:
         value = as_array(fill_value)
     elif aval is None:
@@ -48,7 +48,7 @@ def full(shape: Sequence[int], fill_value: Any, dtype: Any = None, *, sharding: 
 def full_like(
     x: Any, fill_value: Any, dtype: Any = None, shape: Sequence[int] | None = None, sharding: Any = None
 ) -> Any:
-    """As `full`, with the shape, dtype and weak type of `x` unless given, in parts on several devices if `x` is.
+    """Return an array as `full`, with the shape, dtype, weak type and sharding of `x` by default.
 
     `x` may be a `ShapeDtypeStruct`.
     """
@@ -62,11 +62,11 @@ def full_like(
     shape = aval.shape if shape is None else canonical_shape(shape)
     if dtype is not None:
         return beside(full(shape, fill_value, dtype), x)
-    known = type(fill_value) in PYTHON_SCALARS
-    value = fill_scalar(fill_value, aval.dtype, aval.weak_type) if known else in_dtype(fill_value, aval.dtype)
+    is_number = type(fill_value) in PYTHON_SCALARS
+    value = fill_scalar(fill_value, aval.dtype, aval.weak_type) if is_number else in_dtype(fill_value, aval.dtype)
     return beside(full(shape, value), x)
 
 
 def zeros_like_array(x: Any) -> Any:
-    """Zeros of the shape and dtype of `x`."""
+    """Return zeros of the shape and dtype of `x`."""
     return full_like(x, 0)

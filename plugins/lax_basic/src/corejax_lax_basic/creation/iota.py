@@ -1,4 +1,4 @@
-"""`iota`: arrays whose elements are their index along an axis."""
+"""`iota`: arrays of indices along an axis."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ __all__ = ["broadcasted_iota", "iota", "iota_p"]
 
 
 def iota(dtype: Any, size: int) -> Any:
-    """`0, 1, ..., size - 1`: a vector of a dtype."""
+    """Return the vector `0, 1, ..., size - 1` of a dtype."""
     return broadcasted_iota(dtype, (size,), 0)
 
 
 def broadcasted_iota(dtype: Any, shape: Sequence[int], dimension: int, *, out_sharding: Any = None) -> Any:
-    """An array whose elements are their index along one axis.
+    """Return an array in which each element is its index along one axis.
 
     Args:
-        dtype: dtype of the result, a number.
-        shape: its shape.
-        dimension: the axis.
-        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
+        dtype: a numeric dtype.
+        shape: shape of the array.
+        dimension: the axis, counted from the front.
+        out_sharding: sharding of the result, a sharding or a `PartitionSpec`.
 
     Raises:
         TypeError: the dtype is bool, or `shape` is not made of concrete integers.
-        ValueError: there is no such axis.
+        ValueError: the shape does not have the axis.
     """
     shape = canonical_shape(shape)
     axis = integer(dimension, "iota: dimension")
@@ -56,7 +56,7 @@ def _iota_impl(*, dtype: Any, shape: tuple[int, ...], dimension: int) -> Any:
 @takes("iota", 0)
 def _iota_abstract_eval(*, dtype: Any, shape: tuple[int, ...], dimension: int) -> ShapedArray:
     if dtypes.is_bool(dtype):
-        raise TypeError("iota: the dtype is a number's, got bool")
+        raise TypeError("iota: the dtype must be numeric, got bool")
     if not 0 <= dimension < len(shape):
         raise ValueError(f"iota: dimension {dimension} is not an axis of shape {shape}")
     return ShapedArray(shape, dtype)
@@ -71,8 +71,8 @@ iota_p = Primitive(
     tags=("cheap", "exact"),
     abstract_eval=_iota_abstract_eval,
     vmap=_iota_vmap,
-    doc="An array whose elements are their index along one axis.",
+    doc="Return an array in which each element is its index along one axis.",
 )
-# A vector, for which NumPy has no loop of vectors; others are views of one.
+# Only vectors are compiled: NumPy's loop for them is not vectorised. Other arrays are views of a vector.
 impl_rules.register(iota_p, _iota_impl, large=lambda avals, *, dtype, shape, dimension: len(shape) == 1)
 defzero(iota_p)

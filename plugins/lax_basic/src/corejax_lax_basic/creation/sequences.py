@@ -1,4 +1,4 @@
-"""Nested sequences of numbers and arrays as one array."""
+"""Arrays from nested sequences of numbers and arrays."""
 
 from __future__ import annotations
 
@@ -20,17 +20,17 @@ __all__ = ["from_sequence"]
 
 
 def from_sequence(sequence: Sequence[Any], dtype: np.dtype[Any] | None = None, *, name: str = "array") -> Any:
-    """The array of which nested lists and tuples, or a range, have the elements.
+    """Return an array with the elements of nested lists and tuples, or of a range.
 
     Args:
-        sequence: of numbers, arrays of one shape, or sequences of them.
-        dtype: that of the result; None: what promotion gives, in default width for Python's numbers.
-        name: the function, for messages.
+        sequence: a sequence of numbers, of arrays of one shape, or of such sequences.
+        dtype: dtype of the result; None for what promotion gives, with the default width for Python's numbers.
+        name: the function that error messages name.
 
     Raises:
-        TypeError: an element is no number and no array, or is not to be had in the dtype.
+        TypeError: an element is no number and no array, or cannot be converted to the dtype.
         ValueError: the elements of a sequence have several shapes.
-        OverflowError: a Python int that the dtype does not hold.
+        OverflowError: the dtype does not hold a Python int.
     """
     if type(sequence) is range:
         sequence = list(sequence)
@@ -57,7 +57,7 @@ def _leaves(sequence: Sequence[Any]) -> Iterator[Any]:
 
 
 def _with_arrays(sequence: Sequence[Any]) -> list[Any]:
-    """Nested sequences with arrays in place of objects that stand for one, a symbolic size say."""
+    """Return nested sequences with arrays in place of objects that represent one, such as symbolic sizes."""
     return [
         _with_arrays(x) if isinstance(x, list | tuple) else as_array(x) if _stands_for(type(x)) else x for x in sequence
     ]
@@ -68,12 +68,12 @@ def _stands_for(kind: type) -> bool:
 
 
 def _to_numpy(sequence: Sequence[Any]) -> list[Any]:
-    """Nested sequences with arrays in them replaced by NumPy's, which NumPy then stacks."""
+    """Return nested sequences with NumPy arrays in place of arrays, for NumPy to stack."""
     return [_to_numpy(x) if isinstance(x, list | tuple) else np.asarray(x) if type(x) is Array else x for x in sequence]
 
 
 def _from_numbers(name: str, sequence: list[Any], dtype: np.dtype[Any]) -> Array:
-    """Nested lists of numbers as an array, converted on the host."""
+    """Return nested lists of numbers as an array, converted on the host."""
     try:
         with np.errstate(all="ignore"):
             value = np.array(sequence, dtype)
@@ -82,13 +82,15 @@ def _from_numbers(name: str, sequence: list[Any], dtype: np.dtype[Any]) -> Array
         if isinstance(error, OverflowError):
             raise OverflowError(f"{name}: a Python number in the list is out of bounds for {dtype.name}") from None
         if isinstance(error, TypeError):
-            raise TypeError(f"{name}: the list does not become {dtype.name}: {error}") from None
-        raise ValueError(f"{name}: nested sequences of unequal lengths do not make an array: {sequence!r}") from None
+            raise TypeError(f"{name}: the list cannot be converted to {dtype.name}: {error}") from None
+        raise ValueError(
+            f"{name}: nested sequences of unequal lengths cannot be converted to an array: {sequence!r}"
+        ) from None
     return Array(value, get_aval(value))
 
 
 def _stacked(name: str, sequence: Sequence[Any], dtype: np.dtype[Any]) -> Any:
-    """Arrays and tracers stacked by the operations that stack arrays."""
+    """Stack arrays and tracers by the primitives that join arrays."""
     parts = [
         _stacked(name, x, dtype) if isinstance(x, list | tuple) else convert_operand(as_operand(x), dtype)
         for x in sequence
@@ -97,5 +99,5 @@ def _stacked(name: str, sequence: Sequence[Any], dtype: np.dtype[Any]) -> Any:
         return Array(np.zeros((0,), dtype))
     if len({x.shape for x in parts}) > 1:
         shown = ", ".join(str(x.shape) for x in parts[:8])
-        raise ValueError(f"{name}: the elements of a sequence have one shape, got {shown}")
+        raise ValueError(f"{name}: the elements of a sequence must have the same shape, got {shown}")
     return concatenate([expand_dims(convert_element_type(x, dtype), (0,)) for x in parts], 0)

@@ -1,6 +1,6 @@
 """Values of complex functions at zero, infinities and NaN, as Annex G of C99 defines them.
 
-NumPy and XLA have other values for some of them, so that impl and translation rules both read this table.
+NumPy and XLA differ from Annex G in some of these values, so that impl and translation rules both read this table.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import numpy as np
 _INF, _NAN, _QUARTER = math.inf, math.nan, math.pi / 2
 
 # Each row is `(a, b, re, im)`: if the operand's real part is of the kind `a` and its imaginary part of the kind `b`,
-# the result has the parts `re` and `im`. A kind of None is any number; a part of None is left alone; "a", "b" and "0b"
-# are the operand's parts and its imaginary part times 0. Later rows win.
+# the result has the parts `re` and `im`. The kind None matches any number; the part None keeps the computed value;
+# "a", "b" and "0b" are the operand's parts and its imaginary part times 0. Later rows win.
 ENDS: dict[str, list[tuple[str | None, str | None, Any, Any]]] = {
     "exp": [("-inf", None, 0, 0), ("+inf", "not finite", _INF, _NAN)],
     "expm1": [(None, "zero", None, "b"), ("-inf", None, -1, 0), ("+inf", "not finite", _INF, _NAN)],

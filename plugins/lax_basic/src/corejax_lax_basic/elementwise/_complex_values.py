@@ -1,7 +1,8 @@
-"""Impl rules of functions that take complex numbers: NumPy's, with the values of `ENDS` if a part is infinite or NaN.
+"""Impl rules of functions of complex numbers: NumPy's, with the values of `ENDS` if a part is infinite or NaN.
 
-C leaves some of the others open, and NumPy and XLA choose differently: such a value is XLA's, run and compiled. Real
-numbers, and complex arrays that are finite throughout, take NumPy's way.
+Annex G leaves some values of the remaining functions open, and NumPy and XLA choose differently: impl rules then give
+XLA's value, so that evaluated and compiled programs agree. Real numbers, and complex arrays that are finite
+throughout, take NumPy's result unchanged.
 """
 
 from __future__ import annotations
@@ -26,9 +27,9 @@ def _of_parts(re: Any, im: Any, dtype: Any) -> Any:
 
 
 def _with_ends(name: str, f: Any) -> Callable[[Any], Any]:
-    """NumPy's `f`, with the values of `ENDS` where that of complex numbers is not finite throughout.
+    """Return NumPy's `f` with the values of `ENDS` for complex operands or results that are not finite throughout.
 
-    NumPy has one implementation of each function, whatever `accuracy` is asked for.
+    `accuracy` is ignored: NumPy has one implementation of each function.
     """
 
     @is_ufunc(f, "biuf")
@@ -53,14 +54,14 @@ cosh = _with_ends("cosh", np.cosh)
 
 @is_ufunc(np.expm1, "biuf")
 def expm1(x: Any, *, accuracy: Any = None) -> Any:
-    """NumPy's, with positive zeros for complex numbers, as XLA has them."""
+    """Compute NumPy's `expm1`, with positive zeros for complex numbers, as XLA has them."""
     out = _expm1(x)
     return out + 0 if x.dtype.kind == "c" else out
 
 
 @is_ufunc(np.square, "iuf")
 def square(x: Any) -> Any:
-    """The real part of a complex square as `(a - b)(a + b)`, for accuracy."""
+    """Compute `x * x`; the real part of a complex square is `(a - b)(a + b)`, for accuracy."""
     if x.dtype.kind != "c":
         return np.square(x)
     a, b = x.real, x.imag
@@ -68,7 +69,7 @@ def square(x: Any) -> Any:
 
 
 def _or_of_complex(f: np.ufunc) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Decorate a function of complex numbers: the ufunc `f` for real ones."""
+    """Decorate a function of complex numbers: its impl rule calls the ufunc `f` for real numbers."""
 
     def decorate(of_complex: Callable[..., Any]) -> Callable[..., Any]:
         @is_ufunc(f)
@@ -80,24 +81,24 @@ def _or_of_complex(f: np.ufunc) -> Callable[[Callable[..., Any]], Callable[..., 
     return decorate
 
 
-def _cut(name: str, f: np.ufunc) -> Callable[..., Any]:
-    """NumPy's `f`, with the values of `ENDS`; on its branch cuts the sign of a complex zero does not count."""
+def _with_branch_cut(name: str, f: np.ufunc) -> Callable[..., Any]:
+    """Return NumPy's `f` with the values of `ENDS`, and with the sign of zeros ignored on its branch cuts."""
     of_complex = _with_ends(name, f)
     return _or_of_complex(f)(lambda x: of_complex(x + x.dtype.type(0)))
 
 
 atanh = _with_ends("atanh", np.arctanh)
 atan = _with_ends("atan", np.arctan)
-sqrt = _cut("sqrt", np.sqrt)
-asin = _cut("asin", np.arcsin)
-acos = _cut("acos", np.arccos)
-asinh = _cut("asinh", np.arcsinh)
-acosh = _cut("acosh", np.arccosh)
+sqrt = _with_branch_cut("sqrt", np.sqrt)
+asin = _with_branch_cut("asin", np.arcsin)
+acos = _with_branch_cut("acos", np.arccos)
+asinh = _with_branch_cut("asinh", np.arcsinh)
+acosh = _with_branch_cut("acosh", np.arccosh)
 
 
 @_or_of_complex(np.log1p)
 def log1p(x: Any) -> Any:
-    """Accurate near 0, and finite for the largest numbers, which NumPy's is not for complex ones."""
+    """Compute `log(1 + x)` of complex `x`: accurate near 0 and, unlike NumPy's, finite for the largest numbers."""
     a, b = x.real, x.imag
     small = (abs(a) < 0.5) & (abs(b) < 0.5)
     out = log(_of_parts(a + 1, b, x.dtype))
@@ -115,7 +116,7 @@ def _rsqrt_prepared(avals: Any, *, accuracy: Any = None) -> Any:
 @prepared_by(_rsqrt_prepared)
 @through_float32
 def rsqrt(x: Any, *, accuracy: Any = None) -> Any:
-    """Zero of infinite numbers, and infinite only in the real part of zero."""
+    """Compute `1 / sqrt(x)`: zero for infinite complex numbers, and infinite only in the real part for zero."""
     out = np.reciprocal(np.sqrt(x))
     if x.dtype.kind == "c" and not np.isfinite(out).all():
         out = np.where(np.isinf(x), x.dtype.type(0), out)
@@ -128,19 +129,19 @@ exp = _with_ends("exp", np.exp)
 
 @_or_of_complex(np.exp2)
 def exp2(x: Any) -> Any:
-    """By parts: an infinite number times log(2) would be NaN."""
+    """Compute `2 ** x` of complex `x` by its parts: an infinite number times log(2) would be NaN."""
     scale = x.real.dtype.type(np.log(2))
     return exp(_of_parts(x.real * scale, x.imag * scale, x.dtype))
 
 
 @is_ufunc(np.cbrt)
 def cbrt(x: Any, *, accuracy: Any = None) -> Any:
-    """The cube root of real numbers."""
+    """Return the cube root of real numbers."""
     return np.cbrt(x)
 
 
 def sign(x: Any) -> Any:
-    """`x / |x|`, part by part."""
+    """Compute `x / |x|`, part by part."""
     size = np.absolute(x)
     zero = size == 0
     size = np.where(zero, size.dtype.type(1), size)
@@ -148,7 +149,7 @@ def sign(x: Any) -> Any:
 
 
 def divide(x: Any, y: Any) -> Any:
-    """`x / y`; complex quotients that are not finite as C's Annex G recommends."""
+    """Compute `x / y`; complex quotients that are not finite follow the recommendation of C's Annex G."""
     out = np.divide(x, y)
     if x.dtype.kind == "c" and not np.isfinite(out).all():
         return np.where(np.isfinite(out), out, _quotient(*np.broadcast_arrays(x, y)))
@@ -157,13 +158,13 @@ def divide(x: Any, y: Any) -> Any:
 
 @_or_of_complex(np.arctan2)
 def atan2(x: Any, y: Any) -> Any:
-    """`-i log((y + ix) / sqrt(x^2 + y^2))`."""
+    """Compute `-i log((y + ix) / sqrt(x^2 + y^2))`."""
     i = x.dtype.type(1j)
     return -i * log(divide(y + i * x, sqrt(x * x + y * y)))
 
 
 def _quotient(x: Any, y: Any) -> Any:
-    """Smith's algorithm, and what Annex G says of infinite operands and zero divisors where that gives NaN only."""
+    """Divide by Smith's algorithm; if the quotient is NaN, give Annex G's for infinite operands and zero divisors."""
     a, b, c, d = x.real, x.imag, y.real, y.imag
     first = abs(c) < abs(d)
     small, large = np.where(first, (c, d), (d, c))
@@ -182,7 +183,7 @@ def _quotient(x: Any, y: Any) -> Any:
 
 
 def power(x: Any, y: Any) -> Any:
-    """`x ** y`; in polar coordinates where a complex power is not finite."""
+    """Compute `x ** y`; complex powers that are not finite are computed in polar coordinates."""
     out = np.power(x, y)
     if x.dtype.kind != "c":
         return out
@@ -191,7 +192,7 @@ def power(x: Any, y: Any) -> Any:
 
 
 def _polar_power(x: Any, y: Any) -> Any:
-    """`|x|**c exp(-d angle)`, turned by `c angle + d log|x|`, for `y = c + di`; exact at 1**y, x**0 and inf**c."""
+    """Compute `|x|**c exp(-d angle)` turned by `c angle + d log|x|`, for `y = c + di`; 1**y, x**0, inf**c are exact."""
     a, b, c, d = x.real, x.imag, y.real, y.imag
     modulus, angle = np.hypot(a, b), np.arctan2(b, a)
     modulus = np.where(np.isnan(x), a.dtype.type(np.nan), modulus)

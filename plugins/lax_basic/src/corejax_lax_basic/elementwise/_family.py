@@ -1,8 +1,8 @@
-"""Tables of elementwise primitives: what a row says, and what rules of such primitives share.
+"""Tables of elementwise primitives: the constructors of a row, and helpers that the rules of the rows share.
 
-    sin, sin_p = unary("sin", np.sin, INEXACT, "sine", tangents(lambda t, x: mul(cos(x), t)), "Sine of radians.")
+    sin, sin_p = unary("sin", np.sin, INEXACT, "sine", tangents(lambda t, x: mul(cos(x), t)), "Compute the sine.")
 
-A row gives the public function and the primitive, with all of its rules. `translations` reads `STABLEHLO`.
+A row defines the public function and the primitive with all of its rules. `translations` reads `STABLEHLO`.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ from corejax_lax_basic.shape.broadcasting import broadcast_in_dim
 
 __corejax_registers_for_caller__ = True  # a row's provenance is its own line, not one of this file
 
-# Primitives that are one StableHLO operation, and which.
+# Primitives that are a single StableHLO operation, and the name of the operation.
 STABLEHLO: dict[Primitive, str] = {}
 
-# Those that do not round: NumPy gives the same bits.
+# StableHLO operations that do not round, so that NumPy computes the same bits.
 EXACT = {
     *("abs", "and", "ceil", "complex", "floor", "imag", "maximum", "minimum", "negate", "not", "or", "real", "select"),
     *("shift_left", "shift_right_arithmetic", "shift_right_logical", "sign", "xor"),
@@ -42,19 +42,20 @@ EXACT = {
 def unary(
     name: str, impl: Function, accepts: Kinds, stablehlo: str | None, derivative: Derivative, doc: str, **more: Any
 ) -> tuple[Function, Primitive]:
-    """A function of one operand: a row in the table of its family.
+    """Define a function of one operand and its primitive: a row in the table of its family.
 
     Args:
-        name: the primitive.
+        name: name of the primitive.
         impl: its impl rule, often a NumPy function.
-        accepts: kinds of dtype that it takes.
-        stablehlo: the StableHLO operation that it is; None where `translations` has a rule for it.
+        accepts: the kinds of dtypes that it accepts.
+        stablehlo: the StableHLO operation that it lowers to; None if `translations` has a rule for it.
         derivative: `tangents(...)`, `tangents_with_result(...)`, `linear(...)`, `jvp_rule(...)`, or `defzero`.
         doc: docstring of the function and the primitive.
-        more: see `_primitive`; and `accuracy=True` for a function that takes one, a param of the primitive where it
-            is given, which impl and derivative take too.
+        more: arguments of `_primitive`, and `accuracy=True` if the function takes the keyword `accuracy`. If a caller
+            passes it, it becomes a param of the primitive, which impl and derivative then receive.
 
     Returns:
+        The function and the primitive.
         The function and the primitive.
     """
     with_accuracy = more.pop("accuracy", False)
@@ -81,10 +82,10 @@ def binary(
     written: Function | None = None,
     **more: Any,
 ) -> tuple[Function, Primitive]:
-    """As `unary`, a function of two operands, of which a scalar yields to the other one.
+    """Define a function of two operands, as `unary`; a scalar operand takes the dtype of the array beside it.
 
-    The function is `written` (in terms of `bind_joined`) if its arguments have other names than `x` and `y`. With
-    `out_dtype=True` the function takes a dtype, which the operands are converted to.
+    Pass the function as `written` (in terms of `bind_joined`) if its arguments have other names than `x` and `y`. With
+    `out_dtype=True` the function takes a dtype and converts its operands to it.
     """
     with_out_dtype = more.pop("out_dtype", False)
     primitive = _primitive(name, 2, impl, accepts, stablehlo, derivative, doc, **more)
@@ -105,7 +106,7 @@ def binary(
 
 
 def bind_joined(primitive: Primitive, x: Any, y: Any) -> Any:
-    """Apply a primitive to two operands, of which a scalar yields to the other one."""
+    """Apply a primitive to two operands; a scalar takes the dtype of the other operand."""
     if getattr(x, "aval", None) is not getattr(y, "aval", x):
         x, y = joined_operands(x, y)
     return primitive.bind(x, y)
@@ -127,16 +128,22 @@ def _primitive(
     transpose: Function | None = None,
     exact: bool = False,
 ) -> Primitive:
-    """The primitive of a row.
+    """Define the primitive of a row.
 
     Args:
-        name, operands, impl, accepts, stablehlo, derivative, doc: as in `unary`.
-        function: name of the public function, where that is not the primitive's.
-        result: dtype of the result by that of the operands; by default the same.
-        abstract_eval: the type rule, where it is not the common one.
-        linear_in: positions of the operands in which it is linear, the others held.
-        transpose: the transpose rule, where `derivative` does not have it.
-        exact: whether nothing is rounded, so that everybody gives the same bits; of some of StableHLO it is known.
+        name: as in `unary`, as are `impl`, `accepts`, `stablehlo`, `derivative` and `doc`.
+        operands: the number of operands.
+        impl: see `name`.
+        accepts: see `name`.
+        stablehlo: see `name`.
+        derivative: see `name`.
+        doc: see `name`.
+        function: name of the public function, if it differs from the primitive's.
+        result: maps the operands' dtype to the dtype of the result; by default they are the same.
+        abstract_eval: the type rule, if it is not the common one.
+        linear_in: positions of the operands in which the primitive is linear with the others held fixed.
+        transpose: the transpose rule, if `derivative` does not register one.
+        exact: whether nothing is rounded, so that all backends compute the same bits; known for the names in `EXACT`.
     """
     tags = ["elementwise"]
     if name in _speed.CHEAP:
@@ -168,18 +175,18 @@ def _scalar(dtype: np.dtype[Any], value: float) -> Array:
 
 
 def constant(x: Any, value: float) -> Array:
-    """A scalar of the dtype of `x`."""
+    """Return a scalar of the dtype of `x`."""
     return _scalar(get_aval(x).dtype, value)
 
 
 def spread(tangent: Any, out: Any) -> Any:
-    """The tangent of a scalar operand repeated over the shape of the result; any other as it is."""
+    """Broadcast the tangent of a scalar operand to the shape of the result; return any other tangent unchanged."""
     shape = get_aval(out).shape
     return tangent if get_aval(tangent).shape == shape else broadcast_in_dim(tangent, shape, ())
 
 
 def unbroadcast(aval: Any, ct: Any) -> Any:
-    """The cotangent of an operand: summed where a scalar was mixed with an array."""
+    """Return the cotangent of an operand: summed if the operand was a scalar beside an array."""
     if getattr(ct, "aval", None) is aval:
         return ct
     shape = get_aval(ct).shape

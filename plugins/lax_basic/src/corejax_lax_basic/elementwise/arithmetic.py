@@ -2,9 +2,9 @@
 
     add : (a[*s], a[*s]) -> a[*s]
 
-Operands of one dtype and shape, or scalars beside arrays; Python scalars and weakly typed arrays take the other
-operand's dtype. Each function raises TypeError where dtypes or shapes disagree, and for dtypes not named. Integer
-arithmetic wraps around; integer division truncates.
+Operands have one dtype and shape, or are scalars beside arrays; Python scalars and weakly typed arrays take the other
+operand's dtype. Each function raises TypeError if dtypes or shapes disagree, or if it does not accept the dtype.
+Integer arithmetic wraps around; integer division truncates.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ __all__: list[str] = []  # rows bring their own names
 neg, neg_p = unary(
     "neg", np.negative, NUMERIC, "negate",
     linear(lambda ct, x: [neg(ct)]),
-    "`-x`; integer, floating-point or complex, the same dtype out (StableHLO `negate`).",
+    "Compute `-x`; integer, floating-point or complex, the same dtype out (StableHLO `negate`).",
     linear_in=(0,),
 )  # fmt: skip
 
@@ -42,8 +42,8 @@ def _add_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
     s, t = tangents
     if s is not None and t is not None:
         return out, add_p.bind(s, t)
-    moving = s if t is None else t
-    return out, None if moving is None else spread(moving, out)
+    tangent = s if t is None else t
+    return out, None if tangent is None else spread(tangent, out)
 
 
 def _add_transpose(ct: Any, x: Any, y: Any) -> list[Any]:
@@ -53,7 +53,7 @@ def _add_transpose(ct: Any, x: Any, y: Any) -> list[Any]:
 add, add_p = binary(
     "add", np.add, NUMERIC, "add",
     jvp_rule(_add_jvp),
-    "`x + y`; integer, floating-point or complex, the same dtype out (StableHLO `add`).",
+    "Compute `x + y`; integer, floating-point or complex, the same dtype out (StableHLO `add`).",
     linear_in=(0, 1), transpose=_add_transpose,
 )  # fmt: skip
 
@@ -78,7 +78,7 @@ def _sub_transpose(ct: Any, x: Any, y: Any) -> list[Any]:
 sub, sub_p = binary(
     "sub", np.subtract, NUMERIC, "subtract",
     jvp_rule(_sub_jvp),
-    "`x - y`; integer, floating-point or complex, the same dtype out (StableHLO `subtract`).",
+    "Compute `x - y`; integer, floating-point or complex, the same dtype out (StableHLO `subtract`).",
     linear_in=(0, 1), transpose=_sub_transpose,
 )  # fmt: skip
 
@@ -87,14 +87,14 @@ sub, sub_p = binary(
 
 def _mul_transpose(ct: Any, x: Any, y: Any) -> list[Any]:
     if is_undef_primal(x):
-        return [unbroadcast(x.aval, mul(ct, y)), None]  # which refuses a second operand that has no value
+        return [unbroadcast(x.aval, mul(ct, y)), None]  # `mul` raises if `y` is an unknown, too
     return [None, unbroadcast(y.aval, mul(x, ct))]
 
 
 mul, mul_p = binary(
     "mul", np.multiply, NUMERIC, "multiply",
     tangents(lambda t, x, y: mul(t, y), lambda t, x, y: mul(x, t)),
-    "`x * y`; integer, floating-point or complex, the same dtype out, or `out_dtype` (StableHLO `multiply`).",
+    "Compute `x * y`; integer, floating-point or complex, the same dtype out, or `out_dtype` (StableHLO `multiply`).",
     linear_in=(0, 1), transpose=_mul_transpose, out_dtype=True,
 )  # fmt: skip
 
@@ -109,13 +109,13 @@ def _div(x: Any, y: Any) -> Any:
         return np.where(y == 0, np.invert(np.zeros_like(y)), _div(x, np.where(y == 0, y.dtype.type(1), y)))
     if not y.ndim:
         return _by_one_number(x, y)[0]
-    if x.dtype.itemsize <= 4:  # which float64 holds, and their quotients so well that none becomes a whole number
+    if x.dtype.itemsize <= 4:  # float64 holds these integers, and no quotient rounds to a whole number
         return np.divide(x, y, dtype=np.float64).astype(np.int64).astype(x.dtype)
     return (x - np.fmod(x, y)) // y
 
 
 def _by_one_number(x: Any, y: Any) -> tuple[Any, Any]:
-    """Quotient and remainder of integers by one: NumPy has loops of vectors for quotients that are rounded down."""
+    """Divide integers by one integer; NumPy vectorises only the quotient that is rounded down."""
     quotient = np.floor_divide(x, y)
     rest = x - quotient * y
     if dtypes.is_unsigned(x.dtype):
@@ -134,36 +134,36 @@ def _rem(x: Any, y: Any) -> Any:
 
 
 def _div_transpose(ct: Any, x: Any, y: Any) -> list[Any]:
-    ct_x = div(ct, y)  # which refuses a divisor that has no value: a quotient is not linear in it
+    ct_x = div(ct, y)  # raises if the divisor is unknown: a quotient is not linear in it
     return [unbroadcast(x.aval, ct_x), None]
 
 
 def _by_divisor(t: Any, quotient: Any, y: Any) -> Any:
-    """Tangent of a quotient by its divisor: `-t quotient / y`."""
+    """Return the tangent of a quotient by its divisor: `-t quotient / y`."""
     return mul(neg(div(quotient, y)), t)
 
 
 div, div_p = binary(
     "div", _div, NUMERIC, "divide",
     tangents_with_result(lambda t, q, x, y: div(t, y), lambda t, q, x, y: _by_divisor(t, q, y)),
-    """`x / y`; integer, floating-point or complex, the same dtype out (StableHLO `divide`).
+    """Compute `x / y`; integer, floating-point or complex, the same dtype out (StableHLO `divide`).
 
-    Integers are truncated towards zero; `x / 0` is -1 (all bits set) and the least integer over -1 is itself.
+    Integer quotients are truncated towards zero; `x / 0` is -1 (all bits set), and the least integer over -1 is itself.
     """,
     linear_in=(0,), transpose=_div_transpose,
 )  # fmt: skip
 
 
 def _times_taken(t: Any, rest: Any, x: Any, y: Any) -> Any:
-    """Tangent of a remainder by its divisor: minus the whole number of times that it was taken, which is a constant."""
-    rest = select_n(eq(rest, rest), constant(rest, 0), rest)  # NaN if that number is infinite
+    """Return the tangent of a remainder by its divisor: `-t n` with the truncated quotient `n` held constant."""
+    rest = select_n(eq(rest, rest), constant(rest, 0), rest)  # NaN if the quotient is infinite
     return mul(neg(stop_gradient(div(sub(x, rest), y))), t)
 
 
 rem, rem_p = binary(
     "rem", _rem, REAL, "remainder",
     tangents_with_result(lambda t, r, x, y: spread(t, r), _times_taken),
-    """Remainder of truncated division, with the sign of `x`; integer or floating-point (StableHLO `remainder`).
+    """Compute the remainder of truncated division, signed as `x`; integer or floating-point (StableHLO `remainder`).
 
     The remainder by integer 0 is `x`; by floating-point 0 it is NaN.
     """,
@@ -173,7 +173,7 @@ rem, rem_p = binary(
 
 
 def _share(x: Any, out: Any, y: Any) -> Any:
-    """Derivative of a maximum by `x`: 1 where `x` is chosen, 1/2 where `y` ties, else 0."""
+    """Return the derivative of a maximum by `x`: 1 if `x` is chosen, 1/2 if `y` ties, else 0."""
     chosen = select_n(eq(y, out), constant(out, 1), constant(out, 0.5))
     return select_n(eq(x, out), constant(out, 0), chosen)
 
@@ -185,7 +185,7 @@ _shared = tangents_with_result(
 max, max_p = binary(
     "max", np.maximum, ANY, None,
     _shared,
-    """The larger of two, NaN if either is; any dtype, complex in lexicographic order (StableHLO `maximum`).
+    """Return the larger operand, NaN if either is; any dtype, complex in lexicographic order (StableHLO `maximum`).
 
     Operands that tie share the derivative.
     """,
@@ -194,7 +194,7 @@ max, max_p = binary(
 min, min_p = binary(
     "min", np.minimum, ANY, None,
     _shared,
-    """The smaller of two, NaN if either is; any dtype, complex in lexicographic order (StableHLO `minimum`).
+    """Return the smaller operand, NaN if either is; any dtype, complex in lexicographic order (StableHLO `minimum`).
 
     Operands that tie share the derivative.
     """,

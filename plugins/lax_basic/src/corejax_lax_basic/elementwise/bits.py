@@ -1,9 +1,9 @@
 """Bits of integers: shifts, counts, and the upper half of products.
 
-    shift_left : (i[*s], i[*s]) -> i[*s]        population_count : i[*s] -> i[*s]
+        shift_left : (i[*s], i[*s]) -> i[*s]        population_count : i[*s] -> i[*s]
 
-Operands of one integer dtype and shape, or scalars beside arrays; weak types as everywhere. There are no derivatives.
-Each function raises TypeError where dtypes or shapes disagree, and for other dtypes.
+Operands have one integer dtype and shape, or are scalars beside arrays; the result is weakly typed if all of them are.
+Derivatives are zero. Each function raises TypeError if dtypes or shapes disagree, or if the dtype is no integer.
 """
 
 from __future__ import annotations
@@ -27,15 +27,15 @@ def _width(dtype: np.dtype[Any]) -> int:
 
 
 def _unsigned(x: Any) -> Any:
-    """The bits as unsigned numbers of NumPy's."""
+    """View the bits as unsigned integers of a NumPy dtype."""
     bits = _width(x.dtype)
-    if bits < 8:  # a number to a byte, in the lowest bits
+    if bits < 8:  # each number takes a byte and uses its lowest bits
         return x.view(np.uint8) & np.uint8(2**bits - 1)
     return x.view(f"u{x.dtype.itemsize}")
 
 
 def _signed(x: Any) -> Any:
-    """The bits as two's complement, of NumPy's types."""
+    """View the bits as two's complement integers of a NumPy dtype."""
     bits = _width(x.dtype)
     if bits < 8:
         return (x.view(np.int8) << (8 - bits)) >> (8 - bits)
@@ -64,12 +64,14 @@ def _shift_right_arithmetic(x: Any, y: Any) -> Any:
     return _of_bits(_signed(x) >> count.astype(_signed(y).dtype), x.dtype)
 
 
-_shift = "`{}`, the second operand a number of bits; integer, the same dtype out (StableHLO `{}`).\n\n{}"
+_shift = (
+    "Compute `{}`, with the second operand as the number of bits; integer, the same dtype out (StableHLO `{}`).\n\n{}"
+)
 
 shift_left, shift_left_p = binary(
     "shift_left", _shift_left, INTEGER, "shift_left",
     defzero,
-    _shift.format("x << y", "shift_left", "0 where `y` is negative or as large as the number of bits."),
+    _shift.format("x << y", "shift_left", "The result is 0 if `y` is negative or at least the number of bits."),
 )  # fmt: skip
 
 shift_right_logical, shift_right_logical_p = binary(
@@ -77,7 +79,7 @@ shift_right_logical, shift_right_logical_p = binary(
     defzero,
     _shift.format(
         "x >> y", "shift_right_logical",
-        "Zeros come in from the left; 0 where `y` is negative or as large as the number of bits.",
+        "Zeros come in from the left; the result is 0 if `y` is negative or at least the number of bits.",
     ),
 )  # fmt: skip
 
@@ -86,7 +88,7 @@ shift_right_arithmetic, shift_right_arithmetic_p = binary(
     defzero,
     _shift.format(
         "x >> y", "shift_right_arithmetic",
-        "The sign bit comes in from the left; it is all there is where `y` is negative or the number of bits.",
+        "The sign bit comes in from the left; it fills the result if `y` is negative or at least the number of bits.",
     ),
 )  # fmt: skip
 
@@ -100,7 +102,7 @@ def _population_count(x: Any) -> Any:
 def _clz(x: Any) -> Any:
     bits = _unsigned(x)
     high = (bits >> bits.dtype.type(32)).astype(np.uint32) if bits.dtype.itemsize == 8 else 0
-    length = np.frexp(bits.astype(np.uint32).astype(np.float64))[1]  # how many bits there are up to the highest one
+    length = np.frexp(bits.astype(np.uint32).astype(np.float64))[1]  # number of bits up to the highest one
     if bits.dtype.itemsize == 8:
         length = np.where(high, 32 + np.frexp(high.astype(np.float64))[1], length)
     return (_width(x.dtype) - length).astype(x.dtype)
@@ -109,13 +111,13 @@ def _clz(x: Any) -> Any:
 population_count, population_count_p = unary(
     "population_count", _population_count, INTEGER, None,
     defzero,
-    "How many bits are set, in the dtype of `x`; integer (StableHLO `popcnt`).",
+    "Count the bits that are set, in the dtype of `x`; integer (StableHLO `popcnt`).",
 )  # fmt: skip
 
 clz, clz_p = unary(
     "clz", _clz, INTEGER, "count_leading_zeros",
     defzero,
-    "How many bits before the highest one that is set, in the dtype of `x`; integer (StableHLO `count_leading_zeros`).",
+    "Count the zeros before the highest set bit, in the dtype of `x`; integer (StableHLO `count_leading_zeros`).",
 )  # fmt: skip
 
 # -- mulhi ---------------------------------------------------------------------------------------------------------
@@ -134,7 +136,7 @@ def _mulhi(x: Any, y: Any) -> Any:
 
 
 def _mulhi_uint64(x: Any, y: Any) -> Any:
-    """By halves of the factors (Knuth, The Art of Computer Programming, 4.3.1)."""
+    """Multiply by halves of the factors (Knuth, The Art of Computer Programming, 4.3.1)."""
     half, mask = np.uint64(32), np.uint64(2**32 - 1)
     x_high, x_low, y_high, y_low = x >> half, x & mask, y >> half, y & mask
     middle = x_high * y_low + ((x_low * y_low) >> half)
@@ -145,6 +147,6 @@ def _mulhi_uint64(x: Any, y: Any) -> Any:
 mulhi, mulhi_p = binary(
     "mulhi", _mulhi, INTEGER, None,
     defzero,
-    "The upper half of the bits of `x * y`; integer, the same dtype out.",
+    "Return the upper half of the bits of `x * y`; integer, the same dtype out.",
     lambda x, y, /: bind_joined(mulhi_p, x, y),
 )  # fmt: skip

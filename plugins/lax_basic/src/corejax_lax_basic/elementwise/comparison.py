@@ -2,8 +2,8 @@
 
     eq : (a[*s], a[*s]) -> bool[*s]
 
-Operands of one dtype and shape, or scalars beside arrays. A NaN is unequal to everything and unordered; complex
-numbers have equality only. Derivatives are zero. Each function raises TypeError where dtypes or shapes disagree.
+Operands have one dtype and shape, or are scalars beside arrays. A NaN is unequal to everything and unordered; complex
+numbers have equality only. Derivatives are zero. Each function raises TypeError if dtypes or shapes disagree.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from corejax_lax_basic.shape.slicing import slice_in_dim
 
 __all__: list[str] = []  # rows bring their own names
 
-_any = "`{} y` for each element, as bool; any dtype (StableHLO `compare` {})."
-_ordered = "`{} y` for each element, as bool; boolean, integer or floating-point (StableHLO `compare` {})."
+_any = "Return `{} y` for each element, as bool; any dtype (StableHLO `compare` {})."
+_ordered = "Return `{} y` for each element, as bool; boolean, integer or floating-point (StableHLO `compare` {})."
 
 
 @is_ufunc(np.equal, "biufc")
 def equal_elements(x: Any, y: Any) -> Any:
-    """`numpy.equal`, of keys too."""
+    """Compare by `numpy.equal`; also compares keys."""
     return np.equal(x, y) if x.dtype.names is None else np.asarray(x == y)
 
 
 @is_ufunc(np.not_equal, "biufc")
 def unequal_elements(x: Any, y: Any) -> Any:
-    """`numpy.not_equal`, of keys too."""
+    """Compare by `numpy.not_equal`; also compares keys."""
     return np.not_equal(x, y) if x.dtype.names is None else np.asarray(x != y)
 
 
 _more = {"result": to_bool, "exact": True}
 
-# Translated by one rule, in which the name is the direction of StableHLO's `compare`.
+# One rule translates all of them; the name is the direction of StableHLO's `compare`.
 # fmt: off
 eq, eq_p = binary("eq", equal_elements,   ANY,     None, defzero, _any.format("x ==", "EQ"),     **_more)
 ne, ne_p = binary("ne", unequal_elements, ANY,     None, defzero, _any.format("x !=", "NE"),     **_more)
@@ -53,8 +53,8 @@ ge, ge_p = binary("ge", np.greater_equal, ORDERED, None, defzero, _ordered.forma
 # fmt: on
 
 
-def _of_all_numbers(comparison: Any, joined: Any) -> None:
-    """Keys, say, are equal where all numbers are that they are made of."""
+def _register_physical(comparison: Any, joined: Any) -> None:
+    """Register the comparison of extended dtypes: two keys, say, are equal if all of their numbers are equal."""
 
     @physical_rules.register(comparison)
     def rule(avals: tuple[ShapedArray, ...], *operands: Any) -> Any:
@@ -62,13 +62,13 @@ def _of_all_numbers(comparison: Any, joined: Any) -> None:
         inner = physical_aval(avals[0]).shape[avals[0].ndim :]
         axes = [(*range(aval.ndim), *range(len(shape), len(shape) + len(inner))) for aval in avals]
         x, y = (broadcast_in_dim(v, (*shape, *inner), d) for v, d in zip(operands, axes, strict=True))
-        found = reshape(comparison.bind(x, y), (*shape, -1))
-        parts = [reshape(slice_in_dim(found, i, i + 1, axis=-1), shape) for i in range(found.shape[-1])]
+        numbers = reshape(comparison.bind(x, y), (*shape, -1))
+        parts = [reshape(slice_in_dim(numbers, i, i + 1, axis=-1), shape) for i in range(numbers.shape[-1])]
         out = parts[0]
         for part in parts[1:]:
             out = joined.bind(out, part)
         return out
 
 
-_of_all_numbers(eq_p, and_p)
-_of_all_numbers(ne_p, or_p)
+_register_physical(eq_p, and_p)
+_register_physical(ne_p, or_p)

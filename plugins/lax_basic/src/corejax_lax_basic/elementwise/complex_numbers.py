@@ -2,8 +2,8 @@
 
     real : c64[*s] -> f32[*s]        complex : (f32[*s], f32[*s]) -> c64[*s]
 
-Tangents and cotangents pair as `Re(ct * t)`, without conjugation, as in JAX. Each function raises TypeError for
-dtypes not named.
+Tangents and cotangents pair as `Re(ct * t)`, without conjugation, as in JAX. Each function raises TypeError if it does
+not accept the dtype.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ __all__ = ["conj"]
 real, real_p = unary(
     "real", lambda x: x.real, COMPLEX, "real",
     linear(lambda ct, x: [complex(ct, constant(ct, 0))]),
-    "Real part of complex numbers: complex64 gives float32, complex128 float64 (StableHLO `real`).",
+    "Return the real part of complex numbers: complex64 gives float32, complex128 float64 (StableHLO `real`).",
     result=dtypes.real_dtype_of, linear_in=(0,),
 )  # fmt: skip
 
 imag, imag_p = unary(
     "imag", lambda x: x.imag, COMPLEX, "imag",
     linear(lambda ct, x: [complex(constant(ct, 0), neg(ct))]),
-    "Imaginary part of complex numbers: complex64 gives float32, complex128 float64 (StableHLO `imag`).",
+    "Return the imaginary part of complex numbers: complex64 gives float32, complex128 float64 (StableHLO `imag`).",
     result=dtypes.real_dtype_of, linear_in=(0,),
 )  # fmt: skip
 
@@ -51,8 +51,8 @@ _of_parts = elementwise("complex", 2, FLOAT, complex_dtype_of)
 def _complex_abstract_eval(*avals: Any) -> Any:
     for aval in avals:
         if dtypes.is_float(aval.dtype) and aval.dtype.itemsize < 4:
-            given = aval.str_short(short_dtypes=False)
-            raise TypeError(f"complex: the parts have to be float32 or float64, got {given}")
+            shown = aval.str_short(short_dtypes=False)
+            raise TypeError(f"complex: the parts have to be float32 or float64, got {shown}")
     return _of_parts(*avals)
 
 
@@ -66,21 +66,21 @@ def _complex_transpose(ct: Any, x: Any, y: Any) -> list[Any]:
 complex, complex_p = binary(
     "complex", _complex_impl, FLOAT, "complex",
     linear(_complex_transpose),
-    "`x + iy` of two float32 (complex64) or float64 (complex128) arrays of one shape (StableHLO `complex`).",
+    "Return `x + iy` for two float32 (complex64) or float64 (complex128) arrays of one shape (StableHLO `complex`).",
     abstract_eval=_complex_abstract_eval, linear_in=(0, 1),
 )  # fmt: skip
 
-# `lax.conj` is the function below, which takes real numbers too.
+# `lax.conj` is the function below, which also takes real numbers.
 _, conj_p = unary(
     "conj", np.conjugate, COMPLEX, None,
     linear(lambda ct, x: [conj(ct)]),
-    "Complex conjugate; floating-point numbers become complex first, so that the result always is.",
+    "Return the complex conjugate, which is complex also for floating-point operands.",
     linear_in=(0,),
 )  # fmt: skip
 
 
 def conj(x: Any) -> Any:
-    """Complex conjugate; floating-point numbers become complex first, so that the result always is."""
+    """Return the complex conjugate, which is complex also for floating-point operands."""
     dtype = get_aval(x).dtype
     if dtypes.is_float(dtype):
         return convert_element_type(x, complex_dtype_of(dtype))

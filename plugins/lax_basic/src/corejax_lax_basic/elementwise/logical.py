@@ -2,8 +2,8 @@
 
     and : (a[*s], a[*s]) -> a[*s]        a boolean or integer
 
-Operands of one dtype and shape, or scalars beside arrays. There are no derivatives. Each function raises TypeError
-where dtypes or shapes disagree, and for other dtypes.
+Operands have one dtype and shape, or are scalars beside arrays. Derivatives are zero. Each function raises TypeError
+if dtypes or shapes disagree, or if the dtype is neither boolean nor integer.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from corejax_lax_basic.elementwise._family import binary, unary
 
 __all__: list[str] = []  # rows bring their own names
 
-_doc = "`{}` for each element; boolean or integer, the same dtype out (StableHLO `{}`)."
+_doc = "Compute `{}` for each element; boolean or integer, the same dtype out (StableHLO `{}`)."
 
 # fmt: off
 bitwise_and, and_p = binary("and", np.bitwise_and, INTEGRAL, "and", defzero, _doc.format("x & y", "and"),

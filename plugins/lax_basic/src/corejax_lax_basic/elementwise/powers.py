@@ -48,12 +48,12 @@ __all__ = ["integer_pow", "integer_pow_p", "pow", "pow_p", "reciprocal"]
 
 
 def pow(x: Any, y: Any) -> Any:
-    """`x ** y`; integer, floating-point or complex, of the dtype of `x` (StableHLO `power`).
+    """Compute `x ** y`; integer, floating-point or complex, in the dtype of `x` (StableHLO `power`).
 
     Args:
         x: base.
-        y: exponent: of the dtype of `x`, or integers where `x` is inexact. An integer raised to a negative power
-            is 0, except that 1 and -1 have their inverses.
+        y: exponent, of the dtype of `x`; it may be an integer array if `x` is inexact. An integer raised to a
+            negative power is 0, except that 1 and -1 have their inverses.
 
     Raises:
         TypeError: dtypes or shapes disagree.
@@ -74,13 +74,13 @@ def _pow(x: Any, y: Any) -> Any:
         return _complex_values.power(x, y)
     if dtypes.is_unsigned(x.dtype):
         return np.power(x, y)
-    # With a negative exponent only 1 and -1 have an integer inverse, which is their power by the parity.
+    # With a negative exponent only 1 and -1 have an integer inverse: their power by the parity of the exponent.
     unit = (x == 1) | (x == -1)
     return np.where((y < 0) & ~unit, x.dtype.type(0), np.power(x, np.where(y < 0, y & 1, y)))
 
 
 def _as_base_of_roots(x: Any) -> Any:
-    """A base for which NumPy's square root is the power 1/2, which is infinite at -inf and 0.0 at -0.0."""
+    """Return a base of which NumPy's square root equals the power 1/2: infinite at -inf, and 0.0 at -0.0."""
     lowest = x == -np.inf
     return (np.where(lowest, x.dtype.type(np.inf), x) if lowest.any() else x) + x.dtype.type(0)
 
@@ -98,8 +98,8 @@ pow_p = Primitive("pow", abstract_eval=_pow_abstract_eval, tags=("elementwise",)
 impl_rules.register(pow_p, _pow, large=_speed.elementwise("pow"))
 defbroadcasting(pow_p)
 
-# The derivative of x**y by y counts as zero where x is 0, and so do all that follow from it: there the power is
-# constant for y > 0, and the limit of a mixed derivative is infinite or not there. 0**0 is constant in both.
+# The derivative of x**y by y counts as zero if x is 0, and so do all derivatives of it: the power is constant there
+# for y > 0, and the limit of a mixed derivative may be infinite. 0**0 is constant in both operands.
 
 
 def _unless_zero(x: Any) -> Any:
@@ -107,11 +107,11 @@ def _unless_zero(x: Any) -> Any:
 
 
 def _by_base(t: Any, out: Any, x: Any, y: Any) -> Any:
-    """`t y x**(y-1)`, and 0 for 0**0."""
+    """Return the tangent `t y x**(y-1)`, and 0 for 0**0."""
     if not dtypes.is_inexact(get_aval(y).dtype):
         lowered = pow(x, sub(_unless_zero(y), constant(y, 1)))
         return mul(t, mul(convert_element_type(y, get_aval(x).dtype), lowered))
-    if type(y) is Array:  # a constant: nothing is differentiated by it
+    if type(y) is Array:  # a constant: nothing is differentiated with respect to it
         lowered = pow(x, sub(y if y.ndim == 0 and y.item() else _unless_zero(y), constant(y, 1)))
         return mul(t, mul(y, lowered))
     at_zero = eq(x, constant(x, 0))
@@ -122,7 +122,7 @@ def _by_base(t: Any, out: Any, x: Any, y: Any) -> Any:
 
 
 def _by_exponent(t: Any, out: Any, x: Any, y: Any) -> Any:
-    """`t log(x) x**y`, and 0 where `x` is 0."""
+    """Return the tangent `t log(x) x**y`, and 0 if `x` is 0."""
     return mul(t, mul(log(_unless_zero(x)), out))
 
 
@@ -132,7 +132,7 @@ defjvp_with_result(pow_p, _by_base, _by_exponent)
 
 
 def integer_pow(x: Any, y: int) -> Any:
-    """`x ** y` for a static Python int `y`; integer, floating-point or complex, the same dtype out.
+    """Compute `x ** y` for a static Python int `y`; integer, floating-point or complex, the same dtype out.
 
     Raises:
         TypeError: `y` is not an integer, or is negative for an integer dtype.
@@ -142,12 +142,12 @@ def integer_pow(x: Any, y: int) -> Any:
 
 
 def reciprocal(x: Any) -> Any:
-    """`1 / x`; floating-point or complex, the same dtype out. Raises TypeError for other dtypes."""
+    """Compute `1 / x`; floating-point or complex, the same dtype out. Raise TypeError for other dtypes."""
     return integer_pow_p.bind(x, y=-1)
 
 
 def by_squaring(x: Any, y: int, multiply: Callable[[Any, Any], Any]) -> Any:
-    """`x ** y` for `y >= 1`, a product of `x` to powers of 2."""
+    """Compute `x ** y` for `y >= 1` by repeated squaring."""
     power = None
     while True:
         if y & 1:
@@ -218,5 +218,5 @@ jvp_rules.register(integer_pow_p, _integer_pow_jvp, symbolic_zeros=True)
 square, square_p = unary(
     "square", _complex_values.square, NUMERIC, None,
     tangents(lambda t, x: mul(mul(constant(x, 2), x), t)),
-    "`x * x`; integer, floating-point or complex, the same dtype out.",
+    "Compute `x * x`; integer, floating-point or complex, the same dtype out.",
 )  # fmt: skip

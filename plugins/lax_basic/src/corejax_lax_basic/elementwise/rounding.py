@@ -1,4 +1,4 @@
-"""Floating-point numbers beside others: round, nextafter.
+"""Rounding to integers and neighbouring floating-point numbers: round, nextafter.
 
 round : f[*s] -> f[*s]        nextafter : (f[*s], f[*s]) -> f[*s]
 """
@@ -27,47 +27,49 @@ __all__ = ["RoundingMethod", "round", "round_p"]
 
 @register_param_type
 class RoundingMethod(enum.IntEnum):
-    """Where `round` takes what is halfway between two integers."""
+    """The direction in which `round` takes a number halfway between two integers."""
 
     AWAY_FROM_ZERO = 0
     TO_NEAREST_EVEN = 1
 
 
 def round(x: Any, rounding_method: RoundingMethod = RoundingMethod.AWAY_FROM_ZERO) -> Any:
-    """The nearest integer in the dtype of `x`; floating-point (StableHLO `round_nearest_afz`, `round_nearest_even`).
+    """Round to the nearest integer, in the dtype of `x`; floating-point.
+
+    StableHLO `round_nearest_afz` or `round_nearest_even`, by the method.
 
     Args:
         x: floating-point array.
-        rounding_method: where halfway values go: 0.5 to 1 by `AWAY_FROM_ZERO`, to 0 by `TO_NEAREST_EVEN`.
+        rounding_method: the direction for halfway values: 0.5 becomes 1 by `AWAY_FROM_ZERO`, 0 by `TO_NEAREST_EVEN`.
 
     Returns:
-        Array of the dtype and weak type of `x`, with the sign of `x` where it is zero. The derivative is zero.
+        Array of the dtype and weak type of `x`. Zeros have the sign of `x`. The derivative is zero.
 
     Raises:
         TypeError: the dtype is not floating-point.
-        ValueError: there is no such method.
+        ValueError: `rounding_method` is no `RoundingMethod`.
     """
-    return round_p.bind(x, rounding_method=_method(rounding_method))
+    return round_p.bind(x, rounding_method=_canonical_method(rounding_method))
 
 
-def _method(given: Any) -> RoundingMethod:
+def _canonical_method(method: Any) -> RoundingMethod:
     try:
-        return RoundingMethod(given)
+        return RoundingMethod(method)
     except ValueError:
         known = " or ".join(f"RoundingMethod.{m.name}" for m in RoundingMethod)
-        raise ValueError(f"round: `rounding_method` has to be {known}, got {given!r}") from None
+        raise ValueError(f"round: `rounding_method` has to be {known}, got {method!r}") from None
 
 
-@through_float32  # there are formats without -0.0
+@through_float32  # some narrow formats have no -0.0
 def _round_impl(x: Any, *, rounding_method: RoundingMethod) -> Any:
     if rounding_method is RoundingMethod.TO_NEAREST_EVEN:
         return np.rint(x)
-    return np.trunc(x + np.copysign(_below_half(x.dtype), x))  # of zeros, too, the sign is that of x
+    return np.trunc(x + np.copysign(_below_half(x.dtype), x))  # zeros keep the sign of `x` as well
 
 
 @functools.cache
 def _below_half(dtype: np.dtype[Any]) -> Any:
-    """The largest number below 1/2: what it takes to the next integer, rounded, is at least halfway there."""
+    """Return the largest number below 1/2: a sum with it reaches the next integer only from halfway on."""
     return np.nextafter(dtype.type(0.5), dtype.type(0))
 
 
@@ -98,15 +100,15 @@ defvectorized(round_p)
 
 def _nextafter(x: Any, y: Any) -> Any:
     out = np.nextafter(x, y)
-    return out if x.dtype.itemsize > 2 else np.where(x == y, y, out)  # NumPy says the first of two zeros
+    return out if x.dtype.itemsize > 2 else np.where(x == y, y, out)  # NumPy returns the first of two equal zeros
 
 
 nextafter, nextafter_p = binary(
     "nextafter", _nextafter, FLOAT, None,
     defzero,
-    """The number of the dtype that is next to `x1` towards `x2`; floating-point.
+    """Return the next number of the dtype after `x1` in the direction of `x2`; floating-point.
 
-    `x2` itself where they are equal, NaN where either is. The derivative is zero.
+    The result is `x2` if they are equal, and NaN if either is NaN. The derivative is zero.
     """,
     lambda x1, x2: bind_joined(nextafter_p, x1, x2),
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Choosing between values, element by element: select_n, select, clamp."""
+"""Selection between values, element by element: select_n, select, clamp."""
 
 from __future__ import annotations
 
@@ -35,12 +35,12 @@ __all__ = ["clamp", "clamp_p", "select", "select_n", "select_n_p"]
 
 
 def select_n(which: Any, *cases: Any) -> Any:
-    """For each element, the case that `which` names: `cases[which]`.
+    """Choose each element from the case that `which` names: `cases[which]`.
 
     Args:
-        which: bool (two cases at most: False is the first) or int32; a scalar, or of the cases' shape. Indices
-            below 0 count as 0, and those past the end as the last one.
-        cases: arrays of one dtype and shape; scalars mix with arrays.
+        which: bool (at most two cases: False chooses the first) or int32; a scalar, or of the cases' shape. Indices
+            below 0 count as 0, and indices past the end as the last one.
+        cases: arrays of one dtype and shape; scalars may stand beside arrays.
 
     Returns:
         Array of the cases' dtype; weakly typed if all of them are.
@@ -54,7 +54,7 @@ def select_n(which: Any, *cases: Any) -> Any:
 
 
 def select(pred: Any, on_true: Any, on_false: Any) -> Any:
-    """`on_true` where `pred`, else `on_false`; otherwise as `select_n(pred, on_false, on_true)`."""
+    """Choose `on_true` where `pred` is True and `on_false` elsewhere: `select_n(pred, on_false, on_true)`."""
     return select_n(pred, on_false, on_true)
 
 
@@ -85,7 +85,7 @@ select_n_p = Primitive(
     "select_n",
     abstract_eval=_select_abstract_eval,
     tags=("elementwise", "structural", "cheap"),
-    doc="For each element, the case that the first operand names.",
+    doc="Choose each element from the case that the first operand names.",
 )
 
 
@@ -103,13 +103,17 @@ def _select_prepared(avals: Any, **params: Any) -> Any:
     )
 
 
-_NUMPYS = frozenset("biufc")  # kinds of dtypes
+_NUMPY_KINDS = frozenset("biufc")
 
 
 def _by_mask(which: Any, on_false: Any, on_true: Any) -> bool:
-    """Whether elements are written over one case: of small arrays `np.where` takes three times as long."""
+    """Return whether to write elements over a copy of one case; `np.where` is three times slower on small arrays."""
     shape = which.shape
-    if not shape or which.size > SMALL_SELECT or not (on_true.dtype.kind in _NUMPYS or on_true.dtype in NARROW_FLOATS):
+    if (
+        not shape
+        or which.size > SMALL_SELECT
+        or not (on_true.dtype.kind in _NUMPY_KINDS or on_true.dtype in NARROW_FLOATS)
+    ):
         return False
     return (not on_false.shape or on_false.shape == shape) and (not on_true.shape or on_true.shape == shape)
 
@@ -132,13 +136,13 @@ defbroadcasting(select_n_p)
 
 def _select_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
     which, *cases = primals
-    moving = tangents[1:]
+    case_tangents = tangents[1:]
     out = select_n_p.bind(which, *cases)
-    if all(t is None for t in moving):
+    if all(t is None for t in case_tangents):
         return out, None
     zero = constant(out, 0)
-    # Spread where the only case that is not a scalar has no tangent.
-    return out, spread(select_n_p.bind(which, *(zero if t is None else t for t in moving)), out)
+    # Broadcast if the only case that is not a scalar has no tangent.
+    return out, spread(select_n_p.bind(which, *(zero if t is None else t for t in case_tangents)), out)
 
 
 def _select_transpose(ct: Any, which: Any, *cases: Any) -> list[Any]:
@@ -160,16 +164,16 @@ transpose_rules.register(select_n_p, _select_transpose)
 
 
 def clamp(min: Any, x: Any, max: Any) -> Any:
-    """`x` limited to the interval from `min` to `max`: `minimum(maximum(x, min), max)`.
+    """Limit `x` to the interval from `min` to `max`: `minimum(maximum(x, min), max)`.
 
     Args:
         min: lower bound, a scalar or of the shape of `x`.
         x: boolean, integer or floating-point array.
-        max: upper bound, as `min`; it wins where the bounds cross.
+        max: upper bound, as `min`; it wins if the bounds cross.
 
     Returns:
-        Array of the dtype of `x`; NaN where an operand is NaN. The derivative is that of the operand that is
-        chosen, and zero where `x` lies on a bound.
+        Array of the dtype of `x`, NaN where an operand is NaN. The derivative is that of the chosen operand, and zero
+        where `x` lies on a bound.
 
     Raises:
         TypeError: dtypes or shapes disagree, or the dtype is complex.
@@ -178,7 +182,7 @@ def clamp(min: Any, x: Any, max: Any) -> Any:
 
 
 def _clamp_prepared(avals: Any) -> Any:
-    if not avals[1].shape or avals[1].dtype.kind not in _NUMPYS:
+    if not avals[1].shape or avals[1].dtype.kind not in _NUMPY_KINDS:
         return None
     lines = "{out} = {maximum}({1}, {0})\n{out} = {minimum}({out}, {2})"
     return HostCode(lines, maximum=np.maximum, minimum=np.minimum)
@@ -192,7 +196,7 @@ clamp_p = Primitive(
     "clamp",
     abstract_eval=elementwise("clamp", 3, ORDERED),
     tags=("elementwise", "cheap", "exact"),
-    doc="x limited to an interval: minimum(maximum(x, low), high).",
+    doc="Limit x to an interval: minimum(maximum(x, low), high).",
 )
 impl_rules.register(clamp_p, _clamp_impl, large=_speed.elementwise("clamp"), prepared=_clamp_prepared)
 defbroadcasting(clamp_p)

@@ -25,28 +25,28 @@ from corejax_lax_basic.elementwise.unary import abs, logistic, rsqrt
 __all__: list[str] = []  # rows bring their own names
 
 
-# A tangent's formula is linear in `t` in one operation; the factor beside it is known when linearising.
+# Each tangent's formula is one operation linear in `t`, times a factor that linearisation computes beforehand.
 
 # -- trigonometry --------------------------------------------------------------------------------------------------
 
 sin, sin_p = unary(
     "sin", _complex_values.sin, INEXACT, "sine",
     tangents(lambda t, x, **how: mul(cos(x, **how), t)),
-    "Sine of radians; floating-point or complex (StableHLO `sine`).",
+    "Compute the sine of angles in radians; floating-point or complex (StableHLO `sine`).",
     accuracy=True,
 )  # fmt: skip
 
 cos, cos_p = unary(
     "cos", _complex_values.cos, INEXACT, "cosine",
     tangents(lambda t, x, **how: mul(neg(sin(x, **how)), t)),
-    "Cosine of radians; floating-point or complex (StableHLO `cosine`).",
+    "Compute the cosine of angles in radians; floating-point or complex (StableHLO `cosine`).",
     accuracy=True,
 )  # fmt: skip
 
 tan, tan_p = unary(
     "tan", _complex_values.tan, INEXACT, "tan",
     tangents_with_result(lambda t, out, x, **how: mul(add(constant(x, 1), mul(out, out)), t)),
-    "Tangent of radians; floating-point or complex (StableHLO `tan`).",
+    "Compute the tangent of angles in radians; floating-point or complex (StableHLO `tan`).",
     accuracy=True,
 )  # fmt: skip
 
@@ -61,27 +61,27 @@ def _tanh_tangent(t: Any, out: Any, x: Any, **how: Any) -> Any:
 tanh, tanh_p = unary(
     "tanh", _complex_values.tanh, INEXACT, "tanh",
     tangents_with_result(_tanh_tangent),
-    "Hyperbolic tangent; floating-point or complex (StableHLO `tanh`).",
+    "Compute the hyperbolic tangent; floating-point or complex (StableHLO `tanh`).",
     accuracy=True,
 )  # fmt: skip
 
 sinh, sinh_p = unary(
     "sinh", _complex_values.sinh, INEXACT, None,
     tangents(lambda t, x: mul(cosh(x), t)),
-    "Hyperbolic sine; floating-point or complex.",
+    "Compute the hyperbolic sine; floating-point or complex.",
 )  # fmt: skip
 
 cosh, cosh_p = unary(
     "cosh", _complex_values.cosh, INEXACT, None,
     tangents(lambda t, x: mul(sinh(x), t)),
-    "Hyperbolic cosine; floating-point or complex.",
+    "Compute the hyperbolic cosine; floating-point or complex.",
 )  # fmt: skip
 
 # -- inverse functions ---------------------------------------------------------------------------------------------
 
 
 def _by_unit_circle(x: Any) -> Any:
-    """`1 / sqrt(1 - x^2)`: in two factors for complex numbers, whose square may overflow."""
+    """Compute `1 / sqrt(1 - x^2)`: in two factors for complex numbers, whose square may overflow."""
     below, above = sub(constant(x, 1), x), add(constant(x, 1), x)
     if dtypes.is_complex(get_aval(x).dtype):
         return mul(rsqrt(below), rsqrt(above))
@@ -91,53 +91,53 @@ def _by_unit_circle(x: Any) -> Any:
 asin, asin_p = unary(
     "asin", _complex_values.asin, INEXACT, "chlo.asin",
     tangents(lambda t, x: mul(_by_unit_circle(x), t)),
-    "Arc sine, between -pi/2 and pi/2; floating-point or complex.",
+    "Compute the arc sine, between -pi/2 and pi/2; floating-point or complex.",
 )  # fmt: skip
 
 acos, acos_p = unary(
     "acos", _complex_values.acos, INEXACT, "chlo.acos",
     tangents(lambda t, x: mul(neg(_by_unit_circle(x)), t)),
-    "Arc cosine, between 0 and pi; floating-point or complex.",
+    "Compute the arc cosine, between 0 and pi; floating-point or complex.",
 )  # fmt: skip
 
 atan, atan_p = unary(
     "atan", _complex_values.atan, INEXACT, "chlo.atan",
     tangents(lambda t, x: div(t, add(constant(x, 1), square(x)))),
-    "Arc tangent, between -pi/2 and pi/2; floating-point or complex.",
+    "Compute the arc tangent, between -pi/2 and pi/2; floating-point or complex.",
 )  # fmt: skip
 
 asinh, asinh_p = unary(
     "asinh", _complex_values.asinh, INEXACT, "chlo.asinh",
     tangents(lambda t, x: mul(rsqrt(add(square(x), constant(x, 1))), t)),
-    "Inverse hyperbolic sine; floating-point or complex.",
+    "Compute the inverse hyperbolic sine; floating-point or complex.",
 )  # fmt: skip
 
 acosh, acosh_p = unary(
     "acosh", _complex_values.acosh, INEXACT, "chlo.acosh",
-    # Not 1/sqrt(x^2 - 1), which is on another branch where the real part is negative.
+    # Not 1/sqrt(x^2 - 1), which is on another branch if the real part is negative.
     tangents(lambda t, x: mul(mul(rsqrt(sub(x, constant(x, 1))), rsqrt(add(x, constant(x, 1)))), t)),
-    "Inverse hyperbolic cosine, not negative; floating-point or complex.",
+    "Compute the inverse hyperbolic cosine, not negative; floating-point or complex.",
 )  # fmt: skip
 
 atanh, atanh_p = unary(
     "atanh", _complex_values.atanh, INEXACT, "chlo.atanh",
     tangents(lambda t, x: div(t, mul(sub(constant(x, 1), x), add(constant(x, 1), x)))),
-    "Inverse hyperbolic tangent; floating-point or complex.",
+    "Compute the inverse hyperbolic tangent; floating-point or complex.",
 )  # fmt: skip
 
 
 def _over_squares(numerator: Any, x: Any, y: Any) -> Any:
-    """`numerator / (x^2 + y^2)`; real operands are scaled first, so that no square overflows or underflows."""
+    """Compute `numerator / (x^2 + y^2)`; real operands are scaled first, so that no square overflows or underflows."""
     dtype = get_aval(x).dtype
     if dtypes.is_complex(dtype):
         return div(numerator, add(square(x), square(y)))
-    largest = float(dtypes.finfo(dtype).max)  # which stands for infinity
+    largest = float(dtypes.finfo(dtype).max)  # stands for infinity
     numerator, x, y = (clamp(constant(v, -largest), v, constant(v, largest)) for v in (numerator, x, y))
     size = stop_gradient(max(abs(x), abs(y)))
     squares = add(square(div(x, size)), square(div(y, size)))
     return mul(
         div(numerator, size), div(div(constant(x, 1), squares), size)
-    )  # the compiler would join a chain of divisions
+    )  # one factor is a product: the compiler would merge a chain of divisions
 
 
 atan2, atan2_p = binary(
@@ -146,7 +146,8 @@ atan2, atan2_p = binary(
         lambda t, x, y: mul(_over_squares(y, x, y), t),
         lambda t, x, y: mul(_over_squares(neg(x), x, y), t),
     ),
-    """The angle of the point `(y, x)`, between -pi and pi: the arc tangent of `x / y` in the quadrant that signs tell;
-    floating-point or complex (StableHLO `atan2`).
+    """Return the angle of the point `(y, x)`, between -pi and pi; floating-point or complex (StableHLO `atan2`).
+
+    It is the arc tangent of `x / y`, in the quadrant given by the signs of `x` and `y`.
     """,
 )  # fmt: skip

@@ -2,8 +2,8 @@
 
     sin : a[*s] -> a[*s]
 
-The result has the operand's shape, weak type and, unless said otherwise, dtype. Each function raises TypeError for
-dtypes that are not named. Functions of 16-bit floats are computed in float32 and rounded.
+The result has the operand's shape and weak type and, unless its docstring says otherwise, its dtype. Each function
+raises TypeError for dtypes that its docstring does not name. 16-bit floats are computed in float32 and rounded.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ from corejax_lax_basic.elementwise.select import select_n
 __all__: list[str] = []  # rows bring their own names
 
 
-_WIDE = frozenset(map(np.dtype, (np.float32, np.float64)))  # computed in themselves
+_WIDE = frozenset(map(np.dtype, (np.float32, np.float64)))  # dtypes that are computed without conversion
 
 
-# A tangent's formula is linear in `t` in one operation; the factor beside it is known when linearising.
+# Each tangent's formula is one operation linear in `t`, times a factor that linearisation computes beforehand.
 
 # -- sizes and signs -----------------------------------------------------------------------------------------------
 
@@ -48,7 +48,7 @@ def _abs_jvp(t: Any, out: Any, x: Any) -> Any:
 abs, abs_p = unary(
     "abs", np.absolute, NUMERIC, None,
     tangents_with_result(_abs_jvp),
-    """Absolute value; integer, floating-point or complex, which gives its real dtype (StableHLO `abs`).
+    """Compute the absolute value; integer, floating-point or complex, whose result is real (StableHLO `abs`).
 
     The derivative at 0 is 1 for real numbers and 0 for complex ones, as in JAX.
     """,
@@ -62,13 +62,13 @@ def _sign_prepared(avals: Any) -> Any:
 
 
 @prepared_by(_sign_prepared)
-@through_float32  # the sign of a zero is one in narrow formats
+@through_float32  # in narrow formats NumPy's sign of a zero is 1
 def _sign(x: Any) -> Any:
     return _complex_values.sign(x) if dtypes.is_complex(x.dtype) else np.sign(x)
 
 
 def _sign_jvp(t: Any, out: Any, x: Any) -> Any:
-    """Of z/|z|: what of the tangent is not along z, over |z|; zero at zero, and for real numbers everywhere."""
+    """Return the tangent of z/|z|: the part of `t` across z, over |z|; zero for real numbers and at zero."""
     if not dtypes.is_complex(get_aval(x).dtype):
         return None
     size = abs(x)
@@ -80,10 +80,9 @@ def _sign_jvp(t: Any, out: Any, x: Any) -> Any:
 sign, sign_p = unary(
     "sign", _sign, NUMERIC, None,
     tangents_with_result(_sign_jvp),
-    """-1, 0 or 1 by the sign, or `x/|x|`; integer, floating-point or complex (StableHLO `sign`).
+    """Return -1, 0 or 1 by the sign of `x`, or `x/|x|` if it is complex; any numeric dtype (StableHLO `sign`).
 
-    NaN gives NaN, and a zero of either sign gives 0.0. The derivative counts as zero, for complex numbers too, as in
-    JAX.
+    NaN gives NaN, and a zero of either sign gives 0.0. The derivative is zero for real numbers.
     """,
     exact=True,
 )  # fmt: skip
@@ -91,19 +90,19 @@ sign, sign_p = unary(
 floor, floor_p = unary(
     "floor", np.floor, FLOAT, "floor",
     defzero,
-    "The largest integer not above `x`; floating-point (StableHLO `floor`).",
+    "Return the largest integer not above `x`; floating-point (StableHLO `floor`).",
 )  # fmt: skip
 
 ceil, ceil_p = unary(
     "ceil", np.ceil, FLOAT, "ceil",
     defzero,
-    "The smallest integer not below `x`; floating-point (StableHLO `ceil`).",
+    "Return the smallest integer not below `x`; floating-point (StableHLO `ceil`).",
 )  # fmt: skip
 
 is_finite, is_finite_p = unary(
     "is_finite", np.isfinite, FLOAT, "is_finite",
     defzero,
-    "Whether neither infinite nor NaN, as bool; floating-point (StableHLO `is_finite`).",
+    "Return whether `x` is neither infinite nor NaN, as bool; floating-point (StableHLO `is_finite`).",
     result=to_bool,
 )  # fmt: skip
 
@@ -112,14 +111,14 @@ is_finite, is_finite_p = unary(
 exp, exp_p = unary(
     "exp", _complex_values.exp, INEXACT, "exponential",
     tangents_with_result(lambda t, out, x, **how: mul(out, t)),
-    "Exponential; floating-point or complex (StableHLO `exponential`).",
+    "Compute the exponential function; floating-point or complex (StableHLO `exponential`).",
     accuracy=True,
 )  # fmt: skip
 
 exp2, exp2_p = unary(
     "exp2", _complex_values.exp2, INEXACT, None,
     tangents_with_result(lambda t, out, x, **how: mul(mul(log(constant(x, 2)), out), t)),
-    "2 to the power `x`; floating-point or complex.",
+    "Compute `2 ** x`; floating-point or complex.",
     accuracy=True,
 )  # fmt: skip
 
@@ -131,42 +130,42 @@ def _expm1_tangent(t: Any, out: Any, x: Any, **how: Any) -> Any:
 expm1, expm1_p = unary(
     "expm1", _complex_values.expm1, INEXACT, "exponential_minus_one",
     tangents_with_result(_expm1_tangent),
-    "`exp(x) - 1`, accurate near 0; floating-point or complex (StableHLO `exponential_minus_one`).",
+    "Compute `exp(x) - 1`, accurate near 0; floating-point or complex (StableHLO `exponential_minus_one`).",
     accuracy=True,
 )  # fmt: skip
 
 log, log_p = unary(
     "log", _complex_values.log, INEXACT, "log",
     tangents(lambda t, x, **how: div(t, x)),
-    "Natural logarithm, NaN below 0; floating-point or complex, principal branch (StableHLO `log`).",
+    "Compute the natural logarithm, NaN below 0; floating-point or complex, principal branch (StableHLO `log`).",
     accuracy=True,
 )  # fmt: skip
 
 log1p, log1p_p = unary(
     "log1p", _complex_values.log1p, INEXACT, "log_plus_one",
     tangents(lambda t, x, **how: div(t, add(x, constant(x, 1)))),
-    "`log(1 + x)`, accurate near 0; floating-point or complex (StableHLO `log_plus_one`).",
+    "Compute `log(1 + x)`, accurate near 0; floating-point or complex (StableHLO `log_plus_one`).",
     accuracy=True,
 )  # fmt: skip
 
 sqrt, sqrt_p = unary(
     "sqrt", _complex_values.sqrt, INEXACT, "sqrt",
     tangents_with_result(lambda t, out, x, **how: mul(div(constant(out, 0.5), out), t)),
-    "Square root, NaN below 0; floating-point or complex, principal branch (StableHLO `sqrt`).",
+    "Compute the square root, NaN below 0; floating-point or complex, principal branch (StableHLO `sqrt`).",
     accuracy=True,
 )  # fmt: skip
 
 rsqrt, rsqrt_p = unary(
     "rsqrt", _complex_values.rsqrt, INEXACT, "rsqrt",
     tangents_with_result(lambda t, out, x, **how: mul(mul(constant(out, -0.5), div(out, x)), t)),
-    "`1 / sqrt(x)`; floating-point or complex (StableHLO `rsqrt`).",
+    "Compute `1 / sqrt(x)`; floating-point or complex (StableHLO `rsqrt`).",
     accuracy=True,
 )  # fmt: skip
 
 cbrt, cbrt_p = unary(
     "cbrt", _complex_values.cbrt, FLOAT, "cbrt",
     tangents_with_result(lambda t, out, x, **how: mul(div(div(constant(x, 1 / 3), out), out), t)),
-    "Cube root, of negative numbers too; floating-point (StableHLO `cbrt`).",
+    "Compute the cube root, also of negative numbers; floating-point (StableHLO `cbrt`).",
     accuracy=True,
 )  # fmt: skip
 
@@ -199,6 +198,6 @@ def _logistic_tangent(t: Any, out: Any, x: Any, **how: Any) -> Any:
 logistic, logistic_p = unary(
     "logistic", _logistic, INEXACT, None,
     tangents_with_result(_logistic_tangent),
-    "The sigmoid function `1 / (1 + exp(-x))`; floating-point or complex.",
+    "Compute the sigmoid function `1 / (1 + exp(-x))`; floating-point or complex.",
     accuracy=True,
 )  # fmt: skip

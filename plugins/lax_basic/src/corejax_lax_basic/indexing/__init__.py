@@ -1,4 +1,4 @@
-"""Parts of arrays at places that are data.
+"""Access to arrays at positions that are data: dynamic slices, gathers and scatters.
 
-Dynamic slices; gathers and scatters belong here. Slices at static places are in `shape`.
+Slices at static positions are in `shape`.
 """

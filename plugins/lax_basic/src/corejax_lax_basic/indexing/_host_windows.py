@@ -1,6 +1,6 @@
-"""Gathers and scatters of NumPy arrays: where windows lie, and how their elements are reached.
+"""Gathers and scatters of NumPy arrays: where windows lie, and how their elements are accessed.
 
-A plan is made once for each combination of shapes and dimension numbers. Elements of one axis are taken with
+A plan holds everything that follows from shapes and dimension numbers; it is cached. Elements of one axis are taken by
 `ndarray.take`, others by flat positions or by NumPy's indexing of a strided view of all windows.
 """
 
@@ -20,18 +20,18 @@ _Array = np.ndarray[Any, Any]
 
 
 class Plan(NamedTuple):
-    """What is known of a gather or scatter before its data.
+    """The part of a gather or scatter that does not depend on its data.
 
     Attributes:
-        lengths: for each component of an index, its axis' number of positions.
-        indexed: axes of the operand on which windows have a position: those of the components, then batching ones.
+        lengths: for each component of an index, the number of positions on its axis.
+        indexed: axes of the operand on which a window has a position: the axes of the components, then batching axes.
         rows: for each batching axis, its positions, shaped to broadcast against the indices.
-        kept: axes of the operand that a window runs through.
-        sizes: the window's sizes on these.
-        whole: whether a window is one element of each indexed axis, and all of the others.
-        places: shape of the indices without components.
+        kept: axes of the operand along which a window extends.
+        sizes: the window's sizes on the kept axes.
+        whole: whether a window is one element on each indexed axis, and the whole operand on the other axes.
+        places: shape of the indices without the axis of components.
         window: sizes of all axes of a window that the result has.
-        axes: for each axis of the result, the axis of what is collected (places, then windows) that it is.
+        axes: for each axis of the result, its position among the axes of the collected array (places, then windows).
     """
 
     lengths: Ints
@@ -47,7 +47,7 @@ class Plan(NamedTuple):
 
 @functools.lru_cache(maxsize=1024)
 def plan_of(shape: Ints, indices: Ints, numbers: Any, slice_sizes: Ints) -> Plan:
-    """The plan for an operand and indices of these shapes."""
+    """Return the plan for an operand and indices of these shapes."""
     offsets, _, index_map, batching, indices_batching = numbers
     places = indices[:-1]
     indexed = (*index_map, *batching)
@@ -72,20 +72,20 @@ def plan_of(shape: Ints, indices: Ints, numbers: Any, slice_sizes: Ints) -> Plan
 
 
 def _components(indices: _Array) -> list[_Array]:
-    """For each component, integers that NumPy's own compare and index with."""
-    if indices.dtype == np.uint64:  # beyond int64 is as far outside as its end
+    """Return the components of indices, as integers that NumPy indexes with."""
+    if indices.dtype == np.uint64:  # any value beyond int64 is as far outside as its maximum
         indices = np.minimum(indices, np.uint64(np.iinfo(np.int64).max))
     indices = indices.astype(np.intp)
     return [indices[..., k] for k in range(indices.shape[-1])]
 
 
 def starts_of(indices: _Array, plan: Plan, drop: bool) -> tuple[list[_Array], _Array | None]:
-    """Positions of windows on the indexed axes, inside the operand; and which had been inside (None: all).
+    """Return the windows' positions on the indexed axes, clamped into the operand, and a mask of those inside.
 
     Args:
         indices: the indices.
-        plan: the plan.
-        drop: whether it matters which were inside.
+        plan: the plan of the gather or scatter.
+        drop: whether to compute the mask; it is None if all windows are inside, or if `drop` is False.
     """
     inside: _Array | None = None
     starts = []
@@ -101,7 +101,7 @@ def starts_of(indices: _Array, plan: Plan, drop: bool) -> tuple[list[_Array], _A
 
 
 def windows(x: _Array, plan: Plan) -> _Array:
-    """All windows of an array: an axis for the position on each indexed axis, and then those of the window."""
+    """Return a view of all windows: one axis for the position on each indexed axis, then the axes of the window."""
     if plan.whole:
         return x.transpose(plan.indexed + plan.kept)
     positions = [*plan.lengths, *(x.shape[d] for d in plan.indexed[len(plan.lengths) :])]
@@ -110,7 +110,7 @@ def windows(x: _Array, plan: Plan) -> _Array:
 
 
 def flat_starts(shape: Ints, starts: list[_Array], plan: Plan) -> _Array:
-    """Position of each window's first element in the array of that shape as a vector."""
+    """Return the position of each window's first element in the flattened array of that shape."""
     flat: Any = np.zeros((), np.intp)
     for start, d in zip(starts, plan.indexed, strict=True):
         flat = flat + start * math.prod(shape[d + 1 :])
@@ -118,7 +118,7 @@ def flat_starts(shape: Ints, starts: list[_Array], plan: Plan) -> _Array:
 
 
 def flat_window(shape: Ints, plan: Plan) -> _Array:
-    """Positions of a window's elements relative to its first, as a vector."""
+    """Return the flat positions of a window's elements relative to its first."""
     flat = np.zeros((1,), np.intp)
     for d, size in zip(plan.kept, plan.sizes, strict=True):
         flat = (flat[:, None] + np.arange(size) * math.prod(shape[d + 1 :])).reshape(-1)
@@ -129,7 +129,7 @@ def flat_window(shape: Ints, plan: Plan) -> _Array:
 
 
 def collect(x: _Array, indices: _Array, plan: Plan, mode: Any, fill: Any) -> _Array:
-    """The windows at the indices, arranged as the result."""
+    """Gather the windows at the indices, with the axes of the result."""
     shape = plan.places + plan.window
     if 0 in shape:
         return np.empty([shape[a] for a in plan.axes], x.dtype)
@@ -146,13 +146,13 @@ def collect(x: _Array, indices: _Array, plan: Plan, mode: Any, fill: Any) -> _Ar
         taken = windows(x, plan)[tuple(starts)]
     taken = taken.reshape(shape)
     if inside is not None:
-        taken = taken if plan.places else np.array(taken)  # of one place it is a view of the operand
+        taken = taken if plan.places else np.array(taken)  # a single window is a view of the operand
         taken[~inside] = fill
     return _arranged(taken, plan)
 
 
 def _along_one_axis(x: _Array, indices: _Array, plan: Plan) -> _Array:
-    """Elements of one axis, with the axes of places in front; clamped."""
+    """Take elements along one axis, with clamped indices; the axes of places come first."""
     if indices.dtype == np.uint64:
         indices = np.minimum(indices, np.uint64(plan.lengths[0]))
     axis, count = plan.indexed[0], len(plan.places)
@@ -170,13 +170,13 @@ def _arranged(taken: _Array, plan: Plan) -> _Array:
 
 
 def _outer_first(updates: _Array, plan: Plan) -> _Array:
-    """Updates with the axes of places in front of those of windows."""
+    """Return updates with the axes of places before those of windows."""
     order = tuple(int(a) for a in np.argsort(plan.axes))
     return updates.transpose(order) if order != tuple(range(len(order))) else updates
 
 
 def put(x: _Array, indices: _Array, updates: _Array, plan: Plan, mode: Any) -> _Array:
-    """A copy of the array with windows replaced, one after another."""
+    """Return a copy of the array with windows replaced, one after another."""
     out = np.array(x, order="C")
     if not updates.size or not out.size:
         return out
@@ -187,13 +187,13 @@ def put(x: _Array, indices: _Array, updates: _Array, plan: Plan, mode: Any) -> _
         updates = updates[inside]
     if starts:
         windows(out, plan)[tuple(starts)] = updates
-    elif updates.size:  # no component: each window is the first one
+    elif updates.size:  # indices without components: every window is the first one
         windows(out, plan)[...] = updates.reshape(-1, *plan.sizes)[-1]
     return out
 
 
 def combine(ufunc: Any, x: _Array, indices: _Array, updates: _Array, plan: Plan, mode: Any) -> _Array:
-    """A copy of the array with windows combined with what is there, one after another."""
+    """Return a copy of the array with updates combined into its windows, one after another."""
     out = np.array(x, order="C")
     if updates.size and out.size:
         flat, inside = elements(x.shape, indices, plan, mode)
@@ -205,7 +205,7 @@ def combine(ufunc: Any, x: _Array, indices: _Array, updates: _Array, plan: Plan,
 
 
 def elements(shape: Ints, indices: _Array, plan: Plan, mode: Any) -> tuple[_Array, _Array | None]:
-    """Positions of all elements that a scatter writes, as a vector; and which windows are inside (None: all)."""
+    """Return the flat positions of all elements that a scatter writes, and a mask of the windows inside (None: all)."""
     starts, inside = starts_of(indices, plan, mode is not CLIP)
     flat = flat_starts(shape, starts, plan).reshape(-1)
     if inside is not None:

@@ -1,4 +1,4 @@
-"""What scatters share: the public function, type rule, batching, and the gather that reads where one writes."""
+"""Parts that scatters share: the public function, type rule, batching, and the gather at a scatter's windows."""
 
 from __future__ import annotations
 
@@ -34,29 +34,29 @@ _ARGUMENTS = """
         operand: the array.
         scatter_indices: integers; the last axis holds the components of a window's first position.
         updates: the windows, of the operand's dtype.
-        dimension_numbers: how axes belong together.
-        indices_are_sorted: promises that indices increase.
-        unique_indices: promises that windows do not overlap; what becomes of ones that do is then not defined.
-        mode: what becomes of windows not inside the operand: `"clip"` moves them inside; `"drop"` (`"fill"` and None
-            too) drops them; `"promise_in_bounds"` says that there are none, and drops them all the same.
+        dimension_numbers: the roles of the axes.
+        indices_are_sorted: promise that indices increase.
+        unique_indices: promise that windows do not overlap; the result for windows that do is undefined.
+        mode: treatment of windows that are not inside the operand: `"clip"` moves them inside; `"drop"`, `"fill"` and
+            None drop them; `"promise_in_bounds"` promises that all are inside, and drops the others all the same.
 
     Raises:
         TypeError: dtypes differ, or dimension numbers, indices or updates do not fit the operand.
-        ValueError: there is no such mode.
+        ValueError: `mode` is none of these.
     """
 
 
 def scatter_primitive(
     name: str, ufunc: Any, accepts: Kinds, linear_in: tuple[int, ...], doc: str
 ) -> tuple[Callable[..., Any], Primitive]:
-    """A primitive without rules of differentiation, and its function.
+    """Define a scatter primitive without rules of differentiation, and its function.
 
     Args:
-        name: the function; the primitive's name has a hyphen.
-        ufunc: NumPy's function that combines updates with what is there; None where they replace it.
-        accepts: kinds of dtype that it takes.
-        linear_in: operands in which it is linear.
-        doc: what it does, a sentence.
+        name: name of the function; the primitive's name has a hyphen.
+        ufunc: NumPy's function that combines updates with the array's elements; None if updates replace them.
+        accepts: the kinds of dtypes that it accepts.
+        linear_in: positions of the operands in which it is linear.
+        doc: a sentence that says what the function does.
     """
 
     @takes(name.replace("_", "-"), 3)
@@ -118,7 +118,7 @@ def scatter_primitive(
         vmap=vmap,
         doc=doc,
     )
-    if name == "scatter":  # which computes nothing
+    if name == "scatter":  # it only moves memory, so that compiling it gains nothing
         impl_rules.register(primitive, impl)
     else:
         impl_rules.register(primitive, impl, large=_speed.by_operand(name))
@@ -129,7 +129,7 @@ def scatter_primitive(
 def batched_scatter(
     primitive: Primitive, axis_size: int, vals: Any, dims: Any, *, dimension_numbers: Any, **params: Any
 ) -> Any:
-    """A scatter over a batch."""
+    """Apply a scatter to a batch."""
     numbers, (x, indices) = batched_scatter_numbers(axis_size, dimension_numbers, vals, dims)
     params["indices_are_sorted"] &= dims[1] is None
     updates = move_batch_axis(axis_size, dims[2], 0, vals[2])
@@ -137,9 +137,9 @@ def batched_scatter(
 
 
 def batched_scatter_numbers(axis_size: int, numbers: Any, vals: Any, dims: Any) -> tuple[Any, tuple[Any, Any]]:
-    """Dimension numbers over a batch, operand and indices with the batch in front.
+    """Return dimension numbers for a batch, and operand and indices with the batch in front.
 
-    The batch is an axis of windows where the indices are not mapped, else a batching axis of all operands.
+    The batch is an axis of windows if the indices are not mapped, else a batching axis of all operands.
     """
     (x, indices, *_), (d, d_indices, *_) = vals, dims
     if d_indices is not None:
@@ -158,9 +158,9 @@ def gathered(
     unique_indices: bool,
     mode: GatherScatterMode,
 ) -> Any:
-    """What an array has where a scatter would write updates of this shape; 0 for those that it drops.
+    """Return the elements where a scatter would write updates of this shape, with 0 for windows that it drops.
 
-    An array without elements has no place for any.
+    If the array has no elements, every window is dropped.
     """
     if any(type(n) is int and n == 0 for n in get_aval(x).shape):
         return broadcast_in_dim(make_scalar(0, get_aval(x).dtype), updates, ())
@@ -177,5 +177,5 @@ def gathered(
 
 
 def shape_of(x: Any) -> Ints:
-    """The shape of a transpose rule's operand, linear or not."""
+    """Return the shape of a transpose rule's operand, linear or not."""
     return (x.aval if is_undef_primal(x) else get_aval(x)).shape

@@ -1,6 +1,7 @@
-"""What gathers and scatters are told: dimension numbers, modes, and the checks of both.
+"""Dimension numbers and modes of gathers and scatters, and the checks of both.
 
-StableHLO's `gather` and `scatter`; the axis of `indices` that holds one index after another is always the last one.
+They are those of StableHLO's `gather` and `scatter`; the components of an index always lie along the last axis of
+`indices`.
 """
 
 from __future__ import annotations
@@ -19,14 +20,14 @@ __all__ = ["GatherDimensionNumbers", "GatherScatterMode", "ScatterDimensionNumbe
 
 @register_param_type
 class GatherDimensionNumbers(NamedTuple):
-    """How the axes of a gather's operand, indices and result belong together.
+    """The roles of the axes of a gather's operand, indices and result.
 
     Attributes:
         offset_dims: axes of the result that run through a window; increasing.
-        collapsed_slice_dims: axes of the operand whose window has size 1 and which the result lacks; increasing.
-        start_index_map: for each component of an index, the operand's axis that it is a position on.
-        operand_batching_dims: axes of the operand that go along with axes of the indices; increasing.
-        start_indices_batching_dims: those axes of the indices, in the same order.
+        collapsed_slice_dims: axes of the operand with windows of size 1, which the result lacks; increasing.
+        start_index_map: for each component of an index, the operand's axis on which it is a position.
+        operand_batching_dims: axes of the operand that are paired with axes of the indices; increasing.
+        start_indices_batching_dims: the paired axes of the indices, in the same order.
     """
 
     offset_dims: Ints
@@ -38,14 +39,14 @@ class GatherDimensionNumbers(NamedTuple):
 
 @register_param_type
 class ScatterDimensionNumbers(NamedTuple):
-    """How the axes of a scatter's operand, indices and updates belong together.
+    """The roles of the axes of a scatter's operand, indices and updates.
 
     Attributes:
         update_window_dims: axes of the updates that run through a window; increasing.
-        inserted_window_dims: axes of the operand whose window has size 1 and which the updates lack; increasing.
-        scatter_dims_to_operand_dims: for each component of an index, the operand's axis that it is a position on.
-        operand_batching_dims: axes of the operand that go along with axes of the indices; increasing.
-        scatter_indices_batching_dims: those axes of the indices, in the same order.
+        inserted_window_dims: axes of the operand with windows of size 1, which the updates lack; increasing.
+        scatter_dims_to_operand_dims: for each component of an index, the operand's axis on which it is a position.
+        operand_batching_dims: axes of the operand that are paired with axes of the indices; increasing.
+        scatter_indices_batching_dims: the paired axes of the indices, in the same order.
     """
 
     update_window_dims: Ints
@@ -57,13 +58,14 @@ class ScatterDimensionNumbers(NamedTuple):
 
 @register_param_type
 class GatherScatterMode(enum.Enum):
-    """What becomes of windows that do not lie inside the operand.
+    """The treatment of windows that do not lie inside the operand.
 
     Attributes:
         CLIP: they are moved inside.
-        FILL_OR_DROP: gathered ones are filled with a value, scattered ones dropped.
-        PROMISE_IN_BOUNDS: there are none; gathered ones are moved inside and scattered ones dropped all the same.
-        ONE_HOT: a way to compute, which `corejax.numpy.take_along_axis` alone knows.
+        FILL_OR_DROP: gathered windows are filled with a value, scattered ones dropped.
+        PROMISE_IN_BOUNDS: the caller promises that all windows are inside. If one is not, a gather moves it inside and
+            a scatter drops it.
+        ONE_HOT: an algorithm of `corejax.numpy.take_along_axis`; gathers and scatters do not accept it.
     """
 
     CLIP = enum.auto()
@@ -73,10 +75,10 @@ class GatherScatterMode(enum.Enum):
 
     @staticmethod
     def from_any(s: str | GatherScatterMode | None) -> GatherScatterMode:
-        """The mode that is meant: `"clip"`, `"fill"`, `"drop"` (None too), `"promise_in_bounds"`, `"one_hot"`.
+        """Return a mode by its name: `"clip"`, `"fill"`, `"drop"` or None, `"promise_in_bounds"`, `"one_hot"`.
 
         Raises:
-            ValueError: there is no such mode.
+            ValueError: the name is unknown.
         """
         if isinstance(s, GatherScatterMode):
             return s
@@ -84,7 +86,7 @@ class GatherScatterMode(enum.Enum):
             known = ", ".join(repr(name) for name in _MODES if name)
             name = called_function()
             head = f"{name}: " if name else ""
-            raise ValueError(f"{head}unknown mode {s!r} of a gather or scatter; there are {known}")
+            raise ValueError(f"{head}unknown mode {s!r} of a gather or scatter; known modes are {known}")
         return _MODES[s]
 
 
@@ -100,35 +102,35 @@ _MODES: dict[str | None, GatherScatterMode] = {
 
 
 def canonical_mode(name: str, mode: Any) -> GatherScatterMode:
-    """A mode that gathers and scatters have.
+    """Return the mode of a gather or scatter.
 
     Raises:
-        ValueError: there is no such mode, or it is `ONE_HOT`.
+        ValueError: the mode is unknown, or it is `ONE_HOT`.
     """
-    found = GatherScatterMode.from_any(mode)
-    if found is GatherScatterMode.ONE_HOT:
-        raise ValueError(f"{name}: mode 'one_hot' is not one of gathers and scatters; take_along_axis has it")
-    return found
+    canonical = GatherScatterMode.from_any(mode)
+    if canonical is GatherScatterMode.ONE_HOT:
+        raise ValueError(f"{name}: gathers and scatters do not support the mode 'one_hot'; only take_along_axis does")
+    return canonical
 
 
 def canonical_numbers(name: str, numbers: Any, cls: type) -> Any:
-    """Dimension numbers with tuples of `int`.
+    """Return dimension numbers with tuples of `int` as fields.
 
     Raises:
         TypeError: they are of another class.
     """
     if type(numbers) is not cls:
-        raise TypeError(f"{name}: dimension_numbers is a {cls.__name__}, got {numbers!r}")
+        raise TypeError(f"{name}: dimension_numbers must be a {cls.__name__}, got {numbers!r}")
     return cls(*(ints(field) for field in numbers))
 
 
 def gather_numbers(numbers: ScatterDimensionNumbers) -> GatherDimensionNumbers:
-    """Of the gather that reads where a scatter writes: the fields correspond."""
+    """Return the dimension numbers of the gather that reads where a scatter writes: the fields correspond."""
     return GatherDimensionNumbers(*numbers)
 
 
 def scatter_numbers(numbers: GatherDimensionNumbers) -> ScatterDimensionNumbers:
-    """Of the scatter that writes where a gather reads."""
+    """Return the dimension numbers of the scatter that writes where a gather reads."""
     return ScatterDimensionNumbers(*numbers)
 
 
@@ -157,11 +159,11 @@ def _check_disjoint(name: str, first: str, second: str, numbers: Any) -> None:
 
 
 def _check_common(name: str, x: ShapedArray, indices: ShapedArray, numbers: Any) -> None:
-    """What holds for gathers and scatters: fields 1 to 4 of the dimension numbers, and the indices."""
+    """Check what gathers and scatters share: the indices, and the dimension numbers except for window sizes."""
     if not dtypes.is_integer(indices.dtype):
-        raise TypeError(f"{name}: indices are integers, got {indices.str_short()}")
+        raise TypeError(f"{name}: indices must be integers, got {indices.str_short()}")
     if not indices.ndim:
-        raise TypeError(f"{name}: the last axis of indices holds the components of an index, got a scalar")
+        raise TypeError(f"{name}: indices must have a last axis with the components of an index, got a scalar")
     windows, collapsed, index_map, batching, indices_batching = numbers
     fields = type(numbers)._fields
     of = "the result" if name == "gather" else "updates"
@@ -178,27 +180,27 @@ def _check_common(name: str, x: ShapedArray, indices: ShapedArray, numbers: Any)
             f"the last axis of indices {indices.str_short()} has size {indices.shape[-1]}"
         )
     if len(batching) != len(indices_batching):
-        raise TypeError(f"{name}: {fields[3]} {batching} and {fields[4]} {indices_batching} have one length")
+        raise TypeError(f"{name}: {fields[3]} {batching} and {fields[4]} {indices_batching} must have the same length")
     for axis, other in zip(batching, indices_batching, strict=True):
         if x.shape[axis] != indices.shape[other]:
             raise TypeError(
                 f"{name}: batching axis {axis} of operand {x.str_short()} and {other} of indices "
-                f"{indices.str_short()} have one size"
+                f"{indices.str_short()} must have the same size"
             )
 
 
 def check_gather(
     x: ShapedArray, indices: ShapedArray, numbers: GatherDimensionNumbers, slice_sizes: Ints
 ) -> tuple[int, ...]:
-    """The shape of a gather's result.
+    """Return the shape of a gather's result.
 
     Raises:
-        TypeError: the dimension numbers do not fit operand, indices and `slice_sizes`; says which.
+        TypeError: the dimension numbers do not fit operand, indices and `slice_sizes`; the message names the field.
     """
     _check_common("gather", x, indices, numbers)
     offsets, collapsed, _, batching, _ = numbers
     if len(slice_sizes) != x.ndim:
-        raise TypeError(f"gather: slice_sizes {slice_sizes} has a size for each axis of operand {x.str_short()}")
+        raise TypeError(f"gather: slice_sizes {slice_sizes} must have a size for each axis of operand {x.str_short()}")
     for axis, (size, length) in enumerate(zip(slice_sizes, x.shape, strict=True)):
         if size < 0 or (size > length and 0 not in indices.shape):
             raise TypeError(
@@ -206,12 +208,12 @@ def check_gather(
                 f"operand {x.str_short()}"
             )
         if axis in collapsed and size != 1:
-            raise TypeError(f"gather: slice_sizes {slice_sizes} are 1 on collapsed_slice_dims {collapsed}")
+            raise TypeError(f"gather: slice_sizes {slice_sizes} must be 1 on collapsed_slice_dims {collapsed}")
         if axis in batching and size > 1:
-            raise TypeError(f"gather: slice_sizes {slice_sizes} are 1 on operand_batching_dims {batching}")
+            raise TypeError(f"gather: slice_sizes {slice_sizes} must be 1 on operand_batching_dims {batching}")
     if len(offsets) + len(collapsed) + len(batching) != x.ndim:
         raise TypeError(
-            f"gather: each axis of operand {x.str_short()} is collapsed, batching, or has one of offset_dims, "
+            f"gather: each axis of operand {x.str_short()} must be collapsed, batching, or in offset_dims, "
             f"got {numbers}"
         )
     windows = iter(window_sizes(numbers, slice_sizes))
@@ -220,13 +222,13 @@ def check_gather(
 
 
 def window_sizes(numbers: Any, slice_sizes: Sequence[int]) -> tuple[int, ...]:
-    """Sizes of a window without the operand's collapsed and batching axes."""
+    """Return the sizes of a window without the operand's collapsed and batching axes."""
     left_out = (*numbers[1], *numbers[3])
     return tuple(size for axis, size in enumerate(slice_sizes) if axis not in left_out)
 
 
 def slice_sizes_of(x: Ints, updates: Ints, numbers: ScatterDimensionNumbers) -> tuple[int, ...]:
-    """Sizes of the windows that a scatter writes, for each axis of an operand of shape `x`."""
+    """Return the sizes of the windows that a scatter writes, for each axis of an operand of shape `x`."""
     sizes = iter([updates[d] for d in numbers.update_window_dims])
     left_out = (*numbers.inserted_window_dims, *numbers.operand_batching_dims)
     return tuple(1 if axis in left_out else next(sizes) for axis in range(len(x)))
@@ -235,10 +237,10 @@ def slice_sizes_of(x: Ints, updates: Ints, numbers: ScatterDimensionNumbers) -> 
 def check_scatter(
     name: str, x: ShapedArray, indices: ShapedArray, updates: ShapedArray, numbers: ScatterDimensionNumbers
 ) -> None:
-    """Refuse operands that dimension numbers do not fit.
+    """Refuse operands that do not fit the dimension numbers of a scatter.
 
     Raises:
-        TypeError: they do not; says which, or that dtypes differ.
+        TypeError: they do not fit, and the message names the field; or dtypes differ.
     """
     if x.dtype != updates.dtype:
         raise TypeError(
@@ -254,7 +256,7 @@ def check_scatter(
         )
     if len(windows) + len(inserted) + len(batching) != x.ndim:
         raise TypeError(
-            f"{name}: each axis of operand {x.str_short()} is inserted, batching, or has one of "
+            f"{name}: each axis of operand {x.str_short()} must be inserted, batching, or in "
             f"update_window_dims, got {numbers}"
         )
     places = tuple(n for d, n in enumerate(updates.shape) if d not in windows)

@@ -1,4 +1,4 @@
-"""`dynamic_slice` and `dynamic_update_slice`: a block of static size at a place that is data.
+"""`dynamic_slice` and `dynamic_update_slice`: a block of static size at a position that is data.
 
 The start is clamped, so that the block lies inside the operand. There is one scalar start operand for each axis.
 """
@@ -53,7 +53,7 @@ __all__ = [
 
 
 def _start_operands(name: str, operand: Any, start_indices: Any, negative: bool | Sequence[bool]) -> list[Any]:
-    """One scalar for each axis, negative ones counted from the end where they may be."""
+    """Return one scalar for each axis; negative ones are counted from the end if they are allowed."""
     aval = get_aval(operand)
     if isinstance(start_indices, tuple | list):
         starts = list(start_indices)
@@ -61,7 +61,7 @@ def _start_operands(name: str, operand: Any, start_indices: Any, negative: bool 
         array = as_array(start_indices)
         starts = [array[i] for i in range(array.shape[0])]
     else:
-        raise TypeError(f"{name}: start_indices are a sequence of scalars or a vector, got {start_indices!r}")
+        raise TypeError(f"{name}: start_indices must be a sequence of scalars or a vector, got {start_indices!r}")
     kinds = {get_aval(i) for i in starts if type(i) is not int}
     if len({i.dtype for i in kinds if not i.weak_type}) > 1:
         shown = ", ".join(sorted(i.dtype.name for i in kinds))
@@ -70,22 +70,27 @@ def _start_operands(name: str, operand: Any, start_indices: Any, negative: bool 
         raise TypeError(f"{name}: operand {aval.str_short()} has {aval.ndim} axes, got {len(starts)} start indices")
     allowed = [negative] * aval.ndim if isinstance(negative, bool) else [bool(n) for n in negative]
     if len(allowed) != aval.ndim:
-        raise TypeError(f"{name}: allow_negative_indices has an entry for each axis of {aval.str_short()}: {negative}")
+        raise TypeError(
+            f"{name}: allow_negative_indices must have an entry for each axis of {aval.str_short()}: {negative}"
+        )
     return [_from_front(i, n, a) for i, n, a in zip(starts, aval.shape, allowed, strict=True)]
 
 
 def _from_front(index: Any, size: int, negative: bool) -> Any:
-    """A start that counts from the end when negative, if it may; narrow integers become int32, which counts enough."""
+    """Return a start counted from the front; if `negative` is True, negative ones count from the end.
+
+    Narrow integers become int32, which counts far enough.
+    """
     symbolic = isinstance(size, SymbolicDim)
     if isinstance(index, int | np.integer) and not isinstance(index, bool):
         if symbolic and negative:
-            index = np.asarray(index, dtypes.default_int_dtype())  # whether it is out of bounds depends on the size
+            index = np.asarray(index, dtypes.default_int_dtype())  # the size decides whether it is out of bounds
         else:
             return _known_start(int(index), size, negative)
     index = as_array(index)
     dtype = index.aval.dtype
     if not dtypes.is_integer(dtype) or index.aval.ndim:
-        return index  # abstract evaluation refuses what is not an integer scalar
+        return index  # abstract evaluation refuses anything but integer scalars
     if dtype.itemsize < 4:
         index, dtype = convert_element_type(index, np.int32), np.dtype(np.int32)
     if dtypes.is_unsigned(dtype) or not negative:
@@ -111,18 +116,18 @@ def dynamic_slice(
     *,
     allow_negative_indices: bool | Sequence[bool] = True,
 ) -> Any:
-    """A block of an array.
+    """Return a block of an array.
 
     Args:
         operand: the array.
         start_indices: the block's first index along each axis: a sequence of integer scalars, or a vector. Negative
-            ones count from the end; then they are clamped, so that the block lies inside the operand.
+            ones count from the end; then all are clamped, so that the block lies inside the operand.
         slice_sizes: the block's shape, static.
-        allow_negative_indices: whether negative ones count from the end, for all axes or for each; else they are
-            clamped, which is less to compute where none is negative.
+        allow_negative_indices: whether negative indices count from the end, for all axes or for each. If not, they are
+            clamped to 0, which saves operations if no index is negative.
 
     Raises:
-        TypeError: there is not one integer start for each axis, or the block is larger than the operand.
+        TypeError: the starts are not one integer for each axis, or the block is larger than the operand.
     """
     starts = _start_operands("dynamic_slice", operand, start_indices, allow_negative_indices)
     return dynamic_slice_p.bind(operand, *starts, slice_sizes=canonical_shape(slice_sizes))
@@ -131,12 +136,12 @@ def dynamic_slice(
 def dynamic_update_slice(
     operand: Any, update: Any, start_indices: Any, *, allow_negative_indices: bool | Sequence[bool] = True
 ) -> Any:
-    """An array with a block of it replaced.
+    """Replace a block of an array.
 
     Args:
         operand: the array.
         update: the block, of the operand's dtype and rank.
-        start_indices: where it goes, as in `dynamic_slice`.
+        start_indices: the block's first index along each axis, as in `dynamic_slice`.
         allow_negative_indices: as in `dynamic_slice`.
 
     Raises:
@@ -153,7 +158,7 @@ def _one_start(ndim: int, axis: int, start: Any) -> list[Any]:
 def dynamic_slice_in_dim(
     operand: Any, start_index: Any, slice_size: int, axis: int = 0, *, allow_negative_indices: bool = True
 ) -> Any:
-    """`dynamic_slice` along one axis."""
+    """Slice along one axis, as `dynamic_slice`."""
     shape = get_aval(operand).shape
     axis = canonical_axis(axis, len(shape), "dynamic_slice_in_dim: axis")
     sizes = (*shape[:axis], slice_size, *shape[axis + 1 :])
@@ -164,7 +169,7 @@ def dynamic_slice_in_dim(
 def dynamic_index_in_dim(
     operand: Any, index: Any, axis: int = 0, keepdims: bool = True, *, allow_negative_indices: bool = True
 ) -> Any:
-    """One element along an axis, the axis kept with size 1 or dropped."""
+    """Return one element along an axis; the axis is kept with size 1 or dropped."""
     axis = canonical_axis(axis, get_aval(operand).ndim, "dynamic_index_in_dim: axis")
     out = dynamic_slice_in_dim(operand, index, 1, axis, allow_negative_indices=allow_negative_indices)
     return out if keepdims else squeeze_p.bind(out, dimensions=(axis,))
@@ -173,7 +178,7 @@ def dynamic_index_in_dim(
 def dynamic_update_slice_in_dim(
     operand: Any, update: Any, start_index: Any, axis: int, *, allow_negative_indices: bool = True
 ) -> Any:
-    """`dynamic_update_slice` along one axis."""
+    """Replace a block along one axis, as `dynamic_update_slice`."""
     ndim = get_aval(operand).ndim
     axis = canonical_axis(axis, ndim, "dynamic_update_slice_in_dim: axis")
     starts = _one_start(ndim, axis, start_index)
@@ -183,19 +188,19 @@ def dynamic_update_slice_in_dim(
 def dynamic_update_index_in_dim(
     operand: Any, update: Any, index: Any, axis: int, *, allow_negative_indices: bool = True
 ) -> Any:
-    """One element along an axis replaced; `update` may lack the axis.
+    """Replace one element along an axis; `update` may lack the axis.
 
     Raises:
-        TypeError: `update` has fewer dimensions than that, or more than the operand.
+        TypeError: the rank of `update` is neither that of the operand nor one less.
     """
-    ndim, given = get_aval(operand).ndim, get_aval(update).ndim
+    ndim, update_ndim = get_aval(operand).ndim, get_aval(update).ndim
     axis = canonical_axis(axis, ndim, "dynamic_update_index_in_dim: axis")
-    if given not in (ndim, ndim - 1):
+    if update_ndim not in (ndim, ndim - 1):
         raise TypeError(
             f"dynamic_update_index_in_dim: an operand of {ndim} dimensions takes an update of {ndim - 1} or {ndim}, "
             f"got {get_aval(update).str_short()}"
         )
-    if given != ndim:
+    if update_ndim != ndim:
         update = expand_dims(update, axis)
     return dynamic_update_slice_in_dim(operand, update, index, axis, allow_negative_indices=allow_negative_indices)
 
@@ -213,11 +218,13 @@ def _check_starts(name: str, x: ShapedArray, starts: Sequence[ShapedArray], size
             raise TypeError(f"{name}: {what} {sizes} does not fit inside operand {x.str_short()} on axis {axis}")
     for axis, start in enumerate(starts):
         if start.ndim or not dtypes.is_integer(start.dtype):
-            raise TypeError(f"{name}: start indices are integer scalars, the one of axis {axis} is {start.str_short()}")
+            raise TypeError(
+                f"{name}: start indices must be integer scalars, but that of axis {axis} is {start.str_short()}"
+            )
 
 
 def _block(shape: Ints, starts: Sequence[Any], sizes: Ints) -> tuple[slice, ...]:
-    """The clamped block as NumPy's slices."""
+    """Return the clamped block as NumPy's slices."""
     out = []
     for n, start, size in zip(shape, starts, sizes, strict=True):
         first = min(max(int(start), 0), n - size)
@@ -253,7 +260,7 @@ def _slice_vmap(axis_size: int, vals: Any, dims: Any, *, slice_sizes: Ints) -> A
 
 
 def _batched_starts(axis_size: int, starts: Sequence[Any], dims: Sequence[int | None]) -> tuple[Any, int]:
-    """Starts as the components of an index, with the batch in front: `(axis_size, len(starts))`."""
+    """Return starts as the components of an index, with the batch in front: `(axis_size, len(starts))`."""
     avals = [get_aval(s) for s in starts]
     dtype = starts_dtype([aval.dtype for aval in avals])
     columns = []
@@ -265,7 +272,7 @@ def _batched_starts(axis_size: int, starts: Sequence[Any], dims: Sequence[int | 
 
 
 def starts_dtype(dtypes_: Sequence[np.dtype[Any]]) -> np.dtype[Any]:
-    """One dtype for starts: their own, or a signed one that counts as far as any of them."""
+    """Return a common dtype for starts: their own, or a signed one that counts as far as any of them."""
     if len(set(dtypes_)) == 1:
         return dtypes_[0]
     return np.dtype(np.int64 if any(d.itemsize > 4 or d == np.uint32 for d in dtypes_) else np.int32)
@@ -279,7 +286,7 @@ dynamic_slice_p = Primitive(
     abstract_eval=_slice_abstract_eval,
     vmap=_slice_vmap,
     transpose=_slice_transpose,
-    doc="A block of static size at a start that is data, clamped to lie inside the operand.",
+    doc="Return a block of static size at a start that is data, clamped so that the block lies inside.",
 )
 linear_in(dynamic_slice_p)
 
@@ -319,7 +326,7 @@ def _update_vmap(axis_size: int, vals: Any, dims: Any) -> Any:
         options = {"unique_indices": True, "indices_are_sorted": True, "mode": CLIP}
         indices, d_indices = _batched_starts(axis_size, starts, start_dims)
         if not get_aval(update).weak_type:
-            x = convert_element_type(x, get_aval(x).dtype)  # or the scatter were as weakly typed as it
+            x = convert_element_type(x, get_aval(x).dtype)  # the scatter takes its weak type from `x`
         operands, places = (x, indices, update), (d, d_indices, d_update)
         return vmap_rules.lookup(scatter_p)(axis_size, operands, places, dimension_numbers=numbers, **options)
     x, update = move_batch_axis(axis_size, d, 0, x), move_batch_axis(axis_size, d_update, 0, update)
@@ -335,6 +342,6 @@ dynamic_update_slice_p = Primitive(
     abstract_eval=_update_abstract_eval,
     vmap=_update_vmap,
     transpose=_update_transpose,
-    doc="An array with a block replaced, at a start that is data, clamped so that the block lies inside.",
+    doc="Replace a block at a start that is data, clamped so that the block lies inside.",
 )
 linear_in(dynamic_update_slice_p)

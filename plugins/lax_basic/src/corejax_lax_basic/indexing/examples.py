@@ -1,4 +1,4 @@
-"""Applications of the primitives of this package, for whoever checks their rules. Data only."""
+"""Examples of the primitives of this package, from which checks of their rules start. Data only."""
 
 from __future__ import annotations
 
@@ -18,15 +18,15 @@ from corejax_lax_basic.indexing.dimension_numbers import (
     ScatterDimensionNumbers,
 )
 
-# Rows of a matrix; windows on both axes, one index component each, the second beyond the end; rows along with a batch.
+# Rows of a matrix; windows on both axes, one index component each, the second beyond the end; rows paired with a batch.
 _ROWS = ((3, 4), [[2], [0], [2]], ((1,), (0,), (0,)), (1, 4), (3, 4))
 _WINDOWS = ((3, 4), [[1, 0], [0, 3]], ((1,), (0,), (1, 0)), (1, 2), (2, 2))
 _BATCH = ((2, 3, 2), [[[2], [0]], [[-1], [5]]], ((2,), (1,), (1,), (0,), (0,)), (1, 1, 2), (2, 2, 2))
 
 
-def _indices(given: Any, drawn: bool) -> Any:
-    """Indices as given, or of that shape: any numbers, some of them outside."""
-    return typed(*np.shape(given), dtype=I32) if drawn else np.asarray(given, I32)
+def _indices(values: Any, drawn: bool) -> Any:
+    """Return the indices `values` or, if `drawn`, a type of that shape, so that some are drawn out of bounds."""
+    return typed(*np.shape(values), dtype=I32) if drawn else np.asarray(values, I32)
 
 
 def _gather(case: Any, mode: Any, fill_value: Any = None) -> Example:

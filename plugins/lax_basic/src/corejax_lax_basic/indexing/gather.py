@@ -1,4 +1,4 @@
-"""`gather`: windows of an array at places that are data.
+"""`gather`: windows of an array at positions that are data.
 
     gather : a[*s] i[*places,k] -> a[places and windows]
 
@@ -52,26 +52,27 @@ def gather(
     mode: str | GatherScatterMode | None = None,
     fill_value: Any = None,
 ) -> Any:
-    """Windows of an array at places that are data.
+    """Return windows of an array at positions that are data.
 
     Args:
         operand: the array.
         start_indices: integers; the last axis holds the components of a window's first position.
-        dimension_numbers: how axes belong together.
+        dimension_numbers: the roles of the axes.
         slice_sizes: size of the windows on each axis of the operand.
-        unique_indices: promises that windows do not overlap, of which derivatives make use.
-        indices_are_sorted: promises that indices increase.
-        mode: what becomes of windows not inside the operand: `"clip"` moves them inside, `"fill"` gives `fill_value`;
-            `"promise_in_bounds"` (None too) says that there are none, and moves them inside all the same.
+        unique_indices: promise that windows do not overlap, which makes derivatives cheaper.
+        indices_are_sorted: promise that indices increase.
+        mode: treatment of windows that are not inside the operand: `"clip"` moves them inside, `"fill"` gives
+            `fill_value`; `"promise_in_bounds"` and None promise that all are inside, and move others inside all the
+            same.
         fill_value: a number; by default NaN, the least signed or greatest unsigned integer, or True.
 
     Raises:
         TypeError: dimension numbers, indices or sizes do not fit the operand.
-        ValueError: there is no such mode.
+        ValueError: `mode` is none of these.
     """
     mode = PROMISE if mode is None else canonical_mode("gather", mode)
     if not (fill_value is None or isinstance(fill_value, int | float | complex | np.generic)):
-        raise TypeError(f"gather: fill_value is a number, got {fill_value!r} of type {type(fill_value).__name__}")
+        raise TypeError(f"gather: fill_value must be a number, got {fill_value!r} of type {type(fill_value).__name__}")
     return gather_p.bind(
         operand,
         start_indices,
@@ -85,18 +86,18 @@ def gather(
 
 
 def index_take(src: Any, idxs: Any, axes: Sequence[int]) -> Any:
-    """Parts of an array along some axes, at positions that count round and round.
+    """Take elements along some axes, at positions that wrap around.
 
     Args:
         src: the array.
-        idxs: for each of the axes, a vector of integers, all of one length.
-        axes: the axes.
+        idxs: a vector of integers for each of the axes, all of one length.
+        axes: the axes to index, counted from the front.
 
     Returns:
-        An array whose first axis is that of the vectors; the other ones of `src` follow.
+        An array with the axis of the vectors first, followed by the other axes of `src`.
 
     Raises:
-        TypeError: there is not one vector for each axis, or they are not integers of one type.
+        TypeError: `idxs` does not have one vector for each axis, or they are not integers of one type.
     """
     shape = get_aval(src).shape
     axes = ints(axes, "index_take: axes")
@@ -108,7 +109,9 @@ def index_take(src: Any, idxs: Any, axes: Sequence[int]) -> Any:
         a.ndim != 1 or a is not avals[0] or not dtypes.is_integer(a.dtype) for a in avals
     ):
         shown = ", ".join(a.str_short() for a in avals)
-        raise TypeError(f"index_take: a vector of integers for each axis of {axes}, of one type; got {shown}")
+        raise TypeError(
+            f"index_take: idxs must be a vector of integers of one type for each of the axes {axes}, got {shown}"
+        )
     parts = []
     for i, axis in zip(idxs, axes, strict=True):
         size = make_scalar(shape[axis], get_aval(i).dtype)
@@ -123,7 +126,7 @@ def index_take(src: Any, idxs: Any, axes: Sequence[int]) -> Any:
 
 
 def fill_of(dtype: np.dtype[Any], fill_value: Any) -> Any:
-    """What a window outside of the operand is filled with, as a NumPy scalar of the dtype."""
+    """Return the fill value of windows outside of the operand, as a NumPy scalar of the dtype."""
     if dtypes.is_extended(dtype):
         base, inner = dtypes.element_of(dtype)
         return from_numbers(np.full(inner, fill_of(base, fill_value)), dtype)
@@ -160,7 +163,7 @@ def _prepared(
     fill_value: Any,
     **promises: bool,
 ) -> HostCode | None:
-    """Elements of a vector, which are taken."""
+    """Return code for the elements of a vector, which `ndarray.take` takes."""
     x, indices = avals
     usual = x.ndim == 1 and x.size and slice_sizes == (1,) and dimension_numbers == _OF_A_VECTOR
     if not usual or mode is FILL or indices.dtype.kind not in "iu" or indices.dtype.itemsize > 4:
@@ -215,7 +218,7 @@ def _vmap(
     indices_are_sorted: bool,
     **params: Any,
 ) -> Any:
-    """The batch is an axis of windows, of places, or a batching axis of both, in front."""
+    """Batch a gather: the batch is an axis of windows, of places, or a batching axis of both, in front."""
     (x, indices), (d, d_indices) = vals, dims
     numbers = batched_numbers(dimension_numbers, operand=d is not None, indices=d_indices is not None)
     if d is not None:
@@ -223,13 +226,13 @@ def _vmap(
         slice_sizes = (axis_size if d_indices is None else min(axis_size, 1), *slice_sizes)
     if d_indices is not None:
         indices = moveaxis(indices, d_indices, 0)
-    apart = d is not None or d_indices is None  # the places of two examples could be the same otherwise
+    is_disjoint = d is not None or d_indices is None  # else two examples may read the same place
     out = gather_p.bind(
         x,
         indices,
         dimension_numbers=numbers,
         slice_sizes=slice_sizes,
-        unique_indices=unique_indices and apart,
+        unique_indices=unique_indices and is_disjoint,
         indices_are_sorted=indices_are_sorted and d_indices is None,
         **params,
     )
@@ -237,7 +240,7 @@ def _vmap(
 
 
 def batched_numbers(numbers: Any, *, operand: bool, indices: bool) -> Any:
-    """Dimension numbers with an axis more in front: of the operand, of the indices or of both, and of the result."""
+    """Return dimension numbers with a new first axis of the operand, of the indices or of both, and of the result."""
     windows, collapsed, index_map, batching, indices_batching = numbers
     windows = tuple(d + 1 for d in windows)
     if operand:
@@ -258,7 +261,7 @@ gather_p = Primitive(
     abstract_eval=_abstract_eval,
     vmap=_vmap,
     transpose=_transpose,
-    doc="Windows of an array at places that are data.",
+    doc="Return windows of an array at positions that are data.",
 )
 impl_rules.register(gather_p, _impl, prepared=_prepared)
 defjvp(gather_p, _tangent, None)

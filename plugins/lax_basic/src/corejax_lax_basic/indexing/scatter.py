@@ -1,8 +1,8 @@
-"""`scatter`: an array with windows replaced, at places that are data.
+"""`scatter`: an array with windows replaced, at positions that are data.
 
     scatter : a[*s] i[*places,k] a[places and windows] -> a[*s]
 
-StableHLO's `scatter`. Of windows that overlap, the last wins where the program runs on the CPU; elsewhere any.
+StableHLO's `scatter`. If windows overlap, the last one wins on CPUs; on other platforms it is unspecified which wins.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from corejax_lax_basic.shape.rearranging import reshape
 __all__ = ["scatter", "scatter_p"]
 
 scatter, scatter_p = scatter_primitive(
-    "scatter", None, ANY, (0, 2), "An array with windows replaced by updates, at places that are data."
+    "scatter", None, ANY, (0, 2), "Replace windows of an array by updates, at positions that are data."
 )
 
 
 def _winners(shape: Ints, indices: Any, updates: Ints, **params: Any) -> tuple[Any, Any]:
-    """Which elements of an operand are not replaced, and which of the updates are not overwritten, by the shapes.
+    """Return masks of the operand's elements that are not replaced, and of the updates that are not overwritten.
 
-    Each window has a number; the numbers are scattered as the windows are, and read again.
+    Each window gets a number; the numbers are scattered like the windows, then gathered and compared.
     """
     numbers = params["dimension_numbers"]
     windows = numbers.update_window_dims
@@ -59,7 +59,7 @@ def _only(mask: Any, x: Any, other: float = 0.0) -> Any:
 
 
 def _jvp(primals: Any, tangents: Any, **params: Any) -> Any:
-    """Where windows may overlap, value and tangent are sums of those which win, so that they belong together."""
+    """If windows may overlap, compute value and tangent as sums of winning updates, so that both have one winner."""
     x, indices, updates = primals
     x_dot, _, updates_dot = tangents
     x_dot = zero_cotangent(get_aval(x)) if x_dot is None else x_dot
@@ -67,7 +67,7 @@ def _jvp(primals: Any, tangents: Any, **params: Any) -> Any:
     if params["unique_indices"]:
         return tuple(scatter_p.bind(a, indices, b, **params) for a, b in ((x, updates), (x_dot, updates_dot)))
     kept, won = _winners(get_aval(x).shape, indices, get_aval(updates).shape, **params)
-    # -0.0 is what leaves every number as it is when added, -0.0 too.
+    # Adding -0.0 leaves every number unchanged, including -0.0.
     out = by_name.scatter_add(_only(kept, x, -0.0), indices, _only(won, updates, -0.0), **params)
     tangent = by_name.scatter_add(_only(kept, x_dot), indices, _only(won, updates_dot), **params)
     return as_weak_as(out, x), tangent

@@ -1,8 +1,8 @@
-"""`scatter_apply`: an array with a function applied to elements at places that are data.
+"""`scatter_apply`: an array with a function applied to elements at positions that are data.
 
     scatter_apply : a[*s] i[*places,k] -> a[*s]
 
-The function is a program of scalars. Where a place is named more than once it is applied again and again.
+The function is a program of scalars. It is applied to an element as often as the indices name it.
 """
 
 from __future__ import annotations
@@ -56,27 +56,27 @@ def scatter_apply(
     unique_indices: bool = False,
     mode: str | GatherScatterMode | None = None,
 ) -> Any:
-    """An array with a function applied to elements of windows; more than once where windows overlap.
+    """Apply a function to the elements of windows, more than once where windows overlap.
 
-    Differentiable where `unique_indices` promises that windows do not overlap.
+    It is differentiable if `unique_indices` promises that windows do not overlap.
 
     Args:
         operand: the array.
         scatter_indices: integers; the last axis holds the components of a window's first position.
-        func: a function of a scalar of the operand's dtype that gives another one.
-        dimension_numbers: how axes belong together.
+        func: a function of a scalar of the operand's dtype that returns a scalar of that dtype.
+        dimension_numbers: the roles of the axes.
         update_shape: the shape that updates would have.
-        indices_are_sorted: promises that indices increase.
-        unique_indices: promises that windows do not overlap.
-        mode: see `scatter`.
+        indices_are_sorted: promise that indices increase.
+        unique_indices: promise that windows do not overlap.
+        mode: treatment of windows that are not inside the operand, as in `scatter`.
 
     Raises:
-        TypeError: `func` does not give such a scalar, or dimension numbers or indices do not fit the operand.
+        TypeError: `func` does not return such a scalar, or dimension numbers or indices do not fit the operand.
         NotImplementedError: `func` uses a value that is being traced, and windows may overlap.
     """
     name = "scatter_apply"
     if not callable(func):
-        raise TypeError(f"scatter_apply: func is a function, got {func!r} of type {type(func).__name__}")
+        raise TypeError(f"scatter_apply: func must be a function, got {func!r} of type {type(func).__name__}")
     params: dict[str, Any] = {
         "dimension_numbers": canonical_numbers(name, dimension_numbers, ScatterDimensionNumbers),
         "indices_are_sorted": bool(indices_are_sorted),
@@ -105,8 +105,8 @@ def scatter_apply(
 def _check_result(out: ShapedArray, aval: ShapedArray) -> None:
     if out.shape or out.dtype != aval.dtype:
         raise TypeError(
-            f"scatter_apply: the function gives {out.str_short()} for a scalar of dtype {aval.dtype.name}; "
-            "it has to give another one of that dtype"
+            f"scatter_apply: the function returns {out.str_short()} for a scalar of dtype {aval.dtype.name}; "
+            "it must return a scalar of that dtype"
         )
 
 
@@ -146,7 +146,7 @@ def _abstract_eval(
 ) -> ShapedArray:
     taken = jaxpr.in_avals[0]
     if x.dtype != taken.dtype:
-        raise TypeError(f"scatter_apply: the program is of {taken.str_short()}, the operand is {x.str_short()}")
+        raise TypeError(f"scatter_apply: the program takes {taken.str_short()}, but the operand is {x.str_short()}")
     check_scatter("scatter_apply", x, indices, x.update(shape=update_shape), dimension_numbers)
     return x
 
@@ -163,7 +163,7 @@ scatter_apply_p = Primitive(
     impl=_impl,
     abstract_eval=_abstract_eval,
     vmap=_vmap,
-    doc="An array with a function applied to elements at places that are data.",
+    doc="Apply a function to elements of an array at positions that are data.",
 )
 _reason = "of elements that are named more than once; promise that there are none with unique_indices=True"
 defjvp(scatter_apply_p, nondifferentiable(_reason), None)

@@ -1,8 +1,8 @@
-"""Scatters that combine updates with what is there: `scatter_add`, `_sub`, `_mul`, `_min`, `_max`.
+"""Scatters that combine updates with the array's elements: `scatter_add`, `_sub`, `_mul`, `_min`, `_max`.
 
     scatter_add : a[*s] i[*places,k] a[places and windows] -> a[*s]
 
-Windows may overlap, and are combined one after another.
+Windows may overlap; updates are combined one after another.
 """
 
 from __future__ import annotations
@@ -34,23 +34,23 @@ __all__ = [
 ]
 
 scatter_add, scatter_add_p = scatter_primitive(
-    "scatter_add", np.add, NUMERIC, (0, 2), "An array with updates added to windows, at places that are data."
+    "scatter_add", np.add, NUMERIC, (0, 2), "Add updates to windows of an array, at positions that are data."
 )
 scatter_sub, scatter_sub_p = scatter_primitive(
     "scatter_sub",
     np.subtract,
     NUMERIC,
     (0, 2),
-    "An array with updates subtracted from windows, at places that are data.",
+    "Subtract updates from windows of an array, at positions that are data.",
 )
 scatter_mul, scatter_mul_p = scatter_primitive(
-    "scatter_mul", np.multiply, NUMERIC, (0, 2), "An array with windows multiplied by updates, at places that are data."
+    "scatter_mul", np.multiply, NUMERIC, (0, 2), "Multiply windows of an array by updates, at positions that are data."
 )
 scatter_min, scatter_min_p = scatter_primitive(
-    "scatter_min", np.minimum, ORDERED, (), "An array with minima of windows and updates, at places that are data."
+    "scatter_min", np.minimum, ORDERED, (), "Replace windows by their minima with updates, at positions that are data."
 )
 scatter_max, scatter_max_p = scatter_primitive(
-    "scatter_max", np.maximum, ORDERED, (), "An array with maxima of windows and updates, at places that are data."
+    "scatter_max", np.maximum, ORDERED, (), "Replace windows by their maxima with updates, at positions that are data."
 )
 
 # -- sums --------------------------------------------------------------------------------------------------------
@@ -83,11 +83,11 @@ _sum_rules(scatter_sub_p, negative=True)
 # -- products ----------------------------------------------------------------------------------------------------
 
 
-def _others(shape: Ints, indices: Any, updates: Any, **params: Any) -> Any:
-    """For each update the product of all others that are written to the same element.
+def _products_of_others(shape: Ints, indices: Any, updates: Any, **params: Any) -> Any:
+    """Return for each update the product of all other updates of the same element.
 
-    Updates are sorted by the element that they are written to. The others of an element are then those before and
-    those behind, whose products are made in steps of 1, 2, 4, ...: without a division, so that updates may be 0.
+    Updates are sorted by their element. The other updates of an element are then those before and those after, whose
+    products are computed in steps of 1, 2, 4, ...: without a division, so that updates may be 0.
     """
     sizes, count = get_aval(updates).shape, get_aval(updates).size
     dtype, width = get_aval(updates).dtype, np.dtype(np.int32 if count < 2**31 - 1 else np.int64)
@@ -97,18 +97,18 @@ def _others(shape: Ints, indices: Any, updates: Any, **params: Any) -> Any:
     places, flat, numbers = by_name.sort(reshape(places, (count,)), reshape(updates, (count,)), numbers)
     one = make_scalar(1, dtype)
 
-    def moved(x: Any, by: int, fill: Any) -> Any:
+    def shifted(x: Any, by: int, fill: Any) -> Any:
         return pad_p.bind(x, fill, padding_config=((by, -by, 0),))
 
     def exclusive(sign: int) -> Any:
-        together, step = flat, 1
+        product, step = flat, 1
         nowhere = make_scalar(-1, width)
         while step < count:
-            same = eq_p.bind(places, moved(places, sign * step, nowhere))
-            together = mul_p.bind(together, select_n_p.bind(same, one, moved(together, sign * step, one)))
+            same = eq_p.bind(places, shifted(places, sign * step, nowhere))
+            product = mul_p.bind(product, select_n_p.bind(same, one, shifted(product, sign * step, one)))
             step *= 2
-        same = eq_p.bind(places, moved(places, sign, nowhere))
-        return select_n_p.bind(same, one, moved(together, sign, one))
+        same = eq_p.bind(places, shifted(places, sign, nowhere))
+        return select_n_p.bind(same, one, shifted(product, sign, one))
 
     products = mul_p.bind(exclusive(1), exclusive(-1))
     return reshape(by_name.sort(numbers, products)[1], sizes)
@@ -121,7 +121,7 @@ def _mul_jvp(primals: Any, tangents: Any, **params: Any) -> Any:
     tangent = None if x_dot is None else scatter_mul_p.bind(x_dot, indices, updates, **params)
     if updates_dot is not None:
         if not params["unique_indices"] and get_aval(updates).size != 0:
-            others = _others(get_aval(x).shape, indices, updates, **params)
+            others = _products_of_others(get_aval(x).shape, indices, updates, **params)
             updates_dot = mul_p.bind(others, updates_dot)
         spread = scatter_add_p.bind(zero_cotangent(get_aval(x)), indices, updates_dot, **params)
         other = mul_p.bind(x, spread)
@@ -146,14 +146,14 @@ transpose_rules.register(scatter_mul_p, _mul_transpose)
 
 
 def _extremum_rule(primitive: Any, beaten: Any) -> None:
-    """Elements that tie share the derivative: each has the tangents' mean, as in reductions."""
+    """Register the derivative of a minimum or maximum; operands that tie share it, as in reductions."""
 
     def jvp(primals: Any, tangents: Any, **params: Any) -> Any:
         x, indices, updates = primals
         x_dot, _, updates_dot = tangents
         out = primitive.bind(x, indices, updates, **params)
         dtype = get_aval(x).dtype
-        # "Not beaten" is true of NaN as well, which then is the result.
+        # `beaten` is False for NaN, which therefore counts as a winner: it is the result.
         x_won = not_p.bind(beaten.bind(x, out))
         won = not_p.bind(beaten.bind(updates, gathered(out, indices, get_aval(updates).shape, **params)))
         count = scatter_add_p.bind(

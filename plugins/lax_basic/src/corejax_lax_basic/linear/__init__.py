@@ -1,4 +1,1 @@
-"""Products that contract axes.
-
-dot_general, and the products said in terms of it; convolutions belong here.
-"""
+"""Products that contract axes: dot_general and the products defined in terms of it, ragged_dot, scaled_dot."""

@@ -1,4 +1,4 @@
-"""`dot_general` on the host: by `ndarray.dot` and `np.matmul`, which are BLAS's where the types are."""
+"""`dot_general` on the host, by `ndarray.dot` and `np.matmul`, which call BLAS for the dtypes that it has."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ DimensionNumbers = tuple[tuple[tuple[int, ...], tuple[int, ...]], tuple[tuple[in
 
 
 class Axes(NamedTuple):
-    """The axes of one operand by what becomes of them."""
+    """The axes of one operand, by their role in the product."""
 
     batch: tuple[int, ...]
     contract: tuple[int, ...]
@@ -24,6 +24,7 @@ class Axes(NamedTuple):
 
 
 def axes_of(dimension_numbers: DimensionNumbers, lhs_ndim: int, rhs_ndim: int) -> tuple[Axes, Axes]:
+    """Return the axes of both operands by their roles."""
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
     return (
         Axes(lhs_batch, lhs_contract, tuple(d for d in range(lhs_ndim) if d not in lhs_batch + lhs_contract)),
@@ -37,13 +38,13 @@ def result_shape(left: Axes, right: Axes, lhs: tuple[int, ...], rhs: tuple[int, 
 
 
 def _as_matrices(x: Any, first: tuple[int, ...], second: tuple[int, ...], batch: tuple[int, ...]) -> Any:
-    """A NumPy array as a stack of matrices: `batch`, `first` and `second` axes each made one."""
+    """Return an array as a stack of matrices: the `batch`, `first` and `second` axes are each merged into one."""
     shape = x.shape
     sizes = [math.prod(shape[d] for d in axes) for axes in (batch, first, second)]
     return x.transpose((*batch, *first, *second)).reshape(sizes)
 
 
-# What NumPy multiplies by itself; narrower floats are summed in float32, as compilers do, narrower ints in int32.
+# Dtypes that NumPy sums in; narrower floats are summed in float32, as compilers do, narrower ints in int32.
 _DIRECT = frozenset(map(np.dtype, "?bBhHiIlLqQfdFD"))
 
 
@@ -59,11 +60,12 @@ def sum_dtype(dtype: Any, precision: Any = None) -> Any:
 def product(
     lhs: Any, rhs: Any, *, dimension_numbers: DimensionNumbers, preferred_element_type: Any, precision: Any = None
 ) -> Any:
+    """Compute `dot_general` of NumPy arrays: the impl rule."""
     (lhs_contract, rhs_contract), (lhs_batch, _) = dimension_numbers
     two = lhs.ndim == rhs.ndim == 2 and len(lhs_contract) == 1 and not lhs_batch
     plain = precision is None or type(precision) is Precision
     if two and plain and lhs.dtype is rhs.dtype is preferred_element_type and lhs.dtype in _FLOATS:
-        # At once what is frequent: a matrix by a matrix, either of which may be transposed.
+        # The frequent case comes first: a matrix by a matrix, either of which may be transposed.
         return _product(lhs if lhs_contract[0] else lhs.T, rhs.T if rhs_contract[0] else rhs)
     working = sum_dtype(preferred_element_type, precision)
     if isinstance(precision, DotAlgorithm):
@@ -71,58 +73,62 @@ def product(
     exact = exact_in(lhs, rhs, math.prod(lhs.shape[a] for a in lhs_contract)) if working.kind in "iu" else None
     lhs, rhs = [x.astype(exact or working, copy=False) for x in (lhs, rhs)]
     if not lhs_batch and lhs.ndim and lhs_contract == (lhs.ndim - 1,) and rhs_contract == (0,) and rhs.ndim <= 2:
-        out = _product(lhs, rhs)  # the usual one
+        out = _product(lhs, rhs)  # the last axis of `lhs` by the first one of `rhs`
     else:
         out = _general_product(lhs, rhs, dimension_numbers)
     return as_integers(out, preferred_element_type) if exact else out.astype(preferred_element_type, copy=False)
 
 
 def exact_in(lhs: Any, rhs: Any, terms: int) -> np.dtype[Any] | None:
-    """A float dtype, for which there is BLAS, that holds all sums of products of integers, of which there are many."""
+    """Return a float dtype, for which BLAS exists, that holds all sums of integer products exactly.
+
+    None if no such dtype exists, or if there are too few products for the conversions to pay off.
+    """
     if lhs.size * rhs.size < FEW_PRODUCTS * max(1, terms):
         return None
-    greatest = _greatest(lhs) * _greatest(rhs) * terms
+    greatest = _magnitude_bound(lhs) * _magnitude_bound(rhs) * terms
     return _SINGLE if greatest <= 1 << 24 else _DOUBLE if greatest <= 1 << 53 else None
 
 
 def as_integers(x: Any, dtype: np.dtype[Any]) -> Any:
-    """Whole numbers of `exact_in`, of whose digits the last ones are kept: of floats NumPy leaves that open."""
+    """Convert whole numbers of the dtype `exact_in`, keeping the low bits: NumPy does not define overflow."""
     return x.astype(np.int32 if x.dtype == _SINGLE else np.int64).astype(dtype, copy=False)
 
 
-def _greatest(x: Any) -> int:
-    """What no element is greater than, or less than its negative."""
+def _magnitude_bound(x: Any) -> int:
+    """Return a bound of the absolute values of the elements."""
     if x.itemsize == 1:
         return 1 << (7 if x.dtype.kind == "i" else 8)
     return max(abs(int(x.min())), abs(int(x.max())))
 
 
-# What `ndarray.dot` takes a third of the time for that `np.matmul` takes. The bits are the same but where one of few
-# rows or columns is not contiguous: there the one calls BLAS for matrices, the other for vectors.
+# Dtypes for which `ndarray.dot` takes a third of the time of `np.matmul`. Both give the same bits, except for matrices
+# of one row or column that are not contiguous: for these, one calls BLAS for matrices and the other BLAS for vectors.
 _FAST = frozenset(map(np.dtype, "fdiIlLqQ"))
 _SINGLE, _DOUBLE = map(np.dtype, "fd")
 _FLOATS = frozenset(map(np.dtype, "fdFD"))
 
 
 def _product(lhs: Any, rhs: Any) -> Any:
-    """`np.matmul`, of arrays of which the second is a vector or a matrix."""
+    """Multiply as `np.matmul`; `rhs` is a vector or a matrix."""
     if (
         lhs.dtype in _FAST
         and lhs.ndim <= 2
-        and (_many(lhs, rhs) or (lhs.flags.c_contiguous and rhs.flags.c_contiguous))
+        and (_are_proper_matrices(lhs, rhs) or (lhs.flags.c_contiguous and rhs.flags.c_contiguous))
     ):
         return lhs.dot(rhs)
     return np.matmul(lhs, rhs)
 
 
-def _many(lhs: Any, rhs: Any) -> bool:
-    """Whether no axis of two matrices has size 0 or 1."""
+def _are_proper_matrices(lhs: Any, rhs: Any) -> bool:
+    """Return whether both are matrices and no axis has size 0 or 1."""
     return lhs.ndim == rhs.ndim == 2 and min(*lhs.shape, *rhs.shape) > 1
 
 
 def prepared(
     avals: Any, *, dimension_numbers: DimensionNumbers, preferred_element_type: Any, precision: Any = None
 ) -> HostCode | None:
+    """Return code for the products that are one call of `ndarray.dot`."""
     lhs, rhs = avals
     (lhs_contract, rhs_contract), (lhs_batch, _) = dimension_numbers
     if not lhs.dtype is rhs.dtype is sum_dtype(preferred_element_type, precision) is preferred_element_type:
@@ -138,9 +144,9 @@ def prepared(
     scalar = lhs.ndim == rhs.ndim == 1
     if lhs_contract != (lhs.ndim - 1,) or rhs_contract != (0,):
         text = "{0}" + ".T" * (lhs_contract == (0,)) + ".dot({1}" + ".T" * (rhs_contract == (1,)) + ")"
-        usual = len(lhs_contract) == 1 and _many(lhs, rhs)
+        usual = len(lhs_contract) == 1 and _are_proper_matrices(lhs, rhs)
         return HostCode("{out} = " + text) if usual else None
-    if _many(lhs, rhs):
+    if _are_proper_matrices(lhs, rhs):
         return HostCode("{out} = {0}.dot({1})")
     text = "{out} = {0}.dot({1}) if {0}.flags.c_contiguous and {1}.flags.c_contiguous else {matmul}({0}, {1})"
     return HostCode(text, scalar=scalar, matmul=np.matmul)
@@ -156,9 +162,9 @@ def _general_product(lhs: Any, rhs: Any, dimension_numbers: DimensionNumbers) ->
 
 
 def takes_long(avals: Any, *, dimension_numbers: DimensionNumbers, **params: Any) -> bool:
-    """Whether XLA is quicker: NumPy has BLAS for float32, float64 and complex numbers only.
+    """Return whether XLA is faster: NumPy has BLAS for float32, float64 and complex numbers only.
 
-    For large products of float32 XLA takes half of the time, but ten times as long where one operand is a few columns.
+    XLA takes half of the time for large float32 products, but ten times as long if one operand has only a few columns.
     """
     lhs, rhs = avals
     if rhs.dtype in _WITHOUT_BLAS:

@@ -1,6 +1,6 @@
-"""`dot_general`: sums of products over contracted axes, with batch axes; and the products said in terms of it.
+"""`dot_general`: sums of products over contracted axes, with batch axes; and products defined in terms of it.
 
-The result's axes are the batch axes, then what is left of the first operand, then what is left of the second.
+The result's axes are the batch axes, then the free axes of the first operand, then those of the second.
 """
 
 from __future__ import annotations
@@ -39,23 +39,23 @@ def dot_general(
     *,
     out_sharding: Any = None,
 ) -> Any:
-    """Sums of products over pairs of contracted axes, separately for each index of pairs of batch axes.
+    """Sum products over pairs of contracted axes, separately for each index of pairs of batch axes.
 
     Args:
         lhs: first operand.
-        rhs: second operand. Of two dtypes the wider one, or the floating-point one, is the result's.
+        rhs: second operand. If the dtypes differ, the result has the wider one, or the floating-point one.
         dimension_numbers: `((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch))`, sequences of axes.
-        precision: a `lax.Precision` or its name (`"highest"`), a pair of these, or an algorithm; None is
-            `config.default_matmul_precision`, or what the backend does.
+        precision: a `lax.Precision` or its name (`"highest"`), a pair of these, or an algorithm; None for
+            `config.default_matmul_precision` or, if that is None, the backend's default.
         preferred_element_type: dtype of sums and result; by default the operands'.
-        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
+        out_sharding: sharding of the result, a sharding or a `PartitionSpec`.
 
     Returns:
         An array with the batch axes, then the free axes of `lhs`, then those of `rhs`.
 
     Raises:
-        TypeError: the paired axes' sizes differ, an axis does not exist, or the dtypes do not go together.
-        ValueError: `precision` is none of these.
+        TypeError: the paired axes' sizes differ, an axis does not exist, or the dtypes cannot be combined.
+        ValueError: `precision` is none of the above.
     """
     numbers = canonical_numbers("dot_general", dimension_numbers)
     if preferred_element_type is None:
@@ -67,7 +67,7 @@ def dot_general(
 
 
 def canonical_numbers(name: str, dimension_numbers: Any) -> DimensionNumbers:
-    """Dimension numbers as tuples of integers.
+    """Return dimension numbers as tuples of integers.
 
     Raises:
         TypeError: they are not two pairs of sequences of axes.
@@ -77,16 +77,16 @@ def canonical_numbers(name: str, dimension_numbers: Any) -> DimensionNumbers:
         return (ints(lhs_contract), ints(rhs_contract)), (ints(lhs_batch), ints(rhs_batch))
     except (TypeError, ValueError):
         raise TypeError(
-            f"{name}: dimension_numbers are ((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch)), sequences of "
-            f"axes; got {dimension_numbers!r}"
+            f"{name}: dimension_numbers must be ((lhs_contracting, rhs_contracting), (lhs_batch, rhs_batch)), "
+            f"sequences of axes; got {dimension_numbers!r}"
         ) from None
 
 
 def product_dtype(name: str, lhs: ShapedArray, rhs: ShapedArray) -> Any:
-    """Dtype of products: complex before floating before integer, then the wider exponent, fraction, number.
+    """Return the dtype of products: complex before floating before integer, then the wider exponent, fraction, number.
 
     Raises:
-        TypeError: neither dtype comes before the other.
+        TypeError: neither dtype is the wider one.
     """
     if lhs.dtype is rhs.dtype or lhs.dtype == rhs.dtype:
         return lhs.dtype
@@ -103,7 +103,7 @@ def product_dtype(name: str, lhs: ShapedArray, rhs: ShapedArray) -> Any:
 
 
 def _dtype_rank(dtype: Any) -> tuple[Any, ...]:
-    """XLA's order of types whose products have the greater one (`HigherPrecisionType` in xla/primitive_util.h)."""
+    """Return the rank of a dtype; products have the dtype of higher rank (XLA's `HigherPrecisionType`)."""
     if dtypes.is_inexact(dtype):
         info = dtypes.finfo(dtypes.real_dtype_of(dtype))
         return dtypes.is_complex(dtype), info.maxexp, info.nmant, info.bits, True
@@ -162,51 +162,57 @@ def _abstract_eval(
         )
     _check_axes("lhs", lhs, lhs_batch, lhs_contract)
     _check_axes("rhs", rhs, rhs_batch, rhs_contract)
-    for word, ours, theirs in (("contracting", lhs_contract, rhs_contract), ("batch", lhs_batch, rhs_batch)):
-        sizes = tuple(lhs.shape[d] for d in ours), tuple(rhs.shape[d] for d in theirs)
+    for word, left_axes, right_axes in (("contracting", lhs_contract, rhs_contract), ("batch", lhs_batch, rhs_batch)):
+        sizes = tuple(lhs.shape[d] for d in left_axes), tuple(rhs.shape[d] for d in right_axes)
         if sizes[0] != sizes[1]:
             raise TypeError(
-                f"dot_general: {word} axes {ours} of lhs {lhs.str_short()} have sizes {sizes[0]}, "
-                f"{word} axes {theirs} of rhs {rhs.str_short()} have sizes {sizes[1]}"
+                f"dot_general: {word} axes {left_axes} of lhs {lhs.str_short()} have sizes {sizes[0]}, "
+                f"{word} axes {right_axes} of rhs {rhs.str_short()} have sizes {sizes[1]}"
             )
     shape = result_shape(*axes_of(dimension_numbers, lhs.ndim, rhs.ndim), lhs.shape, rhs.shape)
     return ShapedArray(shape, preferred_element_type, lhs.weak_type and rhs.weak_type)
 
 
 def _cotangent(ct: Any, other: Any, numbers: DimensionNumbers, aval: ShapedArray, first: bool, precision: Any) -> Any:
-    """Cotangent of one operand: the result's cotangent times the other operand, the other's free axes contracted."""
+    """Return an operand's cotangent: the result's cotangent times the other operand, whose free axes are contracted."""
     ct_aval, other_aval = get_aval(ct), get_aval(other)
-    turned, pairs, order = _cotangent_axes(numbers, aval.ndim, other_aval.ndim, first)
-    if type(precision) is tuple and turned is first:
-        precision = precision[::-1]  # it is of the operands, of which the cotangent takes the place of one
+    other_first, pairs, order = _cotangent_axes(numbers, aval.ndim, other_aval.ndim, first)
+    if type(precision) is tuple and other_first is first:
+        precision = precision[::-1]  # a pair names the precisions of lhs and rhs; the cotangent replaces one of them
     dtype = product_dtype("dot_general", ct_aval, other_aval)
-    bar = _bind(other, ct, pairs, precision, dtype) if turned else _bind(ct, other, pairs, precision, dtype)
+    out = _bind(other, ct, pairs, precision, dtype) if other_first else _bind(ct, other, pairs, precision, dtype)
     if order is not None:
-        bar = transpose(bar, order)
-    return bar if dtype == aval.dtype else convert_operand(bar, aval.dtype)
+        out = transpose(out, order)
+    return out if dtype == aval.dtype else convert_operand(out, aval.dtype)
 
 
 @functools.lru_cache(4096)
 def _cotangent_axes(numbers: DimensionNumbers, ndim: int, other_ndim: int, first: bool) -> tuple[Any, ...]:
-    """How a cotangent is multiplied with the other operand.
+    """Return how a cotangent is multiplied with the other operand.
 
     Returns:
-        Whether the other operand comes first, which spares a transposition where what was contracted comes first in the
-        operand; the product's dimension numbers; the order of its axes that has to follow, None for theirs.
+        Whether the other operand comes first, which saves a transposition if the contracted axes come first in the
+        operand; the product's dimension numbers; the order of its axes for a final transposition, None for no change.
     """
     left, right = axes_of(numbers, *((ndim, other_ndim) if first else (other_ndim, ndim)))
-    own, others = (left, right) if first else (right, left)
+    axes, other_axes = (left, right) if first else (right, left)
     batches, lefts = len(left.batch), len(left.free)
     ct_ndim = batches + lefts + len(right.free)
     ct_batch, ct_left, ct_right = range(batches), range(batches, batches + lefts), range(batches + lefts, ct_ndim)
     ct_axes = (tuple(ct_right if first else ct_left), tuple(ct_batch))
-    # The product's axes: batch, own free ones, and the contracted ones of the other in the order of its axes.
-    contracted = [own.contract[i] for i in sorted(range(len(others.contract)), key=others.contract.__getitem__)]
-    layout, plain = (*own.batch, *own.free, *contracted), tuple(range(ndim))
-    turned = layout != plain and (*own.batch, *contracted, *own.free) == plain
-    order = None if turned or layout == plain else inverse_permutation(layout)
-    pairs = ((others.free, others.batch), ct_axes) if turned else (ct_axes, (others.free, others.batch))
-    return turned, tuple(zip(*pairs, strict=True)), order
+    # The product's axes: batch, the operand's free ones, and its contracted ones in the other operand's order.
+    contracted = [
+        axes.contract[i] for i in sorted(range(len(other_axes.contract)), key=other_axes.contract.__getitem__)
+    ]
+    layout, natural = (*axes.batch, *axes.free, *contracted), tuple(range(ndim))
+    other_first = layout != natural and (*axes.batch, *contracted, *axes.free) == natural
+    order = None if other_first or layout == natural else inverse_permutation(layout)
+    pairs = (
+        ((other_axes.free, other_axes.batch), ct_axes)
+        if other_first
+        else (ct_axes, (other_axes.free, other_axes.batch))
+    )
+    return other_first, tuple(zip(*pairs, strict=True)), order
 
 
 def _transpose(
@@ -251,7 +257,7 @@ def _vmap(
 
 
 def _shifted(axes: tuple[int, ...], dim: int | None) -> tuple[int, ...]:
-    """Axes counted with the batching axis."""
+    """Return axes renumbered for an operand with a batch axis at `dim`."""
     return axes if dim is None else tuple(a if a < dim else a + 1 for a in axes)
 
 
@@ -262,7 +268,7 @@ dot_general_p = Primitive(
     abstract_eval=_abstract_eval,
     vmap=_vmap,
     transpose=_transpose,
-    doc="Sums of products over contracted axes, separately for each index of the batch axes.",
+    doc="Sum products over contracted axes, separately for each index of the batch axes.",
 )
 
 
@@ -274,7 +280,7 @@ defjvp(
 )
 
 
-# -- in terms of it ----------------------------------------------------------------------------------------------
+# -- in terms of dot_general ---------------------------------------------------------------------------------------
 
 
 def dot(
@@ -286,7 +292,7 @@ def dot(
     preferred_element_type: Any = None,
     out_sharding: Any = None,
 ) -> Any:
-    """Vector-vector, matrix-vector, vector-matrix or matrix-matrix product; any, with `dimension_numbers`.
+    """Multiply vectors or matrices; with `dimension_numbers`, multiply arrays as `dot_general`.
 
     The other arguments are those of `dot_general`.
 
@@ -303,14 +309,16 @@ def dot(
 
 
 def batch_matmul(lhs: Any, rhs: Any, precision: Any = None) -> Any:
-    """Matrix products of two stacks of matrices of one shape: `(..., m, k)` with `(..., k, n)`.
+    """Multiply two stacks of matrices, with stacks of one shape: `(..., m, k)` by `(..., k, n)`.
 
     Raises:
         TypeError: an operand has fewer than two axes, or the shapes do not match.
     """
     a, b = get_aval(lhs), get_aval(rhs)
     if min(a.ndim, b.ndim) < 2 or a.ndim != b.ndim:
-        raise TypeError(f"batch_matmul: operands have one rank, at least 2, got {a.str_short()} and {b.str_short()}")
+        raise TypeError(
+            f"batch_matmul: operands must have the same rank, at least 2, got {a.str_short()} and {b.str_short()}"
+        )
     batch = tuple(range(a.ndim - 2))
     return dot_general(lhs, rhs, (((a.ndim - 1,), (b.ndim - 2,)), (batch, batch)), precision)
 
@@ -324,14 +332,14 @@ def _check_contraction(name: str, a: ShapedArray, b: ShapedArray, axis: int) -> 
 
 
 def matmul(x: Any, y: Any, precision: Any = None, preferred_element_type: Any = None) -> Any:
-    """`numpy.matmul`: products of matrices in the last two axes; leading axes broadcast.
+    """Multiply matrices in the last two axes, as `numpy.matmul`; leading axes broadcast.
 
     Raises:
         ValueError: an operand is a scalar, or the leading axes do not broadcast.
         TypeError: the contracted sizes differ.
     """
     if type(x) in PYTHON_SCALARS or type(y) in PYTHON_SCALARS or not x.ndim or not y.ndim:
-        raise ValueError("matmul: operands have at least one axis; use * to multiply by a scalar")
+        raise ValueError("matmul: operands must have at least one axis; use * to multiply by a scalar")
     x, y = promote_dtypes(x, y, name="matmul")
     _check_contraction("matmul", x.aval, y.aval, max(y.ndim - 2, 0))
     dtype = x.aval.dtype if preferred_element_type is None else dtypes.dtype(preferred_element_type)

@@ -1,4 +1,4 @@
-"""How exactly products are computed: `Precision` for each operand, or an algorithm; the default for both."""
+"""The precision of products: `Precision` for each operand, or an algorithm; and the default for all products."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ DotDimensionNumbers = tuple[tuple[Any, Any], tuple[Any, Any]]
 
 @register_param_type
 class Precision(enum.Enum):
-    """How many passes an accelerator makes over float32 operands that it multiplies in a narrower type.
+    """The number of passes of an accelerator over float32 operands that it multiplies in a narrower type.
 
     DEFAULT: one, the fastest; HIGH: about three, or tensorfloat32; HIGHEST: as many as float32 needs. CPUs always
-    compute in float32. `Precision("highest")` gives the member for a name.
+    compute in float32. `Precision("highest")` returns the member for a name.
     """
 
     DEFAULT = 0
@@ -54,14 +54,14 @@ _NAMES = {
 
 @register_param_type
 class DotAlgorithm(NamedTuple):
-    """An algorithm for products: what operands are rounded to, what sums are made in, and in how many parts.
+    """An algorithm for products: the dtypes of operands and sums, and the number of parts.
 
     Attributes:
         lhs_precision_type, rhs_precision_type: dtypes that the operands are rounded to.
         accumulation_type: dtype of the sums.
-        lhs_component_count, rhs_component_count, num_primitive_operations: of algorithms that split operands into
-            several narrow ones, to emulate a wide type.
-        allow_imprecise_accumulation: whether some sums may be made in a narrower type.
+        lhs_component_count, rhs_component_count, num_primitive_operations: for algorithms that split each operand into
+            several narrow ones to emulate a wide type.
+        allow_imprecise_accumulation: whether some sums may be computed in a narrower type.
     """
 
     lhs_precision_type: Any
@@ -75,7 +75,7 @@ class DotAlgorithm(NamedTuple):
 
 @register_param_type
 class DotAlgorithmPreset(enum.Enum):
-    """Algorithms that some platform has, named after the types of operands and sums; X3: as three products."""
+    """Algorithms of XLA's platforms, named after the types of operands and sums; `X3` computes three products."""
 
     DEFAULT = enum.auto()
     ANY_F8_ANY_F8_F32 = enum.auto()
@@ -102,7 +102,7 @@ class DotAlgorithmPreset(enum.Enum):
 
     @property
     def supported_lhs_types(self) -> tuple[Any, ...] | None:
-        """Types that the first operand may be stored in, of which the first is converted to; None: any."""
+        """Types in which the first operand may be stored; others are converted to the first type. None for any type."""
         word = self.name.partition("_")[0]
         if word in ("DEFAULT", "ANY"):
             return None
@@ -112,12 +112,12 @@ class DotAlgorithmPreset(enum.Enum):
 
     @property
     def supported_rhs_types(self) -> tuple[Any, ...] | None:
-        """As `supported_lhs_types`, of the second operand."""
+        """Types in which the second operand may be stored, as `supported_lhs_types`."""
         return self.supported_lhs_types
 
     @property
     def accumulation_type(self) -> Any:
-        """Dtype of the sums; None where it is that of the result."""
+        """Dtype of the sums; None if it is that of the result."""
         if self.name in ("DEFAULT", "ANY_F8_ANY_F8_ANY", "ANY_F8_ANY_F8_ANY_FAST_ACCUM"):
             return None
         narrow = {"F16_F16_F16": "float16", "BF16_BF16_BF16": "bfloat16", "F64_F64_F64": "float64"}
@@ -125,7 +125,7 @@ class DotAlgorithmPreset(enum.Enum):
 
     @property
     def on_cpu(self) -> bool:
-        """Whether XLA for CPUs has it; what it does not have is computed in the types of sums."""
+        """Whether XLA for CPUs has the algorithm; for others it computes in the type of the sums."""
         return self.name in (
             *("F16_F16_F16", "F32_F32_F32", "F64_F64_F64"),
             *("BF16_BF16_F32", "BF16_BF16_F32_X3", "BF16_BF16_F32_X6"),
@@ -139,14 +139,14 @@ CanonicalPrecision = None | tuple[Precision, Precision] | DotAlgorithm | DotAlgo
 
 
 def canonical_precision(precision: Any) -> Any:
-    """A `precision` argument as a pair of `Precision`s, an algorithm, or None for what the backend does.
+    """Return a `precision` argument as a pair of `Precision`s, an algorithm, or None for the backend's default.
 
     Args:
         precision: None (`config.default_matmul_precision`), a `Precision` or its name, a pair of these, a
             `DotAlgorithm`, a `DotAlgorithmPreset` or its name.
 
     Raises:
-        ValueError: it is none of these.
+        ValueError: `precision` is none of these.
     """
     if precision is None:
         precision = config.default_matmul_precision
@@ -161,36 +161,36 @@ def canonical_precision(precision: Any) -> Any:
         return DotAlgorithmPreset[precision]
     pair = precision if isinstance(precision, tuple | list) else (precision, precision)
     if len(pair) == 2:
-        found = [p if isinstance(p, Precision) else _NAMES.get(p) if isinstance(p, str) else None for p in pair]
-        if None not in found:
-            return tuple(found)
+        pair = [p if isinstance(p, Precision) else _NAMES.get(p) if isinstance(p, str) else None for p in pair]
+        if None not in pair:
+            return tuple(pair)
     names = ", ".join(repr(name) for name in _NAMES if name)
     called = called_function()
     raise ValueError(
         (f"{called}: " if called else "")
-        + f"precision is None, one of {names}, a lax.Precision, a pair of these, a lax.DotAlgorithmPreset or its name, "
-        f"or a lax.DotAlgorithm; got {precision!r}"
+        + f"precision must be None, one of {names}, a lax.Precision, a pair of these, a lax.DotAlgorithmPreset or its "
+        f"name, or a lax.DotAlgorithm; got {precision!r}"
     )
 
 
 def operands_precision(name: str, precision: Any) -> Any:
-    """A `precision` argument of what takes no algorithms: a pair of `Precision`s, or None.
+    """Return the `precision` argument of an operation without algorithms: a pair of `Precision`s, or None.
 
-    An algorithm that is the default for all products says nothing here.
+    If the default for all products is an algorithm, it is ignored.
 
     Raises:
-        ValueError: it is none of these.
+        ValueError: `precision` is none of these.
     """
-    found = canonical_precision(precision)
-    if found is None or type(found) is tuple:
-        return found
+    canonical = canonical_precision(precision)
+    if canonical is None or type(canonical) is tuple:
+        return canonical
     if precision is None:
         return None
-    raise ValueError(f"{name}: precision is a lax.Precision or its name, or a pair of these; got {precision!r}")
+    raise ValueError(f"{name}: precision must be a lax.Precision or its name, or a pair of these; got {precision!r}")
 
 
 def default_matmul_precision(new_val: Any) -> Restoring:
-    """A context manager: products for which no precision is given have this one.
+    """Set the precision of products that are given none, as a context manager.
 
         with corejax.default_matmul_precision("highest"):
             y = x @ w
@@ -199,7 +199,7 @@ def default_matmul_precision(new_val: Any) -> Restoring:
         new_val: the name of a `Precision` or of a `DotAlgorithmPreset`, or None.
 
     Raises:
-        ValueError: it is none of these.
+        ValueError: `new_val` is none of these.
     """
     if new_val is not None:
         canonical_precision(new_val)

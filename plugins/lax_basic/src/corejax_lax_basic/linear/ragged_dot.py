@@ -1,11 +1,11 @@
-"""`ragged_dot_general`: products in groups of unequal sizes along an axis, which are data.
+"""`ragged_dot_general`: products in groups of unequal sizes along an axis; the sizes are data.
 
-    group_sizes : i32[g]    the axis is g runs of these lengths, one behind the other; what is behind them is zero
+    group_sizes : i32[g]    lengths of g consecutive runs along the axis; elements after the last run count as zero
 
-By what the ragged axis is of the first operand (m free, k contracted, b batch):
+By the role of the ragged axis in the first operand (m free, k contracted, b batch):
 
-    free        [b,m,k], [g,b,k,n] -> [b,m,n]      rows of a group are multiplied by the group's matrix
-    contracted  [b,m,k], [b,k,n]   -> [g,b,m,n]    sums of a group are a matrix of its own
+    free        [b,m,k], [g,b,k,n] -> [b,m,n]      the rows of a group are multiplied by the group's matrix
+    contracted  [b,m,k], [b,k,n]   -> [g,b,m,n]    the sums over a group are a matrix of the result
     batch       [b,m,k], [b,k,n]   -> [b,m,n]      as `dot_general`
 """
 
@@ -44,9 +44,9 @@ class RaggedDotDimensionNumbers:
     """The axes of a ragged product.
 
     Attributes:
-        dot_dimension_numbers: as of `dot_general`.
+        dot_dimension_numbers: contracted and batch axes, as in `dot_general`.
         lhs_ragged_dimensions: the one ragged axis of the first operand.
-        rhs_group_dimensions: the axis of the second operand that counts groups, where the ragged one is free.
+        rhs_group_dimensions: the axis of the second operand that counts groups, if the ragged axis is free; else empty.
     """
 
     dot_dimension_numbers: Any
@@ -72,22 +72,23 @@ def ragged_dot(
     group_offset: Any = None,
     out_sharding: Any = None,
 ) -> Any:
-    """Rows of a matrix multiplied by the matrix of their group.
+    """Multiply each row of a matrix by the matrix of the row's group.
 
     Args:
         lhs: the rows, `(m, k)`.
         rhs: a matrix for each group, `(g, k, n)`.
-        group_sizes: how many rows each group has, integers `(g,)`.
-        precision, preferred_element_type: as of `dot_general`.
+        group_sizes: the number of rows of each group, integers `(g,)`.
+        precision: as in `dot_general`.
+        preferred_element_type: as in `dot_general`.
         group_offset: not implemented, in JAX neither.
-        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
+        out_sharding: sharding of the result, a sharding or a `PartitionSpec`.
 
     Returns:
-        An array `(m, n)`; rows behind the last group are zero.
+        An array `(m, n)`; rows after the last group are zero.
 
     Raises:
         TypeError: the shapes do not fit, or the sizes are not integers.
-        NotImplementedError: there is a `group_offset`.
+        NotImplementedError: `group_offset` is not None.
     """
     out = ragged_dot_general(lhs, rhs, group_sizes, _MATRICES, precision, preferred_element_type, group_offset)
     return place("ragged_dot", out, out_sharding)
@@ -103,26 +104,31 @@ def ragged_dot_general(
     group_offset: Any = None,
     out_sharding: Any = None,
 ) -> Any:
-    """Products in groups along an axis of the first operand, see the head of this module.
+    """Multiply in groups of unequal sizes along an axis of the first operand.
+
+    If the ragged axis is free in `lhs`, the rows of a group are multiplied by the group's matrix; if it is contracted,
+    the sums over each group are a matrix of the result; if it is a batch axis, the product is that of `dot_general`.
 
     Args:
-        lhs, rhs: the operands.
-        group_sizes: integers `(g,)`, or with leading axes: the batch axes of `lhs`, and the free (or contracted) ones
-            before the ragged axis.
-        ragged_dot_dimension_numbers: the axes.
-        precision, preferred_element_type: as of `dot_general`.
+        lhs: first operand.
+        rhs: second operand.
+        group_sizes: integers `(g,)`, or with leading axes: the batch axes of `lhs`, then the free (or contracted) axes
+            before the ragged one.
+        ragged_dot_dimension_numbers: the roles of the axes.
+        precision: as in `dot_general`.
+        preferred_element_type: as in `dot_general`.
         group_offset: not implemented, in JAX neither.
-        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
+        out_sharding: sharding of the result, a sharding or a `PartitionSpec`.
 
     Raises:
         TypeError: the shapes do not fit, or the sizes are not integers.
-        NotImplementedError: there is a `group_offset`.
+        NotImplementedError: `group_offset` is not None.
     """
     if group_offset is not None:
         raise NotImplementedError("ragged_dot_general: group_offset is not implemented")
     if not isinstance(ragged_dot_dimension_numbers, RaggedDotDimensionNumbers):
         raise TypeError(
-            "ragged_dot_general: ragged_dot_dimension_numbers are RaggedDotDimensionNumbers, got "
+            "ragged_dot_general: ragged_dot_dimension_numbers must be RaggedDotDimensionNumbers, got "
             f"{ragged_dot_dimension_numbers!r}"
         )
     if preferred_element_type is None:
@@ -150,7 +156,7 @@ def _mode(numbers: RaggedDotDimensionNumbers) -> str:
 
 
 def _prefix(mode: str, ndim: int, ragged: int, batch: Ints, contract: Ints) -> Ints:
-    """The axes that sizes of groups may differ along: batch axes, and those of the ragged one's kind before it."""
+    """Return the axes along which group sizes may vary: batch axes, and axes of the ragged axis' kind before it."""
     if mode == "batch":
         return batch[: batch.index(ragged)]
     kind = contract if mode == "contracted" else tuple(d for d in range(ndim) if d not in (*batch, *contract))
@@ -163,9 +169,9 @@ def _check(lhs: ShapedArray, rhs: ShapedArray, sizes: ShapedArray, numbers: Ragg
     if len(ragged) != 1:
         raise TypeError(f"{name} expects exactly one lhs ragged dimension, got lhs_ragged_dimensions {ragged}")
     if not 0 <= ragged[0] < lhs.ndim:
-        raise TypeError(f"{name}: lhs_ragged_dimensions is one axis of lhs {lhs.str_short()}, got {ragged}")
+        raise TypeError(f"{name}: lhs_ragged_dimensions must be one axis of lhs {lhs.str_short()}, got {ragged}")
     if not dtypes.is_integer(sizes.dtype) or not sizes.ndim:
-        raise TypeError(f"{name}: group_sizes are integers along an axis, got {sizes.str_short()}")
+        raise TypeError(f"{name}: group_sizes must be integers along an axis, got {sizes.str_short()}")
     mode = _mode(numbers)
     (contract, rhs_contract), (batch, rhs_batch) = numbers.dot_dimension_numbers
     expected = (*(lhs.shape[d] for d in _prefix(mode, lhs.ndim, ragged[0], batch, contract)), sizes.shape[-1])
@@ -196,7 +202,7 @@ def _check(lhs: ShapedArray, rhs: ShapedArray, sizes: ShapedArray, numbers: Ragg
 
 
 def _expanded(x: Any, axis: int, sizes: Any, prefix: Ints) -> Any:
-    """`x` for each group, in front, zero where it is of another group; `sizes` has the axes `prefix`, then groups."""
+    """Return a copy of `x` for each group, zero outside of the group; `sizes` has the axes `prefix`, then groups."""
     if get_aval(sizes).dtype.itemsize < 4:
         sizes = convert_element_type(sizes, np.int32)
     ends = cumsum(sizes, get_aval(sizes).ndim - 1)
@@ -247,7 +253,7 @@ def _decomposition(
 ragged_dot_general_p = Primitive(
     "ragged_dot_general",
     decomposition=_decomposition,
-    doc="Products in groups of unequal sizes, which are data, along an axis of the first operand.",
+    doc="Multiply in groups of unequal sizes, which are data, along an axis of the first operand.",
 )
 
 
@@ -265,7 +271,7 @@ def _abstract_eval(
     numbers = ragged_dot_dimension_numbers
     _check(lhs, rhs, group_sizes, numbers)
     pairs = numbers.dot_dimension_numbers
-    if numbers.rhs_group_dimensions:  # contracted with the groups that the first operand is given
+    if numbers.rhs_group_dimensions:  # contracted with the axis of groups that the first operand gets
         (contract, rhs_contract), batch = pairs
         lhs = lhs.update(shape=(*lhs.shape, group_sizes.shape[-1]))
         pairs = (((*contract, lhs.ndim - 1), (*rhs_contract, *numbers.rhs_group_dimensions)), batch)

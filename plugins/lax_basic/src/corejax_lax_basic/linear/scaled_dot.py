@@ -1,4 +1,4 @@
-"""`scaled_dot`: a product of narrow operands that have a scale for each block of contracted elements."""
+"""`scaled_dot`: a product of narrow operands with a scale for each block of contracted elements."""
 
 from __future__ import annotations
 
@@ -28,13 +28,15 @@ def scaled_dot(
     dimension_numbers: Any = None,
     preferred_element_type: Any = None,
 ) -> Any:
-    """The product of `lhs * lhs_scale` and `rhs * rhs_scale`, multiplied in bfloat16.
+    """Multiply `lhs * lhs_scale` by `rhs * rhs_scale` in bfloat16.
 
     Args:
-        lhs, rhs: operands of one rank, float8 often.
-        lhs_scale, rhs_scale: of the operand's shape, but that contracted axes are shorter by a factor of at least 2:
-            each element is the scale of a block; None is 1.
-        dimension_numbers: as of `dot_general`; by default the matrices in the last two axes are multiplied.
+        lhs: first operand, float8 often.
+        rhs: second operand, of the rank of `lhs`.
+        lhs_scale: scales of `lhs`; each element scales a block. It has the shape of `lhs`, except that contracted axes
+            are shorter by a factor of at least 2. None is 1.
+        rhs_scale: scales of `rhs`, as `lhs_scale`.
+        dimension_numbers: as in `dot_general`; by default the matrices in the last two axes are multiplied.
         preferred_element_type: dtype of sums and result, bfloat16 by default.
 
     Raises:
@@ -43,7 +45,7 @@ def scaled_dot(
     ndim = get_aval(lhs).ndim
     if dimension_numbers is None:
         if ndim < 2:
-            raise TypeError(f"scaled_dot: operands have at least two axes, got {get_aval(lhs).str_short()}")
+            raise TypeError(f"scaled_dot: operands must have at least two axes, got {get_aval(lhs).str_short()}")
         batch = tuple(range(ndim - 2))
         dimension_numbers = (((ndim - 1,), (ndim - 2,)), (batch, batch))
     numbers = canonical_numbers("scaled_dot", dimension_numbers)
@@ -64,7 +66,7 @@ def _ones_for(operand: Any, contract: tuple[int, ...]) -> Any:
 
 
 def _scaled(operand: Any, scale: Any) -> Any:
-    """An operand times its scale, each element of which is that of a block."""
+    """Multiply an operand by its scales, each of which belongs to a block."""
     shape, sizes = get_aval(operand).shape, get_aval(scale).shape
     scale = convert_element_type(scale, _WORKING)
     blocks = tuple(d for n, size in zip(shape, sizes, strict=True) for d in ((size, n // size) if size else (0, 1)))
@@ -82,7 +84,7 @@ def _decomposition(
 scaled_dot_p = Primitive(
     "scaled_dot",
     decomposition=_decomposition,
-    doc="The product of operands that have a scale for each block of contracted elements.",
+    doc="Multiply operands with a scale for each block of contracted elements.",
 )
 defjvp(scaled_dot_p, *[nondifferentiable("operands and scales are rounded to bfloat16")] * 4)
 
@@ -90,12 +92,12 @@ defjvp(scaled_dot_p, *[nondifferentiable("operands and scales are rounded to bfl
 def _check_scale(name: str, operand: ShapedArray, scale: ShapedArray, contract: tuple[int, ...]) -> None:
     what = f"scaled_dot: {name}_scale {scale.str_short()} of {name} {operand.str_short()}"
     if scale.ndim != operand.ndim:
-        raise TypeError(f"{what}: they have one rank")
+        raise TypeError(f"{what}: they must have the same rank")
     for d, (n, size) in enumerate(zip(operand.shape, scale.shape, strict=True)):
         if d not in contract and n != size:
-            raise TypeError(f"{what}: axis {d} is not contracted, its sizes are equal")
+            raise TypeError(f"{what}: axis {d} is not contracted, so its sizes must be equal")
         if d in contract and n and (size == 0 or n % size or n // size < 2):
-            raise TypeError(f"{what}: contracted axis {d} is blocks of at least 2 elements, each with a scale")
+            raise TypeError(f"{what}: contracted axis {d} must have a scale for each block of at least 2 elements")
 
 
 @abstract_eval_rules.register(scaled_dot_p)
@@ -112,7 +114,9 @@ def _abstract_eval(
     for i, aval in enumerate((lhs, rhs, lhs_scale, rhs_scale)):
         check_kind("scaled_dot", aval, REAL, position(i))
     if lhs.ndim != rhs.ndim:
-        raise TypeError(f"scaled_dot: operands have one rank, got lhs {lhs.str_short()} and rhs {rhs.str_short()}")
+        raise TypeError(
+            f"scaled_dot: operands must have the same rank, got lhs {lhs.str_short()} and rhs {rhs.str_short()}"
+        )
     (lhs_contract, rhs_contract), _ = dimension_numbers
     params = {"dimension_numbers": dimension_numbers, "preferred_element_type": preferred_element_type}
     avals = tuple(ShapedArray(x.shape, _WORKING) for x in (lhs, rhs))

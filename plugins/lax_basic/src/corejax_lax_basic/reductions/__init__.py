@@ -1,5 +1,5 @@
-"""Many elements made one, or each combined with all that go before it.
+"""Reductions of many elements to one, and cumulative reductions of each element with all before it.
 
-A primitive is a row of `_family.reduction`, `index_reduction` or `cumulative`; a `Fold` says how two are combined.
-associative_scan takes any function for that.
+A primitive is a row of `_family.reduction`, `index_reduction` or `cumulative`; a `Fold` describes how two elements are
+combined. `associative_scan` takes any associative function.
 """

@@ -1,4 +1,4 @@
-"""Rows of reductions: over axes, to an index, along an axis; each by a NumPy ufunc or function."""
+"""Rows of reductions: over axes, to an index, along an axis; each is computed by a NumPy ufunc or function."""
 
 from __future__ import annotations
 
@@ -31,29 +31,29 @@ Axes = tuple[int, ...]
 
 
 def zero(dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """0."""
+    """Return 0 of a dtype."""
     return np.zeros((), dtype)
 
 
 def one(dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """1."""
+    """Return 1 of a dtype."""
     return np.ones((), dtype)
 
 
 def all_bits(dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """All bits set."""
+    """Return the integer or bool of a dtype with all bits set."""
     if dtypes.is_bool(dtype):
         return np.array(True)
     return np.array(int(dtypes.iinfo(dtype).max) if dtypes.is_unsigned(dtype) else -1, dtype)
 
 
 def least(dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """The least value."""
+    """Return the least value of a dtype."""
     return _extreme(dtype, -1)
 
 
 def greatest(dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """The greatest value."""
+    """Return the greatest value of a dtype."""
     return _extreme(dtype, 1)
 
 
@@ -66,20 +66,20 @@ def _extreme(dtype: np.dtype[Any], sign: int) -> np.ndarray[Any, Any]:
     infinite = np.array(sign * np.inf, dtype)
     if np.isinf(infinite):
         return infinite
-    info = dtypes.finfo(dtype)  # of a type without infinities
+    info = dtypes.finfo(dtype)  # the dtype has no infinities
     return np.array(info.min if sign < 0 else info.max, dtype)
 
 
 @dataclass(frozen=True)
 class Fold:
-    """The combination of two elements.
+    """A way to combine two elements.
 
     Attributes:
-        ufunc: as a NumPy ufunc.
-        stablehlo: as a StableHLO operation; None where `translations` has more to say.
-        neutral: what the reduction of nothing gives, by dtype.
-        wide: whether it rounds, so that 16-bit floats are accumulated in float32.
-        large: the ufunc's `reduce(x, axes, dtype)` for large arrays, where there is a quicker one.
+        ufunc: the NumPy ufunc that combines them.
+        stablehlo: the StableHLO operation that combines them; None if `translations` has a rule.
+        neutral: maps a dtype to the result of a reduction of no elements.
+        wide: whether combining rounds, so that 16-bit floats are accumulated in float32.
+        large: `reduce(x, axes, dtype)` for large arrays, if there is a faster one than the ufunc's.
     """
 
     ufunc: np.ufunc
@@ -89,15 +89,16 @@ class Fold:
     large: Function | None = None
 
     def width(self, dtype: np.dtype[Any]) -> np.dtype[Any]:
-        """The dtype that the host accumulates in: a wide one also for extrema, of which NumPy has slow loops."""
+        """Return the dtype for accumulation on the host; narrow floats are widened also for extrema, for speed."""
         if dtype in NARROW_FLOATS:
             return np.dtype(np.float32)
         return SMALL_INT_BYTES.get(dtype, dtype)
 
     def on_host(self, impl: Function) -> Function:
-        """An impl rule that accumulates in the right width: `impl(x, neutral, **params)`, which `neutral()` is for.
+        """Return an impl rule that accumulates in the dtype of `width`.
 
-        Integers of less than 8 bits are 8-bit ones, for which NumPy has every function.
+        `impl(x, neutral, **params)` computes it; `neutral()` is the neutral element. Integers of less than 8 bits are
+        accumulated as 8-bit ones, for which NumPy has every function.
         """
         width = self.width
 
@@ -121,7 +122,7 @@ AND = Fold(np.bitwise_and, "and", all_bits)
 OR = Fold(np.bitwise_or, "or", zero)
 XOR = Fold(np.bitwise_xor, "xor", zero)
 
-# For translations: the primitives of rows.
+# The primitives of rows, for translations.
 REDUCTIONS: dict[Primitive, Fold] = {}
 CUMULATIVE: dict[Primitive, Fold] = {}
 
@@ -130,7 +131,7 @@ CUMULATIVE: dict[Primitive, Fold] = {}
 
 
 def reduced_shape(name: str, x: ShapedArray, axes: Axes) -> tuple[int, ...]:
-    """Shape of a reduction.
+    """Return the shape of a reduction over axes.
 
     Raises:
         ValueError: the axes are not distinct axes of the operand.
@@ -143,8 +144,8 @@ def reduced_shape(name: str, x: ShapedArray, axes: Axes) -> tuple[int, ...]:
     return tuple(d for i, d in enumerate(x.shape) if i not in axes)
 
 
-def _moving_axes(primitive: Primitive) -> Function:
-    """The vmap rule of a reduction: the axes move over to make room for the batching axis."""
+def _shift_axes_rule(primitive: Primitive) -> Function:
+    """Return the vmap rule of a reduction, which shifts the axes to make room for the batch axis."""
 
     def vmap(axis_size: int, vals: Any, dims: Any, *, axes: Axes, **params: Any) -> Any:
         (x,), (d,) = vals, dims
@@ -163,15 +164,15 @@ def reduction(
     doc: str,
     linear_in: tuple[int, ...] = (),
 ) -> tuple[Function, Primitive]:
-    """A reduction over axes: a row in the table.
+    """Define a reduction over axes: a row in the table.
 
     Args:
-        name: the primitive.
+        name: name of the primitive.
         fold: how two elements are combined.
-        accepts: kinds of dtype that it takes.
-        derivative: what its derivative is, see `derivatives`.
+        accepts: the kinds of dtypes that it accepts.
+        derivative: registers its derivative, see `derivatives`.
         doc: docstring of the function and the primitive.
-        linear_in: (0,) if it is linear.
+        linear_in: (0,) if the reduction is linear.
 
     Returns:
         The function and the primitive.
@@ -181,8 +182,8 @@ def reduction(
 
     def impl(x: Any, neutral: Function, *, axes: Axes) -> Any:
         if x.size:
-            found = reduce if of_large is None or x.size < _speed.ROW_SUMS else of_large
-            return found(x, axes, x.dtype)  # by name they take longer
+            # Positional arguments, which NumPy parses faster than keywords.
+            return (reduce if of_large is None or x.size < _speed.ROW_SUMS else of_large)(x, axes, x.dtype)
         return fold.ufunc.reduce(x, axis=axes, dtype=x.dtype, initial=neutral()[()])
 
     def prepared(avals: Any, *, axes: Axes) -> Any:
@@ -197,8 +198,10 @@ def reduction(
                 **{"scalar": True, "true": np.True_, "false": np.False_, "count": np.count_nonzero},
             )
         over = None if whole else axes[0] if len(axes) == 1 else axes
-        found = reduce if of_large is None or x.size < _speed.ROW_SUMS else of_large
-        return HostCode("{out} = {reduce}({0}, {over}, {dtype})", scalar=whole, reduce=found, over=over, dtype=x.dtype)
+        reduce_part = reduce if of_large is None or x.size < _speed.ROW_SUMS else of_large
+        return HostCode(
+            "{out} = {reduce}({0}, {over}, {dtype})", scalar=whole, reduce=reduce_part, over=over, dtype=x.dtype
+        )
 
     @takes(name, 1)
     def abstract_eval(x: ShapedArray, *, axes: Axes) -> ShapedArray:
@@ -215,7 +218,7 @@ def reduction(
     tags = ("reduction",) if fold.wide else ("reduction", "exact")
     primitive = Primitive(name, abstract_eval=abstract_eval, linear_in=linear_in, tags=tags, doc=doc)
     impl_rules.register(primitive, fold.on_host(impl), prepared=prepared, large=_speed.by_operand(name))
-    vmap_rules.register(primitive, _moving_axes(primitive))
+    vmap_rules.register(primitive, _shift_axes_rule(primitive))
     derivative(primitive)
     REDUCTIONS[primitive] = fold
     return defined(function, primitive)
@@ -227,7 +230,7 @@ def reduction(
 def index_reduction(
     name: str, find: Callable[..., Any], derivative: Derivative, doc: str
 ) -> tuple[Function, Primitive]:
-    """The index of an element along an axis, as the NumPy function `find` gives it: a row in the table."""
+    """Define the index of an element along an axis, found by the NumPy function `find`: a row in the table."""
 
     def impl(x: Any, *, axes: Axes, index_dtype: np.dtype[Any]) -> Any:
         if x.dtype in NARROW_FLOATS:
@@ -267,7 +270,7 @@ def index_reduction(
 
     primitive = Primitive(name, abstract_eval=abstract_eval, tags=("exact",), doc=doc)
     impl_rules.register(primitive, impl, prepared=prepared, large=_speed.by_operand(name))
-    vmap_rules.register(primitive, _moving_axes(primitive))
+    vmap_rules.register(primitive, _shift_axes_rule(primitive))
     derivative(primitive)
     return defined(function, primitive)
 
@@ -278,7 +281,7 @@ def index_reduction(
 def cumulative(
     name: str, fold: Fold, accepts: Kinds, derivative: Derivative, doc: str, linear_in: tuple[int, ...] = ()
 ) -> tuple[Function, Primitive]:
-    """A reduction of all elements so far along an axis: a row in the table, with the arguments of `reduction`."""
+    """Define a cumulative reduction along an axis: a row in the table, with the arguments of `reduction`."""
 
     accumulate = fold.ufunc.accumulate
 

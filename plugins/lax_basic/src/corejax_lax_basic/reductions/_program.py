@@ -1,4 +1,4 @@
-"""What users reduce with: their function of two elements as a program of scalars, and that program on arrays."""
+"""Reductions by a user's function of two elements: it is staged as a program of scalars, then applied to arrays."""
 
 from __future__ import annotations
 
@@ -33,49 +33,49 @@ _programs: WeakKeyDictionary[Any, dict[Any, ClosedJaxpr]] = WeakKeyDictionary() 
 
 
 def operands_and_initial(name: str, operands: Any, initial: Any) -> tuple[list[Any], list[Any], Any]:
-    """Leaves of the operands and of their initial values, which are made arrays of the operands' dtypes.
+    """Flatten operands and their initial values; Python scalars become arrays of the operands' dtypes.
 
     Raises:
-        ValueError: the structures differ, or there is no array.
+        ValueError: the structures differ, or the operands have no arrays.
     """
     xs, treedef = tree.tree_flatten(operands)
     values, other = tree.tree_flatten(initial)
     if treedef != other:
         raise ValueError(f"{name}: Operands must have the same tree structure as init_values: {treedef}, {other}")
     if not xs:
-        raise ValueError(f"{name}: there is no array to reduce in operands of structure {treedef}")
-    made = [
+        raise ValueError(f"{name}: operands have no arrays to reduce; their structure is {treedef}")
+    arrays = [
         make_scalar(v, get_aval(x).dtype, True) if type(v) in PYTHON_SCALARS else v
         for x, v in zip(xs, values, strict=True)
     ]
-    return xs, made, treedef
+    return xs, arrays, treedef
 
 
 def concrete_scalar(x: Any) -> Any:
-    """The value of an array of rank 0 that is known, else None."""
+    """Return the value of a concrete array of rank 0, and None for other arrays and for tracers."""
     if isinstance(x, Tracer) or get_aval(x).ndim:
         return None
     return x.item() if type(x) is Array else x
 
 
 def reduction_program(name: str, computation: Callable[..., Any], avals: Sequence[ShapedArray], treedef: Any) -> Any:
-    """A function of two elements, pytrees of scalars, as a program of their leaves.
+    """Stage a function of two elements, which are pytrees of scalars, as a program of their leaves.
 
     Raises:
         TypeError: it is not a function, or its result has another structure, shape or dtype than an element.
         NotImplementedError: it closes over a value that is being traced.
     """
     if not callable(computation):
-        raise TypeError(f"{name}: computation combines two elements, got {computation!r}")
+        raise TypeError(f"{name}: computation must be a function of two elements, got {computation!r}")
     scalars = [ShapedArray((), a.dtype) for a in avals]
     key = (tuple(scalars), treedef, config.trace_key())
     try:
-        known = _programs.setdefault(computation, {})
-    except TypeError:  # cannot be referred to weakly
-        known = {}
-    if key not in known:
-        known[key] = _staged(name, computation, scalars, treedef)
-    return known[key]
+        cache = _programs.setdefault(computation, {})
+    except TypeError:  # the function cannot be referred to weakly
+        cache = {}
+    if key not in cache:
+        cache[key] = _staged(name, computation, scalars, treedef)
+    return cache[key]
 
 
 def _staged(name: str, computation: Callable[..., Any], scalars: list[ShapedArray], treedef: Any) -> ClosedJaxpr:
@@ -101,20 +101,22 @@ def _staged(name: str, computation: Callable[..., Any], scalars: list[ShapedArra
         raise NotImplementedError(
             f"{name}: {fun_name(computation)} closes over a value that is being traced; make it part of the elements"
         )
-    program = ClosedJaxpr(jaxpr.replace(debug_info=None), consts)  # which holds the function that it is kept by
+    program = ClosedJaxpr(jaxpr.replace(debug_info=None), consts)  # debug_info would keep the weak key alive
     refuse_effects(name, program)
     return program
 
 
 def refuse_effects(name: str, program: ClosedJaxpr) -> None:
-    """Refuse a program with effects, of which nobody could say how often they happen.
+    """Refuse a program with effects, because the number of its applications is unspecified.
 
     Raises:
-        NotImplementedError: it has some; names them.
+        NotImplementedError: the program has effects; the message names them.
     """
     if program.effects:
         effects = ", ".join(sorted(program.effects))
-        raise NotImplementedError(f"{name}: what combines elements has no effects, this has {effects}")
+        raise NotImplementedError(
+            f"{name}: the function that combines elements must not have effects, but it has {effects}"
+        )
 
 
 def _strong(x: Any) -> Any:
@@ -127,12 +129,13 @@ def check_program(name: str, program: ClosedJaxpr, operands: Sequence[ShapedArra
 
     Raises:
         TypeError: shapes of operands differ, an initial value is not a scalar of its operand's dtype, or the program
-            takes or gives other types.
+            has other types.
     """
     for i, (x, v) in enumerate(zip(operands, initial, strict=True)):
         if x.shape != operands[0].shape:
             raise TypeError(
-                f"{name}: operands have one shape; operand 0 is {operands[0].str_short()}, operand {i} {x.str_short()}"
+                f"{name}: operands must have the same shape; operand 0 is {operands[0].str_short()}, "
+                f"operand {i} is {x.str_short()}"
             )
         if v.ndim or v.dtype != x.dtype:
             raise TypeError(
@@ -143,7 +146,7 @@ def check_program(name: str, program: ClosedJaxpr, operands: Sequence[ShapedArra
     types = [ShapedArray((), x.dtype) for x in operands]
     if list(program.in_avals) != types * 2 or [a.strip_weak_type() for a in program.out_avals] != types:
         raise TypeError(
-            f"{name}: the program takes and gives scalars of the operands' dtypes, "
+            f"{name}: the program must take and return scalars of the operands' dtypes, "
             f"{[a.str_short() for a in types]} twice and once"
         )
 
@@ -152,7 +155,7 @@ def check_program(name: str, program: ClosedJaxpr, operands: Sequence[ShapedArra
 
 
 def combined(program: ClosedJaxpr, xs: list[Any], ys: list[Any]) -> list[Any]:
-    """The program on each pair of elements of arrays of one shape."""
+    """Apply the program to each pair of elements of arrays of one shape."""
     shape = get_aval(xs[0]).shape
     flat = [reshape(v, (-1,) if get_aval(v).size else (0,)) for v in (*xs, *ys)]
     size = get_aval(flat[0]).shape[0]
@@ -161,21 +164,22 @@ def combined(program: ClosedJaxpr, xs: list[Any], ys: list[Any]) -> list[Any]:
 
 
 def reduce_by_halves(program: ClosedJaxpr, dimensions: tuple[int, ...], *operands: Any) -> list[Any]:
-    """Operands, then their initial values: neighbours combined, then neighbouring pairs, ...; the initial value last.
+    """Reduce operands, followed by their initial values, by combining neighbours, then neighbouring pairs, and so on.
 
-    About log2(n) applications of the program, each to many elements at once. Elements stay in their order.
+    This takes about log2(n) applications of the program, each to many elements at once. Elements stay in their order;
+    the initial value is combined last, from the left.
     """
     count = len(operands) // 2
     shape = get_aval(operands[0]).shape
-    others = tuple(i for i in range(len(shape)) if i not in dimensions)
-    rest = tuple(shape[i] for i in others)
+    kept = tuple(i for i in range(len(shape)) if i not in dimensions)
+    rest = tuple(shape[i] for i in kept)
     size = 1
     for d in dimensions:
         size *= shape[d]
     initial = [broadcast_in_dim(_strong(v), rest, ()) for v in operands[count:]]
     if not size:
         return initial
-    xs = [reshape(transpose(_strong(x), (*dimensions, *others)), (size, *rest)) for x in operands[:count]]
+    xs = [reshape(transpose(_strong(x), (*dimensions, *kept)), (size, *rest)) for x in operands[:count]]
     while size > 1:
         half = size // 2
         pairs = [[slice_in_dim(x, start, 2 * half, 2) for x in xs] for start in (0, 1)]

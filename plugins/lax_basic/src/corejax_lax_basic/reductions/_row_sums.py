@@ -1,7 +1,8 @@
 """Sums on the host over the last axes of large arrays.
 
-Along contiguous memory `np.add.reduce` takes one element after the other, in a tree of pairs; `np.einsum` takes
-vectors, in a third of the time. Blocks keep its error small: it adds up 32 elements one after the other, then blocks.
+Along contiguous memory `np.add.reduce` adds single elements, in a tree of pairs; `np.einsum` uses vector instructions
+and takes a third of the time. It adds elements in sequence, so that rows are cut into blocks of `ROW_BLOCK` elements,
+and the sums of the blocks are added by `np.add.reduce`: the error stays small.
 """
 
 from __future__ import annotations
@@ -15,15 +16,15 @@ from corejax_lax_basic._speed import ROW_BLOCK, ROW_SUMS, SHORT_ROW
 
 
 def sums(x: Any, axes: int | tuple[int, ...] | None, dtype: Any) -> Any:
-    """Sums of an array of this dtype over axes, in ascending order (None is all), as `np.add.reduce` gives them."""
+    """Sum an array of this dtype over axes in ascending order (None for all), as `np.add.reduce` does."""
     over = tuple(range(x.ndim)) if axes is None else (axes,) if isinstance(axes, int) else axes
     kept = x.ndim - len(over)
     columns = x.size // max(1, math.prod(x.shape[:kept]))
     by_rows = over == tuple(range(kept, x.ndim)) and x.flags.c_contiguous and x.size >= ROW_SUMS
     if not by_rows or not (dtype.kind == "f" or (dtype.kind in "iu" and columns <= SHORT_ROW)):
         return np.add.reduce(x, axes, dtype)
-    found = _sums_of_rows(x.reshape(-1, columns)).reshape(x.shape[:kept])
-    return found if kept else found[()]
+    out = _sums_of_rows(x.reshape(-1, columns)).reshape(x.shape[:kept])
+    return out if kept else out[()]
 
 
 def _sums_of_rows(x: Any) -> Any:

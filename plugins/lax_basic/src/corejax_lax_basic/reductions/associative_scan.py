@@ -1,4 +1,4 @@
-"""`associative_scan`: all prefixes combined by an associative operation, in about log2(n) steps."""
+"""`associative_scan`: all prefixes of a sequence combined by an associative operation in about log2(n) steps."""
 
 from __future__ import annotations
 
@@ -23,27 +23,30 @@ Combine = Callable[[Leaves, Leaves], Leaves]
 def associative_scan(fn: Callable[[Any, Any], Any], elems: Any, reverse: bool = False, axis: int = 0) -> Any:
     """Combine each prefix of a sequence by an associative operation.
 
-    The result's element i is `fn(...fn(fn(e[0], e[1]), e[2])..., e[i])`. It is computed in parallel: about
-    2 log2(n) applications of `fn`, each to many elements at once, on about 2 n elements altogether.
+    Element i of the result is `fn(...fn(fn(e[0], e[1]), e[2])..., e[i])`. It is computed in parallel by about 2 log2(n)
+    applications of `fn`, each to many elements at once, on about 2 n elements altogether.
 
     Args:
-        fn: function of two pytrees as `elems`, with the axis in place: it combines elements of the same position, like
-            `lax.add`. It has to be associative; it need not be commutative.
+        fn: function of two pytrees as `elems`, each with the axis in place: it combines elements of the same position,
+            like `lax.add`. It has to be associative; it need not be commutative.
         elems: pytree of arrays that share the length of the axis; any length.
-        reverse: combine from the end: the last element is unchanged, and `fn` is given the later element first.
-        axis: the axis, counted from the end if negative.
+        reverse: combine from the end: the last element is unchanged, and `fn` receives the later element first.
+        axis: the axis; negative ones count from the end.
 
     Returns:
         A pytree as `elems`.
 
     Raises:
         TypeError: `fn` is not a function, an element is not an array, or `fn` changes a structure, shape or dtype.
-        ValueError: there is no array, the lengths differ (lists them), or an array does not have the axis.
+        ValueError: `elems` has no arrays, the lengths differ (the message lists them), or an array does not have the
+            axis.
 
     Source: Blelloch, "Prefix sums and their applications" (1990).
     """
     if not callable(fn):
-        raise TypeError(f"associative_scan: fn combines two elements, got {fn!r} of type {type(fn).__name__}")
+        raise TypeError(
+            f"associative_scan: fn must be a function of two elements, got {fn!r} of type {type(fn).__name__}"
+        )
     leaves, treedef = tree.tree_flatten(elems)
     names = leaf_names(treedef, "elems")
     check_arguments("associative_scan", fn, leaves, lambda: names)
@@ -69,7 +72,7 @@ def _array(x: Any) -> Any:
 
 
 def _checked(fn: Callable[[Any, Any], Any], treedef: Any, names: Sequence[str]) -> Combine:
-    """The function on lists of leaves, which refuses results of another structure or type."""
+    """Return the function on lists of leaves; it raises TypeError if the result changes its structure or types."""
 
     def combine(left: Leaves, right: Leaves) -> Leaves:
         flat = FlatFunction(fn, tree.treedef_tuple([treedef, treedef]))
@@ -90,7 +93,7 @@ def _checked(fn: Callable[[Any, Any], Any], treedef: Any, names: Sequence[str]) 
 
 
 def _prefixes(combine: Combine, xs: Leaves, axes: Sequence[int]) -> Leaves:
-    """Combine neighbours, then all prefixes of the pairs, which are those of odd index; then the others from them."""
+    """Combine neighbours, then all prefixes of the pairs (these have odd indices), then the even ones from them."""
     n = get_aval(xs[0]).shape[axes[0]]
     if n < 2:
         return xs
@@ -107,7 +110,7 @@ def _prefixes(combine: Combine, xs: Leaves, axes: Sequence[int]) -> Leaves:
 
 
 def _interleaved(even: Any, odd: Any, axis: int) -> Any:
-    """Elements of two arrays in turn, from the first, which may have one more."""
+    """Interleave the elements of two arrays; the first may have one element more."""
     shape = get_aval(odd).shape
     n = shape[axis]
     pairs = concatenate(

@@ -2,9 +2,9 @@
 
     cumsum : a[*s] -> a[*s]        element i is the sum of the elements up to i
 
-Shape, dtype and weak type are the operand's: integers wrap around, nothing is widened. With `reverse` element i is the
-reduction of the elements from i to the end. Each function raises TypeError for dtypes not named, ValueError for an axis
-that the operand does not have.
+Shape, dtype and weak type are the operand's; integers wrap around. With `reverse`, element i is the reduction of the
+elements from i to the end. Each function raises TypeError for dtypes that its docstring does not name, and ValueError
+for an axis that the operand does not have.
 """
 
 from __future__ import annotations
@@ -29,23 +29,23 @@ from corejax_lax_basic.reductions.associative_scan import associative_scan
 
 __all__: list[str] = []  # rows bring their own names
 
-# -- derivatives: the tangents combined along with the elements ----------------------------------------------------
+# -- derivatives: tangents are combined together with the elements -------------------------------------------------
 
 Pair = tuple[Any, Any]
 
 
 def _pairs(combine: Callable[[Pair, Pair], Pair]) -> Derivative:
-    """The derivative of prefixes, given how (element, tangent) pairs are combined."""
+    """Return the derivative of prefixes, given the function that combines (element, tangent) pairs."""
 
     def register(primitive: Primitive) -> None:
         def jvp(primals: Any, tangents: Any, *, axis: int, reverse: bool) -> tuple[Any, Any]:
             (x,), (t,) = primals, tangents
             if t is None:
                 return primitive.bind(x, axis=axis, reverse=reverse), None
-            out, moved = associative_scan(combine, (x, t), reverse, axis)
-            if get_aval(x).dtype in NARROW_FLOATS:  # which are accumulated in wider ones
+            out, tangent_out = associative_scan(combine, (x, t), reverse, axis)
+            if get_aval(x).dtype in NARROW_FLOATS:  # the primitive accumulates these in float32
                 out = primitive.bind(x, axis=axis, reverse=reverse)
-            return out, moved
+            return out, tangent_out
 
         jvp.__name__ = f"{primitive.name}_jvp"
         jvp_rules.register(primitive, jvp, symbolic_zeros=True)
@@ -69,12 +69,12 @@ def _extremum_rule(combine: Callable[[Any, Any], Any]) -> Callable[[Pair, Pair],
 
 
 def logaddexp(x: Any, y: Any) -> Any:
-    """log(exp(x) + exp(y)) of arrays of one shape, without overflow; infinities of one sign are themselves."""
+    """Compute log(exp(x) + exp(y)) of arrays of one shape, without overflow; equal infinities give themselves."""
     gap = sub(x, y)
     undefined = ne(gap, gap)  # NaN, or infinities of one sign
-    gap = select(undefined, full_like(gap, 0), gap)  # so that no derivative of the branch not taken is NaN
+    gap = select(undefined, full_like(gap, 0), gap)  # no NaN reaches the derivative of the branch not taken
     first = ge(gap, full_like(gap, 0))
-    # As the larger one and log1p(exp(-|gap|)), both kinks bent to one side: equal operands are no special case.
+    # The larger one plus log1p(exp(-|gap|)), with both kinks on one side, so that equal operands are no special case.
     smooth = add(select(first, x, y), log1p(exp(select(first, neg(gap), gap))))
     return select(undefined, add(x, y), smooth)
 
@@ -85,7 +85,7 @@ def _logsumexp_rule(left: Pair, right: Pair) -> Pair:
 
 
 def _share(x: Any, y: Any) -> Any:
-    """Part of the sum of exponentials of `x` and `y` that `x` is; all of it for each of equal infinities."""
+    """Return the share of `x` in exp(x) + exp(y); it is 1 for each of equal infinities."""
     gap = sub(x, y)
     both_infinite = bitwise_and(eq(x, y), ne(gap, gap))
     return logistic(select(both_infinite, full_like(gap, np.inf), gap))
@@ -96,26 +96,26 @@ def _share(x: Any, y: Any) -> Any:
 cumsum, cumsum_p = cumulative(
     "cumsum", ADD, NUMERIC,
     linear(lambda ct, x, *, axis, reverse: [cumsum(ct, axis, not reverse)]),
-    "Sums of the elements so far; integer, floating-point or complex. 16-bit floats are accumulated in float32.",
+    "Sum the elements so far; integer, floating-point or complex. 16-bit floats are accumulated in float32.",
     linear_in=(0,),
 )  # fmt: skip
 
 cumprod, cumprod_p = cumulative(
     "cumprod", MULTIPLY, NUMERIC, _pairs(_product_rule),
-    "Products of the elements so far; integer, floating-point or complex. 16-bit floats are accumulated in float32.",
+    "Multiply the elements so far; integer, floating-point or complex. 16-bit floats are accumulated in float32.",
 )  # fmt: skip
 
 cummax, cummax_p = cumulative(
     "cummax", MAXIMUM, ANY, _pairs(_extremum_rule(max)),
-    "The greatest of the elements so far, NaN from the first one on; any dtype. Ties share the derivative.",
+    "Return the maximum of the elements so far, NaN from the first NaN on; any dtype. Ties share the derivative.",
 )  # fmt: skip
 
 cummin, cummin_p = cumulative(
     "cummin", MINIMUM, ANY, _pairs(_extremum_rule(min)),
-    "The least of the elements so far, NaN from the first one on; any dtype. Ties share the derivative.",
+    "Return the minimum of the elements so far, NaN from the first NaN on; any dtype. Ties share the derivative.",
 )  # fmt: skip
 
 cumlogsumexp, cumlogsumexp_p = cumulative(
     "cumlogsumexp", Fold(np.logaddexp, None, least, wide=True), FLOAT, _pairs(_logsumexp_rule),
-    "Logarithms of the sums of the exponentials so far, without overflow; floating-point.",
+    "Compute the logarithm of the sum of the exponentials so far, without overflow; floating-point.",
 )  # fmt: skip

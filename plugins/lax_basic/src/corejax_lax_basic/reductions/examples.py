@@ -1,4 +1,4 @@
-"""Applications of the primitives of this package, for whoever checks their rules. Data only."""
+"""Examples of the primitives of this package, from which checks of their rules start. Data only."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _index(reference: Any) -> list[Example]:
 
 
 def _general() -> list[Example]:
-    """A product with twice the difference from 1, and the sum of pairs; their neutral elements."""
+    """Return examples of `reduce` with `x + y - x y` (neutral element 0), and with a product beside a sum."""
     program = stage_closed(lambda x, y: [x + y - x * y], [ShapedArray((), F32)] * 2)
     pairs = stage_closed(lambda x, i, y, j: [x * y, i + j], [ShapedArray((), F32), ShapedArray((), I32)] * 2)
     zero, one, none = np.zeros((), F32), np.ones((), F32), np.zeros((), I32)

@@ -1,6 +1,6 @@
 """`reduce`: the reduction by any associative function of two elements.
 
-Functions that primitives reduce by, with their neutral element, are these primitives: `reduce(x, 0, add, (0,))` is
+A function with a primitive of its own and the neutral element of that primitive uses it: `reduce(x, 0, add, (0,))` is
 `reduce_sum`. Source: StableHLO, `reduce`.
 """
 
@@ -70,22 +70,23 @@ def reduce(
     dimensions: Sequence[int],
     out_sharding: Any = None,
 ) -> Any:
-    """A reduction over axes by a function of two elements.
+    """Reduce over axes by a function of two elements.
 
     Args:
         operands: array, or pytree of arrays of one shape.
-        init_values: a scalar for each of them, neutral to the function: how often it enters is not specified.
-        computation: function of two pytrees of scalars, as `operands`, to one. It has to be associative; it need not be
-            commutative.
-        dimensions: the axes.
-        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
+        init_values: a scalar for each operand. It has to be neutral to the function: how often it enters is
+            unspecified.
+        computation: function of two pytrees of scalars, each as `operands`, that returns one. It has to be associative;
+            it need not be commutative.
+        dimensions: the axes to reduce.
+        out_sharding: sharding of the result, a sharding or a `PartitionSpec`.
 
     Returns:
         Arrays without the axes, of the operands' dtypes.
 
     Raises:
         TypeError: types of operands, initial values and the function's result do not fit, or it is not a function.
-        ValueError: the structures differ, there is no array, or an axis does not exist or is given twice.
+        ValueError: the structures differ, `operands` has no arrays, or an axis does not exist or is given twice.
         NotImplementedError: the function closes over a value that is being traced.
     """
     if out_sharding is not None:
@@ -104,17 +105,17 @@ def reduce(
 
 
 def _monoid(computation: Any, xs: list[Any], initial: list[Any]) -> Primitive | None:
-    """The reduction that a function and its neutral element are."""
+    """Return the primitive that reduces by a function with this initial value, or None."""
     try:
-        found = _MONOIDS.get(computation)
+        primitive = _MONOIDS.get(computation)
     except TypeError:  # not hashable
         return None
-    if found is None or len(xs) != 1:
+    if primitive is None or len(xs) != 1:
         return None
     aval, value = get_aval(xs[0]), concrete_scalar(initial[0])
     if value is None or (dtypes.is_bool(aval.dtype) and computation in (add, mul)):
         return None
-    return found if value == REDUCTIONS[found].neutral(aval.dtype) else None
+    return primitive if value == REDUCTIONS[primitive].neutral(aval.dtype) else None
 
 
 # -- rules -------------------------------------------------------------------------------------------------------
@@ -148,14 +149,14 @@ reduce_p = Primitive(
     tags=("higher_order",),
     abstract_eval=_abstract_eval,
     vmap=_vmap,
-    doc="A reduction over axes by a program of two elements.",
+    doc="Reduce over axes by a program of two elements.",
 )
 jvp_rules.register(reduce_p, _jvp, symbolic_zeros=True)
 
 
 @impl_rules.register(reduce_p, device=True)
 def _impl(*arrays: Any, jaxpr: ClosedJaxpr, dimensions: tuple[int, ...]) -> list[Any]:
-    found = None
+    outs = None
     if arrays[0].size >= LARGE:
-        found = engine().run_compiled(reduce_p, arrays, {"jaxpr": jaxpr, "dimensions": dimensions})
-    return found or [as_array(x) for x in reduce_by_halves(jaxpr, dimensions, *arrays)]
+        outs = engine().run_compiled(reduce_p, arrays, {"jaxpr": jaxpr, "dimensions": dimensions})
+    return outs or [as_array(x) for x in reduce_by_halves(jaxpr, dimensions, *arrays)]

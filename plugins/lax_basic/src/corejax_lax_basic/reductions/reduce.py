@@ -1,11 +1,11 @@
-"""Reductions over axes: reduce_sum reduce_prod reduce_max reduce_min reduce_and reduce_or
-reduce_xor argmax argmin.
+"""Reductions over axes.
 
     reduce_sum : a[*s] -> a[*s without the axes]
 
-The dtype and weak type are the operand's: integers wrap around, nothing is widened. Over no elements the result is
-the operation's neutral element. Each function raises TypeError for dtypes not named, ValueError for axes that the
-operand does not have or that are given twice.
+Also reduce_prod, reduce_max, reduce_min, reduce_and, reduce_or, reduce_xor, argmax, argmin. The dtype and weak type are
+the operand's; integers wrap around. Over no elements the result is the operation's neutral element. Each function
+raises TypeError for dtypes that its docstring does not name, and ValueError for axes that the operand does not have or
+that are given twice.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ __all__: list[str] = []  # rows bring their own names
 
 
 def _repeated(x: Any, shape: tuple[int, ...], axes: Axes) -> Any:
-    """A reduction's result repeated over the axes that were reduced."""
+    """Broadcast a reduction's result along the axes that were reduced."""
     return broadcast_in_dim(x, shape, tuple(i for i in range(len(shape)) if i not in axes))
 
 
@@ -58,7 +58,7 @@ reduce_sum, reduce_sum_p = reduction(
 
 
 def _prod_jvp(t: Any, x: Any, *, axes: Axes) -> Any:
-    """The product rule over halves, quarters, ...: exact where elements are zero, in about log2(n) steps."""
+    """Apply the product rule to halves, quarters, ...: exact also for zeros, in about log2(n) steps."""
     out_shape = reduced_shape("reduce_prod", get_aval(x), axes)
     for axis in axes:
         x, t = _prod_along(x, t, axis)
@@ -66,7 +66,7 @@ def _prod_jvp(t: Any, x: Any, *, axes: Axes) -> Any:
 
 
 def _prod_along(x: Any, t: Any, axis: int) -> tuple[Any, Any]:
-    """Product along an axis and its tangent; the axis stays, with size 1."""
+    """Return the product along an axis and its tangent; the axis stays, with size 1."""
     leftovers = []
     while (size := get_aval(x).shape[axis]) > 1:
         half = size // 2
@@ -95,16 +95,16 @@ def _reduce_prod_jvp(primals: Any, tangents: Any, *, axes: Axes) -> tuple[Any, A
 reduce_prod, reduce_prod_p = reduction(
     "reduce_prod", MULTIPLY, NUMERIC,
     jvp_rule(_reduce_prod_jvp),
-    "Product over `axes`; integer, floating-point or complex. 16-bit floats are accumulated in float32.",
+    "Multiply over `axes`; integer, floating-point or complex. 16-bit floats are accumulated in float32.",
 )  # fmt: skip
 
 # -- extrema -------------------------------------------------------------------------------------------------------
 
 
 def _extremum_jvp(t: Any, out: Any, x: Any, *, axes: Axes) -> Any:
-    """The mean of the tangents of the elements that are the extremum."""
+    """Return the mean of the tangents of the elements that equal the extremum."""
     if not get_aval(x).size:
-        return None  # the extremum of nothing is a constant
+        return None  # the extremum of no elements is a constant
     chosen = convert_element_type(eq(x, _repeated(out, get_aval(x).shape, axes)), get_aval(t).dtype)
     return div(reduce_sum(mul(chosen, t), axes), reduce_sum(chosen, axes))
 
@@ -112,48 +112,48 @@ def _extremum_jvp(t: Any, out: Any, x: Any, *, axes: Axes) -> Any:
 reduce_max, reduce_max_p = reduction(
     "reduce_max", MAXIMUM, ANY,
     tangents_with_result(_extremum_jvp),
-    "Maximum over `axes`, NaN if there is one; any dtype. Elements that tie share the derivative.",
+    "Return the maximum over `axes`, NaN if any element is NaN; any dtype. Elements that tie share the derivative.",
 )  # fmt: skip
 
 reduce_min, reduce_min_p = reduction(
     "reduce_min", MINIMUM, ANY,
     tangents_with_result(_extremum_jvp),
-    "Minimum over `axes`, NaN if there is one; any dtype. Elements that tie share the derivative.",
+    "Return the minimum over `axes`, NaN if any element is NaN; any dtype. Elements that tie share the derivative.",
 )  # fmt: skip
 
 argmax, argmax_p = index_reduction(
     "argmax", np.argmax, defzero,
-    """Index of the maximum along an axis: of the first NaN if there is one, of the first of equals.
+    """Return the index of the maximum along an axis: the first of equal maxima, or the first NaN.
 
     Args:
         operand: boolean, integer or floating-point array.
-        axis: the axis.
-        index_dtype: integer dtype of the result; by default that of a Python int.
+        axis: the axis to search, counted from the front.
+        index_dtype: integer dtype of the result; by default the dtype of a Python int.
 
     Raises:
         TypeError: the dtype is complex, or `index_dtype` is not an integer dtype.
-        ValueError: there is no such axis, or it has no elements.
+        ValueError: the operand does not have the axis, or the axis has no elements.
     """,
 )  # fmt: skip
 
 argmin, argmin_p = index_reduction(
     "argmin", np.argmin, defzero,
-    "Index of the minimum along an axis; otherwise as `argmax`.",
+    "Return the index of the minimum along an axis; otherwise as `argmax`.",
 )  # fmt: skip
 
 # -- bits ----------------------------------------------------------------------------------------------------------
 
 reduce_and, reduce_and_p = reduction(
     "reduce_and", AND, INTEGRAL, defzero,
-    'Bitwise and over `axes`, "all" for booleans; boolean or integer.',
+    'Compute the bitwise "and" over `axes`, for booleans whether all are True; boolean or integer.',
 )  # fmt: skip
 
 reduce_or, reduce_or_p = reduction(
     "reduce_or", OR, INTEGRAL, defzero,
-    'Bitwise or over `axes`, "any" for booleans; boolean or integer.',
+    'Compute the bitwise "or" over `axes`, for booleans whether any is True; boolean or integer.',
 )  # fmt: skip
 
 reduce_xor, reduce_xor_p = reduction(
     "reduce_xor", XOR, INTEGRAL, defzero,
-    'Bitwise exclusive or over `axes`, "an odd number" for booleans; boolean or integer.',
+    'Compute the bitwise exclusive "or" over `axes`, for booleans whether an odd number is True; boolean or integer.',
 )  # fmt: skip

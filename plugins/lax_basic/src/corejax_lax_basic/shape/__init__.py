@@ -1,4 +1,4 @@
-"""Elements moved, repeated, dropped and joined, without arithmetic on them.
+"""Rearranging, repeating, dropping and joining of elements, without arithmetic on them.
 
-rearranging (reshape, transpose, ...), broadcasting, slicing (slice and pad), joining (concatenate, split, ...).
+Modules: rearranging (reshape, transpose), broadcasting, slicing (slice, pad), joining (concatenate, split), tiling.
 """

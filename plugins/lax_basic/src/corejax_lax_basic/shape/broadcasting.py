@@ -1,4 +1,4 @@
-"""Broadcasting: `broadcast_in_dim` and what is said in terms of it."""
+"""Broadcasting: `broadcast_in_dim` and the functions defined in terms of it."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ __all__ = ["broadcast", "broadcast_in_dim", "broadcast_in_dim_p", "broadcast_sha
 def broadcast_in_dim(
     operand: Any, shape: Sequence[int], broadcast_dimensions: Sequence[int], *, out_sharding: Any = None
 ) -> Any:
-    """An array repeated along new axes and axes of size 1.
+    """Repeat an array along new axes and axes of size 1.
 
     Args:
         operand: the array.
         shape: shape of the result.
         broadcast_dimensions: for each axis of the operand, the axis of the result that it becomes.
-        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
+        out_sharding: sharding of the result, a sharding or a `PartitionSpec`.
 
     Returns:
-        An array of that shape, of the operand's dtype and weak type.
+        An array of shape `shape`, with the operand's dtype and weak type.
 
     Raises:
         TypeError: `broadcast_dimensions` does not fit the operand or `shape`.
@@ -58,7 +58,7 @@ def _impl(x: Any, *, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ..
     if unit is not None:
         x = x.reshape(unit)
     if x.shape == shape:
-        # Row by row, as what is repeated: products depend on it in their last bits.
+        # Row-major, as repeated arrays are: products depend on the memory layout in their last bits.
         return x if x.flags.c_contiguous or x.size > SMALL_COPY else x.copy()
     if math.prod(shape) > SMALL_COPY:
         return np.broadcast_to(x, shape)  # a view, which costs more to make than a small copy
@@ -68,7 +68,7 @@ def _impl(x: Any, *, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ..
 
 
 def _unit_axes(x: Any, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...]) -> list[int] | None:
-    """The operand's shape with axes of size 1 for the new ones; None where NumPy finds them itself."""
+    """Return the operand's shape with 1 for each new axis; None if NumPy's broadcasting finds the axes by itself."""
     if not broadcast_dimensions or broadcast_dimensions[0] + x.ndim == len(shape):
         return None
     unit = [1] * len(shape)
@@ -106,11 +106,11 @@ def _abstract_eval(x: ShapedArray, *, shape: tuple[int, ...], broadcast_dimensio
     if len(set(dims)) != len(dims):
         raise TypeError(f"{where}: broadcast_in_dim broadcast_dimensions must not contain duplicates")
     if any(a > b for a, b in itertools.pairwise(dims)):
-        raise TypeError(f"{where}: broadcast_dimensions has to increase")
+        raise TypeError(f"{where}: broadcast_dimensions must be increasing")
     for axis, (size, d) in enumerate(zip(x.shape, dims, strict=True)):
         if size not in (1, shape[d]):
             raise ValueError(
-                f"{where}: axis {axis} of the operand has size {size}, which becomes neither 1 nor {shape[d]}, "
+                f"{where}: axis {axis} of the operand has size {size}, which is neither 1 nor {shape[d]}, "
                 f"the size of axis {d} of the result"
             )
     return ShapedArray(shape, x.dtype, x.weak_type)
@@ -130,7 +130,7 @@ def _vmap(
     axis_size: int, vals: Any, dims: Any, *, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...]
 ) -> Any:
     (x,), (d,) = vals, dims
-    if d:  # the batch goes to the front: one of its places is as good as another for increasing dimensions
+    if d:  # move the batch to the front, where it keeps `broadcast_dimensions` increasing
         x = moveaxis(x, d, 0)
     out_dims = (0, *(b + 1 for b in broadcast_dimensions))
     return broadcast_in_dim_p.bind(x, shape=(axis_size, *shape), broadcast_dimensions=out_dims), 0
@@ -142,17 +142,17 @@ broadcast_in_dim_p = Primitive(
     tags=("linear", "structural", "cheap"),
     abstract_eval=_abstract_eval,
     vmap=_vmap,
-    doc="An array repeated along new axes and axes of size 1.",
+    doc="Repeat an array along new axes and axes of size 1.",
 )
 impl_rules.register(broadcast_in_dim_p, _impl, prepared=_prepared)
 deflinear(broadcast_in_dim_p, _transpose)
 
 
-# -- in terms of it ----------------------------------------------------------------------------------------------
+# -- in terms of broadcast_in_dim ----------------------------------------------------------------------------------
 
 
 def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -> Any:
-    """An array with new leading axes of the given sizes: shape `(*sizes, *operand.shape)`."""
+    """Add leading axes of the given sizes to an array: the result has the shape `(*sizes, *operand.shape)`."""
     sizes = canonical_shape(sizes)
     shape = get_aval(operand).shape
     dims = range(len(sizes), len(sizes) + len(shape))
@@ -160,15 +160,15 @@ def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -
 
 
 def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
-    """The shape that NumPy broadcasts arrays of these shapes to.
+    """Return the shape to which NumPy broadcasts arrays of these shapes.
 
     Raises:
-        ValueError: the shapes do not broadcast together, or a size is negative; shows all of them.
+        ValueError: the shapes do not broadcast together, or a size is negative; the message shows all of them.
     """
-    found = [canonical_shape(shape) for shape in shapes]
-    if any(type(n) is int and n < 0 for shape in found for n in shape):
-        raise ValueError(f"broadcast_shapes: sizes are not negative, got {' and '.join(map(str, found))}")
-    return _joint_shape(*found)
+    canonical = [canonical_shape(shape) for shape in shapes]
+    if any(type(n) is int and n < 0 for shape in canonical for n in shape):
+        raise ValueError(f"broadcast_shapes: sizes must be nonnegative, got {' and '.join(map(str, canonical))}")
+    return _joint_shape(*canonical)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -191,7 +191,7 @@ clears_cache(_joint_shape.cache_clear)
 
 
 def broadcast_to(x: Any, shape: Sequence[int]) -> Any:
-    """An array broadcast to a shape by NumPy's rules: axes are matched from the last one.
+    """Broadcast an array to a shape by NumPy's rules, which match axes from the last one.
 
     Raises:
         ValueError: the array does not broadcast to the shape.
@@ -210,17 +210,17 @@ def broadcast_to(x: Any, shape: Sequence[int]) -> Any:
 
 
 def expand_dims(array: Any, dimensions: int | Sequence[int]) -> Any:
-    """An array with new axes of size 1 at the given positions of the result.
+    """Insert axes of size 1 at the given positions of the result.
 
     Raises:
         ValueError: a position does not exist in the result, or is given twice.
     """
     aval = get_aval(array)
     if dimensions is None:
-        raise TypeError("expand_dims: dimensions are one integer or several, got None")
-    given = tuple(dimensions) if is_several(dimensions) else (dimensions,)
-    ndim = aval.ndim + len(given)
-    new = canonical_axes(given, ndim, "expand_dims: dimension")
+        raise TypeError("expand_dims: dimensions must be an integer or integers, got None")
+    positions = tuple(dimensions) if is_several(dimensions) else (dimensions,)
+    ndim = aval.ndim + len(positions)
+    new = canonical_axes(positions, ndim, "expand_dims: dimension")
     if not new:
         return as_array(array)
     kept = tuple(d for d in range(ndim) if d not in new)

@@ -1,4 +1,4 @@
-"""Arrays joined along an axis, and parted: `concatenate`, `stack`, `split` and `unstack`."""
+"""Joining arrays along an axis and splitting them: `concatenate`, `stack`, `split` and `unstack`."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ __all__ = ["concatenate", "concatenate_p", "split", "split_p", "stack", "stack_p
 
 
 def concatenate(operands: Sequence[Any], dimension: int) -> Any:
-    """Arrays joined along an existing axis.
+    """Join arrays along an existing axis.
 
     Args:
-        operands: arrays of one dtype whose shapes differ at most in that axis.
-        dimension: the axis.
+        operands: arrays of one dtype whose shapes differ at most in the axis `dimension`.
+        dimension: the axis to join along.
 
     Raises:
-        ValueError: there is no operand.
+        ValueError: `operands` is empty.
         TypeError: dtypes, ranks or other axes' sizes differ, or the axis does not exist.
     """
     operands = sequence(operands, "concatenate: operands")
@@ -50,36 +50,36 @@ def concatenate(operands: Sequence[Any], dimension: int) -> Any:
 
 
 def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Any]:
-    """Consecutive parts along an axis.
+    """Split an array into consecutive parts along an axis.
 
     Args:
         operand: the array.
-        sizes: of the parts; they add up to that of the axis.
-        axis: the axis.
+        sizes: sizes of the parts along the axis; they add up to the size of the axis.
+        axis: the axis to split; negative ones count from the end.
 
     Raises:
         TypeError: a size is not an integer.
-        ValueError: the sizes are negative or do not add up, or there is no such axis.
+        ValueError: the sizes are negative or do not add up, or the operand does not have the axis.
     """
     along = canonical_axis(axis, get_aval(operand).ndim, "split: axis")
     return split_p.bind(operand, sizes=ints(sizes, "sizes"), axis=along)  # type: ignore[no-any-return]
 
 
 def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
-    """The parts at each index of an axis, without that axis.
+    """Split an array into its slices along an axis; the slices do not have the axis.
 
     Raises:
-        ValueError: there is no such axis.
+        ValueError: the array does not have the axis.
     """
     return tuple(unstack_p.bind(x, axis=canonical_axis(axis, get_aval(x).ndim, "unstack: axis")))
 
 
 def stack(operands: Sequence[Any], axis: int = 0) -> Any:
-    """Arrays of one shape and dtype joined along a new axis.
+    """Join arrays of one shape and dtype along a new axis.
 
     Raises:
         TypeError: dtypes or shapes differ.
-        ValueError: there is no operand, or no such axis in the result.
+        ValueError: `operands` is empty, or the result does not have the axis.
     """
     operands = sequence(operands, "stack: operands")
     if not operands:
@@ -99,7 +99,7 @@ def _concatenate_abstract_eval(*avals: ShapedArray, dimension: int) -> ShapedArr
     for i, aval in enumerate(avals):
         if aval.dtype != first.dtype:
             raise TypeError(
-                f"concatenate: operands have one dtype; operand 0 is {first.str_short()}, "
+                f"concatenate: operands must have the same dtype; operand 0 is {first.str_short()}, "
                 f"operand {i} is {aval.str_short()}"
             )
         if aval.ndim != first.ndim or any(
@@ -145,7 +145,7 @@ concatenate_p = Primitive(
     tags=("linear", "structural"),
     abstract_eval=_concatenate_abstract_eval,
     vmap=_concatenate_vmap,
-    doc="Arrays joined along an axis.",
+    doc="Join arrays along an axis.",
 )
 impl_rules.register(
     concatenate_p, lambda *xs, dimension: np.concatenate(xs, axis=dimension), prepared=_concatenate_prepared
@@ -197,7 +197,7 @@ split_p = Primitive(
     abstract_eval=_split_abstract_eval,
     vmap=_split_vmap,
     transpose=_split_transpose,
-    doc="Consecutive parts along an axis, of the given sizes.",
+    doc="Split an array into consecutive parts of the given sizes along an axis.",
 )
 
 
@@ -238,7 +238,7 @@ unstack_p = Primitive(
     abstract_eval=_unstack_abstract_eval,
     vmap=_unstack_vmap,
     transpose=_unstack_transpose,
-    doc="The parts at each index of an axis, without that axis.",
+    doc="Split an array into its slices along an axis; the slices do not have the axis.",
 )
 
 
@@ -257,7 +257,7 @@ def _stack_abstract_eval(*avals: ShapedArray, axis: int) -> ShapedArray:
     for i, aval in enumerate(avals):
         if (aval.shape, aval.dtype) != (first.shape, first.dtype):
             raise TypeError(
-                f"stack: operands have one shape and dtype; operand 0 is {first.str_short()}, "
+                f"stack: operands must have the same shape and dtype; operand 0 is {first.str_short()}, "
                 f"operand {i} is {aval.str_short()}"
             )
     if not 0 <= axis <= first.ndim:
@@ -278,7 +278,7 @@ def _stack_vmap(axis_size: int, vals: Any, dims: Any, *, axis: int) -> Any:
 
 def _stack_prepared(avals: Any, *, axis: int) -> HostCode:
     operands = "".join(f"{{{i}}}[{{key}}], " for i in range(len(avals)))
-    key = (*(builtins.slice(None),) * axis, None, ...)  # as `np.stack` does it
+    key = (*(builtins.slice(None),) * axis, None, ...)  # inserts the axis, as `np.stack` does
     return HostCode(f"{{out}} = {{concatenate}}(({operands}), {axis})", concatenate=np.concatenate, key=key)
 
 
@@ -287,7 +287,7 @@ stack_p = Primitive(
     tags=("linear", "structural"),
     abstract_eval=_stack_abstract_eval,
     vmap=_stack_vmap,
-    doc="Arrays joined along a new axis.",
+    doc="Join arrays along a new axis.",
 )
 impl_rules.register(stack_p, lambda *xs, axis: np.stack(xs, axis), prepared=_stack_prepared)
 deflinear(stack_p, _stack_transpose)

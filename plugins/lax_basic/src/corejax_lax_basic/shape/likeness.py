@@ -1,4 +1,4 @@
-"""What an array is, for others to be like it: dtypes, shapes as values, ranks."""
+"""Arrays like others: broadcasting to the shape or rank of another array, dtypes, shapes as values."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ dtype = dtypes.dtype
 
 
 def broadcast_like(arr: Any, like_arr: Any) -> Any:
-    """`arr` broadcast to the shape of `like_arr` by NumPy's rules; its dtype stays.
+    """Broadcast `arr` to the shape of `like_arr` by NumPy's rules; the dtype stays that of `arr`.
 
     Raises:
-        ValueError: it does not broadcast to that shape.
+        ValueError: `arr` does not broadcast to that shape.
     """
     return broadcast_to(arr, get_aval(like_arr).shape)
 
 
 def broadcast_to_rank(x: Any, rank: int) -> Any:
-    """An array with leading axes of size 1, so that it has `rank` axes.
+    """Add leading axes of size 1 to an array, so that it has `rank` axes.
 
     Raises:
-        ValueError: it has more.
+        ValueError: the array has more than `rank` axes.
     """
     aval, rank = get_aval(x), integer(rank, "broadcast_to_rank: rank")
     if aval.ndim > rank:
@@ -41,7 +41,7 @@ def broadcast_to_rank(x: Any, rank: int) -> Any:
 
 
 def shape_as_value(shape: Sequence[int]) -> Any:
-    """A shape as a vector of integers."""
+    """Return a shape as a vector of integers."""
     sizes, dtype = canonical_shape(shape), dtypes.default_int_dtype()
     if any(isinstance(n, SymbolicDim) for n in sizes):
         return concatenate([broadcast_to(make_scalar(n, dtype), (1,)) for n in sizes], 0)

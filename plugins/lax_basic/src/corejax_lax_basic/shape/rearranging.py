@@ -21,13 +21,13 @@ __all__ = ["collapse", "reshape", "reshape_p", "rev", "rev_p", "squeeze", "squee
 def reshape(
     operand: Any, new_sizes: Sequence[int], dimensions: Sequence[int] | None = None, *, out_sharding: Any = None
 ) -> Any:
-    """The same elements, in row-major order, in another shape.
+    """Give an array another shape; its elements stay in row-major order.
 
     Args:
         operand: the array.
-        new_sizes: the shape; one size may be -1, which stands for what is left.
-        dimensions: the order in which the operand's axes are read, if not the natural one.
-        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
+        new_sizes: the shape; one size may be -1, which is then computed from the number of elements.
+        dimensions: the order in which the operand's axes are read; None for the natural order.
+        out_sharding: sharding of the result, a sharding or a `PartitionSpec`.
 
     Raises:
         TypeError: the shape has a different number of elements, or is not made of concrete integers.
@@ -43,10 +43,10 @@ def reshape(
 
 
 def fill_in_size(aval: ShapedArray, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """A shape with its -1 replaced by the size that is left.
+    """Replace the -1 in a shape by the size that gives it as many elements as `aval`.
 
     Raises:
-        ValueError: there is more than one -1.
+        ValueError: more than one size is -1.
         TypeError: the size would not be an integer.
     """
     unknown = shape.count(-1)
@@ -63,7 +63,7 @@ def fill_in_size(aval: ShapedArray, shape: tuple[int, ...]) -> tuple[int, ...]:
 @takes("reshape", 1)
 def _reshape_abstract_eval(x: ShapedArray, *, new_sizes: tuple[int, ...]) -> ShapedArray:
     if any(d < 0 for d in new_sizes):
-        raise TypeError(f"reshape: sizes are not negative, got new_sizes {new_sizes} for operand {x.str_short()}")
+        raise TypeError(f"reshape: sizes must be nonnegative, got new_sizes {new_sizes} for operand {x.str_short()}")
     if math.prod(new_sizes) != x.size:
         raise TypeError(
             f"reshape: operand {x.str_short()} has {x.size} elements, new_sizes {new_sizes} has {math.prod(new_sizes)}"
@@ -85,7 +85,7 @@ reshape_p = Primitive(
     tags=("linear", "structural", "cheap"),
     abstract_eval=_reshape_abstract_eval,
     vmap=_reshape_vmap,
-    doc="The same elements, in row-major order, in another shape.",
+    doc="Give an array another shape; its elements stay in row-major order.",
 )
 impl_rules.register(
     reshape_p,
@@ -99,7 +99,7 @@ deflinear(reshape_p, _reshape_transpose)
 
 
 def transpose(operand: Any, permutation: Sequence[int]) -> Any:
-    """Axes in another order: axis `i` of the result is axis `permutation[i]` of the operand.
+    """Permute axes: axis `i` of the result is axis `permutation[i]` of the operand.
 
     Raises:
         TypeError: `permutation` is not a permutation of the operand's axes.
@@ -111,7 +111,7 @@ def transpose(operand: Any, permutation: Sequence[int]) -> Any:
 
 
 def moveaxis(x: Any, source: int, destination: int) -> Any:
-    """One axis moved, both positions counted from the front."""
+    """Move one axis to another position; both positions count from the front."""
     if source == destination:
         return x
     order = list(range(get_aval(x).ndim))
@@ -120,7 +120,7 @@ def moveaxis(x: Any, source: int, destination: int) -> Any:
 
 
 def inverse_permutation(permutation: Sequence[int]) -> tuple[int, ...]:
-    """The permutation that undoes another."""
+    """Return the inverse of a permutation."""
     return tuple(sorted(range(len(permutation)), key=permutation.__getitem__))
 
 
@@ -151,7 +151,7 @@ transpose_p = Primitive(
     tags=("linear", "structural"),
     abstract_eval=_transpose_abstract_eval,
     vmap=_transpose_vmap,
-    doc="Axes in another order.",
+    doc="Permute the axes of an array.",
 )
 impl_rules.register(
     transpose_p,
@@ -165,7 +165,7 @@ deflinear(transpose_p, _transpose_transpose)
 
 
 def squeeze(array: Any, dimensions: int | Sequence[int] | None = None) -> Any:
-    """An array without some of its axes of size 1 (without all of them for None).
+    """Drop axes of size 1 (None for all of them).
 
     Raises:
         ValueError: an axis does not exist, is given twice, or has another size.
@@ -213,7 +213,7 @@ squeeze_p = Primitive(
     tags=("linear", "structural", "cheap"),
     abstract_eval=_squeeze_abstract_eval,
     vmap=_squeeze_vmap,
-    doc="An array without some of its axes of size 1.",
+    doc="Drop axes of size 1.",
 )
 impl_rules.register(
     squeeze_p,
@@ -227,7 +227,7 @@ deflinear(squeeze_p, _squeeze_transpose)
 
 
 def rev(operand: Any, dimensions: Sequence[int]) -> Any:
-    """An array with the order of elements along some axes reversed.
+    """Reverse the order of elements along some axes.
 
     Raises:
         ValueError: an axis does not exist or is given twice.
@@ -263,7 +263,7 @@ rev_p = Primitive(
     tags=("linear", "structural"),
     abstract_eval=_rev_abstract_eval,
     vmap=_rev_vmap,
-    doc="The order of elements along some axes reversed.",
+    doc="Reverse the order of elements along some axes.",
 )
 impl_rules.register(
     rev_p,
@@ -273,11 +273,11 @@ impl_rules.register(
 deflinear(rev_p, lambda ct, x, *, dimensions: [rev_p.bind(ct, dimensions=dimensions)])
 
 
-# -- in terms of them --------------------------------------------------------------------------------------------
+# -- in terms of the primitives ------------------------------------------------------------------------------------
 
 
 def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = None) -> Any:
-    """Axes `start_dimension` to `stop_dimension` (not included; None for all that follow) made one."""
+    """Merge the axes from `start_dimension` to `stop_dimension` (exclusive; None for all that follow) into one."""
     shape = get_aval(operand).shape
     first = integer(start_dimension, "collapse: start_dimension")
     last = None if stop_dimension is None else integer(stop_dimension, "collapse: stop_dimension")
@@ -286,7 +286,7 @@ def collapse(operand: Any, start_dimension: int, stop_dimension: int | None = No
 
 
 def swapaxes(x: Any, axis1: int, axis2: int) -> Any:
-    """Two axes exchanged; negative ones count from the end."""
+    """Exchange two axes; negative ones count from the end."""
     ndim = get_aval(x).ndim
     order = list(range(ndim))
     a, b = canonical_axis(axis1, ndim), canonical_axis(axis2, ndim)

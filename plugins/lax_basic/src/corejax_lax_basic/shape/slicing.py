@@ -1,4 +1,4 @@
-"""`slice` and `pad`, each in the other's transpose: part of an array, an array in a larger one; with static bounds."""
+"""`slice` and `pad`, with static bounds; each is the transpose of the other."""
 
 from __future__ import annotations
 
@@ -35,13 +35,13 @@ __all__ = ["index_in_dim", "pad", "pad_p", "slice", "slice_in_dim", "slice_p"]
 def slice(
     operand: Any, start_indices: Sequence[int], limit_indices: Sequence[int], strides: Sequence[int] | None = None
 ) -> Any:
-    """The elements from `start_indices` to `limit_indices` (not included) in steps of `strides`.
+    """Return the elements from `start_indices` to `limit_indices` (exclusive) in steps of `strides`.
 
     Args:
         operand: the array.
-        start_indices: first index along each axis.
-        limit_indices: the index behind the last one, along each axis.
-        strides: steps along each axis, positive; None for 1.
+        start_indices: the first index along each axis.
+        limit_indices: the index after the last one along each axis.
+        strides: positive steps along each axis; None for 1.
 
     Raises:
         TypeError: the bounds do not lie inside the operand, or a stride is not positive.
@@ -72,7 +72,7 @@ def _abstract_eval(x: ShapedArray, *, start_indices: Ints, limit_indices: Ints, 
     where = f"slice: operand {x.str_short()}, start_indices {start_indices}, limit_indices {limit_indices}"
     where += "" if strides is None else f", strides {strides}"
     if not len(start_indices) == len(limit_indices) == len(steps) == x.ndim:
-        raise TypeError(f"{where}: the operand has {x.ndim} axes, each of them needs an entry")
+        raise TypeError(f"{where}: each of the operand's {x.ndim} axes needs an entry")
     for axis, (size, start, limit, step) in enumerate(zip(x.shape, start_indices, limit_indices, steps, strict=True)):
         if not 0 <= start <= limit <= size:
             raise TypeError(
@@ -80,7 +80,7 @@ def _abstract_eval(x: ShapedArray, *, start_indices: Ints, limit_indices: Ints, 
                 "(starts and limits count from the front)"
             )
         if step <= 0:
-            raise TypeError(f"{where}: strides are positive, axis {axis} has {step}")
+            raise TypeError(f"{where}: strides must be positive, axis {axis} has {step}")
     shape = tuple(-((a - b) // s) for a, b, s in zip(start_indices, limit_indices, steps, strict=True))
     return ShapedArray(shape, x.dtype, x.weak_type)
 
@@ -111,7 +111,7 @@ slice_p = Primitive(
     tags=("linear", "structural"),
     abstract_eval=_abstract_eval,
     vmap=_vmap,
-    doc="Part of an array, with static bounds and strides.",
+    doc="Return a part of an array, with static bounds and strides.",
 )
 impl_rules.register(slice_p, _impl, prepared=_prepared)
 deflinear(slice_p, _transpose)
@@ -123,12 +123,12 @@ PaddingConfig = tuple[tuple[int, int, int], ...]
 
 
 def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, int, int]]) -> Any:
-    """An array with a value put before, behind and between its elements.
+    """Pad an array with a value before, after and between its elements.
 
     Args:
         operand: the array.
         padding_value: a scalar of the operand's dtype.
-        padding_config: for each axis `(low, high, interior)`; negative `low` and `high` drop elements.
+        padding_config: `(low, high, interior)` for each axis; negative `low` and `high` drop elements.
 
     Raises:
         TypeError: dtypes differ, or the configuration is not made of triples of integers.
@@ -136,7 +136,7 @@ def pad(operand: Any, padding_value: Any, padding_config: Sequence[tuple[int, in
     """
     config = tuple([ints(c, "padding_config") for c in sequence(padding_config, "padding_config")])
     if any(len(c) != 3 for c in config):
-        raise TypeError(f"pad: padding_config has (low, high, interior) for each axis, got {padding_config!r}")
+        raise TypeError(f"pad: padding_config must have (low, high, interior) for each axis, got {padding_config!r}")
     aval = get_aval(operand)
     if type(padding_value) in PYTHON_SCALARS:
         padding_value = make_scalar(padding_value, aval.dtype, aval.weak_type)
@@ -148,15 +148,15 @@ def _padded_size(size: int, low: int, high: int, interior: int) -> int:
 
 
 def pad_on_host(x: Any, value: Any, *, padding_config: PaddingConfig) -> Any:
-    """A NumPy array with a value put before, behind and between its elements."""
+    """Pad a NumPy array with a value before, after and between its elements."""
     shape = tuple(_padded_size(n, *c) for n, c in zip(x.shape, padding_config, strict=True))
     out = np.empty(shape, x.dtype)
     out[...] = value
     source, target = [], []
     for n, size, (low, _, interior) in zip(x.shape, shape, padding_config, strict=True):
         step = interior + 1
-        first = -(low // step) if low < 0 else 0  # the first element that is not cut off
-        last = min(n, max(0, -((low - size) // step)))  # and the one behind the last
+        first = -(low // step) if low < 0 else 0  # the first element that is not dropped
+        last = min(n, max(0, -((low - size) // step)))  # the element after the last that is not dropped
         first = min(first, last)
         source.append(builtins.slice(first, last))
         end = low + (last - 1) * step + 1
@@ -183,7 +183,7 @@ def _pad_abstract_eval(x: ShapedArray, value: ShapedArray, *, padding_config: Pa
     if any(n < 0 for n in shape):
         raise ValueError(
             f"pad: Dimension size after padding is not at least 0: padding_config {padding_config} drops more of "
-            f"operand {x.str_short()} than there is, the shape would be {shape}"
+            f"operand {x.str_short()} than it has, the shape would be {shape}"
         )
     return ShapedArray(shape, x.dtype, x.weak_type and value.weak_type)
 
@@ -196,7 +196,7 @@ def _pad_transpose(ct: Any, x: Any, value: Any, *, padding_config: PaddingConfig
         shape = get_aval(ct_x).shape
         ct_x = slice_p.bind(ct_x, start_indices=(0,) * len(shape), limit_indices=shape, strides=strides)
     ct_value = None
-    if is_undef_primal(value):  # what reached the result and did not come from the operand
+    if is_undef_primal(value):  # all cotangents but those that go to the operand
         ct_value = by_name.sub(_total(ct), _total(ct_x))
     return [ct_x if is_undef_primal(x) else None, ct_value]
 
@@ -210,7 +210,7 @@ def _pad_vmap(axis_size: int, vals: Any, dims: Any, *, padding_config: PaddingCo
     if d_value is None:
         config = (*padding_config[:d], (0, 0, 0), *padding_config[d:])
         return pad_p.bind(x, value, padding_config=config), d
-    # One padding value for each element of the batch: pad with anything, then put the values where padding went.
+    # One padding value for each element of the batch: pad with zeros, then select the values in the padding.
     x = move_batch_axis(axis_size, d, 0, x)
     config = ((0, 0, 0), *padding_config)
     mask = broadcast_in_dim_p.bind(np.False_, shape=get_aval(x).shape, broadcast_dimensions=())
@@ -227,7 +227,7 @@ pad_p = Primitive(
     impl=pad_on_host,
     abstract_eval=_pad_abstract_eval,
     vmap=_pad_vmap,
-    doc="An array with a value put before, behind and between its elements.",
+    doc="Pad an array with a value before, after and between its elements.",
 )
 deflinear(pad_p, _pad_transpose)
 
@@ -236,7 +236,7 @@ deflinear(pad_p, _pad_transpose)
 
 
 def slice_in_dim(operand: Any, start_index: int | None, limit_index: int | None, stride: int = 1, axis: int = 0) -> Any:
-    """`slice` along one axis; negative indices count from the end, None is the beginning or the end."""
+    """Slice along one axis, as `slice`; negative indices count from the end, None is the beginning or the end."""
     shape = get_aval(operand).shape
     axis = canonical_axis(axis, len(shape), "slice_in_dim: axis")
     size = shape[axis]
@@ -250,10 +250,10 @@ def slice_in_dim(operand: Any, start_index: int | None, limit_index: int | None,
 
 
 def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True) -> Any:
-    """One element along an axis, the axis kept with size 1 or dropped.
+    """Return one element along an axis; the axis is kept with size 1 or dropped.
 
     Raises:
-        IndexError: there is no such element.
+        IndexError: the index is out of bounds.
     """
     shape = get_aval(operand).shape
     axis = canonical_axis(axis, len(shape), "index_in_dim: axis")
@@ -263,10 +263,10 @@ def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True)
 
 
 def canonical_index(index: Any, axis: int, size: int) -> int:
-    """A static index counted from the front.
+    """Return a static index counted from the front.
 
     Raises:
-        IndexError: it is out of bounds; names index, axis and size.
+        IndexError: the index is out of bounds; the message names index, axis and size.
     """
     i = integer(index, "index")
     if not -size <= i < size:

@@ -1,4 +1,4 @@
-"""`tile`: an array repeated as a whole along its axes."""
+"""`tile`: repetition of a whole array along its axes."""
 
 from __future__ import annotations
 
@@ -19,15 +19,15 @@ __all__ = ["tile", "tile_p"]
 
 
 def tile(operand: Any, reps: Sequence[int]) -> Any:
-    """An array repeated along its axes.
+    """Repeat a whole array along its axes.
 
     Args:
         operand: the array.
-        reps: how often, for each axis; not negative.
+        reps: the number of copies along each axis, not negative.
 
     Raises:
-        TypeError: there is not one integer for each axis.
-        ValueError: one is negative.
+        TypeError: `reps` does not have one integer for each axis.
+        ValueError: a number of copies is negative.
     """
     return tile_p.bind(operand, reps=ints(reps, "reps"))
 
@@ -35,14 +35,14 @@ def tile(operand: Any, reps: Sequence[int]) -> Any:
 @takes("tile", 1)
 def _abstract_eval(x: ShapedArray, *, reps: Ints) -> ShapedArray:
     if len(reps) != x.ndim:
-        raise TypeError(f"tile: reps has an entry for each axis of {x.str_short()}, got {reps}")
+        raise TypeError(f"tile: reps must have an entry for each axis of {x.str_short()}, got {reps}")
     if any(r < 0 for r in reps):
-        raise ValueError(f"tile: reps are not negative, got {reps} for {x.str_short()}")
+        raise ValueError(f"tile: reps must be nonnegative, got {reps} for {x.str_short()}")
     return x.update(shape=tuple(map(math.prod, zip(x.shape, reps, strict=True))))
 
 
 def _transpose(ct: Any, x: UndefPrimal, *, reps: Ints) -> list[Any]:
-    """The sum over the copies."""
+    """Sum the cotangent over the copies."""
     split = reshape(ct, tuple(d for pair in zip(reps, x.aval.shape, strict=True) for d in pair))
     return [by_name.reduce_sum(split, tuple(range(0, 2 * len(reps), 2)))]
 
@@ -67,7 +67,7 @@ tile_p = Primitive(
     tags=("linear", "structural"),
     abstract_eval=_abstract_eval,
     vmap=_vmap,
-    doc="An array repeated as a whole along its axes.",
+    doc="Repeat a whole array along its axes.",
 )
 impl_rules.register(tile_p, lambda x, *, reps: np.tile(x, reps), prepared=_prepared)
 deflinear(tile_p, _transpose)

@@ -1,1 +1,1 @@
-"""Order: comparisons in a total order, `sort` along an axis, the greatest elements of one (`top_k`)."""
+"""Order: comparisons in a total order, `sort` along an axis, and the greatest elements along an axis (`top_k`)."""

@@ -18,7 +18,7 @@ _INTEGERS = frozenset(map(np.dtype, "?bBhHiIlLqQ"))
 
 
 def numpy_own(x: Host) -> Host:
-    """Elements in a dtype that NumPy sorts by itself; narrower floats and integers are widened, which keeps order."""
+    """Convert elements to a dtype that NumPy sorts; narrower floats and integers are widened, which keeps the order."""
     dtype = x.dtype
     if dtype in _FLOATS or dtype in _INTEGERS or dtypes.is_complex(dtype):
         return x
@@ -28,18 +28,18 @@ def numpy_own(x: Host) -> Host:
 
 
 def ordinals(x: Host, zeros_equal: bool) -> Host:
-    """Unsigned integers in the order of the elements, which are not complex.
+    """Return unsigned integers in the order of the elements, which are not complex.
 
     Args:
         x: boolean, integer or floating-point array.
-        zeros_equal: whether both zeros are equal, and all NaNs are, last; else -NaN comes first, then -0.0 before 0.0,
-            and NaN last (the total order of IEEE 754, as StableHLO's TOTALORDER has it).
+        zeros_equal: whether both zeros are equal, and all NaNs are equal and last. If not, -NaN comes first, -0.0
+            before 0.0, and NaN last (the total order of IEEE 754, StableHLO's TOTALORDER).
     """
     if not x.ndim:
         return ordinals(x[None], zeros_equal)[0]
     name = x.dtype.name
     x = numpy_own(x)
-    if name.endswith("fnuz") and not zeros_equal:  # there is one NaN, whose sign means nothing
+    if name.endswith("fnuz") and not zeros_equal:  # the format has one NaN, whose sign means nothing
         x = np.where(np.isnan(x), np.abs(x), x)
     unsigned = np.dtype(f"u{x.dtype.itemsize}")
     if x.dtype.kind in "bu":
@@ -48,9 +48,9 @@ def ordinals(x: Host, zeros_equal: bool) -> Host:
     if x.dtype.kind == "i":
         return x.view(unsigned) ^ sign
     if zeros_equal:
-        x = x + x.dtype.type(0)  # makes -0.0 0.0
+        x = x + x.dtype.type(0)  # turns -0.0 into 0.0
     signed = np.dtype(f"i{x.dtype.itemsize}")
-    # All bits of negative numbers are inverted, the sign of the others.
+    # Invert all bits of negative numbers, and the sign bit of the others.
     mask = (x.view(signed) >> signed.type(8 * signed.itemsize - 1)).view(unsigned) | sign
     out = np.bitwise_xor(x.view(unsigned), mask, out=mask)
     if zeros_equal and (nan := x != x).any():
@@ -59,7 +59,7 @@ def ordinals(x: Host, zeros_equal: bool) -> Host:
 
 
 def numbered(keys: Host) -> Host:
-    """Keys of at most 32 bits and the places along the last axis in one integer: both are sorted by one fast sort."""
+    """Pack keys of at most 32 bits and positions along the last axis into one integer: one fast sort orders both."""
     out = keys.astype(np.uint64)
     out <<= np.uint64(32)
     out |= np.arange(keys.shape[-1], dtype=np.uint64)
@@ -67,19 +67,19 @@ def numbered(keys: Host) -> Host:
 
 
 def places(packed: Host) -> Host:
-    """The places in what `numbered` gives."""
+    """Return the positions from integers that `numbered` packed."""
     return (packed & np.uint64(0xFFFFFFFF)).astype(np.intp)
 
 
 def sorting_order(keys: Sequence[Host], axis: int, stable: bool) -> Host:
-    """The permutation along an axis that sorts by the first key, equals by the second one, ...
+    """Return the permutation along an axis that sorts by the first key, equal elements by the second key, and so on.
 
-    Zeros of both signs are equal, and NaNs are, which come last; complex numbers are ordered by their real parts first.
+    Zeros of both signs are equal, and so are NaNs, which come last; complex numbers are ordered by real parts first.
     """
     if len(keys) > 1:
         return np.lexsort([numpy_own(k) for k in reversed(keys)], axis=axis)
     (key,) = keys
-    if key.size < SMALL_SORT or key.dtype.itemsize != 4 or key.shape[axis] >= 1 << 32:  # of 16 bits it is a radix sort
+    if key.size < SMALL_SORT or key.dtype.itemsize != 4 or key.shape[axis] >= 1 << 32:  # NumPy's sort is fast enough
         return np.argsort(numpy_own(key), axis=axis, kind="stable" if stable or key.dtype.kind == "c" else None)
     packed = numbered(ordinals(np.moveaxis(key, axis, -1), True))
     packed.sort(axis=-1)
@@ -87,15 +87,17 @@ def sorting_order(keys: Sequence[Host], axis: int, stable: bool) -> Host:
 
 
 def sorts_stably(dtype: np.dtype[Any], size: int) -> bool:
-    """Whether NumPy's stable sort of elements as they are is what sorts a small array of them."""
+    """Return whether a small array is sorted by NumPy's stable sort without conversion."""
     return size < SMALL_SORT and (dtype in _FLOATS or dtype in _INTEGERS)
 
 
 def sorted_alone(x: Host, axis: int) -> Host:
-    """`x` sorted along an axis; zeros of both signs keep their order, NaNs come last."""
+    """Return `x` sorted along an axis; zeros of both signs keep their order, NaNs come last."""
     own = numpy_own(x)
     kind, bits = own.dtype.kind, 8 * own.dtype.itemsize
-    stable = own.size < SMALL_SORT or kind == "c" or (kind != "f" and bits <= 16)  # of 16 bits it is a radix sort
+    stable = (
+        own.size < SMALL_SORT or kind == "c" or (kind != "f" and bits <= 16)
+    )  # stable sorts of 16 bits are radix sorts
     if not stable and kind == "f":  # NumPy's fast sort does not keep signs of zeros
         signs = np.signbit(own[own == 0])
         stable = bool(signs.any()) and not signs.all()
@@ -104,7 +106,7 @@ def sorted_alone(x: Host, axis: int) -> Host:
 
 
 def greatest(x: Host, k: int) -> Host:
-    """Places of the `k` greatest elements along the last axis, the greatest first in the total order; ties in order."""
+    """Return positions of the `k` greatest elements along the last axis, in descending total order; ties in order."""
     keys = ~ordinals(x, False)
     size = keys.shape[-1]
     if size >= LONG_TOP_K and 0 < k < size // 4:
@@ -118,6 +120,6 @@ def greatest(x: Host, k: int) -> Host:
 
 
 def _least_of_row(keys: Host, k: int) -> Host:
-    """Places of the `k` least elements of a long vector, in order: of those up to the one that is last of them."""
-    found = np.flatnonzero(keys <= np.partition(keys, k - 1)[k - 1])
-    return found[np.argsort(keys[found], kind="stable")[:k]]
+    """Return positions of the `k` least elements of a long vector, in order, by a partition."""
+    candidates = np.flatnonzero(keys <= np.partition(keys, k - 1)[k - 1])
+    return candidates[np.argsort(keys[candidates], kind="stable")[:k]]

@@ -1,4 +1,4 @@
-"""Applications of the primitives of this package, for whoever checks their rules. Data only."""
+"""Examples of the primitives of this package, from which checks of their rules start. Data only."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import numpy as np
 from corejax.extend import Example
 from corejax_lax_basic._base.samples import C64, F32, I32, typed
 
-# A permutation is chosen: elements that tie have one tangent each, and which goes where says the order of operands.
+# Elements that tie have one tangent each, and the order of the operands decides which goes where.
 TIES = {"points": "equal elements keep the order that they have, which a step in any direction changes"}
 
 

@@ -2,8 +2,8 @@
 
     sort : (a[*s], b[*s], ...) -> (a[*s], b[*s], ...)
 
-Floats are in the order of numbers, both zeros equal and every NaN after inf; complex numbers by their real parts,
-equal ones by their imaginary parts.
+Floats are in the order of numbers, with both zeros equal and every NaN after inf. Complex numbers are ordered by their
+real parts, and by their imaginary parts if the real parts are equal.
 """
 
 from __future__ import annotations
@@ -26,25 +26,25 @@ __all__ = ["sort", "sort_key_val", "sort_p"]
 
 
 def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: int = 1) -> Any:
-    """An array sorted along an axis; or several arrays, by the first `num_keys` of them.
+    """Sort an array along an axis; or several arrays, by the first `num_keys` of them.
 
     Args:
         operand: an array, or a sequence of arrays of one shape.
-        dimension: the axis.
+        dimension: the axis to sort along; negative ones count from the end.
         is_stable: whether elements with equal keys stay in order.
-        num_keys: how many operands are keys: sorted by the first, equals by the second, and so on. All operands are
-            permuted alike.
+        num_keys: the number of operands that are keys: elements are sorted by the first key, equal ones by the second,
+            and so on. All operands are permuted alike.
 
     Returns:
         The sorted array, or a tuple of arrays.
 
     Raises:
-        TypeError: there is no operand, or the shapes differ.
-        ValueError: `num_keys` does not fit, or there is no such axis.
+        TypeError: `operand` is an empty sequence, or the shapes differ.
+        ValueError: `num_keys` does not fit, or the operands do not have the axis.
     """
     if not isinstance(operand, tuple | list):
         if num_keys != 1:
-            raise ValueError(f"sort: num_keys is 1 for one operand, got {num_keys}")
+            raise ValueError(f"sort: num_keys must be 1 for one operand, got {num_keys}")
         axis = canonical_axis(dimension, get_aval(operand).ndim, "sort: dimension")
         return sort_p.bind(operand, dimension=axis, is_stable=bool(is_stable), num_keys=1)[0]
     if not operand:
@@ -56,27 +56,27 @@ def sort(operand: Any, dimension: int = -1, is_stable: bool = True, num_keys: in
 
 
 def sort_key_val(keys: Any, values: Any, dimension: int = -1, is_stable: bool = True) -> tuple[Any, Any]:
-    """`keys` sorted along an axis, and `values`, of their shape, permuted in the same way.
+    """Sort `keys` along an axis, and permute `values`, of the same shape, in the same way.
 
     Raises:
         TypeError: the shapes differ.
-        ValueError: there is no such axis.
+        ValueError: the operands do not have the axis.
     """
     first, second = sort((keys, values), dimension, is_stable)
     return first, second
 
 
 def take_along(x: Any, places: Any, axis: int) -> Any:
-    """`x` at `places` along an axis, linear in `x`.
+    """Take elements of `x` at `places` along an axis, linearly in `x`.
 
     Args:
         x: the array.
-        places: int32, of the shape of `x` but for `axis`; all different, and in bounds.
-        axis: the axis.
+        places: int32, of the shape of `x` except along `axis`; all different, and in bounds.
+        axis: the axis to index.
     """
     ndim = get_aval(x).ndim
-    others = tuple(d for d in range(ndim) if d != axis)
-    numbers = GatherDimensionNumbers((), (axis,), (axis,), others, others)
+    batch = tuple(d for d in range(ndim) if d != axis)
+    numbers = GatherDimensionNumbers((), (axis,), (axis,), batch, batch)
     return gather(x, expand_dims(places, (ndim,)), numbers, (1,) * ndim, unique_indices=True)
 
 
@@ -112,17 +112,18 @@ def _abstract_eval(*avals: ShapedArray, dimension: int, is_stable: bool, num_key
     for i, aval in enumerate(avals):
         if aval.shape != first.shape:
             raise TypeError(
-                f"sort: operands have one shape; operand 0 is {first.str_short()}, operand {i} is {aval.str_short()}"
+                f"sort: operands must have the same shape; operand 0 is {first.str_short()}, "
+                f"operand {i} is {aval.str_short()}"
             )
     if not 0 <= dimension < first.ndim:
         raise ValueError(f"sort: dimension {dimension} is not an axis of {first.str_short()}")
     if not 1 <= num_keys <= len(avals):
-        raise ValueError(f"sort: num_keys is between 1 and the number of operands, {len(avals)}; got {num_keys}")
+        raise ValueError(f"sort: num_keys must be between 1 and the number of operands, {len(avals)}; got {num_keys}")
     return list(avals)
 
 
 def _jvp(primals: Any, tangents: Any, **params: Any) -> Any:
-    """Tangents are permuted as the operands are: by the places, sorted along with them."""
+    """Permute the tangents as the operands: by their positions, which are sorted along with the operands."""
     axis = params["dimension"]
     places = broadcasted_iota(np.int32, get_aval(primals[0]).shape, axis)
     *outs, order = sort_p.bind(*primals, places, **params)
@@ -140,7 +141,7 @@ sort_p = Primitive(
     multiple_results=True,
     abstract_eval=_abstract_eval,
     vmap=_vmap,
-    doc="Arrays sorted along an axis by the first `num_keys` of them; NaN last, zeros of both signs equal.",
+    doc="Sort arrays along an axis by the first `num_keys` of them; NaN last, zeros of both signs equal.",
 )
 impl_rules.register(sort_p, _impl, prepared=_prepared)
 jvp_rules.register(sort_p, _jvp, symbolic_zeros=True)

@@ -1,8 +1,8 @@
-"""`top_k`: the greatest elements along an axis and their places; `approx_max_k` and `approx_min_k`.
+"""`top_k`: the greatest elements along an axis and their positions; `approx_max_k` and `approx_min_k`.
 
     top_k : a[*s] -> (a[*s with k], i32[*s with k])
 
-Floats are in their total order, as XLA has it here: NaN is greater than inf, and 0.0 than -0.0.
+Floats are in their total order, as in XLA: NaN is greater than inf, and 0.0 than -0.0.
 """
 
 from __future__ import annotations
@@ -28,19 +28,19 @@ _INDEX = np.dtype(np.int32)
 
 
 def top_k(operand: Any, k: int, *, axis: int = -1) -> tuple[Any, Any]:
-    """The `k` greatest elements along an axis, the greatest first, and their places; equals in order of their places.
+    """Return the `k` greatest elements along an axis in descending order, and their positions; ties stay in order.
 
     Args:
         operand: boolean, integer or floating-point array.
-        k: how many, static; at most the size of the axis.
-        axis: the axis.
+        k: the number of elements, static; at most the size of the axis.
+        axis: the axis to search; negative ones count from the end.
 
     Returns:
         The elements and, as int32, their indices.
 
     Raises:
         TypeError: the array is complex, or `k` is not a static integer.
-        ValueError: `k` is negative or exceeds the axis, or there is no such axis.
+        ValueError: `k` is negative or exceeds the axis, or the array does not have the axis.
     """
     along = canonical_axis(axis, get_aval(operand).ndim, "top_k: axis")
     values, indices = top_k_p.bind(operand, k=integer(k, "k"), axis=along)
@@ -64,7 +64,7 @@ def _check(name: str, x: ShapedArray, k: int, axis: int) -> None:
     if not 0 <= axis < x.ndim:
         raise ValueError(f"{name}: axis {axis} is not an axis of {x.str_short()}")
     if not 0 <= k <= x.shape[axis]:
-        raise ValueError(f"{name}: k is between 0 and the size of axis {axis} of {x.str_short()}; got k={k}")
+        raise ValueError(f"{name}: k must be between 0 and the size of axis {axis} of {x.str_short()}; got k={k}")
     if not isinstance(x.shape[axis], SymbolicDim) and x.shape[axis] > 1 << 31:
         raise ValueError(f"{name}: top_k returns int32 indices, which will overflow for axis {axis} of {x.str_short()}")
 
@@ -86,12 +86,15 @@ top_k_p = Primitive(
     multiple_results=True,
     tags=("exact",),
     abstract_eval=_abstract_eval,
-    doc="The `k` greatest elements along an axis, the greatest first, and their places as int32.",
+    doc="Return the `k` greatest elements along an axis in descending order, and their positions as int32.",
 )
 
 
 def _register_transformations(primitive: Primitive, axis: str) -> None:
-    """Register the JVP and vmap rules of elements along the axis that a param says, and of their places."""
+    """Register the JVP and vmap rules of a primitive that returns elements along an axis and their positions.
+
+    `axis` is the name of the param that holds the axis.
+    """
 
     def jvp(primals: Any, tangents: Any, **params: Any) -> Any:
         values, places = primitive.bind(*primals, **params)
@@ -107,7 +110,7 @@ def _register_transformations(primitive: Primitive, axis: str) -> None:
 
 
 def _few_singles(avals: Any, *, k: int, axis: int) -> bool:
-    """Whether a compiled program is quicker, which is the case for a few of many float32."""
+    """Return whether a compiled program is faster, which it is for a few of many float32 elements."""
     [x] = avals
     return x.dtype == np.float32 and 8 * k <= x.shape[axis]
 
@@ -120,21 +123,21 @@ _register_transformations(top_k_p, "axis")
 
 
 _APPROX_MAX_K = """\
-The `k` greatest elements along an axis and their places, where accelerators may miss some; exact here.
+Return the `k` greatest elements along an axis and their positions; accelerators may miss some, CPUs are exact.
 
     Args:
         operand: floating-point array.
-        k: how many, static and positive.
-        reduction_dimension: the axis.
-        recall_target: the share of them that has to be found, in (0, 1].
-        reduction_input_size_override: size of the axis that `recall_target` is about, where the array is a part.
-        aggregate_to_topk: whether there are exactly `k`, in order; else at least `k` candidates.
+        k: the number of elements, static and positive.
+        reduction_dimension: the axis to search; negative ones count from the end.
+        recall_target: the share of the `k` greatest elements that has to be found, in (0, 1].
+        reduction_input_size_override: size of the axis for which `recall_target` holds, if the array is only a part.
+        aggregate_to_topk: whether to return exactly `k` elements, in order; else at least `k` candidates.
 
     Raises:
         TypeError: the array is not floating-point.
         ValueError: `k`, the axis or the target does not fit.
     """
-_APPROX_MIN_K = "The `k` least elements along an axis and their places; otherwise as `approx_max_k`."
+_APPROX_MIN_K = "Return the `k` least elements along an axis and their positions; otherwise as `approx_max_k`."
 
 
 def _approximate(name: str, is_max_k: bool, doc: str) -> Callable[..., tuple[Any, Any]]:
@@ -147,8 +150,8 @@ def _approximate(name: str, is_max_k: bool, doc: str) -> Callable[..., tuple[Any
         aggregate_to_topk: bool = True,
     ) -> tuple[Any, Any]:
         if not isinstance(recall_target, int | float | np.floating):
-            given = f"{recall_target!r} of type {type(recall_target).__name__}"
-            raise TypeError(f"{name}: recall_target is a number, got {given}")
+            shown = f"{recall_target!r} of type {type(recall_target).__name__}"
+            raise TypeError(f"{name}: recall_target must be a number, got {shown}")
         axis = canonical_axis(reduction_dimension, get_aval(operand).ndim, f"{name}: reduction_dimension")
         values, indices = approx_top_k_p.bind(
             operand,
@@ -167,20 +170,21 @@ def _approximate(name: str, is_max_k: bool, doc: str) -> Callable[..., tuple[Any
 approx_max_k = _approximate("approx_max_k", True, _APPROX_MAX_K)
 approx_min_k = _approximate("approx_min_k", False, _APPROX_MIN_K)
 
-_LANES, _CHUNK = 128, 1024  # how accelerators tile an axis among others, and a vector
+_LANES, _CHUNK = 128, 1024  # tile sizes of accelerators: along an axis of several, and of a vector
 
 
 def candidates(size: int, ndim: int, k: int, recall: float, override: int) -> int:
-    """How many elements are left of an axis where candidates are asked for rather than `k` elements.
+    """Return the number of candidates along an axis if `aggregate_to_topk` is False.
 
-    Chern et al., TPU-KNN (arXiv:2206.14286), section 5: of `size` elements in `m` bins the greatest of each is kept.
+    Chern et al., TPU-KNN (arXiv:2206.14286), section 5: `size` elements are put in `m` bins, and the greatest element
+    of each bin is kept.
     """
     tile = _CHUNK if ndim == 1 else _LANES
     if size <= tile:
         return size
     if k == 1:
         return tile
-    # How many bins the target asks for, at least a tile and at most all.
+    # The number of bins that the target needs, at least a tile and at most all elements.
     bins = size if recall == 1 else min(max(int((1 - k) / math.log(recall)), tile), size)
     halvings = int(math.log2((size if override < 0 else override) // bins))
     tiles = -(-size // tile)
@@ -205,7 +209,7 @@ def _approx_abstract_eval(
     if k == 0:
         raise ValueError(f"{name}: k has to be positive, got 0")
     if not 0 < recall_target <= 1:
-        raise ValueError(f"{name}: recall_target is in (0, 1], got {recall_target}")
+        raise ValueError(f"{name}: recall_target must be in (0, 1], got {recall_target}")
     size = x.shape[axis]
     if 0 <= override < size:
         raise ValueError(f"{name}: reduction_input_size_override {override} is less than the axis, which has {size}")
@@ -217,7 +221,7 @@ def _approx_impl(x: Any, *, reduction_dimension: int, is_max_k: bool, **params: 
     shape = approx_top_k_p.abstract((ShapedArray(x.shape, x.dtype),), params)[0].shape
     axis = reduction_dimension
     wide = x if x.dtype in (np.float32, np.float64) else x.astype(np.float32)
-    if x.dtype.name.endswith("fnuz"):  # there is one NaN, whose sign means nothing
+    if x.dtype.name.endswith("fnuz"):  # the format has one NaN, whose sign means nothing
         wide = np.where(np.isnan(wide), np.float32(np.nan), wide)
     return _with_values(x, _places(wide if is_max_k else -wide, shape[axis], axis), axis)
 
@@ -227,6 +231,6 @@ approx_top_k_p = Primitive(
     multiple_results=True,
     impl=_approx_impl,
     abstract_eval=_approx_abstract_eval,
-    doc="The greatest or least elements along an axis and their places; accelerators may miss some.",
+    doc="Return the greatest or least elements along an axis and their positions; accelerators may miss some.",
 )
 _register_transformations(approx_top_k_p, "reduction_dimension")

@@ -3,7 +3,7 @@
     lt_to : (a[*s], a[*s]) -> bool[*s]
 
 -NaN < -inf < ... < -0.0 < 0.0 < ... < inf < NaN (IEEE 754 totalOrder; StableHLO `compare` with TOTALORDER). Integers
-and booleans are in their own order. For rules of other primitives, and for programs that sort by hand.
+and booleans have their natural order. Rules of other primitives and programs that sort use these primitives.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def _comparison(name: str, compare: Callable[..., Any], text: str) -> Primitive:
         impl=impl,
         abstract_eval=elementwise(name, 2, ORDERED, to_bool),
         tags=("elementwise",),
-        doc=f"`x {text} y` for each element in the total order of floats; boolean, integer or floating-point.",
+        doc=f"Return `x {text} y` for each element in the total order of floats; boolean, integer or floating-point.",
     )
     defbroadcasting(primitive)
     defzero(primitive)

@@ -1,5 +1,5 @@
-"""Special functions: the error function's kin, gamma and beta functions with their derivatives, Bessel functions.
+"""Special functions: error functions, gamma and beta functions with their derivatives, Bessel functions.
 
-Eager evaluation is by SciPy, which is imported when it is first needed. Formulas that neither SciPy nor CHLO has are
-written once, in `_incomplete_gamma` and its neighbours, for NumPy arrays and StableHLO values alike.
+Eager evaluation calls SciPy, which is imported on first use. Formulas that neither SciPy nor CHLO has are written once,
+in `_incomplete_gamma` and its neighbours, for NumPy arrays and StableHLO values alike.
 """

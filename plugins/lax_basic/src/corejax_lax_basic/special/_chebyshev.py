@@ -1,6 +1,6 @@
-"""The scaled Bessel function of order 0 as Chebyshev series, in the variables of Cephes (Moshier 1989).
+"""The scaled Bessel function of order 0 by Chebyshev series, in the variables of Cephes (Moshier 1989).
 
-Coefficients are computed when they are first used, from values at Chebyshev's points (DLMF 3.11.11).
+Coefficients are computed on first use, from values at Chebyshev's points (DLMF 3.11.11).
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 
 def _i0e(x: float) -> float:
-    """`exp(-x) I0(x)` by its power series (DLMF 10.25.2), or, further out, its asymptotic one (DLMF 10.40.1)."""
+    """Return `exp(-x) I0(x)` by its power series (DLMF 10.25.2) or, from 50 on, its asymptotic one (DLMF 10.40.1)."""
     if x < 50:
         ratios = ((x / 2 / k) ** 2 for k in range(1, 120))
         return math.exp(-x) * math.fsum(itertools.accumulate(ratios, lambda a, b: a * b, initial=1.0))
@@ -23,9 +23,9 @@ def _i0e(x: float) -> float:
 
 
 def _series(f: Callable[[float], float], count: int) -> list[float]:
-    """Coefficients of `f` on [-1, 1], the first one halved."""
+    """Return the Chebyshev coefficients of `f` on [-1, 1], the first one halved."""
 
-    def cos(j: int, k: int) -> float:  # of j times the k-th angle, reduced exactly
+    def cos(j: int, k: int) -> float:  # the cosine of j times the k-th angle, with an exact reduction
         return math.cos(math.pi * (j * (2 * k + 1) % (4 * count)) / (2 * count))
 
     values = [f(cos(1, k)) for k in range(count)]
@@ -35,7 +35,10 @@ def _series(f: Callable[[float], float], count: int) -> list[float]:
 
 @functools.cache
 def _coefficients(epsilon: float) -> tuple[list[float], list[float]]:
-    """Of `i0e(x)` by `x/4 - 1` up to 8, and of `sqrt(x) i0e(x)` by `16/x - 1` beyond; those that count."""
+    """Return coefficients of `i0e(x)` in `x/4 - 1` up to 8, and of `sqrt(x) i0e(x)` in `16/x - 1` from 8 on.
+
+    Coefficients that are negligible for a relative error of `epsilon` are left out.
+    """
     near = _series(lambda u: _i0e(4 * (u + 1)), 40)
     far = _series(lambda u: _i0e(16 / (u + 1)) * math.sqrt(16 / (u + 1)), 40)
     last = [max(i for i, c in enumerate(row) if abs(c) > epsilon / 32) for row in (near, far)]
@@ -43,7 +46,7 @@ def _coefficients(epsilon: float) -> tuple[list[float], list[float]]:
 
 
 def _sum(u: Any, coefficients: list[float]) -> Any:
-    """Clenshaw's recurrence (DLMF 3.11.15)."""
+    """Sum a Chebyshev series by Clenshaw's recurrence (DLMF 3.11.15)."""
     twice, last, out = u + u, u * 0.0, u * 0.0
     for c in coefficients[:0:-1]:
         out, last = twice * out - last + c, out
@@ -51,7 +54,7 @@ def _sum(u: Any, coefficients: list[float]) -> Any:
 
 
 def bessel_i0e(ops: Any, x: Any, epsilon: float) -> Any:
-    """`exp(-|x|) I0(x)`, as accurate as a dtype with `epsilon` can be."""
+    """Compute `exp(-|x|) I0(x)` to the accuracy of a dtype with `epsilon`."""
     x = ops.abs(x)
     near, far = _coefficients(epsilon)
     close = x <= 8.0

@@ -1,6 +1,6 @@
-"""Impl rules by SciPy, and NumPy's side of the formulas that are written for StableHLO too.
+"""Impl rules by SciPy, and the operations on NumPy arrays for the formulas shared with StableHLO.
 
-SciPy takes 0.1 s to import, so that is done when such a function is first computed.
+SciPy takes 0.1 s to import, so that it is imported when such a function is first computed.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from corejax_lax_basic.special import _series
 
 Function = Callable[..., Any]
 _WIDE = np.dtype(np.float64)
-FIRST_HALF = -(1 << 27)  # a mask: 26 of 53 bits of a float64, its sign and exponent
+FIRST_HALF = -(1 << 27)  # a mask: the sign, the exponent and 26 of the 53 bits of a float64
 
 
 @functools.cache
 def scipy_special(name: str) -> Function:
-    """A function of `scipy.special`."""
+    """Return a function of `scipy.special`."""
     return getattr(importlib.import_module("scipy.special"), name)  # type: ignore[no-any-return]
 
 
 def by_scipy(name: str, amend: Function | None = None) -> Function:
-    """The impl rule that is a ufunc of SciPy's, which computes float32 inside in float64; narrower floats likewise.
+    """Return an impl rule that calls a SciPy ufunc; float32 and narrower floats are computed in float64 inside.
 
     Args:
-        name: the function.
-        amend: given its result and operand, the result with special values that are StableHLO's.
+        name: name of the function in `scipy.special`.
+        amend: function of the result and the operands that returns the result with StableHLO's special values.
     """
 
     @through_float32
@@ -55,14 +55,14 @@ def by_scipy(name: str, amend: Function | None = None) -> Function:
 
 
 def zero_at_zero(out: Any, x: Any) -> Any:
-    """What `by_scipy` amends for odd functions that rise: a zero keeps its sign."""
+    """Give zeros their sign back: an amendment of `by_scipy` for odd increasing functions."""
     return np.copysign(out, x)
 
 
 def in_float64(f: Function) -> Function:
-    """An impl rule that computes every dtype in float64 and rounds once, at the end."""
+    """Return an impl rule that computes every dtype in float64 and rounds once, at the end."""
 
-    @functools.wraps(f, updated=())  # what `f` is prepared for is another thing
+    @functools.wraps(f, updated=())  # not the attribute `prepared`, which holds for the dtypes of `f`
     def impl(*arrays: Any) -> Any:
         dtype = arrays[0].dtype
         out = f(*(x.astype(_WIDE, copy=False) for x in np.broadcast_arrays(*arrays)))
@@ -72,70 +72,70 @@ def in_float64(f: Function) -> Function:
 
 
 class Arrays:
-    """What formulas are made of, for NumPy arrays of float64; `translations.special` has it for StableHLO."""
+    """The operations of formulas, for NumPy arrays of float64; `translations.special` has them for StableHLO."""
 
     epsilon = _series.DOUBLE
-    least = 2.0**-1074  # the smallest number that is not taken for zero
+    least = 2.0**-1074  # the smallest positive number; smaller ones count as zero
     where = staticmethod(np.where)
     exp, log, log1p, expm1 = np.exp, np.log, np.log1p, np.expm1
     abs, sqrt, floor, power = np.abs, np.sqrt, np.floor, np.power
 
     def lgamma(self, x: Any) -> Any:
-        """`log|gamma(x)|`."""
+        """Compute `log|gamma(x)|`."""
         return _infinite_at_poles(scipy_special("gammaln")(x), x)
 
     lgamma_positive = lgamma
 
     def digamma(self, x: Any) -> Any:
-        """Derivative of `lgamma`; NaN at 0, as at its other poles."""
+        """Compute the derivative of `lgamma`; NaN at 0, as at its other poles."""
         return psi_as_xla(scipy_special("psi")(x), x)
 
     def zeta(self, s: Any, q: Any, unit: Any = None) -> Any:
-        """The Hurwitz zeta function; SciPy's adds up a term for each unit by which `q` is negative."""
+        """Compute the Hurwitz zeta function; SciPy's would add up a term for each unit below a negative `q`."""
         if unit is not None and (unit == 1.0).all():
             unit = None
         if unit is None and (q > 0).all():
             out = scipy_special("zeta")(s, q)
-            if not np.isnan(out).any():  # of exponents of 1e29, say
+            if not np.isnan(out).any():  # SciPy gives NaN for exponents of 1e29, say
                 return out
         return _series.zeta(self, s, q, unit)
 
     def erfc(self, x: Any) -> Any:
-        """`1 - erf(x)`."""
+        """Compute `1 - erf(x)`."""
         return scipy_special("erfc")(x)
 
     def high(self, x: Any) -> Any:
-        """The first half of its bits: a product of such numbers is exact."""
+        """Return the first half of the bits: a product of such numbers is exact."""
         return (np.asarray(x).view(np.int64) & FIRST_HALF).view(np.float64)
 
-    def if_any(self, active: Any, f: Function, out: Any, *given: Any) -> Any:
-        """`f(ops, out, *given)` where an element is active, else `out`: what is rarely needed."""
-        return f(self, out, *given) if active.any() else out
+    def if_any(self, active: Any, f: Function, out: Any, *operands: Any) -> Any:
+        """Return `f(ops, out, *operands)` if any element is active, else `out`: for cases that are rare."""
+        return f(self, out, *operands) if active.any() else out
 
-    def repeated(self, step: Function, given: Sequence[Any], state: Sequence[Any], count: int) -> Sequence[Any]:
-        """Apply `step(ops, n, given, state) -> new state` for n = 0, 1, ..., so many times."""
+    def repeated(self, step: Function, inputs: Sequence[Any], state: Sequence[Any], count: int) -> Sequence[Any]:
+        """Apply `step(ops, n, inputs, state) -> new state` for n = 0, 1, ..., count - 1."""
         for n in range(count):
-            state = step(self, float(n), given, state)
+            state = step(self, float(n), inputs, state)
         return state
 
     def iterate(
-        self, step: Function, given: Sequence[Any], state: Sequence[Any], limit: int, active: Any
+        self, step: Function, inputs: Sequence[Any], state: Sequence[Any], limit: int, active: Any
     ) -> Sequence[Any]:
-        """Apply `step(ops, n, given, state) -> (unfinished, new state)` for n = 1, 2, ... and give the last state.
+        """Apply `step(ops, n, inputs, state) -> (unfinished, new state)` for n = 1, 2, ... and return the last state.
 
-        Elements of the state stay as they are from where they are finished, so that none depends on its neighbours.
+        Elements of the state stay unchanged once they are finished, so that no element depends on its neighbours.
 
         Args:
-            step: what is done, elementwise.
-            given: arrays that it needs besides.
-            state: arrays of one shape, as those of `given`.
+            step: an elementwise function.
+            inputs: arrays that `step` reads.
+            state: arrays of one shape, as those of `inputs`.
             limit: the largest `n`.
-            active: where it is done at all.
+            active: the elements to which `step` is applied at all.
         """
         n = 0
         while n < limit and active.any():
             n += 1
-            unfinished, new = step(self, float(n), given, state)
+            unfinished, new = step(self, float(n), inputs, state)
             if not active.all():
                 new = [np.where(active, after, before) for after, before in zip(new, state, strict=True)]
             state, active = new, active & unfinished
@@ -145,11 +145,11 @@ class Arrays:
 ARRAYS = Arrays()
 
 
-# -- what `by_scipy` amends ----------------------------------------------------------------------------------------
+# -- amendments of `by_scipy` --------------------------------------------------------------------------------------
 
 
 def gammaln_as_xla(out: Any, x: Any) -> Any:
-    """`lgamma`, infinite at minus infinity, as C's and XLA's; -inf in SciPy, which loses digits about 1 and 2."""
+    """Amend `lgamma`: it is infinite at minus infinity, as in C and XLA, and accurate about 1 and 2, unlike SciPy's."""
     if x.dtype == _WIDE:
         out = _series.log_gamma(ARRAYS, x, out)
     return _infinite_at_poles(out, x)
@@ -164,9 +164,9 @@ def _infinite_at_poles(out: Any, x: Any) -> Any:
 
 
 def psi_as_xla(out: Any, x: Any) -> Any:
-    """`digamma`, NaN at 0, as at the other poles and in XLA; infinite in SciPy, which loses digits about the poles.
+    """Amend `digamma`: it is NaN at 0, as at the other poles and in XLA; SciPy's is infinite.
 
-    Reflected there (DLMF 5.5.4).
+    About its poles SciPy's loses digits; there it is computed by reflection (DLMF 5.5.4).
     """
     if x.dtype == _WIDE:
         out = _series.digamma(ARRAYS, x, out)

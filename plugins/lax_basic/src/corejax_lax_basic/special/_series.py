@@ -1,8 +1,7 @@
-"""Formulas about the gamma function that others are made of, written for NumPy arrays and StableHLO values.
+"""Formulas about the gamma function that others build on, written for NumPy arrays and StableHLO values.
 
-`ops` is `_eager.ARRAYS` or its counterpart in `translations.special`; values are of float64, and `ops.epsilon` says how
-accurate they have to be. Constants are computed
-when they are first used, from exact rational numbers where that is possible.
+`ops` is `_eager.ARRAYS` or its counterpart in `translations.special`; values are of float64, and `ops.epsilon` is the
+required relative accuracy. Constants are computed on first use, from exact rational numbers if possible.
 """
 
 from __future__ import annotations
@@ -13,13 +12,13 @@ from collections.abc import Sequence
 from typing import Any
 
 DOUBLE = 2.0**-52
-SINGLE = 2.0**-32  # enough for what is rounded to float32 at the end
+SINGLE = 2.0**-32  # accurate enough for results that are rounded to float32
 # The positive zero of digamma, 1.46163214496836234126265954232572132846819620400644 (OEIS A030169), in two parts.
 _ROOT_HIGH, _ROOT_LOW = 1.4616321449683622, 9.549995429965697e-17
 
 
 def polynomial(x: Any, coefficients: Sequence[float]) -> Any:
-    """`sum(c[i] * x**i)`, by Horner's rule."""
+    """Compute `sum(c[i] * x**i)`, by Horner's rule."""
     out = x * 0.0 + coefficients[-1]
     for c in coefficients[-2::-1]:
         out = out * x + c
@@ -27,7 +26,7 @@ def polynomial(x: Any, coefficients: Sequence[float]) -> Any:
 
 
 def hurwitz_tail(s: int, q: float) -> float:
-    """`sum((q + n)**-s)` over n from 0: 60 terms, and the rest by Euler and Maclaurin's formula (DLMF 25.11.5)."""
+    """Compute `sum((q + n)**-s)` over n >= 0: 60 terms, the rest by Euler and Maclaurin's formula (DLMF 25.11.5)."""
     w = q + 60
     rest = w ** (1 - s) / (s - 1) + w**-s / 2 + s * w ** (-s - 1) / 12
     rest += math.perm(s + 4, 5) * w ** (-s - 5) / 30240 - math.perm(s + 2, 3) * w ** (-s - 3) / 720
@@ -36,18 +35,18 @@ def hurwitz_tail(s: int, q: float) -> float:
 
 @functools.cache
 def _near_two() -> tuple[float, ...]:
-    """Coefficients of `lgamma(2 + t) / t`, from DLMF 5.7.3."""
+    """Return coefficients of `lgamma(2 + t) / t`, from DLMF 5.7.3."""
     return (1 - 0.5772156649015329, *((-1) ** k * hurwitz_tail(k, 2.0) / k for k in range(2, 30)))
 
 
 @functools.cache
 def _near_root() -> tuple[float, ...]:
-    """Coefficients of `digamma(root + h) / h`: its derivatives are zeta functions (DLMF 25.11.12)."""
+    """Return coefficients of `digamma(root + h) / h`: its derivatives are zeta functions (DLMF 25.11.12)."""
     return tuple((-1) ** (k + 1) * hurwitz_tail(k + 1, _ROOT_HIGH) for k in range(1, 26))
 
 
 def log_gamma(ops: Any, x: Any, elsewhere: Any) -> Any:
-    """`log|gamma(x)|`, accurate also where it is small, about 1 and 2; `elsewhere` is its value further away."""
+    """Compute `log|gamma(x)|`, accurate also if it is small, about 1 and 2; `elsewhere` is its value further away."""
     near_one, near_two = ops.abs(x - 1.0) <= 0.5, ops.abs(x - 2.0) <= 0.5
     t = ops.where(near_one, x - 1.0, ops.where(near_two, x - 2.0, 0.0))
     at_two = t * polynomial(t, _near_two())
@@ -55,7 +54,7 @@ def log_gamma(ops: Any, x: Any, elsewhere: Any) -> Any:
 
 
 def log_gamma_1p(ops: Any, t: Any) -> Any:
-    """`log(gamma(1 + t))` for positive `t`, accurate also near 0."""
+    """Compute `log(gamma(1 + t))` for positive `t`, accurate also near 0."""
     near = t <= 0.5
     small = ops.where(near, t, 0.0)
     count = 29 if ops.epsilon == DOUBLE else 16
@@ -65,7 +64,7 @@ def log_gamma_1p(ops: Any, t: Any) -> Any:
 
 
 def digamma(ops: Any, x: Any, elsewhere: Any) -> Any:
-    """Derivative of `log_gamma`, accurate also about its positive zero; `elsewhere` is its value further away."""
+    """Compute the derivative of `log_gamma`, accurate also about its zero; `elsewhere` is its value further away."""
     h = (x - _ROOT_HIGH) - _ROOT_LOW
     near = ops.abs(h) < 0.25
     h = ops.where(near, h, 0.0)
@@ -73,16 +72,16 @@ def digamma(ops: Any, x: Any, elsewhere: Any) -> Any:
 
 
 def stirling_rest(x: Any) -> Any:
-    """`lgamma(x)` less `(x - 1/2) log(x) - x + log(2 pi) / 2`, for `x >= 10` (DLMF 5.11.1)."""
+    """Compute `lgamma(x)` less `(x - 1/2) log(x) - x + log(2 pi) / 2`, for `x >= 10` (DLMF 5.11.1)."""
     coefficients = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156, -3617 / 122400)
     inverse = 1.0 / x
     return inverse * polynomial(inverse * inverse, coefficients)
 
 
 def log1p_less(ops: Any, t: Any, total: Any) -> Any:
-    """Return `log(total) - t` for `total = 1 + t`, accurate also near 0: `log1p(t) = 2 atanh(r)`, `r = t / (2 + t)`.
+    """Compute `log(total) - t` for `total = 1 + t`, accurate also near 0: `log1p(t) = 2 atanh(r)`, `r = t / (2 + t)`.
 
-    The caller gives the sum, which has no digits of a `t` near -1.
+    The caller passes the sum, because near `t = -1` it has more digits than `1 + t`.
     """
     near = ops.abs(t) < 0.35
     small = ops.where(near, t, 0.0)
@@ -93,7 +92,7 @@ def log1p_less(ops: Any, t: Any, total: Any) -> Any:
 
 
 def expm1_less(ops: Any, t: Any) -> Any:
-    """`exp(t) - 1 - t`, accurate also near 0."""
+    """Compute `exp(t) - 1 - t`, accurate also near 0."""
     near = ops.abs(t) < 0.35
     small = ops.where(near, t, 0.0)
     terms = [1 / math.factorial(k) for k in range(2, 14 if ops.epsilon == DOUBLE else 10)]
@@ -109,41 +108,42 @@ def _all(unit: Any) -> tuple[Any, ...]:
     return () if unit is None else (unit,)
 
 
-def _zeta_step(ops: Any, n: Any, given: Any, state: Any) -> Any:
-    """A term of the sum; the last one is not yet in it."""
-    (q, exponent, *unit), (total, last) = given, state
+def _zeta_step(ops: Any, n: Any, inputs: Any, state: Any) -> Any:
+    """Add the last term to the sum, and compute the next one."""
+    (q, exponent, *unit), (total, last) = inputs, state
     return total + last, ops.power((q + n) * unit[0] if unit else q + n, exponent)
 
 
 def _positive_zeta(ops: Any, s: Any, q: Any, unit: Any, often: bool) -> Any:
-    """The Hurwitz zeta function for `s > 1` and `q > 0`: terms, and Euler and Maclaurin's formula (DLMF 25.11.5).
+    """Compute the Hurwitz zeta function for `s > 1`, `q > 0`: terms, and Euler and Maclaurin's formula (DLMF 25.11.5).
 
-    What is `often` needed is written out, which compilers spread over threads; else the terms are a loop, of less text.
+    If it is needed `often`, the loop over terms is unrolled, so that compilers can split it over threads; a loop in the
+    program is shorter.
     """
     far = q > 1e16
     terms, corrections = (12, 10) if ops.epsilon == DOUBLE else (4, 6)
     exponent, zero = ops.where(far, 1.0 - s, 0.0 - s), ops.where(far, 0.0, 0.0)
     total, power = zero, zero
-    given = (q, exponent, *_all(unit))
+    inputs = (q, exponent, *_all(unit))
     if often:
         for n in range(terms + 1):
-            total, power = _zeta_step(ops, float(n), given, (total, power))
+            total, power = _zeta_step(ops, float(n), inputs, (total, power))
     else:
-        total, power = ops.repeated(_zeta_step, given, (total, power), terms + 1)
+        total, power = ops.repeated(_zeta_step, inputs, (total, power), terms + 1)
     w = q + float(terms)
     rest, factor, inverse = w / (s - 1.0) + 0.5, s / w, 1.0 / (w * w)
     for k, bernoulli in enumerate(_BERNOULLI[:corrections], 1):
         rest = rest + factor * (bernoulli / math.factorial(2 * k))
         factor = factor * (s + float(2 * k - 1)) * (s + float(2 * k)) * inverse
-    done = (power == 0.0) | (total == math.inf)  # `rest` may be negative where it does not matter
+    done = (power == 0.0) | (total == math.inf)  # ignores `rest`, which may be negative here
     out = total + ops.where(done, 0.0, power * rest)
-    beyond = power / (s - 1.0)  # far out all is in the integral
+    beyond = power / (s - 1.0)  # for huge `q` the integral is the whole sum
     return ops.where(far, beyond if unit is None else beyond / unit, out)
 
 
-def _zeta_below(ops: Any, n: Any, given: Any, state: Any) -> Any:
-    """One of the two values that `_with_terms_below` adds, n = 0 and 1; at 1/2 the first one is all of the other."""
-    (s, q, *unit), (total,) = given, state
+def _zeta_below(ops: Any, n: Any, inputs: Any, state: Any) -> Any:
+    """Add one of the two values of `_with_terms_below`, n = 0 and 1; if `q` ends in 1/2, they cancel or double."""
+    (s, q, *unit), (total,) = inputs, state
     first, even, below = n == 0.0, ops.floor(s * 0.5) * 2.0 == s, ops.floor(q)
     half = q - below == 0.5
     at = ops.where(first, (below + 1.0) - q, 1.0 - q)
@@ -153,17 +153,16 @@ def _zeta_below(ops: Any, n: Any, given: Any, state: Any) -> Any:
 
 
 def _with_terms_below(ops: Any, out: Any, s: Any, q: Any, *unit: Any) -> Any:
-    """For negative `q` with what `out`, that of its broken part, lacks."""
+    """Add to `out`, the value at the fractional part of a negative `q`, the terms below."""
     (total,) = ops.repeated(_zeta_below, (s, q, *unit), (out,), 2)
     return ops.where(q < 0.0, total, out)
 
 
 def zeta(ops: Any, s: Any, q: Any, unit: Any = None) -> Any:
-    """The Hurwitz zeta function `sum((q + n)**-s)`.
+    """Compute the Hurwitz zeta function `sum((q + n)**-s)`; with a `unit`, `sum((unit * (q + n))**-s)`.
 
-    With a `unit` it is `sum((unit * (q + n))**-s)`.
-
-    NaN for `s < 1`, and where terms have no real value or both signs: negative `q` and broken `s`, poles with odd `s`.
+    It is NaN for `s < 1`, and if terms have no real value or both signs: for negative `q` with fractional `s`, and at
+    poles with odd `s`.
     """
     negative = q < 0.0
     sane = ops.where(negative & (q > -1e15), q, 0.0)
@@ -181,9 +180,9 @@ _FACTORIALS = 8
 
 
 def polygamma(ops: Any, m: Any, x: Any) -> Any:
-    """The `m`-th derivative of `digamma`: `(-1)**(m+1) m! zeta(m+1, x)` (DLMF 25.11.12); NaN for no such `m`.
+    """Compute the `m`-th derivative of `digamma`: `(-1)**(m+1) m! zeta(m+1, x)` (DLMF 25.11.12); NaN for invalid `m`.
 
-    From 8 on the factorial, which overflows, is a factor of the base of each power.
+    From 8 on the factorial, which overflows, becomes a factor of the base of each power.
     """
     many = m >= float(_FACTORIALS)
     order = ops.where(many, m, float(_FACTORIALS)) + 1.0

@@ -1,8 +1,8 @@
 """Incomplete gamma functions in float64 for results that become float32: relative errors of some 1e-10, no loops.
 
-The formulas are those of `_incomplete_gamma`. As many terms as the worst operands need are summed from behind,
-numerator and denominator apart, which compilers do in one pass over the elements; what only some elements need is done
-where one does.
+The formulas are those of `_incomplete_gamma`. The number of terms is fixed by the worst operands. Terms are summed from
+the last to the first, with separate numerators and denominators, which compilers do in one pass over the elements.
+Formulas for rare operands are computed only if an element needs them.
 """
 
 from __future__ import annotations
@@ -13,15 +13,16 @@ from typing import Any
 from corejax_lax_basic.special import _uniform
 from corejax_lax_basic.special._series import log_gamma_1p, polynomial
 
-_FEW, _MANY, _LEVELS, _SMALL = 16, 48, 40, 14  # terms of the series, at least; of the fraction; of the series for small
+# Terms of the series: of short ones, of long ones; levels of the fraction; terms of the series for small operands.
+_FEW, _MANY, _LEVELS, _SMALL = 16, 48, 40, 14
 _STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188)  # (DLMF 5.11.1)
 _SHIFT = 6
 
 
 def _factor(ops: Any, a: Any, x: Any) -> Any:
-    """`E = x**a exp(-x) / gamma(a+1)` by Stirling's formula, for `a < 10` at `a + 6`.
+    """Compute `E = x**a exp(-x) / gamma(a+1)` by Stirling's formula, for `a < 10` at `a + 6`.
 
-    The logarithms' rounding is an error of 1e-16 times the exponent's terms: too much for float64.
+    The rounding of logarithms gives an error of 1e-16 times the exponent's terms, which is too large for float64.
     """
     low = a < 10.0
     at, product = ops.where(low, a + float(_SHIFT), a), a + 1.0
@@ -34,8 +35,8 @@ def _factor(ops: Any, a: Any, x: Any) -> Any:
 
 
 def _series(ops: Any, a: Any, x: Any, count: int) -> Any:
-    """`P / E`: so many terms, the others as those of a geometric series."""
-    scale = 1.0 / ops.where(a < 1.0, 1.0, a)  # which keeps products small
+    """Compute `P / E`: `count` terms, and the others as a geometric series."""
+    scale = 1.0 / ops.where(a < 1.0, 1.0, a)  # keeps the products small
     y, b = x * scale, a * scale
     last = b + scale * float(count + 1)
     above, below = last, last - y
@@ -50,7 +51,7 @@ def _or_long_series(ops: Any, out: Any, long: Any, a: Any, x: Any) -> Any:
 
 
 def _or_fraction(ops: Any, out: Any, fraction: Any, a: Any, x: Any) -> Any:
-    """Where it is `fraction`, `Q / (a E)`."""
+    """Replace elements in the region of the fraction by `Q / (a E)`."""
     inverse = 1.0 / x
     square, gap = inverse * inverse, (x - a) * inverse
     above, below = gap + inverse * float(2 * _LEVELS + 1), 1.0
@@ -61,7 +62,7 @@ def _or_fraction(ops: Any, out: Any, fraction: Any, a: Any, x: Any) -> Any:
 
 
 def _or_small_upper(ops: Any, out: Any, small: Any, a: Any, x: Any) -> Any:
-    """Where it is `small`, `Q`."""
+    """Replace small elements by `Q`."""
     b, y = ops.where(small, a, 0.5), ops.where(small, x, 0.5)
     log_power = b * ops.log(y) - log_gamma_1p(ops, b)
     term, total = 1.0, y * 0.0
@@ -83,21 +84,21 @@ _or_uniform_lower, _or_uniform_upper = _or_uniform(0), _or_uniform(1)
 
 
 def _parts(ops: Any, at: Any) -> tuple[Any, Any]:
-    """`E`, and `P / E`, or in the region of the fraction `Q / (a E)`."""
+    """Compute `E`, and `P / E` or, in the region of the fraction, `Q / (a E)`."""
     long = at.series & (at.x > 1.1 + 0.2 * at.a)
     value = ops.if_any(long, _or_long_series, _series(ops, at.a, at.x, _FEW), long, at.a, at.x)
     return _factor(ops, at.a, at.x), ops.if_any(at.fraction, _or_fraction, value, at.fraction, at.a, at.x)
 
 
 def lower(ops: Any, at: Any) -> Any:
-    """`P` of the operands in `_incomplete_gamma._Regions`, inside of its domain."""
+    """Compute `P` for operands in `_incomplete_gamma._Regions`, inside of its domain."""
     factor, value = _parts(ops, at)
     out = ops.where(at.fraction, 1.0 - at.a * factor * value, factor * value)
     return ops.if_any(at.uniform, _or_uniform_lower, out, at.uniform, *at.large)
 
 
 def upper(ops: Any, at: Any, small: Any) -> Any:
-    """`Q`; see there. `small` is where `_or_small_upper` is accurate."""
+    """Compute `Q` as `lower` computes `P`; `small` is where `_or_small_upper` is accurate."""
     factor, value = _parts(ops, at)
     out = ops.where(at.fraction, at.a * factor * value, 1.0 - factor * value)
     out = ops.if_any(small, _or_small_upper, out, small, at.a, at.x)

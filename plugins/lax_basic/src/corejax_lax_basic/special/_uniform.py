@@ -2,8 +2,8 @@
 
     Q(a, x) = erfc(eta sqrt(a/2)) / 2 + exp(-a eta**2 / 2) / sqrt(2 pi a) * sum(c[k](eta) / a**k)
 
-with `eta**2 / 2 = mu - log(1 + mu)` and `mu = (x - a) / a`, of the sign of `mu`. Here for `a >= 30` and `|mu| < 0.3`,
-where `|eta| < 0.34`.
+where `eta**2 / 2 = mu - log(1 + mu)`, `mu = (x - a) / a`, and `eta` has the sign of `mu`. It is used for `a >= 30` and
+`|mu| < 0.3`, where `|eta| < 0.34`.
 """
 
 from __future__ import annotations
@@ -22,8 +22,8 @@ _TERMS, _POWERS, _LARGEST = 11, 20, 0.34
 
 
 def _mu(count: int) -> list[Fraction]:
-    """Coefficients of `mu` by powers of `eta`, from `mu mu' = eta (1 + mu)`."""
-    from fractions import Fraction  # which takes longer to import than the rest
+    """Return coefficients of `mu` by powers of `eta`, from `mu mu' = eta (1 + mu)`."""
+    from fractions import Fraction  # imported here because it takes longer than the rest of the module
 
     m = [Fraction(0), Fraction(1)]
     for i in range(2, count):
@@ -33,7 +33,7 @@ def _mu(count: int) -> list[Fraction]:
 
 @functools.cache
 def coefficients(epsilon: float) -> list[list[float]]:
-    """Taylor coefficients of `c[0]`, `c[1]`, ..., as many as count (DLMF 8.12.10 and 8.12.11)."""
+    """Return Taylor coefficients of `c[0]`, `c[1]`, ..., without negligible ones (DLMF 8.12.10 and 8.12.11)."""
     from fractions import Fraction
 
     count = _POWERS + 2 * _TERMS + 3
@@ -48,11 +48,11 @@ def coefficients(epsilon: float) -> list[list[float]]:
         g = stirling * m[2 * k + 1]
         c = [(i + 2) * c[i + 2] + g * inverse[i + 1] for i in range(len(c) - 2)]
         rows.append(c)
-    counting = [_that_count([float(v) for v in row], epsilon * LEAST**k / 256) for k, row in enumerate(rows)]
-    return [row for row in counting if row]
+    relevant = [_without_negligible([float(v) for v in row], epsilon * LEAST**k / 256) for k, row in enumerate(rows)]
+    return [row for row in relevant if row]
 
 
-def _that_count(row: list[float], least: float) -> list[float]:
+def _without_negligible(row: list[float], least: float) -> list[float]:
     return row[: 1 + max((i for i, v in enumerate(row) if abs(v) * _LARGEST**i > least), default=-1)]
 
 
@@ -63,7 +63,7 @@ def _eta(ops: Any, a: Any, x: Any) -> tuple[Any, Any]:
 
 
 def tails(ops: Any, a: Any, x: Any) -> tuple[Any, Any]:
-    """`P(a, x)` and `Q(a, x)`."""
+    """Compute `P(a, x)` and `Q(a, x)`."""
     _, eta = _eta(ops, a, x)
     total = polynomial(1.0 / a, [polynomial(eta, row) for row in coefficients(ops.epsilon)])
     rest = ops.exp(-0.5 * a * eta * eta) / ops.sqrt(2.0 * math.pi * a) * total
@@ -73,9 +73,9 @@ def tails(ops: Any, a: Any, x: Any) -> tuple[Any, Any]:
 
 
 def derivative(ops: Any, a: Any, x: Any) -> tuple[Any, Any]:
-    """The derivative of `P` by `a`: a factor of moderate size, and `exp(-a eta**2 / 2) / sqrt(2 pi a)`.
+    """Compute the derivative of `P` by `a` as a factor of moderate size and `exp(-a eta**2 / 2) / sqrt(2 pi a)`.
 
-    That of `eta` is `-mu / (a eta)`.
+    The derivative of `eta` is `-mu / (a eta)`.
     """
     mu, eta = _eta(ops, a, x)
     rows, inverse = coefficients(ops.epsilon), 1.0 / a
@@ -89,5 +89,5 @@ def derivative(ops: Any, a: Any, x: Any) -> tuple[Any, Any]:
 
 
 def over_density(ops: Any, a: Any, x: Any) -> Any:
-    """`derivative` over the density `x**(a-1) exp(-x) / gamma(a)`."""
+    """Compute `derivative` over the density `x**(a-1) exp(-x) / gamma(a)`."""
     return derivative(ops, a, x)[0] * (x / a) * ops.exp(stirling_rest(a))

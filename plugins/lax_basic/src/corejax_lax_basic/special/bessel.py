@@ -23,14 +23,14 @@ __all__: list[str] = []  # rows bring their own names
 
 
 def _i0e_jvp(t: Any, out: Any, x: Any) -> Any:
-    """`I0' = I1` (DLMF 10.29.3), and the derivative of the scale; at its kink, 0, that counts as zero."""
+    """Return the tangent by `I0' = I1` (DLMF 10.29.3) and the derivative of the scale, zero at its kink 0."""
     return mul(sub(bessel_i1e(x), mul(sign(x), out)), t)
 
 
 bessel_i0e, bessel_i0e_p = unary(
     "bessel_i0e", by_scipy("i0e"), FLOAT, None,
     tangents_with_result(_i0e_jvp),
-    "`exp(-|x|) I0(x)`, the scaled modified Bessel function of order 0; floating-point.",
+    "Compute `exp(-|x|) I0(x)`, the scaled modified Bessel function of order 0; floating-point.",
 )  # fmt: skip
 
 
@@ -38,7 +38,7 @@ _POWERS = [1 / (2 * math.factorial(k) * math.factorial(k + 1)) for k in range(8)
 
 
 def _ratio(x: Any, out: Any) -> Any:
-    """`out / x`; about 0 `exp(-|x|)` times a power series (DLMF 10.25.2): its derivatives cancel nothing."""
+    """Compute `out / x`; near 0 as `exp(-|x|)` times a power series (DLMF 10.25.2), so that no derivative cancels."""
     near = le(abs(x), constant(x, 0.5))
     small = select_n(near, constant(x, 0), x)
     square = mul(mul(small, small), constant(x, 0.25))
@@ -50,7 +50,7 @@ def _ratio(x: Any, out: Any) -> Any:
 
 
 def _i1e_jvp(t: Any, out: Any, x: Any) -> Any:
-    """`I1' = I0 - I1 / x` (DLMF 10.29.2), and the derivative of the scale; 1/2 at 0."""
+    """Return the tangent by `I1' = I0 - I1 / x` (DLMF 10.29.2) and the derivative of the scale; 1/2 at 0."""
     slope = sub(sub(bessel_i0e(x), mul(sign(x), out)), _ratio(x, out))
     return mul(slope, t)
 
@@ -58,5 +58,5 @@ def _i1e_jvp(t: Any, out: Any, x: Any) -> Any:
 bessel_i1e, bessel_i1e_p = unary(
     "bessel_i1e", by_scipy("i1e", zero_at_zero), FLOAT, None,
     tangents_with_result(_i1e_jvp),
-    "`exp(-|x|) I1(x)`, the scaled modified Bessel function of order 1; floating-point.",
+    "Compute `exp(-|x|) I1(x)`, the scaled modified Bessel function of order 1; floating-point.",
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""The error function's kin: erf erfc erf_inv.
+"""Error functions: erf erfc erf_inv.
 
     erf : f[*s] -> f[*s]
 
@@ -28,17 +28,17 @@ def _density(x: Any, factor: float) -> Any:
 erf, erf_p = unary(
     "erf", by_scipy("erf"), FLOAT, None,
     tangents(lambda t, x: mul(_density(x, 2 / math.sqrt(math.pi)), t)),
-    "The error function, `2/sqrt(pi)` times the integral of `exp(-t**2)` from 0 to `x`; floating-point.",
+    "Compute the error function, `2/sqrt(pi)` times the integral of `exp(-t**2)` from 0 to `x`; floating-point.",
 )  # fmt: skip
 
 erfc, erfc_p = unary(
     "erfc", by_scipy("erfc"), FLOAT, None,
     tangents(lambda t, x: mul(_density(x, -2 / math.sqrt(math.pi)), t)),
-    "`1 - erf(x)`, accurate also where that is small; floating-point.",
+    "Compute `1 - erf(x)`, accurate also if it is small; floating-point.",
 )  # fmt: skip
 
 erf_inv, erf_inv_p = unary(
     "erf_inv", by_scipy("erfinv", zero_at_zero), FLOAT, None,
     tangents_with_result(lambda t, out, x: mul(mul(constant(x, math.sqrt(math.pi) / 2), exp(square(out))), t)),
-    "The inverse of `erf`: infinite at -1 and 1, NaN beyond; floating-point.",
+    "Compute the inverse of `erf`: infinite at -1 and 1, NaN beyond; floating-point.",
 )  # fmt: skip

@@ -1,4 +1,4 @@
-"""Applications of the primitives of this package, for whoever checks their rules. Data only."""
+"""Examples of the primitives of this package, from which checks of their rules start. Data only."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ def _of_whole_order(m: Any, x: Any) -> tuple[Any, Any]:
 
 
 def _with_inverse(a: Any, x: Any) -> tuple[Any, Any]:
-    """Not so large that the inverse is subnormal, which counts as zero where it is compiled."""
+    """Limit `x`, so that the inverse is not subnormal: compiled programs take subnormal numbers for zero."""
     return a, np.minimum(x, 1e300) if x.dtype == np.float64 else x
 
 
-_ONCE = "igamma_grad_a, the derivative by the first operand, has none by that"
+_ONCE = "igamma_grad_a, the derivative by the first operand, has no derivative by it"
 _NO_SECOND_ORDER = dict.fromkeys(("second_order", "pairs", "triples"), _ONCE)
 
 NAMED: dict[str, Callable[[], list[Example]]] = {

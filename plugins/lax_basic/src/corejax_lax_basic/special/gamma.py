@@ -1,9 +1,9 @@
-"""The gamma function's logarithm, that one's derivatives, and the Hurwitz zeta function: lgamma digamma polygamma zeta.
+"""The logarithm of the gamma function, its derivatives, and the Hurwitz zeta function.
 
     zeta : (f[*s], f[*s]) -> f[*s]
 
-Floating-point operands of one dtype and shape, or scalars beside arrays; TypeError for others. Compiled, all dtypes are
-computed in float64. Definitions: DLMF 5.2, 5.15 and 25.11.
+Also lgamma, digamma, polygamma. Operands are floating-point, of one dtype and shape, or scalars beside arrays; others
+raise TypeError. Compiled programs compute all dtypes in float64. Definitions: DLMF 5.2, 5.15 and 25.11.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ __all__: list[str] = []  # rows bring their own names
 lgamma, lgamma_p = unary(
     "lgamma", by_scipy("gammaln", gammaln_as_xla), FLOAT, None,
     tangents(lambda t, x: mul(digamma(x), t)),
-    "Logarithm of the absolute value of the gamma function; infinite at its poles; floating-point.",
+    "Compute the logarithm of the absolute value of the gamma function; infinite at its poles; floating-point.",
 )  # fmt: skip
 
 digamma, digamma_p = unary(
     "digamma", by_scipy("psi", psi_as_xla), FLOAT, None,
     tangents(lambda t, x: mul(polygamma(constant(x, 1), x), t)),
-    "Derivative of `lgamma`; NaN at its poles 0, -1, -2, ...; floating-point.",
+    "Compute the derivative of `lgamma`; NaN at its poles 0, -1, -2, ...; floating-point.",
 )  # fmt: skip
 
 polygamma, polygamma_p = binary(
@@ -37,7 +37,7 @@ polygamma, polygamma_p = binary(
         nondifferentiable("the order of a derivative is a whole number"),
         lambda t, m, x: mul(polygamma(add(m, constant(m, 1)), x), t),
     ),
-    "The `m`-th derivative of `digamma` at `x`; NaN where `m` is not 0, 1, 2, ...; floating-point.",
+    "Compute the `m`-th derivative of `digamma` at `x`; NaN if `m` is not 0, 1, 2, ...; floating-point.",
     lambda m, x: bind_joined(polygamma_p, m, x),
 )  # fmt: skip
 
@@ -47,10 +47,10 @@ zeta, zeta_p = binary(
         nondifferentiable("the derivative of the Hurwitz zeta function by its exponent is no function of corejax.lax"),
         lambda t, x, q: mul(mul(neg(x), zeta(add(x, constant(x, 1)), q)), t),
     ),
-    """The Hurwitz zeta function, the sum of `(q + n)**-x` over n = 0, 1, ...; floating-point.
+    """Compute the Hurwitz zeta function, the sum of `(q + n)**-x` over n = 0, 1, ...; floating-point.
 
-    Infinite at `x = 1` and NaN below; for `q` that is not positive, NaN unless `x` is whole; where `q` is a pole,
-    infinite for even `x` and NaN for odd.
+    It is infinite at `x = 1` and NaN below. If `q` is not positive, it is NaN unless `x` is whole. If `q` is a pole, it
+    is infinite for even `x` and NaN for odd `x`.
     """,
     lambda x, q: bind_joined(zeta_p, x, q),
 )  # fmt: skip

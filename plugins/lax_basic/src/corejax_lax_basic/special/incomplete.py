@@ -2,8 +2,8 @@
 
     igamma : (f[*s], f[*s]) -> f[*s]
 
-Floating-point operands of one dtype and shape, or scalars beside arrays; TypeError for others. Compiled, all dtypes are
-computed in float64. Definitions: DLMF 8.2 and 8.17.
+Operands are floating-point, of one dtype and shape, or scalars beside arrays; others raise TypeError. Compiled programs
+compute all dtypes in float64. Definitions: DLMF 8.2 and 8.17.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _BY_PARAMETER = nondifferentiable("the incomplete beta function has no rule for 
 
 
 def _by_scipy_or(function: str, formula: Callable[..., Any]) -> Callable[..., Any]:
-    """The impl rule by SciPy, but for large `a`, of which it loses digits in the lower tail, and of huge ones all."""
+    """Return the impl rule by SciPy, with a formula for large `a`, for which SciPy loses digits in the lower tail."""
 
     def amend(out: Any, a: Any, x: Any) -> Any:
         lost = (a > 1e3) & (x > 0) & ~(np.isinf(a) & np.isinf(x))
@@ -53,9 +53,9 @@ igamma, igamma_p = binary(
         lambda t, a, x: mul(igamma_grad_a(a, x), t),
         lambda t, a, x: mul(gamma_density(a, x), t),
     ),
-    """The regularised lower incomplete gamma function `P(a, x)`, from 0 at `x = 0` to 1; floating-point.
+    """Compute the regularised lower incomplete gamma function `P(a, x)`, from 0 at `x = 0` to 1; floating-point.
 
-    NaN for negative operands, and where both are zero or both infinite.
+    It is NaN for negative operands, and if both are zero or both infinite.
     """,
     lambda a, x: bind_joined(igamma_p, a, x),
 )  # fmt: skip
@@ -66,13 +66,13 @@ igammac, igammac_p = binary(
         lambda t, a, x: mul(neg(igamma_grad_a(a, x)), t),
         lambda t, a, x: mul(neg(gamma_density(a, x)), t),
     ),
-    "The regularised upper incomplete gamma function, `1 - igamma(a, x)`, accurate also where small; floating-point.",
+    "Compute the upper incomplete gamma function `1 - igamma(a, x)`, accurate also if small; floating-point.",
     lambda a, x: bind_joined(igammac_p, a, x),
 )  # fmt: skip
 
 
 def _score(a: Any, x: Any) -> Any:
-    """Derivative of the logarithm of the density by `a`."""
+    """Return the derivative of the logarithm of the density by `a`."""
     return sub(log(x), digamma(a))
 
 
@@ -81,13 +81,13 @@ igamma_grad_a, igamma_grad_a_p = binary(
     in_float64(lambda a, x: _incomplete_gamma.derivative_by_a(ARRAYS, a, x)),
     FLOAT, None,
     tangents(_BY_A, lambda t, a, x: mul(mul(gamma_density(a, x), _score(a, x)), t)),
-    "Derivative of `igamma(a, x)` by `a`; NaN where `a` is not positive or `x` is negative; floating-point.",
+    "Compute the derivative of `igamma(a, x)` by `a`; NaN if `a` is not positive or `x` is negative; floating-point.",
     lambda a, x: bind_joined(igamma_grad_a_p, a, x),
 )  # fmt: skip
 
 
 def _sample_slope(t: Any, out: Any, a: Any, x: Any) -> Any:
-    """Of `-P_a / p`: `-p_a / p`, less the result times `p_x / p = (a-1) / x - 1`."""
+    """Return the tangent of `-P_a / p`: `-p_a / p`, less the result times `p_x / p = (a-1) / x - 1`."""
     one = constant(x, 1)
     growth = sub(div(sub(a, constant(a, 1)), x), one)
     return mul(neg(add(_score(a, x), mul(out, growth))), t)
@@ -98,9 +98,9 @@ random_gamma_grad, random_gamma_grad_p = binary(
     in_float64(lambda a, x: _incomplete_gamma.sample_derivative(ARRAYS, a, x)),
     FLOAT, None,
     tangents_with_result(_BY_A, _sample_slope),
-    """How a sample `x` of the distribution Gamma(a, 1) moves with `a` while its quantile stays; floating-point.
+    """Compute the derivative by `a` of a sample `x` of Gamma(a, 1) with a fixed quantile; floating-point.
 
-    That is minus the derivative of `igamma(a, x)` by `a` over the density at `x` (Figurnov, Mohamed and Mnih 2018).
+    It is minus the derivative of `igamma(a, x)` by `a`, over the density at `x` (Figurnov, Mohamed and Mnih 2018).
     """,
     lambda a, x: bind_joined(random_gamma_grad_p, a, x),
 )  # fmt: skip
@@ -109,10 +109,10 @@ random_gamma_grad, random_gamma_grad_p = binary(
 
 
 def betainc(a: Any, b: Any, x: Any) -> Any:
-    """The regularised incomplete beta function `I_x(a, b)`, from 0 at `x = 0` to 1 at `x = 1`; floating-point.
+    """Compute the regularised incomplete beta function `I_x(a, b)`, from 0 at `x = 0` to 1 at `x = 1`; floating-point.
 
-    NaN outside of `a, b >= 0` and `0 <= x <= 1`, and where `a` and `b` are both zero or both infinite. The derivative
-    by `x` is the only one that it has.
+    It is NaN outside of `a, b >= 0` and `0 <= x <= 1`, and if `a` and `b` are both zero or both infinite. Only the
+    derivative by `x` is defined.
 
     Raises:
         TypeError: dtypes or shapes disagree.
@@ -121,7 +121,7 @@ def betainc(a: Any, b: Any, x: Any) -> Any:
 
 
 def _amended_betainc(out: Any, a: Any, b: Any, x: Any) -> Any:
-    """By a formula where SciPy's powers of small parameters underflow, or large ones cancel."""
+    """Use a formula if SciPy's powers of small parameters underflow, or large ones cancel."""
     least = np.minimum(a, b)
     lost = ((least < 1e-100) & (least > 0)) | (least > 1e9)
     return np.where(lost, _incomplete_beta.betainc(ARRAYS, a, b, x), out) if lost.any() else out
@@ -131,7 +131,7 @@ regularized_incomplete_beta_p = Primitive(
     "regularized_incomplete_beta",
     abstract_eval=elementwise("regularized_incomplete_beta", 3, FLOAT),
     tags=("elementwise",),
-    doc="The regularised incomplete beta function of a, b and x.",
+    doc="Compute the regularised incomplete beta function of a, b and x.",
 )
 impl_rules.register(
     regularized_incomplete_beta_p,

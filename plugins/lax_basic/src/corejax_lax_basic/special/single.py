@@ -2,8 +2,8 @@
 
     erfc erfcx lgamma digamma
 
-Written like `elementary`, whose logarithm and exponential they use. What is rounded to float32 at the end is right to
-half a unit in the last place, but for one number in ten thousand, about zeros too.
+They use the logarithm and exponential of `elementary` and are written in the same way. Results rounded to float32 are
+correct to half a unit in the last place, also about zeros, except for one number in ten thousand.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 from corejax_lax_basic.special import elementary
 from corejax_lax_basic.special.elementary import cos_pi, horner, sin_pi
 
-# Of (1 + 2x) erfcx(x) for x >= 0 by t = (x - 3) / (x + 3) (Shepherd and Laframboise 1981), error 9e-12.
+# Coefficients of (1 + 2x) erfcx(x), x >= 0, in t = (x - 3) / (x + 3) (Shepherd and Laframboise 1981), error 9e-12.
 _K = 3.0
 _ERFCX = (
     1.2530080582677954, -0.13562110611486225, -0.0475622941046549, 0.12964515745696892, -0.11927366876986259,
@@ -22,7 +22,7 @@ _ERFCX = (
     -0.00010469801671162524, 0.0001231921184419861, 4.274481052619356e-06, -1.7686944205536348e-05,
     -1.17906380443904e-07, 1.7677257035627202e-06,
 )  # fmt: skip
-# Of lgamma(2 + t) / t for |t| <= 1/2, error 2e-14.
+# Coefficients of lgamma(2 + t) / t for |t| <= 1/2, error 2e-14.
 _LGAMMA = (
     0.42278433509844865, 0.3224670334241219, -0.06735230104594789, 0.020580808424383427, -0.007385551491347285,
     0.0028905105477798577, -0.0011927428713188603, 0.000509664345964222, -0.00022327966351536556,
@@ -34,14 +34,14 @@ _PSI = (-1 / 12, 1 / 120, -1 / 252, 1 / 240, -1 / 132, 691 / 32760, -1 / 12)  # 
 
 
 def erfcx(ops: Any, x: Any) -> Any:
-    """`exp(x**2) erfc(x)` for `x >= 0`."""
+    """Compute `exp(x**2) erfc(x)` for `x >= 0`."""
     sane = ops.where(x < 1e200, x, 1e200)
     t = 1.0 - (2.0 * _K) / (sane + _K)
     return ops.where(x == math.inf, 0.0, horner(t, _ERFCX) / (2.0 * sane + 1.0)) + (x - x) * 0.0
 
 
 def erfc(ops: Any, x: Any) -> Any:
-    """`1 - erf(x)`, relatively accurate where it is small."""
+    """Compute `1 - erf(x)` with a small relative error also for small results."""
     size = ops.abs(x)
     sane = ops.where(size > 100.0, 100.0, size)
     tail = elementary.exp(ops, 0.0 - sane * sane) * erfcx(ops, sane)
@@ -49,7 +49,7 @@ def erfc(ops: Any, x: Any) -> Any:
 
 
 def lgamma_positive(ops: Any, x: Any) -> Any:
-    """For `x >= 0`: Stirling's formula from 8 on, else a polynomial about 2 after a shift to [3/2, 5/2]."""
+    """Compute `lgamma` for `x >= 0`: by Stirling's formula from 8 on, else about 2 after a shift to [3/2, 5/2]."""
     far = x >= 8.0
     t, above, below = ops.where(far, 2.0, x), 1.0, 1.0
     for _ in range(6):
@@ -70,7 +70,7 @@ def lgamma_positive(ops: Any, x: Any) -> Any:
 
 
 def lgamma(ops: Any, x: Any) -> Any:
-    """`log|gamma(x)|`; by reflection below zero (DLMF 5.5.3)."""
+    """Compute `log|gamma(x)|`; by reflection below zero (DLMF 5.5.3)."""
     size = ops.abs(x)
     out = lgamma_positive(ops, size)
     sine = ops.abs(sin_pi(x - ops.round(x)))
@@ -81,7 +81,7 @@ def lgamma(ops: Any, x: Any) -> Any:
 
 
 def digamma(ops: Any, x: Any) -> Any:
-    """The derivative of `lgamma`: shifted up to 8; by reflection below zero (DLMF 5.5.4); NaN at its poles."""
+    """Compute the derivative of `lgamma`: shifted up to 8, by reflection below zero (DLMF 5.5.4); NaN at its poles."""
     negative = x < 0.0
     z = ops.where(negative, 1.0 - x, x)
     top, below = 0.0, 1.0

@@ -1,4 +1,4 @@
-"""Evaluation while a function is traced: what does not depend on traced values is computed now, and not recorded."""
+"""Evaluation while a function is traced: operations on concrete values are computed at once and not recorded."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from corejax.extend.messages import Restoring
 
 
 class CompileTimeTrace(Trace):
-    """Evaluates what has no tracers among its operands, and gives the rest to the trace around it.
+    """A trace that evaluates primitives without tracers among their operands, and passes others to the trace around it.
 
     Attributes:
         around: the trace that was on top.
@@ -25,15 +25,15 @@ class CompileTimeTrace(Trace):
         self.around = around
 
     def process_primitive(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-        """Evaluate, or pass on."""
+        """Evaluate a primitive, or pass it to the trace around."""
         target = self.around if any(isinstance(x, Tracer) for x in args) else bottom_trace()
         return target.process_primitive(primitive, args, params)
 
 
 def ensure_compile_time_eval() -> Restoring:
-    """Compute what is known while a function is traced, for a `with` block: operations on arrays give arrays.
+    """Evaluate operations on concrete arrays at once while a function is traced, in a `with` block.
 
-    What depends on traced values is traced as always. As a `with` block in a function under `jit` it makes tables, or
-    decides on shapes, by `corejax.numpy`.
+    Operations on traced values are traced as usual. In a function under `jit`, such a block computes tables, or decides
+    on shapes, by `corejax.numpy`.
     """
     return new_main(CompileTimeTrace(current_trace()))

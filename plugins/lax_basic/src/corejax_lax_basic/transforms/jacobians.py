@@ -16,7 +16,7 @@ P = ParamSpec("P")
 
 
 def _basis(leaves: Sequence[Any]) -> list[Any]:
-    """The standard basis of the space of several arrays: for each, an array with the whole basis as leading axis."""
+    """Return the standard basis of the space of several arrays: for each, the whole basis along a new leading axis."""
     avals = [get_aval(x) for x in leaves]
     total = sum(a.size for a in avals)
     out = []
@@ -52,23 +52,23 @@ def _slice_axis(x: Any, start: int, stop: int, axis: int) -> Any:
 
 
 def _function_of(chosen: Any) -> Callable[..., Any]:
-    """Return the function of the chosen arguments, under the names of the user's."""
+    """Return the function of the chosen arguments, named after the user's function."""
     return named_as(chosen.asked.fun)(lambda *wanted: chosen.call(*wanted))
 
 
 def jacfwd(
     fun: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False
 ) -> Callable[P, Any]:
-    """The Jacobian by forward mode: one tangent for each element of the input, batched; good for few inputs.
+    """Return the Jacobian of `fun` by forward mode: a tangent per input element, batched; best for few inputs.
 
     Args:
         fun: function of arrays (in pytrees).
-        argnums: positional argument, or several, to differentiate by.
-        has_aux: `fun` returns `(out, aux)`; the result is then `(jacobian, aux)`.
-        holomorphic: `fun` is holomorphic.
+        argnums: positional argument, or several, to differentiate with respect to.
+        has_aux: whether `fun` returns `(out, aux)`; the result is then `(jacobian, aux)`.
+        holomorphic: whether `fun` is holomorphic.
 
     Returns:
-        A function that gives the Jacobian: the structure of the output with that of the input inside; each leaf has
+        A function that computes the Jacobian: the structure of the output with that of the input inside; each leaf has
         the shape of the output followed by that of the input.
 
     Raises:
@@ -98,9 +98,20 @@ def jacrev(
     holomorphic: bool = False,
     allow_int: bool = False,
 ) -> Callable[P, Any]:
-    """The Jacobian by reverse mode: one cotangent for each element of the output, batched; good for few outputs.
+    """Return the Jacobian of `fun` by reverse mode: a cotangent per output element, batched; best for few outputs.
 
-    Arguments, result and errors as `jacfwd`.
+    Args:
+        fun: as in `jacfwd`.
+        argnums: as in `jacfwd`.
+        has_aux: as in `jacfwd`.
+        holomorphic: as in `jacfwd`.
+        allow_int: whether integer inputs are accepted; their derivatives have the dtype `float0`.
+
+    Returns:
+        A function that computes the Jacobian, as `jacfwd` does.
+
+    Raises:
+        TypeError: an input or output is not real floating-point (complex with `holomorphic`).
     """
     return differentiated(Differentiation("jacrev", fun, argnums, has_aux, holomorphic, allow_int), _reverse)
 
@@ -131,5 +142,5 @@ jacobian = jacrev
 def hessian(
     fun: Callable[P, Any], argnums: Argnums = 0, has_aux: bool = False, holomorphic: bool = False
 ) -> Callable[P, Any]:
-    """The Hessian, forward mode over reverse mode: `jacfwd(jacrev(fun))`."""
+    """Return the Hessian of `fun`, by forward mode over reverse mode: `jacfwd(jacrev(fun))`."""
     return jacfwd(jacrev(fun, argnums, has_aux, holomorphic), argnums, has_aux, holomorphic)

@@ -1,4 +1,4 @@
-"""XLA translation rules, in modules named as those of the primitives are; imported when something is compiled."""
+"""XLA translation rules, in modules with the names of the primitives' modules; imported on the first compilation."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _MODULES = {
     "special": "bessel error_functions gamma incomplete",
     "windows": "general reduce_window select_and_scatter selection",
 }
-# What translates primitives of modules that have no namesake here.
+# Modules that translate primitives of modules without a namesake here.
 _OTHERS = {
     "conversion.identity": "conversion.convert",
     "conversion.precision": "conversion.bitcast",
@@ -30,9 +30,9 @@ _OTHERS = {
 
 
 def load(primitive: Primitive | None) -> None:
-    """Register the rules of a primitive's module; of all modules, where there is none such or no primitive.
+    """Register the rules of a primitive's module; all rules if the primitive is None or its module has no namesake.
 
-    Rules of several are those of tables, which have the rows of modules that are imported.
+    Modules of tables translate the rows of the modules that are imported.
     """
     every = [f"{package}.{module}" for package, names in _MODULES.items() for module in names.split()]
     home = "" if primitive is None else primitive.provenance.module.removeprefix("corejax_lax_basic.")

@@ -1,4 +1,4 @@
-"""Windows that move over an array: sums and extrema of each, general reductions, and selection of an element of each.
+"""Windows that move over an array: their sums and extrema, general reductions, and selection of an element of each.
 
-`geometry` says how many windows there are, for convolutions too.
+`geometry` computes the number and place of windows, also for convolutions.
 """

@@ -1,4 +1,4 @@
-"""Windows by NumPy: axis after axis, since what reduces them is associative and commutative."""
+"""Windows by NumPy: axis after axis, since the functions that reduce them are associative and commutative."""
 
 from __future__ import annotations
 
@@ -19,45 +19,46 @@ Combine = Callable[..., Any]
 
 
 def has_small_windows(avals: Any, *, window_dimensions: Ints, **params: Any) -> bool:
-    """Whether a compiled program is quicker than NumPy: it takes time in proportion to the elements of all windows."""
+    """Return whether a compiled program is faster than NumPy; its time is proportional to the size of all windows."""
     return math.prod(window_dimensions) <= COMPILED_WINDOW
 
 
 def padded(x: Any, value: Any, padding: Pads, base_dilation: Ints) -> Any:
-    """An array with its padding and dilation."""
+    """Pad and dilate an array."""
     config = tuple((low, high, d - 1) for (low, high), d in zip(padding, base_dilation, strict=True))
     return pad_on_host(x, value, padding_config=config) if any(map(any, config)) else x
 
 
 def windows_view(x: Any, first: int, window: Ints, strides: Ints, dilation: Ints) -> Any:
-    """The windows over some axes of a NumPy array: a read-only view.
+    """Return a read-only view of the windows over some axes of a NumPy array.
 
     Args:
-        x: the array, with its padding.
-        first: the first axis that windows move along; the others follow it.
-        window: their sizes.
-        strides: how far apart they are.
-        dilation: how far apart a window's elements are.
+        x: the padded array.
+        first: the first axis along which windows move; the others follow it.
+        window: sizes of the windows.
+        strides: distances between windows.
+        dilation: distances between the elements of a window.
 
     Returns:
-        `(other axes..., counts..., other axes..., window...)`: what was an axis counts windows.
+        An array of shape `(other axes..., counts..., other axes..., window...)`: each axis is replaced by the number of
+        windows along it, and the windows' axes are last.
     """
     last = first + len(window)
     spans = dilated_shape(window, dilation)
     counts = [count_windows(n, k, s) for n, k, s in zip(x.shape[first:last], spans, strides, strict=True)]
     steps = x.strides[first:last]
-    moves = [a * s for a, s in zip(steps, strides, strict=True)]
-    within = [a * d for a, d in zip(steps, dilation, strict=True)]
+    window_strides = [a * s for a, s in zip(steps, strides, strict=True)]
+    element_strides = [a * d for a, d in zip(steps, dilation, strict=True)]
     return strided(
         x,
         (*x.shape[:first], *counts, *x.shape[last:], *window),
-        (*x.strides[:first], *moves, *x.strides[last:], *within),
+        (*x.strides[:first], *window_strides, *x.strides[last:], *element_strides),
         writeable=False,
     )
 
 
 def reduce_windows(x: Any, ufunc: np.ufunc, window: Ints, strides: Ints, dilation: Ints) -> Any:
-    """A reduction of all windows of a padded array."""
+    """Reduce all windows of a padded array."""
     for axis, (w, s, d) in enumerate(zip(window, strides, dilation, strict=True)):
         if w > 1 or s > 1:
             x = _along(x, ufunc, axis, w, s, d)
@@ -65,7 +66,7 @@ def reduce_windows(x: Any, ufunc: np.ufunc, window: Ints, strides: Ints, dilatio
 
 
 def _along(x: Any, ufunc: np.ufunc, axis: int, window: int, stride: int, dilation: int) -> Any:
-    """Windows along one axis: one element after the other, all at once where they share few, or by doubling."""
+    """Reduce windows along one axis: element by element, all at once if windows share few elements, or by doubling."""
     size = x.shape[axis]
     count = count_windows(size, dilated(window, dilation), stride)
     lead = (slice(None),) * axis
@@ -95,7 +96,7 @@ def _along(x: Any, ufunc: np.ufunc, axis: int, window: int, stride: int, dilatio
 
 
 def offsets(shape: Ints, window: Ints, strides: Ints, dilation: Ints) -> Iterator[tuple[slice, ...]]:
-    """For each place in a window, in row-major order, the elements of a padded array that are there."""
+    """Yield, for each position in a window in row-major order, the slices of a padded array's elements there."""
     counts = [count_windows(n, k, s) for n, k, s in zip(shape, dilated_shape(window, dilation), strides, strict=True)]
     for place in itertools.product(*map(range, window)):
         yield tuple(
@@ -105,18 +106,18 @@ def offsets(shape: Ints, window: Ints, strides: Ints, dilation: Ints) -> Iterato
 
 
 def selected(x: Any, window: Ints, strides: Ints, dilation: Ints, greatest: bool) -> Any:
-    """The place in each window of its greatest or least element: the first of equals, the first NaN if there is one."""
+    """Return the position of the greatest or least element of each window: the first of equals, or the first NaN."""
     best: Any = None
     places: Any = None
     floats = dtypes.is_float(x.dtype)
-    for k, there in enumerate(offsets(x.shape, window, strides, dilation)):
-        here = x[there]
+    for k, key in enumerate(offsets(x.shape, window, strides, dilation)):
+        elements = x[key]
         if best is None:
-            best, places = here.copy(), np.zeros(here.shape, np.intp)
+            best, places = elements.copy(), np.zeros(elements.shape, np.intp)
             continue
-        wins = here > best if greatest else here < best
+        wins = elements > best if greatest else elements < best
         if floats:
-            wins |= (here != here) & (best == best)
-        np.copyto(best, here, where=wins)
+            wins |= (elements != elements) & (best == best)
+        np.copyto(best, elements, where=wins)
         np.copyto(places, k, where=wins)
     return places

@@ -1,6 +1,6 @@
 """`reduce_window`: the reduction of windows by any associative function of two elements.
 
-`add`, `max` and `min` with their neutral elements are primitives of their own. Source: StableHLO, `reduce_window`.
+`add`, `max` and `min` with their neutral elements have primitives of their own. Source: StableHLO, `reduce_window`.
 """
 
 from __future__ import annotations
@@ -72,18 +72,18 @@ def reduce_window(
     base_dilation: Sequence[int] | None = None,
     window_dilation: Sequence[int] | None = None,
 ) -> Any:
-    """A reduction of all windows of an array by a function of two elements.
+    """Reduce all windows of an array by a function of two elements.
 
     Args:
         operand: array, or pytree of arrays of one shape.
-        init_value: a scalar for each of them, neutral to the function; padding has this value.
-        computation: function of two pytrees of scalars, as `operand`, to one. It has to be associative.
+        init_value: a scalar for each operand, neutral to the function; padding has this value.
+        computation: function of two pytrees of scalars, each as `operand`, that returns one. It has to be associative.
         window_dimensions: the window's size along each axis.
-        window_strides: how far apart windows are; by default 1.
-        padding: elements before and behind each axis, negative to drop some: a sequence of `(low, high)`, "VALID" for
-            none, "SAME" or "SAME_LOWER" for ceil(size / stride) windows.
-        base_dilation: how far apart the array's elements are put; by default 1.
-        window_dilation: how far apart the window's elements are; by default 1.
+        window_strides: distances between windows; by default 1.
+        padding: elements before and after each axis, negative to drop some: a sequence of `(low, high)`, "VALID" for no
+            padding, "SAME" or "SAME_LOWER" for ceil(size / stride) windows.
+        base_dilation: distances to which the array's elements are spread; by default 1.
+        window_dilation: distances between the window's elements; by default 1.
 
     Returns:
         Arrays with an element for each window, of the operands' dtypes.
@@ -91,7 +91,7 @@ def reduce_window(
     Raises:
         TypeError: types of operands, initial values and the function's result do not fit, it is not a function, or an
             argument does not have a positive integer for each axis.
-        ValueError: the structures differ, there is no array, or padding is of another form.
+        ValueError: the structures differ, `operand` has no arrays, or padding is of another form.
         NotImplementedError: the function closes over a value that is being traced.
     """
     xs, initial, treedef = operands_and_initial(_NAME, operand, init_value)
@@ -119,22 +119,22 @@ def reduce_window(
 
 
 def _monoid(computation: Any, xs: list[Any], initial: list[Any]) -> Primitive | None:
-    """The primitive that a function and its neutral element are."""
+    """Return the primitive that reduces windows by a function with this initial value, or None."""
     try:
-        found = _MONOIDS.get(computation)
+        primitive = _MONOIDS.get(computation)
     except TypeError:  # not hashable
         return None
-    if found is None or len(xs) != 1:
+    if primitive is None or len(xs) != 1:
         return None
     value = concrete_scalar(initial[0])
-    return found if value is not None and value == WINDOWED[found].neutral(get_aval(xs[0]).dtype) else None
+    return primitive if value is not None and value == WINDOWED[primitive].neutral(get_aval(xs[0]).dtype) else None
 
 
 # -- rules -------------------------------------------------------------------------------------------------------
 
 
 def _elements(x: Any, initial: Any, params: dict[str, Any]) -> Any:
-    """An array with the elements of each window in last axes, one for each axis."""
+    """Return an array with the elements of each window along new last axes, one for each axis of the window."""
     config = [(lo, hi, d - 1) for (lo, hi), d in zip(params["padding"], params["base_dilation"], strict=True)]
     if any(map(any, config)):
         x = pad(x, initial, config)
@@ -151,7 +151,7 @@ def _elements(x: Any, initial: Any, params: dict[str, Any]) -> Any:
 
 
 def _by_elements(jaxpr: ClosedJaxpr, params: dict[str, Any], *operands: Any) -> list[Any]:
-    """The reduction of arrays that have all elements of each window."""
+    """Reduce arrays that hold all elements of each window."""
     xs, initial = split_list(operands, [len(operands) // 2])
     ndim = len(params["window_dimensions"])
     elements = [_elements(x, v, params) for x, v in zip(xs, initial, strict=True)]
@@ -185,14 +185,14 @@ reduce_window_p = Primitive(
     tags=("higher_order",),
     abstract_eval=_abstract_eval,
     vmap=_vmap,
-    doc="A reduction of windows by a program of two elements.",
+    doc="Reduce windows by a program of two elements.",
 )
 jvp_rules.register(reduce_window_p, _jvp, symbolic_zeros=True)
 
 
 @impl_rules.register(reduce_window_p, device=True)
 def _impl(*arrays: Any, jaxpr: ClosedJaxpr, **params: Any) -> list[Any]:
-    found = None
+    outs = None
     if arrays[0].size >= LARGE and has_small_windows((), **params):
-        found = engine().run_compiled(reduce_window_p, arrays, {"jaxpr": jaxpr, **params})
-    return found or [as_array(x) for x in _by_elements(jaxpr, params, *arrays)]
+        outs = engine().run_compiled(reduce_window_p, arrays, {"jaxpr": jaxpr, **params})
+    return outs or [as_array(x) for x in _by_elements(jaxpr, params, *arrays)]

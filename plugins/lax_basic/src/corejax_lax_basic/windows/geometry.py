@@ -1,7 +1,7 @@
-"""Where windows are: sizes of dilated and padded axes, numbers of windows, and what "SAME" and "VALID" mean.
+"""Geometry of windows: sizes of dilated and padded axes, numbers of windows, and the paddings "SAME" and "VALID".
 
-A window of size w with dilation d spans (w - 1) d + 1 elements; n elements with p more of padding have
-(n + p - span) // stride + 1 windows, none if that is negative. Source: StableHLO, `reduce_window` and `convolution`.
+A window of size w with dilation d spans (w - 1) d + 1 elements. An axis of n elements and p elements of padding has
+(n + p - span) // stride + 1 windows, or 0 if that is negative. Source: StableHLO, `reduce_window` and `convolution`.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ PADDINGS = ("SAME", "SAME_LOWER", "VALID")
 
 
 def dilated(size: int, dilation: int) -> int:
-    """The span of `size` elements `dilation` apart; 0 for none."""
+    """Return the span of `size` elements at a distance of `dilation`; the span of 0 elements is 0."""
     if isinstance(size, SymbolicDim):
         return max_dim((size - 1) * dilation + 1, 0)
     return (size - 1) * dilation + 1 if size else 0
 
 
 def dilated_shape(shape: Sequence[int], dilation: Sequence[int]) -> Ints:
-    """Spans of all axes."""
+    """Return the spans of all axes."""
     return tuple(dilated(n, d) for n, d in zip(shape, dilation, strict=True))
 
 
 def count_windows(size: int, span: int, stride: int) -> int:
-    """How many windows of a span fit in `size` elements, `stride` apart."""
+    """Return how many windows of a span fit in `size` elements at a distance of `stride`."""
     return max_dim((size - span) // stride + 1, 0)
 
 
 def integers(name: str, argument: str, values: Any, count: int, least: int) -> Ints:
-    """An argument with one integer for each of `count` axes.
+    """Return an argument with one integer for each of `count` axes as a tuple.
 
     Raises:
         TypeError: it is not a sequence of integers, has another length, or one is less than `least`.
@@ -47,21 +47,23 @@ def integers(name: str, argument: str, values: Any, count: int, least: int) -> I
     try:
         out = ints(values)
     except TypeError:
-        raise TypeError(f"{name}: {argument} is a sequence of integers, got {values!r}") from None
+        raise TypeError(f"{name}: {argument} must be a sequence of integers, got {values!r}") from None
     if len(out) != count:
-        raise TypeError(f"{name}: {argument} {out} has length {len(out)}; there are {count} axes to say it for")
+        raise TypeError(
+            f"{name}: {argument} {out} has length {len(out)}; it must have an entry for each of {count} axes"
+        )
     if any(v < least for v in out):
         raise TypeError(f"{name}: {argument} must have every element be at least {least}, got {out}")
     return out
 
 
 def ones_unless(name: str, argument: str, values: Any, count: int) -> Ints:
-    """A positive integer for each axis, 1 where nothing is given."""
+    """Return a positive integer for each axis; None is 1 for all axes."""
     return (1,) * count if values is None else integers(name, argument, values, count, 1)
 
 
 def pairs(name: str, padding: Any) -> Pads:
-    """Explicit padding as tuples.
+    """Return explicit padding as tuples.
 
     Raises:
         ValueError: it is not a sequence of pairs of integers.
@@ -76,13 +78,13 @@ def pairs(name: str, padding: Any) -> Pads:
 
 
 def transposed_pads(size: Ints, span: Ints, ct: Ints, padding: Pads) -> Pads:
-    """Padding of a cotangent whose windows are those that an element was in.
+    """Return the padding of a cotangent; its windows are the windows that contained an element of the operand.
 
     Args:
-        size: of the operand's axes, dilation included.
-        span: of the windows, dilation included.
+        size: sizes of the operand's axes, dilation included.
+        span: spans of the windows, dilation included.
         ct: sizes of the cotangent's axes, dilated by the strides.
-        padding: the operand's.
+        padding: the operand's padding.
     """
     out = []
     for n, k, m, (low, _) in zip(size, span, ct, padding, strict=True):
@@ -92,26 +94,26 @@ def transposed_pads(size: Ints, span: Ints, ct: Ints, padding: Pads) -> Pads:
 
 
 def padtype_to_pads(in_shape: Any, window_shape: Any, window_strides: Any, padding: str) -> list[tuple[int, int]]:
-    """What is put before and behind each axis.
+    """Return the padding before and after each axis.
 
     Args:
         in_shape: sizes of the axes.
-        window_shape: what the windows span, dilation included.
-        window_strides: how far apart they are.
-        padding: "VALID" for none; "SAME" for ceil(size / stride) windows, with the odd element behind; "SAME_LOWER"
-            with the odd element before. Capitals or not.
+        window_shape: spans of the windows, dilation included.
+        window_strides: distances between windows.
+        padding: "VALID" for no padding; "SAME" for ceil(size / stride) windows, with an odd element after the axis;
+            "SAME_LOWER" with an odd element before it. Case is ignored.
 
     Returns:
         A `(low, high)` pair for each axis.
 
     Raises:
-        ValueError: another word.
+        ValueError: `padding` is another word.
         TypeError: the lengths differ.
     """
     word = padding.upper() if isinstance(padding, str) else padding
     if word not in PADDINGS:
         name = called_function() or "padtype_to_pads"
-        raise ValueError(f"{name}: padding is one of {', '.join(map(repr, PADDINGS))}, got {padding!r}")
+        raise ValueError(f"{name}: padding must be one of {', '.join(map(repr, PADDINGS))}, got {padding!r}")
     sizes, spans = ints(in_shape, "padtype_to_pads: in_shape"), ints(window_shape, "padtype_to_pads: window_shape")
     strides = integers("padtype_to_pads", "window_strides", window_strides, len(sizes), 1)
     if len(sizes) != len(spans):
@@ -134,15 +136,15 @@ def reduce_window_shape_tuple(
     base_dilation: Any = None,
     window_dilation: Any = None,
 ) -> Ints:
-    """Shape of a reduction over windows.
+    """Return the shape of a reduction over windows.
 
     Args:
         operand_shape: sizes of the axes.
         window_dimensions: sizes of the windows.
-        window_strides: how far apart they are.
-        padding: `(low, high)` for each axis.
-        base_dilation: how far apart the operand's elements are put, by default 1.
-        window_dilation: how far apart a window's elements are, by default 1.
+        window_strides: distances between windows.
+        padding: `(low, high)` for each axis, or a word as in `padtype_to_pads`.
+        base_dilation: distances to which the operand's elements are spread; by default 1.
+        window_dilation: distances between a window's elements; by default 1.
 
     Raises:
         TypeError, ValueError: an argument does not have a value for each axis.
@@ -172,33 +174,33 @@ def windowed_shape(
     base_dilation: Ints,
     window_dilation: Ints,
 ) -> Ints:
-    """Shape of a reduction over windows.
+    """Return the shape of a reduction over windows of an operand.
 
     Raises:
         TypeError: params do not fit the operand's rank, or are not positive.
-        ValueError: negative padding drops more than there is.
+        ValueError: negative padding drops more elements than the operand has.
     """
-    for argument, given in (
+    for argument, values in (
         ("window_dimensions", window_dimensions),
         ("window_strides", window_strides),
         ("base_dilation", base_dilation),
         ("window_dilation", window_dilation),
     ):
-        integers(name, argument, given, x.ndim, 1)
+        integers(name, argument, values, x.ndim, 1)
     if len(padding) != x.ndim:
         raise TypeError(
             f"{name}: padding {padding} has to have a pair for each of the {x.ndim} axes of {x.str_short()}"
         )
     sizes = dilated_shape(x.shape, base_dilation)
     if any(n + low + high < 0 for n, (low, high) in zip(sizes, padding, strict=True)):
-        raise ValueError(f"{name}: padding {padding} drops more than there is of {x.str_short()}")
+        raise ValueError(f"{name}: padding {padding} drops more elements than {x.str_short()} has")
     return reduce_window_shape_tuple(
         x.shape, window_dimensions, window_strides, padding, base_dilation, window_dilation
     )
 
 
 def with_axis(params: dict[str, Any], axis: int) -> dict[str, Any]:
-    """Params of windows that do not move along one more axis."""
+    """Return params of windows with one more axis, along which they have size 1."""
     added: dict[str, Any] = {"padding": (0, 0)}
     return {
         key: (*value[:axis], added.get(key, 1), *value[axis:]) if isinstance(value, tuple) else value

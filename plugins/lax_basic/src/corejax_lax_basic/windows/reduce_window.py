@@ -2,8 +2,8 @@
 
     reduce_window_sum : a[*s] -> a[*(s - window + 1)]        without strides, padding, dilation
 
-Padding is the operation's neutral element. Dtype and weak type are the operand's. The functions here take params in
-their canonical form; `general.reduce_window` is what users call. Source: StableHLO, `reduce_window`.
+Padding is the operation's neutral element. Dtype and weak type are the operand's. The primitives take params in their
+canonical form; users call `general.reduce_window`. Source: StableHLO, `reduce_window`.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ WINDOWED: dict[Primitive, Fold] = {}  # for translations
 
 
 def _windowed(name: str, fold: Fold, accepts: Kinds, doc: str, linear_in: Ints = ()) -> Primitive:
-    """The primitive of a reduction over windows, all rules but its derivative."""
+    """Define the primitive of a reduction over windows, with all rules but its derivative."""
 
     def impl(x: Any, neutral: Any, *, padding: Pads, base_dilation: Ints, **params: Any) -> Any:
         x = padded(x, neutral(), padding, base_dilation)
@@ -57,19 +57,23 @@ def _windowed(name: str, fold: Fold, accepts: Kinds, doc: str, linear_in: Ints =
 
 
 reduce_window_sum_p = _windowed(
-    "reduce_window_sum", ADD, NUMERIC, "Sums of windows; integer, floating-point or complex.", linear_in=(0,)
+    "reduce_window_sum",
+    ADD,
+    NUMERIC,
+    "Sum the elements of each window; integer, floating-point or complex.",
+    linear_in=(0,),
 )
 reduce_window_max_p = _windowed(
     "reduce_window_max",
     MAXIMUM,
     ORDERED,
-    "Maxima of windows, NaN where there is one; boolean, integer or floating-point.",
+    "Return the maximum of each window, NaN if it has a NaN; boolean, integer or floating-point.",
 )
 reduce_window_min_p = _windowed(
     "reduce_window_min",
     MINIMUM,
     ORDERED,
-    "Minima of windows, NaN where there is one; boolean, integer or floating-point.",
+    "Return the minimum of each window, NaN if it has a NaN; boolean, integer or floating-point.",
 )
 
 
@@ -86,7 +90,7 @@ def _sum_transpose(
     base_dilation: Ints,
     window_dilation: Ints,
 ) -> list[Any]:
-    """Sums of the cotangents of the windows that an element was in; strides become dilation and back."""
+    """Sum the cotangents of the windows that contained an element; strides become dilation and dilation strides."""
     if not get_aval(ct).size:
         return [None]
     pads = transposed_pads(

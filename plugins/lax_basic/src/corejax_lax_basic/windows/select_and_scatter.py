@@ -1,10 +1,10 @@
-"""`select_and_scatter_p`: values scattered to where any comparison selects an element of each window.
+"""`select_and_scatter_p`: values scattered to the element of each window that a comparison selects.
 
     select_and_scatter : (a[*s], a[*w], a[]) -> a[*s]        operand, source, initial value
 
-For each window of the operand, the program `select_jaxpr` says of two elements whether the first is kept; the source's
-element for that window is combined into the result there, by the program `scatter_jaxpr`. Source: StableHLO,
-`select_and_scatter`.
+In each window of the operand, the program `select_jaxpr` decides for two elements whether the first is kept. The
+source's element for the window is combined into the result at the selected element, by the program `scatter_jaxpr`.
+Source: StableHLO, `select_and_scatter`.
 """
 
 from __future__ import annotations
@@ -61,7 +61,7 @@ def _abstract_eval(
             f"initial value a scalar, got {source.str_short()} and {initial.str_short()}"
         )
     if any(low < 0 or high < 0 for low, high in padding):
-        raise ValueError(f"{name}: padding is not negative, got {padding}")
+        raise ValueError(f"{name}: padding must be nonnegative, got {padding}")
     scalar = ShapedArray((), operand.dtype)
     for argument, program, dtype in (
         ("select_jaxpr", select_jaxpr, dtypes.bool_),
@@ -70,7 +70,9 @@ def _abstract_eval(
         refuse_effects(name, program)
         out = ShapedArray((), dtype)
         if list(program.in_avals) != [scalar, scalar] or [a.strip_weak_type() for a in program.out_avals] != [out]:
-            raise TypeError(f"{name}: {argument} takes two scalars {scalar.str_short()} and gives {out.str_short()}")
+            raise TypeError(
+                f"{name}: {argument} must take two scalars {scalar.str_short()} and return {out.str_short()}"
+            )
     return ShapedArray(operand.shape, operand.dtype)
 
 
@@ -78,7 +80,7 @@ select_and_scatter_p = Primitive(
     "select_and_scatter",
     tags=("higher_order",),
     abstract_eval=_abstract_eval,
-    doc="Values scattered to where a program selects an element of each window, combined by another.",
+    doc="Scatter values to the element of each window that a program selects; another program combines them.",
 )
 
 
@@ -96,7 +98,7 @@ def _vmap(axis_size: int, vals: Any, dims: Any, **params: Any) -> Any:
 
 
 def _by_places(select: ClosedJaxpr, scatter: ClosedJaxpr, params: dict[str, Any], *operands: Any) -> list[Any]:
-    """The same by elementwise operations, for each place in a window: differentiable in source and initial value."""
+    """Compute the primitive by elementwise operations for each position in a window, which are differentiable."""
     operand, source, initial = operands
     padding, window, strides = params["padding"], params["window_dimensions"], params["window_strides"]
     config = [(low, high, 0) for low, high in padding]
@@ -104,27 +106,31 @@ def _by_places(select: ClosedJaxpr, scatter: ClosedJaxpr, params: dict[str, Any]
     operand = pad(operand, initial, config)
     counts = get_aval(source).shape
 
-    def there(x: Any, place: Ints) -> Any:
+    def at_place(x: Any, place: Ints) -> Any:
         ends = [k + (n - 1) * s + 1 for k, n, s in zip(place, counts, strides, strict=True)]
         return slice(x, place, ends, strides)
 
     places = list(itertools.product(*map(range, window)))
-    best, chosen, nobody = there(operand, places[0]), full_like(source, 0, np.int32), there(outside, places[0])
+    best, chosen, all_padding = (
+        at_place(operand, places[0]),
+        full_like(source, 0, np.int32),
+        at_place(outside, places[0]),
+    )
     for k, place in enumerate(places[1:], 1):
-        here, void = there(operand, place), there(outside, place)
-        keep = bitwise_or(combined(select, [best], [here])[0], void)  # padding is never selected
-        keep = bitwise_and(keep, bitwise_not(nobody))
-        best, chosen = lax_select(keep, best, here), lax_select(keep, chosen, full_like(chosen, k))
-        nobody = bitwise_and(nobody, void)
+        candidate, void = at_place(operand, place), at_place(outside, place)
+        keep = bitwise_or(combined(select, [best], [candidate])[0], void)  # padding is never selected
+        keep = bitwise_and(keep, bitwise_not(all_padding))
+        best, chosen = lax_select(keep, best, candidate), lax_select(keep, chosen, full_like(chosen, k))
+        all_padding = bitwise_and(all_padding, void)
     out = broadcast_in_dim(initial, get_aval(operand).shape, ())
     zero, false = np.zeros((), get_aval(source).dtype)[()], np.False_
     for k, place in enumerate(places):
-        back = [
+        config_of_place = [
             (a, size - (a + (n - 1) * s + 1), s - 1)
             for a, n, s, size in zip(place, counts, strides, get_aval(operand).shape, strict=True)
         ]
-        here = pad(eq(chosen, full_like(chosen, k)), false, back)
-        out = lax_select(here, combined(scatter, [out], [pad(source, zero, back)])[0], out)
+        is_chosen = pad(eq(chosen, full_like(chosen, k)), false, config_of_place)
+        out = lax_select(is_chosen, combined(scatter, [out], [pad(source, zero, config_of_place)])[0], out)
     return [pad(out, zero, [(-low, -high, 0) for low, high in padding])]
 
 

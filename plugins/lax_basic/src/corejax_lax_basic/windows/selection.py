@@ -1,11 +1,12 @@
-"""The element of another array where a window has its maximum or minimum, and its transpose.
+"""The element of an array at the maximum or minimum of each window of another array, and the transpose.
 
-    select_and_gather_add  : (a[*s], b[*s]) -> a[*w]        of each window the element of `a` where `b` is extreme
+    select_and_gather_add  : (a[*s], b[*s]) -> a[*w]        from each window the element of `a` where `b` is extreme
     select_and_scatter_add : (a[*w], b[*s]) -> a[*s]        each element of `a` added where `b` is extreme in its window
 
-`select` is "ge" for the maximum and "le" for the minimum: of equals the first, of NaNs too, in row-major order. Padding
-counts as elements of the least (greatest) value; what is selected there is dropped. They are the derivatives of maxima
-and minima of windows, linear in the first operand; the second only decides. Source: StableHLO, `select_and_scatter`.
+`select` is "ge" for the maximum and "le" for the minimum; the first of equals is selected, or the first NaN, in
+row-major order. Padding counts as the least (greatest) value; a value selected there is dropped. They are the
+derivatives of maxima and minima of windows, linear in the first operand; the second operand only decides.
+Source: StableHLO, `select_and_scatter`.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ __all__ = ["select_and_gather_add_p", "select_and_scatter_add_p"]
 
 
 def worst(select: str, dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """What gives way to every element: the value of padding."""
+    """Return the value of padding, to which every element is preferred."""
     return least(dtype) if select == "ge" else greatest(dtype)
 
 
@@ -37,7 +38,7 @@ def _check(name: str, values: ShapedArray, keys: ShapedArray, select: str) -> No
     check_equal_dtypes(name, (values, keys))
     check_kind(name, keys, REAL, "second")
     if select not in ("ge", "le"):
-        raise ValueError(f"{name}: select is 'ge' or 'le', got {select!r}")
+        raise ValueError(f"{name}: select must be 'ge' or 'le', got {select!r}")
 
 
 def _ones(params: dict[str, Any]) -> Ints:
@@ -73,7 +74,7 @@ def _gather_abstract_eval(values: ShapedArray, keys: ShapedArray, *, select: str
     name = "select_and_gather_add"
     _check(name, values, keys, select)
     if values.shape != keys.shape:
-        raise TypeError(f"{name}: operands {values.str_short()} and {keys.str_short()} have to have one shape")
+        raise TypeError(f"{name}: operands {values.str_short()} and {keys.str_short()} must have the same shape")
     return ShapedArray(windowed_shape(name, keys, **params), values.dtype, values.weak_type)
 
 
@@ -93,7 +94,7 @@ def _scattered(
     base_dilation: Ints,
     window_dilation: Ints,
 ) -> Any:
-    """`select_and_scatter_add` with dilation, of the array by padding, of windows by turns (`_by_turns`)."""
+    """Scatter as `select_and_scatter_add` with dilation: of the array by padding, of windows by `_by_turns`."""
     ones = (1,) * len(padding)
     if base_dilation == ones and window_dilation == ones:
         return select_and_scatter_add_p.bind(
@@ -114,7 +115,7 @@ def _scattered(
 
 
 def _by_turns(ct: Any, keys: Any, select: str, window: Ints, strides: Ints, dilation: Ints) -> Any:
-    """Windows with dilation d: of every d-th element, each of d turns an axis of its own, and strides 1."""
+    """Scatter with dilated windows: an axis is split into one of every d-th element and one of d residues."""
     padded_shape = get_aval(keys).shape
     turns = [-(-n // d) for n, d in zip(padded_shape, dilation, strict=True)]
     fill = [(0, m * d - n, 0) for m, d, n in zip(turns, dilation, padded_shape, strict=True)]
@@ -148,7 +149,7 @@ def _scatter_impl(
 ) -> Any:
     ones = (1,) * len(padding)
     dtype = source.dtype
-    if dtype in NARROW_FLOATS:  # sums of what several windows select; padding is less than any element
+    if dtype in NARROW_FLOATS:  # several windows may select one element; their sum is computed in float32
         source, keys = source.astype(np.float32), keys.astype(np.float32)
     keys = padded(keys, worst(select, keys.dtype), padding, ones)
     places = selected(keys, window_dimensions, window_strides, ones, select == "ge")
@@ -198,12 +199,12 @@ select_and_gather_add_p = _primitive(
     _gather_impl,
     _gather_abstract_eval,
     _gather_transpose,
-    "Of each window, the element of the first operand where the second has its maximum or minimum.",
+    "Return the element of the first operand at the maximum or minimum of the second, for each window.",
 )
 select_and_scatter_add_p = _primitive(
     "select_and_scatter_add",
     _scatter_impl,
     _scatter_abstract_eval,
     _scatter_transpose,
-    "Each element of the first operand added where the second has the maximum or minimum of its window.",
+    "Add each element of the first operand where the second has the maximum or minimum of its window.",
 )

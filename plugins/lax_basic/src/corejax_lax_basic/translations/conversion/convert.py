@@ -1,4 +1,4 @@
-"""StableHLO of convert_element_type; of stop_gradient, stage and copy, which are nothing there."""
+"""StableHLO of convert_element_type; and of stop_gradient, stage and copy, which add no operation."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ def _convert_element_type(ctx: Any, in_avals: Any, in_vals: Any, *, new_dtype: A
     if dtypes.is_bool(new_dtype) and not dtypes.is_bool(x.aval.dtype):
         return ctx.compare("NE", x, ctx.full(x.aval, 0))  # XLA's convert to i1 would take the lowest bit
     if dtypes.is_bool(x.aval.dtype) and dtypes.is_inexact(new_dtype):
-        # XLA takes a product with, or quotient of, a converted boolean for a selection, which drops NaN and signs.
+        # XLA rewrites a product or quotient with a converted boolean as a selection, which drops NaN and signs.
         out = x.aval.update(dtype=new_dtype)
         return ctx.op("select", x, ctx.full(out, 1), ctx.full(out, 0), out=out)
     if dtypes.is_complex(x.aval.dtype) and not dtypes.is_complex(new_dtype):
         x = part(ctx, "real", x)
     if x.aval.dtype.name == "float4_e2m1fn" and dtypes.is_integer(new_dtype):
-        x = ctx.convert(x, np.dtype(np.float32))  # XLA takes the largest number for an infinite one
+        x = ctx.convert(x, np.dtype(np.float32))  # XLA treats the largest number as infinite
     return ctx.convert(x, new_dtype)
 
 

@@ -15,7 +15,7 @@ from corejax_lax_basic.translations.linear.dot import precision_text
 
 
 def _numbers(numbers: Any) -> str:
-    """StableHLO's text of dimension numbers: `[b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1]`."""
+    """Write dimension numbers as StableHLO's text: `[b, f, 0, 1]x[o, i, 0, 1]->[b, f, 0, 1]`."""
 
     def axes(spec: Any, letters: str) -> str:
         names = {axis: letters[i] if i < 2 else str(i - 2) for i, axis in enumerate(spec)}
@@ -27,7 +27,7 @@ def _numbers(numbers: Any) -> str:
 
 def _attributes(ctx: Any, precision: Any, params: dict[str, Any]) -> str:
     padding = params["padding"]
-    turned = f"array<i1: {', '.join(['false'] * len(padding))}>" if padding else "array<i1>"
+    reversal = f"array<i1: {', '.join(['false'] * len(padding))}>" if padding else "array<i1>"
     return (
         f"batch_group_count = {params['batch_group_count']} : i64, "
         f"dimension_numbers = {_numbers(params['dimension_numbers'])}, "
@@ -36,32 +36,32 @@ def _attributes(ctx: Any, precision: Any, params: dict[str, Any]) -> str:
         f"padding = {padding_text(padding)}, "
         f"precision_config = [{precision_text(precision)}], "
         f"rhs_dilation = {ctx.i64(params['rhs_dilation'])}, "
-        f"window_reversal = {turned}, "
+        f"window_reversal = {reversal}, "
         f"window_strides = {ctx.i64(params['window_strides'])}"
     )
 
 
 @xla_translations.register(conv_general_dilated_p)
 def conv_general_dilated(ctx: Any, in_avals: Any, in_vals: Any, *, precision: Any = None, **params: Any) -> Any:
-    """`convolution`, with sums in the preferred element type; four real ones for complex numbers."""
+    """Lower to `convolution`, with sums in the preferred element type; a complex one is four real ones."""
     out = conv_general_dilated_p.abstract(tuple(in_avals), params)[0]
     out = ShapedArray(out.shape, out.dtype)
     if 0 in (*in_vals[0].aval.shape, *in_vals[1].aval.shape, *out.shape):
         return ctx.full(out, 0)
-    together = _together(**params)
-    lhs, rhs = (ctx.undivided(x, dims) for x, dims in zip(in_vals, together, strict=False))
-    lhs, params = _cut(ctx, lhs, params)
-    return ctx.undivided(_convolution(ctx, lhs, rhs, out, _attributes(ctx, precision, params)), together[2])
+    undivided = _undivided_dimensions(**params)
+    lhs, rhs = (ctx.undivided(x, dims) for x, dims in zip(in_vals, undivided, strict=False))
+    lhs, params = _crop(ctx, lhs, params)
+    return ctx.undivided(_convolution(ctx, lhs, rhs, out, _attributes(ctx, precision, params)), undivided[2])
 
 
-def _together(
+def _undivided_dimensions(
     *, dimension_numbers: Any, feature_group_count: int, batch_group_count: int, **params: Any
 ) -> list[tuple[int, ...]]:
-    """The dimensions of both operands and of the result that are not split over devices.
+    """Return the dimensions of both operands and of the result that must not be split over devices.
 
-    Where windows or groups are split, and others of the devices hold copies or split something else, XLA's partitioner
-    sums over all of them, or ends the process. What is left to it is what a product of matrices has: the batch, and
-    features that are of one group.
+    If windows or groups are split, and other devices hold copies or split another dimension, XLA's partitioner sums
+    over all of them, or ends the process. The dimensions that it may split are those of a matrix product: the batch,
+    and features if they are one group.
     """
     lhs, rhs, out = (tuple(spec) for spec in dimension_numbers)
     if feature_group_count > 1:
@@ -71,9 +71,11 @@ def _together(
     return [lhs[2:], rhs[2:], out[2:]]
 
 
-def _cut(ctx: Any, lhs: Any, params: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
-    """The operand, and what is left to do, where padding is negative: XLA on CPUs reads beyond the operand where one
-    end is to be cut and the other one padded."""
+def _crop(ctx: Any, lhs: Any, params: dict[str, Any]) -> tuple[Any, dict[str, Any]]:
+    """Apply negative padding to the operand, and return the params of the remaining convolution.
+
+    XLA on CPUs reads beyond the operand if one end of an axis is cropped and the other one padded.
+    """
     axes, padding = params["dimension_numbers"].lhs_spec[2:], list(params["padding"])
     config = [(0, 0, 0)] * lhs.aval.ndim
     for i, axis in enumerate(axes):
@@ -83,7 +85,7 @@ def _cut(ctx: Any, lhs: Any, params: dict[str, Any]) -> tuple[Any, dict[str, Any
 
 
 def _convolution(ctx: Any, lhs: Any, rhs: Any, out: ShapedArray, attrs: str) -> Any:
-    if out.dtype in SMALL_INT_BYTES:  # XLA has no convolutions of these
+    if out.dtype in SMALL_INT_BYTES:  # XLA has no convolutions of these dtypes
         wide = np.dtype(np.int32)
         lhs, rhs = ctx.convert(lhs, wide), ctx.convert(rhs, wide)
         return ctx.convert(ctx.op("convolution", lhs, rhs, out=out.update(dtype=wide), attrs=attrs), out.dtype)
@@ -104,7 +106,7 @@ def _convolution(ctx: Any, lhs: Any, rhs: Any, out: ShapedArray, attrs: str) -> 
 
 
 def _part(ctx: Any, which: str, x: Any, dtype: np.dtype[Any]) -> Any:
-    """The real or imaginary part of a complex or real value."""
+    """Return the real or imaginary part of a complex or real value."""
     if not dtypes.is_complex(x.aval.dtype):
         return ctx.convert(x, dtype) if which == "real" else ctx.full(x.aval.update(dtype=dtype), 0)
     return ctx.convert(part(ctx, which, x), dtype)

@@ -10,18 +10,18 @@ from corejax_lax_basic.creation.empty import TOKEN, after_all_p, create_token_p,
 
 @xla_translations.register(empty_p)
 def empty(ctx: Any, in_avals: Any, in_vals: Any, *, shape: Any, dtype: Any) -> Any:
-    """Zeros."""
+    """Lower to zeros."""
     return ctx.full(ShapedArray(shape, dtype), 0)
 
 
 @xla_translations.register(create_token_p)
 def create_token(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
-    """An array without elements."""
+    """Lower to an array without elements."""
     return ctx.full(TOKEN, 0)
 
 
 @xla_translations.register(after_all_p)
 def after_all(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
-    """A barrier that waits for all of them."""
+    """Lower to a barrier that waits for all operands."""
     tokens = list(in_vals) or [ctx.full(TOKEN, 0)]
     return ctx.op("optimization_barrier", *tokens, out=[TOKEN] * len(tokens))[0]

@@ -12,5 +12,5 @@ from corejax_lax_basic.creation.iota import iota_p
 
 @xla_translations.register(iota_p)
 def iota(ctx: Any, in_avals: Any, in_vals: Any, *, dtype: Any, shape: Any, dimension: int) -> Any:
-    """`iota`."""
+    """Lower to `iota`."""
     return ctx.op("iota", out=ShapedArray(shape, np.dtype(dtype)), attrs=f"iota_dimension = {dimension} : i64")

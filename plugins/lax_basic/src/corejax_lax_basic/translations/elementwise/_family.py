@@ -1,4 +1,4 @@
-"""StableHLO of what tables of elementwise primitives say is one operation, and of comparisons."""
+"""StableHLO of rows that are a single operation, and of comparisons."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from corejax_lax_basic.translations.elementwise.complex_ends import with_ends
 
 
 def expanded(ctx: Any, vals: Sequence[Any]) -> list[Any]:
-    """Elementwise operands in one shape: scalars beside arrays are broadcast."""
+    """Broadcast scalars to the shape of the arrays beside them, so that elementwise operands have one shape."""
     first = vals[0].aval.shape
     for v in vals:
         if v.aval.shape != first:
@@ -21,14 +21,14 @@ def expanded(ctx: Any, vals: Sequence[Any]) -> list[Any]:
 
 
 def one_op(primitive: Primitive, name: str) -> Callable[..., Any]:
-    """The rule of an elementwise primitive that is one operation."""
+    """Return the rule of an elementwise primitive that is one operation."""
     expensive = name in EXPENSIVE
     divides = name in ("divide", "remainder")
 
     def rule(ctx: Any, in_avals: Any, in_vals: Any, *, accuracy: Any = None) -> Any:
         vals = in_vals if len(in_vals) == 1 else expanded(ctx, in_vals)
         if divides and dtypes.is_integer(vals[0].aval.dtype):
-            return _of_integers(ctx, name, *vals)
+            return _divide_integers(ctx, name, *vals)
         attrs = "" if accuracy is None else accuracy_text(accuracy)
         out = ctx.op(name, *vals, out=primitive.abstract(tuple(in_avals), {})[0], attrs=attrs)
         out = with_ends(ctx, primitive.name, vals[0], out)
@@ -37,11 +37,11 @@ def one_op(primitive: Primitive, name: str) -> Callable[..., Any]:
     return rule
 
 
-def _of_integers(ctx: Any, name: str, x: Any, y: Any) -> Any:
-    """A quotient or remainder of integers: all bits set, and `x`, where `y` is zero.
+def _divide_integers(ctx: Any, name: str, x: Any, y: Any) -> Any:
+    """Return a quotient or remainder of integers; if `y` is zero, all bits set or `x`.
 
-    That is what XLA gives, but where it finds both to be constants: there it divides while it compiles, which ends the
-    process. A divisor that is constant and not zero leaves nothing of the selections.
+    XLA's division has the same results, except for two constants: XLA divides these while it compiles, which ends the
+    process. If the divisor is a constant other than zero, XLA removes the selections.
     """
     vanishes = ctx.compare("EQ", y, ctx.full(y.aval, 0))
     divisor = ctx.op("select", vanishes, ctx.full(y.aval, 1), y, out=y.aval)
@@ -49,7 +49,7 @@ def _of_integers(ctx: Any, name: str, x: Any, y: Any) -> Any:
     return ctx.op("select", vanishes, otherwise, ctx.op(name, x, divisor, out=x.aval), out=x.aval)
 
 
-# Operations that XLA does not compute twice.
+# Operations that XLA's fusions do not compute twice.
 EXPENSIVE = {
     *("atan2", "cbrt", "cosine", "divide", "exponential", "exponential_minus_one", "log", "log_plus_one", "logistic"),
     *("power", "remainder", "rsqrt", "sine", "sqrt", "tan", "tanh"),
@@ -58,11 +58,11 @@ _WIDTHS = {"float32": (8, 23), "float64": (11, 52)}  # bits of exponent and mant
 
 
 def fusible(ctx: Any, x: Any) -> Any:
-    """An expensive operation's result in a larger elementwise function, which is to be compiled as one fusion.
+    """Wrap an expensive operation's result, so that XLA compiles a larger elementwise function as one fusion.
 
-    Where such a result is read twice, XLA's CPU compiler makes fusions of what is before it, and repeats what these
-    have in common in each of them: a few special functions one after the other took ten times as long to compile and
-    to run. Read twice is here what the result is rounded to at its own precision, the same number.
+    If such a result is used twice, XLA's CPU compiler makes several fusions of the operations before it, and repeats
+    their common part in each of them: a chain of a few special functions took ten times as long to compile and to run.
+    Here the second use is that of `reduce_precision` to the result's own precision, which is the same number.
     """
     if x.aval.dtype.name not in _WIDTHS:
         return x
@@ -72,7 +72,7 @@ def fusible(ctx: Any, x: Any) -> Any:
 
 
 def accuracy_text(accuracy: Tolerance | AccuracyMode | None) -> str:
-    """The attribute `result_accuracy`; nothing where the usual accuracy is asked for."""
+    """Return the attribute `result_accuracy`, or an empty string for the default accuracy."""
     if accuracy is None or accuracy is AccuracyMode.DEFAULT:
         return ""
     limits, mode = "", "HIGHEST"
@@ -84,7 +84,7 @@ def accuracy_text(accuracy: Tolerance | AccuracyMode | None) -> str:
 
 
 def translate_rows(primitives: Iterable[Primitive]) -> None:
-    """Register the rules of those primitives that are rows of the table, unless they are there."""
+    """Register the rules of those primitives that are rows of the table, unless they are registered already."""
     for primitive in primitives:
         if primitive in STABLEHLO and not _is_translated(primitive):
             xla_translations.register(primitive, one_op(primitive, STABLEHLO[primitive]))

@@ -11,7 +11,7 @@ from corejax_lax_basic.translations.elementwise._family import expanded
 
 
 def extremum(ctx: Any, name: str, x: Any, y: Any) -> Any:
-    """`maximum` or `minimum`; complex numbers in lexicographic order, and NaN if either is, as NumPy has them."""
+    """Lower to `maximum` or `minimum`; complex numbers in lexicographic order, and NaN if either is, as in NumPy."""
     if not dtypes.is_complex(x.aval.dtype):
         return ctx.op(name, x, y, out=x.aval)
     real = x.aval.update(dtype=dtypes.real_dtype_of(x.aval.dtype))

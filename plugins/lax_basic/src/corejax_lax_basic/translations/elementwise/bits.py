@@ -17,7 +17,7 @@ def _population_count(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
     bits = dtypes.iinfo(x.aval.dtype).bits
     if bits >= 8:
         return ctx.op("popcnt", x, out=x.aval)
-    wide = ctx.convert(x, np.dtype(np.uint8))  # XLA counts the copies of the sign bit, too
+    wide = ctx.convert(x, np.dtype(np.uint8))  # XLA would also count the copies of the sign bit
     wide = ctx.op("and", wide, ctx.full(wide.aval, 2**bits - 1), out=wide.aval)
     return ctx.convert(ctx.op("popcnt", wide, out=wide.aval), x.aval.dtype)
 
@@ -41,7 +41,7 @@ def _shifted(ctx: Any, x: Any, bits: int) -> Any:
 
 
 def _mulhi_of_64_bits(ctx: Any, x: Any, y: Any) -> Any:
-    """By halves of the factors, the upper ones signed (Knuth, The Art of Computer Programming, 4.3.1)."""
+    """Multiply by halves of the factors, the upper ones signed (Knuth, The Art of Computer Programming, 4.3.1)."""
     aval = x.aval
     mask = ctx.full(aval, 2**32 - 1)
 

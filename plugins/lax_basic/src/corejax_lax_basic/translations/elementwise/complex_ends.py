@@ -18,7 +18,7 @@ def _negated(kind: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
 
 
 def _compared(direction: str, value: float | None) -> Callable[[Any, Any], Any]:
-    """Compare with a number, or with itself."""
+    """Return a comparison with a number, or of a value with itself."""
     return lambda ctx, v: ctx.compare(direction, v, v if value is None else ctx.full(v.aval, value))
 
 
@@ -27,7 +27,7 @@ def _is_finite(ctx: Any, v: Any) -> Any:
 
 
 def is_infinite(ctx: Any, v: Any) -> Any:
-    """Whether a real value is an infinity of either sign."""
+    """Return whether a real value is an infinity of either sign."""
     return _compared("EQ", math.inf)(ctx, ctx.op("abs", v, out=v.aval))
 
 
@@ -48,7 +48,7 @@ def with_ends(ctx: Any, name: str, x: Any, out: Any) -> Any:
     Args:
         ctx: the lowering context.
         name: the primitive's name.
-        x: the operand; real numbers are left alone.
+        x: the operand; for real numbers `out` is returned unchanged.
         out: the result of XLA's operation.
     """
     if name not in ENDS or not dtypes.is_complex(x.aval.dtype):

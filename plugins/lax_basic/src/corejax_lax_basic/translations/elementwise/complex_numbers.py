@@ -9,7 +9,7 @@ from corejax_lax_basic.elementwise.complex_numbers import conj_p
 
 
 def part(ctx: Any, name: str, x: Any) -> Any:
-    """The real or imaginary part of a complex value."""
+    """Return the real or imaginary part of a complex value."""
     return ctx.op(name, x, out=x.aval.update(dtype=dtypes.real_dtype_of(x.aval.dtype)))
 
 

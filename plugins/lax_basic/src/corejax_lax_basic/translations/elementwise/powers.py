@@ -25,7 +25,7 @@ def _pow(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
 
 
 def _unless_zero(ctx: Any, x: Any, y: Any, power: Any) -> Any:
-    """A complex power, and 0 where the base is 0 and the exponent's real part positive: XLA says NaN."""
+    """Return a complex power; 0 if the base is 0 and the exponent's real part is positive, for which XLA gives NaN."""
     zero = ctx.full(x.aval, 0)
     re, im = part(ctx, "real", y), part(ctx, "imag", y)
     is_zero, grows = ctx.compare("EQ", x, zero), ctx.compare("GT", re, ctx.full(re.aval, 0))
@@ -35,10 +35,10 @@ def _unless_zero(ctx: Any, x: Any, y: Any, power: Any) -> Any:
 
 
 def _pow_of_integers(ctx: Any, x: Any, y: Any) -> Any:
-    """Squaring and multiplying, once for each bit: XLA's `power` of integers reads six bits of the exponent.
+    """Compute by squaring and multiplying for each bit: XLA's `power` of integers reads six bits of the exponent.
 
-    Written out it is one kernel, of which XLA drops what is 1: little is left of `(-1)**n`. A loop is several kernels
-    for each bit.
+    The unrolled steps become one kernel, in which XLA simplifies constants: `(-1)**n` takes few operations. A loop
+    would be several kernels for each bit.
     """
     aval, bits = x.aval, dtypes.iinfo(x.aval.dtype).bits
     zero, one = ctx.full(aval, 0), ctx.full(aval, 1)
@@ -49,7 +49,7 @@ def _pow_of_integers(ctx: Any, x: Any, y: Any) -> Any:
         minus_one = ctx.op("negate", one, out=aval)
         unit = ctx.op("or", ctx.compare("EQ", x, one), ctx.compare("EQ", x, minus_one), out=negative.aval)
         vanishes = ctx.op("and", negative, ctx.op("not", unit, out=unit.aval), out=unit.aval)
-        bits -= 1  # the exponent's sign
+        bits -= 1  # without the exponent's sign
     power, base = one, x
     for bit in range(bits):
         if bit:
@@ -62,7 +62,7 @@ def _pow_of_integers(ctx: Any, x: Any, y: Any) -> Any:
 def _integer_pow(ctx: Any, in_avals: Any, in_vals: Any, *, y: int) -> Any:
     (base,) = in_vals
     dtype = base.aval.dtype
-    if dtype in NARROW_FLOATS and not 0 <= y <= 2:  # whose powers overflow on the way, or are rounded several times
+    if dtype in NARROW_FLOATS and not 0 <= y <= 2:  # intermediate powers overflow, or are rounded several times
         base = ctx.convert(base, np.dtype(np.float32))
     aval = base.aval
     if not y:

@@ -26,7 +26,7 @@ def _nextafter(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
     out = ctx.op("chlo.next_after", x, y, out=x.aval)
     if not x.aval.dtype.name.endswith("fnuz"):
         return out
-    # Formats without -0.0, whose bits are NaN's: what comes before the least number is 0.0.
+    # Formats without -0.0, for which its bits mean NaN: the number before the least positive one is 0.0.
     zero = ctx.full(x.aval, 0)
     lost = ctx.compare("NE", out, out)
     for v in (x, y):

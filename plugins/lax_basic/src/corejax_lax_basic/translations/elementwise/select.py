@@ -21,7 +21,7 @@ def _select_n(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
 
 
 def _halved(ctx: Any, which: Any, cases: Sequence[Any], first: int) -> Any:
-    """A binary search for the case; `first` is the index of the first of `cases`."""
+    """Select a case by binary search; `first` is the index of the first of `cases`."""
     if len(cases) == 1:
         return cases[0]
     middle = len(cases) // 2

@@ -14,7 +14,7 @@ from corejax_lax_basic.translations.elementwise.complex_ends import function
 
 
 def _half_exp(ctx: Any, x: Any) -> tuple[Any, Any]:
-    """`exp(|x|) / 2` and `exp(-|x|) / 2`, of which the first overflows only where a hyperbolic function does."""
+    """Compute `exp(|x|) / 2` and `exp(-|x|) / 2`; the first overflows only if a hyperbolic function does."""
     aval = x.aval
     size = ctx.op("multiply", ctx.op("abs", x, out=aval), ctx.full(aval, 0.5), out=aval)
     root = ctx.op("exponential", size, out=aval)
@@ -27,7 +27,7 @@ def _cosh(ctx: Any, x: Any) -> Any:
 
 
 def _sinh(ctx: Any, x: Any) -> Any:
-    """Of numbers below 1 by `exp(|x|) - 1`, which has their precision."""
+    """Compute the hyperbolic sine; below 1 by `exp(|x|) - 1`, which is accurate there."""
     aval = x.aval
     size, one = ctx.op("abs", x, out=aval), ctx.full(aval, 1)
     large = ctx.op("subtract", *_half_exp(ctx, x), out=aval)
@@ -39,9 +39,9 @@ def _sinh(ctx: Any, x: Any) -> Any:
 
 
 def _hyperbolic(of_real: Any, name: str) -> Any:
-    """A rule that is `of_real`, in float32 at least, and an operation of CHLO for complex numbers.
+    """Return a rule that is `of_real`, in float32 at least, and an operation of CHLO for complex numbers.
 
-    CHLO's operations of real numbers take `exp(x + log(1/2))`, which has an error of |x| ulp.
+    CHLO's operations of real numbers compute `exp(x + log(1/2))`, which has an error of |x| ulp.
     """
 
     def rule(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
@@ -65,7 +65,7 @@ def _atan2(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
     aval = x.aval
     if not dtypes.is_complex(aval.dtype):
         return ctx.op("atan2", x, y, out=aval)
-    # `-i log((y + ix) / sqrt(x^2 + y^2))`, step by step as the impl rule.
+    # `-i log((y + ix) / sqrt(x^2 + y^2))`, with the same steps as the impl rule.
     i = ctx.full(aval, 1j)
     squares = ctx.op("add", ctx.op("multiply", x, x, out=aval), ctx.op("multiply", y, y, out=aval), out=aval)
     point = ctx.op("add", y, ctx.op("multiply", i, x, out=aval), out=aval)

@@ -1,4 +1,4 @@
-"""StableHLO of the functions of one operand that are more than one operation."""
+"""StableHLO of the functions of one operand that take more than one operation."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ def _abs(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
     if dtypes.is_unsigned(x.aval.dtype):
         return x
     out = ctx.op("abs", x, out=x.aval.update(dtype=dtypes.real_dtype_of(x.aval.dtype)))
-    if dtypes.is_complex(x.aval.dtype):  # infinite beside NaN too, where XLA has NaN
+    if dtypes.is_complex(x.aval.dtype):  # infinite even if the other part is NaN, for which XLA gives NaN
         for name in ("real", "imag"):
             infinite = is_infinite(ctx, part(ctx, name, x))
             out = ctx.op("select", infinite, ctx.full(out.aval, math.inf), out, out=out.aval)
@@ -29,7 +29,7 @@ def _abs(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
 
 def _sign(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
     (x,) = in_vals
-    if dtypes.is_unsigned(x.aval.dtype):  # `sign` is of signed types
+    if dtypes.is_unsigned(x.aval.dtype):  # `sign` takes signed types only
         return ctx.op("minimum", x, ctx.full(x.aval, 1), out=x.aval)
     out = ctx.op("sign", x, out=x.aval)
     if not dtypes.is_float(x.aval.dtype):
@@ -52,7 +52,7 @@ def _exp2(ctx: Any, in_avals: Any, in_vals: Any, *, accuracy: Any = None) -> Any
 def _logistic(ctx: Any, in_avals: Any, in_vals: Any, *, accuracy: Any = None) -> Any:
     (x,) = in_vals
     dtype = x.aval.dtype
-    if dtype in NARROW_FLOATS:  # in which exp(-x) overflows
+    if dtype in NARROW_FLOATS:  # exp(-x) would overflow in these
         x = ctx.convert(x, np.dtype(np.float32))
     one = ctx.full(x.aval, 1)
     grown = function(ctx, "exp", "exponential", ctx.op("negate", x, out=x.aval), accuracy_text(accuracy))

@@ -9,14 +9,14 @@ from corejax_lax_basic.indexing.dynamic_slicing import dynamic_slice_p, dynamic_
 
 
 def _starts(ctx: Any, vals: Any) -> list[Any]:
-    """Start indices in one dtype, as StableHLO wants them."""
+    """Convert start indices to one dtype, as StableHLO requires."""
     dtype = starts_dtype([v.aval.dtype for v in vals]) if vals else None
     return [ctx.convert(v, dtype) for v in vals]
 
 
 @xla_translations.register(dynamic_slice_p)
 def dynamic_slice(ctx: Any, in_avals: Any, in_vals: Any, *, slice_sizes: Any) -> Any:
-    """`dynamic_slice`."""
+    """Lower to `dynamic_slice`."""
     x, *starts = in_vals
     out = ShapedArray(slice_sizes, x.aval.dtype)
     return ctx.op("dynamic_slice", x, *_starts(ctx, starts), out=out, attrs=f"slice_sizes = {ctx.i64(slice_sizes)}")
@@ -24,6 +24,6 @@ def dynamic_slice(ctx: Any, in_avals: Any, in_vals: Any, *, slice_sizes: Any) ->
 
 @xla_translations.register(dynamic_update_slice_p)
 def dynamic_update_slice(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
-    """`dynamic_update_slice`."""
+    """Lower to `dynamic_update_slice`."""
     x, update, *starts = in_vals
     return ctx.op("dynamic_update_slice", x, ctx.written(x, update), *_starts(ctx, starts), out=x.aval)

@@ -13,7 +13,7 @@ from corejax_lax_basic.indexing.gather import fill_of, gather_p
 
 
 def signed_indices(ctx: Any, indices: Any, shape: Any) -> Any:
-    """Indices as int32 or int64: what is beyond the range of these is as far outside as its end."""
+    """Convert indices to int32 or int64; a value beyond int64 is as far outside as its maximum."""
     dtype = indices.aval.dtype
     if dtype == np.uint64:
         top = ctx.full(indices.aval, np.iinfo(np.int64).max)
@@ -27,7 +27,7 @@ def _is_large(size: Any) -> bool:
 
 
 def last_starts(ctx: Any, indices: Any, shape: Any, sizes: Any, axes: Any) -> Any:
-    """For each component of an index, the last position at which a window lies inside the operand."""
+    """Return, for each component of an index, the last position at which a window lies inside the operand."""
     starts, dtype = [shape[d] - sizes[d] for d in axes], indices.aval.dtype
     if any(isinstance(n, SymbolicDim) for n in starts):
         text = f"dense<[{', '.join(map(str, starts))}]> : tensor<{len(starts)}xi{8 * dtype.itemsize}>"
@@ -38,12 +38,12 @@ def last_starts(ctx: Any, indices: Any, shape: Any, sizes: Any, axes: Any) -> An
 
 
 def clamped(ctx: Any, indices: Any, last: Any) -> Any:
-    """Indices whose windows lie inside the operand."""
+    """Clamp indices, so that their windows lie inside the operand."""
     return ctx.op("clamp", ctx.full(indices.aval, 0), indices, last, out=indices.aval)
 
 
 def inside(ctx: Any, indices: Any, last: Any) -> Any:
-    """Which windows lie inside the operand: a boolean for each place."""
+    """Return which windows lie inside the operand: a boolean for each place."""
     flags = ctx.op(
         "and",
         ctx.compare("GE", indices, ctx.full(indices.aval, 0)),
@@ -76,7 +76,7 @@ def gather(
     fill_value: Any,
     **others: Any,
 ) -> Any:
-    """`gather`; filled windows are selected afterwards."""
+    """Lower to `gather`; filled windows are selected afterwards."""
     x, indices = in_vals
     aval = ShapedArray(check_gather(x.aval, indices.aval, dimension_numbers, slice_sizes), x.aval.dtype)
     if aval.size == 0:

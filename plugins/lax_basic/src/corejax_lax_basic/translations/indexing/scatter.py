@@ -26,7 +26,7 @@ from corejax_lax_basic.translations.indexing.gather import clamped, inside, last
 def scatter_op(
     ctx: Any, in_vals: Any, combine: Callable[..., Any], *, dimension_numbers: Any, mode: Any, **promises: bool
 ) -> Any:
-    """A scatter; `combine(ctx, x, update)` gives the new element."""
+    """Lower to `scatter`; `combine(ctx, x, update)` returns the new element."""
     x, indices, updates = in_vals
     if updates.aval.size == 0:
         return x
@@ -40,7 +40,7 @@ def scatter_op(
         promises["indices_are_sorted"] = False
     if math.prod(indices.aval.shape[:-1]) == 1:
         if ctx.module.meshes.divides and index_map and not batching:
-            indices, updates, windows = _with_another(ctx, indices, updates, windows, x.aval.shape)
+            indices, updates, windows = _append_outside_window(ctx, indices, updates, windows, x.aval.shape)
         else:
             updates = ctx.written(x, updates)
     numbers = (
@@ -63,11 +63,11 @@ def scatter_op(
     )[0]
 
 
-def _with_another(ctx: Any, indices: Any, updates: Any, windows: Any, shape: Any) -> tuple[Any, Any, Any]:
-    """One window, and behind it another wholly outside.
+def _append_outside_window(ctx: Any, indices: Any, updates: Any, windows: Any, shape: Any) -> tuple[Any, Any, Any]:
+    """Append to a single window another one that lies outside of the operand.
 
-    XLA makes an update in place of a single window. Where devices have parts of the operand, that one is clamped on
-    those which do not have it, and written to their parts, too.
+    XLA turns a scatter of a single window into an update in place. If the operand is sharded, devices that do not hold
+    the window clamp it and write it to their shards.
     """
     inner = tuple(updates.aval.shape[d] for d in windows)
     index = ctx.reshape(indices, (1, indices.aval.shape[-1]))
@@ -82,9 +82,9 @@ def _with_another(ctx: Any, indices: Any, updates: Any, windows: Any, shape: Any
 
 
 def _whole_windows(ctx: Any, indices: Any, last: Any, shape: Any) -> Any:
-    """Indices with those of windows that are partly outside moved wholly outside.
+    """Move windows that are partly outside to positions wholly outside.
 
-    The specification drops elements one by one, XLA whole windows; so does the mode.
+    The specification drops single elements, while XLA drops whole windows, and so does the mode.
     """
     mask = ctx.broadcast_in_dim(inside(ctx, indices, last), indices.aval.shape, tuple(range(indices.aval.ndim - 1)))
     outside = ctx.full(indices.aval, functools.reduce(max_dim, shape))
@@ -112,7 +112,7 @@ _register(scatter_max_p, lambda ctx, x, y: extremum(ctx, "maximum", x, y))
 
 @xla_translations.register(scatter_apply_p)
 def scatter_apply(ctx: Any, in_avals: Any, in_vals: Any, *, jaxpr: Any, update_shape: Any, **params: Any) -> Any:
-    """`scatter_apply`: a scatter of updates that do not matter."""
+    """Lower to a scatter that ignores its updates."""
     x, indices = in_vals
     updates = ctx.full(x.aval.update(shape=update_shape), 0)
     return scatter_op(ctx, [x, indices, updates], lambda inner, a, _: inner.inline(jaxpr, [a]), **params)

@@ -12,12 +12,12 @@ from corejax_lax_basic._base.small_ints import SMALL_INT_BYTES
 from corejax_lax_basic.linear.dot import dot_general_p
 from corejax_lax_basic.linear.precision import DotAlgorithm, DotAlgorithmPreset
 
-# XLA for CPUs refuses to widen products of the first, and adds up those of the second in their own two bits.
+# XLA for CPUs refuses to widen products of the first dtype, and adds up products of the second in its own two bits.
 _WIDENED = frozenset(map(dtypes.dtype, ("float4_e2m1fn", "float8_e8m0fnu")))
 
 
 def precision_text(precision: Any) -> str:
-    """StableHLO's precision of both operands; of algorithms, the usual one."""
+    """Return StableHLO's precision of both operands; the default one for algorithms."""
     pair = precision if type(precision) is tuple else (None, None)
     words = [p.name if p is not None else "DEFAULT" for p in pair]
     return ", ".join(f"#stablehlo<precision {word}>" for word in words)
@@ -28,7 +28,7 @@ def _stored(dtype: Any, allowed: Sequence[Any] | None) -> Any:
 
 
 def _types(precision: Any, lhs: Any, rhs: Any, out: Any) -> tuple[Any, Any, Any]:
-    """Dtypes that operands are converted to, and of sums."""
+    """Return the dtypes that operands are converted to, and the dtype of sums."""
     if isinstance(precision, DotAlgorithm):
         return precision[:3]
     if isinstance(precision, DotAlgorithmPreset):
@@ -38,7 +38,7 @@ def _types(precision: Any, lhs: Any, rhs: Any, out: Any) -> tuple[Any, Any, Any]
             _stored(rhs, precision.supported_rhs_types),
             out if sums is None else sums,
         )
-    if lhs in SMALL_INT_BYTES or rhs in SMALL_INT_BYTES:  # XLA has few products of these
+    if lhs in SMALL_INT_BYTES or rhs in SMALL_INT_BYTES:  # XLA has few products of these dtypes
         wide = np.dtype(np.int32) if out in SMALL_INT_BYTES else np.dtype(np.float32) if out in _WIDENED else out
         return wide, wide, wide
     if not {lhs, rhs}.isdisjoint(_WIDENED) and not lhs == rhs == out:
@@ -54,7 +54,7 @@ def _is_float8(dtype: Any) -> bool:
 
 
 def _algorithm(precision: Any, lhs: Any, rhs: Any, platform: str) -> str:
-    """The attribute that names an algorithm, if there is one: XLA for CPUs has few, and needs no other."""
+    """Return the attribute of an algorithm, or an empty string; XLA for CPUs has few, and needs no others."""
     if isinstance(precision, DotAlgorithm):
         types, counts = [_mlir_name(t) for t in precision[:3]], precision[3:6]
         imprecise = precision.allow_imprecise_accumulation
@@ -87,7 +87,7 @@ def _mlir_name(dtype: Any) -> str:
 def dot_general(
     ctx: Any, in_avals: Any, in_vals: Any, *, dimension_numbers: Any, preferred_element_type: Any, precision: Any = None
 ) -> Any:
-    """`dot_general`, with sums in the preferred element type, or as the algorithm has it."""
+    """Lower to `dot_general`, with sums in the preferred element type, or as the algorithm defines."""
     params = {"dimension_numbers": dimension_numbers, "preferred_element_type": preferred_element_type}
     out = dot_general_p.abstract(tuple(in_avals), params)[0]
     dtypes_in = [aval.dtype for aval in in_avals]

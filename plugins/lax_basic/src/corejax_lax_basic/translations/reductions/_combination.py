@@ -1,4 +1,4 @@
-"""StableHLO of two elements combined."""
+"""StableHLO of the combination of two elements."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from corejax_lax_basic.translations.elementwise.arithmetic import extremum
 
 
 def combination(fold: Fold) -> Callable[..., Any]:
-    """What a region of two scalars computes."""
+    """Return the function that builds the region of two scalars."""
     name = str(fold.stablehlo)
 
     def combine(ctx: Any, x: Any, y: Any) -> Any:
@@ -38,9 +38,10 @@ def folding(fold: Fold, reduce: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def first_wins(ctx: Any, wins: str, x: Any, i: Any, y: Any, j: Any) -> Any:
-    """Whether of two (value, index) pairs the first is to be taken, so that any order of folding agrees.
+    """Return whether the first of two (value, index) pairs wins; the choice does not depend on the order of folding.
 
-    The better value by the comparison `wins`, a NaN before all numbers; of equals the one with the lesser index.
+    The better value by the comparison `wins` wins, and a NaN before all numbers; of equals the one with the lesser
+    index.
     """
     flag = ShapedArray((), dtypes.bool_)
     better = ctx.compare(wins, x, y)

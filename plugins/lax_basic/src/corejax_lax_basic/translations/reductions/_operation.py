@@ -1,4 +1,4 @@
-"""StableHLO's `reduce` of one array, in a form that XLA divides among devices."""
+"""StableHLO's `reduce` of one array, in a form that XLA can partition over devices."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from corejax_lax_basic._base.small_ints import SMALL_INT_BYTES
 
 
 def is_all_reduced(name: str | None, dtype: Any) -> bool:
-    """Whether XLA combines what devices have got by this operation of StableHLO."""
+    """Return whether XLA has an all-reduce for this operation of StableHLO."""
     if dtype in SMALL_INT_BYTES:
         return False
     if name in ("maximum", "minimum"):
@@ -23,11 +23,12 @@ def is_all_reduced(name: str | None, dtype: Any) -> bool:
 def reduce_one(
     ctx: Any, x: Any, initial: Any, out: ShapedArray, axes: Any, body: Callable[..., Any], all_reduced: bool
 ) -> Any:
-    """`reduce`, whose region `body` computes.
+    """Lower to `reduce`, with the region that `body` builds.
 
-    Where XLA has no all-reduce of the kind, its partitioner refuses axes that are divided, but for several arrays
-    reduced at once: then it gathers what each device has got, and reduces that. So there is a second array, of which
-    nothing comes; the barrier keeps the compiler from seeing that. What it gathers are whole bytes.
+    If XLA has no all-reduce of the kind, its partitioner refuses to reduce sharded axes, except in a reduction of
+    several arrays: for these it gathers the partial results of all devices, and reduces them. Therefore a second array
+    is reduced along, and its result ignored; the barrier keeps the compiler from removing it. Only whole bytes can be
+    gathered.
     """
     dtype, attrs = x.aval.dtype, f"dimensions = {ctx.i64(axes)}"
     if all_reduced or not ctx.module.meshes.divides:

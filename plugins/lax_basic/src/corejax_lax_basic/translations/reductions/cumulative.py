@@ -1,6 +1,6 @@
-"""StableHLO of cumulative reductions: `reduce_window` over all that is before an element.
+"""StableHLO of cumulative reductions: `reduce_window` over all elements before each element.
 
-XLA makes it a tree of small windows where the window is that of a prefix, so that work is not quadratic.
+XLA turns windows of prefixes into a tree of small windows, so that the work is not quadratic.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def _prefixes(fold: Fold, combine: Callable[..., Any]) -> Callable[..., Any]:
 
     Args:
         fold: the row's combination.
-        combine: two scalars combined.
+        combine: function that combines two scalars in a region.
     """
 
     def reduce(ctx: Any, x: Any, initial: Any, *, axis: int, reverse: bool) -> Any:
@@ -50,8 +50,8 @@ def _logaddexp(ctx: Any, x: Any, y: Any) -> Any:
     gap = ctx.op("subtract", x, y, out=aval)
     small = ctx.op("exponential", ctx.op("negate", ctx.op("abs", gap, out=aval), out=aval), out=aval)
     greater = ctx.op("maximum", x, y, out=aval)
-    usual = ctx.op("add", greater, ctx.op("log_plus_one", small, out=aval), out=aval)
-    return ctx.op("select", ctx.compare("NE", gap, gap), ctx.op("add", x, y, out=aval), usual, out=aval)
+    finite = ctx.op("add", greater, ctx.op("log_plus_one", small, out=aval), out=aval)
+    return ctx.op("select", ctx.compare("NE", gap, gap), ctx.op("add", x, y, out=aval), finite, out=aval)
 
 
 _logarithms = _prefixes(CUMULATIVE[cumlogsumexp_p], _logaddexp)
@@ -59,7 +59,7 @@ _logarithms = _prefixes(CUMULATIVE[cumlogsumexp_p], _logaddexp)
 
 @xla_translations.register(cumlogsumexp_p)
 def _cumlogsumexp(ctx: Any, in_avals: Any, in_vals: Any, *, axis: int, reverse: bool) -> Any:
-    """By pairs, whole arrays at a time: XLA calculates windows of exponentials and logarithms number by number."""
+    """Combine pairs of whole arrays: XLA computes windows of exponentials and logarithms element by element."""
     (x,) = in_vals
     dtype = x.aval.dtype
     if any(isinstance(size, SymbolicDim) for size in x.aval.shape) or x.aval.size == 0:

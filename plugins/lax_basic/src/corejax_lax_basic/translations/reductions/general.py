@@ -13,7 +13,7 @@ from corejax_lax_basic.translations.reductions._operation import is_all_reduced,
 
 @xla_translations.register(reduce_p)
 def reduce(ctx: Any, in_avals: Any, in_vals: Any, *, jaxpr: Any, dimensions: Any) -> Any:
-    """`reduce`, whose region is the program."""
+    """Lower to `reduce` with the program as its region."""
     outs = reduce_p.abstract(tuple(in_avals), {"jaxpr": jaxpr, "dimensions": dimensions})
 
     def body(ctx: Any, *vals: Any) -> Any:
@@ -28,7 +28,7 @@ def reduce(ctx: Any, in_avals: Any, in_vals: Any, *, jaxpr: Any, dimensions: Any
 
 
 def _operation(jaxpr: Any) -> str | None:
-    """The operation of StableHLO that a program of two elements is; None for any other."""
+    """Return the operation of StableHLO that equals a program of two elements, or None."""
     if len(jaxpr.eqns) != 1:
         return None
     (eqn,) = jaxpr.eqns

@@ -32,23 +32,23 @@ def _folding(fold: Fold) -> Callable[..., Any]:
 
 
 def _places(ctx: Any, x: Any, extremum: Fold, axes: Axes, index: ShapedArray) -> Any:
-    """The least index of elements that are the extremum, or NaN."""
+    """Return the least index of elements that equal the extremum, or are NaN."""
     truth = ShapedArray(x.aval.shape, dtypes.bool_)
     best = _folding(extremum)(ctx, [x.aval], [x], axes=axes)
     best = ctx.broadcast_in_dim(best, x.aval.shape, [d for d in range(x.aval.ndim) if d not in axes])
-    there = ctx.compare("EQ", x, best)
+    matches = ctx.compare("EQ", x, best)
     if dtypes.is_float(x.aval.dtype):
-        there = ctx.op("or", there, ctx.compare("NE", x, x), out=truth)
+        matches = ctx.op("or", matches, ctx.compare("NE", x, x), out=truth)
     numbers = ctx.op("iota", out=index, attrs=f"iota_dimension = {axes[0]} : i64")
     beyond = ctx.full(index, int(dtypes.iinfo(index.dtype).max))
-    chosen = ctx.op("select", there, numbers, beyond, out=index)
+    chosen = ctx.op("select", matches, numbers, beyond, out=index)
     return _folding(MINIMUM)(ctx, [index], [chosen], axes=axes)
 
 
 def _index_of(wins: str, worst_of: Callable[[Any], Any], extremum: Fold) -> Callable[..., Any]:
-    """The rule of argmax and argmin: a reduction of (value, index) pairs, on which any order of folding agrees.
+    """Return the rule of argmax or argmin: a reduction of (value, index) pairs, independent of the order of folding.
 
-    XLA on CPUs folds pairs one by one, and numbers several at a time: of long axes the extremum is found first.
+    XLA on CPUs folds pairs one by one, but numbers several at a time: along long axes the extremum is found first.
     """
 
     def rule(ctx: Any, in_avals: Any, in_vals: Any, *, axes: Axes, index_dtype: Any) -> Any:
@@ -65,7 +65,7 @@ def _index_of(wins: str, worst_of: Callable[[Any], Any], extremum: Fold) -> Call
 
         numbers = ctx.op("iota", out=index, attrs=f"iota_dimension = {axes[0]} : i64")
         worst = ctx.constant(worst_of(x.aval.dtype))
-        last = ctx.constant(np.array(dtypes.iinfo(index_dtype).max, index_dtype))  # gives way to any element
+        last = ctx.constant(np.array(dtypes.iinfo(index_dtype).max, index_dtype))  # loses against any element
         outs = [_reduced(x.aval, axes), _reduced(index, axes)]
         attrs = f"dimensions = {ctx.i64(axes)}"
         regions = [ctx.region([value_0, index_0, value_0, index_0], body)]

@@ -10,5 +10,5 @@ from corejax_lax_basic.shape.broadcasting import broadcast_in_dim_p
 
 @xla_translations.register(broadcast_in_dim_p)
 def broadcast_in_dim(ctx: Any, in_avals: Any, in_vals: Any, *, shape: Any, broadcast_dimensions: Any) -> Any:
-    """`broadcast_in_dim`."""
+    """Lower to `broadcast_in_dim`."""
     return ctx.broadcast_in_dim(in_vals[0], shape, broadcast_dimensions)

@@ -13,10 +13,10 @@ from corejax_lax_basic.shape.joining import concatenate_p, split_p, stack_p, uns
 
 @xla_translations.register(concatenate_p)
 def concatenate(ctx: Any, in_avals: Any, in_vals: Any, *, dimension: int) -> Any:
-    """`concatenate`."""
+    """Lower to `concatenate`."""
     out = concatenate_p.abstract(tuple(in_avals), {"dimension": dimension})[0]
     dtype = out.dtype
-    if dtype.name in ("int2", "uint2"):  # XLA of jaxlib 0.10 ends the process
+    if dtype.name in ("int2", "uint2"):  # XLA of jaxlib 0.10 ends the process for these dtypes
         in_vals, out = [ctx.convert(x, np.dtype(np.int8)) for x in in_vals], out.update(dtype=np.dtype(np.int8))
     joined = ctx.op("concatenate", *in_vals, out=out, attrs=f"dimension = {dimension} : i64")
     return ctx.convert(joined, dtype)
@@ -34,13 +34,13 @@ def _parts(ctx: Any, x: Any, sizes: Sequence[int], axis: int) -> list[Any]:
 
 @xla_translations.register(split_p)
 def split(ctx: Any, in_avals: Any, in_vals: Any, *, sizes: Any, axis: int) -> Any:
-    """A slice for each part."""
+    """Lower to a slice for each part."""
     return _parts(ctx, in_vals[0], sizes, axis)
 
 
 @xla_translations.register(unstack_p)
 def unstack(ctx: Any, in_avals: Any, in_vals: Any, *, axis: int) -> Any:
-    """A slice for each index, without the axis."""
+    """Lower to a slice for each index, without the axis."""
     (x,) = in_vals
     shape = (*x.aval.shape[:axis], *x.aval.shape[axis + 1 :])
     return [ctx.reshape(part, shape) for part in _parts(ctx, x, [1] * x.aval.shape[axis], axis)]
@@ -48,7 +48,7 @@ def unstack(ctx: Any, in_avals: Any, in_vals: Any, *, axis: int) -> Any:
 
 @xla_translations.register(stack_p)
 def stack(ctx: Any, in_avals: Any, in_vals: Any, *, axis: int) -> Any:
-    """`concatenate` of operands with an axis of size 1."""
+    """Lower to `concatenate` of operands with an axis of size 1."""
     shape = in_vals[0].aval.shape
     parts = [ctx.reshape(x, (*shape[:axis], 1, *shape[axis:])) for x in in_vals]
     out = ShapedArray((*shape[:axis], len(parts), *shape[axis:]), in_avals[0].dtype)

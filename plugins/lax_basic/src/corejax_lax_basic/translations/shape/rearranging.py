@@ -1,4 +1,4 @@
-"""StableHLO of what rearranges elements."""
+"""StableHLO of primitives that rearrange elements."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from corejax_lax_basic.shape.rearranging import reshape_p, rev_p, squeeze_p, tra
 
 @xla_translations.register(reshape_p)
 def reshape(ctx: Any, in_avals: Any, in_vals: Any, *, new_sizes: Any) -> Any:
-    """`reshape`."""
+    """Lower to `reshape`."""
     return ctx.reshape(in_vals[0], new_sizes)
 
 
 @xla_translations.register(squeeze_p)
 def squeeze(ctx: Any, in_avals: Any, in_vals: Any, *, dimensions: Any) -> Any:
-    """`reshape`."""
+    """Lower to `reshape`."""
     return ctx.reshape(in_vals[0], squeeze_p.abstract(tuple(in_avals), {"dimensions": dimensions})[0].shape)
 
 
 @xla_translations.register(transpose_p)
 def transpose(ctx: Any, in_avals: Any, in_vals: Any, *, permutation: Any) -> Any:
-    """`transpose`."""
+    """Lower to `transpose`."""
     out = transpose_p.abstract(tuple(in_avals), {"permutation": permutation})[0]
     return ctx.op("transpose", in_vals[0], out=out, attrs=f"permutation = {ctx.i64(permutation)}")
 
 
 @xla_translations.register(rev_p)
 def rev(ctx: Any, in_avals: Any, in_vals: Any, *, dimensions: Any) -> Any:
-    """`reverse`."""
+    """Lower to `reverse`."""
     return ctx.op("reverse", in_vals[0], out=in_avals[0], attrs=f"dimensions = {ctx.i64(dimensions)}")

@@ -10,12 +10,12 @@ from corejax_lax_basic.shape.slicing import pad_p, slice_p
 
 @xla_translations.register(slice_p)
 def slice(ctx: Any, in_avals: Any, in_vals: Any, *, start_indices: Any, limit_indices: Any, strides: Any) -> Any:
-    """`slice`."""
+    """Lower to `slice`."""
     return ctx.slice(in_vals[0], start_indices, limit_indices, strides)
 
 
 @xla_translations.register(pad_p)
 def pad(ctx: Any, in_avals: Any, in_vals: Any, *, padding_config: Any) -> Any:
-    """`pad`."""
+    """Lower to `pad`."""
     operand, value = in_vals
     return ctx.pad(operand, padding_config, value)

@@ -10,9 +10,9 @@ from corejax_lax_basic.shape.tiling import tile_p
 
 @xla_translations.register(tile_p)
 def tile(ctx: Any, in_avals: Any, in_vals: Any, *, reps: Any) -> Any:
-    """`broadcast_in_dim` and `reshape`."""
+    """Lower to `broadcast_in_dim` and `reshape`."""
     (x,) = in_vals
     shape = x.aval.shape
-    spread = tuple(d for pair in zip(reps, shape, strict=True) for d in pair)
-    copies = ctx.broadcast_in_dim(x, spread, tuple(range(1, 2 * len(shape), 2)))
+    split = tuple(d for pair in zip(reps, shape, strict=True) for d in pair)
+    copies = ctx.broadcast_in_dim(x, split, tuple(range(1, 2 * len(shape), 2)))
     return ctx.reshape(copies, tuple(n * r for n, r in zip(shape, reps, strict=True)))

@@ -13,10 +13,10 @@ from corejax_lax_basic.translations.sorting.total_order import compare_total
 
 
 def _key_parts(ctx: Any, x: Any) -> list[Any]:
-    """A key as values that the total order sorts: both zeros 0.0 and NaNs one NaN.
+    """Return a key as values that the total order sorts: both zeros become 0.0, all NaNs one NaN.
 
-    Those of a complex number are its parts, behind a number that puts NaN last: in the imaginary part, in the real one,
-    in both.
+    A complex number becomes its parts, after a rank that puts NaNs last: 1 for NaN in the imaginary part, 2 in the real
+    part, 3 in both.
     """
     x = orderable(ctx, x)
     aval = x.aval
@@ -36,7 +36,7 @@ def _key_parts(ctx: Any, x: Any) -> list[Any]:
 
 
 def _precedes(num_keys: int) -> Any:
-    """The body of a comparator: operands come in pairs."""
+    """Return the body of a comparator; its operands come in pairs."""
 
     def body(ctx: Any, *pairs: Any) -> Any:
         flag = ShapedArray((), dtypes.bool_)
@@ -56,10 +56,10 @@ def _precedes(num_keys: int) -> Any:
 
 @xla_translations.register(sort_p)
 def sort(ctx: Any, in_avals: Any, in_vals: Any, *, dimension: int, is_stable: bool, num_keys: int) -> Any:
-    """`sort` with a comparator for the keys."""
+    """Lower to `sort` with a comparator for the keys."""
     operands = [widened(ctx, v) for v in in_vals]
     scalars = [ShapedArray((), v.aval.dtype) for v in operands for _ in range(2)]
     attrs = f"dimension = {dimension} : i64, is_stable = {str(is_stable).lower()}"
     outs = [v.aval for v in operands]
-    found = ctx.op("sort", *operands, out=outs, attrs=attrs, regions=[ctx.region(scalars, _precedes(num_keys))])
-    return [ctx.convert(v, aval.dtype) for v, aval in zip(found, in_avals, strict=True)]
+    results = ctx.op("sort", *operands, out=outs, attrs=attrs, regions=[ctx.region(scalars, _precedes(num_keys))])
+    return [ctx.convert(v, aval.dtype) for v, aval in zip(results, in_avals, strict=True)]

@@ -1,4 +1,4 @@
-"""StableHLO of `top_k`, and of `approx_top_k`, which is exact where it is made of that."""
+"""StableHLO of `top_k`, and of `approx_top_k`, which lowers to an exact `top_k`."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ from corejax_lax_basic.translations._widening import orderable
 
 
 def _greatest(ctx: Any, x: Any, k: int, axis: int) -> list[Any]:
-    """`top_k` along any axis: the operation has the last one only."""
+    """Return `top_k` along any axis; the operation itself takes the last axis."""
     last = len(x.aval.shape) - 1
-    x = _exchanged(ctx, x, axis, last)
+    x = _swap_axes(ctx, x, axis, last)
     shape = (*x.aval.shape[:-1], k)
     outs = [ShapedArray(shape, x.aval.dtype), ShapedArray(shape, np.dtype(np.int32))]
-    found = ctx.op("chlo.top_k", x, out=outs, attrs=f"k = {k} : i64")
-    return [_exchanged(ctx, v, axis, last) for v in found]
+    results = ctx.op("chlo.top_k", x, out=outs, attrs=f"k = {k} : i64")
+    return [_swap_axes(ctx, v, axis, last) for v in results]
 
 
-def _exchanged(ctx: Any, x: Any, first: int, second: int) -> Any:
+def _swap_axes(ctx: Any, x: Any, first: int, second: int) -> Any:
     if first == second:
         return x
     order = list(range(len(x.aval.shape)))
@@ -32,7 +32,7 @@ def _exchanged(ctx: Any, x: Any, first: int, second: int) -> Any:
 
 @xla_translations.register(top_k_p)
 def top_k(ctx: Any, in_avals: Any, in_vals: Any, *, k: int, axis: int) -> Any:
-    """`chlo.top_k`."""
+    """Lower to `chlo.top_k`."""
     (x,) = in_vals
     values, places = _greatest(ctx, orderable(ctx, x), k, axis)
     return [ctx.convert(values, x.aval.dtype), places]
@@ -42,7 +42,7 @@ def top_k(ctx: Any, in_avals: Any, in_vals: Any, *, k: int, axis: int) -> Any:
 def approx_top_k(
     ctx: Any, in_avals: Any, in_vals: Any, *, reduction_dimension: int, is_max_k: bool, **params: Any
 ) -> Any:
-    """The exact ones; the least are the greatest of the negatives."""
+    """Lower to an exact `top_k`; the least elements are the greatest of the negated array."""
     params |= {"reduction_dimension": reduction_dimension, "is_max_k": is_max_k}
     size = approx_top_k_p.abstract(tuple(in_avals), params)[0].shape[reduction_dimension]
     dtype = in_avals[0].dtype

@@ -12,7 +12,7 @@ from corejax_lax_basic.translations.elementwise._family import expanded
 
 
 def compare_total(ctx: Any, direction: str, x: Any, y: Any) -> Any:
-    """`compare` of two values of one type, floats in their total order."""
+    """Lower to `compare` of two values of one type, with floats in their total order."""
     x, y = orderable(ctx, x), orderable(ctx, y)
     if not dtypes.is_float(x.aval.dtype):
         return ctx.compare(direction, x, y)
@@ -25,7 +25,7 @@ def compare_total(ctx: Any, direction: str, x: Any, y: Any) -> Any:
 
 def _comparison(direction: str) -> Callable[..., Any]:
     def rule(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
-        # XLA compares constants as if 0.0 and -0.0 were one: behind a barrier it does not see that they are.
+        # XLA compares constants as if 0.0 and -0.0 were equal: the barrier hides that the operands are constants.
         x, y = (ctx.op("optimization_barrier", v, out=v.aval) for v in expanded(ctx, in_vals))
         return compare_total(ctx, direction, x, y)
 

@@ -14,11 +14,11 @@ from corejax_lax_basic.translations.elementwise._family import EXPENSIVE, expand
 
 _WIDE, _BITS = np.dtype(np.float64), np.dtype(np.int64)
 _ROOT_HALF = 0x3FE6A09E667F3BCD  # the bits of sqrt(1/2)
-_WHOLE = 1.5 * 2.0**52  # beside which numbers are whole
+_WHOLE = 1.5 * 2.0**52  # sums with this are whole numbers
 
 
 def _operator(name: str) -> tuple[Any, Any]:
-    """Return a binary operator of Python's that is an operation of StableHLO, and its reflected one."""
+    """Return a Python binary operator that is an operation of StableHLO, and its reflected one."""
     return (lambda x, y: x.operation(name, x, y)), (lambda x, y: x.operation(name, y, x))
 
 
@@ -39,8 +39,8 @@ class Formula:
         return x.value if isinstance(x, Formula) else self.ctx.full(self.value.aval, x)
 
     def operation(self, name: str, x: Any, y: Any) -> Formula:
-        """Return an operation of two operands, of which this is one."""
-        return Formula(self.ctx, _written(self.ctx, name, self.like(x), self.like(y)))
+        """Return an operation of two operands, one of which is this value."""
+        return Formula(self.ctx, _emit(self.ctx, name, self.like(x), self.like(y)))
 
     __add__, __radd__ = _operator("add")
     __sub__, __rsub__ = _operator("subtract")
@@ -55,22 +55,22 @@ class Formula:
         return Formula(self.ctx, self.ctx.op("not", self.value, out=self.value.aval))
 
 
-def _written(ctx: Any, name: str, *vals: Any) -> Any:
+def _emit(ctx: Any, name: str, *vals: Any) -> Any:
     out = ctx.op(name, *vals, out=vals[0].aval)
     return fusible(ctx, out) if name in EXPENSIVE else out
 
 
 def _function(name: str) -> Callable[[Any, Formula], Formula]:
     def f(self: Any, x: Formula) -> Formula:
-        return Formula(x.ctx, _written(x.ctx, name, x.value))
+        return Formula(x.ctx, _emit(x.ctx, name, x.value))
 
     return f
 
 
 class Values:
-    """What formulas are made of, for values of a program; two numbers that `where` chooses between are of float64."""
+    """The operations of formulas, for values of a program; `where` of two Python numbers is of float64."""
 
-    # Compiled, the logarithm of a subnormal number is -inf, and whether it equals 0 differs from fusion to fusion.
+    # In compiled programs the logarithm of a subnormal number is -inf, and only some fusions take the number for 0.
     least = 2.0**-1022
 
     def __init__(self, epsilon: float) -> None:
@@ -82,17 +82,17 @@ class Values:
     _chlo_erfc, _chlo_lgamma, _chlo_digamma = map(_function, ("chlo.erfc", "chlo.lgamma", "chlo.digamma"))
 
     def where(self, which: Formula, x: Any, y: Any) -> Formula:
-        """`x` where it is so, else `y`."""
+        """Return `x` where the condition holds, else `y`."""
         aval = next((v.value.aval for v in (x, y) if isinstance(v, Formula)), which.value.aval.update(dtype=_WIDE))
         x, y = (v.value if isinstance(v, Formula) else which.ctx.full(aval, v) for v in (x, y))
         return Formula(which.ctx, which.ctx.op("select", which.value, x, y, out=aval))
 
     def power(self, x: Formula, y: Formula) -> Formula:
-        """`x ** y`."""
+        """Compute `x ** y`."""
         return x.operation("power", x, y)
 
     def parts(self, x: Formula) -> tuple[Formula, Formula]:
-        """See `elementary`."""
+        """Split `x` into mantissa and exponent, see `elementary`."""
         ctx, wide = x.ctx, x.value.aval
         bits = wide.update(dtype=_BITS)
         raw = ctx.op("bitcast_convert", x.value, out=bits)
@@ -102,7 +102,7 @@ class Values:
         return Formula(ctx, ctx.op("bitcast_convert", m, out=wide)), Formula(ctx, ctx.convert(k, _WIDE))
 
     def scaled(self, x: Formula, k: Formula) -> Formula:
-        """See `elementary`. The whole number's bits are the last ones of its sum with a power of 2."""
+        """Multiply by a power of 2, see `elementary`; the last bits of `k` plus a power of 2 are those of `k`."""
         ctx, wide = x.ctx, x.value.aval
         bits = wide.update(dtype=_BITS)
         raw = ctx.op("bitcast_convert", (k + _WHOLE).value, out=bits)
@@ -111,7 +111,7 @@ class Values:
         return x * Formula(ctx, ctx.op("bitcast_convert", factor, out=wide))
 
     def high(self, x: Formula) -> Formula:
-        """See `_eager.Arrays.high`."""
+        """Return the first half of the bits, see `_eager.Arrays.high`."""
         ctx, wide = x.ctx, x.value.aval
         bits = wide.update(dtype=_BITS)
         raw = ctx.op("bitcast_convert", x.value, out=bits)
@@ -119,37 +119,37 @@ class Values:
         return Formula(ctx, ctx.op("bitcast_convert", first, out=wide))
 
     def erfc(self, x: Formula) -> Formula:
-        """`1 - erf(x)`."""
+        """Compute `1 - erf(x)`."""
         return self._chlo_erfc(x)  # type: ignore[no-any-return]
 
     def lgamma(self, x: Formula) -> Formula:
-        """`log|gamma(x)|`; CHLO's is not accurate where it is small."""
+        """Compute `log|gamma(x)|`; CHLO's is inaccurate if it is small."""
         return _series.log_gamma(self, x, self._chlo_lgamma(x))  # type: ignore[no-any-return]
 
     lgamma_positive = lgamma
 
     def digamma(self, x: Formula) -> Formula:
-        """Derivative of `lgamma`; see there."""
+        """Compute the derivative of `lgamma`; CHLO's is inaccurate about its zero."""
         return _series.digamma(self, x, self._chlo_digamma(x))  # type: ignore[no-any-return]
 
     def zeta(self, s: Formula, q: Formula, unit: Formula | None = None) -> Formula:
-        """The Hurwitz zeta function, see `_series`."""
+        """Compute the Hurwitz zeta function, see `_series`."""
         return _series.zeta(self, s, q, unit)  # type: ignore[no-any-return]
 
-    def if_any(self, active: Formula, f: Any, out: Formula, *given: Formula) -> Formula:
-        """See `_eager.Arrays.if_any`."""
-        ctx, vals = active.ctx, [v.value for v in (out, *given)]
+    def if_any(self, active: Formula, f: Any, out: Formula, *operands: Formula) -> Formula:
+        """Return `f(ops, out, *operands)` if any element is active, see `_eager.Arrays.if_any`; an `if`."""
+        ctx, vals = active.ctx, [v.value for v in (out, *operands)]
 
-        def needed(ctx: Any) -> Any:
+        def compute(ctx: Any) -> Any:
             return f(self, *[Formula(ctx, v) for v in vals]).value
 
-        regions = [ctx.region([], needed), ctx.region([], lambda ctx: out.value)]
+        regions = [ctx.region([], compute), ctx.region([], lambda ctx: out.value)]
         return Formula(ctx, ctx.op("if", _any(ctx, active.value), out=out.value.aval, regions=regions))
 
-    def repeated(self, step: Any, given: Sequence[Formula], state: Sequence[Formula], count: int) -> Sequence[Formula]:
-        """See `_eager.Arrays.repeated`."""
+    def repeated(self, step: Any, inputs: Sequence[Formula], state: Sequence[Formula], count: int) -> Sequence[Formula]:
+        """Apply `step` repeatedly, see `_eager.Arrays.repeated`; a `while`."""
         ctx, counter = state[0].ctx, ShapedArray((), _WIDE)
-        vals = [ctx.full(counter, 0), *(v.value for v in (*given, *state))]
+        vals = [ctx.full(counter, 0), *(v.value for v in (*inputs, *state))]
 
         def unfinished(ctx: Any, n: Any, *rest: Any) -> Any:
             return ctx.compare("LT", n, ctx.full(counter, count))
@@ -157,45 +157,45 @@ class Values:
         def body(ctx: Any, n: Any, *rest: Any) -> list[Any]:
             formulas = [Formula(ctx, v) for v in rest]
             number = Formula(ctx, ctx.broadcast_in_dim(n, rest[0].aval.shape, ()))
-            after = step(self, number, formulas[: len(given)], formulas[len(given) :])
+            after = step(self, number, formulas[: len(inputs)], formulas[len(inputs) :])
             n = ctx.op("add", n, ctx.full(counter, 1), out=counter)
-            return [n, *rest[: len(given)], *(v.value for v in after)]
+            return [n, *rest[: len(inputs)], *(v.value for v in after)]
 
         types = [v.aval for v in vals]
         outs = ctx.op("while", *vals, out=types, regions=[ctx.region(types, unfinished), ctx.region(types, body)])
-        return [Formula(ctx, v) for v in outs[1 + len(given) :]]
+        return [Formula(ctx, v) for v in outs[1 + len(inputs) :]]
 
     def iterate(
-        self, step: Any, given: Sequence[Formula], state: Sequence[Formula], limit: int, active: Formula
+        self, step: Any, inputs: Sequence[Formula], state: Sequence[Formula], limit: int, active: Formula
     ) -> Sequence[Formula]:
-        """See `_eager.Arrays.iterate`; a `while` until no element is active, or `limit`.
+        """Apply `step` until no element is active, or `limit`, see `_eager.Arrays.iterate`; a `while`.
 
-        A step at a time: each array of the state is computed by itself, from the beginning of the pass on.
+        Each pass is one step: XLA computes each array of the state separately, from the beginning of the pass on.
         """
         ctx = active.ctx
         counter = ShapedArray((), _WIDE)
-        vals = [ctx.full(counter, 0), active.value, *(v.value for v in (*given, *state))]
+        vals = [ctx.full(counter, 0), active.value, *(v.value for v in (*inputs, *state))]
 
         def unfinished(ctx: Any, n: Any, active: Any, *rest: Any) -> Any:
             more = _any(ctx, active)
             return ctx.op("and", more, ctx.compare("LT", n, ctx.full(counter, limit)), out=more.aval)
 
         def body(ctx: Any, n: Any, active: Any, *rest: Any) -> list[Any]:
-            going, vals = Formula(ctx, active), [Formula(ctx, v) for v in rest]
-            given_here, last = vals[: len(given)], vals[len(given) :]
+            is_active, vals = Formula(ctx, active), [Formula(ctx, v) for v in rest]
+            constants, last = vals[: len(inputs)], vals[len(inputs) :]
             n = ctx.op("add", n, ctx.full(counter, 1), out=counter)
             number = Formula(ctx, ctx.broadcast_in_dim(n, active.aval.shape, ()))
-            more, after = step(self, number, given_here, last)
-            last = [self.where(going, new, old) for new, old in zip(after, last, strict=True)]
-            return [n, (going & more).value, *(v.value for v in (*given_here, *last))]
+            more, after = step(self, number, constants, last)
+            last = [self.where(is_active, new, old) for new, old in zip(after, last, strict=True)]
+            return [n, (is_active & more).value, *(v.value for v in (*constants, *last))]
 
         types = [v.aval for v in vals]
         outs = ctx.op("while", *vals, out=types, regions=[ctx.region(types, unfinished), ctx.region(types, body)])
-        return [Formula(ctx, v) for v in outs[2 + len(given) :]]
+        return [Formula(ctx, v) for v in outs[2 + len(inputs) :]]
 
 
 def _any(ctx: Any, x: Any) -> Any:
-    """Whether an element is true."""
+    """Return whether any element is true."""
     if not x.aval.ndim:
         return x
     scalar = ShapedArray((), x.aval.dtype)
@@ -205,7 +205,7 @@ def _any(ctx: Any, x: Any) -> Any:
 
 
 class ShortValues(Values):
-    """As `Values`, for results that become float32 or narrower: arithmetic instead of library calls."""
+    """The operations of `Values` for results that become float32 or narrower: arithmetic instead of library calls."""
 
     least = 2.0**-126
 
@@ -220,12 +220,12 @@ _FULL, _SHORT = Values(_series.DOUBLE), ShortValues(_series.SINGLE)
 
 
 def operations_for(dtype: np.dtype[Any]) -> Values:
-    """What formulas are made of whose results become values of a dtype."""
+    """Return the operations for formulas whose results become values of a dtype."""
     return _FULL if dtype == _WIDE else _SHORT
 
 
 def formula(f: Callable[..., Formula]) -> Callable[..., Any]:
-    """The translation rule of an elementwise primitive that is `f(ops, *operands)`, computed in float64."""
+    """Return the translation rule of an elementwise primitive that is `f(ops, *operands)`, computed in float64."""
 
     def rule(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
         dtype = in_avals[0].dtype
@@ -236,7 +236,7 @@ def formula(f: Callable[..., Formula]) -> Callable[..., Any]:
 
 
 def at_least_float32(f: Callable[[Any, Any], Any]) -> Callable[..., Any]:
-    """The translation rule of an elementwise primitive that is `f(ctx, x)`, narrow floats in float32."""
+    """Return the translation rule of an elementwise primitive that is `f(ctx, x)`; narrow floats use float32."""
 
     def rule(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
         (x,) = in_vals
@@ -248,5 +248,5 @@ def at_least_float32(f: Callable[[Any, Any], Any]) -> Callable[..., Any]:
 
 
 def chlo(name: str) -> Callable[..., Any]:
-    """The translation rule of one operation of CHLO."""
+    """Return the translation rule of a primitive that is one operation of CHLO."""
     return at_least_float32(lambda ctx, x: ctx.op(f"chlo.{name}", x, out=x.aval))

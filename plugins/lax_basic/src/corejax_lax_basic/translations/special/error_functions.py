@@ -1,4 +1,4 @@
-"""StableHLO of the error function's kin: operations of CHLO, which XLA's compilers take, and a formula of our own."""
+"""StableHLO of error functions: operations of CHLO, which XLA's compilers accept, and formulas."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from corejax_lax_basic.special.elementary import horner
 from corejax_lax_basic.special.error_functions import erf_inv_p, erf_p, erfc_p
 from corejax_lax_basic.translations.special._formulas import Formula, at_least_float32, chlo, operations_for
 
-_LIBRARY = operations_for(np.dtype(np.float64))  # whose functions are StableHLO's own, for every dtype
+_LIBRARY = operations_for(np.dtype(np.float64))  # its functions are StableHLO's own, for every dtype
 
 # erf_inv(x) / x is a smooth function of w = -log(1 - x**2) (Giles, "Approximating the erfinv function", GPU Computing
 # Gems 2, 2012). This quotient of polynomials, fitted to it, is within 1.9e-8 of it over the 16.7 that float32 reaches.
@@ -25,7 +25,7 @@ def _erf_inv(ctx: Any, x: Any) -> Any:
 
 
 def _erf_inv_single(ctx: Any, x: Any) -> Any:
-    """Within 5 ulp; CHLO's is within 65, and has two operations for each of these."""
+    """Compute within 5 ulp; CHLO's formula is within 65 ulp, with twice as many operations."""
     ops, arg = _LIBRARY, Formula(ctx, x)
     w = 0.0 - ops.log((1.0 - arg) * (1.0 + arg))
     out = arg * (horner(w, _ABOVE) / horner(w, _BELOW))
@@ -33,7 +33,7 @@ def _erf_inv_single(ctx: Any, x: Any) -> Any:
 
 
 def _erf_inv_wide(ctx: Any, x: Any) -> Any:
-    """CHLO's with a step of Newton's method: near 1 and -1 that has half of the digits."""
+    """Add a step of Newton's method to CHLO's value, which has half of the digits near 1 and -1."""
     out = ctx.op("chlo.erf_inv", x, out=x.aval)
     ops, size, value = _LIBRARY, Formula(ctx, x), Formula(ctx, out)
     size = ops.abs(size)

@@ -1,4 +1,4 @@
-"""StableHLO of the gamma function's logarithm and its derivatives, and of the Hurwitz zeta function."""
+"""StableHLO of the logarithm of the gamma function and its derivatives, and of the Hurwitz zeta function."""
 
 from __future__ import annotations
 

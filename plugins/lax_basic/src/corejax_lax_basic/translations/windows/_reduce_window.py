@@ -11,18 +11,19 @@ from corejax_lax_basic.windows.geometry import Ints, Pads, reduce_window_shape_t
 
 
 def pad_for_windows(ctx: Any, x: Any, value: Any, padding: Pads, base_dilation: Ints) -> Any:
-    """An operand with its padding and dilation made real."""
+    """Pad and dilate an operand."""
     config = [(low, high, d - 1) for (low, high), d in zip(padding, base_dilation, strict=True)]
     return ctx.pad(x, config, value) if any(map(any, config)) else x
 
 
 def windowed(*settings: Sequence[Any]) -> list[int]:
-    """The dimensions that have windows, by sizes, strides, dilation and padding.
+    """Return the dimensions that have windows, by sizes, strides, dilation and padding.
 
-    These are not split over devices: XLA's partitioner gives wrong numbers for some, and ends the process for others.
+    They must not be split over devices: XLA's partitioner gives wrong numbers for some, and ends the process for
+    others.
     """
-    usual = (1, (0, 0))
-    return [i for i, given in enumerate(zip(*settings, strict=True)) if any(x not in usual for x in given)]
+    trivial = (1, (0, 0))
+    return [i for i, values in enumerate(zip(*settings, strict=True)) if any(x not in trivial for x in values)]
 
 
 def reduce_window(
@@ -37,9 +38,10 @@ def reduce_window(
     base_dilation: Ints,
     window_dilation: Ints,
 ) -> list[Any]:
-    """`reduce_window` of operands of one shape; `body` combines two scalars of each.
+    """Lower to `reduce_window` of operands of one shape; `body` combines two scalars of each operand.
 
-    Dilation of operands and negative padding are made real before: compilers are slow at one and refuse the other.
+    Operands are dilated, and cropped for negative padding, beforehand: compilers are slow at the former and refuse the
+    latter.
     """
     if any(d > 1 for d in base_dilation) or any(min(pair) < 0 for pair in padding):
         operands = [pad_for_windows(ctx, x, v, padding, base_dilation) for x, v in zip(operands, initial, strict=True)]
@@ -59,7 +61,7 @@ def reduce_window(
     )
     scalars = [ShapedArray((), x.aval.dtype) for x in operands]
     regions = [ctx.region([*scalars, *scalars], body)]
-    together = windowed(window_dimensions, window_strides, padding, window_dilation)
-    operands = [ctx.undivided(x, together) for x in operands]
+    undivided = windowed(window_dimensions, window_strides, padding, window_dilation)
+    operands = [ctx.undivided(x, undivided) for x in operands]
     results = ctx.op("reduce_window", *operands, *initial, out=outs, attrs=attrs, regions=regions)
-    return [ctx.undivided(x, together) for x in results]
+    return [ctx.undivided(x, undivided) for x in results]

@@ -11,7 +11,7 @@ from corejax_lax_basic.windows.general import reduce_window_p
 
 @xla_translations.register(reduce_window_p)
 def general_reduce_window(ctx: Any, in_avals: Any, in_vals: Any, *, jaxpr: Any, **params: Any) -> Any:
-    """`reduce_window`, whose region is the program."""
+    """Lower to `reduce_window` with the program as its region."""
     count = len(in_vals) // 2
     operands, initial = in_vals[:count], in_vals[count:]
     return reduce_window(ctx, operands, initial, lambda ctx, *vals: ctx.inline(jaxpr, vals), **params)

@@ -14,7 +14,7 @@ from corejax_lax_basic.windows.select_and_scatter import select_and_scatter_p
 def select_and_scatter(
     ctx: Any, in_avals: Any, in_vals: Any, *, select_jaxpr: Any, scatter_jaxpr: Any, **params: Any
 ) -> Any:
-    """`select_and_scatter`, whose regions are the programs."""
+    """Lower to `select_and_scatter` with the programs as its regions."""
     operand, source, initial = in_vals
     out = ShapedArray(operand.aval.shape, operand.aval.dtype)
     if operand.aval.size == 0 or source.aval.size == 0:
@@ -23,12 +23,12 @@ def select_and_scatter(
         f"padding = {padding_text(params['padding'])}, window_dimensions = {ctx.i64(params['window_dimensions'])}, "
         f"window_strides = {ctx.i64(params['window_strides'])}"
     )
-    together = windowed(params["window_dimensions"], params["window_strides"], params["padding"])
-    operand, source = (ctx.undivided(x, together) for x in (operand, source))
+    undivided = windowed(params["window_dimensions"], params["window_strides"], params["padding"])
+    operand, source = (ctx.undivided(x, undivided) for x in (operand, source))
     scalar = ShapedArray((), out.dtype)
     regions = [
         ctx.region([scalar, scalar], lambda ctx, *vals, program=program: ctx.inline(program, vals))
         for program in (select_jaxpr, scatter_jaxpr)
     ]
     scattered = ctx.op("select_and_scatter", operand, source, initial, out=out, attrs=attrs, regions=regions)
-    return ctx.undivided(scattered, together)
+    return ctx.undivided(scattered, undivided)

@@ -19,9 +19,9 @@ from corejax_lax_basic.windows.selection import select_and_gather_add_p, select_
 def select_and_gather_add(
     ctx: Any, in_avals: Any, in_vals: Any, *, select: str, padding: Pads, base_dilation: Ints, **params: Any
 ) -> Any:
-    """`reduce_window` of keys, their numbers and the values: the number decides between equals.
+    """Lower to `reduce_window` of keys, their numbers and the values; the numbers decide between equal keys.
 
-    Each device has all windows: XLA's partitioner gives wrong numbers for windows of several arrays that it splits.
+    Each device computes all windows: XLA's partitioner gives wrong numbers for split windows of several arrays.
     """
     values, keys = (ctx.undivided(x) for x in in_vals)
     low = ctx.constant(worst(select, keys.aval.dtype))
@@ -55,7 +55,7 @@ def select_and_scatter_add(
     window_strides: Ints,
     padding: Pads,
 ) -> Any:
-    """`select_and_scatter`; 16-bit floats are accumulated in float32. Padding is made real: XLA has refused it."""
+    """Lower to `select_and_scatter` of padded keys, as XLA has refused padding; 16-bit floats are summed in float32."""
     source, keys = in_vals
     dtype, shape = source.aval.dtype, keys.aval.shape
     if source.aval.size == 0 or keys.aval.size == 0:
@@ -63,8 +63,8 @@ def select_and_scatter_add(
     if dtype in NARROW_FLOATS:
         source, keys = (ctx.convert(x, np.dtype(np.float32)) for x in in_vals)
     ones = (1,) * len(shape)
-    together = windowed(window_dimensions, window_strides, padding)
-    source, keys = (ctx.undivided(x, together) for x in (source, keys))
+    undivided = windowed(window_dimensions, window_strides, padding)
+    source, keys = (ctx.undivided(x, undivided) for x in (source, keys))
     keys = pad_for_windows(ctx, keys, ctx.constant(worst(select, keys.aval.dtype)), padding, ones)
     zero = ctx.constant(np.zeros((), keys.aval.dtype))
 
@@ -85,4 +85,4 @@ def select_and_scatter_add(
     ]
     out = ctx.op("select_and_scatter", keys, source, zero, out=keys.aval, attrs=attrs, regions=regions)
     back = tuple((-low, -high) for low, high in padding)
-    return ctx.convert(pad_for_windows(ctx, ctx.undivided(out, together), zero, back, ones), dtype)
+    return ctx.convert(pad_for_windows(ctx, ctx.undivided(out, undivided), zero, back, ones), dtype)
