@@ -169,7 +169,7 @@ def test_what_it_gives_is_checked(
 @pytest.mark.parametrize("given", [[], None])
 def test_a_backend_has_devices(given: Any, toy: Toy, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(toy, "devices", lambda platform=None: given)
-    with pytest.raises(BackendError, match=r"backend 'toy': its devices.* gives .*; a list of one device at least"):
+    with pytest.raises(BackendError, match=r"backend 'toy': its devices.* returned .*; it has to return a list of at least"):
         jit(lambda x: x + 1, backend="toy")(X)
 
 
