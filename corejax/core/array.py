@@ -356,10 +356,7 @@ def bound_device(array: Array, backend: Backend) -> Any:
 
 
 def buffer_of(array: Array, backend: Backend) -> Any:
-    """Return a buffer of a backend with the array's value: its own buffer, or a new one.
-
-    The array keeps a new buffer only if it belongs to the backend with the dispatcher.
-    """
+    """Return the array's buffer of a backend, or a new one, which the array keeps if it is the dispatcher's."""
     try:
         buffer = _read_buffer(array)
     except AttributeError:

@@ -66,11 +66,7 @@ def axes_in_scope() -> tuple[tuple[Any, int | None], ...]:
 
 
 def axis_size_of(name: Any, what: str = "a collective") -> int:
-    """Return the size of the innermost axis of a name.
-
-    Args:
-        name: the axis name.
-        what: the name of the calling function, for messages.
+    """Return the size of the innermost axis of a name; `what` is the name of the calling function, for messages.
 
     Raises:
         NameError: no active axis has that name; the message lists the active axes.

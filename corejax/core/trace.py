@@ -175,14 +175,11 @@ def on_context(hook: Callable[[bool], None]) -> Callable[[bool], None]:
 
 
 def set_contexts(count: int) -> None:
-    """Set the number of staging traces and named axes in this thread, and call the context hooks if needed.
-
-    If an interrupt cuts the call short, a second call with the same count finishes the work.
-    """
+    """Set the number of staging traces and named axes in this thread, and call the context hooks if needed."""
     state.contexts = count
     inside = count > 0
     if state.last_notified is not inside:
-        state.last_notified = None  # differs from both values, so that a repeated call sends again
+        state.last_notified = None  # so that, after an interrupt, a second call sends again
         _contexts_changed.send(inside)
         state.last_notified = inside
 
