@@ -1,7 +1,7 @@
-"""Running one rule of a primitive, and holding what it gives against what abstract evaluation promises.
+"""Run one rule of a primitive and check its results against the types that abstract evaluation inferred.
 
-Errors name primitive, rule and author, what came and what has to come. Types are interned, so where a rule is right
-the checks are comparisons of objects; sentences are made only after something did not fit.
+Errors name the primitive, the rule and its author, the result and the expected type. Types are interned, so the checks
+of correct results compare objects by identity; text is formatted only for errors.
 """
 
 from __future__ import annotations
@@ -30,12 +30,10 @@ def run_rule(
     params: dict[str, Any],
     paired: bool = False,
 ) -> Any:
-    """Return `rule(*operands, **params)` with the trace `below` on top, which interprets what the rule binds.
-
-    What the rule raises gets a note that names the rule.
+    """Return `rule(*operands, **params)` with the trace `below` on top; an exception gets a note that names the rule.
 
     Raises:
-        TypeError: the rule is `paired`, and gives no pair of results, and their tangents or batching dimensions.
+        TypeError: the rule is `paired`, but does not return a pair of results and their tangents or batch dimensions.
     """
     previous = state.trace
     try:
@@ -54,10 +52,10 @@ def run_rule(
 def each_result(
     registry: RuleRegistry, primitive: Primitive, outs: Any, second: Any, types: Sequence[ShapedArray] | None
 ) -> Iterable[tuple[Any, Any, ShapedArray | None]]:
-    """Return what a JVP or vmap rule gave: for each result its tangent or batching dimension, and its promised type.
+    """Return each result of a JVP or vmap rule, its tangent or batching dimension, and its inferred type or None.
 
     Raises:
-        TypeError: these are no two lists of the promised length.
+        TypeError: `outs` and `second` are not two lists of the expected length.
     """
     if not isinstance(outs, _SEQUENCE) or not isinstance(second, _SEQUENCE) or len(outs) != len(second):
         _refuse_pair(registry, primitive, (outs, second))
@@ -69,13 +67,13 @@ def each_result(
 def mismatch(
     registry: RuleRegistry, primitive: Primitive, problem: str, source: source_info.Source | None = None
 ) -> TypeError:
-    """The error for a rule whose result does not fit, for interpreters to raise.
+    """Return the error for a rule with a wrong result, for interpreters to raise.
 
     Args:
         registry: the kind of rule.
-        primitive: whose rule it is.
+        primitive: the primitive of the rule.
         problem: the rest of the sentence "its JVP rule gives ...".
-        source: the user's line, if that is neither the one that is running nor of the equation that is replayed.
+        source: the user's line, if it is neither the running one nor that of the equation that is replayed.
     """
     source = state.source if source is None else source
     platforms = (None, *registry.platforms_of(primitive))
@@ -105,10 +103,10 @@ def shown(x: Any) -> str:
 def fits(x: Any, aval: ShapedArray) -> bool:
     """Return whether a value has the shape and dtype of `aval`."""
     try:
-        found = get_aval(x)
+        actual = get_aval(x)
     except TypeError:
         return False
-    return found.shape == aval.shape and found.dtype == aval.dtype
+    return actual.shape == aval.shape and actual.dtype == aval.dtype
 
 
 def _refuse_pair(registry: RuleRegistry, primitive: Primitive, result: Any) -> NoReturn:
@@ -121,17 +119,17 @@ def _refuse_pair(registry: RuleRegistry, primitive: Primitive, result: Any) -> N
     pair = f"a pair (out, {second})" + (" of lists" if primitive.multiple_results else "")
     if not isinstance(result, list | tuple) or len(result) != 2:
         raise mismatch(registry, primitive, f"{shown(result)} where it has to give {pair}")
-    out, other = result
-    if isinstance(out, list | tuple) and isinstance(other, list | tuple):
-        raise mismatch(registry, primitive, f"{len(out)} results and {len(other)} {what}")
-    raise mismatch(registry, primitive, f"a pair of {shown(out)} and {shown(other)} where it has to give {pair}")
+    out, extra = result
+    if isinstance(out, list | tuple) and isinstance(extra, list | tuple):
+        raise mismatch(registry, primitive, f"{len(out)} results and {len(extra)} {what}")
+    raise mismatch(registry, primitive, f"a pair of {shown(out)} and {shown(extra)} where it has to give {pair}")
 
 
 def check_results(registry: RuleRegistry, primitive: Primitive, outs: Any, types: Sequence[ShapedArray]) -> list[Any]:
-    """The results of a rule that gives a list of them, which have to be of these types.
+    """Return the results of a rule as a list after checking their number and types.
 
     Raises:
-        TypeError: it is no list or tuple of that length, or a result is of another shape or dtype.
+        TypeError: `outs` is not a list or tuple of that length, or a result has another shape or dtype.
     """
     if not isinstance(outs, _SEQUENCE) or len(outs) != len(types):
         raise mismatch(registry, primitive, f"{shown(outs)} where it has to give a list of {len(types)} results")
@@ -141,10 +139,10 @@ def check_results(registry: RuleRegistry, primitive: Primitive, outs: Any, types
 
 
 def check_result(registry: RuleRegistry, primitive: Primitive, out: Any, aval: ShapedArray, how: str = "") -> None:
-    """Check that a result of a rule has the shape and dtype of `aval`; `how` says more of the result in the message.
+    """Check that a result of a rule has the shape and dtype of `aval`; `how` describes the result in the message.
 
     Raises:
-        TypeError: it has not.
+        TypeError: the result has another shape or dtype.
     """
     if not fits(out, aval):
         what = shown(getattr(out, "val", out))
@@ -153,10 +151,10 @@ def check_result(registry: RuleRegistry, primitive: Primitive, out: Any, aval: S
 
 
 def check_tangent(primitive: Primitive, out: Any, tangent: Any) -> None:
-    """Check that a JVP rule's tangent has its result's shape and dtype.
+    """Check that a tangent that a JVP rule returned has the shape and dtype of its result.
 
     Raises:
-        TypeError: it has not.
+        TypeError: it has another shape or dtype, or results of that dtype have no tangents.
     """
     try:
         aval = get_aval(out)
@@ -173,7 +171,7 @@ def check_tangent(primitive: Primitive, out: Any, tangent: Any) -> None:
 
 
 def refuse_batch(primitive: Primitive, axis_size: int, out: Any, dim: Any) -> NoReturn:
-    """Raise the error for a vmap rule whose result has no axis of the batch's length at the position that it names.
+    """Raise the error for a vmap rule with a result that has no axis of length `axis_size` at `dim`.
 
     Raises:
         TypeError: always.
@@ -183,7 +181,7 @@ def refuse_batch(primitive: Primitive, axis_size: int, out: Any, dim: Any) -> No
 
 
 def check_cotangents(primitive: Primitive, cts_in: Any, avals: Sequence[ShapedArray | None]) -> None:
-    """Check that a transpose rule gives a cotangent of type `avals[i]`, or None, for each linear operand.
+    """Check that a transpose rule returns, for each operand, None or a cotangent of type `avals[i]`.
 
     Raises:
         TypeError: it does not.

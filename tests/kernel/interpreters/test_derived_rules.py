@@ -301,7 +301,7 @@ def test_what_cannot_be_made_by_that_name():
 
 
 def test_the_warning_says_how_to_mean_it():
-    with pytest.warns(DerivedRuleWarning, match="register it with by='loop' in place of a function"):
+    with pytest.warns(DerivedRuleWarning, match="register it with by='loop' instead of a function"):
         cj.vmap(Sorted())(M)
 
 
@@ -311,7 +311,7 @@ def test_jvp_of_an_opaque_impl_says_what_would_supply_it():
         cj.grad(lambda x: f(x).sum())(M[0])
     message = str(info.value)
     assert "has no JVP rule" in message and "@jvp_rules.register(" in message
-    assert message.endswith("Or give the primitive what such a rule is derived from: a decomposition.")
+    assert message.endswith("Or give the primitive something from which the rule can be derived: a decomposition.")
     assert info.value.kind == "jvp" and info.value.primitive is f.p
 
 
