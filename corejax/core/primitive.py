@@ -70,16 +70,8 @@ class Primitive:
     """
 
     __slots__ = (
-        "__weakref__",
-        "_memo",
-        "decomposition",
-        "doc",
-        "effects",
-        "linear_in",
-        "multiple_results",
-        "name",
-        "provenance",
-        "tags",
+        *("__weakref__", "_memo", "decomposition", "doc", "effects"),
+        *("linear_in", "multiple_results", "name", "provenance", "tags"),
     )
 
     name: str

@@ -160,15 +160,8 @@ class Jaxpr(Shown):
     """
 
     __slots__ = (
-        "__weakref__",
-        "_axis_names",
-        "_effects",
-        "constvars",
-        "debug_info",
-        "eqns",
-        "invars",
-        "memo",
-        "outvars",
+        *("__weakref__", "_axis_names", "_effects", "memo"),
+        *("constvars", "debug_info", "eqns", "invars", "outvars"),
     )
 
     def __init__(
