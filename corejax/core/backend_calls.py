@@ -47,7 +47,7 @@ def run_by(
         return outs
     wanted = f"the program has {len(out_avals)} {'result' if len(out_avals) == 1 else 'results'}"
     if not isinstance(outs, list | tuple):
-        raise _protocol_error(backend, "run", f"{_shown(outs)}; {wanted}, and a list of their buffers has to come")
+        raise _protocol_error(backend, "run", f"{_shown(outs)}; {wanted}: expected a list of their buffers")
     if len(outs) != len(out_avals):
         raise _protocol_error(backend, "run", f"{len(outs)} {'buffer' if len(outs) == 1 else 'buffers'}; {wanted}")
     for i, out in enumerate(outs):
@@ -78,7 +78,7 @@ def fetched_by(backend: Backend, buffer: Any, aval: ShapedArray | None) -> np.nd
     if backend is backends.of_dispatcher or aval is None:
         return host
     if not isinstance(host, np.ndarray):
-        raise _protocol_error(backend, "fetch", f"{_shown(host)}; a NumPy array has to come, for {aval.str_short()}")
+        raise _protocol_error(backend, "fetch", f"{_shown(host)}; expected a NumPy array for {aval.str_short()}")
     if host.shape != aval.shape or host.dtype != aval.dtype:
         got = f"an array of shape {host.shape} and dtype {host.dtype}"
         raise _protocol_error(backend, "fetch", f"{got} for {aval.str_short()}")
@@ -101,7 +101,7 @@ def _call(backend: Backend, of: Any, method: str, what: Callable[[], str] | None
 
 def _protocol_error(backend: Backend, method: str, problem: str) -> BackendError:
     needed = source_info.needed("; it was needed at")
-    return not_of_rule(BackendError(f"{described_backend(backend)}: its {method} gives {problem}{needed}"))
+    return not_of_rule(BackendError(f"{described_backend(backend)}: its {method} returned {problem}{needed}"))
 
 
 def described_backend(backend: Backend) -> str:

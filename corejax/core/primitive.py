@@ -263,8 +263,8 @@ def results_of_body(primitive: Primitive, out: Any) -> list[Any]:
         wanted = "a sequence of results" if primitive.multiple_results else "one result"
         advice = " A primitive with several is built with multiple_results=True." if sequence else ""
         raise TypeError(
-            f"the decomposition of primitive {primitive.name!r}, from {primitive.provenance}, gives {kind} where it "
-            f"has to give {wanted}.{advice}"
+            f"the decomposition of primitive {primitive.name!r}, from {primitive.provenance}, returned {kind} instead "
+            f"of {wanted}.{advice}"
         )
     return list(out) if sequence else [out]
 

@@ -167,7 +167,7 @@ class BatchTrace(Trace):
         """Check the element type of a result against `aval` (None if not known); return the result with its type."""
         if dim is None:
             if aval is not None and getattr(out, "aval", None) is not aval:
-                check_result(vmap_rules, primitive, out, aval, ", the same for every element,")
+                check_result(vmap_rules, primitive, out, aval, ", the same for every element")
             return out, None, aval
         try:  # the fast path, for batches with a cached element type
             full = out.aval
@@ -180,7 +180,7 @@ class BatchTrace(Trace):
             refuse_batch(primitive, self.axis_size, out, dim)
         element = mapped_aval(get_aval(out), dim)
         if element is not aval and aval is not None:
-            check_result(vmap_rules, primitive, BatchTracer(self, out, dim), aval, f", batched along axis {dim},")
+            check_result(vmap_rules, primitive, BatchTracer(self, out, dim), aval, f", batched along axis {dim}")
         return out, dim, element
 
     def unbox(self, x: Any) -> tuple[Any, int | None]:

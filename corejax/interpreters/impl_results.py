@@ -55,7 +55,7 @@ def as_promised(primitive: Primitive, given: Any, aval: ShapedArray) -> np.ndarr
     if out.dtype == object or out.dtype.kind in "US":
         got = "None" if given is None else f"{given!r} of type {type(given).__name__}"
     elif type(given) in _PYTHON_NUMBERS:
-        got = f"{given!r}, of type {type(given).__name__},"
+        got = f"{given!r} of type {type(given).__name__}"
     raise _type_mismatch(primitive, got, aval.str_short(short_dtypes=False))
 
 
@@ -69,8 +69,8 @@ def check_count(primitive: Primitive, outs: Any, count: int) -> None:
 def _type_mismatch(primitive: Primitive, got: str, wanted: str) -> TypeError:
     line = needed(". It was needed at", state.source)
     error = TypeError(
-        f"primitive {primitive.name!r}: its impl rule gives {got} where its abstract-eval rule promises {wanted}; one "
-        f"of the two (from {primitive.provenance.owner}) is wrong{line}. "
+        f"primitive {primitive.name!r}: its impl rule returned {got}, but its abstract-eval rule promises {wanted}; "
+        f"one of the two (from {primitive.provenance.owner}) is wrong{line}. "
         f"To check the rules: corejax verify {primitive.name}"
     )
     mark(error, primitive, "impl")
@@ -85,10 +85,10 @@ def types_of(primitive: Primitive, out: Any) -> tuple[ShapedArray, ...]:
     """
     if isinstance(out, list | tuple) is not primitive.multiple_results:
         wanted = "a list of arrays" if primitive.multiple_results else "an array"
-        raise mismatch(impl_rules, primitive, f"{shown(out)} where it has to give {wanted}")
+        raise mismatch(impl_rules, primitive, f"{shown(out)} instead of {wanted}")
     outs = out if primitive.multiple_results else [out]
     try:  # `get_aval` would narrow the dtypes of NumPy arrays under `config.x64_compat`, as for arguments
         avals = [ndarray_aval(o) if isinstance(o, np.ndarray | np.generic) else get_aval(o) for o in outs]
     except TypeError:
-        raise mismatch(impl_rules, primitive, f"{shown(out)} where it has to give arrays") from None
+        raise mismatch(impl_rules, primitive, f"{shown(out)} instead of arrays") from None
     return tuple(aval.strip_weak_type() for aval in avals)

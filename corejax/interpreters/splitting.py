@@ -28,10 +28,9 @@ def split_equations(jaxpr: Jaxpr, unknowns: Sequence[bool]) -> tuple[list[JaxprE
             continue
         split = rule(unks_in, eqn)
         if not isinstance(split, list | tuple) or len(split) != 4:
-            wanted = "where it has to give (eqn_known, eqn_unknown, unknowns_out, residuals)"
-            raise _bad_split(eqn, f"{shown(split)} {wanted}")
+            raise _bad_split(eqn, f"{shown(split)} instead of (eqn_known, eqn_unknown, unknowns_out, residuals)")
         eqn1, eqn2, unks_out, _ = split
-        # One equation or a list: a loop's rule puts what is invariant before it.
+        # The known half is one equation or a list, because a loop's rule moves invariant equations before the loop.
         known = [] if eqn1 is None else eqn1 if isinstance(eqn1, list) else [eqn1]
         unknown = [] if eqn2 is None else [eqn2]
         _check_split(eqn, known, unknown, unks_out, unknown_vars)

@@ -77,11 +77,12 @@ def _check_eqn(eqn: JaxprEqn, bound: set[Var], checked: _Checked) -> None:
         raise JaxprTypeError(f"primitive {name!r} does not take its operands: {said}") from error
     if len(out_avals) != len(eqn.outvars):
         raise JaxprTypeError(
-            f"primitive {name!r} gives {len(out_avals)} results, the equation binds {len(eqn.outvars)}"
+            f"primitive {name!r} has {len(out_avals)} results, but the equation binds {len(eqn.outvars)}"
         )
     for v, aval in zip(eqn.outvars, out_avals, strict=True):
         if v.aval is not aval:
-            raise JaxprTypeError(f"primitive {name!r} gives {aval}, the equation binds a variable of type {v.aval}")
+            types = f"returns {aval}, but the equation binds a variable of type {v.aval}"
+            raise JaxprTypeError(f"primitive {name!r} {types}")
         if v in bound:
             raise JaxprTypeError(f"variable {v!r} is bound twice, the second time by primitive {name!r}")
         bound.add(v)

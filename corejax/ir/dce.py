@@ -63,14 +63,14 @@ def _checked(eqn: JaxprEqn, used: Sequence[bool], rule: DceRule, result: Any) ->
         TypeError: it does not; the message names the rule.
     """
     if not isinstance(result, list | tuple) or len(result) != 2:
-        raise bad_equations("dce", eqn, rule, f"{result!r} where it has to give (used_inputs, eqn or None)")
+        raise bad_equations("dce", eqn, rule, f"{result!r} instead of (used_inputs, eqn or None)")
     used_inputs, kept = result
     if not isinstance(used_inputs, list | tuple) or len(used_inputs) != len(eqn.invars):
         raise bad_equations("dce", eqn, rule, f"{used_inputs!r} as used_inputs, for {len(eqn.invars)} operands")
     wanted = {v for v, flag in zip(eqn.outvars, used, strict=True) if flag}
     problem = equations_mismatch([] if kept is None else [kept], eqn.invars, wanted)
     if problem is None and kept is None and eqn.effects:
-        problem = "no equation, for one with effects"
+        problem = "no equation, but the equation has effects"
     if problem is not None:
         raise bad_equations("dce", eqn, rule, problem)
     return kept  # type: ignore[no-any-return]
@@ -83,7 +83,7 @@ def equations_mismatch(eqns: Sequence[JaxprEqn], at_hand: Sequence[Any], wanted:
     for eqn in eqns:
         for v in eqn.invars:
             if type(v) is Var and v not in bound:
-                return f"an equation that uses a variable of type {v.aval.str_short()} which is not at hand there"
+                return f"an equation that uses a variable of type {v.aval.str_short()} which is not available there"
         types = eqn.primitive.abstract(tuple(v.aval for v in eqn.invars), eqn.params)
         if [(a.shape, a.dtype) for a in types] != [(v.aval.shape, v.aval.dtype) for v in eqn.outvars]:
             results, binds = (", ".join(a.str_short() for a in each) for each in (types, [v.aval for v in eqn.outvars]))
@@ -98,7 +98,7 @@ def bad_equations(kind: str, eqn: JaxprEqn, rule: Any, problem: str) -> TypeErro
     """Return the error for a rule that returned wrong equations."""
     name = eqn.primitive.name
     error = TypeError(
-        f"primitive {name!r}: its {kind} rule (from {Provenance.of(rule)}) gives {problem}; it was needed for the "
+        f"primitive {name!r}: its {kind} rule (from {Provenance.of(rule)}) returned {problem}; it was needed for the "
         f"equation from {describe_source(eqn.source_info)}"
     )
     mark(error, eqn.primitive, kind)

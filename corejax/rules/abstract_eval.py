@@ -117,7 +117,7 @@ def _no_types(primitive: Primitive, out: Any) -> TypeError:
         kind = "None" if x is None else f"{one_line(described(x))} of type {type(x).__name__}"
         text = f"{text}, one of them {kind}," if text else kind
     wanted = "a list of types (ShapedArray), one for each result" if primitive.multiple_results else "one ShapedArray"
-    return mismatch(abstract_eval_rules, primitive, f"{text} where it has to give {wanted}")
+    return mismatch(abstract_eval_rules, primitive, f"{text} instead of {wanted}")
 
 
 @abstract_eval_rules.changed.connect

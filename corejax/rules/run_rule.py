@@ -60,7 +60,7 @@ def each_result(
     if not isinstance(outs, _SEQUENCE) or not isinstance(second, _SEQUENCE) or len(outs) != len(second):
         _refuse_pair(registry, primitive, (outs, second))
     if types is not None and len(types) != len(outs):
-        raise mismatch(registry, primitive, f"{len(outs)} results where its abstract-eval rule promises {len(types)}")
+        raise mismatch(registry, primitive, f"{len(outs)} results, but its abstract-eval rule promises {len(types)}")
     return zip(outs, second, types or (None,) * len(outs), strict=True)
 
 
@@ -72,7 +72,7 @@ def mismatch(
     Args:
         registry: the kind of rule.
         primitive: the primitive of the rule.
-        problem: the rest of the sentence "its JVP rule gives ...".
+        problem: the rest of the sentence "its JVP rule returned ...".
         source: the user's line, if it is neither the running one nor that of the equation that is replayed.
     """
     source = state.source if source is None else source
@@ -80,7 +80,7 @@ def mismatch(
     rule = next(filter(None, (registry.rule_of(primitive, platform) for platform in platforms)), None)
     origin = f"from {rule.provenance}" if rule is not None and rule.derived is None else "derived"
     error = TypeError(
-        f"primitive {primitive.name!r}: its {registry.title} ({origin}) gives {problem}"
+        f"primitive {primitive.name!r}: its {registry.title} ({origin}) returned {problem}"
         f"{source_info.needed('; it was needed at', source)}. To check the rule: corejax verify {primitive.name}"
     )
     mark(error, primitive, registry.kind)
@@ -118,11 +118,11 @@ def _refuse_pair(registry: RuleRegistry, primitive: Primitive, result: Any) -> N
     second, what = {jvp_rules: ("tangent_out", "tangents"), vmap_rules: ("dim_out", "batching dimensions")}[registry]
     pair = f"a pair (out, {second})" + (" of lists" if primitive.multiple_results else "")
     if not isinstance(result, list | tuple) or len(result) != 2:
-        raise mismatch(registry, primitive, f"{shown(result)} where it has to give {pair}")
+        raise mismatch(registry, primitive, f"{shown(result)} instead of {pair}")
     out, extra = result
     if isinstance(out, list | tuple) and isinstance(extra, list | tuple):
         raise mismatch(registry, primitive, f"{len(out)} results and {len(extra)} {what}")
-    raise mismatch(registry, primitive, f"a pair of {shown(out)} and {shown(extra)} where it has to give {pair}")
+    raise mismatch(registry, primitive, f"a pair of {shown(out)} and {shown(extra)} instead of {pair}")
 
 
 def check_results(registry: RuleRegistry, primitive: Primitive, outs: Any, types: Sequence[ShapedArray]) -> list[Any]:
@@ -132,7 +132,7 @@ def check_results(registry: RuleRegistry, primitive: Primitive, outs: Any, types
         TypeError: `outs` is not a list or tuple of that length, or a result has another shape or dtype.
     """
     if not isinstance(outs, _SEQUENCE) or len(outs) != len(types):
-        raise mismatch(registry, primitive, f"{shown(outs)} where it has to give a list of {len(types)} results")
+        raise mismatch(registry, primitive, f"{shown(outs)} instead of a list of {len(types)} results")
     for out, aval in zip(outs, types, strict=True):
         check_result(registry, primitive, out, aval)
     return list(outs)
@@ -146,7 +146,7 @@ def check_result(registry: RuleRegistry, primitive: Primitive, out: Any, aval: S
     """
     if not fits(out, aval):
         what = shown(getattr(out, "val", out))
-        problem = f"{what}{how} where its abstract-eval rule promises {aval.str_short()} for these operands"
+        problem = f"{what}{how}, but its abstract-eval rule promises {aval.str_short()} for these operands"
         raise mismatch(registry, primitive, problem)
 
 
@@ -162,11 +162,11 @@ def check_tangent(primitive: Primitive, out: Any, tangent: Any) -> None:
         raise mismatch(jvp_rules, primitive, f"{shown(out)} for the result, which has to be an array") from None
     if not is_inexact(aval.dtype):
         problem = (
-            f"{shown(tangent)} as tangent of a result of type {aval.str_short()}, which has none: its tangent is None"
+            f"{shown(tangent)} as tangent of a result of type {aval.str_short()}, which has no tangent: return None"
         )
         raise mismatch(jvp_rules, primitive, problem)
     if not fits(tangent, aval):
-        problem = f"{shown(tangent)} as tangent of a result of type {aval.str_short()}, where it has to be of this type"
+        problem = f"{shown(tangent)} as tangent of a result of type {aval.str_short()}; it has to be of this type"
         raise mismatch(jvp_rules, primitive, problem)
 
 
@@ -176,7 +176,7 @@ def refuse_batch(primitive: Primitive, axis_size: int, out: Any, dim: Any) -> No
     Raises:
         TypeError: always.
     """
-    problem = f"{shown(out)}, batched along axis {dim!r}, where an array with an axis of length {axis_size} is needed"
+    problem = f"{shown(out)}, batched along axis {dim!r}, instead of an array with an axis of length {axis_size}"
     raise mismatch(vmap_rules, primitive, f"{problem}; axes count from 0")
 
 
@@ -188,7 +188,7 @@ def check_cotangents(primitive: Primitive, cts_in: Any, avals: Sequence[ShapedAr
     """
     if not isinstance(cts_in, list | tuple) or len(cts_in) != len(avals):
         wanted = f"[ct or None for each of {len(avals)} operands]"
-        raise mismatch(transpose_rules, primitive, f"{shown(cts_in)} where it has to give {wanted}")
+        raise mismatch(transpose_rules, primitive, f"{shown(cts_in)} instead of {wanted}")
     for i, (ct, aval) in enumerate(zip(cts_in, avals, strict=True)):
         if ct is not None and aval is not None and not fits(ct, aval):
             problem = f"{shown(ct)} as cotangent of operand {i}, which is of type {aval.str_short()}"

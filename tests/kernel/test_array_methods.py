@@ -84,9 +84,7 @@ def test_a_method_may_be_told_by_its_place(acme: Any) -> None:
 def test_a_method_that_is_not_at_its_place(acme: Any) -> None:
     x = corejax.numpy.ones(3)
     array_methods.provide("acme_three", "acme_methods:METHODS")
-    with pytest.raises(
-        PluginError, match=r"array method 'acme_three' of .* does not exist at acme_methods:METHODS"
-    ):
+    with pytest.raises(PluginError, match=r"array method 'acme_three' of .* does not exist at acme_methods:METHODS"):
         x.acme_three()
     acme.METHODS["acme_three"] = lambda self: 3
     assert x.acme_three() == 3

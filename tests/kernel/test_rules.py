@@ -391,7 +391,7 @@ def test_unhashable_parameter_is_named() -> None:
 
 def test_impl_that_breaks_its_promise_is_named() -> None:
     p = make(impl=lambda x: np.zeros(3, np.float32), abstract_eval=same_aval)
-    with pytest.raises(TypeError, match=rf"primitive '{p.name}': its impl rule gives float32\[3\]"):
+    with pytest.raises(TypeError, match=rf"primitive '{p.name}': its impl rule returned float32\[3\]"):
         p.bind(np.float32(1))
 
 

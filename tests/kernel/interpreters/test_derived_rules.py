@@ -171,7 +171,7 @@ def test_errors_of_the_impl_leave_the_stack_clean():
     with pytest.raises(ZeroDivisionError):
         cj.vmap(p.bind)(M)
     wrong = make(lambda x: x.astype(np.float64), lambda x: x)
-    with pytest.raises(TypeError, match=r"its impl rule gives float64\[4\] where its abstract-eval rule promises"):
+    with pytest.raises(TypeError, match=r"its impl rule returned float64\[4\], but its abstract-eval rule promises"):
         cj.vmap(wrong.bind)(M)
     assert len(trace_stack()) == 1
 
