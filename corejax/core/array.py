@@ -208,7 +208,7 @@ class Array(NumbersAndText, ArrayMethods, metaclass=_ArrayType):
             ValueError: `stream` is not None; streams are not supported.
         """
         if stream is not None:
-            raise ValueError(f"to_device: there are no streams to choose from, stream is None, got {stream!r}")
+            raise ValueError(f"to_device: streams are not supported, stream has to be None, got {stream!r}")
         return placed(self, backends.of_device(device), device)
 
     def copy_to_host_async(self) -> None:
@@ -238,7 +238,7 @@ class Array(NumbersAndText, ArrayMethods, metaclass=_ArrayType):
     def delete(self) -> None:
         """Delete the value; its memory is freed once no view of it exists. Using the array is an error afterwards."""
         if not self.is_deleted():
-            self._buf = Deleted(DeletionReason("x.delete() gave up its value", source_info.capture_source()), self.aval)
+            self._buf = Deleted(DeletionReason("x.delete() was called", source_info.capture_source()), self.aval)
             self._host = None
 
     def block_until_ready(self) -> Array:
@@ -279,7 +279,7 @@ class Array(NumbersAndText, ArrayMethods, metaclass=_ArrayType):
             return memoryview(host).toreadonly()
         except ValueError:
             raise BufferError(
-                f"Python's buffers have no {self.aval.dtype.name}; x.view('uint16') has its bits"
+                f"Python's buffers do not support {self.aval.dtype.name}; use x.view('uint16') for its bits"
             ) from None
 
     def __dlpack__(
@@ -296,7 +296,9 @@ class Array(NumbersAndText, ArrayMethods, metaclass=_ArrayType):
             BufferError: `copy=False` but a copy is needed, `dl_device` is not the host, or DLPack lacks the dtype.
         """
         if dl_device not in (None, self.__dlpack_device__()):
-            raise BufferError(f"__dlpack__: an array is exported from the host, dl_device is (1, 0), got {dl_device}")
+            raise BufferError(
+                f"__dlpack__: arrays are exported from the host; dl_device has to be (1, 0), got {dl_device}"
+            )
         knows_read_only = max_version is not None and max_version[0] >= 1
         if copy is False and not knows_read_only:
             raise BufferError(
@@ -305,7 +307,7 @@ class Array(NumbersAndText, ArrayMethods, metaclass=_ArrayType):
             )
         if self.aval.dtype.kind == "V":
             raise BufferError(
-                f"__dlpack__: NumPy exports no {self.aval.dtype.name}; export the bits, x.view('uint16') say"
+                f"__dlpack__: NumPy does not export {self.aval.dtype.name}; export its bits, x.view('uint16')"
             )
         host = np.array(self._fetch()) if copy or not knows_read_only else _sealed(self._fetch())
         return host.__dlpack__(stream=stream, max_version=max_version)

@@ -243,5 +243,5 @@ def provide(name: str, value: Any, *, override: bool = False, by: Provenance | N
     if not is_word or (name.startswith("_") and name not in OPERATORS):
         raise ValueError(f"an array method's name is a public word or one of Python's operators, got {name!r}")
     if isinstance(value, str) and value.count(":") != 1:
-        raise ValueError(f"array method {name!r}: a place is 'module:object', got {value!r}")
+        raise ValueError(f"array method {name!r}: an import path has the form 'module:object', got {value!r}")
     methods.register(name, value, override=override, provenance=owner)

@@ -166,13 +166,13 @@ class Backend:
         Raises:
             BackendError: `devices` returns no device.
         """
-        found = self.devices(platform)
-        if not isinstance(found, Sequence) or not found:
+        devices = self.devices(platform)
+        if not isinstance(devices, Sequence) or not devices:
             raise BackendError(
-                f"backend {self.name!r}: its devices({platform!r}) returned {found!r}; it has to return a list of at "
+                f"backend {self.name!r}: its devices({platform!r}) returned {devices!r}; it has to return a list of at "
                 "least one device, or raise a BackendError with the reason"
             )
-        return found[0]
+        return devices[0]
 
     def topology(self, name: str, platform: str) -> Sequence[Device]:
         """Return devices that programs can be compiled for without their being present.
@@ -307,7 +307,7 @@ def problem_of(backend: Backend) -> str:
         return f": device_type has to be a class, or a union of some, got {backend.device_type!r}"
     if not isinstance(backend.name, str):
         return f": name has to be a string, got {backend.name!r}"
-    return "" if capabilities.platforms else ": capabilities.platforms has to name one platform at least"
+    return "" if capabilities.platforms else ": capabilities.platforms has to name at least one platform"
 
 
 class Target(NamedTuple):

@@ -31,8 +31,8 @@ class _Donating(Restoring):
             backend = backends.of_buffer(buffer)
             if backend is not None and backend.is_deleted(buffer):
                 why = why or DeletionReason(
-                    f"it was donated to the jitted function {self.name}, whose result has its memory now; use the "
-                    "result, donate a copy (x.copy()), or do not donate",
+                    f"it was donated to the jitted function {self.name}, which reused its memory for the result; use "
+                    "the result, donate a copy (x.copy()), or do not donate",
                     source_info.capture_source(),
                 )
                 x._buf = Deleted(why, held.aval)

@@ -94,11 +94,11 @@ def unbound_axis(name: Any, what: str, bound: Sequence[Any]) -> NameError:
     """Return the error for an axis name that no transformation binds, for rules to raise."""
     if not bound and any(name == there and size is not None for there, size in state.axis_env):
         return NameError(
-            f"{what}: the axis {name!r} has a name here, but no transformation maps it: the one whose named_axes this "
-            f"is has to interpret primitives such as {what}"
+            f"{what}: named_axes binds the name {name!r}, but no transformation maps the axis: the transformation that "
+            f"calls named_axes has to interpret primitives such as {what}"
         )
     known = ", ".join(repr(n) for n in dict.fromkeys(bound))
-    advice = f"axes in force here: {known}" if known else "no axis has a name here"
+    advice = f"active axes: {known}" if known else "no named axis is active"
     return NameError(
         f"{what}: no axis is named {name!r}; {advice}. Names are bound by vmap(..., axis_name={name!r}), pmap and "
         "shard_map"

@@ -22,11 +22,11 @@ from corejax.settings.caches import clears_cache
 __corejax_registers_for_caller__ = True
 
 
-def _duplicate_message(name: str, earlier: Entry, given: Entry) -> str:
+def _duplicate_message(name: str, earlier: Entry, later: Entry) -> str:
     return (
-        f"primitive {name!r} exists: it is defined by {earlier.provenance}; {given.provenance} "
+        f"primitive {name!r} exists: it is defined by {earlier.provenance}; {later.provenance} "
         "defines a second one. Choose another name, for example one with your plugin's namespace "
-        f"('{given.provenance.package}.{name}')."
+        f"('{later.provenance.package}.{name}')."
     )
 
 
@@ -181,7 +181,7 @@ class Primitive:
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(
-            f"primitive {self.name!r} is frozen: set {name!r} when it is built, and give it rules in the registries"
+            f"primitive {self.name!r} is frozen: pass {name!r} when it is created, and register rules in the registries"
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -223,7 +223,7 @@ def _by_name(name: str, distribution: str | None = None, version: str | None = N
         advice = f"pip install {distribution}{pin}" if "pip install" in provider else provider
         home = f"{distribution} {version or ''}".rstrip() + f" ({advice})"
     notes = "".join(f"; note: {problem}" for problem in plugin_access().problems("primitives"))
-    raise PluginMissingError(f"there is no primitive {name!r}: what is unpickled was made with {home}{notes}")
+    raise PluginMissingError(f"there is no primitive {name!r}: the pickled object was created with {home}{notes}")
 
 
 def find_primitive(name: str) -> Primitive | None:
@@ -261,7 +261,7 @@ def results_of_body(primitive: Primitive, out: Any) -> list[Any]:
     if out is None or sequence is not primitive.multiple_results:
         kind = "nothing (None)" if out is None else f"a {type(out).__name__} of {len(out)}" if sequence else "one value"
         wanted = "a sequence of results" if primitive.multiple_results else "one result"
-        advice = " A primitive with several is built with multiple_results=True." if sequence else ""
+        advice = " Create a primitive with several results with multiple_results=True." if sequence else ""
         raise TypeError(
             f"the decomposition of primitive {primitive.name!r}, from {primitive.provenance}, returned {kind} instead "
             f"of {wanted}.{advice}"

@@ -78,9 +78,9 @@ class OperationTable:
         self.table: Table[str, Operation] = Table(
             "structural operation",
             changed=self._put,
-            refusal=lambda name, earlier, given: (
+            refusal=lambda name, earlier, later: (
                 f"structural operation {name!r} is supplied by {earlier.provenance}; "
-                f"{given.provenance} supplies a second one"
+                f"{later.provenance} supplies a second one"
             ),
             of_hooks=True,
         )

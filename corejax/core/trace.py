@@ -427,7 +427,7 @@ class Tracer(ArrayMethods):
         return f"{type(self).__name__}({self.aval.str_short(short_dtypes=False)})"
 
     def __reduce__(self) -> Any:
-        raise TypeError(f"a traced value has no copy outside of its transformation: cannot pickle {self!r}")
+        raise TypeError(f"a traced value exists only inside its transformation: cannot pickle {self!r}")
 
     def __deepcopy__(self, memo: Any) -> Tracer:
         return self
@@ -445,7 +445,7 @@ def escaped(tracer: Tracer, where: str) -> UnexpectedTracerError:
     ended = (
         "that transformation has ended"
         if not trace.alive
-        else "it does not belong to the transformations that are running here (another thread, say)"
+        else "it does not belong to the transformations that are running here (perhaps to another thread's)"
     )
     return UnexpectedTracerError(
         f"Encountered an unexpected tracer, which escaped from its transformation: {tracer!r} was made{at} while "

@@ -153,7 +153,7 @@ def remembered(fun: Any = None, *, ufunc: np.ufunc | None = None, ufunc_of: str 
         TypeError: `fun` is not callable, or `ufunc` is not a NumPy ufunc.
     """
     if ufunc is not None and not isinstance(ufunc, np.ufunc):
-        raise TypeError(f"remembered: ufunc is one of NumPy's, such as np.copysign, got {ufunc!r}")
+        raise TypeError(f"remembered: ufunc has to be a NumPy ufunc, such as np.copysign, got {ufunc!r}")
     if fun is None:
         return functools.partial(remembered, ufunc=ufunc, ufunc_of=ufunc_of, numbers=numbers)
     if not callable(fun):

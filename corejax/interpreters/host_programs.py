@@ -44,7 +44,7 @@ def _check_types(binders: Sequence[Var], values: Sequence[Any], error: Exception
     expected, actual = [v.aval for v in binders], [get_aval(x) for x in values]
     if any((a.shape, a.dtype) != (b.shape, b.dtype) for a, b in zip(expected, actual, strict=True)):
         takes, got = (", ".join(a.str_short() for a in avals) for avals in (expected, actual))
-        advice = "abstract eval of a primitive with a program holds its operands against `program.in_avals`"
+        advice = "the abstract-eval rule of a primitive with a program should compare operands with `program.in_avals`"
         raise TypeError(f"a program that takes ({takes}) was given ({got}); {advice}") from error
 
 

@@ -52,10 +52,8 @@ def as_promised(primitive: Primitive, given: Any, aval: ShapedArray) -> np.ndarr
         if out.dtype in _BYTES and aval.dtype in dtypes.SMALL_INTS:
             return np.array(out, aval.dtype)  # NumPy computes with bytes instead; their lowest bits are right
     got = f"{out.dtype.name}[{','.join(map(str, out.shape))}]"
-    if out.dtype == object or out.dtype.kind in "US":
+    if out.dtype == object or out.dtype.kind in "US" or type(given) in _PYTHON_NUMBERS:
         got = "None" if given is None else f"{given!r} of type {type(given).__name__}"
-    elif type(given) in _PYTHON_NUMBERS:
-        got = f"{given!r} of type {type(given).__name__}"
     raise _type_mismatch(primitive, got, aval.str_short(short_dtypes=False))
 
 

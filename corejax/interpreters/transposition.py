@@ -109,7 +109,7 @@ def transpose_tape(eqns: Sequence[JaxprEqn], cotangents: dict[Var, Any], wanted:
     except NotLinearError as error:
         if not hasattr(error, "__notes__"):
             error.add_note(
-                f"Its {primitive.name} was recorded by what is differentiated{needed(' at', eqn.source_info)}. "
+                f"The function that is differentiated applies {primitive.name}{needed(' at', eqn.source_info)}. "
                 "To check a primitive's JVP rule: corejax verify NAME --check linearity"
             )
         raise

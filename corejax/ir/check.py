@@ -73,8 +73,8 @@ def _check_eqn(eqn: JaxprEqn, bound: set[Var], checked: _Checked) -> None:
     except CorejaxError:
         raise
     except Exception as error:  # a rule may raise anything for parameters that its function would never pass
-        said = message_of(error) if isinstance(error, TypeError | ValueError) else error_text(error)
-        raise JaxprTypeError(f"primitive {name!r} does not take its operands: {said}") from error
+        reason = message_of(error) if isinstance(error, TypeError | ValueError) else error_text(error)
+        raise JaxprTypeError(f"primitive {name!r} does not take its operands: {reason}") from error
     if len(out_avals) != len(eqn.outvars):
         raise JaxprTypeError(
             f"primitive {name!r} has {len(out_avals)} results, but the equation binds {len(eqn.outvars)}"

@@ -28,11 +28,11 @@ _LIST_LIMIT = 256  # the number of elements up to which a constant is printed as
 Scalar = Any  # a NumPy scalar; NumPy's annotations do not distinguish scalars from arrays
 
 
-def _duplicate_message(name: str, earlier: Entry, given: Entry) -> str:
-    known, cls = earlier.value, given.value
+def _duplicate_message(name: str, earlier: Entry, later: Entry) -> str:
+    known, cls = earlier.value, later.value
     return (
         f"parameter type {name!r} is {known.__module__}.{known.__qualname__}, from {earlier.provenance}; "
-        f"{cls.__module__}.{cls.__qualname__}, from {given.provenance}, needs another name"
+        f"{cls.__module__}.{cls.__qualname__}, from {later.provenance}, needs another name"
     )
 
 

@@ -82,8 +82,8 @@ class _Call:
         else:
             problem = f"there is no such parameter, only {', '.join(map(repr, params)) or 'none at all'}"
         raise TypeError(
-            f"primitive {self.primitive.name!r} calls the program (a ClosedJaxpr) that its parameter {self.param!r} "
-            f"holds, says its defcall in {self.place}: {problem}"
+            f"primitive {self.primitive.name!r}: its defcall, in {self.place}, declares that the parameter "
+            f"{self.param!r} holds a program (a ClosedJaxpr): {problem}"
         )
 
     def params(self, kind: str, program: ClosedJaxpr, operands: Positions, params: Params) -> Params:
@@ -195,9 +195,9 @@ def _transpose(call: _Call, cts: Sequence[Any], /, *operands: Any, **params: Any
     linear = [is_undef_primal(x) for x in operands]
     pulled, nonzeros = transpose_jaxpr(call.program(params), linear, [ct is not None for ct in cts])
     residuals = [x for x in operands if not is_undef_primal(x)]
-    given = [ct for ct in cts if ct is not None]
+    nonzero_cts = [ct for ct in cts if ct is not None]
     places = [i for i, x in enumerate(operands) if not is_undef_primal(x)]
-    outs = call.apply("transpose", pulled, [*places, *[None] * len(given)], params, [*residuals, *given])
+    outs = call.apply("transpose", pulled, [*places, *[None] * len(nonzero_cts)], params, [*residuals, *nonzero_cts])
     return spread_list(linear, spread_list(nonzeros, outs))
 
 

@@ -13,13 +13,13 @@ from corejax.rules.derivation import Derivation
 from corejax.settings.config import config
 
 
-def duplicate_rule(title: str, key: tuple[Primitive, str | None], earlier: Entry, given: Entry) -> str:
+def duplicate_rule(title: str, key: tuple[Primitive, str | None], earlier: Entry, later: Entry) -> str:
     """Return the message for a second rule of a primitive."""
     primitive, platform = key
     where = f" on platform {platform!r}" if platform else ""
     return (
         f"primitive {primitive.name!r} has a {title}{where} from {earlier.provenance}; "
-        f"{given.provenance} registers a second one. To replace the first rule, register it with override=True."
+        f"{later.provenance} registers a second one. To replace the first rule, register it with override=True."
     )
 
 
@@ -97,7 +97,7 @@ def no_rule_by(registry: Any, primitive: Primitive, by: str) -> str:
     reason = f"there are {names}" if chosen is None else f"it needs {chosen.needs}"
     return (
         f"primitive {primitive.name!r} (from {primitive.provenance.owner}) has a {registry.title} by {by!r}, which "
-        f"cannot be made: {reason}.{source_info.needed(' It was needed at')}"
+        f"cannot be derived: {reason}.{source_info.needed(' It was needed at')}"
     )
 
 

@@ -24,7 +24,7 @@ class OptionalRules(Table):
         super().__init__(
             f"{kind} rule",
             changed=changed,
-            refusal=lambda primitive, earlier, given: duplicate_rule(f"{kind} rule", (primitive, None), earlier, given),
+            refusal=lambda primitive, earlier, later: duplicate_rule(f"{kind} rule", (primitive, None), earlier, later),
         )
         self.kind = kind
         optional_rules[kind] = self

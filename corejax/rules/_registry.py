@@ -405,8 +405,8 @@ class RuleRegistry(Mapping[Primitive, RuleFn]):
 
 registries: Table[str, RuleRegistry] = Table(
     "rule kind",
-    refusal=lambda kind, earlier, given: (
-        f"rule kind {kind!r} exists, from {earlier.provenance}; {given.provenance} makes a second one"
+    refusal=lambda kind, earlier, later: (
+        f"rule kind {kind!r} exists, from {earlier.provenance}; {later.provenance} defines a second one"
     ),
 )
 

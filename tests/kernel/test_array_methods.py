@@ -94,7 +94,9 @@ def test_a_method_that_is_not_at_its_place(acme: Any) -> None:
         match=r"array method 'acme_four' of .* cannot be imported from no_such_module:four: ModuleNotFoundError: ",
     ):
         x.acme_four()
-    with pytest.raises(ValueError, match=r"array method 'acme_five': a place is 'module:object', got 'acme_methods'"):
+    with pytest.raises(
+        ValueError, match=r"array method 'acme_five': an import path has the form 'module:object', got 'acme_methods'"
+    ):
         array_methods.provide("acme_five", "acme_methods")
 
 

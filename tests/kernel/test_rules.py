@@ -349,7 +349,7 @@ def test_registry_is_a_mapping_of_what_is_there() -> None:
 def test_primitive_is_frozen() -> None:
     p = make()
     with pytest.raises(
-        AttributeError, match=rf"primitive '{p.name}' is frozen: set 'multiple_results' when it is built"
+        AttributeError, match=rf"primitive '{p.name}' is frozen: pass 'multiple_results' when it is created"
     ):
         p.multiple_results = True
     with pytest.raises(AttributeError):

@@ -220,7 +220,7 @@ def test_what_a_program_raises_is_not_the_backend_s(toy: Toy) -> None:
         ("device_type", "cpu", "device_type has to be a class, or a union of some, got 'cpu'"),
         ("name", 3, "name has to be a string, got 3"),
         ("capabilities", None, "lacks capabilities"),
-        ("capabilities", Capabilities(platforms=()), "capabilities.platforms has to name one platform at least"),
+        ("capabilities", Capabilities(platforms=()), "capabilities.platforms has to name at least one platform"),
     ],
 )
 def test_its_attributes_are_checked(

@@ -368,7 +368,7 @@ def test_a_callback_that_is_meant_is_an_own_rule() -> None:
         assert rule_statuses(p)["xla_translation"].status == "own"
     q = Primitive(f"callback_test.p{next(_numbers)}", abstract_eval=lambda x: x)
     xla_translations.register(q, by="host callback")
-    with pytest.raises(MissingRuleError, match="by 'host callback', which cannot be made: it needs an impl"):
+    with pytest.raises(MissingRuleError, match="by 'host callback', which cannot be derived: it needs an impl"):
         jit(q.bind)(X)
 
 

@@ -288,10 +288,12 @@ def test_a_rule_by_a_derivation_keeps_the_flags_of_the_derivation():
 def test_what_cannot_be_made_by_that_name():
     f = Sorted()
     vmap_rules.register(f.p, by="lop")
-    with pytest.raises(MissingRuleError, match=r"vmap rule by 'lop', which cannot be made: there are .*'loop'"):
+    with pytest.raises(MissingRuleError, match=r"vmap rule by 'lop', which cannot be derived: there are .*'loop'"):
         cj.vmap(f)(M)
     vmap_rules.register(f.p, by="decomposition", override=True)
-    with pytest.raises(MissingRuleError, match=r"by 'decomposition', which cannot be made: it needs a decomposition"):
+    with pytest.raises(
+        MissingRuleError, match=r"by 'decomposition', which cannot be derived: it needs a decomposition"
+    ):
         cj.vmap(f)(M)
     vmap_rules.unregister(f.p)
     vmap_rules.unregister(f.p)
