@@ -1,4 +1,4 @@
-"""Types, values, traces and primitives; for users, `corejax.core` has the names that they know from `jax.core`."""
+"""Types, values, traces and primitives. The names exported here are those of `jax.core`."""
 
 from __future__ import annotations
 

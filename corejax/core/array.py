@@ -1,4 +1,4 @@
-"""`Array`, the immutable value that users hold: one type, whatever produced it, on the host or on a device."""
+"""`Array`, the immutable value that users hold: one type for values on the host and on devices."""
 
 from __future__ import annotations
 
@@ -30,24 +30,24 @@ from corejax.messages.marks import not_of_rule
 from corejax.settings.config import config
 
 
-class GivenUp(NamedTuple):
-    """Why the values of arrays were given up, and by which line of the user's."""
+class DeletionReason(NamedTuple):
+    """The reason for the deletion of arrays, and the user's line that caused it."""
 
     reason: str
     source: Any
 
 
 class Deleted(NamedTuple):
-    """In place of the buffer of an array whose value was given up; with its type, which the array may not have read."""
+    """The placeholder for the buffer of a deleted array; holds the type, which the array may not have read yet."""
 
-    why: GivenUp
+    why: DeletionReason
     aval: ShapedArray
 
 
 class ElementBuffer:
-    """A device buffer of the numbers that an array of an extended dtype is held as.
+    """A device buffer with the numbers that represent an array of an extended dtype.
 
-    Dispatchers see a node of one buffer; the dtype tells it from an array of numbers.
+    Dispatchers treat it as a pytree of one buffer; the dtype in the node distinguishes it from an array of numbers.
     """
 
     __slots__ = ("buffer", "dtype")
@@ -58,30 +58,30 @@ class ElementBuffer:
 
     @property
     def aval(self) -> ShapedArray:
-        """Type of the array."""
+        """The type of the array."""
         _, inner = dtypes.element_of(self.dtype)
         shape = self.buffer.aval.shape
         return ShapedArray(shape[: len(shape) - len(inner)], self.dtype)
 
 
 def _backend(buffer: Any = None) -> Backend:
-    """Return the backend of a buffer; without one, the backend that makes buffers of arrays on the host."""
+    """Return the backend of a buffer, by default the backend with the dispatcher, which holds values of host arrays."""
     if type(buffer) is Deleted:
         line = source_info.describe_source(buffer.why.source)
         raise not_of_rule(RuntimeError(f"Array has been deleted at {line}: {buffer.why.reason}"))
-    found = backends.of_dispatcher if buffer is None else backends.of_buffer(buffer)
-    if found is None:
+    backend = backends.of_dispatcher if buffer is None else backends.of_buffer(buffer)
+    if backend is None:
         raise PluginMissingError(f"no backend is loaded, so there are no device buffers{install_advice('backends')}")
-    return found
+    return backend
 
 
 _ndarray = np.ndarray
 
 
 class _ArrayType(type):
-    """Makes tracers instances of `Array`: code that asks for an array means them too.
+    """The metaclass that makes tracers instances of `Array`, for code that checks `isinstance(x, Array)`.
 
-    Python asks here only about what is not an `Array` itself.
+    Python calls `__instancecheck__` only for objects that are not of the exact type `Array`.
     """
 
     def __instancecheck__(cls, instance: Any) -> bool:
@@ -89,19 +89,21 @@ class _ArrayType(type):
 
 
 class Array(NumbersAndText, ArrayMethods, metaclass=_ArrayType):
-    """An immutable n-dimensional array; tracers are instances too (`type(x) is Array` asks for a value).
+    """An immutable n-dimensional array; tracers are instances as well (`type(x) is Array` is true only for values).
 
-    Holds a NumPy array, or a device buffer whose host view is made on first use and kept. Operators and most
+    An array holds a NumPy array, or a device buffer and, once it has been read, its host view. Operators and most
     methods come from plugins (`corejax.core.array_methods`).
 
     Args:
-        buffer: a NumPy array or scalar (copied unless an `aval` is given; with one it is the array's own from then
-            on, and read-only), or a device buffer.
+        buffer: a device buffer, or a NumPy array or scalar. A NumPy array is copied, unless `aval` is given: then the
+            array takes it over and makes it read-only.
         aval: its type; by default the buffer's own, strongly typed.
     """
 
-    # `_buf` is unset in an array that is on the host only: reading it makes the buffer (see __getattr__), so that a
-    # backend's dispatcher can take arrays apart without asking where they are.
+    # Each slot is filled on first use: `_attribute`, the class's `__getattr__`, runs only for a slot that is unset. An
+    # array on the host has no `_buf`: reading it creates the buffer, so that a backend's dispatcher can read buffers
+    # without checking where arrays are. An array from a compiled function has no `aval` and perhaps no `_host`.
+    # Invariant: `_host` and `_buf` hold the same value if both are set, and no code writes to either.
     __slots__ = ("__weakref__", "_buf", "_host", "aval")
 
     aval: ShapedArray
@@ -113,10 +115,10 @@ class Array(NumbersAndText, ArrayMethods, metaclass=_ArrayType):
             if aval is None:
                 aval = ndarray_aval(_buf)
                 _buf = np.array(_buf)
-            _buf.setflags(False)  # by keyword it takes twice as long
+            _buf.setflags(False)  # a keyword argument would take twice as long
             self._host = _buf
             self.aval = aval
-        else:  # what a compiled function returns comes this way, so it does as little as it can
+        else:  # the path of a compiled function's results, which does as little as possible
             self._buf = _buf
             if aval is not None:
                 self.aval = aval
@@ -132,17 +134,17 @@ class Array(NumbersAndText, ArrayMethods, metaclass=_ArrayType):
             if not isinstance(buffer, (np.generic, np.ndarray)):
                 self._host = None
                 return None
-            del self._buf  # a NumPy scalar, or an instance of a subclass
+            del self._buf  # it is a NumPy scalar, or an instance of a subclass of `ndarray`
             host = np.array(buffer)
             host.setflags(write=False)
             self._host = host
             return host
-        if name == "aval":  # not needed while the array only passes from one compiled function to the next
-            known = self._host
-            buffer = _held(self)  # a host view that was fetched meanwhile says nothing of the weak type
-            self.aval = aval = buffer.aval if known is None or buffer is not None else ndarray_aval(known)
+        if name == "aval":  # unset if the array only passes from one compiled function to the next
+            view = self._host
+            buffer = _held(self)  # preferred to the host view, which does not know the weak type
+            self.aval = aval = buffer.aval if view is None or buffer is not None else ndarray_aval(view)
             return aval
-        if name.startswith("__"):  # NumPy asks for two such before `__array__`
+        if name.startswith("__"):  # NumPy looks up two such names before `__array__`; they must not load plugins
             raise AttributeError(f"'Array' object has no attribute {name!r}")
         return missing(self, name)
 
@@ -150,7 +152,7 @@ class Array(NumbersAndText, ArrayMethods, metaclass=_ArrayType):
         __getattr__ = _attribute
 
     def _fetch(self) -> np.ndarray[Any, Any]:
-        """The host view of the value."""
+        """Return the host view of the value, transferred from the device if needed."""
         host = self._host
         if host is None:
             buffer = self._buf
@@ -161,16 +163,16 @@ class Array(NumbersAndText, ArrayMethods, metaclass=_ArrayType):
             else:
                 backend, numbers = _backend(buffer), buffer
                 host = fetched_by(backend, buffer, None if backend is backends.of_dispatcher else self.aval)
-            if not backend.is_spread(numbers):  # operations are to go on asking where the parts are
+            if not backend.is_spread(numbers):  # operations on a sharded array must keep using its buffer
                 self._host = host
         return host
 
     def _with_aval(self, aval: ShapedArray) -> Array:
-        """The same value with another weak type."""
+        """Return the same value with a type that differs in weak type."""
         return Array(self._buf if self._host is None else self._host, aval)
 
     def _is_here(self) -> bool:
-        """Whether this process can read all of the value: others may have parts that it does not have."""
+        """Whether this process can read the whole value; other processes may hold parts of it."""
         buffer = device_buffer(self)
         if buffer is None or type(buffer) is Deleted:
             return True
@@ -180,7 +182,7 @@ class Array(NumbersAndText, ArrayMethods, metaclass=_ArrayType):
     # -- places ------------------------------------------------------------------------------------------------
 
     def devices(self) -> set[Any]:
-        """Devices that hold the array; empty for one on the host."""
+        """Return the devices that hold the array; the set is empty for an array on the host."""
         buffer = device_buffer(self)
         if buffer is None:
             return set()
@@ -191,7 +193,7 @@ class Array(NumbersAndText, ArrayMethods, metaclass=_ArrayType):
     def device(self) -> Any:
         """The device that holds the array, or the sharding of its parts.
 
-        Of one on the host the device that it would be put on.
+        For an array on the host, the device to which it would be transferred.
         """
         buffer = device_buffer(self)
         if buffer is not None:
@@ -200,23 +202,23 @@ class Array(NumbersAndText, ArrayMethods, metaclass=_ArrayType):
         return backend.default_device(platform)
 
     def to_device(self, device: Any, /, *, stream: None = None) -> Array:
-        """The array on a device: itself where it is there.
+        """Return the array on a device; the array itself if it is already there.
 
         Raises:
-            ValueError: a `stream`, which nothing here has.
+            ValueError: `stream` is not None; streams are not supported.
         """
         if stream is not None:
-            raise ValueError(f"to_device: there are no streams to choose from, stream is None, got {stream!r}")
+            raise ValueError(f"to_device: streams are not supported, stream has to be None, got {stream!r}")
         return placed(self, backends.of_device(device), device)
 
     def copy_to_host_async(self) -> None:
-        """Begin the transfer that reading the value will wait for, where it has to be transferred."""
+        """Start the transfer to the host, if one is needed; reading the value waits for it."""
         buffer = device_buffer(self)
         if buffer is not None and self._host is None:
             _backend(buffer).start_fetch(buffer)
 
     def on_device_size_in_bytes(self) -> int:
-        """Bytes of all elements."""
+        """Return the number of bytes of all elements."""
         return self.aval.size * self.aval.dtype.itemsize
 
     def is_deleted(self) -> bool:
@@ -225,7 +227,7 @@ class Array(NumbersAndText, ArrayMethods, metaclass=_ArrayType):
         return type(buffer) is Deleted or (buffer is not None and _backend(buffer).is_deleted(buffer))
 
     def is_ready(self) -> bool:
-        """Whether the value is computed: reading it waits for nothing.
+        """Whether the value has been computed, so that reading it does not wait.
 
         Raises:
             RuntimeError: the array was deleted.
@@ -234,16 +236,16 @@ class Array(NumbersAndText, ArrayMethods, metaclass=_ArrayType):
         return buffer is None or _backend(buffer).is_ready(buffer)
 
     def delete(self) -> None:
-        """Give up the value, and its memory once no view of it is left; using the array is an error from then on."""
+        """Delete the value; its memory is freed once no view of it exists. Using the array is an error afterwards."""
         if not self.is_deleted():
-            self._buf = Deleted(GivenUp("x.delete() gave up its value", source_info.capture_source()), self.aval)
+            self._buf = Deleted(DeletionReason("x.delete() was called", source_info.capture_source()), self.aval)
             self._host = None
 
     def block_until_ready(self) -> Array:
-        """Wait until the value is computed; returns the array."""
+        """Wait until the value is computed, and return the array."""
         try:
             buffer = _read_buffer(self)
-        except AttributeError:  # it is on the host only
+        except AttributeError:  # the array is on the host only
             return self
         backend = backends.of_buffer(buffer)
         if backend is None:
@@ -267,17 +269,17 @@ class Array(NumbersAndText, ArrayMethods, metaclass=_ArrayType):
         return _sealed(host)
 
     def __buffer__(self, flags: int) -> memoryview:
-        """The value in place, read-only (Python 3.12 on asks for it: `memoryview(x)`).
+        """Return a read-only view of the value; Python 3.12 and later call it for `memoryview(x)`.
 
         Raises:
-            BufferError: Python's buffers lack the dtype: bfloat16, say.
+            BufferError: the buffer protocol does not support the dtype, such as bfloat16.
         """
         try:
             host: Any = self._fetch()
             return memoryview(host).toreadonly()
         except ValueError:
             raise BufferError(
-                f"Python's buffers have no {self.aval.dtype.name}; x.view('uint16') has its bits"
+                f"Python's buffers do not support {self.aval.dtype.name}; use x.view('uint16') for its bits"
             ) from None
 
     def __dlpack__(
@@ -288,14 +290,15 @@ class Array(NumbersAndText, ArrayMethods, metaclass=_ArrayType):
         dl_device: tuple[int, int] | None = None,
         copy: bool | None = None,
     ) -> Any:
-        """The value for another library: a read-only view for those that know read-only (DLPack 1.0), or a copy.
+        """Export the value to another library: a read-only view if it supports those (DLPack 1.0), else a copy.
 
         Raises:
-            BufferError: `copy=False` where a copy is needed, another device than the host, or a dtype that DLPack
-                lacks.
+            BufferError: `copy=False` but a copy is needed, `dl_device` is not the host, or DLPack lacks the dtype.
         """
         if dl_device not in (None, self.__dlpack_device__()):
-            raise BufferError(f"__dlpack__: an array is exported from the host, dl_device is (1, 0), got {dl_device}")
+            raise BufferError(
+                f"__dlpack__: arrays are exported from the host; dl_device has to be (1, 0), got {dl_device}"
+            )
         knows_read_only = max_version is not None and max_version[0] >= 1
         if copy is False and not knows_read_only:
             raise BufferError(
@@ -304,13 +307,13 @@ class Array(NumbersAndText, ArrayMethods, metaclass=_ArrayType):
             )
         if self.aval.dtype.kind == "V":
             raise BufferError(
-                f"__dlpack__: NumPy exports no {self.aval.dtype.name}; export the bits, x.view('uint16') say"
+                f"__dlpack__: NumPy does not export {self.aval.dtype.name}; export its bits, x.view('uint16')"
             )
         host = np.array(self._fetch()) if copy or not knows_read_only else _sealed(self._fetch())
         return host.__dlpack__(stream=stream, max_version=max_version)
 
     def __dlpack_device__(self) -> tuple[int, int]:
-        return (1, 0)  # kDLCPU: the host view is what is exported
+        return (1, 0)  # kDLCPU: the host view is exported
 
     def __iter__(self) -> Iterator[Any]:
         if (
@@ -320,7 +323,7 @@ class Array(NumbersAndText, ArrayMethods, metaclass=_ArrayType):
             or current_trace() is not bottom_trace()
             or is_spread(self)
         ):
-            return super().__iter__()  # parts of a program, if one is recorded, or on several devices
+            return super().__iter__()  # by indexing operations, which a trace records and sharded arrays need
         row = ShapedArray(self.shape[1:], self.dtype, self.weak_type)
         return (Array(np.asarray(x, self.dtype), row) for x in self._fetch())
 
@@ -331,31 +334,31 @@ class Array(NumbersAndText, ArrayMethods, metaclass=_ArrayType):
         return self
 
     def __deepcopy__(self, memo: Any) -> Array:
-        """The same value in an array of its own, which stays when this one is donated."""
-        copy: Any = getattr(self, "copy", None)  # a plugin's, which leaves parts on their devices
+        """Return a copy of the value, which stays valid if this array is donated."""
+        copy: Any = getattr(self, "copy", None)  # a plugin's method, which copies sharded arrays on their devices
         return Array(self._fetch(), self.aval) if copy is None else copy()
 
 
 def backend_of_parts(array: Array) -> Backend | None:
-    """The backend of an array whose value is in parts on several devices, and nowhere else; None of others."""
+    """Return the backend of an array that is sharded over several devices; None for any other array."""
     buffer = device_buffer(array) if array._host is None else None
     backend = backends.of_buffer(buffer)
     return backend if backend is not None and backend.is_spread(buffer) else None
 
 
 def is_spread(array: Array) -> bool:
-    """Whether parts of the array's value are on several devices, and nowhere else."""
+    """Whether the array is sharded: parts of its value are on several devices, and no device has all of it."""
     return backend_of_parts(array) is not None
 
 
 def bound_device(array: Array, backend: Backend) -> Any:
-    """The device of a backend that the array is bound to (`device_put` to it did that); None where it may be copied."""
+    """Return the device of a backend that the array is bound to (by `device_put`), or None if it may be copied."""
     buffer = device_buffer(array)
     return backend.bound_to(buffer) if type(buffer) is backend.buffer_type else None
 
 
 def buffer_of(array: Array, backend: Backend) -> Any:
-    """The array's buffer of a backend: its own, or one made of its value, which it keeps for the dispatcher's."""
+    """Return the array's buffer of a backend, or a new one, which the array keeps if it is the dispatcher's."""
     try:
         buffer = _read_buffer(array)
     except AttributeError:
@@ -369,44 +372,44 @@ def buffer_of(array: Array, backend: Backend) -> Any:
 
 
 def _put(backend: Backend, array: Array, device: Any = None) -> Any:
-    """A buffer of a backend with the array's value, as arrays hold them."""
+    """Transfer the array's value to a backend; an array of an extended dtype becomes an `ElementBuffer`."""
     host, aval = array._fetch(), array.aval
-    more = () if device is None else (device,)
+    optional_device = () if device is None else (device,)
     if aval.dtype.names is not None:
-        return ElementBuffer(put_by(backend, numbers_of(host), physical_aval(aval), *more), aval.dtype)
-    return put_by(backend, host, aval, *more)
+        return ElementBuffer(put_by(backend, numbers_of(host), physical_aval(aval), *optional_device), aval.dtype)
+    return put_by(backend, host, aval, *optional_device)
 
 
 def numbers_held(buffer: Any) -> Any:
-    """The device buffer itself, of what an array holds."""
+    """Return the backend's buffer, without the `ElementBuffer` around it."""
     return buffer.buffer if type(buffer) is ElementBuffer else buffer
 
 
 def placed(array: Array, backend: Backend, device: Any = None) -> Array:
-    """The array with a buffer of a backend's, on a device (the default one unless given); itself where it has one."""
+    """Return the array in a buffer of a backend, on a device (by default any); the array itself if it is there."""
     own = device_buffer(array)
     if device is None:
         buffer = buffer_of(array, backend)
         return array if device_buffer(array) is buffer else Array(buffer, array.aval)
-    of_type = getattr(device, "of_type", None)  # of a sharding that types of arrays name
+    of_type = getattr(device, "of_type", None)  # defined by shardings that appear in the types of arrays
     aval = array.aval.refined(None if of_type is None else of_type(array.aval.ndim))
     if type(own) is not backend.buffer_type or array._host is not None:
         return Array(_put(backend, array, device), aval)
     binds = type(backend).bound_to is not Backend.bound_to
-    there = backend.bound_to(own) if binds else backend.device_of(own)
-    return array if there == device else Array(put_by(backend, own, physical_aval(array.aval), device), aval)
+    current = backend.bound_to(own) if binds else backend.device_of(own)
+    return array if current == device else Array(put_by(backend, own, physical_aval(array.aval), device), aval)
 
 
 _read_buffer = vars(Array)["_buf"].__get__
 
 
 def device_buffer(array: Array) -> Any:
-    """The array's buffer if it has one."""
+    """Return the array's device buffer, or None if the array is on the host only."""
     return numbers_held(_held(array))
 
 
 def _held(array: Array) -> Any:
-    """What the array holds of a device: a buffer, one of an extended dtype's numbers, or None."""
+    """Return the content of the slot `_buf` without filling it: a buffer, an `ElementBuffer`, `Deleted`, or None."""
     try:
         buffer = _read_buffer(array)
     except AttributeError:
@@ -415,7 +418,7 @@ def _held(array: Array) -> Any:
 
 
 def held_buffers(arrays: list[Array]) -> list[Any]:
-    """What arrays hold of a device, each as `_held` gives it; of many at once that all hold something it is quick."""
+    """Return `_held(x)` for each array; fast if all of them have device buffers."""
     try:
         held = [*map(_read_buffer, arrays)]
     except AttributeError:
@@ -425,23 +428,23 @@ def held_buffers(arrays: list[Array]) -> list[Any]:
 
 
 def _sealed(host: Any) -> np.ndarray[Any, Any]:
-    """Return a view that cannot be made writable again, for its base is a read-only buffer."""
+    """Return a view that cannot be made writable again, because its base is a read-only buffer."""
     try:
         return np.asarray(memoryview(host).toreadonly())
-    except ValueError:  # Python's buffers lack the type: bfloat16, say
+    except ValueError:  # the buffer protocol does not support the dtype, such as bfloat16
         bits = host.view(f"u{host.itemsize}")
         return np.asarray(memoryview(bits).toreadonly()).view(host.dtype)
 
 
 def _rebuild(value: np.ndarray[Any, Any], aval: ShapedArray) -> Array:
-    return Array(np.array(value), aval)  # pickle may have given it a buffer of its caller's
+    return Array(np.array(value), aval)  # a copy, because pickle may pass a buffer that its caller owns
 
 
 def host_value(x: Any) -> Any:
-    """The NumPy array behind any concrete value.
+    """Return the NumPy array behind any concrete value.
 
     Raises:
-        UnexpectedTracerError: `x` is a tracer (one that escaped, where only concrete values are at work).
+        UnexpectedTracerError: `x` is a tracer, which has escaped from its transformation.
         TypeError: `x` is not an array.
     """
     if type(x) is Array:
@@ -456,7 +459,7 @@ def host_value(x: Any) -> Any:
 
 
 def narrowed(x: Any) -> Any:
-    """A NumPy array or scalar, 32 bits wide under `config.x64_compat`; wrapped around or infinite if too large."""
+    """Convert a NumPy array or scalar to 32 bits under `config.x64_compat`; large values wrap or become infinite."""
     dtype = dtypes.canonicalize_dtype(ndarray_aval(x).dtype)
     if dtype == x.dtype:
         return x
@@ -465,10 +468,10 @@ def narrowed(x: Any) -> Any:
 
 
 def as_array(x: Any) -> Any:
-    """`x` as an `Array` (tracers stay as they are); Python scalars become weakly typed ones.
+    """Convert `x` to an `Array`; tracers are returned unchanged, Python scalars become weakly typed arrays.
 
-    A NumPy array is copied: its owner may write to it, read-only or not. Under `config.x64_compat` it becomes 32 bits
-    wide.
+    A NumPy array is copied, because its owner may write to it, even through another view of a read-only one. Under
+    `config.x64_compat` it is converted to 32 bits.
 
     Raises:
         TypeError: `x` is not an array.

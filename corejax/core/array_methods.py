@@ -1,6 +1,6 @@
-"""Operators and methods of arrays and tracers: names known to the kernel, meanings given by plugins.
+"""Operators and methods of arrays and tracers: the kernel knows the operators' names, plugins provide the functions.
 
-Until a plugin has provided one, an operator's stub asks for the plugins to be loaded and tries again.
+An operator that no plugin has provided yet is a stub, which loads the plugins and tries again.
 """
 
 from __future__ import annotations
@@ -34,7 +34,8 @@ OPERATORS = (
     *("__getitem__", "__round__", "__array_namespace__"),
 )
 
-_FROM_PLUGINS = ("__add__", "sum")  # one method of each plugin that provides NumPy's
+# One method of each plugin that provides NumPy's operators and methods: if both are present, no method can be missing.
+_FROM_PLUGINS = ("__add__", "sum")
 
 
 def _put(name: str, value: Any) -> None:
@@ -42,13 +43,13 @@ def _put(name: str, value: Any) -> None:
         setattr(ArrayMethods, name, _Deferred(name, value) if isinstance(value, str) else value)
     elif name in OPERATORS:
         setattr(ArrayMethods, name, _stub(name))
-        all_are_here(False)
+        set_plugins_loaded(False)
     elif name in vars(ArrayMethods):
         delattr(ArrayMethods, name)
 
 
 class _Deferred:
-    """A method of which a plugin has told the place: imported when it is first looked up, and then in its stead."""
+    """A method that a plugin has named by its import path; the first lookup imports it and replaces this descriptor."""
 
     __slots__ = ("name", "target")
 
@@ -60,12 +61,12 @@ class _Deferred:
         module, _, attribute = self.target.partition(":")
         what = f"array method {self.name!r} of {methods.provenance(self.name).owner}"
         try:
-            found = getattr(importlib.import_module(module), attribute, None)
+            target = getattr(importlib.import_module(module), attribute, None)
         except Exception as error:
-            raise PluginError(f"{what} is to be at {self.target}, which failed: {error_text(error)}") from error
-        value = found.get(self.name) if isinstance(found, Mapping) else found
+            raise PluginError(f"{what} cannot be imported from {self.target}: {error_text(error)}") from error
+        value = target.get(self.name) if isinstance(target, Mapping) else target
         if value is None:
-            raise PluginError(f"{what} is to be at {self.target}; there is none")
+            raise PluginError(f"{what} does not exist at {self.target}")
         if vars(ArrayMethods).get(self.name) is self:
             setattr(ArrayMethods, self.name, value)
         bind = getattr(type(value), "__get__", None)
@@ -76,7 +77,7 @@ methods: Table[str, Any] = Table("array method", changed=_put, of_hooks=True)
 
 
 class ArrayMethods(Contributed):
-    """Base of `Array` and `Tracer`: what both are by their type, and everything that a plugin provides.
+    """Base of `Array` and `Tracer`: the attributes that follow from the type, and those that plugins provide.
 
     Attributes:
         aval: the value's type.
@@ -89,7 +90,7 @@ class ArrayMethods(Contributed):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """Dimensions, a tuple of int even while tracing."""
+        """The shape, a tuple of int even while tracing."""
         return self.aval.shape
 
     @property
@@ -109,7 +110,7 @@ class ArrayMethods(Contributed):
 
     @property
     def weak_type(self) -> bool:
-        """Whether the dtype came from a Python scalar and yields to others."""
+        """Whether the dtype came from a Python scalar, so that other dtypes take precedence in promotion."""
         return self.aval.weak_type
 
     @property
@@ -176,7 +177,7 @@ class ArrayMethods(Contributed):
 
 
 def missing(x: Any, name: str) -> Any:
-    """An attribute that no plugin has provided yet. Private names are never provided.
+    """Return an attribute that is missing until the plugins are loaded; private names are never provided.
 
     Raises:
         AttributeError: no plugin provides it.
@@ -185,22 +186,22 @@ def missing(x: Any, name: str) -> Any:
         plugin_access().load()
         if name in methods:
             return getattr(x, name)
-    whose = plugin_access().whose_method(name)
-    raise AttributeError(f"{type(x).__name__!r} object has no attribute {name!r}{whose}", name=name, obj=x)
+    advice = plugin_access().whose_method(name)
+    raise AttributeError(f"{type(x).__name__!r} object has no attribute {name!r}{advice}", name=name, obj=x)
 
 
-# By name, because type checkers are not shown `__getattr__`: they report misspelt attributes of arrays.
-_asks = vars(ArrayMethods)["__getattr__"]
+# Read from the class's dict because `__getattr__` is hidden from type checkers.
+_loading_getattr = vars(ArrayMethods)["__getattr__"]
 
 
-def all_are_here(loaded: bool) -> None:
-    """Drop `ArrayMethods.__getattr__`, which loads plugins, once all of them are loaded.
+def set_plugins_loaded(loaded: bool) -> None:
+    """Remove `ArrayMethods.__getattr__`, which loads plugins, once all plugins are loaded.
 
-    Before Python 3.12, attributes of a class with `__getattr__` take six times as long to read: tracing takes a tenth
-    less time without.
+    Before Python 3.12, reading attributes of a class that has `__getattr__` takes six times as long; without it,
+    tracing takes a tenth less time.
     """
     if not loaded or any(name not in methods for name in _FROM_PLUGINS):
-        setattr(ArrayMethods, "__getattr__", _asks)  # noqa: B010
+        setattr(ArrayMethods, "__getattr__", _loading_getattr)  # noqa: B010
     elif "__getattr__" in vars(ArrayMethods):
         delattr(ArrayMethods, "__getattr__")
 
@@ -209,8 +210,8 @@ def _stub(name: str) -> Callable[..., Any]:
     def operator(self: Any, *args: Any) -> Any:
         plugin_access().load()
         if name not in methods:
-            whose = plugin_access().whose_method(name)
-            raise PluginMissingError(f"no plugin provides the operator {name} of arrays{whose}")
+            advice = plugin_access().whose_method(name)
+            raise PluginMissingError(f"no plugin provides the operator {name} of arrays{advice}")
         return getattr(self, name)(*args)
 
     operator.__name__ = name
@@ -225,22 +226,22 @@ def provide(name: str, value: Any, *, override: bool = False, by: Provenance | N
     """Give arrays and tracers a method, operator or property.
 
     Args:
-        name: of the attribute.
-        value: the method, or a property; or its place, `"module:object"`, from where it is imported when it is first
-            used. The object may be a mapping that has it under its name.
-        override: replace another one, on purpose.
-        by: its provenance, by default the caller.
+        name: the attribute's name.
+        value: a method or a property; or its import path, `"module:object"`, from which it is imported on first use.
+            The object may be a mapping from names of attributes to their values.
+        override: replace the attribute of another plugin.
+        by: the provenance, by default the caller.
 
     Raises:
-        ValueError: `name` is none that arrays could have, or `value` is text and no place.
-        DuplicateRegistrationError: another plugin provides `name` and `override` is not given, or the kernel does.
+        ValueError: `name` is neither a public name nor an operator, or `value` is a string but not an import path.
+        DuplicateRegistrationError: the kernel provides `name`, or another plugin does and `override` is False.
     """
     owner = Provenance.of(value.fget if isinstance(value, property) else value, by)
-    word = isinstance(name, str) and name.isidentifier() and not iskeyword(name)
-    if word and name not in methods and name in vars(ArrayMethods) and name not in OPERATORS:
+    is_word = isinstance(name, str) and name.isidentifier() and not iskeyword(name)
+    if is_word and name not in methods and name in vars(ArrayMethods) and name not in OPERATORS:
         raise DuplicateRegistrationError(f"array attribute {name!r} is the kernel's own; {owner} cannot provide it")
-    if not word or (name.startswith("_") and name not in OPERATORS):
+    if not is_word or (name.startswith("_") and name not in OPERATORS):
         raise ValueError(f"an array method's name is a public word or one of Python's operators, got {name!r}")
     if isinstance(value, str) and value.count(":") != 1:
-        raise ValueError(f"array method {name!r}: a place is 'module:object', got {value!r}")
+        raise ValueError(f"array method {name!r}: an import path has the form 'module:object', got {value!r}")
     methods.register(name, value, override=override, provenance=owner)

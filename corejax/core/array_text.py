@@ -1,4 +1,4 @@
-"""What becomes of an array's value in Python: numbers, lists, bytes, and text."""
+"""Conversion of an array's value to Python numbers, lists, bytes and text."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ T = TypeVar("T")
 
 
 class NumbersAndText:
-    """Methods of `Array` that need no more than its value on the host."""
+    """The methods of `Array` that use only its value on the host."""
 
     __slots__ = ()
 
@@ -27,17 +27,17 @@ class NumbersAndText:
             raise dtypes.no_numbers(self.aval.dtype, what)
 
     def item(self, *args: int) -> Any:
-        """The one element (or the one at an index) as a Python scalar."""
+        """Return the only element, or the element at an index, as a Python scalar."""
         self._require_numbers("item")
         return self._fetch().item(*args)
 
     def tolist(self) -> Any:
-        """Nested Python lists of Python scalars."""
+        """Return the value as nested Python lists of Python scalars."""
         self._require_numbers("tolist")
         return self._fetch().tolist()
 
     def tobytes(self, order: str = "C") -> bytes:
-        """The elements' bytes."""
+        """Return the bytes of the elements."""
         return self._fetch().tobytes(order)  # type: ignore[arg-type]
 
     def __bool__(self) -> bool:
@@ -80,7 +80,7 @@ class NumbersAndText:
         return f"Array({text}{shape}, dtype={self.aval.dtype.name}{weak})"
 
     def _repr_html_(self) -> str:
-        import html  # needed in notebooks only
+        import html  # imported here because only notebooks need it
 
         head = f"<code>{html.escape(self.aval.str_short(short_dtypes=False))}</code>"
         if not 1 <= self.aval.ndim <= 2 or self.aval.size == 0 or self.aval.dtype.names is not None:
@@ -93,7 +93,7 @@ class NumbersAndText:
 
 
 def _html_rows(matrix: np.ndarray[Any, Any]) -> str:
-    """Rows of an HTML table; of more than eleven rows or columns the first and last five, the others as dots."""
+    """Return the rows of an HTML table; of more than eleven rows or columns, show the first and last five and dots."""
 
     def shortened(text_of: Callable[[Any], str], items: Any, dots: str) -> str:
         if len(items) <= 11:

@@ -1,4 +1,9 @@
-"""Abstract values: the types of the IR. Equal avals are the same object, so rules memoise on identity."""
+"""Abstract values: the types of the IR.
+
+Avals are interned: equal avals are the same object. Caches of traced programs and inferred types have avals in their
+keys, and comparing and hashing them by identity makes these lookups cheap. The intern table holds its avals as long as
+the process runs; types with symbolic sizes are interned in a dict of the symbols instead, and are freed with them.
+"""
 
 from __future__ import annotations
 
@@ -18,17 +23,17 @@ _MAX = (1 << 63) - 1
 _interned: dict[tuple[Any, ...], ShapedArray] = {}
 
 unsplit_sharding: Slot[Callable[[int], Any]] = Slot("the sharding of types that do not say how an array is split")
-"""`provide(ndim -> sharding)`: a sharding over the mesh of the context, or None if there is no such mesh."""
+"""`provide(ndim -> sharding)`: a sharding over the mesh of the context, or None if the context has no mesh."""
 
 
 class Refinement(Protocol):
-    """What a plugin says of a type beside shape, dtype and weak type: immutable and hashable.
+    """A plugin's extension of a type beyond shape, dtype and weak type; immutable and hashable.
 
-    A type has one refinement or None. The kernel compares refinements and calls these methods; what a refinement means
-    is the plugin's. The refinements of corejax-parallel say how arrays are split over the axes of a mesh.
+    A type has one refinement or None. The kernel compares refinements and calls these methods; the plugin defines their
+    meaning. The refinements of corejax-parallel describe how arrays are sharded over the axes of a mesh.
 
     Attributes:
-        of_any_shape: the part that holds for arrays of every shape, a refinement or None.
+        of_any_shape: the part that applies to arrays of every shape, a refinement or None.
     """
 
     of_any_shape: Refinement | None
@@ -36,40 +41,40 @@ class Refinement(Protocol):
     def of_results(
         self, primitive: Any, avals: Sequence[ShapedArray], outs: Sequence[ShapedArray], params: dict[str, Any]
     ) -> tuple[ShapedArray, ...]:
-        """Refine the types `outs` that an abstract-eval rule returned for operands of which one has this refinement."""
+        """Refine the types `outs` that an abstract-eval rule returned, if an operand has this refinement."""
 
     def conform(self, x: Any, aval: ShapedArray, *, cotangent: bool) -> Any:
-        """Return a tangent or cotangent with the refinement of `aval`; this one is that of `aval` or of `x`."""
+        """Return a tangent or cotangent with the refinement of `aval`; `self` is the refinement of `aval` or of `x`."""
 
     def join(self, other: Refinement) -> Refinement:
         """Return the refinement of a value that may be either of two values."""
 
     def without_axis(self, dim: int) -> tuple[Refinement | None, tuple[Any, ...]]:
-        """Return the refinement of an element along a dimension, and the names that were said of the dimension."""
+        """Return the refinement of an element along a dimension, and the names attached to that dimension."""
 
     def with_axis(self, dim: int, names: tuple[Any, ...]) -> Refinement | None:
-        """Return the refinement of a batch along a new dimension, of which `names` are said."""
+        """Return the refinement of a batch along a new dimension with the names `names`."""
 
     def text(self, shape: Sequence[Any]) -> str:
-        """Return the shape as it is printed behind the dtype: `[8@x,4]{V:i}`."""
+        """Return the shape as printed after the dtype: `[8@x,4]{V:i}`."""
 
 
 class ShapedArray:
     """The set of arrays of one shape, dtype and weak type. Interned: equal instances are identical.
 
     Attributes:
-        shape: tuple of int, or of `SymbolicDim` where a size is not known.
+        shape: tuple of int, or of `SymbolicDim` for sizes that are not known.
         dtype: NumPy dtype (ml_dtypes included).
-        weak_type: whether the dtype came from a Python scalar and yields to other dtypes.
-        refinement: what a plugin says of the type beside these, or None. See `Refinement`.
+        weak_type: whether the dtype came from a Python scalar, so that other dtypes take precedence in promotion.
+        refinement: a plugin's extension of the type, or None. See `Refinement`.
         size: number of elements.
-        nbytes: bytes that an array of the type takes; 0 where a size is not known.
+        nbytes: number of bytes of an array of the type; 0 if a size is not known.
 
-    The argument `sharding`, which JAX has, is ignored: a refinement says how arrays are split.
+    JAX's argument `sharding` is accepted and ignored: shardings are refinements here.
 
     Raises:
-        ValueError: a negative dimension.
-        OverflowError: more bytes than 64-bit integers count.
+        ValueError: a dimension is negative.
+        OverflowError: the number of bytes exceeds 64-bit integers.
     """
 
     __slots__ = ("dtype", "nbytes", "ndim", "refinement", "shape", "size", "weak_type")
@@ -83,33 +88,32 @@ class ShapedArray:
     size: int
 
     def __new__(cls, shape: Sequence[int], dtype: Any, weak_type: bool = False, *, sharding: Any = None) -> ShapedArray:
-        key = (shape, dtype, weak_type)
         try:
-            found = _interned.get(key)
-        except TypeError:  # a list as shape
-            found = None
-        return found if found is not None else _intern(cls, shape, dtype, weak_type)
+            aval = _interned.get((shape, dtype, weak_type))
+        except TypeError:  # the shape is a list
+            aval = None
+        return aval if aval is not None else _intern(cls, shape, dtype, weak_type)
 
     def update(
         self, shape: Sequence[int] | None = None, dtype: Any = None, weak_type: bool | None = None
     ) -> ShapedArray:
-        """Replace some fields. Of another shape, the type keeps only the part of its refinement that allows it."""
-        found = ShapedArray(
+        """Return a type with some fields replaced; a new shape keeps only `refinement.of_any_shape`."""
+        aval = ShapedArray(
             self.shape if shape is None else tuple(shape),
             self.dtype if dtype is None else dtype,
             self.weak_type if weak_type is None else weak_type,
         )
         refinement = self.refinement
         if refinement is None:
-            return found
-        return found.refined(refinement if found.shape == self.shape else refinement.of_any_shape)
+            return aval
+        return aval.refined(refinement if aval.shape == self.shape else refinement.of_any_shape)
 
     def to_tangent_aval(self) -> ShapedArray:
-        """The type of tangents: the strongly typed one, or float0 where values have no tangents; JAX's name for it."""
+        """Return the type of tangents: strongly typed, of dtype float0 for integers and booleans; JAX's name for it."""
         return self.update(dtype=self.dtype if dtypes.is_inexact(self.dtype) else dtypes.float0, weak_type=False)
 
     def strip_weak_type(self) -> ShapedArray:
-        """The strongly typed aval of the same shape and dtype."""
+        """Return the strongly typed aval of the same shape and dtype."""
         return self.update(weak_type=False) if self.weak_type else self
 
     def refined(self, refinement: Refinement | None) -> ShapedArray:
@@ -118,33 +122,33 @@ class ShapedArray:
             return self
         if refinement is None:
             return ShapedArray(self.shape, self.dtype, self.weak_type)
-        found = _interned.get((self.shape, self.dtype, self.weak_type, refinement))
-        if found is not None:
-            return found
+        aval = _interned.get((self.shape, self.dtype, self.weak_type, refinement))
+        if aval is not None:
+            return aval
         return _intern(ShapedArray, self.shape, self.dtype, self.weak_type, refinement)
 
-    # What users read of corejax-parallel's refinements, also of types without one.
+    # Shortcuts for users to corejax-parallel's refinement; types without one have these properties as well.
 
     @property
     def vma(self) -> frozenset[Any]:
-        """The manual axes of a mesh along which values may differ; none outside of `shard_map`."""
+        """The manual axes of a mesh along which values may differ; empty outside of `shard_map`."""
         return getattr(self.refinement, "vma", frozenset())
 
     @property
     def explicit_sharding(self) -> Any:
-        """How the array is split over axes of type Explicit of a mesh; None if the type does not say it."""
+        """The sharding of the array over axes of type Explicit of a mesh; None if the type has none."""
         return getattr(self.refinement, "sharding", None)
 
     @property
     def sharding(self) -> Any:
-        """As `explicit_sharding`; if that is None, the mesh of the context with no axis for any dimension."""
-        found = self.explicit_sharding
-        if found is None and unsplit_sharding.value is not None:
+        """`explicit_sharding`; if that is None, the unsharded placement on the mesh of the context."""
+        sharding = self.explicit_sharding
+        if sharding is None and unsplit_sharding.value is not None:
             return unsplit_sharding.value(self.ndim)
-        return found
+        return sharding
 
     def str_short(self, *, short_dtypes: bool = True) -> str:
-        """`f32[3,4]`, or `float32[3,4]` with `short_dtypes=False`; a refinement adds to the shape."""
+        """Return the type as text: `f32[3,4]`, or `float32[3,4]` with `short_dtypes=False`."""
         if self.dtype == dtypes.float0:
             name = "float0"
         else:
@@ -175,11 +179,7 @@ def _restored(shape: Sequence[int], dtype: Any, weak_type: bool, refinement: Ref
 
 
 def _intern(
-    cls: type[ShapedArray],
-    shape: Sequence[int],
-    dtype: Any,
-    weak_type: bool,
-    refinement: Refinement | None = None,
+    cls: type[ShapedArray], shape: Sequence[int], dtype: Any, weak_type: bool, refinement: Refinement | None = None
 ) -> ShapedArray:
     shape = tuple(as_dim(d) for d in shape)
     symbol = next((d for d in shape if isinstance(d, SymbolicDim)), None)
@@ -192,8 +192,8 @@ def _intern(
     if refinement is not None:
         key = (*key, refinement)
     interned = _interned if symbol is None else symbol.memo
-    found = interned.get(key)
-    if found is None:
+    aval = interned.get(key)
+    if aval is None:
         new = object.__new__(cls)
         size = 1
         for d in shape:
@@ -208,8 +208,8 @@ def _intern(
         fields |= {"ndim": len(shape), "size": size, "nbytes": nbytes}
         for name, value in fields.items():
             object.__setattr__(new, name, value)
-        found = interned.setdefault(key, new)  # atomic: two threads agree on one object
-    return found
+        aval = interned.setdefault(key, new)  # atomic, so that two threads get the same object
+    return aval
 
 
 _SCALARS = (bool, int, float, complex)
@@ -217,10 +217,10 @@ _scalar_avals: dict[tuple[type, int], ShapedArray] = {}
 
 
 def python_scalar_aval(x: bool | int | float | complex) -> ShapedArray:
-    """Aval of a Python scalar: weakly typed, of the default width (`bool` is not weak).
+    """Return the aval of a Python scalar: weakly typed, of the default width (`bool` is not weak).
 
     Raises:
-        OverflowError: an `int` that the default integer dtype does not hold.
+        OverflowError: `x` is an `int` outside the range of the default integer dtype.
     """
     kind = type(x)
     bits = config.default_dtype_bits
@@ -236,16 +236,17 @@ def python_scalar_aval(x: bool | int | float | complex) -> ShapedArray:
 
 
 def ndarray_aval(x: np.ndarray[Any, Any] | np.generic) -> ShapedArray:
-    """Aval of a NumPy array or scalar: its own dtype, strongly typed.
+    """Return the aval of a NumPy array or scalar: of its dtype, strongly typed.
 
     Raises:
         TypeError: its dtype is not supported.
-        ValueError: elements of it are masked.
+        ValueError: it is a masked array.
     """
-    if type(x) is not np.ndarray and isinstance(x, np.ndarray) and hasattr(x, "filled"):  # numpy.ma loads late
+    # `hasattr` recognises masked arrays without importing `numpy.ma`, which is slow.
+    if type(x) is not np.ndarray and isinstance(x, np.ndarray) and hasattr(x, "filled"):
         raise ValueError(
-            f"{source_info.by_caller()}masked arrays are not supported, for the mask would be lost: "
-            "x.filled(value) is an array, or x.data and x.mask are two"
+            f"{source_info.by_caller()}masked arrays are not supported, because the mask would be lost: "
+            "pass x.filled(value), or x.data and x.mask"
         )
     aval = _interned.get((x.shape, x.dtype, False))
     if aval is not None:
@@ -255,8 +256,8 @@ def ndarray_aval(x: np.ndarray[Any, Any] | np.generic) -> ShapedArray:
     except (TypeError, ValueError, KeyError):
         if x.dtype.names == ("float0",):
             what = (
-                "float0 arrays stand for the tangents of integers and hold no data: no operation takes them, no "
-                "program returns them"
+                "float0 arrays stand for the tangents of integers and hold no data: operations do not take them, and "
+                "programs do not return them"
             )
         else:
             what = f"{source_info.by_caller()}arrays of dtype {x.dtype} are not supported: expected booleans or numbers"
@@ -265,7 +266,7 @@ def ndarray_aval(x: np.ndarray[Any, Any] | np.generic) -> ShapedArray:
 
 
 def array_method(kind: type) -> Callable[[Any], Any] | None:
-    """Return the method of a class that returns the array which an object stands for; None if it has no such method.
+    """Return the method of a class that converts its objects to arrays, or None if it has none.
 
     The method is called `__corejax_array__` or, in classes written for JAX, `__jax_array__`.
     """
@@ -273,14 +274,14 @@ def array_method(kind: type) -> Callable[[Any], Any] | None:
 
 
 def get_aval(x: Any) -> ShapedArray:
-    """Aval of anything that a primitive takes: arrays, tracers, NumPy arrays and scalars, Python scalars.
+    """Return the aval of an operand: an array, a tracer, a NumPy array or scalar, or a Python scalar.
 
-    NumPy's are 32 bits wide under `config.x64_compat`.
+    The dtypes of NumPy arrays and scalars are narrowed to 32 bits under `config.x64_compat`.
 
     Raises:
         TypeError: `x` is not an array.
     """
-    aval = getattr(x, "aval", None)  # asked for once: a nested JVPTracer computes it
+    aval = getattr(x, "aval", None)  # read once, because a nested JVPTracer computes it
     if type(aval) is ShapedArray:
         return aval
     if type(x) in _SCALARS:
@@ -290,7 +291,7 @@ def get_aval(x: Any) -> ShapedArray:
         return aval.update(dtype=dtypes.canonicalize_dtype(aval.dtype)) if config.x64_compat else aval
     if (array_of := array_method(type(x))) is not None:
         return get_aval(array_of(x))
-    if isinstance(x, _SCALARS):  # a subclass, an IntEnum say
+    if isinstance(x, _SCALARS):  # an instance of a subclass, such as an IntEnum
         kind = next(t for t in _SCALARS if isinstance(x, t))
         return python_scalar_aval(kind(x))  # type: ignore[arg-type]
     raise TypeError(
@@ -299,11 +300,11 @@ def get_aval(x: Any) -> ShapedArray:
     )
 
 
-types_of: dict[type, Callable[[Any], ShapedArray]] = {}  # of classes that stand for a type and have no value
+types_of: dict[type, Callable[[Any], ShapedArray]] = {}  # for classes such as `ShapeDtypeStruct`, which have no value
 
 
 def typeof(x: Any) -> ShapedArray:
-    """The type of a value: its shape and dtype, and whether the dtype is weak.
+    """Return the type of a value: its shape and dtype, and whether the dtype is weak.
 
     Args:
         x: an array, a tracer, a NumPy array or scalar, a Python number, or a `ShapeDtypeStruct`.
@@ -319,10 +320,10 @@ def typeof(x: Any) -> ShapedArray:
 
 
 def physical_aval(aval: ShapedArray) -> ShapedArray:
-    """The type of the numbers that an array is held as: behind its own axes those of an element.
+    """Return the type of the numbers that represent an array: the element's axes follow the array's axes.
 
     Args:
-        aval: a type of an extended dtype; any other is its own physical type.
+        aval: a type of an extended dtype; any other type is its own physical type.
     """
     if aval.dtype.names is None:
         return aval
@@ -331,27 +332,27 @@ def physical_aval(aval: ShapedArray) -> ShapedArray:
 
 
 def numbers_of(host: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
-    """An array of an extended dtype as its numbers, of the physical type; a view where its memory is in one piece."""
+    """Return the numbers that represent an array of an extended dtype; a view if the memory is contiguous."""
     base, inner = dtypes.element_of(host.dtype)
     return np.ascontiguousarray(host).reshape(-1).view(base).reshape(host.shape + inner)
 
 
 def from_numbers(numbers: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """The array of an extended dtype that such numbers are; undoes `numbers_of`."""
+    """Return the array of an extended dtype that numbers represent; the inverse of `numbers_of`."""
     _, inner = dtypes.element_of(dtype)
     shape = numbers.shape[: numbers.ndim - len(inner)]
     return np.ascontiguousarray(numbers).reshape(-1).view(dtype).reshape(shape)
 
 
 def avals_of(values: Sequence[Any]) -> tuple[ShapedArray, ...]:
-    """Avals of several values.
+    """Return the avals of several values.
 
     Raises:
         TypeError: one of them is not an array.
     """
     try:
         return tuple([x.aval for x in values])
-    except AttributeError:  # NumPy's arrays and Python's numbers have types, and say them otherwise
+    except AttributeError:  # NumPy arrays and Python scalars have no attribute `aval`
         return tuple([get_aval(x) for x in values])
 
 
@@ -361,12 +362,12 @@ def conform(x: Any, aval: ShapedArray, *, cotangent: bool = False) -> Any:
     Args:
         x: a tangent, a cotangent or zeros.
         aval: the type of the primal value.
-        cotangent: whether `x` is a cotangent: a plugin may have to add up what several uses of one value contribute.
+        cotangent: whether `x` is a cotangent; a plugin may then have to sum the contributions of several devices.
     """
-    given = get_aval(x).refinement
-    if given == aval.refinement:
+    current = get_aval(x).refinement
+    if current == aval.refinement:
         return x
-    refinement: Any = given if aval.refinement is None else aval.refinement
+    refinement: Any = current if aval.refinement is None else aval.refinement
     return refinement.conform(x, aval, cotangent=cotangent)
 
 
@@ -376,7 +377,7 @@ def join_refinements(x: Refinement | None, y: Refinement | None) -> Refinement |
 
 
 def conversion_hint(x: Any) -> str:
-    """What to do with another library's array, for messages."""
+    """Return advice on another library's array, for messages."""
     return "; convert it with numpy.asarray" if hasattr(type(x), "__array__") else ""
 
 

@@ -1,6 +1,6 @@
-"""Backends: what compiles programs and runs them on devices. The kernel has none; plugins provide them, by name.
+"""Backends compile programs and run them on devices. The kernel has none; plugins provide them, by name.
 
-A backend holds values in buffers, objects of a class of its own. An `Array` holds a buffer or a NumPy array.
+A backend holds values in buffers, objects of its own class. An `Array` holds a buffer or a NumPy array.
 """
 
 from __future__ import annotations
@@ -31,8 +31,8 @@ class Device(Protocol):
 
     Attributes:
         id: its number among the devices of its platform.
-        platform: its kind, `"cpu"`.
-        device_kind: its model, for people.
+        platform: the kind of device, such as `"cpu"`.
+        device_kind: its model, for display.
     """
 
     id: int
@@ -40,46 +40,47 @@ class Device(Protocol):
     device_kind: str
 
     def memory_stats(self) -> Mapping[str, int] | None:
-        """Bytes of its memory by name (`bytes_in_use`, `bytes_limit`), None where nobody counts them."""
+        """Return statistics in bytes, by name (`bytes_in_use`, `bytes_limit`), or None if the device has none."""
 
 
 class Executable(Protocol):
     """A compiled program.
 
     Attributes:
-        calls_python: whether running it runs Python code, rules of primitives say.
+        calls_python: whether running it runs Python code, such as rules of primitives.
     """
 
     calls_python: bool
 
     def run(self, buffers: Sequence[Any]) -> Sequence[Any]:
-        """Run on buffers of the arguments; gives buffers of the results, which may still be computed."""
+        """Run on buffers of the arguments and return buffers of the results, which may still be being computed."""
 
     def as_text(self) -> str:
-        """The program as it runs, for people."""
+        """Return the compiled program as text."""
 
     def cost_analysis(self) -> Mapping[str, float]:
-        """Estimates for one run, by name (`flops`)."""
+        """Return estimates for one run, by name (`flops`)."""
 
     def memory_analysis(self) -> Mapping[str, int]:
-        """Bytes by name (`argument`, `output`, `temp`)."""
+        """Return numbers of bytes, by name (`argument`, `output`, `temp`)."""
 
 
 class CompileOptions(NamedTuple):
-    """How a program is to be compiled.
+    """The options of one compilation.
 
     Attributes:
-        device: where it runs; None: on the default device.
-        binds: whether results are bound to the device; those of bound arguments are in any case.
-        donated: whether the program gives the memory of an argument to its results, for each argument; empty: of none.
-            A hint: what cannot be reused stays as it is.
+        device: the device to run on; None for the default device.
+        binds: whether results are bound to the device; results of bound arguments are bound in any case.
+        donated: for each argument, whether the program may reuse its memory for results; empty if none is donated.
+            A hint: memory that cannot be reused stays valid.
         keep_unused: whether the executable takes arguments that the program does not use.
-        flags: the backend's own options, as pairs of name and value, by name.
-        devices: several devices that the program is shared out over, in the order in which shardings number them;
-            empty: it runs on `device`.
-        in_shardings, out_shardings: where each argument and each result is, None: the backend chooses; empty: of none.
-        known: arguments whose values are known, as number, type and bytes: the program may be one for these values, and
-            need not take them. A hint.
+        flags: the backend's own options, as pairs of name and value, sorted by name.
+        devices: the devices over which the program is sharded, in the order in which shardings number them; empty for
+            a program on `device` only.
+        in_shardings, out_shardings: the sharding of each argument and each result, None if the backend chooses it;
+            empty if the program is not sharded.
+        known: number, type and bytes of each argument with a known value. A hint: the backend may specialise the
+            program for these values; it then need not take these arguments.
     """
 
     device: Any = None
@@ -97,16 +98,16 @@ DEFAULT_OPTIONS = CompileOptions()
 
 
 class Capabilities(NamedTuple):
-    """What a backend can do, known before it starts.
+    """The features of a backend, known before it starts.
 
     Attributes:
-        platforms: kinds of devices that it knows; the first is the default one.
-        dtypes: names of the dtypes that its programs can have; None: all.
-        lowering: the language that `lower` gives, `"StableHLO"`; empty: none.
-        dispatcher: whether it has a `dispatcher`. That reads arrays' buffers unasked, so the buffers of arrays that
-            are on the host are this backend's (of the first one that has one).
-        options: names of the fields of `CompileOptions` that its `compile` and `lower` take, in an argument `options`,
-            which is passed where it says something.
+        platforms: the kinds of devices that it supports; the first is the default.
+        dtypes: names of the dtypes that its programs support; None for all.
+        lowering: the language that `lower` returns, such as `"StableHLO"`; empty if it has no `lower`.
+        dispatcher: whether it has a `dispatcher`. A dispatcher reads the buffers of arrays directly, so an array on the
+            host gets its buffer from this backend (from the first such backend if there are several).
+        options: names of the fields of `CompileOptions` that its `compile` and `lower` support. The argument `options`
+            is passed only if one of these fields differs from its default.
     """
 
     platforms: tuple[str, ...] = ("cpu",)
@@ -117,13 +118,13 @@ class Capabilities(NamedTuple):
 
 
 class RepeatableCall(NamedTuple):
-    """A call that has been run, as a dispatcher may repeat it for arguments of the same types.
+    """A finished call, which a dispatcher may repeat for arguments of the same types.
 
     Attributes:
-        executable: what ran; its results are the leaves of `result`.
-        consts: arrays that it takes before the arguments.
-        args, kwargs: the arguments, without static ones: pytrees whose leaves it takes after the constants.
-        result: what the call returned.
+        executable: the executable that ran; its results are the leaves of `result`.
+        consts: arrays that the executable takes before the arguments.
+        args, kwargs: the arguments without the static ones: pytrees; their leaves follow the constants.
+        result: the return value of the call.
     """
 
     executable: Any
@@ -134,11 +135,11 @@ class RepeatableCall(NamedTuple):
 
 
 class Backend:
-    """What a plugin provides one instance of (hook `corejax_provide_backends`).
+    """Base class of backends; a plugin provides an instance of its subclass (hook `corejax_provide_backends`).
 
     Attributes:
-        name: what it is called in messages; best the name that it is provided by.
-        capabilities: what it can do.
+        name: the name in messages, preferably the name under which the plugin provides it.
+        capabilities: the features that it supports.
         buffer_type, device_type: the classes of its buffers (not `numpy.ndarray`) and of its devices.
     """
 
@@ -148,81 +149,77 @@ class Backend:
     device_type: type
 
     def platform(self) -> str:
-        """The kind of devices that programs are compiled for where none is named."""
+        """Return the platform that programs are compiled for by default."""
         return self.capabilities.platforms[0]
 
     def devices(self, platform: str | None = None) -> Sequence[Device]:
-        """The devices of a platform, of the default one unless given; at least one.
+        """Return the devices of a platform, by default the default platform; at least one.
 
         Raises:
-            BackendError: there are none.
+            BackendError: the platform has no devices.
         """
         raise NotImplementedError
 
     def default_device(self, platform: str | None = None) -> Device:
-        """Where programs run unless told otherwise: the first device.
+        """Return the device that programs run on by default: the first device.
 
         Raises:
-            BackendError: `devices` gives none.
+            BackendError: `devices` returns no device.
         """
-        found = self.devices(platform)
-        if not isinstance(found, Sequence) or not found:
+        devices = self.devices(platform)
+        if not isinstance(devices, Sequence) or not devices:
             raise BackendError(
-                f"backend {self.name!r}: its devices({platform!r}) gives {found!r}; a list of one device at least has "
-                "to come, or a BackendError that says why there is none"
+                f"backend {self.name!r}: its devices({platform!r}) returned {devices!r}; it has to return a list of at "
+                "least one device, or raise a BackendError with the reason"
             )
-        return found[0]
+        return devices[0]
 
     def topology(self, name: str, platform: str) -> Sequence[Device]:
-        """Devices that need not be there, to compile for; of a backend that can.
+        """Return devices that programs can be compiled for without their being present.
 
         Args:
-            name: what they are like, in the backend's own terms (XLA's CPUs: `"8x8"`).
-            platform: their platform.
+            name: the topology, in the backend's own notation (`"8x8"` for XLA's CPUs).
+            platform: the platform of the devices.
 
         Raises:
-            BackendError: it compiles for its own devices alone.
+            BackendError: the backend does not support this.
         """
         raise BackendError(f"backend {self.name!r} compiles for its own devices alone, not for a topology {name!r}")
 
     def put(self, value: Any, aval: ShapedArray, device: Device | None = None) -> Any:
-        """A buffer with a value.
+        """Return a buffer with a value.
 
         Args:
-            value: a NumPy array that nobody writes to, or a buffer of this backend's.
-            aval: its type.
-            device: where to; the default device unless given. A backend of programs over several devices takes
-                shardings, too.
+            value: a NumPy array that no code writes to, or a buffer of this backend.
+            aval: the type of the value.
+            device: the device, by default the default device. A backend of sharded programs accepts shardings as well.
 
         Raises:
-            MemoryError: there is no place for it.
+            MemoryError: the device does not have enough memory.
         """
         raise NotImplementedError
 
     def fetch(self, buffer: Any) -> Any:
-        """The buffer's value as a NumPy array that nobody writes to; waits until it is computed."""
+        """Wait for the buffer's value and return it as a NumPy array that no code writes to."""
         raise NotImplementedError
 
     def start_fetch(self, buffer: Any) -> None:
-        """Begin what `fetch` will wait for."""
+        """Start the transfer that `fetch` waits for."""
 
     def device_of(self, buffer: Any) -> Device:
-        """Where a buffer is: a device, or a sharding (which has a `device_set`)."""
+        """Return the device that holds a buffer, or its sharding (which has a `device_set`)."""
         raise NotImplementedError
 
     def bound_to(self, buffer: Any) -> Device | None:
-        """The device, or sharding, that a buffer is bound to: programs that take it run there.
-
-        None where it may be copied.
-        """
+        """Return the device, or sharding, on which programs that take the buffer must run; None for any device."""
         return None
 
     def is_spread(self, buffer: Any) -> bool:
-        """Whether parts of the value are on several devices: eager operations on it are then this backend's."""
+        """Whether the value is sharded over several devices; `evaluate` then runs eager operations on it."""
         return False
 
     def evaluate(self, primitive: Primitive, arrays: Sequence[Any], params: Mapping[str, Any]) -> list[Any]:
-        """Results of one operation on arrays, some of which are spread; of a backend that has such ones."""
+        """Return the results of one operation on arrays of which at least one is sharded."""
         raise NotImplementedError
 
     def run_program(self, closed: Any, arrays: Sequence[Any], name: str) -> list[Any] | None:
@@ -231,51 +228,41 @@ class Backend:
         Args:
             closed: the program, a `ClosedJaxpr`.
             arrays: its operands, on the host or on one device.
-            name: the function's that was called, for profiles.
+            name: the name of the function that was called, for profiles.
 
         Returns:
-            Its results; None if the operations are better evaluated one by one.
+            Its results; None if the kernel should evaluate the operations one by one.
         """
         return None
 
     def is_ready(self, buffer: Any) -> bool:
-        """Whether the value is computed, so that reading it waits for nothing."""
+        """Whether the value has been computed, so that reading it does not wait."""
         return True
 
     def is_deleted(self, buffer: Any) -> bool:
-        """Whether a program took the buffer's memory for its results (`CompileOptions.donated`)."""
+        """Whether a program has reused the buffer's memory for its results (`CompileOptions.donated`)."""
         return False
 
     def block_until_ready(self, buffers: Sequence[Any]) -> None:
-        """Wait until buffers hold their values; raises what went wrong in computing them."""
+        """Wait until buffers hold their values; raise the error of a computation that failed."""
 
     def compile(
-        self,
-        closed: Any,
-        *,
-        name: str,
-        platform: str | None = None,
-        options: CompileOptions = DEFAULT_OPTIONS,
+        self, closed: Any, *, name: str, platform: str | None = None, options: CompileOptions = DEFAULT_OPTIONS
     ) -> Executable:
         """Compile a program for a device.
 
         Args:
-            closed: the program, a `ClosedJaxpr`. Its arguments are the executable's; its constants are part of it.
-            name: the function's, for messages.
-            platform: for the first device of this one, the default platform unless given.
-            options: what of them `capabilities.options` names; a backend that names none need not take them.
+            closed: the program, a `ClosedJaxpr`. The executable takes its arguments and contains its constants.
+            name: the function's name, for messages.
+            platform: compile for the first device of this platform, by default the default platform.
+            options: the options that `capabilities.options` names; not passed to a backend that names none.
         """
         raise NotImplementedError
 
     def lower(
-        self,
-        closed: Any,
-        *,
-        name: str,
-        platform: str | None = None,
-        options: CompileOptions = DEFAULT_OPTIONS,
+        self, closed: Any, *, name: str, platform: str | None = None, options: CompileOptions = DEFAULT_OPTIONS
     ) -> Any:
-        """The program in the language of `capabilities.lowering`: an object with `as_text(*, pretty, debug_info)`."""
+        """Return the program in the language of `capabilities.lowering`, with `as_text(*, pretty, debug_info)`."""
         raise NotImplementedError
 
     def dispatcher(
@@ -286,23 +273,23 @@ class Backend:
         static_argnums: Sequence[int] = (),
         static_argnames: Sequence[str] = (),
     ) -> Any:
-        """A callable that repeats calls by the types of their arguments, without Python in between.
+        """Return a callable that dispatches calls by the types of their arguments without running Python.
 
         Args:
-            name: the function's.
-            miss: called as the callable was, where it knows no call to repeat. Gives the result, and the call to
-                repeat, or None: ask again.
-            static_argnums: positions of arguments whose values count, not their types.
-            static_argnames: the same of keyword arguments.
+            name: the function's name.
+            miss: called with the arguments if the callable has no cached call for their types. Returns the result, and
+                the call to repeat from then on, or None if the next call has to ask again.
+            static_argnums: positions of arguments that are cached by value rather than by type.
+            static_argnames: names of keyword arguments that are cached by value.
 
         Returns:
-            The callable, on which attributes can be set; its method `_clear_cache` has it ask again for everything.
+            The callable, on which attributes can be set; its method `_clear_cache` empties the cache.
         """
         raise NotImplementedError
 
 
 def problem_of(backend: Backend) -> str:
-    """What a backend lacks, by what its capabilities say, or what is wrong with an attribute; to follow its name."""
+    """Describe the methods that a backend lacks or a wrong attribute, as text to follow its name; "" if it is valid."""
     capabilities = backend.capabilities
     if not isinstance(capabilities, Capabilities):
         return ", lacks capabilities"
@@ -313,18 +300,18 @@ def problem_of(backend: Backend) -> str:
     missing += [name for name in ("name", "buffer_type", "device_type") if not hasattr(backend, name)]
     if missing:
         return f", lacks {', '.join(missing)}"
-    kept = backend.buffer_type
-    if not isinstance(kept, type) or kept is np.ndarray:
-        return f": buffer_type has to be a class{' of its own' if kept is np.ndarray else ''}, got {kept!r}"
+    kind = backend.buffer_type
+    if not isinstance(kind, type) or kind is np.ndarray:
+        return f": buffer_type has to be a class{' of its own' if kind is np.ndarray else ''}, got {kind!r}"
     if not isinstance(backend.device_type, type | UnionType):
         return f": device_type has to be a class, or a union of some, got {backend.device_type!r}"
     if not isinstance(backend.name, str):
         return f": name has to be a string, got {backend.name!r}"
-    return "" if capabilities.platforms else ": capabilities.platforms has to name one platform at least"
+    return "" if capabilities.platforms else ": capabilities.platforms has to name at least one platform"
 
 
 class Target(NamedTuple):
-    """What to compile for; the platform is None for the backend's default one."""
+    """A backend to compile for, and a platform; None for the backend's default platform."""
 
     backend: Backend
     platform: str | None
@@ -339,21 +326,23 @@ class Backends:
 
     Attributes:
         provided: name -> (`module:object`, the plugin's record).
+        of_dispatcher: the loaded backend with a dispatcher, which makes the buffers of arrays on the host; or None.
     """
 
     def __init__(self) -> None:
         self.provided: Table[str, tuple[str, Any]] = Table("backend", changed=self._changed, of_hooks=True)
         self._loaded: dict[str, Backend] = {}
-        self._found: dict[tuple[str, str], Target] = {}  # by what was asked for, and the setting
+        # Caches `find` by its argument and the setting `backend`; cleared if a plugin adds or removes a backend.
+        self._targets: dict[tuple[str, str], Target] = {}
         self._of_buffers: dict[type, Backend] = {}
         self._state = _State()
-        self.of_dispatcher: Backend | None = None  # makes the buffers of arrays that are on the host
+        self.of_dispatcher: Backend | None = None
 
     def provide(self, name: str, target: str, owner: Any, *, by: Provenance | None = None) -> None:
-        """Add a backend of a plugin: `owner` is its record, `by` says where it is declared.
+        """Register a backend of a plugin: `owner` is the plugin's record, `by` the provenance of the declaration.
 
         Raises:
-            DuplicateRegistrationError: there is one of that name.
+            DuplicateRegistrationError: a backend of that name is registered.
         """
         if name in self.provided:
             earlier = self.provided[name][1].title
@@ -363,66 +352,66 @@ class Backends:
         self.provided.register(name, (target, owner), provenance=by)
 
     def _changed(self, name: str, entry: Any) -> None:
-        """Forget the object of a backend that is gone, or is another one now."""
-        self._found.clear()
+        """Discard the instance of a backend that has been removed or replaced."""
+        self._targets.clear()
         backend = self._loaded.pop(name, None)
         if backend is not None and backend not in self._loaded.values():
             self._of_buffers.pop(backend.buffer_type, None)
             self.of_dispatcher = None if self.of_dispatcher is backend else self.of_dispatcher
 
     def owner_of(self, backend: Backend) -> Any:
-        """The record of the plugin that provides a backend in use; None where it is gone."""
+        """Return the record of the plugin that provides a loaded backend, or None if the plugin has been removed."""
         names = (name for name, loaded in self._loaded.items() if loaded is backend and name in self.provided)
         return next((self.provided[name][1] for name in names), None)
 
     def names(self) -> list[str]:
-        """What there is, the default one first where no setting says otherwise; imports no backend."""
+        """Return the names of all backends, the default first unless a setting names another; imports no backend."""
         plugin_access().load()
         return list(self.provided)
 
     def load(self, name: str) -> Backend:
-        """One of `names()`.
+        """Return the backend of a name in `names()`, imported at the first call.
 
         Raises:
             PluginError: it cannot be imported.
         """
-        found = self._loaded.get(name)
-        if found is None:
-            found = self._loaded[name] = plugin_access().import_backend(name)
-            self._of_buffers[found.buffer_type] = found
-            if found.capabilities.dispatcher and self.of_dispatcher is None:
-                self.of_dispatcher = found
-        return found
+        backend: Backend | None = self._loaded.get(name)
+        if backend is None:
+            backend = self._loaded[name] = plugin_access().import_backend(name)
+            self._of_buffers[backend.buffer_type] = backend
+            if backend.capabilities.dispatcher and self.of_dispatcher is None:
+                self.of_dispatcher = backend
+        return backend
 
     def find(self, name: str | None = None) -> Target:
-        """What to compile for.
+        """Return the backend, and the platform, to compile for.
 
         Args:
-            name: of a backend, or of a platform: that of the default backend, or of the first one that has it.
-                By default the setting `backend`, or the first backend there is.
+            name: the name of a backend, or of a platform; the default backend is asked first for a platform.
+                By default the setting `backend`, or the first backend.
 
         Raises:
-            BackendError: there is none of that name.
-            PluginError: it cannot be imported.
+            BackendError: no backend or platform has that name.
+            PluginError: the backend cannot be imported.
         """
-        asked = (name or "", config.backend)
-        found = self._found.get(asked)
-        if found is None:
-            found = self._found[asked] = self._find(name)
-        return found
+        key = (name or "", config.backend)
+        target = self._targets.get(key)
+        if target is None:
+            target = self._targets[key] = self._find(name)
+        return target
 
     def _find(self, name: str | None) -> Target:
         plugin_access().load()
-        asked = name or config.backend or next(iter(self.provided), "")
-        if asked in self.provided:
-            return Target(self.load(asked), None)
+        wanted = name or config.backend or next(iter(self.provided), "")
+        if wanted in self.provided:
+            return Target(self.load(wanted), None)
         for backend in self._all():
-            if asked in backend.capabilities.platforms:
-                return Target(backend, asked)
+            if wanted in backend.capabilities.platforms:
+                return Target(backend, wanted)
         raise self._unknown(name)
 
     def _all(self) -> Iterator[Backend]:
-        """The backends, the default one first; of the others only those that can be imported."""
+        """Yield the backends, the default one first; skip others that cannot be imported."""
         names = list(self.provided)
         default = config.backend if config.backend in self.provided else next(iter(names), "")
         if default:
@@ -443,14 +432,14 @@ class Backends:
         )
 
     def of_buffer(self, buffer: Any) -> Backend | None:
-        """Whose buffer it is; None of what is none."""
+        """Return the backend of a buffer, or None if `buffer` is not a device buffer."""
         return self._of_buffers.get(type(buffer))
 
     def of_device(self, device: Any) -> Backend:
-        """Whose device it is; of a sharding (which has a `device_tuple`) whose its devices are.
+        """Return the backend of a device, or of the devices of a sharding (which has a `device_tuple`).
 
         Raises:
-            TypeError: it is no device of a backend in use.
+            TypeError: no loaded backend has such a device.
         """
         device = next(iter(getattr(device, "device_tuple", ())), device)
         for backend in list(self._loaded.values()):
@@ -459,14 +448,11 @@ class Backends:
         raise TypeError(f"a device is one of corejax.devices(), got {device!r} of type {type(device).__name__}")
 
     def running(self, backend: Backend, platform: str | None = None) -> Restoring:
-        """For a backend that runs rules of primitives in Python: programs inside its program go to it as well.
-
-        For a `with` block.
-        """
+        """Make `inside` return a target in a `with` block, in which the backend runs a program's rules in Python."""
         return Changed(self._state, "running", Target(backend, platform))
 
     def inside(self, name: str | None) -> Target:
-        """As `find`, of a program that may be inside another one, which runs in this thread."""
+        """Return the target for a program that may be inside another program running in this thread; see `find`."""
         return self._state.running or self.find(name)
 
 

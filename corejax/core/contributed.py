@@ -1,7 +1,7 @@
-"""What plugins add to arrays, as type checkers see it: `corejax write-stubs` writes a stub beside this file."""
+"""The attributes that plugins add to arrays, for type checkers: `corejax write-stubs` writes a stub for this file."""
 
 
 class Contributed:
-    """Base of `ArrayMethods`, whose stub lists the operators and methods that installed plugins provide."""
+    """Base of `ArrayMethods`; its stub lists the operators and methods that installed plugins provide."""
 
     __slots__ = ()

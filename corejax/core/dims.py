@@ -7,14 +7,14 @@ from typing import Any
 
 
 class SymbolicDim:
-    """Base class of sizes that are not known yet, for plugins that have such.
+    """Base class of sizes that are not known while tracing; a plugin provides the subclass.
 
-    A subclass has arithmetic, and comparisons that hold for every size that it may stand for, or raise. It is equal to
-    what is the same expression only, hashable, and no integer: `operator.index` of it raises. `str` is what programs'
-    texts have in its place, `repr` is for people, `__corejax_array__` the value in a program.
+    A subclass has arithmetic, and comparisons that return what holds for every value of the size, or raise. It is
+    hashable, equal only to the same expression, and not an integer: `operator.index(size)` raises. `str` gives the text
+    in printed programs, `repr` the text in messages, `__corejax_array__` the value as an operand in a program.
 
     Attributes:
-        memo: a dict of its symbols, for what is kept as long as they are: types.
+        memo: a dict that lives as long as the size's symbols; it caches the types that have such sizes.
     """
 
     __slots__ = ()
@@ -22,26 +22,26 @@ class SymbolicDim:
     memo: dict[Any, Any]
 
     def extreme(self, kind: str, other: Any) -> Any:
-        """Return the greater ("max") or the smaller ("min") of this and another size, as a size."""
+        """Return the greater ("max") or the smaller ("min") of this size and another one, as a size."""
         raise NotImplementedError
 
 
 def as_dim(size: Any) -> Any:
-    """A size as an `int`, or as the symbol that it is.
+    """Return a size as an `int`; return a symbolic size unchanged.
 
     Raises:
-        TypeError: it is neither.
+        TypeError: `size` is neither an integer nor symbolic.
     """
     return size if isinstance(size, SymbolicDim) else operator.index(size)
 
 
 def max_dim(d1: Any, d2: Any) -> Any:
-    """Return the greater of two sizes, of which symbols may be part."""
+    """Return the greater of two sizes, which may be symbolic."""
     return _extreme("max", d1, d2)
 
 
 def min_dim(d1: Any, d2: Any) -> Any:
-    """Return the smaller of two sizes, of which symbols may be part."""
+    """Return the smaller of two sizes, which may be symbolic."""
     return _extreme("min", d1, d2)
 
 

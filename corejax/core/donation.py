@@ -1,11 +1,11 @@
-"""Arrays whose memory a program takes for its results: after the call they are deleted, and say to whom they went."""
+"""Donation: a program reuses the memory of an argument for its results; the argument is deleted by the call."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
 from corejax.base.restoring import Restoring
-from corejax.core.array import Array, Deleted, GivenUp, held_buffers, numbers_held
+from corejax.core.array import Array, Deleted, DeletionReason, held_buffers, numbers_held
 from corejax.core.backends import backends
 from corejax.messages import source_info
 
@@ -20,19 +20,19 @@ class _Donating(Restoring):
     def __enter__(self) -> None:
         for x, buffer in zip(self.arrays, held_buffers(self.arrays), strict=True):
             if buffer is not None:
-                x._host = None  # a view is made again when it is asked for; memory with views would be copied
+                x._host = None  # the backend cannot reuse memory that has views; reading the value makes a new view
 
     def restore(self) -> None:
-        """Mark those whose buffers were taken."""
-        arrays, self.arrays = self.arrays, []  # done: the second time there is nothing left
+        """Mark arrays as deleted if the program took their buffers."""
+        arrays, self.arrays = self.arrays, []  # `restore` may be called twice
         why = None
         for x, held in zip(arrays, held_buffers(arrays), strict=True):
             buffer = numbers_held(held)
             backend = backends.of_buffer(buffer)
             if backend is not None and backend.is_deleted(buffer):
-                why = why or GivenUp(
-                    f"it was donated to the jitted function {self.name}, whose result has its memory now; use the "
-                    "result, donate a copy (x.copy()), or do not donate",
+                why = why or DeletionReason(
+                    f"it was donated to the jitted function {self.name}, which reused its memory for the result; use "
+                    "the result, donate a copy (x.copy()), or do not donate",
                     source_info.capture_source(),
                 )
                 x._buf = Deleted(why, held.aval)
@@ -40,11 +40,11 @@ class _Donating(Restoring):
 
 
 def donating(arrays: Iterable[Array], name: str) -> Restoring:
-    """For a `with` block that calls a program with donated arguments.
+    """Return a context manager for the call of a program with donated arguments.
 
     Args:
-        arrays: the donated ones; those whose buffers the backend says are taken (`Backend.is_deleted`) are deleted
-            afterwards, also where the call fails.
-        name: the function's, for the error of who uses them.
+        arrays: the donated arrays. After the block, also after an error, an array is marked as deleted if the program
+            took its buffer (`Backend.is_deleted`).
+        name: the function's name, for the error that using a deleted array raises.
     """
     return _Donating(arrays, name)

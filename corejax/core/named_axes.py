@@ -1,6 +1,6 @@
-"""Named axes: the mapped axes that are in force, by the names that collectives use.
+"""Named axes: the active mapped axes, by the names that collectives use.
 
-`vmap(axis_name=)`, `pmap` and `shard_map` bind names; they are in the thread's state beside the trace stack.
+`vmap(axis_name=)`, `pmap` and `shard_map` bind names. The thread's state holds them beside the trace stack.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from corejax.core.trace import set_contexts, state
 
 
 class DecidedBy(NamedTuple):
-    """An entry of the axes in scope: a value with this refinement decides which operations run in the block."""
+    """An entry of the axes in scope: a value with this refinement controls which operations run in the block."""
 
     refinement: Refinement
 
@@ -33,18 +33,18 @@ class _NamedAxes(Restoring):
         set_contexts(contexts + 1)
 
     def restore(self) -> None:
-        """As it was before."""
+        """Restore the earlier axes."""
         state.axis_env, contexts = self.earlier
         set_contexts(contexts)
 
 
 def named_axes(axes: Sequence[tuple[Any, int | None]]) -> Restoring:
-    """Names and sizes of mapped axes that collectives may use, for a `with` block.
+    """Bind names and sizes of mapped axes, which collectives may use, for a `with` block.
 
-    What has the size None is no axis, but something else that programs traced in the block depend on.
+    An entry of size None is not an axis, but another condition that programs traced in the block depend on.
 
     Raises:
-        TypeError: an axis is no pair of a name and a size.
+        TypeError: an entry is not a pair of a name and a size.
         ValueError: a size is negative.
     """
     for axis in axes:
@@ -56,21 +56,21 @@ def named_axes(axes: Sequence[tuple[Any, int | None]]) -> Restoring:
 
 
 def decided_by(refinement: Refinement) -> Restoring:
-    """Say for a `with` block that a value with a refinement decides which operations run, or how often."""
+    """Declare that a value with a refinement controls which operations of a `with` block run, or how often."""
     return _NamedAxes([(DecidedBy(refinement), None)])
 
 
 def axes_in_scope() -> tuple[tuple[Any, int | None], ...]:
-    """Names and sizes of the named axes in force, outermost first: a program traced under them depends on them."""
+    """Return names and sizes of the active named axes, outermost first; caches of traced programs have them in keys."""
     return state.axis_env
 
 
 def axis_size_of(name: Any, what: str = "a collective") -> int:
-    """Return the size of the innermost named axis of a name; `what` is the function that asks, for the message.
+    """Return the size of the innermost axis of a name; `what` is the name of the calling function, for messages.
 
     Raises:
-        NameError: no axis in force has that name; lists those that are.
-        TypeError: it cannot be the name of an axis.
+        NameError: no active axis has that name; the message lists the active axes.
+        TypeError: `name` is not hashable.
     """
     for bound, size in reversed(state.axis_env):
         if size is not None and bound == name:
@@ -86,19 +86,19 @@ def axis_size_of(name: Any, what: str = "a collective") -> int:
 
 
 def axis_of_rule() -> MappedAxis:
-    """Names of the mapped axis that a vmap rule is running for; outside of rules it has none."""
+    """Return the names of the mapped axis that the running vmap rule handles; without names outside of vmap rules."""
     return state.rule_axis or MappedAxis()
 
 
 def unbound_axis(name: Any, what: str, bound: Sequence[Any]) -> NameError:
-    """The error for an axis name that nothing binds, for rules to raise."""
+    """Return the error for an axis name that no transformation binds, for rules to raise."""
     if not bound and any(name == there and size is not None for there, size in state.axis_env):
         return NameError(
-            f"{what}: the axis {name!r} has a name here, but no transformation maps it: the one whose named_axes this "
-            f"is has to interpret primitives such as {what}"
+            f"{what}: named_axes binds the name {name!r}, but no transformation maps the axis: the transformation that "
+            f"calls named_axes has to interpret primitives such as {what}"
         )
     known = ", ".join(repr(n) for n in dict.fromkeys(bound))
-    advice = f"axes in force here: {known}" if known else "no axis has a name here"
+    advice = f"active axes: {known}" if known else "no named axis is active"
     return NameError(
         f"{what}: no axis is named {name!r}; {advice}. Names are bound by vmap(..., axis_name={name!r}), pmap and "
         "shard_map"

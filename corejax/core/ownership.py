@@ -1,6 +1,7 @@
-"""Whose memory an impl rule's result is: the eager value's own, or memory that the rule's author may write to again.
+"""Copy an impl rule's result only if other code could write to its memory later.
 
-CPython counts references, so a result that nobody else holds can be told from one that its author keeps.
+An `Array` is immutable, so it must own its memory. A rule may return memory that its author keeps, such as a buffer
+that it reuses. CPython counts references: an array without other references, or a view of one, needs no copy.
 """
 
 from __future__ import annotations
@@ -29,17 +30,17 @@ def _of_a_base() -> int:
     return getrefcount(view.base)
 
 
-# What `getrefcount` gives for an array that nobody holds but a local variable; a list that is being iterated over; a
-# view of it.
+# The reference counts of an array that is referenced only by a local variable, by a list that is being iterated over,
+# and by a view. They are measured because they differ between versions of Python.
 SOLE = _of_a_local()
 _SOLE_ITEM = _of_items([np.empty(0)])[0]
 _SOLE_BASE = _of_a_base()
 
 
 def aligned_empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[Any, Any]:
-    """An array in memory that buffers on CPUs can share, which is aligned to 64 bytes: NumPy's own seldom is.
+    """Return an uninitialised array in memory aligned to 64 bytes, which NumPy does not guarantee.
 
-    For large results: where a compiled program takes one of those, it would be copied.
+    Device buffers on CPUs can alias aligned memory, so that large results need not be copied for a compiled program.
     """
     nbytes = math.prod(shape) * dtype.itemsize
     memory = np.empty(nbytes + 64, np.uint8)
@@ -47,16 +48,16 @@ def aligned_empty(shape: tuple[int, ...], dtype: np.dtype[Any]) -> np.ndarray[An
 
 
 def owned(outs: list[Any], operands: Sequence[Any]) -> list[Any]:
-    """Results of an impl rule, each in memory that nobody writes to later: copies where that is not certain.
+    """Return the results of an impl rule, each in memory that no other code writes to; copy a result if in doubt.
 
     Args:
-        outs: what the rule gave, in a list that nobody else holds; what is not a NumPy array stays as it is.
-        operands: the rule's operands, NumPy arrays in memory that is read-only.
+        outs: the rule's results, in a list without other references; objects that are not NumPy arrays stay unchanged.
+        operands: the rule's operands, NumPy arrays in read-only memory.
     """
-    soles = [getrefcount(o) <= _SOLE_ITEM for o in outs]
+    has_one_reference = [getrefcount(o) <= _SOLE_ITEM for o in outs]
     return [
         o if type(o) is not _ndarray or (sole and o.base is None) else in_own_memory(o, operands, sole)
-        for o, sole in zip(outs, soles, strict=True)
+        for o, sole in zip(outs, has_one_reference, strict=True)
     ]
 
 
@@ -65,14 +66,14 @@ def in_own_memory(out: np.ndarray[Any, Any], operands: Sequence[Any], sole: bool
 
     `sole` says whether `out` itself has no other reference.
     """
-    if _is_of(operands, out, out.base):
+    if _aliases(operands, out, out.base):
         return out
     if sole and type(out.base) is _ndarray and out.base.flags.owndata and getrefcount(out.base) <= _SOLE_BASE:
-        return out  # a view of what the rule made and let go
+        return out  # a view of an array that the rule created and no longer references
     return out.copy()
 
 
-def _is_of(operands: Sequence[Any], out: np.ndarray[Any, Any], base: Any) -> bool:
+def _aliases(operands: Sequence[Any], out: np.ndarray[Any, Any], base: Any) -> bool:
     """Whether a result is in the memory of an operand."""
     for x in operands:
         if x is out or x is base or (base is not None and x.base is base):
@@ -82,7 +83,7 @@ def _is_of(operands: Sequence[Any], out: np.ndarray[Any, Any], base: Any) -> boo
 
 
 def _root(x: Any) -> Any:
-    """The owner of an array's memory: an array, or what exports a buffer to it."""
+    """Return the owner of an array's memory: an array, or the object that exports its buffer."""
     while type(x) is _ndarray and x.base is not None:
         x = x.base
     return x

@@ -1,7 +1,7 @@
 """`Primitive` and `bind`: the operations that interpreters give meaning to.
 
-A primitive is data. Its rules are in registries of `corejax.rules`, which imports this module and not the reverse, and
-provides what a primitive needs of them: `define_rules` and `infer_types`.
+A primitive is data: a name and some properties. Its rules live in the registries of `corejax.rules`. That package
+imports this module, never the reverse; it fills the slots `define_rules` and `infer_types` that a primitive calls.
 """
 
 from __future__ import annotations
@@ -22,63 +22,56 @@ from corejax.settings.caches import clears_cache
 __corejax_registers_for_caller__ = True
 
 
-def _second(name: str, earlier: Entry, given: Entry) -> str:
+def _duplicate_message(name: str, earlier: Entry, later: Entry) -> str:
     return (
-        f"primitive {name!r} exists: it is defined by {earlier.provenance}; {given.provenance} "
+        f"primitive {name!r} exists: it is defined by {earlier.provenance}; {later.provenance} "
         "defines a second one. Choose another name, for example one with your plugin's namespace "
-        f"('{given.provenance.package}.{name}')."
+        f"('{later.provenance.package}.{name}')."
     )
 
 
-primitives: Table[str, Primitive] = Table("primitive", refusal=_second)
+primitives: Table[str, Primitive] = Table("primitive", refusal=_duplicate_message)
 
-_made: weakref.WeakSet[Primitive] = weakref.WeakSet()  # also primitives that are in no table any more
+# All primitives that are alive, including those that were removed from the table: their memos have to be cleared too.
+_instances: weakref.WeakSet[Primitive] = weakref.WeakSet()
 
-# Registers the rules, by kind, that a primitive is built with.
+# Registers the rules that a primitive is built with, given by kind.
 define_rules: Slot[Callable[[Primitive, Mapping[str, Any]], None]] = Slot("registration of a primitive's rules")
-# Runs the abstract-eval rule of a primitive, and memoises the types.
+# Runs the abstract-eval rule of a primitive and memoises its result in `Primitive._memo`.
 infer_types: Slot[Callable[[Primitive, tuple[ShapedArray, ...], dict[str, Any]], tuple[ShapedArray, ...]]] = Slot(
     "type inference"
 )
-# Sent with what an application raised, and the primitive.
+# Sent when an application raises, with the exception and the primitive.
 failed = Signal("failed applications")
 
 
 class Primitive:
-    """An operation that interpreters give meaning to; complete when built, then frozen.
+    """An operation that interpreters give meaning to; immutable once built.
 
-    Array data is always positional, `params` are static and hashable.
+    Array operands are positional; `params` are static and hashable.
 
     Args:
-        name: unique among primitives; it is what jaxprs print. A dotted name carries its plugin's namespace.
-        multiple_results: whether `bind` gives a list of values rather than one.
-        effects: names of what an application does beyond its outputs; such equations survive dce.
-            A name that starts with `ordered:` is ordered.
+        name: the name that jaxprs print, unique among primitives. A dotted name starts with its plugin's namespace.
+        multiple_results: whether `bind` returns a list of values rather than one value.
+        effects: names of side effects; dead-code elimination keeps equations that have effects. Effects with names
+            that start with `ordered:` happen in program order.
         linear_in: positions of the operands in which the primitive is linear.
         tags: free words that transformations and tools consult ("elementwise", "linear", "higher_order"; "structural":
-            it moves elements, whatever their dtype is; "exact": nothing is rounded, all rules give the same bits;
-            "reduction": over axes; "cheap": it takes less time than reading what it gave;
-            "placing": its abstract-eval rule says where the result is).
-        decomposition: the primitive in terms of others, `f(*args, **params) -> out`; every rule is derived from it.
+            it moves elements of any dtype; "exact": it does not round, so that all its rules agree bit for bit;
+            "reduction": it reduces axes; "cheap": recomputing the result takes less time than reading it from memory;
+            "placing": its abstract-eval rule determines the sharding of the result).
+        decomposition: the primitive in terms of others, `f(*args, **params) -> out`; missing rules are derived from it.
         impl, abstract_eval, jvp, vmap, transpose: rules, as if registered one by one.
         doc: what it computes; by default the docstring of the decomposition or impl.
 
     Raises:
-        DuplicateRegistrationError: another owner has a primitive of that name.
+        DuplicateRegistrationError: another owner has defined a primitive of that name.
         TypeError: the name is not a non-empty string, or a rule is not callable.
     """
 
     __slots__ = (
-        "__weakref__",
-        "_memo",
-        "decomposition",
-        "doc",
-        "effects",
-        "linear_in",
-        "multiple_results",
-        "name",
-        "provenance",
-        "tags",
+        *("__weakref__", "_memo", "decomposition", "doc", "effects"),
+        *("linear_in", "multiple_results", "name", "provenance", "tags"),
     )
 
     name: str
@@ -91,7 +84,7 @@ class Primitive:
     doc: str
     _memo: dict[Any, tuple[ShapedArray, ...]]
 
-    # What JAX's primitives say of themselves: here calls and maps are ordinary primitives.
+    # JAX's primitives have these flags. Here calls and maps are ordinary primitives, so the flags are always False.
     call_primitive = map_primitive = False
 
     def __init__(
@@ -134,7 +127,7 @@ class Primitive:
         for field, value in fields.items():
             object.__setattr__(self, field, value)
         primitives.register(name, self, provenance=self.provenance)
-        _made.add(self)
+        _instances.add(self)
         rules = {"impl": impl, "abstract_eval": abstract_eval, "jvp": jvp, "vmap": vmap, "transpose": transpose}
         define_rules.get()(self, {kind: rule for kind, rule in rules.items() if rule is not None})
 
@@ -142,10 +135,10 @@ class Primitive:
         """Apply the primitive: the trace on top of the stack interprets it.
 
         Returns:
-            One value, or a list where `multiple_results`.
+            One value, or a list if `multiple_results`.
 
         Raises:
-            MissingRuleError: an interpreter finds no rule for the primitive.
+            MissingRuleError: an interpreter needs a rule that the primitive does not have.
             TypeError: an operand is not an array, or the operands' types do not fit.
         """
         try:
@@ -157,34 +150,38 @@ class Primitive:
                 raise
         else:
             return out if self.multiple_results else out[0]
-        # Interpreters recognise their own tracers only, so try again with the arrays that other objects stand for.
+        # An interpreter recognises only its own tracers, so objects with `__corejax_array__` fail. Converting them only
+        # after a failure keeps the check off the path of ordinary operands.
         values = [x if array_of is None else array_of(x) for x, array_of in zip(args, methods, strict=True)]
         return self.bind(*values, **params)
 
     def bind_with_trace(self, trace: Any, args: Iterable[Any], avals: Any, params: Mapping[str, Any], /) -> Any:
-        """Apply the primitive as `bind` does, with a trace on top of the stack; JAX's name and arguments for it."""
+        """Apply the primitive as `bind` does, interpreted by `trace`; has JAX's name and arguments."""
         with set_current_trace(trace):
             return self.bind(*args, **params)
 
     def get_bind_params(self, params: Mapping[str, Any]) -> tuple[list[Any], dict[str, Any]]:
-        """Return what precedes the operands of `bind`, nothing, and its parameters; JAX's name for it."""
+        """Return the functions to pass to `bind` before the operands (none) and its parameters; JAX's name for it."""
         return [], dict(params)
 
     def abstract(self, avals: tuple[ShapedArray, ...], params: dict[str, Any]) -> tuple[ShapedArray, ...]:
         """Return the types of the outputs, memoised on (avals, params).
 
+        The memo belongs to the primitive, and avals are interned, so that a hit costs one dict lookup. The cache is
+        correct because an abstract-eval rule is a pure function of its arguments; `infer_types` fills it.
+
         Raises:
-            TypeError: a param is not hashable, or what the abstract-eval rule raises.
+            TypeError: a parameter is not hashable, or the abstract-eval rule refuses the operands.
         """
         try:
-            found = self._memo.get((avals, tuple(params.items())) if params else avals)
-        except TypeError:  # a parameter that is not hashable: `infer_types` refuses it
-            found = None
-        return found if found is not None else infer_types.get()(self, avals, params)
+            types = self._memo.get((avals, tuple(params.items())) if params else avals)
+        except TypeError:  # `infer_types` raises the error for the parameter that is not hashable
+            types = None
+        return types if types is not None else infer_types.get()(self, avals, params)
 
     def __setattr__(self, name: str, value: Any) -> None:
         raise AttributeError(
-            f"primitive {self.name!r} is frozen: set {name!r} when it is built, and give it rules in the registries"
+            f"primitive {self.name!r} is frozen: pass {name!r} when it is created, and register rules in the registries"
         )
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -202,37 +199,37 @@ class Primitive:
 
 def _positions(name: str, linear_in: Any) -> tuple[int, ...]:
     try:
-        found = tuple(linear_in)
+        positions = tuple(linear_in)
     except TypeError:
-        found = (None,)
-    if not all(type(i) is int and i >= 0 for i in found):
+        positions = (None,)
+    if not all(type(i) is int and i >= 0 for i in positions):
         raise TypeError(f"primitive {name!r}: linear_in is a tuple of operands' positions from 0, got {linear_in!r}")
-    return found
+    return positions
 
 
 def _by_name(name: str, distribution: str | None = None, version: str | None = None) -> Primitive:
-    """Return the primitive that was pickled.
+    """Return the primitive of a name that was pickled.
 
     Raises:
-        PluginMissingError: no plugin has it; names the distribution that it was from.
+        PluginMissingError: no installed plugin defines it; the message names the distribution that did.
     """
-    found = find_primitive(name)
-    if found is not None:
-        return found
+    primitive = find_primitive(name)
+    if primitive is not None:
+        return primitive
     home = "a module that is not imported here"
     if distribution is not None:
-        whose = plugin_access().whose_primitive(name, distribution)
+        provider = plugin_access().whose_primitive(name, distribution)
         pin = f"=={version}" if version else ""
-        advice = f"pip install {distribution}{pin}" if "pip install" in whose else whose
+        advice = f"pip install {distribution}{pin}" if "pip install" in provider else provider
         home = f"{distribution} {version or ''}".rstrip() + f" ({advice})"
     notes = "".join(f"; note: {problem}" for problem in plugin_access().problems("primitives"))
-    raise PluginMissingError(f"there is no primitive {name!r}: what is unpickled was made with {home}{notes}")
+    raise PluginMissingError(f"there is no primitive {name!r}: the pickled object was created with {home}{notes}")
 
 
 def find_primitive(name: str) -> Primitive | None:
-    """Return the primitive of a name, or None if no installed plugin has one.
+    """Return the primitive of a name, or None if no installed plugin defines it.
 
-    For a plugin's rules for the primitives of others. Plugins are loaded only if the name is not known yet.
+    A plugin uses it to register rules for another plugin's primitive. Plugins are loaded only if the name is unknown.
     """
     if name not in primitives:
         plugin_access().load_primitives()
@@ -240,9 +237,9 @@ def find_primitive(name: str) -> Primitive | None:
 
 
 def flat_decomposition(primitive: Primitive) -> Callable[..., list[Any]] | None:
-    """Return the primitive's decomposition as a function `(*args, **params)` to a list of outputs; None without one.
+    """Return the decomposition as a function that returns a list of outputs, or None if the primitive has none.
 
-    A `Derivation` runs it under the interpreter that the rule is for: it binds primitives that have rules.
+    A `Derivation` runs that function under the interpreter that lacks a rule: it binds primitives that have rules.
     """
     body = primitive.decomposition
     if body is None:
@@ -258,21 +255,21 @@ def results_of_body(primitive: Primitive, out: Any) -> list[Any]:
     """Return the results of a decomposition as a list.
 
     Raises:
-        TypeError: the decomposition gives a sequence for one result, or no sequence for several, or nothing.
+        TypeError: the decomposition returned a sequence for one result, no sequence for several results, or None.
     """
     sequence = isinstance(out, list | tuple)
     if out is None or sequence is not primitive.multiple_results:
         kind = "nothing (None)" if out is None else f"a {type(out).__name__} of {len(out)}" if sequence else "one value"
         wanted = "a sequence of results" if primitive.multiple_results else "one result"
-        advice = " A primitive with several is built with multiple_results=True." if sequence else ""
+        advice = " Create a primitive with several results with multiple_results=True." if sequence else ""
         raise TypeError(
-            f"the decomposition of primitive {primitive.name!r}, from {primitive.provenance}, gives {kind} where it "
-            f"has to give {wanted}.{advice}"
+            f"the decomposition of primitive {primitive.name!r}, from {primitive.provenance}, returned {kind} instead "
+            f"of {wanted}.{advice}"
         )
     return list(out) if sequence else [out]
 
 
 @clears_cache
 def _forget_all_avals() -> None:
-    for primitive in list(_made):
+    for primitive in list(_instances):
         primitive._memo.clear()

@@ -1,8 +1,8 @@
 """`structural`, the table of the few array operations that interpreters themselves need, supplied by a plugin.
 
-`vmap` moves and adds axes, differentiation adds cotangents and makes zeros, `jacobian` reshapes. The kernel has
-no primitives, so it asks an `OperationTable` that a plugin fills (hook `corejax_provide_operations`). Concrete
-values need no plugin: NumPy does it.
+`vmap` moves and adds axes, differentiation adds cotangents and creates zeros, `jacobian` reshapes. The kernel has no
+primitives, so it calls operations of an `OperationTable` that a plugin fills (hook `corejax_provide_operations`).
+Without a plugin, the operations work on concrete values, by NumPy.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def _array(value: Any, aval: ShapedArray) -> Array:
 
 
 def _known(x: Any) -> Any:
-    """The host value of a concrete operand of which the result may be a view: a NumPy array is copied."""
+    """Return the value of an operand, for results that may be views of it; copy NumPy arrays, which may be modified."""
     return host_value(as_array(x))
 
 
@@ -40,7 +40,7 @@ def _broadcast_axis(x: Any, size: int, axis: int) -> Any:
 
 
 def unrolled_loop(f: Callable[..., Sequence[Any]], axis_size: int, xs: Sequence[Any]) -> list[Any]:
-    """`loop` without a loop: one application after the other."""
+    """Apply `f` to one element after the other, as `loop` does in one loop."""
     rows = [f(*(structural.index_axis(x, i, 0) for x in xs)) for i in range(axis_size)]
     return [structural.stack(list(column), 0) for column in zip(*rows, strict=True)]
 
@@ -59,28 +59,28 @@ _ON_CONCRETE: dict[str, Operation] = {
 
 
 class OperationTable:
-    """Named operations, one owner each.
+    """The operations that interpreters need, by name; one plugin provides each.
 
     Operations:
-        add(x, y): sum of two values of one aval (accumulates cotangents).
+        add(x, y): the sum of two values of one aval (accumulates cotangents).
         zeros(aval): zeros of that aval.
-        broadcast_axis(x, size, axis): a new axis of `size` copies at position `axis`.
-        move_axis(x, source, destination): one axis moved.
-        reshape(x, shape): same elements, row-major order.
-        astype(x, dtype): converted elements.
+        broadcast_axis(x, size, axis): `size` copies of `x` along a new axis at position `axis`.
+        move_axis(x, source, destination): `x` with one axis at another position.
+        reshape(x, shape): the same elements in row-major order.
+        astype(x, dtype): the elements converted to a dtype.
         index_axis(x, i, axis): the part at position `i` (an int within bounds) of one axis, without that axis.
         stack(xs, axis): at least one value, all of one aval, joined along a new axis.
-        loop(f, axis_size, xs): `f` of the elements of `xs` along their first axis, at least one; the list of its
-            results, each stacked along a new first axis.
+        loop(f, axis_size, xs): `f` applied to each element of `xs` along the first axes, of size 1 or more; the list
+            of its results, each stacked along a new first axis.
     """
 
     def __init__(self) -> None:
         self.table: Table[str, Operation] = Table(
             "structural operation",
             changed=self._put,
-            refusal=lambda name, earlier, given: (
+            refusal=lambda name, earlier, later: (
                 f"structural operation {name!r} is supplied by {earlier.provenance}; "
-                f"{given.provenance} supplies a second one"
+                f"{later.provenance} supplies a second one"
             ),
             of_hooks=True,
         )
@@ -89,8 +89,8 @@ class OperationTable:
         """Supply an operation; `by` is its provenance, by default the caller.
 
         Raises:
-            KeyError: the kernel needs no operation of that name.
-            DuplicateRegistrationError: another owner supplies it and `override` is not given.
+            KeyError: the kernel uses no operation of that name.
+            DuplicateRegistrationError: another owner supplies it and `override` is False.
         """
         if name not in _ON_CONCRETE:
             raise KeyError(f"no structural operation is named {name!r}; there are {sorted(_ON_CONCRETE)}")
@@ -108,7 +108,7 @@ class OperationTable:
         plugin_access().load()
         if name in self.table:
             return self.table[name]
-        if name == "loop":  # made of other operations
+        if name == "loop":  # works on tracers as well if a plugin supplies `index_axis` and `stack`
             return unrolled_loop
         return lambda *args: self._without_plugin(name, args)
 

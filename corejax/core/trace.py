@@ -1,8 +1,12 @@
 """The trace stack: one per thread, `EvalTrace` at the bottom; the trace on top interprets every `bind`.
 
-Each trace knows its parent, the trace below it. A trace treats tracers that are not its own as constants and
-runs its rules with the parent on top, so that what a rule binds is interpreted one level further down. A
-staging trace has no parent: it records everything (omnistaging). There are no levels to compare.
+The stack is a linked list: each trace knows its parent, the trace below it. A trace treats the tracers of other traces
+as constants and runs its rules with the parent on top, so that the primitives that a rule binds are interpreted one
+level down. A staging trace has no parent: it records every `bind` (omnistaging). Autodidax compares the levels of the
+operands' tracers to find the interpreter; here the top of the stack is always the interpreter.
+
+The invariant that all code here preserves: when a transformation ends, normally or by an exception, the stack is the
+same as before it, and its trace is marked as ended (`alive` is False), so that tracers that escaped are recognised.
 """
 
 from __future__ import annotations
@@ -35,16 +39,16 @@ R = TypeVar("R")
 class Trace:
     """An interpreter at work: one instance per application of a transformation.
 
-    A transformation's own subclass has the rest of its parameters as attributes, and `process_primitive`, which
-    treats its own tracers (`x._trace is self`) and takes all other operands, tracers of other traces included, for
-    constants. What it does not need it hands to `self.parent.process_primitive`; its rules it runs with the parent
-    on top (`set_current_trace(self.parent)`), so that what they bind is interpreted one level further down.
+    A subclass has the parameters of its transformation as attributes and defines `process_primitive`. That method
+    recognises its own tracers (`x._trace is self`) and treats all other operands, including tracers of other traces,
+    as constants. If no operand is its own, it calls `self.parent.process_primitive`. It runs rules with the parent on
+    top (`set_current_trace(self.parent)`), which then interprets the primitives that the rules bind.
 
     Attributes:
-        interpreter: what reports call it, by class; an empty text stands for the class's name.
-        parent: the trace below, which interprets what this one's rules bind; None for a staging trace.
-        alive: False once the transformation has ended; its tracers are then refused.
-        debug: what is being transformed (`DebugInfo`), for messages.
+        interpreter: the name of the class in reports; if empty, the class's own name.
+        parent: the trace below, which interprets the primitives that this trace's rules bind; None for a staging trace.
+        alive: False once the transformation has ended; using its tracers is an error from then on.
+        debug: the function that is transformed (`DebugInfo`), for messages.
     """
 
     __slots__ = ("__weakref__", "_kept", "alive", "debug", "parent")
@@ -57,11 +61,11 @@ class Trace:
         self.debug = debug
 
     def process_primitive(self, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-        """Interpret one application; always gives a list of outputs."""
+        """Interpret one application and return the list of its outputs."""
         raise NotImplementedError(f"{type(self).__name__}.process_primitive")
 
     def __init_subclass__(cls, **kwargs: Any) -> None:
-        """Note the interpreter, whose `process_primitive` reports while a thread is watched (`corejax.observe`)."""
+        """Register the class, so that `process_primitive` reports while a thread is watched (`corejax.observe`)."""
         super().__init_subclass__(**kwargs)
         if isinstance(vars(cls).get("process_primitive"), FunctionType):
             _interpreters.add(cls)
@@ -69,7 +73,7 @@ class Trace:
 
     @property
     def main(self) -> Trace:
-        """The trace itself; JAX's name for what tracers of one transformation have in common."""
+        """The trace itself; in JAX, the object that the tracers of one transformation share."""
         return self
 
     def kept(self) -> dict[Any, Any]:
@@ -84,8 +88,8 @@ class Trace:
         return f"<{type(self).__name__}{'' if self.alive else ', ended'}>"
 
 
-# Classes with a `process_primitive` of their own. While any thread is watched each has a reporting one in its place, so
-# that none of them asks at each primitive whether it is watched. (`EvalTrace` has a layer for that.)
+# Classes that define `process_primitive`. While any thread is watched, each class gets a wrapper that reports. Because
+# the method is replaced, unwatched traces need not test a flag at each primitive. (`EvalTrace` reports by a layer.)
 _interpreters: weakref.WeakSet[type[Trace]] = weakref.WeakSet()
 
 
@@ -111,11 +115,11 @@ def _reporting(process: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
 
 
 class MappedAxis(NamedTuple):
-    """What a mapped axis is called.
+    """The names of a mapped axis.
 
     Attributes:
         name: its name for collectives, or None.
-        spmd: names of the axes of a mesh over which it is split.
+        spmd: names of the mesh axes over which it is split.
     """
 
     name: Any = None
@@ -123,19 +127,18 @@ class MappedAxis(NamedTuple):
 
 
 class _State(threading.local):
-    """The thread's interpreter state. Class attributes are what a new thread starts with, as its own: these are read
-    in half of the time.
-    """
+    """The thread's interpreter state; class attributes are the initial values of a new thread."""
 
     trace: Trace = None  # type: ignore[assignment]  # EvalTrace, set by interpreters.evaluation
     source: Any = None  # source of the equation that eval_jaxpr replays, else None
     scope: tuple[Any, ...] = ()  # names and transformations that equations are recorded under (source_info.Scope)
     axis_env: tuple[tuple[Any, int | None], ...] = ()
     rule_axis: MappedAxis | None = None  # names of the mapped axis that a vmap rule is running for
-    contexts: int = 0  # staging traces and named axes in force
-    told: bool | None = False  # whether the context hooks have last been told that there are any
+    contexts: int = 0  # number of active staging traces and named axes
+    last_notified: bool | None = False  # the value that the context hooks last received; None while they are called
 
     def __init__(self) -> None:
+        # Attributes of an instance are read in half of the time of class attributes.
         self.trace, self.source, self.scope = _State.trace, _State.source, _State.scope
         self.axis_env, self.rule_axis = _State.axis_env, _State.rule_axis
 
@@ -152,15 +155,15 @@ _contexts_changed = Signal("staging traces and named axes in force")
 
 
 def in_context() -> bool:
-    """Whether a staging trace or a named axis is in force: concrete operands do not mean "compute now"."""
+    """Whether a staging trace or a named axis is active; operations on concrete operands may then be recorded."""
     return state.contexts > 0
 
 
 def on_context(hook: Callable[[bool], None]) -> Callable[[bool], None]:
-    """Have `hook` called with True when a thread enters its first context, and with False when it leaves its last one.
+    """Register a hook: called with True when a thread enters its first context, with False when it leaves the last one.
 
-    A context is a staging trace or a named axis, as for `in_context`; outside of contexts, a backend's dispatcher may
-    take its fast path. If this thread is in a context already, the hook is called at once.
+    A context is a staging trace or a named axis, as for `in_context`. Outside of contexts, a backend's dispatcher may
+    take its fast path. If this thread is in a context already, the hook is called immediately.
 
     Returns:
         The hook.
@@ -172,13 +175,13 @@ def on_context(hook: Callable[[bool], None]) -> Callable[[bool], None]:
 
 
 def set_contexts(count: int) -> None:
-    """Set how many staging traces and named axes are in force in this thread; if interrupted, to be repeated."""
+    """Set the number of staging traces and named axes in this thread, and call the context hooks if needed."""
     state.contexts = count
     inside = count > 0
-    if state.told is not inside:
-        state.told = None  # if what follows is interrupted, it is repeated
+    if state.last_notified is not inside:
+        state.last_notified = None  # so that, after an interrupt, a second call sends again
         _contexts_changed.send(inside)
-        state.told = inside
+        state.last_notified = inside
 
 
 class _Scope(Changed):
@@ -197,22 +200,22 @@ class _Scope(Changed):
 
 
 def scope(name: str) -> Restoring:
-    """One more name that equations are recorded under, for a `with` block or, as a decorator, for each call."""
+    """Record equations under one more name, in a `with` block or, used as a decorator, in each call."""
     return _Scope(name)
 
 
 def replaying(source: Any) -> Restoring:
-    """Errors name the user's line `source` (of an equation: `eqn.source_info`), for a `with` block."""
+    """Make errors inside a `with` block name the user's line `source` (`eqn.source_info` of an equation)."""
     return Changed(state, "source", source)
 
 
 def replayed_source() -> Any:
-    """The source of the equation that is being evaluated again, as `replaying` set it; None where none is."""
+    """Return the source that `replaying` has set, that of the equation being replayed; None outside of it."""
     return state.source
 
 
 def in_scope(name: str, fun: Callable[..., R]) -> Callable[..., R]:
-    """`fun`, what it binds being inside one more scope: a name, or a `source_info.Transform`."""
+    """Wrap `fun` so that its equations are recorded in one more scope: a name, or a `source_info.Transform`."""
 
     def scoped(*args: Any) -> R:
         earlier = state.scope
@@ -229,17 +232,17 @@ def in_scope(name: str, fun: Callable[..., R]) -> Callable[..., R]:
 
 
 def bottom_trace() -> Trace:
-    """The trace at the bottom of every thread's stack."""
+    """Return the trace at the bottom of every thread's stack."""
     return _State.trace
 
 
 def current_trace() -> Trace:
-    """The trace on top, which interprets the next `bind`."""
+    """Return the trace on top, which interprets the next `bind`."""
     return state.trace
 
 
 def recording_trace() -> Trace | None:
-    """The staging trace that what is bound now ends in, whatever transforms it before; None where it is evaluated."""
+    """Return the staging trace at the bottom of the active stack, or None if operations are evaluated in the end."""
     trace = state.trace
     while trace.parent is not None:
         trace = trace.parent
@@ -247,7 +250,7 @@ def recording_trace() -> Trace | None:
 
 
 def trace_stack() -> list[Trace]:
-    """The thread's traces from the bottom up; the last one interprets the next `bind`."""
+    """Return the thread's traces from the bottom up; the last one interprets the next `bind`."""
     stack: list[Trace] = []
     trace: Trace | None = state.trace
     while trace is not None:
@@ -262,25 +265,25 @@ class _Main(Changed):
     __slots__ = ()
 
     def restore(self) -> None:
-        """Put the earlier trace back; this one has ended."""
+        """Restore the earlier trace and mark this one as ended."""
         super().restore()
         self.value.alive = False
 
 
 def new_main(trace: Trace) -> Restoring:
-    """Put `trace` on top for a `with` block and mark it dead afterwards, whatever happens inside."""
+    """Put `trace` on top for a `with` block and mark it as ended afterwards, also after an exception."""
     return _Main(state, "trace", trace)
 
 
 def set_current_trace(trace: Trace) -> Restoring:
-    """Put `trace` on top for a `with` block; it stays alive."""
+    """Put `trace` on top for a `with` block; the trace stays alive afterwards."""
     return Changed(state, "trace", trace)
 
 
 def run_with_trace(trace: Trace, fun: Callable[..., R], args: Iterable[Any]) -> R:
-    """`fun(*args)` with `trace` on top, which has ended afterwards: how a transformation runs a function.
+    """Return `fun(*args)`, run with `trace` on top, and mark the trace as ended: how a transformation runs a function.
 
-    Wherever an interrupt arrives (`corejax.base.restoring`), the stack is what it was, and so are the scopes.
+    The nested `finally` restores the stack and the scopes wherever an interrupt arrives (`corejax.base.restoring`).
     """
     previous = state.trace
     scope = state.scope
@@ -298,11 +301,11 @@ def run_with_trace(trace: Trace, fun: Callable[..., R], args: Iterable[Any]) -> 
         trace.alive = False
 
 
-_WHOLE = (int, math.trunc, math.floor, math.ceil, operator.index)  # conversions to integers, for control flow
+_TO_INTEGER = (int, math.trunc, math.floor, math.ceil, operator.index)
 
 
 class Tracer(ArrayMethods):
-    """A boxed value. Subclasses hold what their interpreter adds to it.
+    """A boxed value. Subclasses add the data of their interpreter: a tangent, a batch dimension, a variable.
 
     Attributes:
         aval: the value's type.
@@ -319,24 +322,24 @@ class Tracer(ArrayMethods):
             self.aval = aval
 
     def concrete(self) -> Any:
-        """The value behind the tracer where it is known now and is all there is to it, else None."""
+        """Return the value if it is known and converting it to a Python or NumPy value loses nothing, else None."""
         return None
 
     def steering(self) -> Any:
-        """The value that `bool` and `int` see, where it is known now, else None.
+        """Return the value that `bool` and `int` use for Python control flow, or None if it is not known.
 
-        A value with a tangent has one: Python control flow is constant piecewise. It is not `concrete`, for what
-        is made of a converted value has lost the tangent.
+        A value with a tangent may have a control-flow value, because control flow is piecewise constant. The value is
+        not `concrete`: a result computed from the converted value would lose the tangent.
         """
         return self.concrete()
 
     def origin(self) -> str:
-        """Sentences that say which transformation traced the value and why it is not known."""
+        """Return sentences that say which transformation traced the value and why it is not known."""
         debug = self._trace.debug
         return f"The error occurred while {debug.description()}." if debug is not None else ""
 
     def made_at(self) -> str | None:
-        """The user's line that made the value, where the trace knows it."""
+        """Return the user's line that computed the value, or None if the trace does not record it."""
         return None
 
     def _refuse(self, error: type[ConcretizationTypeError], what: str, advice: str) -> Exception:
@@ -349,15 +352,15 @@ class Tracer(ArrayMethods):
         return error("\n".join(part for part in (known, origin, advice) if part))
 
     def _lost_tangent(self, advice: str) -> tuple[str, str]:
-        """Which differentiation would lose the value's tangent where, and what to do."""
+        """Return the sentence that a conversion would lose the value's tangent, and the advice."""
         debug = self._trace.debug
-        what = f"{debug.transform} of the function {debug.name}" if debug is not None else "a derivative"
+        transform = f"{debug.transform} of the function {debug.name}" if debug is not None else "a derivative"
         where = f" at {debug.location}" if debug is not None and debug.location else ""
         return (
-            f"It is differentiated by {what}{where}, and the converted value would count as a constant at "
+            f"It is differentiated by {transform}{where}, and the converted value would count as a constant at "
             f"{source_info.user_line()}: its derivative would be lost.",
             "Use the corejax.numpy function of that name (jnp.sin for np.sin and math.sin) and keep the value an "
-            "array; corejax.lax.stop_gradient(x) where a constant is meant. bool() and int() work, for control flow.",
+            "array; use corejax.lax.stop_gradient(x) for a constant. bool() and int() work, for control flow.",
         )
 
     def __bool__(self) -> bool:
@@ -373,7 +376,7 @@ class Tracer(ArrayMethods):
 
     def _scalar(self, kind: Callable[[Any], R], what: str, value: Any = None) -> R:
         if value is None:
-            value = self.steering() if kind in _WHOLE else self.concrete()
+            value = self.steering() if kind in _TO_INTEGER else self.concrete()
         if value is not None:
             return kind(value)
         error = TracerIntegerConversionError if what == "__index__" else ConcretizationTypeError
@@ -388,11 +391,11 @@ class Tracer(ArrayMethods):
         return self._scalar(operator.index, "__index__")
 
     def item(self, *args: int) -> Any:
-        """The value as a Python scalar, where it is known now."""
+        """Return the value as a Python scalar if it is known; raise an error otherwise."""
         return self._scalar(lambda value: value.item(*args), "item()")
 
     def tolist(self) -> Any:
-        """The value as nested Python lists, where it is known now."""
+        """Return the value as nested Python lists if it is known; raise an error otherwise."""
         return self._scalar(lambda value: value.tolist(), "tolist()")
 
     def __array__(self, dtype: Any = None, copy: Any = None) -> Any:
@@ -408,11 +411,11 @@ class Tracer(ArrayMethods):
 
     @property
     def device(self) -> None:
-        """None: a traced value is wherever the program will run."""
+        """Always None: the program determines the device of a traced value."""
         return None
 
     def to_device(self, device: Any, /, *, stream: None = None) -> Tracer:
-        """The value itself: a program runs on one device."""
+        """Return the value itself: a program runs on one device."""
         return self
 
     def __format__(self, spec: str) -> str:
@@ -424,7 +427,7 @@ class Tracer(ArrayMethods):
         return f"{type(self).__name__}({self.aval.str_short(short_dtypes=False)})"
 
     def __reduce__(self) -> Any:
-        raise TypeError(f"a traced value has no copy outside of its transformation: cannot pickle {self!r}")
+        raise TypeError(f"a traced value exists only inside its transformation: cannot pickle {self!r}")
 
     def __deepcopy__(self, memo: Any) -> Tracer:
         return self
@@ -434,7 +437,7 @@ class Tracer(ArrayMethods):
 
 
 def escaped(tracer: Tracer, where: str) -> UnexpectedTracerError:
-    """The error for a tracer that is used outside its transformation."""
+    """Return the error for a tracer that is used outside its transformation."""
     trace = tracer._trace
     made = trace.debug.description() if trace.debug is not None else f"running {type(trace).__name__}"
     line = tracer.made_at()
@@ -442,7 +445,7 @@ def escaped(tracer: Tracer, where: str) -> UnexpectedTracerError:
     ended = (
         "that transformation has ended"
         if not trace.alive
-        else "it does not belong to the transformations that are running here (another thread, say)"
+        else "it does not belong to the transformations that are running here (perhaps to another thread's)"
     )
     return UnexpectedTracerError(
         f"Encountered an unexpected tracer, which escaped from its transformation: {tracer!r} was made{at} while "

@@ -2,8 +2,11 @@
 
     vmap : (a -> b) -> (n a -> n b)
 
-A tracer holds a batch and the position of its batching axis. A value that is not mapped is not boxed; `None` is its
-batching dimension in rules.
+The function runs once, on tracers that show the type of one element and hold the batch. For each primitive with a
+mapped operand, the vmap rule computes all results at once, usually by binding the primitive on operands with one more
+axis. Invariants: a batch has an axis of `axis_size` at `batch_dim`; rules choose that position and move the axis only
+if operands disagree. A value that is not mapped is not boxed, and its batching dimension in rules is `None`, so that
+operations on it run once. `run_rule` checks the element types after each rule.
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ from corejax.rules.abstract_eval import promised
 from corejax.rules.run_rule import check_result, each_result, refuse_batch, run_rule
 from corejax.settings.caches import clears_cache
 
-Result = tuple[Any, int | None, ShapedArray | None]  # a value, its batching dimension, the type of one element
+Result = tuple[Any, int | None, ShapedArray | None]  # value, batching dimension, type of one element
 
 
 class BatchTracer(Tracer):
@@ -49,7 +52,7 @@ class BatchTracer(Tracer):
         self.aval = mapped_aval(get_aval(val), batch_dim) if aval is None else aval
 
     def origin(self) -> str:
-        """Sentences that say which vmap made the value."""
+        """Return sentences that say which vmap made the value."""
         text = super().origin()
         return f"{text} The value differs along the mapped axis, so it is not one number." if text else ""
 
@@ -64,9 +67,9 @@ class BatchTrace(Trace):
 
     Attributes:
         axis_size: length of the mapped axis.
-        axis: its names, or None.
-        axis_name: that for collectives, or None.
-        replay: appends what a rule recorded before (`Engine.replay`), or None.
+        axis: the names of the mapped axis, or None.
+        axis_name: its name for collectives, or None.
+        replay: `Engine.replay` if the engine records the equations of rules above this parent, else None.
     """
 
     __slots__ = ("axis", "axis_size", "replay")
@@ -85,52 +88,48 @@ class BatchTrace(Trace):
         return None if self.axis is None else self.axis.name
 
     def process_primitive(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-        """Run the vmap rule one level down; without a mapped operand, just the primitive."""
-        vals, dims, mapped = self.unzip(args)
-        if not mapped and not self.is_named_by(primitive, params):
+        """Run the vmap rule one level down; if no operand is mapped, let the parent interpret the primitive."""
+        vals, dims, is_mapped = self.unzip(args)
+        if not is_mapped and not self.is_named_by(primitive, params):
             return self.parent.process_primitive(primitive, args, params)  # type: ignore[union-attr]
         run_rule = self.replay_rule if self.replay and state.rule_axis is None else self.run_rule
         results = run_rule(primitive, args, vals, dims, params)
         return [x if dim is None else BatchTracer(self, x, dim, aval) for x, dim, aval in results]
 
     def unzip(self, args: Sequence[Any]) -> tuple[list[Any], list[Any], bool]:
-        """Return values, batching dimensions (or None), and whether there is any."""
-        vals, dims, mapped = [], [], False
+        """Return values, batching dimensions (or None), and whether any value is mapped."""
+        vals, dims, is_mapped = [], [], False
         for x in args:
             if type(x) is BatchTracer and x._trace is self:
                 vals.append(x.val)
                 dims.append(x.batch_dim)
-                mapped = True
+                is_mapped = True
             else:
                 vals.append(x)
                 dims.append(None)  # type: ignore[arg-type]
-        return vals, dims, mapped
+        return vals, dims, is_mapped
 
     def is_named_by(self, primitive: Primitive, params: dict[str, Any]) -> bool:
-        """Tell whether a primitive is over the mapped axis by its name."""
+        """Whether an application uses the mapped axis by its name, as collectives do."""
         axis = self.axis
         return axis is not None and axis.name is not None and axis.name in used_axes(primitive, params)
 
     def run_rule(
         self, primitive: Primitive, args: Sequence[Any], vals: list[Any], dims: list[Any], params: dict[str, Any]
     ) -> Sequence[Result]:
-        """Run the rule with the parent on top.
-
-        Args:
-            primitive, args, params: the application; the types of one element are those of `args`.
-            vals, dims: what `unzip` returns.
+        """Run the rule on what `unzip` returned, with the parent on top.
 
         Returns:
-            Its results, their batching dimensions (or None), and the types of one element: checked to be those that
-            abstract evaluation promises.
+            The results, their batching dimensions (or None), and the types of one element, checked against the types
+            that abstract evaluation infers from `args`.
         """
         try:
             avals = tuple([x.aval for x in args])
-        except AttributeError:  # a NumPy array, a number: rules get arrays, whose operators are corejax's
+        except AttributeError:  # convert NumPy arrays and numbers, so that operators in rules are corejax's
             vals = [as_array(x) for x in vals]
             avals = avals_of(args)
-        named = self.is_named_by(primitive, params)
-        collective = collective_rules.get(primitive) if named else None
+        is_named = self.is_named_by(primitive, params)
+        collective = collective_rules.get(primitive) if is_named else None
         if collective is not None:
             rule: Any = functools.partial(collective, self.axis_name)
         else:
@@ -139,7 +138,7 @@ class BatchTrace(Trace):
         if self.axis is None and state.rule_axis is None:
             out, dim = run_rule(vmap_rules, primitive, rule, self.parent, operands, params, True)
         else:
-            if named and collective is None:
+            if is_named and collective is None:
                 _refuse_loop(primitive, self.axis_name)
             run = (vmap_rules, primitive, rule, self.parent, operands, params, True)
             out, dim = run_within((Changed(state, "rule_axis", self.axis),), run_rule, *run)
@@ -153,7 +152,7 @@ class BatchTrace(Trace):
     def replay_rule(
         self, primitive: Primitive, args: Sequence[Any], vals: list[Any], dims: list[Any], params: dict[str, Any]
     ) -> Sequence[Result]:
-        """Do as `run_rule`, by the engine if it knows what the rule records for operands of these types."""
+        """Do as `run_rule`, but let the engine append the equations if it has recorded the rule for these types."""
         rule = vmap_rules.table.get(primitive)
         call = rule and self.replay(primitive, rule, self.parent, vals, (self.axis_size, *dims), params)
         if type(call) is list:
@@ -165,12 +164,12 @@ class BatchTrace(Trace):
         return results
 
     def _checked(self, primitive: Primitive, out: Any, dim: Any, aval: ShapedArray | None) -> Result:
-        """Check that one element of a result is of type `aval` (None: not known); return the result with the type."""
+        """Check the element type of a result against `aval` (None if not known); return the result with its type."""
         if dim is None:
             if aval is not None and getattr(out, "aval", None) is not aval:
-                check_result(vmap_rules, primitive, out, aval, ", the same for every element,")
+                check_result(vmap_rules, primitive, out, aval, ", the same for every element")
             return out, None, aval
-        try:  # at once for what is frequent
+        try:  # the fast path, for batches with a cached element type
             full = out.aval
             if dim >= 0 and full.shape[dim] == self.axis_size and _elements[full, dim] is aval:
                 return out, dim, aval
@@ -181,26 +180,26 @@ class BatchTrace(Trace):
             refuse_batch(primitive, self.axis_size, out, dim)
         element = mapped_aval(get_aval(out), dim)
         if element is not aval and aval is not None:
-            check_result(vmap_rules, primitive, BatchTracer(self, out, dim), aval, f", batched along axis {dim},")
+            check_result(vmap_rules, primitive, BatchTracer(self, out, dim), aval, f", batched along axis {dim}")
         return out, dim, element
 
     def unbox(self, x: Any) -> tuple[Any, int | None]:
-        """Value and batching dimension (or None) of any value."""
+        """Return the value behind a tracer of this trace and its batching dimension; None for other values."""
         return (x.val, x.batch_dim) if type(x) is BatchTracer and x._trace is self else (x, None)
 
 
 def _refuse_loop(primitive: Primitive, axis_name: Any) -> None:
-    """Elements one after the other cannot wait for each other."""
+    """Raise MissingRuleError if the vmap rule is a derived loop: a collective needs all elements at once."""
     if primitive.decomposition is not None or vmap_rules.is_written(primitive):
         return
     if "collective" in primitive.tags:
         raise MissingRuleError(
-            f"primitive {primitive.name!r}: nobody wrote a collective rule for it, and it is applied over the "
-            f"mapped axis {axis_name!r}; register one with collective_rules, or give it a decomposition"
+            f"primitive {primitive.name!r} has no collective rule, and it is applied over the mapped axis "
+            f"{axis_name!r}; register one with collective_rules, or give it a decomposition"
         )
     raise MissingRuleError(
-        f"primitive {primitive.name!r}: a program in its parameters uses the mapped axis {axis_name!r}, and nobody "
-        "wrote a vmap rule for it; register one with vmap_rules (batch_jaxpr batches the program)"
+        f"primitive {primitive.name!r} has no vmap rule, and a program in its parameters uses the mapped axis "
+        f"{axis_name!r}; register one with vmap_rules (batch_jaxpr batches the program)"
     )
 
 
@@ -208,7 +207,7 @@ INHERITED: Any = object()
 
 
 def mapped_axis(name: Any) -> MappedAxis | None:
-    """The names of an axis, of what is given as `axis_name`."""
+    """Return the `MappedAxis` for an argument `axis_name`; `INHERITED` means the axis of the running vmap rule."""
     if name is INHERITED:
         return state.rule_axis
     return name if name is None or type(name) is MappedAxis else MappedAxis(name)
@@ -222,19 +221,19 @@ def batch_flat(
     axis_name: Any = INHERITED,
     debug: Any = None,
 ) -> tuple[list[Any], list[int | None]]:
-    """Batch a flat function: values and batching dimensions in and out.
+    """Batch a flat function.
 
     Args:
         fun: `(*vals) -> sequence of values`, written for one element.
         axis_size: size n of the batch.
         vals: arrays; `vals[i]` has an axis of size n at `dims[i]`, unless that is None.
         dims: batching dimensions.
-        axis_name: a name that collectives in `fun` may use, or a `MappedAxis`. By default none; in a vmap rule that of
-            its axis, which is split as that is.
+        axis_name: a name that collectives in `fun` may use, or a `MappedAxis`. The default is no name, or, in a vmap
+            rule, the axis of that rule.
         debug: the user's function, for messages.
 
     Returns:
-        Results and their batching dimensions (None: the result is the same for every element).
+        The results and their batching dimensions (None: the result is the same for every element).
     """
     axis = mapped_axis(axis_name)
     trace = BatchTrace(state.trace, axis_size, axis, debug)
@@ -252,37 +251,38 @@ def batch_flat(
 # -- helpers for rules -------------------------------------------------------------------------------------------
 
 
+# Caches `mapped_aval`: types of elements by type of batch and axis. Each boxed result needs one.
 _elements: dict[tuple[ShapedArray, int], ShapedArray] = {}
 clears_cache(_elements.clear)
 
 
 def mapped_aval(aval: ShapedArray, dim: int | None) -> ShapedArray:
-    """Type of one element of a batch: without the axis `dim`."""
+    """Return the type of one element of a batch: `aval` without the axis `dim`."""
     if dim is None:
         return aval
-    found = _elements.get((aval, dim))
-    if found is None:
+    element = _elements.get((aval, dim))
+    if element is None:
         shape = aval.shape
-        found = aval.update(shape[:dim] + shape[dim + 1 :])
+        element = aval.update(shape[:dim] + shape[dim + 1 :])
         if aval.refinement is not None:
-            found = found.refined(aval.refinement.without_axis(dim)[0])
-        _elements[aval, dim] = found
-    return found
+            element = element.refined(aval.refinement.without_axis(dim)[0])
+        _elements[aval, dim] = element
+    return element
 
 
 def unmapped_aval(axis_size: int, dim: int | None, aval: ShapedArray) -> ShapedArray:
-    """Type of a batch: with an axis of `axis_size` at `dim`."""
+    """Return the type of a batch: `aval` with an axis of `axis_size` at `dim`."""
     if dim is None:
         return aval
     shape = aval.shape
-    found = aval.update((*shape[:dim], axis_size, *shape[dim:]))
+    batched = aval.update((*shape[:dim], axis_size, *shape[dim:]))
     if aval.refinement is None:
-        return found
-    return found.refined(aval.refinement.with_axis(dim, () if state.rule_axis is None else state.rule_axis.spmd))
+        return batched
+    return batched.refined(aval.refinement.with_axis(dim, () if state.rule_axis is None else state.rule_axis.spmd))
 
 
 def axis_of_operands(axis: MappedAxis | None, vals: Sequence[Any], dims: Sequence[int | None]) -> MappedAxis | None:
-    """Return a mapped axis with the names that the first operand's type says of it, unless it has names already."""
+    """Return a mapped axis with the names that an operand's type attaches to it, unless it has such names already."""
     if axis is not None and axis.spmd:
         return axis
     for x, d in zip(vals, dims, strict=True):
@@ -293,13 +293,13 @@ def axis_of_operands(axis: MappedAxis | None, vals: Sequence[Any], dims: Sequenc
 
 
 def move_batch_axis(axis_size: int, source: int | None, destination: int, x: Any) -> Any:
-    """`x` with its batching axis at `destination`; a value that is not mapped is broadcast.
+    """Move the batching axis of `x` from `source` to `destination`; broadcast `x` if it is not mapped.
 
     Args:
         axis_size: size n of the batch.
-        source: where the axis is, or None.
-        destination: where it has to be.
-        x: an array of shape `s` with an axis of size n at `source`, or of shape `s` where that is None.
+        source: the current position of the batching axis, or None.
+        destination: the position that it gets.
+        x: an array of shape `s` with an axis of size n at `source`, or of shape `s` if `source` is None.
 
     Returns:
         An array of shape `s` with an axis of size n at `destination`.

@@ -1,7 +1,7 @@
-"""The seam of checks that settings turn on: `debug_nans`, `debug_infs`, `check_tracer_leaks`, and plugins' own.
+"""The interface of checks that settings turn on: `debug_nans`, `debug_infs`, `check_tracer_leaks`, and others.
 
-A plugin exports a `Checks` as `corejax.debug_checks`. The kernel imports it when one of the settings is turned on; it
-then puts layers in front of evaluation, so that evaluation pays nothing for checks that are off.
+A plugin exports a `Checks` as `corejax.debug_checks`. The kernel imports it when one of the settings is turned on. The
+plugin then sets layers in front of evaluation, so that checks cost nothing while they are off.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from corejax.settings.config import config
 
 
 class Checks(NamedTuple):
-    """What a plugin that checks provides.
+    """The functions of a plugin that implements the checks.
 
     Attributes:
-        follow_settings: sets or removes the layers of evaluation as the settings say; called after each change.
+        follow_settings: sets or removes the layers of evaluation according to the settings; called after each change.
         check_values: raises FloatingPointError if a result has a NaN or an infinity and the settings forbid it.
-        refuse_leaks: raises UnexpectedTracerError if a tracer of a trace that has ended is still held.
+        refuse_leaks: raises UnexpectedTracerError if a tracer of a trace that has ended is still referenced.
     """
 
     follow_settings: Callable[[], None]
@@ -33,25 +33,25 @@ class Checks(NamedTuple):
 
 
 class EvaluationCheck(NamedTuple):
-    """A check of a plugin's, of what runs and what is staged while a setting is on.
+    """A plugin's check of operations and staged programs, active while a setting is on.
 
     Attributes:
-        call: called with `(primitive, args, params)` before a primitive is applied to arrays; what it raises is the
-            user's error. Returns None, or a function that is called with the results, or with None after an error.
-        program: called with each program that has been staged (a `Jaxpr`); what it raises is the user's error.
+        call: called with `(primitive, args, params)` before a primitive is applied to arrays; its exceptions reach the
+            user. Returns None, or a function that is called with the results, or with None after an error.
+        program: called with each program that has been staged (a `Jaxpr`); its exceptions reach the user.
     """
 
     call: Callable[[Primitive, Sequence[Any], dict[str, Any]], Callable[[Sequence[Any] | None], None] | None]
     program: Callable[[Jaxpr], None]
 
 
-# Finds the plugin's checks for settings that are on, or raises an error that names the distribution to install.
+# Finds the plugin's checks for the settings that are on, or raises an error that names the distribution to install.
 find_checks: Slot[Callable[[Sequence[str]], Checks]] = Slot("what finds the checks that settings turn on")
 _checks: Checks | None = None
 
 
 def checks_values() -> bool:
-    """Tell whether results are checked: `config.debug_nans` or `config.debug_infs` is on."""
+    """Whether results are checked: `config.debug_nans` or `config.debug_infs` is on."""
     return config.debug_nans or config.debug_infs
 
 
@@ -59,25 +59,25 @@ def check_values(primitive: Primitive, args: Sequence[Any], params: dict[str, An
     """Check the results of an operation, if a setting asks for it.
 
     Raises:
-        FloatingPointError: a result has a NaN or an infinity. The error names the primitive and the user's line: of a
-            program, those of its equation that makes it.
+        FloatingPointError: a result has a NaN or an infinity. The message names the primitive and the user's line, in
+            a program those of the equation.
     """
     if _checks is not None:
         _checks.check_values(primitive, args, params, outs)
 
 
 def refuse_leaks(trace: Trace) -> None:
-    """Check that nothing but running frames holds a tracer of a trace that has ended, if the setting asks for it.
+    """Check that only running frames reference tracers of a trace that has ended, if the setting asks for it.
 
     Raises:
-        UnexpectedTracerError: names a tracer, its line, and its holder.
+        UnexpectedTracerError: another object references one; the message names the tracer, its line and the object.
     """
     if config.check_tracer_leaks and _checks is not None:
         _checks.refuse_leaks(trace)
 
 
 def follow_settings() -> None:
-    """Find the plugin's checks if a setting asks for one, and have them follow the settings."""
+    """Import the plugin's checks if a setting asks for one, and update their layers."""
     global _checks
     names = ("debug_nans", "debug_infs", "check_tracer_leaks", *evaluation_checks)
     on = [name for name in names if config.values().get(name)]

@@ -1,4 +1,4 @@
-"""What is being transformed: the function, its line and its arguments' names, resolved when a message needs them."""
+"""The function that is being transformed, for messages; its line and argument names are computed on demand."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class DebugInfo:
     Attributes:
         fun: the user's function.
         transform: the transformation's name as users write it ("jit", "grad", "vmap").
-        in_tree: structure of `(args, kwargs)` whose leaves the traced arguments are, or None.
-        traced: indices of those leaves that are traced, in order; None for all.
+        in_tree: the pytree structure of `(args, kwargs)`, or None; the traced arguments are its leaves.
+        traced: indices of the leaves that are traced, in order; None for all.
     """
 
     __slots__ = ("fun", "in_tree", "traced", "transform")
@@ -32,9 +32,9 @@ class DebugInfo:
         self.traced = traced
 
     def without_function(self) -> DebugInfo:
-        """Return a copy with a stand-in of the function: its name, line and parameters, but nothing it closes over.
+        """Return a copy with a stand-in for the function: same name, line and parameters, but an empty closure.
 
-        A program that outlives its trace keeps its debug info, and would keep the function's arrays.
+        Programs outlive their traces and keep their debug info, which must not keep the function's arrays alive.
         """
         fun = self.fun
         if type(fun) is not types.FunctionType:
@@ -49,22 +49,22 @@ class DebugInfo:
 
     @property
     def name(self) -> str:
-        """Name of the function."""
+        """The name of the function."""
         return fun_name(self.fun)
 
     @property
     def location(self) -> str:
-        """`file:line` of the function, or an empty string."""
+        """The `file:line` of the function, or an empty string."""
         code = getattr(_unwrapped(self.fun), "__code__", None)
         return f"{code.co_filename}:{code.co_firstlineno}" if code is not None else ""
 
     def description(self) -> str:
-        """`tracing the function f at file.py:3 for jit`."""
+        """Return the phrase `tracing the function f at file.py:3 for jit`."""
         where = f" at {self.location}" if self.location else ""
         return f"tracing the function {self.name}{where} for {self.transform}"
 
     def arg_names(self) -> list[str]:
-        """A name for each traced argument: `x`, `params['w']`, `args[0]`."""
+        """Return a name for each traced argument: `x`, `params['w']`, `args[0]`."""
         if self.in_tree is None:
             return []
         args_tree, kwargs_tree = self.in_tree.children()
@@ -79,7 +79,7 @@ class DebugInfo:
 
 
 def _positional_names(fun: Callable[..., Any], args: Sequence[Any], kwargs: dict[str, Any]) -> list[str]:
-    """The parameter that takes each positional argument: `x`, `rest[0]` for what `*rest` takes."""
+    """Return the name of the parameter for each positional argument: `x`, or `rest[0]` if `*rest` takes it."""
     unknown = [f"args[{i}]" for i in range(len(args))]
     try:
         signature = inspect.signature(fun)
@@ -106,11 +106,11 @@ def _unwrapped(fun: Any) -> Any:
     return fun
 
 
-_LAYERS = 1000  # an object that has every attribute is wrapped forever
+_LAYERS = 1000  # a bound for objects that have every attribute, including `__wrapped__`
 
 
 def fun_name(fun: Any) -> str:
-    """A function's name for messages and for `name` parameters."""
+    """Return a function's name for messages and for `name` parameters."""
     fun = _unwrapped(fun)
     name = getattr(fun, "__name__", None)
     return name if name and isinstance(name, str) else type(fun).__name__
@@ -120,9 +120,9 @@ _NAMES = ("__module__", "__name__", "__qualname__")
 
 
 def named_as(fun: Any, assigned: Sequence[str] = _NAMES, updated: Sequence[str] = ("__dict__",)) -> Callable[[F], F]:
-    """A decorator that gives a function the names of another callable, as `functools.wraps` does.
+    """Return a decorator that gives a function the names of another callable, as `functools.wraps` does.
 
-    An object that is called may have a `__name__` that is no string: that is left out.
+    A callable object may have a `__name__` that is not a string; such names are not copied.
     """
-    taken = [n for n in assigned if n not in _NAMES or isinstance(getattr(fun, n, None), str)]
-    return functools.wraps(fun, assigned=taken, updated=updated)  # type: ignore[return-value]
+    copied = [n for n in assigned if n not in _NAMES or isinstance(getattr(fun, n, None), str)]
+    return functools.wraps(fun, assigned=copied, updated=updated)  # type: ignore[return-value]

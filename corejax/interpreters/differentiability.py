@@ -1,6 +1,6 @@
-"""What has no derivative: operands that an author declares so, and results that are integers.
+"""Derivatives that do not exist, by an author's declaration, or are zero because all results are integers.
 
-Also what is known of a primitive's operands before it is first applied.
+The module also determines the number of a primitive's operands before its first application.
 """
 
 from __future__ import annotations
@@ -28,30 +28,30 @@ __corejax_registers_for_caller__ = True
 
 
 class nondifferentiable:
-    """What to give in the place of a rule, to say that there is no derivative and why.
+    """The declaration, instead of a rule, that a derivative does not exist.
 
-    A nonzero tangent that comes there is a `NotDifferentiableError` with the reason; a symbolic zero passes.
+    A nonzero tangent raises a `NotDifferentiableError` with the reason; a symbolic zero is accepted.
 
         defjvp(hist_p, nondifferentiable("counts jump"), weights_rule)      # in one operand
         jvp_rules.register(sort_key_p, nondifferentiable("keys are bits"))  # in all of them
 
     Attributes:
-        reason: for the user who differentiates, a sentence or a part of one.
+        reason: a sentence or a part of one, for the error message.
 
     Raises:
-        TypeError: the reason is not a text.
+        TypeError: the reason is not a string, or empty.
     """
 
     __slots__ = ("__provenance__", "reason")
 
     def __init__(self, reason: str) -> None:
         if not isinstance(reason, str) or not reason:
-            raise TypeError(f"nondifferentiable takes the reason, a text, got {reason!r}")
+            raise TypeError(f"nondifferentiable takes the reason, a string, got {reason!r}")
         self.reason = reason
         self.__provenance__ = Provenance.of_caller()
 
     def __call__(self, *args: Any, **params: Any) -> Any:
-        """Where nobody looked what it is: as a rule, it refuses."""
+        """Raise NotDifferentiableError, if a caller runs the declaration as a rule."""
         raise NotDifferentiableError(f"not differentiable: {self.reason}")
 
     def __repr__(self) -> str:
@@ -59,7 +59,7 @@ class nondifferentiable:
 
 
 def why_not_differentiable(primitive: Primitive, operand: int) -> str | None:
-    """The reason with which an operand is declared not differentiable; None if it is not."""
+    """Return the reason why an operand is declared not differentiable, or None if it is differentiable."""
     rule = jvp_rules.rule_of(primitive)
     if rule is None:
         return None
@@ -70,12 +70,12 @@ def why_not_differentiable(primitive: Primitive, operand: int) -> str | None:
 
 
 def refusing(primitive: Primitive, fn: Callable[..., Any], flags: Mapping[str, Any]) -> Callable[..., Any]:
-    """A JVP rule that refuses tangents of operands that are declared not differentiable, then runs as `fn`.
+    """Wrap a JVP rule so that it raises for nonzero tangents of operands that are declared not differentiable.
 
     Raises:
-        TypeError: the flag is not a mapping from operands' positions to reasons.
+        TypeError: the flag `nondifferentiable` is not a mapping from operands' positions to reasons.
     """
-    whole = fn.reason if isinstance(fn, nondifferentiable) else None
+    reason_for_all = fn.reason if isinstance(fn, nondifferentiable) else None
     declared = flags.get("nondifferentiable") or {}
     if not isinstance(declared, Mapping) or not all(
         type(i) is int and i >= 0 and isinstance(why, str) for i, why in declared.items()
@@ -84,12 +84,12 @@ def refusing(primitive: Primitive, fn: Callable[..., Any], flags: Mapping[str, A
             f"primitive {primitive.name!r}: nondifferentiable= takes reasons by operands' positions, "
             f"{{1: 'why'}}, got {declared!r}"
         )
-    if whole is None and not declared:
+    if reason_for_all is None and not declared:
         return fn
 
     def rule(primals: Sequence[Any], tangents: Sequence[Any], /, **params: Any) -> Any:
         for i, tangent in enumerate(tangents):
-            reason = declared.get(i, whole)
+            reason = declared.get(i, reason_for_all)
             if tangent is not None and reason is not None:
                 raise _refusal(primitive, f"in operand {i}", reason)
         return fn(primals, tangents, **params)
@@ -98,7 +98,7 @@ def refusing(primitive: Primitive, fn: Callable[..., Any], flags: Mapping[str, A
 
 
 def refusing_transposition(primitive: Primitive, fn: nondifferentiable) -> Callable[..., Any]:
-    """The transpose rule of a primitive that is declared to have no transpose."""
+    """Return the transpose rule of a primitive that is declared to have no transpose; it always raises."""
 
     def refuse(ct: Any, /, *operands: Any, **params: Any) -> Any:
         raise _refusal(primitive, "in reverse mode", fn.reason)
@@ -110,21 +110,21 @@ def _refusal(primitive: Primitive, where: str, reason: str) -> NotDifferentiable
     line = source_info.user_line() if state.source is None else source_info.describe_source(state.source)
     error = NotDifferentiableError(
         f"primitive {primitive.name!r} (from {primitive.provenance.owner}) is not differentiable {where}: {reason}. "
-        f"It was differentiated at {line}. Where the operand is meant to be a constant, use stop_gradient on it."
+        f"It was differentiated at {line}. If the operand is a constant, use stop_gradient on it."
     )
     mark(error, primitive)
     return error
 
 
 def checked_rules(helper: str, primitive: Primitive, rules: Sequence[Any]) -> dict[int, str]:
-    """Check what a helper like `defjvp` was given, one rule for each operand.
+    """Check the arguments of a helper such as `defjvp`, which takes one rule for each operand.
 
     Returns:
-        The reasons of operands that are not differentiable.
+        The reasons of operands that are not differentiable, by position.
 
     Raises:
-        TypeError: the primitive has several results; something is not a rule; there are more or fewer rules than
-            operands, as far as their number is known before the first application.
+        TypeError: the primitive has several results, a rule is not callable, or the number of rules cannot be the
+            number of operands.
     """
     name = primitive.name
     if primitive.multiple_results:
@@ -135,7 +135,7 @@ def checked_rules(helper: str, primitive: Primitive, rules: Sequence[Any]) -> di
         if rule is not None and not callable(rule):
             raise TypeError(
                 f"{helper}: the rule of operand {i} of primitive {name!r} is a function, nondifferentiable(reason), or "
-                f"None where the derivative is zero; got {rule!r}"
+                f"None if the derivative is zero; got {rule!r}"
             )
     least, most = operand_counts(primitive)
     if not least <= len(rules) <= most:
@@ -145,19 +145,19 @@ def checked_rules(helper: str, primitive: Primitive, rules: Sequence[Any]) -> di
 
 
 def wrong_count(helper: str, primitive: Primitive, given: int, wanted: Any) -> TypeError:
-    """The error for a helper that was given more or fewer rules than there are operands."""
+    """Return the error for a helper that was given more or fewer rules than the primitive has operands."""
     noun = "operand" if str(wanted).endswith("1") else "operands"
     error = TypeError(
         f"{helper}: primitive {primitive.name!r} has {wanted} {noun}, and was given "
-        f"{given} rule{'' if given == 1 else 's'}: one for each operand, None where the derivative is zero, "
-        "nondifferentiable(reason) where there is none"
+        f"{given} rule{'' if given == 1 else 's'}: pass one for each operand, None if the derivative is zero, "
+        "nondifferentiable(reason) if it does not exist"
     )
     mark(error, primitive)
     return error
 
 
 def operand_counts(primitive: Primitive) -> tuple[int, float]:
-    """How many operands a primitive has at least, and at most, as far as its rules say."""
+    """Return the least and the greatest number of operands that the signatures of a primitive's rules allow."""
     least, most = max(primitive.linear_in, default=0) + 1, float("inf")
     for fn in (primitive.decomposition, _written(abstract_eval_rules, primitive), _written(impl_rules, primitive)):
         if isinstance(fn, np.ufunc):
@@ -186,11 +186,12 @@ def _parameters(fn: Any) -> list[inspect.Parameter]:
 
 # -- integer results -----------------------------------------------------------------------------------------
 
-_discrete: weakref.WeakSet[Primitive] = weakref.WeakSet()  # those that were seen to give integers
+# Primitives that have returned only integers and booleans in an application; the derivation below applies to them.
+_discrete: weakref.WeakSet[Primitive] = weakref.WeakSet()
 
 
 def note_discrete(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any]) -> bool:
-    """Whether all results are integers or booleans for operands of these types; then the derivative is derived."""
+    """Whether all results are integers or booleans for operands of these types; if so, remember the primitive."""
     types = promised(primitive, tuple(avals), params)
     if types is None or any(is_inexact(a.dtype) for a in types):
         return False
@@ -205,7 +206,7 @@ def _zero_derivative(primitive: Primitive) -> Callable[..., Any] | None:
     def rule(primals: Sequence[Any], tangents: Sequence[Any], /, **params: Any) -> tuple[Any, Any]:
         out = primitive.bind(*primals, **params)
         outs = out if primitive.multiple_results else [out]
-        if any(is_inexact(x.dtype) for x in outs):  # for operands of other types than those that were seen
+        if any(is_inexact(x.dtype) for x in outs):  # the primitive returns floats for other types of operands
             raise jvp_rules.missing(primitive)
         return out, [None] * len(outs) if primitive.multiple_results else None
 
@@ -213,26 +214,26 @@ def _zero_derivative(primitive: Primitive) -> Callable[..., Any] | None:
 
 
 def _gives_integers(primitive: Primitive) -> bool:
-    """Whether the abstract-eval rule gives integers and booleans for all operands tried that it takes.
+    """Whether the abstract-eval rule returns integers and booleans for all sample operands that it accepts.
 
-    Types are tried that most primitives take some of; where none fits, the first application tells.
+    If it accepts none of the samples, the first application decides (`note_discrete`).
     """
     rule = _written(abstract_eval_rules, primitive)
-    found = False
-    for avals, params in _guesses(rule) if rule is not None else ():
+    accepted_any = False
+    for avals, params in _sample_operands(rule) if rule is not None else ():
         try:
             out = rule(*avals, **params)
             inexact = [is_inexact(a.dtype) for a in (out if primitive.multiple_results else (out,))]
-        except Exception:  # not for these operands
+        except Exception:  # the rule does not accept this sample
             continue
         if any(inexact):
             return False
-        found = True
-    return found
+        accepted_any = True
+    return accepted_any
 
 
-def _guesses(rule: Any) -> Iterator[tuple[tuple[ShapedArray, ...], dict[str, Any]]]:
-    """Operands and params that an abstract-eval rule may take."""
+def _sample_operands(rule: Any) -> Iterator[tuple[tuple[ShapedArray, ...], dict[str, Any]]]:
+    """Yield types of operands, and parameters, that an abstract-eval rule may accept."""
     parameters = _parameters(rule)
     count = sum(p.kind in _POSITIONAL and p.default is p.empty for p in parameters)
     if any(p.kind is p.VAR_POSITIONAL for p in parameters):

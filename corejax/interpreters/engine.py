@@ -1,8 +1,9 @@
-"""The seam of the eager engine: a plugin that makes eager calls and repeated rules faster without changing results.
+"""The interface of the eager engine, which a plugin provides to make eager calls and repeated rules faster.
 
-Evaluating a primitive costs several times what NumPy takes for small arrays. A plugin may export an `Engine` as
-`corejax.eager_engine`; it is imported at the first eager operation or the first `remembered` function. Without one,
-the defaults of the class below are in force: each primitive is evaluated by `evaluation.evaluate`, each rule is run.
+For small arrays, evaluating a primitive takes several times as long as the NumPy function. A plugin may export an
+`Engine` as `corejax.eager_engine`; it is imported at the first eager operation or the first `remembered` function.
+Without a plugin, the defaults of the class below apply: `evaluation.evaluate` evaluates each primitive, and each rule
+runs. Invariant: an engine changes how fast results are computed, never the results.
 """
 
 from __future__ import annotations
@@ -25,35 +26,35 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class Engine:
-    """What an engine does; the methods here do nothing, slowly and right."""
+    """The base class of engines; its methods provide no acceleration."""
 
     @property
     def layer(self) -> evaluation.Layer | None:
-        """The layer in front of evaluation; None for none."""
+        """The layer in front of evaluation, or None."""
         return None
 
     def remember(self, fun: F, ufunc: np.ufunc | None, ufunc_of: str, numbers: bool) -> F:
-        """Wrap a function that was marked `remembered`; the arguments are as there."""
+        """Wrap a function for `remembered`, which has the same arguments."""
         return fun
 
     def run_program(self, program: ClosedJaxpr, arrays: Sequence[Array], name: str) -> list[Array] | None:
-        """Run a program compiled; None leaves it to its caller, who evaluates it."""
+        """Compile and run a program; return None if the caller should evaluate it."""
         return None
 
     def run_compiled(self, primitive: Primitive, arrays: Sequence[Array], params: Mapping[str, Any]) -> Any:
-        """Run one primitive compiled, for impl rules that leave some operations to the compiler.
+        """Compile and run one primitive, for impl rules that delegate some operations to the compiler.
 
         Returns:
-            Its results, as its impl rule for `Array`s would give them; None if nothing compiles it, or runs it here.
+            The results, in the form in which its impl rule for `Array`s returns them; None if it cannot be compiled.
         """
         return None
 
     def comes_again(self, primitive: Primitive, avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> bool:
-        """Tell whether the same was asked before: what is computed once is not worth compiling."""
+        """Whether the method was called with the same arguments before: compiling pays only for repeated operations."""
         return False
 
     def records(self, below: Trace | None) -> bool:
-        """Tell whether rules that run on a trace are to be looked up by `replay`."""
+        """Whether traces above `below` should call `replay` before they run a rule."""
         return False
 
     def replay(
@@ -65,59 +66,59 @@ class Engine:
         static: Any,
         params: dict[str, Any],
     ) -> Any:
-        """Append the equations that a rule recorded for operands of the same types.
+        """Append the equations that a rule has bound before for operands of the same types, instead of running it.
 
         Args:
-            primitive: whose rule it is.
+            primitive: the primitive that the rule belongs to.
             rule: the rule, ready to run.
-            below: the trace that interprets what the rule binds; `records` holds for it.
-            operands: the values that the rule is given; None for zero tangents.
-            static: what else it is given, hashable.
+            below: the trace that interprets the rule's primitives; `records(below)` is True.
+            operands: the values that the rule takes; None for zero tangents.
+            static: its other arguments, hashable.
             params: the primitive's parameters.
 
         Returns:
-            A list: the values that the rule returns, then what it returns whatever the values are. Or an object whose
-            method `learn(outs, static)` is to be called with what the rule, which is to be run, returns. Or None: the
-            rule is to be run.
+            A list of the rule's results: the values, then the results that do not depend on the operands' values. Or a
+            recording: the caller runs the rule and passes its results to the method `learn(outs, static)`. Or None:
+            the caller runs the rule.
         """
         return None
 
 
 PLAIN = Engine()
 
-# Finds the engine: an `Engine` of a plugin's, `PLAIN` if no plugin has one, None while plugins are being loaded.
+# Finds the engine: a plugin's `Engine`, `PLAIN` if no plugin has one, None while plugins are being loaded.
 find_engine: Slot[Callable[[], Engine | None]] = Slot("what finds the engine")
 _engine: Engine | None = None
 
 
 def engine() -> Engine:
-    """Return the engine of the plugins, or `PLAIN`."""
+    """Return the engine of a plugin, or `PLAIN`."""
     global _engine
     if _engine is not None:
         return _engine
-    found = find_engine.value() if find_engine.value is not None else None
-    if found is None:
+    provided = find_engine.value() if find_engine.value is not None else None
+    if provided is None:
         return PLAIN
     if _engine is None:
-        _engine = found
-        evaluation.set_layer("engine", found.layer)
+        _engine = provided
+        evaluation.set_layer("engine", provided.layer)
     return _engine
 
 
-def _sought(part: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """A layer's function in front of evaluation until the engine has been found."""
+def _finding_engine(part: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Return a layer function that finds the engine at the first evaluation; the engine's own layer replaces it."""
 
-    def in_front(below: Callable[..., Any]) -> Callable[..., Any]:
+    def wrap(below: Callable[..., Any]) -> Callable[..., Any]:
         def run(*args: Any) -> Any:
             layer = getattr(engine().layer, part, None)
             return (below if layer is None else layer(below))(*args)
 
         return run
 
-    return in_front
+    return wrap
 
 
-evaluation.set_layer("engine", evaluation.Layer(_sought("process"), _sought("run_program")))
+evaluation.set_layer("engine", evaluation.Layer(_finding_engine("process"), _finding_engine("run_program")))
 
 
 @overload
@@ -129,30 +130,30 @@ def remembered(*, ufunc: np.ufunc | None = None, ufunc_of: str = "", numbers: bo
 
 
 def remembered(fun: Any = None, *, ufunc: np.ufunc | None = None, ufunc_of: str = "", numbers: bool = False) -> Any:
-    """Mark a function whose eager calls the engine may record, and then run as one program.
+    """Mark a pure function, so that the engine may record its eager calls and run each as one program.
 
-    For pure functions of arrays and static arguments (numbers, strings, None, dtypes, enumerations), lists and tuples
-    of these, which give an array or a pytree of arrays. A call with other arguments, and one that needs values or warns
-    (`warn_user`), runs the function. One that looks at values only if they are known, or at whether two arguments are
-    one object, must not be marked: its program would give something else.
+    The arguments may be arrays and static values (numbers, strings, None, dtypes, enumerations), and lists and tuples
+    of these; the result is an array or a pytree of arrays. A call with other arguments, or one that reads values or
+    warns (`warn_user`), runs the function. Do not mark a function that branches on whether values are known or on
+    whether two arguments are the same object: its program would compute something else.
 
     Args:
-        fun: the function; what it returns has to be the same for the same values. Without it, a decorator.
-        ufunc: NumPy's ufunc that gives the same bits wherever it gives the same dtypes, special values included: it
-            runs in place of the program, whatever rules its primitives have.
-        ufunc_of: NumPy's codes of the dtypes of the first operand for which that holds (`"fd"`: float32 and float64);
+        fun: the function; equal arguments must give equal results. If omitted, return a decorator.
+        ufunc: a NumPy ufunc that computes the same bits for all dtypes for which it returns the same dtype, including
+            special values. It runs instead of the program, whatever rules the function's primitives have.
+        ufunc_of: the NumPy codes of the first operand's dtypes to which `ufunc` applies (`"fd"`: float32 and float64);
             by default all.
-        numbers: whether floats and complex numbers of Python's are operands as arrays are: nothing but promotion
-            depends on them. Calls that differ in these have one program then; otherwise each number has its own.
+        numbers: whether Python floats and complex numbers are operands of the program rather than constants. This is
+            right if only promotion depends on them; calls with different numbers then share one program.
 
     Returns:
-        The function under its name and with its documentation; `fun` itself if there is no engine.
+        The function with its name and documentation; `fun` itself if no engine is installed.
 
     Raises:
-        TypeError: `fun` is no function, or `ufunc` no ufunc of NumPy's.
+        TypeError: `fun` is not callable, or `ufunc` is not a NumPy ufunc.
     """
     if ufunc is not None and not isinstance(ufunc, np.ufunc):
-        raise TypeError(f"remembered: ufunc is one of NumPy's, such as np.copysign, got {ufunc!r}")
+        raise TypeError(f"remembered: ufunc has to be a NumPy ufunc, such as np.copysign, got {ufunc!r}")
     if fun is None:
         return functools.partial(remembered, ufunc=ufunc, ufunc_of=ufunc_of, numbers=numbers)
     if not callable(fun):

@@ -2,15 +2,15 @@
 
     eval : (a -> b) -> a -> b
 
-It has no tracers. Abstract evaluation (memoised) checks the operands and gives the types of the results; the impl rule
-computes them on NumPy arrays; what it returns is boxed as `Array`s, after it was checked to be of the promised types.
+It has no tracers. For each primitive, abstract evaluation (memoised) checks the operands and infers the types of the
+results; the impl rule computes the results on NumPy arrays; these are checked against the types and boxed as `Array`s.
 
-Layers. What makes evaluation fast, or looks at what is evaluated, is not in this file. `EvalTrace.process_primitive`
-and `EvalTrace.run_program` are slots: `set_layer` puts a layer in front of `evaluate` and `run_program` and takes it
-away again. They are composed when a layer changes and never looked at when a primitive is evaluated.
+Layers. This file contains neither fast paths nor checks of values. `EvalTrace.process_primitive` and
+`EvalTrace.run_program` are attributes, and `set_layer` composes them from `evaluate`, `run_program` and the active
+layers (a faster engine, checks, reports) whenever a layer changes. Evaluation itself tests no flags.
 
-Invariants: operands and results are read-only, and nothing else writes to a result's memory (`corejax.core.ownership`);
-rules run with NumPy's floating-point warnings silent, because division by zero and overflow are StableHLO's.
+Invariants. Operands and results are read-only, and no other code writes to a result's memory; see `core.ownership`.
+Rules run without NumPy's floating-point warnings, because division by zero and overflow have results in StableHLO.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ RunProgram = Callable[[Jaxpr, Sequence[Any]], list[Any]]
 
 _ndarray = np.ndarray
 
-# Primitives whose impl rule takes `Array`s, and no NumPy arrays.
+# Primitives with an impl rule that takes `Array`s rather than NumPy arrays.
 _takes_arrays: set[Any] = set()
 
 
@@ -54,8 +54,8 @@ class EvalTrace(Trace):
     """The bottom of every thread's stack.
 
     Attributes:
-        process_primitive: `evaluate`, behind the layers that are set.
-        run_program: `run_program`, behind the layers that are set.
+        process_primitive: `evaluate`, behind the active layers.
+        run_program: `run_program`, behind the active layers.
     """
 
     __slots__ = ("process_primitive", "run_program")
@@ -88,7 +88,7 @@ def evaluate_arrays(
     params: dict[str, Any],
     avals_out: Sequence[ShapedArray] | None,
 ) -> list[Array]:
-    """Run an impl rule on operands of which the types of the results are known; the arguments are as of `run_impl`."""
+    """Run an impl rule as `run_impl` does, or let the backend of a sharded operand evaluate; box the results."""
     if primitive in _takes_arrays:
         return boxed(run_impl(rule, primitive, arrays, params, avals_out))
     for x in arrays:
@@ -108,9 +108,9 @@ def run_impl(
 
     Args:
         rule: the rule, ready to run.
-        primitive, params: the operation.
+        primitive, params: the application.
         operands: read-only NumPy arrays, or `Array`s for a rule that takes these.
-        avals_out: types of the results; None if there is no abstract-eval rule.
+        avals_out: types of the results; None if the primitive has no abstract-eval rule.
 
     Returns:
         The results, NumPy arrays or `Array`s, and their types.
@@ -123,7 +123,7 @@ def run_impl(
         outs = list(out)
     else:
         outs = [out]
-    del out  # so that reference counts tell whether the rule keeps a result
+    del out  # `owned` needs the reference counts without this variable
     outs = owned(outs, [x for x in operands if type(x) is _ndarray])
     return [(_checked(primitive, o, aval), aval) for o, aval in zip(outs, avals_out, strict=True)]
 
@@ -141,12 +141,12 @@ def boxed(results: Sequence[tuple[Any, ShapedArray]]) -> list[Array]:
 def run_program(
     jaxpr: Jaxpr, values: Sequence[Any], run_equation: Callable[[JaxprEqn, list[Any]], list[Any]] | None = None
 ) -> list[Any]:
-    """Evaluate a program on NumPy arrays from end to end, nothing boxed in between.
+    """Evaluate a program on NumPy arrays without boxing; free each intermediate value after its last use.
 
     Args:
         jaxpr: the program.
         values: read-only NumPy arrays: its constants, then its arguments.
-        run_equation: evaluates one equation; by default its impl rule does.
+        run_equation: evaluates one equation; by default by its impl rule.
 
     Returns:
         NumPy arrays, read-only.
@@ -177,7 +177,7 @@ def run_program(
 
 
 def evaluate_equation(eqn: JaxprEqn, operands: list[Any]) -> list[Any]:
-    """Evaluate one equation on read-only NumPy arrays; returns such arrays, of the types of its variables."""
+    """Evaluate one equation on read-only NumPy arrays and return read-only arrays of the types of its outputs."""
     primitive, avals = eqn.primitive, [v.aval for v in eqn.outvars]
     for aval in avals:
         check_size(primitive, aval)
@@ -194,29 +194,29 @@ def evaluate_equation(eqn: JaxprEqn, operands: list[Any]) -> list[Any]:
 
 
 class Layer(NamedTuple):
-    """What stands in front of evaluation: each function is given what runs behind it.
+    """Functions that wrap evaluation; each takes the function that it wraps.
 
     Attributes:
-        process: of `EvalTrace.process_primitive`.
-        run_program: of `EvalTrace.run_program`; None leaves programs alone.
+        process: wraps `EvalTrace.process_primitive`.
+        run_program: wraps `EvalTrace.run_program`; None if the layer does not change how programs run.
     """
 
     process: Callable[[Evaluate], Evaluate]
     run_program: Callable[[RunProgram], RunProgram] | None = None
 
 
-# From the inside out. The engine computes the same results faster, without evaluating each primitive; `values` looks at
-# results, `checks` at operations that the user asks for, `reports` tells watchers of each step, and `abandon` ends
-# programs whose results are no longer wanted.
+# From the inside out: the engine computes the same results faster, without evaluating each primitive; `values` checks
+# results for NaNs, `checks` runs plugins' checks before operations, `reports` reports each step to observers, and
+# `abandon` ends programs whose results are no longer wanted.
 _layers: dict[str, Layer | None] = dict.fromkeys(("engine", "values", "checks", "reports", "abandon"))
 _composing = threading.Lock()
 
 
 def set_layer(name: str, layer: Layer | None) -> None:
-    """Put the layer "engine", "values", "checks", "reports" or "abandon" in front of evaluation; None takes it away.
+    """Set the layer "engine", "values", "checks", "reports" or "abandon" in front of evaluation; None removes it.
 
     Raises:
-        ValueError: there is no layer of that name.
+        ValueError: `name` is not one of these.
     """
     if name not in _layers:
         raise ValueError(f"no layer {name!r}; layers are {', '.join(map(repr, _layers))}")
@@ -224,10 +224,10 @@ def set_layer(name: str, layer: Layer | None) -> None:
         _layers[name] = layer
         process: Evaluate = evaluate
         run: RunProgram = run_program
-        for found in _layers.values():
-            if found is not None:
-                process = found.process(process)
-                run = found.run_program(run) if found.run_program is not None else run
+        for active in _layers.values():
+            if active is not None:
+                process = active.process(process)
+                run = active.run_program(run) if active.run_program is not None else run
         bottom.process_primitive, bottom.run_program = process, run
 
 
@@ -242,7 +242,7 @@ def check_size(primitive: Primitive, aval: ShapedArray) -> None:
     """Check that a result fits into memory.
 
     Raises:
-        MemoryError: it does not; names the primitive and the user's line.
+        MemoryError: it does not; the message names the primitive and the user's line.
     """
     if aval.nbytes > LARGE:
         line = user_line() if state.source is None else describe_source(state.source)
@@ -251,11 +251,11 @@ def check_size(primitive: Primitive, aval: ShapedArray) -> None:
 
 
 def as_operand(primitive: Primitive, x: Any) -> Array:
-    """Convert an operand that is no `Array`.
+    """Convert an operand to an `Array`.
 
     Raises:
-        UnexpectedTracerError: it is a tracer, of a transformation that has ended.
-        TypeError: it is no array.
+        UnexpectedTracerError: it is a tracer, which has escaped from its transformation.
+        TypeError: it is not an array.
     """
     if isinstance(x, Tracer):
         raise escaped(x, f"primitive {primitive.name!r}")
@@ -264,12 +264,12 @@ def as_operand(primitive: Primitive, x: Any) -> Array:
     except CorejaxError:
         raise
     except TypeError as error:
-        what = without_caller(error)
-        raise TypeError(f"operand of primitive {primitive.name!r}: {what}") from None
+        problem = without_caller(error)
+        raise TypeError(f"operand of primitive {primitive.name!r}: {problem}") from None
 
 
 def _checked(primitive: Primitive, out: Any, aval: ShapedArray) -> Any:
-    """Check a result of an impl rule, which has to be of the promised type; an `Array` stays one."""
+    """Check a result of an impl rule against its type; return it as an `Array` if it is one, else as a NumPy array."""
     if type(out) is Array and out.aval.shape == aval.shape and out.aval.dtype == aval.dtype:
         return out
     return as_promised(primitive, out, aval)
@@ -279,18 +279,19 @@ def _checked(primitive: Primitive, out: Any, aval: ShapedArray) -> Any:
 
 
 class Quiet(threading.local):
-    """The thread's context in which NumPy's floating-point warnings are silent.
+    """The thread's context without NumPy's floating-point warnings.
 
-    Running in a prepared context costs a tenth of entering `numpy.errstate` around each operation.
+    NumPy keeps its error state in a context variable. Calling a rule in a context that has been prepared once costs a
+    tenth of entering `numpy.errstate` for each operation.
 
     Attributes:
-        run: `run(fun, *args, **kwargs)` calls a function in it; None before the thread's first evaluation.
+        run: `run(fun, *args, **kwargs)` calls a function in the context; None before the thread's first evaluation.
     """
 
     run: Any = None
 
     def new(self) -> Callable[..., Any]:
-        """Make the thread's context; return `run`."""
+        """Create the thread's context and return `run`."""
         context = contextvars.copy_context()
         context.run(np.seterr, all="ignore")
         self.run = context.run
@@ -301,19 +302,19 @@ quiet = Quiet()
 
 
 def run_quietly(fun: Callable[..., Any], /, *operands: Any, **params: Any) -> Any:
-    """Call a function with NumPy's floating-point warnings silent."""
+    """Call a function without NumPy's floating-point warnings."""
     run = quiet.run or quiet.new()
     try:
         return run(fun, *operands, **params)
     except RuntimeError as error:
         if "cannot enter context" not in message_of(error):
             raise
-    # A rule inside another rule: the context is entered already, and silent.
+    # The rule runs inside another rule, which has entered the context already.
     return fun(*operands, **params)
 
 
 class _OnArrays:
-    """Wrap an impl rule that takes `Array`s so that it accepts NumPy arrays, too."""
+    """Wrap an impl rule that takes `Array`s so that it also accepts NumPy arrays."""
 
     __slots__ = ("fn",)
 

@@ -1,4 +1,4 @@
-"""What an impl rule does to operands of known types, as lines of Python: for programs that are written out."""
+"""`HostCode`, an impl rule specialised to types of operands as lines of Python, for generated functions."""
 
 from __future__ import annotations
 
@@ -8,16 +8,17 @@ import numpy as np
 
 
 class HostCode:
-    """Lines of Python that do what an impl rule does, for operands of known types.
+    """Lines of Python that compute what an impl rule computes, for operands of known types.
 
-    What `prepared=` gives of a rule may be one: a program that is written out has these lines in place of a call, and
-    looks at nothing that they give. They give NumPy arrays of the promised types and write to no operand.
+    The function in a rule's flag `prepared=` may return one. The engine then inserts the lines into the function that
+    it generates for a program, instead of a call of the rule, and does not check their results. The lines must compute
+    NumPy arrays of the inferred types and must not write to operands.
 
     Args:
-        text: assigns `{out}`, of the operands `{0}`, `{1}` and so on, and of `names`, in braces too: `"{out} =
-            {0}.reshape({shape})"`. The results of several are one `{out}`, a list of targets.
-        scalar: whether the result, of rank 0, is a NumPy scalar of the promised dtype, and no array.
-        names: values that the text names.
+        text: an assignment to `{out}` from the operands `{0}`, `{1}`, ... and from `names`, which are in braces as
+            well: `"{out} = {0}.reshape({shape})"`. For several results, `{out}` is a list of targets.
+        scalar: whether the result is a NumPy scalar rather than an array of rank 0.
+        names: values that the text refers to.
     """
 
     __slots__ = ("_function", "names", "scalar", "text")
@@ -29,14 +30,14 @@ class HostCode:
         self._function: Any = None
 
     def __call__(self, *operands: Any) -> Any:
-        """The results for operands of the types that it is for, as arrays."""
+        """Run the lines on operands and return the results as arrays."""
         if self._function is None:
-            given = [f"x{i}" for i in range(len(operands))]
-            lines = self.text.format(*given, out="out", **{name: name for name in self.names}).splitlines()
+            arguments = [f"x{i}" for i in range(len(operands))]
+            lines = self.text.format(*arguments, out="out", **{name: name for name in self.names}).splitlines()
             body = "\n".join(f"    {line}" for line in [*lines, "return out"])
-            space = dict(self.names)
-            exec(compile(f"def function({', '.join(given)}):\n{body}", "<host code>", "exec"), space)
-            self._function = space["function"]
+            namespace = dict(self.names)
+            exec(compile(f"def function({', '.join(arguments)}):\n{body}", "<host code>", "exec"), namespace)
+            self._function = namespace["function"]
         out = self._function(*operands)
         return np.asarray(out) if self.scalar else out
 

@@ -1,6 +1,6 @@
-"""Programs evaluated on NumPy arrays from end to end, nothing boxed in between.
+"""Evaluate programs on NumPy arrays without boxing intermediate values.
 
-`eval_jaxpr` comes here if all values are concrete, and so do impl rules of primitives that carry programs.
+`eval_jaxpr` uses this path if all values are concrete; impl rules of primitives with programs use it as well.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def eval_jaxpr_on_host(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
         NumPy arrays.
 
     Raises:
-        TypeError: there are more or fewer; the program failed, and their types are others.
+        TypeError: the number of arguments is wrong, or the program failed and their types are wrong.
     """
     jaxpr = closed.jaxpr
     if len(args) != len(jaxpr.invars):
@@ -40,16 +40,16 @@ def eval_jaxpr_on_host(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
 
 
 def _check_types(binders: Sequence[Var], values: Sequence[Any], error: Exception) -> None:
-    """Raise what is the matter if a program failed because its values are of other types than its variables."""
-    wanted, given = [v.aval for v in binders], [get_aval(x) for x in values]
-    if any((a.shape, a.dtype) != (b.shape, b.dtype) for a, b in zip(wanted, given, strict=True)):
-        takes, got = (", ".join(a.str_short() for a in avals) for avals in (wanted, given))
-        advice = "abstract eval of a primitive with a program holds its operands against `program.in_avals`"
+    """Raise TypeError, from the error of a program that failed, if the values have other types than the binders."""
+    expected, actual = [v.aval for v in binders], [get_aval(x) for x in values]
+    if any((a.shape, a.dtype) != (b.shape, b.dtype) for a, b in zip(expected, actual, strict=True)):
+        takes, got = (", ".join(a.str_short() for a in avals) for avals in (expected, actual))
+        advice = "the abstract-eval rule of a primitive with a program should compare operands with `program.in_avals`"
         raise TypeError(f"a program that takes ({takes}) was given ({got}); {advice}") from error
 
 
 def _read_only(x: Any) -> Any:
-    """An argument that a rule of the program cannot write to; its owner still can."""
+    """Return a read-only view of an argument, so that rules of the program cannot write to it."""
     if type(x) is _ndarray and x.flags.writeable:
         x = x.view()
         x.setflags(write=False)
@@ -60,7 +60,7 @@ def _run_concrete(jaxpr: Jaxpr, values: list[Any]) -> list[Any] | None:
     if type(state.trace) is not evaluation.EvalTrace or any(isinstance(x, Tracer) for x in values):
         return None
     if any(type(x) is Array and x._host is None and is_spread(x) for x in values):
-        return None  # each operation goes where its operands are
+        return None  # the backend of a sharded operand evaluates each operation
     try:
         outs = evaluation.run_quietly(evaluation.bottom.run_program, jaxpr, [host_value(as_array(x)) for x in values])
     except Exception as error:

@@ -1,7 +1,7 @@
-"""What impl rules give: NumPy arrays of the types that abstract evaluation promised, or an error that names the rule.
+"""Check the results of impl rules against the types that abstract evaluation inferred; errors name the rule.
 
-Python numbers and NumPy's scalars become arrays here, and bytes integers of fewer than eight bits where these are
-promised; everything else has to be of the promised type already.
+Python numbers and NumPy scalars are converted to arrays, and bytes to integers of fewer than eight bits. All other
+results must have the inferred type already.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from corejax.rules import impl_rules
 from corejax.rules.run_rule import mismatch, shown
 
 _BYTES = frozenset({np.dtype(np.int8), np.dtype(np.uint8)})
-_PYTHON_NUMBERS = {bool: "b", int: "iuVfc", float: "Vfc", complex: "c"}  # type -> kinds of dtypes that take it
+_PYTHON_NUMBERS = {bool: "b", int: "iuVfc", float: "Vfc", complex: "c"}  # type -> kinds of dtypes that can hold it
 
 
 def _from_python(x: Any, aval: ShapedArray) -> np.ndarray[Any, Any]:
-    """An impl rule's result that is no NumPy array: Python numbers take the promised dtype if that can hold them."""
+    """Convert a result that is not a NumPy array; Python numbers get the inferred dtype if it can hold them."""
     if type(x) in _PYTHON_NUMBERS and aval.dtype.kind in _PYTHON_NUMBERS[type(x)]:
         with contextlib.suppress(OverflowError, ValueError):
             return np.asarray(x, aval.dtype)
@@ -34,13 +34,13 @@ def _from_python(x: Any, aval: ShapedArray) -> np.ndarray[Any, Any]:
 
 
 def as_promised(primitive: Primitive, given: Any, aval: ShapedArray) -> np.ndarray[Any, Any]:
-    """An impl rule's result as a NumPy array of the promised type.
+    """Return a result of an impl rule as a NumPy array of the type `aval`.
 
     Raises:
-        TypeError: it is of another type; names the primitive and the user's line.
+        TypeError: it is of another type; the message names the primitive and the user's line.
     """
     out: Any = given
-    if isinstance(out, np.generic):  # what ufuncs make of scalars
+    if isinstance(out, np.generic):  # ufuncs return scalars for arrays of rank 0
         out = np.asarray(out)
     elif type(out) is not np.ndarray:
         if isinstance(given, Tracer):
@@ -50,27 +50,25 @@ def as_promised(primitive: Primitive, given: Any, aval: ShapedArray) -> np.ndarr
         if out.dtype == aval.dtype:
             return out if out.dtype is aval.dtype else np.array(out, aval.dtype)
         if out.dtype in _BYTES and aval.dtype in dtypes.SMALL_INTS:
-            return np.array(out, aval.dtype)  # NumPy computes with bytes there, of which the lowest bits are right
+            return np.array(out, aval.dtype)  # NumPy computes with bytes instead; their lowest bits are right
     got = f"{out.dtype.name}[{','.join(map(str, out.shape))}]"
-    if out.dtype == object or out.dtype.kind in "US":
+    if out.dtype == object or out.dtype.kind in "US" or type(given) in _PYTHON_NUMBERS:
         got = "None" if given is None else f"{given!r} of type {type(given).__name__}"
-    elif type(given) in _PYTHON_NUMBERS:
-        got = f"{given!r}, of type {type(given).__name__},"
-    raise _broken_promise(primitive, got, aval.str_short(short_dtypes=False))
+    raise _type_mismatch(primitive, got, aval.str_short(short_dtypes=False))
 
 
 def check_count(primitive: Primitive, outs: Any, count: int) -> None:
-    """Check that the impl rule of a primitive with several results gives as many as abstract evaluation promised."""
+    """Raise TypeError unless the impl rule of a primitive with several results returned `count` of them."""
     if not isinstance(outs, tuple | list) or len(outs) != count:
         got = f"{len(outs)} results" if isinstance(outs, tuple | list) else f"one value of type {type(outs).__name__}"
-        raise _broken_promise(primitive, got, f"a list of {count}")
+        raise _type_mismatch(primitive, got, f"a list of {count}")
 
 
-def _broken_promise(primitive: Primitive, got: str, wanted: str) -> TypeError:
+def _type_mismatch(primitive: Primitive, got: str, wanted: str) -> TypeError:
     line = needed(". It was needed at", state.source)
     error = TypeError(
-        f"primitive {primitive.name!r}: its impl rule gives {got} where its abstract-eval rule promises {wanted}; one "
-        f"of the two (from {primitive.provenance.owner}) is wrong{line}. "
+        f"primitive {primitive.name!r}: its impl rule returned {got}, but its abstract-eval rule promises {wanted}; "
+        f"one of the two (from {primitive.provenance.owner}) is wrong{line}. "
         f"To check the rules: corejax verify {primitive.name}"
     )
     mark(error, primitive, "impl")
@@ -78,17 +76,17 @@ def _broken_promise(primitive: Primitive, got: str, wanted: str) -> TypeError:
 
 
 def types_of(primitive: Primitive, out: Any) -> tuple[ShapedArray, ...]:
-    """Types of what an impl rule gave, where there is no abstract-eval rule to promise any.
+    """Return the types of an impl rule's results, for primitives without an abstract-eval rule.
 
     Raises:
-        TypeError: it is not an array, or not a sequence of arrays for a primitive with several results.
+        TypeError: the result is not an array, or, for a primitive with several results, not a sequence of arrays.
     """
     if isinstance(out, list | tuple) is not primitive.multiple_results:
         wanted = "a list of arrays" if primitive.multiple_results else "an array"
-        raise mismatch(impl_rules, primitive, f"{shown(out)} where it has to give {wanted}")
+        raise mismatch(impl_rules, primitive, f"{shown(out)} instead of {wanted}")
     outs = out if primitive.multiple_results else [out]
-    try:  # `get_aval` alone would make NumPy's types narrow under `config.x64_compat`, as those of arguments
+    try:  # `get_aval` would narrow the dtypes of NumPy arrays under `config.x64_compat`, as for arguments
         avals = [ndarray_aval(o) if isinstance(o, np.ndarray | np.generic) else get_aval(o) for o in outs]
     except TypeError:
-        raise mismatch(impl_rules, primitive, f"{shown(out)} where it has to give arrays") from None
+        raise mismatch(impl_rules, primitive, f"{shown(out)} instead of arrays") from None
     return tuple(aval.strip_weak_type() for aval in avals)

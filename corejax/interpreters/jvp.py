@@ -2,7 +2,12 @@
 
     jvp : (a -> b) -> (a, T a) -> (b, T b)
 
-A tracer holds a primal and its nonzero tangent. A zero tangent is `None`, and a value with one is not boxed.
+The function runs once, on pairs of a primal and a tangent. For each primitive, the JVP rule computes the results and
+their tangents; it runs one level down, so that an outer `jvp` differentiates the rule (higher derivatives).
+
+Invariants. A zero tangent is `None`, and a value with a zero tangent is not boxed: operations that do not depend on a
+differentiated argument cost no more than without `jvp`. A tangent has the shape, dtype and refinement of its primal,
+and is strongly typed. Integers and booleans have no tangents. `run_rule` checks this after each rule.
 """
 
 from __future__ import annotations
@@ -41,16 +46,16 @@ class JVPTracer(Tracer):
         self.tangent = tangent
         try:
             self.aval = primal.aval
-        except AttributeError:  # a NumPy array, a number
+        except AttributeError:  # a NumPy array or a Python number
             self.aval = get_aval(primal)
 
     def steering(self) -> Any:
-        """The primal, where it is known: Python control flow on it works."""
+        """Return the primal if it is known, for Python control flow; None otherwise."""
         primal = self.primal
         return primal.steering() if isinstance(primal, Tracer) else as_array(primal)
 
     def origin(self) -> str:
-        """As the primal's."""
+        """Return the primal's origin if the primal is traced."""
         return self.primal.origin() if isinstance(self.primal, Tracer) else super().origin()
 
     def __repr__(self) -> str:
@@ -61,7 +66,7 @@ class JVPTrace(Trace):
     """Applies JVP rules to primal-tangent pairs.
 
     Attributes:
-        replay: appends what a rule recorded before (`Engine.replay`), or None.
+        replay: `Engine.replay` if the engine records the equations of rules above this parent, else None.
     """
 
     __slots__ = ("replay",)
@@ -73,26 +78,26 @@ class JVPTrace(Trace):
         self.replay: Any = engine().replay if engine().records(parent) else None
 
     def process_primitive(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-        """Run the JVP rule one level down; without a nonzero tangent, just the primitive."""
-        primals, tangents, moves = self.unzip(args)
-        if not moves:
+        """Run the JVP rule one level down; if all tangents are zero, let the parent interpret the primitive."""
+        primals, tangents, has_tangent = self.unzip(args)
+        if not has_tangent:
             return self.parent.process_primitive(primitive, args, params)  # type: ignore[union-attr]
         run_rule = self.replay_rule if self.replay else self.run_rule
         outs, tangents_out = run_rule(primitive, primals, tangents, params)
         return [x if t is None else JVPTracer(self, x, t) for x, t in zip(outs, tangents_out, strict=True)]
 
     def unzip(self, args: Sequence[Any]) -> tuple[list[Any], list[Any], bool]:
-        """Return primals, tangents (or None), and whether there is any tangent."""
-        primals, tangents, moves = [], [], False
+        """Return primals, tangents (None for zero), and whether any tangent is nonzero."""
+        primals, tangents, has_tangent = [], [], False
         for x in args:
             if type(x) is JVPTracer and x._trace is self:
                 primals.append(x.primal)
                 tangents.append(x.tangent)
-                moves = True
+                has_tangent = True
             else:
                 primals.append(x)
                 tangents.append(None)
-        return primals, tangents, moves
+        return primals, tangents, has_tangent
 
     def run_rule(
         self, primitive: Primitive, primals: list[Any], tangents: list[Any], params: dict[str, Any]
@@ -100,17 +105,17 @@ class JVPTrace(Trace):
         """Run the rule with the parent on top.
 
         Returns:
-            Its results and their tangents (or None), checked to be of the types that abstract evaluation promises.
+            The results and their tangents (None for zero), checked against the types that abstract evaluation infers.
         """
         try:
             avals = tuple([x.aval for x in primals])
-        except AttributeError:  # a NumPy array, a number: rules get arrays, whose operators are corejax's
+        except AttributeError:  # convert NumPy arrays and numbers, so that operators in rules are corejax's
             primals = [as_array(x) for x in primals]
             avals = avals_of(primals)
         rule = jvp_rules.table.get(primitive) or _rule(primitive, avals, params)
         out, tangent = run_rule(jvp_rules, primitive, rule, self.parent, (primals, tangents), params, True)
         types = None if params else primitive._memo.get(avals)
-        if types is None and "higher_order" not in primitive.tags:  # those may have no types yet
+        if types is None and "higher_order" not in primitive.tags:  # their types may not be inferred while tracing
             types = promised(primitive, avals, params)
         if not primitive.multiple_results:
             return (out,), (_checked_tangent(primitive, out, tangent, None if types is None else types[0]),)
@@ -120,7 +125,7 @@ class JVPTrace(Trace):
     def replay_rule(
         self, primitive: Primitive, primals: list[Any], tangents: list[Any], params: dict[str, Any]
     ) -> tuple[Sequence[Any], Sequence[Any]]:
-        """Do as `run_rule`, by the engine if it knows what the rule records for operands of these types."""
+        """Do as `run_rule`, but let the engine append the equations if it has recorded the rule for these types."""
         rule = jvp_rules.table.get(primitive)
         call = rule and self.replay(primitive, rule, self.parent, (*primals, *tangents), None, params)
         if type(call) is list:
@@ -131,38 +136,38 @@ class JVPTrace(Trace):
         return outs, tangents_out
 
     def unbox(self, x: Any) -> tuple[Any, Any]:
-        """Primal and tangent (or None) of any value."""
+        """Return the primal and the tangent (None for zero) of any value."""
         return (x.primal, x.tangent) if type(x) is JVPTracer and x._trace is self else (x, None)
 
 
 def _checked_tangent(primitive: Primitive, out: Any, tangent: Any, aval: ShapedArray | None) -> Any:
-    """Check that a result is of type `aval` (None: not known), and its tangent of the result's; return the tangent."""
-    found = getattr(out, "aval", None)
-    if found is not aval and aval is not None:
+    """Check a result against its type `aval`, if known, and its tangent against the result; return the tangent."""
+    out_aval = getattr(out, "aval", None)
+    if out_aval is not aval and aval is not None:
         check_result(jvp_rules, primitive, out, aval)
     if tangent is None:
         return None
-    moves = found is not None and (_inexact.get(found) or has_tangents(found))
-    if not moves or getattr(tangent, "aval", None) is not found:
+    is_differentiable = out_aval is not None and (_inexact.get(out_aval) or has_tangents(out_aval))
+    if not is_differentiable or getattr(tangent, "aval", None) is not out_aval:
         check_tangent(primitive, out, tangent)
-        if found is not None:
-            tangent = conform(tangent, found)
+        if out_aval is not None:
+            tangent = conform(tangent, out_aval)
     return tangent
 
 
 def jvp_flat(
     fun: Callable[..., Sequence[Any]], primals: Sequence[Any], tangents: Sequence[Any], debug: Any = None
 ) -> tuple[list[Any], list[Any]]:
-    """Differentiate a flat function: lists of values in and out, None for zero tangents.
+    """Differentiate a flat function in one direction.
 
     Args:
         fun: `(*values) -> sequence of values`.
-        primals: the point, arrays.
-        tangents: for each the direction, of its shape and dtype, or None.
+        primals: arrays, the point at which to differentiate.
+        tangents: the direction: for each primal a tangent of its shape and dtype, or None for zero.
         debug: the user's function, for messages.
 
     Returns:
-        The results, and for each its tangent, of its shape and dtype, or None.
+        The results and their tangents, of the same shapes and dtypes, or None for zero.
     """
     trace = JVPTrace(state.trace, debug)
     boxed = [
@@ -177,33 +182,34 @@ def jvp_flat(
 
 
 def _rule(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any]) -> Callable[..., Any]:
-    """The rule, which is derived where all results are integers.
+    """Return the JVP rule; derive a zero derivative if all results are integers for operands of these types.
 
     Raises:
-        MissingRuleError: there is none.
+        MissingRuleError: the primitive has no rule, and none can be derived.
     """
-    found = jvp_rules.find(primitive)
-    if found is None and not config.strict_rules and note_discrete(primitive, avals, params):
-        found = jvp_rules.find(primitive)
-    if found is None:
+    rule = jvp_rules.find(primitive)
+    if rule is None and not config.strict_rules and note_discrete(primitive, avals, params):
+        rule = jvp_rules.find(primitive)
+    if rule is None:
         raise jvp_rules.missing(primitive)
-    return found
+    return rule
 
 
-_inexact: dict[ShapedArray, bool] = {}  # whether values of a type have tangents
+# `has_tangents` by type: NumPy's subtype test would take longer than the rest of a check.
+_inexact: dict[ShapedArray, bool] = {}
 clears_cache(_inexact.clear)
 
 
 def has_tangents(aval: ShapedArray) -> bool:
     """Whether values of a type have tangents: floating-point and complex numbers do."""
-    found = _inexact.get(aval)
-    if found is None:
-        found = _inexact[aval] = is_inexact(aval.dtype)
-    return found
+    inexact = _inexact.get(aval)
+    if inexact is None:
+        inexact = _inexact[aval] = is_inexact(aval.dtype)
+    return inexact
 
 
 def zeros_like(x: Any) -> Any:
-    """Zeros of the tangent type of a value."""
+    """Return zeros of the tangent type of a value."""
     return zeros_of(tangent_aval(get_aval(x)))
 
 
@@ -213,19 +219,19 @@ def zeros_of(aval: ShapedArray) -> Any:
 
 
 def tangent_aval(aval: ShapedArray) -> ShapedArray:
-    """Type of tangents and cotangents: the value's own, strongly typed."""
+    """Return the type of tangents and cotangents: that of the value, strongly typed."""
     return aval.strip_weak_type()
 
 
 def as_tangent(x: Any, aval: ShapedArray) -> Any:
-    """A value as the tangent or cotangent of one of type `aval`: strongly typed, of its dtype."""
-    wanted = tangent_aval(aval)
+    """Convert `x` to the tangent type of a primal of type `aval`."""
+    target = tangent_aval(aval)
     x = x if isinstance(x, Tracer) else as_array(x)
-    if x.aval is wanted:
+    if x.aval is target:
         return x
     if x.aval.refinement is None:
-        x = _retyped(x, _constant_aval(wanted))
-    return _retyped(conform(x, wanted), wanted)
+        x = _retyped(x, _constant_aval(target))
+    return _retyped(conform(x, target), target)
 
 
 def _retyped(x: Any, aval: ShapedArray) -> Any:
@@ -237,33 +243,34 @@ def _retyped(x: Any, aval: ShapedArray) -> Any:
 
 
 def _constant_aval(aval: ShapedArray) -> ShapedArray:
-    """Return the type that a constant of this type can be made with; `conform` computes the rest of its refinement."""
+    """Return the type with which a constant can be created; `conform` adds the rest of the refinement of `aval`."""
     return aval if aval.refinement is None else aval.refined(aval.refinement.of_any_shape)
 
 
 def instantiate(tangent: Any, primal: Any) -> Any:
-    """A zero tangent made real."""
+    """Return the tangent; if it is None, return zeros for the primal."""
     return zeros_like(primal) if tangent is None else tangent
 
 
 def add_tangents(x: Any, y: Any) -> Any:
-    """Sum of two tangents or cotangents, either of which may be None."""
+    """Return the sum of two tangents or cotangents, either of which may be None."""
     if x is None:
         return y
     return x if y is None else structural.add(x, y)
 
 
 @jvp_rules.adapt.provide
-def _ready(primitive: Primitive, fn: Callable[..., Any], flags: Mapping[str, Any]) -> Callable[..., Any]:
+def _with_zeros(primitive: Primitive, fn: Callable[..., Any], flags: Mapping[str, Any]) -> Callable[..., Any]:
+    """Pass arrays of zeros to a rule that does not accept None; refuse tangents that are declared nonexistent."""
     if flags.get("symbolic_zeros") or isinstance(fn, nondifferentiable):
         return refusing(primitive, fn, flags)
 
     def rule(primals: Sequence[Any], tangents: Sequence[Any], /, **params: Any) -> Any:
-        real = [
+        instantiated = [
             zeros_like(x) if t is None and has_tangents(get_aval(x)) else t
             for x, t in zip(primals, tangents, strict=True)
         ]
-        return fn(primals, real, **params)
+        return fn(primals, instantiated, **params)
 
     return refusing(primitive, rule, flags)
 

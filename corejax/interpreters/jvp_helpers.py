@@ -1,4 +1,4 @@
-"""Helpers that register JVP rules: `defjvp` and its kin, one function for each operand."""
+"""Helpers that register JVP rules given one function for each operand: `defjvp` and others."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ def defjvp(primitive: Primitive, *rules: Callable[..., Any] | None) -> None:
 
     Args:
         primitive: a primitive with one result.
-        rules: `rule(tangent, *primals, **params) -> tangent of the result`; None where the derivative is zero,
-            `nondifferentiable(reason)` where there is none.
+        rules: `rule(tangent, *primals, **params) -> tangent of the result` for each operand; None if the derivative
+            is zero, `nondifferentiable(reason)` if it does not exist.
 
     Raises:
-        TypeError: the primitive has several results, something is not a rule, or there are more or fewer rules than
-            operands; where their number is not known before the primitive is applied, the rule raises.
+        TypeError: the primitive has several results, a rule is not callable, or the number of rules is not the number
+            of operands. If that number is not known yet, the registered rule raises.
     """
     _register_by_operand("defjvp", primitive, rules, with_result=False)
 
 
 def defjvp_with_result(primitive: Primitive, *rules: Callable[..., Any] | None) -> None:
-    """As `defjvp`; each rule gets the result too: `rule(tangent, out, *primals, **params)`."""
+    """Do as `defjvp`, with rules that take the result as well: `rule(tangent, out, *primals, **params)`."""
     _register_by_operand("defjvp_with_result", primitive, rules, with_result=True)
 
 
 def _register_by_operand(helper: str, primitive: Primitive, rules: Sequence[Any], *, with_result: bool) -> None:
-    """Register the rule that adds up what each operand's function makes of its tangent."""
+    """Register the rule that sums the contributions of the operands."""
     refused = checked_rules(helper, primitive, rules)
 
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], /, **params: Any) -> tuple[Any, Any]:
         if len(primals) != len(rules):
             raise wrong_count(helper, primitive, len(rules), len(primals))
         out = primitive.bind(*primals, **params)
-        known = (out, *primals) if with_result else primals
+        values = (out, *primals) if with_result else primals
         tangent = None
         for rule, t in zip(rules, tangents, strict=True):
             if t is not None and rule is not None:
-                tangent = add_tangents(tangent, rule(t, *known, **params))
+                tangent = add_tangents(tangent, rule(t, *values, **params))
         return out, tangent
 
     _register(primitive, jvp, rules, **({"nondifferentiable": refused} if refused else {}))
@@ -60,16 +60,16 @@ def deflinear(primitive: Primitive, transpose: Callable[..., Any]) -> None:
     """
 
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], /, **params: Any) -> tuple[Any, Any]:
-        # Reached with a nonzero tangent only.
-        real = [zeros_like(x) if t is None else t for x, t in zip(primals, tangents, strict=True)]
-        return primitive.bind(*primals, **params), primitive.bind(*real, **params)
+        # At least one tangent is nonzero; `bind` needs a value for each of them.
+        instantiated = [zeros_like(x) if t is None else t for x, t in zip(primals, tangents, strict=True)]
+        return primitive.bind(*primals, **params), primitive.bind(*instantiated, **params)
 
     _register(primitive, jvp, (transpose,))
     transpose_rules.register(primitive, transpose)
 
 
 def defzero(primitive: Primitive) -> None:
-    """Register the JVP rule of a primitive whose derivative is zero everywhere (comparisons, rounding)."""
+    """Register the JVP rule of a primitive with a zero derivative everywhere (comparisons, rounding)."""
 
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], /, **params: Any) -> tuple[Any, Any]:
         out = primitive.bind(*primals, **params)
@@ -79,7 +79,7 @@ def defzero(primitive: Primitive) -> None:
 
 
 def _register(primitive: Primitive, jvp: Any, rules: Sequence[Any], **flags: Any) -> None:
-    """Register a rule made by a helper, with the place where its author wrote it as its provenance."""
+    """Register a rule that a helper built; its provenance is that of the first function the author passed."""
     from corejax.base.provenance import Provenance
 
     written = next((r for r in rules if getattr(r, "__code__", None) is not None), None)

@@ -1,9 +1,11 @@
-"""Linearisation: the primal part runs now, the tangent part is kept as a linear tape.
+"""Linearisation: compute the primal part, record the tangent part on a linear tape.
 
     linearize : (a -> b) -> a -> (b, T a -o T b)
 
-It has no tracers of its own. In one pass JVP rules run with a partial-evaluation trace below them, on which tangents
-are unknown and primals known. The tape pushes tangents and pulls cotangents; so does the program that it becomes.
+It has no tracers of its own: a `JVPTrace` runs above a `PartialEvalTrace` to which primals are known and tangents
+unknown. Primal operations are therefore computed, and the tape receives exactly the operations on tangents. Because JVP
+rules are linear in the tangents, so is every equation on the tape. Pushing tangents runs the tape forward; pulling
+cotangents transposes it. The residuals are the primal values on the tape: the memory that reverse mode needs.
 """
 
 from __future__ import annotations
@@ -30,9 +32,9 @@ class LinearProgram(NamedTuple):
     """A linear function as a program, without the values of its residuals.
 
     Attributes:
-        jaxpr: from the tangents of active inputs to the nonzero output tangents; constvars are the residuals.
-        active: which inputs are differentiated.
-        nonzeros: which outputs have tangents.
+        jaxpr: maps the tangents of active inputs to the nonzero output tangents; its constvars are the residuals.
+        active: for each input, whether it is differentiated.
+        nonzeros: for each output, whether it has a tangent.
     """
 
     jaxpr: Jaxpr
@@ -41,35 +43,35 @@ class LinearProgram(NamedTuple):
 
 
 class LinearCall(NamedTuple):
-    """A linear program with its residuals: what becomes of a tape that travels as a pytree."""
+    """A linear program with its residuals: the form of a tape that is passed through transformations as a pytree."""
 
     program: LinearProgram
     residuals: Sequence[Any]
 
     def push(self, tangents: Sequence[Any]) -> list[Any]:
-        """Output tangents (None for zero) for input tangents."""
+        """Return output tangents (None for zero) for input tangents."""
         program = self.program
         outs = eval_jaxpr(program.jaxpr, self.residuals, select_list(program.active, tangents))
         return spread_list(program.nonzeros, outs)
 
     def pull(self, cts: Sequence[Any]) -> list[Any]:
-        """Input cotangents (None for zero) for output cotangents (None for zero)."""
+        """Return input cotangents for output cotangents (None for zero)."""
         program = self.program
         linear = [UndefPrimal(v.aval) for v in program.jaxpr.invars]
-        given = select_list(program.nonzeros, cts)
-        outs = in_scope(TRANSPOSE, backward_pass)(program.jaxpr, self.residuals, linear, given)
+        nonzero_cts = select_list(program.nonzeros, cts)
+        outs = in_scope(TRANSPOSE, backward_pass)(program.jaxpr, self.residuals, linear, nonzero_cts)
         return spread_list(program.active, outs)
 
 
 class LinearTape:
-    """The tangent part of a function at a point: equations linear in the tangents, with residuals in place.
+    """The tangent part of a function at a point: equations that are linear in the tangents and contain the residuals.
 
-    A program is made of it only when a tangent is pushed, or when it travels as a pytree.
+    It is converted to a program only if a tangent is pushed or the tape becomes a pytree; `grad` just transposes it.
 
     Attributes:
         tracers: the unknown input tangents; None for inputs that are not differentiated.
-        eqns: the tape.
-        outs: output tangents: a variable, or None for zero.
+        eqns: the equations.
+        outs: the output tangents, None for zero.
     """
 
     __slots__ = ("_program", "eqns", "outs", "trace", "tracers")
@@ -82,7 +84,7 @@ class LinearTape:
         self._program: tuple[Jaxpr, list[Any]] | None = None
 
     def to_jaxpr(self) -> tuple[Jaxpr, list[Any]]:
-        """The tape as a jaxpr from input tangents to the nonzero output tangents, and its residuals."""
+        """Return a jaxpr from input tangents to the nonzero output tangents, and its residuals (memoised)."""
         if self._program is None:
             args = [t for t in self.tracers if t is not None]
             self._program = self.trace.to_jaxpr(args, [t for t in self.outs if t is not None])
@@ -100,14 +102,15 @@ class LinearTape:
         return self.to_jaxpr()[1]
 
     def push(self, tangents: Sequence[Any]) -> list[Any]:
-        """Output tangents (None for zero) for input tangents."""
+        """Return output tangents (None for zero) for input tangents."""
         return LinearCall(self.program, self.residuals).push(tangents)
 
     def pull(self, cts: Sequence[Any]) -> list[Any]:
-        """Input cotangents (None for zero) for output cotangents (None for zero)."""
+        """Return input cotangents for output cotangents (None for zero)."""
         cotangents: dict[Var, Any] = {}
         for tangent, ct in zip(self.outs, cts, strict=True):
-            if ct is not None and self.trace.is_unknown(tangent):  # a known tangent does not depend on the inputs'
+            # A known tangent is a constant: it does not depend on the input tangents.
+            if ct is not None and self.trace.is_unknown(tangent):
                 add_cotangent(cotangents, tangent._var, ct)
         return _transpose_in_scope(self.eqns, cotangents, [None if t is None else t._var for t in self.tracers])
 
@@ -123,8 +126,8 @@ def linearize_flat(
     Args:
         fun: the function.
         primals: its arguments.
-        active: which of them are differentiated.
-        debug: what is being transformed.
+        active: for each argument, whether to differentiate with respect to it.
+        debug: the user's function, for messages.
 
     Returns:
         The outputs, and the tape of the tangent part.
@@ -151,7 +154,7 @@ def linearize_flat(
 
 
 def _report(tape: LinearTape) -> Event:
-    """What a linearisation kept: the known values that the equations which its outputs need refer to."""
+    """Return the event that reports the residuals of a linearisation to observers."""
     jaxpr, residuals = tape.to_jaxpr()
     debug = tape.trace.debug
     facts = {
@@ -164,7 +167,7 @@ def _report(tape: LinearTape) -> Event:
 
 
 def _stored_bytes(x: Any) -> int:
-    """Bytes behind a value: of a batch's tracer the whole batch, of a differentiated value its tangent too."""
+    """Return the bytes of a value; count the whole batch behind a tracer, and both a primal and its tangent."""
     if isinstance(x, JVPTracer):
         return _stored_bytes(x.primal) + _stored_bytes(x.tangent)
     if isinstance(x, BatchTracer):

@@ -1,4 +1,4 @@
-"""Flat lists in parts, and flags that grow until nothing changes: what rules of higher-order primitives do all day."""
+"""Operations on flat lists, and fixed points of flags, for the rules of higher-order primitives."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ R = TypeVar("R")
 
 
 def partition_list(flags: Sequence[bool], items: Sequence[T]) -> tuple[list[T], list[T]]:
-    """The items without the flag and those with it, each in order; `merge_lists` undoes it.
+    """Split items into those without the flag and those with it, in order; the inverse of `merge_lists`.
 
     Raises:
         ValueError: the numbers of flags and items differ.
@@ -23,7 +23,7 @@ def partition_list(flags: Sequence[bool], items: Sequence[T]) -> tuple[list[T], 
 
 
 def merge_lists(flags: Sequence[bool], without: Iterable[T], flagged: Iterable[T]) -> list[T]:
-    """One list from two: the next item of `flagged` where the flag is set, of `without` elsewhere.
+    """Merge two lists: take the next item of `flagged` for each flag that is set, and of `without` for the others.
 
     Raises:
         ValueError: a list has too few or too many items.
@@ -37,7 +37,7 @@ def merge_lists(flags: Sequence[bool], without: Iterable[T], flagged: Iterable[T
 
 
 def select_list(flags: Iterable[bool], items: Iterable[T]) -> list[T]:
-    """The items with the flag; `spread_list` undoes it.
+    """Return the items with the flag; the inverse of `spread_list`.
 
     Raises:
         ValueError: the numbers of flags and items differ.
@@ -46,7 +46,7 @@ def select_list(flags: Iterable[bool], items: Iterable[T]) -> list[T]:
 
 
 def spread_list(flags: Sequence[bool], flagged: Iterable[T]) -> list[T | None]:
-    """One item for each flag: the next of `flagged` where it is set, None elsewhere.
+    """Return one item for each flag: the next of `flagged` if the flag is set, else None.
 
     Raises:
         ValueError: there are too few or too many items.
@@ -60,7 +60,7 @@ def spread_list(flags: Sequence[bool], flagged: Iterable[T]) -> list[T | None]:
 
 
 def split_list(items: Sequence[T], lengths: Sequence[int]) -> list[list[T]]:
-    """Consecutive pieces of the given lengths, and what is left as one more.
+    """Split items into consecutive pieces of the given lengths, and one more piece with the rest.
 
     Raises:
         ValueError: there are too few items.
@@ -71,14 +71,14 @@ def split_list(items: Sequence[T], lengths: Sequence[int]) -> list[list[T]]:
     return [*(list(islice(rest, length)) for length in lengths), list(rest)]
 
 
-def _either(flag: Any, found: Any) -> Any:
-    return bool(flag or found)
+def _either(flag: Any, new_flag: Any) -> Any:
+    return bool(flag or new_flag)
 
 
 def fixpoint(
     step: Callable[[list[T]], tuple[Sequence[T], R]], items: Iterable[T], join: Callable[[T, T], T] = _either
 ) -> tuple[list[T], R]:
-    """Set flags until nothing changes: which carries of a loop have a tangent, are batched, are unknown.
+    """Repeat a step until no flag changes: determine which carries of a loop have tangents, are batched or unknown.
 
         def push(nonzeros):
             pushed, nonzeros_out = jvp_jaxpr(body, nonzeros, instantiate=nonzeros)
@@ -87,22 +87,22 @@ def fixpoint(
         nonzeros, pushed = fixpoint(push, nonzeros)
 
     Args:
-        step: from the flags so far to the flags that follow from them, and whatever it made.
-        items: the first flags; or types of carries, or whatever `join` is for.
-        join: what an item becomes, from what it is and what `step` found for it. Once it has changed, it has to stay:
-            a flag that is set is not taken back.
+        step: maps the flags so far to the flags that follow from them, and any other result.
+        items: the initial flags; or types of carries, or other items that `join` accepts.
+        join: combines an item with the new item that `step` returned, by default with `or`. An item may change once:
+            a flag that is set stays set.
 
     Returns:
-        The flags from which no more follow, and what `step` made of them.
+        The final flags, and the other result of `step` for them.
 
     Raises:
-        ValueError: `step` gives more or fewer items than it takes, or an item changes more than once.
+        ValueError: `step` returns more or fewer items than it takes, or an item changes more than once.
     """
     items = list(items)
-    for _ in range(len(items) + 1):  # in each round but the last one item changes, or several do
-        found, made = step(list(items))
-        joined = [join(a, b) for a, b in zip(items, found, strict=True)]
+    for _ in range(len(items) + 1):  # each round but the last changes at least one item
+        new_items, result = step(list(items))
+        joined = [join(a, b) for a, b in zip(items, new_items, strict=True)]
         if joined == items:
-            return items, made
+            return items, result
         items = joined
     raise ValueError(f"fixpoint: after {len(items) + 1} rounds for {len(items)} items they still change, to {items!r}")

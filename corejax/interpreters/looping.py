@@ -1,8 +1,8 @@
-"""vmap of a primitive without a vmap rule: one application for each element.
+"""The derived vmap rule of primitives without a vmap rule: apply the primitive to each element.
 
     loop : (a -> b) -> (n a -> n b)
 
-Right for every primitive that has an impl and a type, and slow.
+It is correct for every primitive with an impl and an abstract-eval rule, and slow.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def _vmap_as_loop(primitive: Primitive) -> Callable[..., Any] | None:
         if axis_size == 0:
             avals = tuple(mapped_aval(get_aval(x), d) for x, d in zip(vals, dims, strict=True))
             outs = [structural.zeros(unmapped_aval(0, 0, aval)) for aval in primitive.abstract(avals, params)]
-        else:  # in a program under construction a loop (if a plugin has one), else one after the other
+        else:  # in a program, use a plugin's loop; otherwise, apply the primitive to one element after the other
             unrolled = recording_trace() is None or axis_size == 1
             outs = for_each_element(apply, axis_size, vals, dims, unrolled=unrolled)
         return (outs, [0] * len(outs)) if primitive.multiple_results else (outs[0], 0)
@@ -39,7 +39,7 @@ def _vmap_as_loop(primitive: Primitive) -> Callable[..., Any] | None:
 
 
 def _can_loop(primitive: Primitive) -> bool:
-    """Whether elements can be had one by one; the order of ordered effects over a batch is nobody's to choose."""
+    """Whether the primitive can be applied to one element at a time; ordered effects have no order over a batch."""
     if "collective" in primitive.tags or any(effect.startswith("ordered:") for effect in primitive.effects):
         return False
     return abstract_eval_rules.is_written(primitive) and (
@@ -55,14 +55,14 @@ def for_each_element(
     *,
     unrolled: bool = False,
 ) -> list[Any]:
-    """What `apply` gives for each element of a batch, in their order: for vmap rules.
+    """Apply a function to each element of a batch, in order: for vmap rules.
 
     Args:
-        apply: function of operands of one element; it gives a list.
+        apply: a function of the operands of one element, which returns a list.
         axis_size: number of elements.
         vals: operands of the batch.
-        dims: their batching dimensions; one at least is not None.
-        unrolled: one application after the other, instead of a loop.
+        dims: their batching dimensions; at least one is not None.
+        unrolled: whether to call `apply` for each element rather than once in a loop.
 
     Returns:
         The results, stacked along their first axis.

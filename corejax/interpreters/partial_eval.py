@@ -1,9 +1,11 @@
-"""Partial evaluation: what is known now is computed now, the rest is recorded.
+"""Partial evaluation: compute with known values, record the operations on unknown values.
 
     partial_eval : ((a1, a2) -> (b1, b2)) -> a1 -> (b1, res, (res, a2) -> b2)
 
-A tracer holds a variable on the tape: an unknown value. Equations with an unknown operand are appended to the tape, in
-order; known values stand in them as they are. Everything else is interpreted by the trace below.
+A tracer stands for an unknown value: it holds a variable. A primitive with an unknown operand is appended to the tape
+as an equation, in which known operands are values (the residuals). The parent interprets all other primitives, so known
+values are never boxed. Invariant: the tape is in execution order, and each equation uses only variables bound before
+it. One pass runs, transposes or trims it, without sorting; autodidax sorts a graph of recipes instead.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from corejax.settings.config import config
 
 
 class PartialEvalTracer(Tracer):
-    """A value that is not known yet: a variable on the tape."""
+    """An unknown value: a variable on the tape."""
 
     __slots__ = ("_var", "aval")
 
@@ -38,13 +40,13 @@ class PartialEvalTracer(Tracer):
 
 
 class PartialEvalTrace(Trace):
-    """Records on a tape what depends on unknown values.
+    """Records on a tape the operations that depend on unknown values.
 
     Attributes:
-        tape: equations whose `invars` hold variables (unknown) or values (known).
-        located: whether equations remember the user's line: only where a program is recorded below is it worth its
-            time.
-        depth: length of the scope around; the tape's scopes do not repeat it.
+        tape: equations; their `invars` are variables (unknown) or values (known).
+        copies: copies of NumPy arrays on the tape, by id: the array and its copy.
+        located: whether equations store the user's line, which costs time and helps only if a program is recorded.
+        depth: length of the enclosing scope; the scopes of the tape's equations omit it.
     """
 
     __slots__ = ("copies", "depth", "located", "tape")
@@ -59,15 +61,15 @@ class PartialEvalTrace(Trace):
         self.located = state.contexts > 0 or self.depth > 0
 
     def new_arg(self, aval: ShapedArray) -> PartialEvalTracer:
-        """An unknown argument."""
+        """Return a tracer for an unknown argument."""
         return PartialEvalTracer(self, aval, Var(aval))
 
     def is_unknown(self, x: Any) -> bool:
-        """Whether a value is on this tape."""
+        """Whether a value is a tracer of this trace."""
         return type(x) is PartialEvalTracer and x._trace is self
 
     def process_primitive(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-        """Compute with known operands; record with unknown ones; a rule of its own decides where there is one."""
+        """Record an equation if an operand is unknown, or run the primitive's partial-eval rule; else compute."""
         for x in args:
             if type(x) is PartialEvalTracer and x._trace is self:
                 break
@@ -81,7 +83,7 @@ class PartialEvalTrace(Trace):
         return check_results(partial_eval_rules, primitive, outs, types)
 
     def record(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[PartialEvalTracer]:
-        """Append an equation to the tape."""
+        """Append an equation to the tape and return tracers for its outputs."""
         operands: list[Any] = []
         avals = []
         for x in args:
@@ -104,7 +106,7 @@ class PartialEvalTrace(Trace):
         return outs
 
     def place_of(self, source: source_info.Source | None) -> source_info.Source | None:
-        """Return what equations remember of the user's line: its scope inside this transformation."""
+        """Return the source that an equation stores: the user's line, and its scope inside this transformation."""
         if not self.located:
             return state.source  # type: ignore[no-any-return]
         if not self.depth or source is None or len(source) < 3:
@@ -112,18 +114,18 @@ class PartialEvalTrace(Trace):
         return (source[0], source[1], source[2][self.depth :])
 
     def _copy(self, x: np.ndarray[Any, Any]) -> Array:
-        """A NumPy array as it is now, for its owner may write to it before the tape is read; one copy of each."""
-        _, found = self.copies.get(id(x), (None, None))
-        if found is None or found._fetch().tobytes() != x.tobytes():
-            found = as_array(x)
-            self.copies[id(x)] = (x, found)  # keeps x alive, so that its id stays its own
-        return found
+        """Copy a NumPy array, which its owner may modify before the tape runs; reuse the copy while they are equal."""
+        _, copy = self.copies.get(id(x), (None, None))
+        if copy is None or copy._fetch().tobytes() != x.tobytes():
+            copy = as_array(x)
+            self.copies[id(x)] = (x, copy)  # keeps x alive, so that its id is not reused
+        return copy
 
     def to_jaxpr(self, args: Sequence[PartialEvalTracer], outs: Sequence[Any]) -> tuple[Jaxpr, list[Any]]:
-        """The tape as a program from unknown arguments to outputs, without what the outputs do not need.
+        """Convert the tape to a program from unknown arguments to outputs; drop equations that no output needs.
 
         Returns:
-            The program, whose constvars stand for the residuals, and the residuals.
+            The program, with a constvar for each residual, and the residuals.
         """
         residuals: dict[int, tuple[Var, Any]] = {}
 
@@ -155,10 +157,10 @@ def _residual(x: Any, residuals: dict[int, tuple[Var, Any]]) -> Var | Literal:
         inline = array.aval.ndim == 0 and array.aval.dtype.names is None
         if inline and array._host is not None and not isinstance(x, np.ndarray):
             return Literal(array._host[()], array.aval)
-    found = residuals.get(id(x))
-    if found is None:
-        found = residuals[id(x)] = (Var(get_aval(x)), x)
-    return found[0]
+    residual = residuals.get(id(x))
+    if residual is None:
+        residual = residuals[id(x)] = (Var(get_aval(x)), x)
+    return residual[0]
 
 
 def partial_eval_flat(
@@ -168,13 +170,13 @@ def partial_eval_flat(
 
     Args:
         fun: the function.
-        known: the known arguments' values (anything in the places of unknown ones).
-        avals: types of the unknown arguments, None in the places of known ones.
-        debug: what is being transformed.
+        known: the values of the known arguments, in the positions of all arguments.
+        avals: the types of the unknown arguments, and None for known arguments.
+        debug: the user's function, for messages.
 
     Returns:
-        The program of the unknown part (constvars: residuals; arguments: the unknown ones; outputs: the unknown
-        ones), the residuals, the known outputs (None in the places of unknown ones), and which outputs are unknown.
+        The program of the unknown part, from unknown arguments to unknown outputs, with a constvar for each residual;
+        the residuals; the known outputs, and None for unknown ones; and which outputs are unknown.
     """
     trace = PartialEvalTrace(state.trace, debug)
     args = [x if aval is None else trace.new_arg(aval) for x, aval in zip(known, avals, strict=True)]

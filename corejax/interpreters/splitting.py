@@ -1,4 +1,4 @@
-"""Equations of a program, split into what known operands decide and the rest, by the rules of partial evaluation."""
+"""Split the equations of a program into those that depend on known arguments only and the others."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from corejax.rules.run_rule import mismatch, shown
 
 
 def split_equations(jaxpr: Jaxpr, unknowns: Sequence[bool]) -> tuple[list[JaxprEqn], list[JaxprEqn], set[Any]]:
-    """Equations of the known half, those of the unknown half, and the variables that are unknown."""
+    """Return the equations of the known and of the unknown half, and the unknown variables; rules split equations."""
     unknown_vars: set[Any] = {v for v, u in zip(jaxpr.invars, unknowns, strict=True) if u}
     eqns1: list[JaxprEqn] = []
     eqns2: list[JaxprEqn] = []
@@ -28,10 +28,9 @@ def split_equations(jaxpr: Jaxpr, unknowns: Sequence[bool]) -> tuple[list[JaxprE
             continue
         split = rule(unks_in, eqn)
         if not isinstance(split, list | tuple) or len(split) != 4:
-            wanted = "where it has to give (eqn_known, eqn_unknown, unknowns_out, residuals)"
-            raise _bad_split(eqn, f"{shown(split)} {wanted}")
+            raise _bad_split(eqn, f"{shown(split)} instead of (eqn_known, eqn_unknown, unknowns_out, residuals)")
         eqn1, eqn2, unks_out, _ = split
-        # One equation or a list: a loop's rule puts what is invariant before it.
+        # The known half is one equation or a list, because a loop's rule moves invariant equations before the loop.
         known = [] if eqn1 is None else eqn1 if isinstance(eqn1, list) else [eqn1]
         unknown = [] if eqn2 is None else [eqn2]
         _check_split(eqn, known, unknown, unks_out, unknown_vars)
@@ -52,10 +51,10 @@ def _check_split(
     unks_out: Sequence[bool],
     unknown_vars: set[Any],
 ) -> None:
-    """Check the equations that a rule makes of one: that they give its results, and from what is known.
+    """Check the equations into which a rule splits one: they bind its outputs, and the known half uses known values.
 
     Raises:
-        TypeError: they do not; names the rule.
+        TypeError: they do not; the message names the rule.
     """
     if not isinstance(unks_out, list | tuple) or len(unks_out) != len(eqn.outvars):
         raise _bad_split(eqn, f"{shown(unks_out)} as unknowns_out, for {len(eqn.outvars)} results")
@@ -73,10 +72,7 @@ def _check_split(
 
 
 def unzipped(jaxpr: Jaxpr, unknowns: Sequence[bool]) -> Jaxpr | None:
-    """The program with equations that give both known and unknown results split in two, known ones first.
-
-    None if no equation is split.
-    """
+    """Split equations with known and unknown results, known halves first; return None if no equation is split."""
     known, unknown, _ = split_equations(jaxpr, unknowns)
     own = set(map(id, jaxpr.eqns))
     if all(id(eqn) in own for eqn in (*known, *unknown)):

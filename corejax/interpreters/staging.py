@@ -1,10 +1,13 @@
-"""Staging: recording instead of running.
+"""Staging: record a program instead of computing.
 
     stage : (a -> b) -> avals of a -> jaxpr of a -> b
 
-A tracer holds a variable of the program under construction. The trace has no parent: everything that is bound while it
-is on top is recorded, whatever its operands depend on (omnistaging). Scalars become literals in place; arrays become
-constants, each once.
+A tracer stands for an abstract value: it holds a variable of the program. The trace has no parent and is on top, so it
+records every `bind`, whatever the operands are (omnistaging). Known scalars become literals; known arrays, and tracers
+of enclosing transformations, become constants of the program, each once.
+
+Invariant. The program does not depend on the values of its arguments: abstract evaluation infers all types, and Python
+code that needs a value raises an error. One recording is therefore right for all arguments of the same types.
 """
 
 from __future__ import annotations
@@ -29,7 +32,7 @@ from corejax.messages import source_info
 from corejax.rules import Derivation, abstract_eval_rules
 from corejax.settings.config import config
 
-program_staged = Signal("staged programs")  # sent with each program that has been recorded
+program_staged = Signal("staged programs")  # sent after each recording, with the `Jaxpr`
 
 _NUMBERS = (bool, int, float, complex, np.generic, np.ndarray)
 
@@ -45,11 +48,11 @@ class JitTracer(Tracer):
         self._var = var
 
     def origin(self) -> str:
-        """Which function was traced for what, and why the value is not known."""
+        """Return sentences that say which function was traced, and why the value is not known."""
         return self._trace.explain(self)  # type: ignore[attr-defined, no-any-return]
 
     def made_at(self) -> str | None:
-        """The user's line that made the value."""
+        """Return the user's line that computed the value."""
         return self._trace.made_at(self._var)  # type: ignore[attr-defined, no-any-return]
 
 
@@ -59,7 +62,7 @@ class StagingTrace(Trace):
     Attributes:
         eqns: the equations so far.
         invars: binders of the arguments.
-        constants: id of a constant -> (its variable, the constant, its value when it was used).
+        constants: id of a constant -> (its variable, the constant, which keeps the id in use, its value when recorded).
     """
 
     __slots__ = ("constants", "eqns", "invars")
@@ -73,13 +76,13 @@ class StagingTrace(Trace):
         self.constants: dict[int, tuple[Var, Any, Any]] = {}
 
     def new_arg(self, aval: ShapedArray) -> JitTracer:
-        """A binder for one more argument."""
+        """Add an argument to the program and return its tracer."""
         var = Var(aval)
         self.invars.append(var)
         return JitTracer(self, aval, var)
 
     def process_primitive(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-        """Record one equation; abstract evaluation types it."""
+        """Record an equation and return tracers for its outputs; abstract evaluation infers their types."""
         invars, avals = [], []
         for x in args:
             v = x._var if type(x) is JitTracer and x._trace is self else self.atom(x, primitive)
@@ -94,7 +97,7 @@ class StagingTrace(Trace):
         return outs
 
     def atom(self, x: Any, primitive: Primitive | None = None) -> Var | Literal:
-        """The variable or literal that stands for any value."""
+        """Return the variable or literal for any value; add a constant to the program if needed."""
         if isinstance(x, Tracer):
             if x._trace is self:
                 return x._var  # type: ignore[attr-defined, no-any-return]
@@ -109,26 +112,27 @@ class StagingTrace(Trace):
         try:
             aval = get_aval(x)
         except TypeError as error:
-            what = source_info.without_caller(error)
-            raise TypeError(f"operand of primitive {primitive.name!r}: {what}" if primitive else what) from None
-        if not isinstance(x, _NUMBERS):  # has a type, and perhaps no value: converting it says so
+            problem = source_info.without_caller(error)
+            raise TypeError(f"operand of primitive {primitive.name!r}: {problem}" if primitive else problem) from None
+        if not isinstance(x, _NUMBERS):  # an object with a type; converting it raises an error if it has no value
             return self.atom(as_array(x), primitive)
         if aval.ndim == 0 and not isinstance(x, np.ndarray) and aval.dtype.names is None:
             return Literal(x, aval)
         return self._constant(x, aval)
 
     def _constant(self, x: Any, aval: ShapedArray) -> Var:
-        found = self.constants.get(id(x))
-        if isinstance(x, np.ndarray) and found is not None and x.tobytes() != found[2].tobytes():
-            self.constants[len(self.constants)] = found  # written to since then: another constant from now on
-            found = None
-        if found is None:
+        constant = self.constants.get(id(x))
+        if isinstance(x, np.ndarray) and constant is not None and x.tobytes() != constant[2].tobytes():
+            # The user has modified the array since: keep the earlier value under another key, and add a new constant.
+            self.constants[len(self.constants)] = constant
+            constant = None
+        if constant is None:
             value = as_array(x) if isinstance(x, np.ndarray) else x
-            found = self.constants[id(x)] = (Var(aval), x, value)  # keeps x alive, so that its id stays its own
-        return found[0]
+            constant = self.constants[id(x)] = (Var(aval), x, value)
+        return constant[0]
 
     def to_jaxpr(self, outs: Sequence[Any]) -> tuple[Jaxpr, list[Any]]:
-        """The program recorded so far, with the given values as outputs, and its constants."""
+        """Return the program recorded so far, with `outs` as its outputs, and its constants."""
         outvars = [self.atom(x) for x in outs]
         constvars = [v for v, _, _ in self.constants.values()]
         jaxpr = Jaxpr(constvars, self.invars, self.eqns, outvars, self.debug)
@@ -137,20 +141,20 @@ class StagingTrace(Trace):
     # -- messages ----------------------------------------------------------------------------------------------
 
     def made_at(self, var: Var) -> str | None:
-        """The user's line whose equation binds `var`."""
+        """Return the user's line of the equation that binds `var`."""
         return next((source_info.describe_source(e.source_info) for e in self.eqns if var in e.outvars), None)
 
     def explain(self, tracer: JitTracer) -> str:
-        """Why a value is abstract: which arguments it depends on, or which operations made it."""
+        """Explain why a value is abstract: name the arguments it depends on, or the operations that computed it."""
         if self.debug is None:
             return ""
         head = f"The error occurred while {self.debug.description()}."
         sources, made = self._ancestry(tracer._var)
         if sources:
             names = self.debug.arg_names()
-            known = [names[i] if i < len(names) else f"number {i}" for i in sources]
-            noun = "the value of the argument" if len(known) == 1 else "the values of the arguments"
-            listed = known[0] if len(known) == 1 else f"{', '.join(known[:-1])} and {known[-1]}"
+            labels = [names[i] if i < len(names) else f"number {i}" for i in sources]
+            noun = "the value of the argument" if len(labels) == 1 else "the values of the arguments"
+            listed = labels[0] if len(labels) == 1 else f"{', '.join(labels[:-1])} and {labels[-1]}"
             return f"{head} This concrete value was not available in Python because it depends on {noun} {listed}."
         if not made:
             return head
@@ -163,7 +167,7 @@ class StagingTrace(Trace):
         return f"{head} This value became a tracer due to corejax operations on these lines:\n\n{lines}{more}"
 
     def _ancestry(self, var: Var) -> tuple[list[int], list[JaxprEqn]]:
-        """Indices of the arguments that `var` depends on, and the last equations that made it."""
+        """Return the indices of the arguments that `var` depends on, and the equations it depends on, last first."""
         wanted = {var}
         made = []
         for eqn in reversed(self.eqns):
@@ -174,7 +178,7 @@ class StagingTrace(Trace):
 
 
 def _inside(trace: Trace | None, outer: Trace) -> bool:
-    """Whether a trace computes by another one, at any distance."""
+    """Whether `outer` is a trace or one of its parents."""
     while trace is not None and trace is not outer:
         trace = trace.parent
     return trace is outer
@@ -186,7 +190,7 @@ def stage(
     """Record a flat function on abstract arguments.
 
     Returns:
-        The program and its constants, which may be tracers of transformations around this one.
+        The program and its constants, which may be tracers of enclosing transformations.
     """
     trace = StagingTrace(debug)
     args = [trace.new_arg(aval) for aval in in_avals]
@@ -194,10 +198,10 @@ def stage(
     try:
         try:
             state.source = None
-            state.scope = ()  # a program's scopes are relative to the equation that it is in
+            state.scope = ()  # a program's scopes are relative to the equation that contains the program
             state.trace = trace
             set_contexts(earlier[3] + 1)
-            # A program under construction is all live objects: collections would walk it again and again, for nothing.
+            # All objects of a program under construction are alive: collections would traverse them without effect.
             gc.disable()
             outs = fun(*args)
             jaxpr, consts = trace.to_jaxpr(outs)
@@ -213,19 +217,19 @@ def stage(
 
 
 def _end(trace: StagingTrace, top: Trace, source: Any, scope: tuple[Any, ...], contexts: int, collecting: bool) -> None:
-    """Put the thread's state back as it was before a recording."""
+    """Restore the thread's state after a recording; may be called twice."""
     state.trace, state.source, state.scope = top, source, scope
     trace.alive = False
     set_contexts(contexts)
     if collecting:
         gc.enable()
-        # A collection that is due comes with this set, while the tracers live. Else it comes as one dies, when CPython
-        # 3.11 makes a tuple for its weak references: some of these are collected then, and the process crashes.
+        # Creating a container triggers a collection that is due while the tracers are alive. Otherwise it may run as
+        # CPython 3.11 deallocates a tracer and lists its weak references, of which it frees some: the process crashes.
         _ = set[Any]()
 
 
 def stage_closed(fun: Callable[..., Sequence[Any]], in_avals: Sequence[ShapedArray], debug: Any = None) -> ClosedJaxpr:
-    """As `stage`, with the constants attached."""
+    """Do as `stage`, and return the program with its constants."""
     return ClosedJaxpr(*stage(fun, in_avals, debug))
 
 
@@ -241,7 +245,7 @@ def _abstract_eval_from_decomposition(primitive: Primitive) -> Callable[..., Any
 
 
 def decomposed(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any]) -> ClosedJaxpr:
-    """The decomposition of a primitive as a program, for operands of these types."""
+    """Return the decomposition of a primitive as a program, for operands of these types."""
     body = flat_decomposition(primitive)
     assert body is not None
     return stage_closed(functools.partial(body, **params), avals)

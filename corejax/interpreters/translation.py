@@ -1,8 +1,8 @@
-"""Types for annotations of translation rules: the StableHLO builder `ctx`, and the values that it makes.
+"""Types for annotations of translation rules: the StableHLO builder `ctx`, and the values that it creates.
 
-A rule `(ctx, in_avals, in_vals, **params) -> value` (a list of values where the primitive has `multiple_results`) gets
-a `TranslationContext` and one `TranslationValue` for each operand. A backend provides the classes; authors import
-neither it nor jaxlib. Operations and their attributes: the StableHLO specification, https://openxla.org/stablehlo/spec.
+A rule `(ctx, in_avals, in_vals, **params) -> value` (a list of values if the primitive has `multiple_results`) takes a
+`TranslationContext` and one `TranslationValue` for each operand. A backend provides the classes, so that authors import
+neither it nor jaxlib. The StableHLO specification describes the operations: https://openxla.org/stablehlo/spec.
 
     @xla_translations.register(erfcx_p)
     def erfcx_translation(ctx: TranslationContext, in_avals, in_vals):
@@ -26,7 +26,7 @@ class TranslationValue(Protocol):
     """A value in the program under construction: the result of an operation, or an argument.
 
     Attributes:
-        aval: its type; a weak type has no meaning here.
+        aval: its type; weak types are ignored.
     """
 
     aval: ShapedArray
@@ -36,9 +36,9 @@ class TranslationContext(Protocol):
     """Appends StableHLO operations to a function.
 
     Attributes:
-        platform: what is compiled for, `"cpu"` or `"cuda"`.
-        in_elementwise: whether what is written is the decomposition of an elementwise primitive, which the compiler
-            makes one loop of if its operations let it.
+        platform: the platform to compile for, `"cpu"` or `"cuda"`.
+        in_elementwise: whether the decomposition of an elementwise primitive is being translated, which the compiler
+            can fuse into one loop.
     """
 
     platform: str
@@ -57,55 +57,55 @@ class TranslationContext(Protocol):
         """Append an operation.
 
         Args:
-            name: of StableHLO (`"add"`), or a dotted one of another dialect (`"chlo.erf"`).
+            name: the name of a StableHLO operation (`"add"`), or with the prefix of another dialect (`"chlo.erf"`).
             operands: values.
-            out: type of the result, or a list of types.
-            attrs: the body of the attribute dictionary as MLIR text, `"dimension = 0 : i64"`; arrays of integers are
-                written by `i64`: `f"permutation = {ctx.i64(axes)}"`.
-            regions: made by `region`.
+            out: the type of the result, or a list of types.
+            attrs: the body of the attribute dictionary as MLIR text, `"dimension = 0 : i64"`; `i64` formats arrays of
+                integers: `f"permutation = {ctx.i64(axes)}"`.
+            regions: regions built by `region`.
 
         Returns:
-            A value, or a list of values where `out` is a list.
+            A value, or a list of values if `out` is a list.
         """
 
     def i64(self, values: Iterable[int]) -> str:
-        """An array attribute of 64-bit integers as MLIR text: `array<i64: 1, 0>`."""
+        """Return an array attribute of 64-bit integers as MLIR text: `array<i64: 1, 0>`."""
 
     def region(self, arg_avals: Sequence[ShapedArray], body: Callable[..., Any]) -> str:
-        """A region for `op`: `body(ctx, *args)` gives the value or values that it returns."""
+        """Build a region for `op`; `body(ctx, *args)` returns the value or values that the region returns."""
 
     def constant(self, value: Any, dtype: Any = None) -> Any:
-        """A constant from a NumPy array (of its shape) or a scalar, converted to `dtype` if given."""
+        """Append a constant of a NumPy array's shape and values, or a scalar one, converted to `dtype` if given."""
 
     def full(self, aval: ShapedArray, value: Any) -> Any:
-        """A constant of the shape and dtype of `aval` with the scalar `value` everywhere."""
+        """Append a constant of the shape and dtype of `aval` filled with the scalar `value`."""
 
     def broadcast_in_dim(self, x: Any, shape: Sequence[int], dims: Sequence[int]) -> Any:
-        """`x` in a larger shape: its axis `i` becomes axis `dims[i]`, of the same size or from size 1."""
+        """Broadcast `x` to `shape`: its axis `i` becomes axis `dims[i]` and has the same size or size 1."""
 
     def expand_scalars(self, vals: Sequence[Any], shape: Sequence[int]) -> list[Any]:
-        """Operands of an elementwise primitive brought to one shape: scalars are broadcast, others stay."""
+        """Broadcast the scalars among the operands of an elementwise primitive to `shape`."""
 
     def reshape(self, x: Any, shape: Sequence[int]) -> Any:
-        """The elements of `x` in another shape of the same size."""
+        """Reshape `x` to a shape of the same size."""
 
     def convert(self, x: Any, dtype: Any) -> Any:
-        """`x` converted elementwise (StableHLO `convert`)."""
+        """Convert the elements of `x` to a dtype (StableHLO `convert`)."""
 
     def call(self, closed: ClosedJaxpr, vals: Sequence[Any], name: str = "f") -> list[Any]:
-        """Call a program as a private function, which is written once for each program object."""
+        """Call a program as a private function, which is emitted once for each program object."""
 
     def function(self, closed: ClosedJaxpr, name: str = "f") -> str:
-        """The symbol of a private function for a program, for attributes: `f"decomposition = @{symbol}"`."""
+        """Return the symbol of a private function for a program, for attributes: `f"decomposition = @{symbol}"`."""
 
     def mesh_symbol(self, mesh: Any) -> str:
-        """The symbol of a mesh, for operations of the Shardy dialect; the program then runs on its devices."""
+        """Return the symbol of a mesh, for operations of the Shardy dialect; the program then runs on its devices."""
 
     def sharding_text(self, sharding: Any, ndim: int, closed: bool = True) -> str:
-        """A sharding of values of `ndim` dimensions, for the same: `<@mesh, [{"x"}, {}]>`.
+        """Return a sharding of values of `ndim` dimensions as text of the Shardy dialect: `<@mesh, [{"x"}, {}]>`.
 
-        Where it is not closed, the compiler may split dimensions further.
+        If it is not `closed`, the compiler may shard dimensions further.
         """
 
     def inline(self, closed: ClosedJaxpr, vals: Sequence[Any]) -> list[Any]:
-        """Write a program's operations here; gives its results."""
+        """Append a program's operations in place and return its results."""

@@ -1,9 +1,14 @@
-"""Transposition: a linear map turned round, cotangents flowing backward.
+"""Transposition: turn a linear function around, so that cotangents flow backward.
 
     transpose : (a -o b) -> (b -o a)
 
-It has no tracers: a tape, or a program, is walked backward once, with a cotangent for each variable. `None` is the zero
-cotangent; an equation whose outputs have none is skipped. `UndefPrimal` stands for a linear operand in a rule.
+It has no tracers: one pass walks a tape or a program backward with a dict from variables to cotangents. For each
+equation, the transpose rule maps the outputs' cotangents to cotangents of the linear operands, which are added to those
+of earlier uses. In a rule, `UndefPrimal` stands for a linear operand, which has a type but no value.
+
+Invariants. `None` is the zero cotangent; an equation with only zero cotangents is skipped, so the work is proportional
+to the part of the tape that the outputs need. When the pass reaches an equation, the cotangents of its outputs are
+complete, because all equations that use them follow it; they are removed from the dict, which frees memory.
 """
 
 from __future__ import annotations
@@ -30,10 +35,10 @@ _SEQUENCE = (list, tuple)
 
 
 class UndefPrimal:
-    """Placeholder for a linear operand in a transpose rule.
+    """The placeholder for a linear operand in a transpose rule.
 
     Attributes:
-        aval: type of the operand.
+        aval: the type of the operand.
     """
 
     __slots__ = ("aval",)
@@ -47,7 +52,7 @@ class UndefPrimal:
     def _no_value(self, *_: Any, **__: Any) -> Any:
         raise NotLinearError(_not_linear(self.aval))
 
-    # What makes a value of it, NumPy included: a transpose rule that meets two linear operands where it has one.
+    # Conversions to a value, also by NumPy, mean that a rule multiplies two linear operands, say.
     __array__ = __float__ = __int__ = __index__ = __complex__ = __bool__ = __len__ = __iter__ = _no_value
 
 
@@ -60,12 +65,12 @@ def transpose_tape(eqns: Sequence[JaxprEqn], cotangents: dict[Var, Any], wanted:
     """Walk a tape backward.
 
     Args:
-        eqns: equations whose `invars` are variables (linear) or values.
-        cotangents: cotangent of each output variable; consumed.
-        wanted: the variables whose cotangents are asked for.
+        eqns: equations; their `invars` are variables (linear) or values.
+        cotangents: the cotangent of each output variable; the dict is modified.
+        wanted: the variables to return cotangents of.
 
     Returns:
-        A cotangent for each, None for zero.
+        A cotangent for each of `wanted`, None for zero.
     """
     table = transpose_rules.table
     add = structural.add
@@ -104,7 +109,7 @@ def transpose_tape(eqns: Sequence[JaxprEqn], cotangents: dict[Var, Any], wanted:
     except NotLinearError as error:
         if not hasattr(error, "__notes__"):
             error.add_note(
-                f"Its {primitive.name} was recorded by what is differentiated{needed(' at', eqn.source_info)}. "
+                f"The function that is differentiated applies {primitive.name}{needed(' at', eqn.source_info)}. "
                 "To check a primitive's JVP rule: corejax verify NAME --check linearity"
             )
         raise
@@ -117,7 +122,7 @@ def transpose_tape(eqns: Sequence[JaxprEqn], cotangents: dict[Var, Any], wanted:
 
 
 def add_cotangent(cotangents: dict[Var, Any], v: Var, ct: Any) -> None:
-    """Add an output's cotangent to those of the same variable."""
+    """Add a cotangent to that of the same variable."""
     ct = conform(ct, v.aval, cotangent=True)
     cotangents[v] = structural.add(cotangents[v], ct) if v in cotangents else ct
 
@@ -125,16 +130,17 @@ def add_cotangent(cotangents: dict[Var, Any], v: Var, ct: Any) -> None:
 def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
     """Transpose a program with respect to its linear arguments.
 
-    Equations that do not depend on a linear argument are evaluated; the others are walked backward.
+    Equations that do not depend on a linear argument are evaluated first; the others form a tape, which is walked
+    backward.
 
     Args:
         jaxpr: the program.
         consts: values of its constvars.
-        args: values of its arguments, `UndefPrimal` for the linear ones.
+        args: values of its arguments, `UndefPrimal` for linear arguments.
         cts: cotangents of its outputs, None for zero.
 
     Returns:
-        A cotangent for each argument: None for zero and for those that are not linear.
+        A cotangent for each argument; None for zero and for arguments that are not linear.
     """
     env: dict[Var, Any] = dict(zip(jaxpr.constvars, consts, strict=True))
     env.update((v, x) for v, x in zip(jaxpr.invars, args, strict=True) if type(x) is not UndefPrimal)
@@ -170,29 +176,29 @@ def backward_pass(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cts:
 
 
 def check_linear(primitive: Primitive, invars: Sequence[Any]) -> None:
-    """Check that a primitive depends on what is transposed only through operands in which it is declared linear.
+    """Check that the linear operands of an equation are among those in which the primitive is declared linear.
 
-    A derived rule finds out by itself.
+    Derived rules need no check, because they transpose the decomposition.
 
     Raises:
-        NotLinearError: it does not.
+        NotLinearError: another operand is linear.
     """
-    others = [i for i, x in enumerate(invars) if type(x) is Var and i not in primitive.linear_in]
-    if not others or not transpose_rules.is_written(primitive):
+    undeclared = [i for i, x in enumerate(invars) if type(x) is Var and i not in primitive.linear_in]
+    if not undeclared or not transpose_rules.is_written(primitive):
         return
-    aval = invars[others[0]].aval
+    aval = invars[undeclared[0]].aval
     raise NotLinearError(
-        f"{_not_linear(aval)} It is operand {others[0]} of primitive {primitive.name!r}, from "
+        f"{_not_linear(aval)} It is operand {undeclared[0]} of primitive {primitive.name!r}, from "
         f"{primitive.provenance.owner}, which is declared linear in {list(primitive.linear_in)} only (linear_in)"
     )
 
 
 def _not_linear(aval: ShapedArray) -> str:
     return (
-        f"a function that has to be linear is not: a {aval.str_short(short_dtypes=False)} of the tangent's side is "
-        "multiplied by another such value, divides, or decides something. Linear have to be JVP rules, of primitives "
-        "and of custom_jvp (in the tangents), and the functions given to linear_transpose, linear_call and "
-        "custom_linear_solve."
+        f"a function that has to be linear is not: a {aval.str_short(short_dtypes=False)} that depends on the tangents "
+        "is multiplied by another such value, is a divisor, or controls a branch. JVP rules of primitives and of "
+        "custom_jvp have to be linear in the tangents, and so do the functions given to linear_transpose, linear_call "
+        "and custom_linear_solve."
     )
 
 
@@ -204,12 +210,13 @@ def _linear_avals(eqn: JaxprEqn) -> list[ShapedArray | None]:
 
 
 def zero_cotangent(aval: ShapedArray) -> Any:
-    """Zeros of the cotangent type of an aval."""
+    """Return zeros of the cotangent type of an aval."""
     return zeros_of(tangent_aval(aval))
 
 
 @transpose_rules.adapt.provide
-def _with_real_zeros(primitive: Primitive, fn: Callable[..., Any], flags: Mapping[str, Any]) -> Callable[..., Any]:
+def _with_zeros(primitive: Primitive, fn: Callable[..., Any], flags: Mapping[str, Any]) -> Callable[..., Any]:
+    """Pass arrays of zeros to a rule of a primitive with several results that does not accept None."""
     if isinstance(fn, nondifferentiable):
         return refusing_transposition(primitive, fn)
     if flags.get("symbolic_zeros") or not primitive.multiple_results:

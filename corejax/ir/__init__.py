@@ -1,13 +1,13 @@
-"""The intermediate representation: jaxprs as data, checked, run, trimmed, printed and compared.
+"""The intermediate representation: jaxprs as data, and functions that check, run, print and compare them.
 
-To be read in this order:
+A reader may take the modules in this order:
 
     jaxpr      variables, literals, equations, programs; constants in and out
     check      the type checker, with the invariants of a well-typed program
-    interpret  `eval_jaxpr`: a program run
-    dce        what no output needs, dropped; the rules by which equations take part
-    printer    programs as text; `values` is the text of literals, constants and parameters
-    equality   when two programs are the same
+    interpret  `eval_jaxpr`, which runs a program
+    dce        dead-code elimination, and its rules for equations with programs
+    printer    programs as text; `values` has the text of literals, constants and parameters
+    equality   alpha-equivalence of programs
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from corejax.ir.equality import same_jaxpr as same_jaxpr
     from corejax.ir.printer import jaxpr_text as jaxpr_text
 
-# What works on text is imported when it is first used: most programs never are printed.
+# The modules that work on text are imported on first use, because most programs are never printed.
 _LAZY = {"eqn_text": "printer", "jaxpr_text": "printer", "same_jaxpr": "equality"}
 
 

@@ -2,9 +2,9 @@
 
 Invariants of a well-typed program:
 1. every variable is bound before it is used, and bound once;
-2. every equation has as many outputs as its primitive gives, of the types that its abstract-eval rule gives;
-3. constants have the types of their constvars, literals the types that they carry;
-and, for the halves that partial evaluation makes of a program, the types of the halves fit the whole.
+2. every equation has outputs of the number and types that its primitive's abstract-eval rule returns;
+3. constants have the types of their constvars.
+`check_partial_eval` checks in addition that the types of the two halves of a program fit the whole program.
 """
 
 from __future__ import annotations
@@ -20,18 +20,19 @@ from corejax.messages.source_info import describe_source
 
 
 def check_jaxpr(program: Jaxpr | ClosedJaxpr) -> tuple[list[ShapedArray], list[ShapedArray]]:
-    """Check a program, and those in its equations' parameters.
+    """Check a program, and the programs in its equations' parameters.
 
     Returns:
-        Its type: avals of arguments and of outputs.
+        Its type: the avals of arguments and of outputs.
 
     Raises:
-        JaxprTypeError: an invariant is broken; shows the equation among its neighbours and the user's line.
+        JaxprTypeError: an invariant is violated; the message shows the equation in context and the user's line.
     """
     return _check(program, {})
 
 
-_Checked = dict[int, Any]  # programs that have been checked, by identity: one in many equations is checked once
+# Programs that have been checked, by id: a program in many equations is checked once.
+_Checked = dict[int, Any]
 
 
 def _check(program: Jaxpr | ClosedJaxpr, checked: _Checked) -> tuple[list[ShapedArray], list[ShapedArray]]:
@@ -71,16 +72,17 @@ def _check_eqn(eqn: JaxprEqn, bound: set[Var], checked: _Checked) -> None:
         out_avals = eqn.primitive.abstract(in_avals, eqn.params)
     except CorejaxError:
         raise
-    except Exception as error:  # a rule may trip over parameters that its own function would never bind
-        said = message_of(error) if isinstance(error, TypeError | ValueError) else error_text(error)
-        raise JaxprTypeError(f"primitive {name!r} does not take its operands: {said}") from error
+    except Exception as error:  # a rule may raise anything for parameters that its function would never pass
+        reason = message_of(error) if isinstance(error, TypeError | ValueError) else error_text(error)
+        raise JaxprTypeError(f"primitive {name!r} does not take its operands: {reason}") from error
     if len(out_avals) != len(eqn.outvars):
         raise JaxprTypeError(
-            f"primitive {name!r} gives {len(out_avals)} results, the equation binds {len(eqn.outvars)}"
+            f"primitive {name!r} has {len(out_avals)} results, but the equation binds {len(eqn.outvars)}"
         )
     for v, aval in zip(eqn.outvars, out_avals, strict=True):
         if v.aval is not aval:
-            raise JaxprTypeError(f"primitive {name!r} gives {aval}, the equation binds a variable of type {v.aval}")
+            types = f"returns {aval}, but the equation binds a variable of type {v.aval}"
+            raise JaxprTypeError(f"primitive {name!r} {types}")
         if v in bound:
             raise JaxprTypeError(f"variable {v!r} is bound twice, the second time by primitive {name!r}")
         bound.add(v)
@@ -104,8 +106,7 @@ def _context(jaxpr: Jaxpr, index: int) -> str:
 def check_partial_eval(
     whole: Jaxpr, known: Jaxpr, unknown: Jaxpr, unknowns_in: Sequence[bool], unknowns_out: Sequence[bool]
 ) -> None:
-    """Check that two halves fit a program: `whole: (a1, a2) -> (b1, b2)`, `known: a1 -> (b1, res)`,
-    `unknown: (res, a2) -> b2`.
+    """Check that `known: a1 -> (b1, res)` and `unknown: (res, a2) -> b2` fit `whole: (a1, a2) -> (b1, b2)`.
 
     Raises:
         JaxprTypeError: the halves do not compose to the whole.

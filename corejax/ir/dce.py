@@ -1,4 +1,8 @@
-"""Dead code elimination: dropping equations whose outputs nobody uses and that have no effects."""
+"""Dead-code elimination: drop equations that have no used outputs and no effects.
+
+One backward pass keeps the set of live variables: an equation is kept if one of its outputs is live, and its operands
+are then live. A `dce` rule trims the program in an equation's parameters if only some of its outputs are live.
+"""
 
 from __future__ import annotations
 
@@ -20,15 +24,15 @@ dce_rules = OptionalRules("dce")
 def dce_jaxpr(
     jaxpr: Jaxpr, used_outputs: Sequence[bool], instantiate: bool | Sequence[bool] = False
 ) -> tuple[Jaxpr, list[bool]]:
-    """Drop what the used outputs do not need; equations with effects stay.
+    """Drop equations and arguments that the used outputs do not need; keep equations with effects.
 
     Args:
         jaxpr: the program.
-        used_outputs: one flag for each output; unused outputs are dropped.
-        instantiate: arguments to keep although nothing uses them, one flag each or one for all.
+        used_outputs: a flag for each output; unused outputs are dropped.
+        instantiate: which unused arguments to keep, a flag for each or one for all.
 
     Returns:
-        The smaller program, and for each argument whether it was kept. Constvars are all kept.
+        The smaller program, and for each argument whether it was kept. All constvars are kept.
     """
     if len(used_outputs) != len(jaxpr.outvars):
         raise ValueError(f"{len(used_outputs)} flags were given for {len(jaxpr.outvars)} outputs")
@@ -53,37 +57,37 @@ def dce_jaxpr(
 
 
 def _checked(eqn: JaxprEqn, used: Sequence[bool], rule: DceRule, result: Any) -> JaxprEqn | None:
-    """The equation that a rule leaves, which has to bind the results that are used.
+    """Return the equation that a dce rule returned, or None, after checking that it binds the used outputs.
 
     Raises:
-        TypeError: the rule gives something else; names it.
+        TypeError: it does not; the message names the rule.
     """
     if not isinstance(result, list | tuple) or len(result) != 2:
-        raise bad_equations("dce", eqn, rule, f"{result!r} where it has to give (used_inputs, eqn or None)")
+        raise bad_equations("dce", eqn, rule, f"{result!r} instead of (used_inputs, eqn or None)")
     used_inputs, kept = result
     if not isinstance(used_inputs, list | tuple) or len(used_inputs) != len(eqn.invars):
         raise bad_equations("dce", eqn, rule, f"{used_inputs!r} as used_inputs, for {len(eqn.invars)} operands")
     wanted = {v for v, flag in zip(eqn.outvars, used, strict=True) if flag}
     problem = equations_mismatch([] if kept is None else [kept], eqn.invars, wanted)
     if problem is None and kept is None and eqn.effects:
-        problem = "no equation, for one with effects"
+        problem = "no equation, but the equation has effects"
     if problem is not None:
         raise bad_equations("dce", eqn, rule, problem)
     return kept  # type: ignore[no-any-return]
 
 
 def equations_mismatch(eqns: Sequence[JaxprEqn], at_hand: Sequence[Any], wanted: Iterable[Var]) -> str | None:
-    """What is wrong with equations that may use the atoms `at_hand` and have to bind `wanted`; None if nothing is."""
+    """Describe an error in equations that may use the atoms `at_hand` and must bind `wanted`; None if correct."""
     bound = {v for v in at_hand if type(v) is Var}
     made: set[Var] = set()
     for eqn in eqns:
         for v in eqn.invars:
             if type(v) is Var and v not in bound:
-                return f"an equation that uses a variable of type {v.aval.str_short()} which is not at hand there"
+                return f"an equation that uses a variable of type {v.aval.str_short()} which is not available there"
         types = eqn.primitive.abstract(tuple(v.aval for v in eqn.invars), eqn.params)
         if [(a.shape, a.dtype) for a in types] != [(v.aval.shape, v.aval.dtype) for v in eqn.outvars]:
-            given, binds = (", ".join(a.str_short() for a in each) for each in (types, [v.aval for v in eqn.outvars]))
-            return f"an equation of {eqn.primitive.name!r} with results ({given}) that binds ({binds})"
+            results, binds = (", ".join(a.str_short() for a in each) for each in (types, [v.aval for v in eqn.outvars]))
+            return f"an equation of {eqn.primitive.name!r} with results ({results}) that binds ({binds})"
         bound.update(eqn.outvars)
         made.update(eqn.outvars)
     missing = [v for v in wanted if v not in made]
@@ -91,10 +95,10 @@ def equations_mismatch(eqns: Sequence[JaxprEqn], at_hand: Sequence[Any], wanted:
 
 
 def bad_equations(kind: str, eqn: JaxprEqn, rule: Any, problem: str) -> TypeError:
-    """The error for what a rule made of an equation."""
+    """Return the error for a rule that returned wrong equations."""
     name = eqn.primitive.name
     error = TypeError(
-        f"primitive {name!r}: its {kind} rule (from {Provenance.of(rule)}) gives {problem}; it was needed for the "
+        f"primitive {name!r}: its {kind} rule (from {Provenance.of(rule)}) returned {problem}; it was needed for the "
         f"equation from {describe_source(eqn.source_info)}"
     )
     mark(error, eqn.primitive, kind)
@@ -102,5 +106,5 @@ def bad_equations(kind: str, eqn: JaxprEqn, rule: Any, problem: str) -> TypeErro
 
 
 def dce(jaxpr: Jaxpr) -> Jaxpr:
-    """Drop what no output needs; arguments and outputs stay as they are."""
+    """Drop equations that no output needs; keep all arguments and outputs."""
     return dce_jaxpr(jaxpr, [True] * len(jaxpr.outvars), instantiate=True)[0]

@@ -1,4 +1,4 @@
-"""When two programs are the same: alpha-equivalence; parameters, literals and constants compared exactly."""
+"""Comparison of programs up to the names of variables; parameters, literals and constants must be identical."""
 
 from __future__ import annotations
 
@@ -19,29 +19,28 @@ from corejax.messages.source_info import scope_of
 def same_jaxpr(
     a: Jaxpr | ClosedJaxpr, b: Jaxpr | ClosedJaxpr, *, scopes: bool = False, derivatives: bool = True
 ) -> bool:
-    """Whether two programs differ in nothing but the identity of their variables.
+    """Whether two programs are the same up to renaming of variables (alpha-equivalent).
 
-    Same equations in the same order on the same operands, same types (weak types too), same parameters;
-    literals and constants the same bit by bit (so a NaN is itself, and -0.0 is not 0.0). Programs in
-    parameters are compared in the same way. Source and debug info do not count, and neither does whether a
-    program without constants is closed.
+    They must have the same equations in the same order on the same operands, and the same types (including weak types)
+    and parameters. Literals and constants must have the same bits (a NaN equals itself; -0.0 differs from 0.0).
+    Programs in parameters are compared in the same way. Source and debug info are ignored, and so is whether a program
+    without constants is closed.
 
-    A parameter may be an object that is made anew at each call, the rule of a function and its arguments, say. Its
-    class then has a method `same_as(other, same)`: whether it does what another one of its class does, where `same`
-    compares parts as parameters are. A class with `only_for_derivatives = True` is of parameters that say nothing of
-    what is computed.
+    If a parameter is an object that is created at each call, such as the rule of a function with its arguments, its
+    class defines `same_as(other, same)`: whether two objects of the class are equivalent; `same` compares their parts.
+    A class with `only_for_derivatives = True` has parameters that do not affect the values that are computed.
 
     Args:
         a, b: the programs.
-        scopes: whether what `named_scope` said where equations were recorded counts, too.
-        derivatives: whether parameters count that are only for derivatives. Programs that differ in nothing else are
-            compiled to the same.
+        scopes: whether the named scopes of equations have to agree as well.
+        derivatives: whether to compare parameters that are only for derivatives. Programs that differ only in these
+            compile to the same executable.
     """
     return _Comparison(scopes, derivatives).same(a, b)
 
 
 class _Comparison:
-    """Remembers pairs of programs that are the same: one may be in parameters of many equations, at each level."""
+    """One comparison; caches compared pairs, because a program may be in parameters of many equations at each level."""
 
     def __init__(self, scopes: bool, derivatives: bool) -> None:
         self.scopes = scopes
@@ -65,7 +64,7 @@ class _Comparison:
         numbers = itertools.count()
 
         def bind(xs: Sequence[Var], ys: Sequence[Var]) -> bool:
-            """Give variables in the same place the same number, if their types are the same."""
+            """Assign the same number to variables in the same position; return whether their types are the same."""
             if len(xs) != len(ys):
                 return False
             for x, y in zip(xs, ys, strict=True):
@@ -94,7 +93,7 @@ class _Comparison:
         return xs.keys() == ys.keys() and all(self._same_value(value, ys[name]) for name, value in xs.items())
 
     def _same_value(self, x: Any, y: Any) -> bool:
-        """Return whether two parameters are the same: equal, of one type, floats bit by bit."""
+        """Whether two parameters are equal and of one type; floats are compared bit by bit."""
         if x is y:
             return True
         if isinstance(x, Jaxpr | ClosedJaxpr) and isinstance(y, Jaxpr | ClosedJaxpr):
@@ -102,7 +101,7 @@ class _Comparison:
         if isinstance(x, tuple | list) and type(x) is type(y):
             return _same_list(x, y, self._same_value)
         if isinstance(x, type | np.dtype) and isinstance(y, type | np.dtype):
-            return bool(x == y)  # numpy.float32 and its dtype are one
+            return bool(x == y)  # numpy.float32 and its dtype are equal
         if type(x) is not type(y):
             return False
         if isinstance(x, float | complex | np.generic):
@@ -115,7 +114,7 @@ class _Comparison:
 
 
 def _key(atom: Atom, numbers: Mapping[Var, int]) -> Any:
-    """Return what two atoms in the same place share: a number, for a free variable itself, for a literal its bits."""
+    """Return a key that is equal for equivalent atoms: a variable's number, a free variable, or a literal's bits."""
     if type(atom) is Var:
         return numbers.get(atom, atom)
     return atom.aval, literal_scalar(atom).tobytes()  # type: ignore[arg-type]

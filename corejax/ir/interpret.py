@@ -1,4 +1,8 @@
-"""`eval_jaxpr`: run a program. Under a transformation it rebinds each equation, so it is itself traceable."""
+"""`eval_jaxpr` runs a program: it binds each equation again, so that transformations can trace it.
+
+If all values are concrete, `concrete_runner` evaluates the program on NumPy arrays without boxing. Intermediate values
+are deleted after their last use (`last_uses`), which frees memory as a Python function would.
+"""
 
 from __future__ import annotations
 
@@ -16,26 +20,26 @@ from corejax.messages.source_info import inside, scope_of
 from corejax.rules.attribution import attribute_to_rule
 from corejax.settings.config import config
 
-# Runs a program on concrete values, on NumPy from end to end; returns None if some values are not concrete.
+# Runs a program on concrete values without boxing; returns None if some values are not concrete.
 concrete_runner: Slot[Callable[[Jaxpr, list[Any]], list[Any] | None]] = Slot("the interpreter of concrete values")
 
 
 def last_uses(jaxpr: Jaxpr) -> list[list[Var]]:
-    """For each equation, the variables that nothing after it reads (memoised on the program)."""
-    found = jaxpr.memo.get("last_uses")
-    if found is None:
+    """Return, for each equation, the variables that no later equation or output reads (memoised on the program)."""
+    uses = jaxpr.memo.get("last_uses")
+    if uses is None:
         seen = {v for v in jaxpr.outvars if type(v) is Var}
-        found = []
+        uses = []
         for eqn in reversed(jaxpr.eqns):
             dead = []
             for v in (*eqn.invars, *eqn.outvars):
                 if type(v) is Var and v not in seen:
                     seen.add(v)
                     dead.append(v)
-            found.append(dead)
-        found.reverse()
-        jaxpr.memo["last_uses"] = found
-    return found
+            uses.append(dead)
+        uses.reverse()
+        jaxpr.memo["last_uses"] = uses
+    return uses
 
 
 def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> list[Any]:
@@ -44,13 +48,13 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> list
     Args:
         jaxpr: the program.
         consts: one value for each constvar.
-        args: one value for each argument; their avals are those of the binders.
+        args: one value for each argument, of the type of its binder.
 
     Returns:
         The list of outputs.
 
     Raises:
-        TypeError: the numbers of values and binders differ.
+        TypeError: the number of values differs from the number of binders.
     """
     if len(consts) != len(jaxpr.constvars) or len(args) != len(jaxpr.invars):
         raise TypeError(
@@ -84,20 +88,20 @@ def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]) -> list
 
 
 def literal_value(literal: Any) -> Any:
-    """A value whose aval is the literal's own."""
+    """Return the value of a literal as an operand of exactly the literal's type."""
     value, aval = literal.val, literal.aval
     is_python = type(value) in (bool, int, float, complex)
-    # Under x64_compat a NumPy scalar would be taken for a user's, and made narrow.
+    # Under x64_compat, a NumPy scalar would be narrowed like a user's.
     if is_python or aval.weak_type or (isinstance(value, np.generic) and config.x64_compat):
         return Array(host_literal(literal), aval)
     return value
 
 
 def host_literal(literal: Any) -> np.ndarray[Any, Any]:
-    """The same as a NumPy array."""
+    """Return the value of a literal as a NumPy array."""
     return np.asarray(literal_scalar(literal), dtype=literal.aval.dtype)
 
 
 def jaxpr_as_fun(closed: ClosedJaxpr) -> Callable[..., list[Any]]:
-    """The program as a Python function from arguments to a list of outputs."""
+    """Return a Python function from the program's arguments to the list of its outputs."""
     return lambda *args: eval_jaxpr(closed.jaxpr, closed.consts, args)

@@ -16,32 +16,27 @@ printer: Slot[Callable[[str], Callable[..., Any]]] = Slot("the printer of progra
 
 
 class Shown:
-    """What programs look like: as text, in Graphviz' language, as a picture."""
+    """Base of programs, with their representations as text, in Graphviz' language and as a picture.
+
+    `to_dot` and `to_svg` raise PluginMissingError if no plugin that draws programs is installed (corejax-explain).
+    """
 
     __slots__ = ()
 
     def pretty(self, **options: Any) -> str:
-        """The program as text; see `corejax.ir.printer.jaxpr_text` for the options."""
+        """Return the program as text; see `corejax.ir.printer.jaxpr_text` for the options."""
         return printer.get()("jaxpr_text")(self, **options)  # type: ignore[no-any-return]
 
     def to_dot(self) -> str:
-        """The program as a graph in Graphviz' language, types on the edges, programs inside equations as clusters.
-
-        Raises:
-            PluginMissingError: no plugin that draws is installed (corejax-explain).
-        """
+        """Return the program as a graph in Graphviz' language, with types on edges and inner programs as clusters."""
         return required("draw_jaxpr")(self).dot  # type: ignore[no-any-return]
 
     def to_svg(self) -> str:
-        """The program as a picture, an SVG document; needs nothing but the plugin that draws.
-
-        Raises:
-            PluginMissingError: no plugin that draws is installed (corejax-explain).
-        """
+        """Return the program as a picture, an SVG document; Graphviz is not needed."""
         return required("draw_jaxpr")(self).svg  # type: ignore[no-any-return]
 
     def _repr_html_(self) -> str | None:
-        """Picture and text for notebooks; None, for the text alone, where the program is large or nothing draws."""
+        """Return picture and text for notebooks; None, for text only, if the program is large or no plugin draws."""
         try:
             draw = required("draw_jaxpr")
         except (LookupError, CorejaxError):
@@ -53,7 +48,7 @@ class Shown:
 
 
 class Var:
-    """A variable: an identity and a type. Names are allotted by the printer."""
+    """A variable: an identity and a type; the printer chooses its name."""
 
     __slots__ = ("aval",)
 
@@ -65,7 +60,7 @@ class Var:
 
 
 class Literal:
-    """A scalar written in place.
+    """A scalar constant in an equation.
 
     Attributes:
         val: the NumPy or Python scalar.
@@ -94,7 +89,7 @@ def _with_fields(program: _P, names: Sequence[str], fields: dict[str, Any]) -> _
 
 
 class CallParams(dict[str, Any]):
-    """Parameters of a call, whose program `call_jaxpr` can be read as `jaxpr` too, as JAX calls that of `jit`."""
+    """Parameters of a call; the program `call_jaxpr` can also be read as `jaxpr`, as in JAX's parameters of `jit`."""
 
     def __missing__(self, name: str) -> Any:
         if name == "jaxpr":
@@ -103,14 +98,14 @@ class CallParams(dict[str, Any]):
 
 
 class JaxprEqn:
-    """One primitive application.
+    """One application of a primitive.
 
     Attributes:
-        primitive: what is applied.
+        primitive: the primitive that is applied.
         invars: operands, variables or literals.
-        outvars: the variables that it binds.
+        outvars: the variables that the equation binds.
         params: static parameters.
-        source_info: the user's line, as `source_info.capture_source` remembers it.
+        source_info: the user's line, as returned by `source_info.capture_source`.
     """
 
     __slots__ = ("invars", "outvars", "params", "primitive", "source_info")
@@ -131,7 +126,7 @@ class JaxprEqn:
 
     @property
     def effects(self) -> frozenset[str]:
-        """Effects of the primitive and of the programs in its parameters."""
+        """The effects of the primitive and of the programs in its parameters."""
         effects: frozenset[str] = self.primitive.effects
         if "higher_order" in self.primitive.tags:
             for sub in subjaxprs(self.params):
@@ -140,11 +135,11 @@ class JaxprEqn:
 
     @property
     def axis_names(self) -> frozenset[Any]:
-        """Named axes that the primitive and the programs in its parameters use, and do not bind themselves."""
+        """The named axes that the equation and the programs in its parameters use and do not bind."""
         return used_axes(self.primitive, self.params)
 
     def replace(self, **fields: Any) -> JaxprEqn:
-        """A copy with some fields replaced."""
+        """Return a copy with some fields replaced."""
         return _with_fields(self, ("primitive", "invars", "outvars", "params", "source_info"), fields)
 
     def __repr__(self) -> str:
@@ -152,26 +147,21 @@ class JaxprEqn:
 
 
 class Jaxpr(Shown):
-    """An open program: `constvars` stand for constants that are kept elsewhere, `invars` for arguments.
+    """An open program: `constvars` stand for constants that are stored elsewhere, `invars` for arguments.
+
+    Programs are never modified once they are built, so results computed from one are cached on it, in `memo`.
 
     Attributes:
         constvars, invars: binders.
         eqns: equations in order; each uses only binders and variables bound before.
         outvars: outputs, variables or literals.
-        debug_info: which function was traced, for messages.
-        memo: results of transformations of this program, kept as long as the program.
+        debug_info: the function that was traced, for messages.
+        memo: a cache of results of transformations; it lives as long as the program.
     """
 
     __slots__ = (
-        "__weakref__",
-        "_axis_names",
-        "_effects",
-        "constvars",
-        "debug_info",
-        "eqns",
-        "invars",
-        "memo",
-        "outvars",
+        *("__weakref__", "_axis_names", "_effects", "memo"),
+        *("constvars", "debug_info", "eqns", "invars", "outvars"),
     )
 
     def __init__(
@@ -193,7 +183,7 @@ class Jaxpr(Shown):
 
     @property
     def effects(self) -> frozenset[str]:
-        """Effects of all equations."""
+        """The effects of all equations."""
         if self._effects is None:
             self._effects = frozenset().union(
                 *(eqn.effects for eqn in self.eqns if eqn.primitive.effects or eqn.primitive.tags)
@@ -201,12 +191,12 @@ class Jaxpr(Shown):
         return self._effects
 
     def replace(self, **fields: Any) -> Jaxpr:
-        """A copy with some fields replaced."""
+        """Return a copy with some fields replaced."""
         return _with_fields(self, ("constvars", "invars", "eqns", "outvars", "debug_info"), fields)
 
     @property
     def axis_names(self) -> frozenset[Any]:
-        """Named axes that its equations use and do not bind themselves."""
+        """The named axes that its equations use and do not bind."""
         if self._axis_names is None:
             self._axis_names = frozenset().union(*(eqn.axis_names for eqn in self.eqns))
         return self._axis_names
@@ -223,12 +213,12 @@ class Jaxpr(Shown):
 
 
 class ClosedJaxpr(Shown):
-    """A jaxpr with its constants attached.
+    """A jaxpr with the values of its constants.
 
     Attributes:
         jaxpr: the program.
         consts: values of its `constvars`.
-        memo: results of transformations, kept as long as the program.
+        memo: a cache of results of transformations; it lives as long as the program.
     """
 
     __slots__ = ("__weakref__", "consts", "jaxpr", "memo")
@@ -241,7 +231,7 @@ class ClosedJaxpr(Shown):
         self.memo: dict[Any, Any] = {}
 
     def replace(self, **fields: Any) -> ClosedJaxpr:
-        """A copy with another `jaxpr` or other `consts`."""
+        """Return a copy with another `jaxpr` or other `consts`."""
         return _with_fields(self, ("jaxpr", "consts"), fields)
 
     @property
@@ -266,15 +256,15 @@ class ClosedJaxpr(Shown):
 
     @property
     def effects(self) -> frozenset[str]:
-        """Effects of all equations."""
+        """The effects of all equations."""
         return self.jaxpr.effects
 
 
 def used_axes(primitive: Any, params: dict[str, Any]) -> frozenset[Any]:
-    """Named axes that an application uses: a collective its own, a higher-order primitive those of its programs.
+    """Return the named axes that an application uses: those of a collective, or of a higher-order primitive's programs.
 
     A collective is tagged `"collective"` and has the names in its parameter `axis_name`: a tuple of names, or one. A
-    higher-order primitive tagged `"binds_axes"` binds the names that are there.
+    higher-order primitive tagged `"binds_axes"` binds the names in that parameter.
     """
     tags = primitive.tags
     if "collective" in tags:
@@ -286,13 +276,13 @@ def used_axes(primitive: Any, params: dict[str, Any]) -> frozenset[Any]:
 
 
 def axis_names_of(params: dict[str, Any]) -> tuple[Any, ...]:
-    """The parameter `axis_name` as a tuple of names."""
+    """Return the parameter `axis_name` as a tuple of names."""
     name = params["axis_name"]
     return name if isinstance(name, tuple) else (name,)
 
 
 def subjaxprs(params: dict[str, Any]) -> Iterator[ClosedJaxpr | Jaxpr]:
-    """The programs among an equation's parameters, also inside tuples and lists."""
+    """Yield the programs among an equation's parameters, also those inside tuples and lists."""
     for value in params.values():
         for item in value if isinstance(value, tuple | list) else (value,):
             if isinstance(item, ClosedJaxpr | Jaxpr):
@@ -310,22 +300,19 @@ def opened(program: Jaxpr | ClosedJaxpr) -> Jaxpr:
 
 
 def programs_of(jaxpr: Jaxpr | ClosedJaxpr) -> list[Jaxpr]:
-    """A program and those among the parameters of its equations, each once, however often it is called."""
-    found = [opened(jaxpr)]
-    seen = {id(found[0])}
-    for program in found:
+    """Return a program and all programs in parameters of its equations at any depth, each once."""
+    programs = [opened(jaxpr)]
+    seen = {id(programs[0])}
+    for program in programs:
         for inner in (opened(sub) for eqn in program.eqns for sub in subjaxprs(eqn.params)):
             if id(inner) not in seen:
                 seen.add(id(inner))
-                found.append(inner)
-    return found
+                programs.append(inner)
+    return programs
 
 
 def close_over_consts(jaxpr: Jaxpr) -> ClosedJaxpr:
-    """Constants out: `(c, a) -> b` without constants, of a program `a -> b` with constvars `c`.
-
-    `bind_consts` undoes it.
-    """
+    """Convert a program `a -> b` with constvars `c` to `(c, a) -> b` without constants; inverse of `bind_consts`."""
     if not jaxpr.constvars:
         return ClosedJaxpr(jaxpr, ())
     opened = Jaxpr((), [*jaxpr.constvars, *jaxpr.invars], jaxpr.eqns, jaxpr.outvars, jaxpr.debug_info)
@@ -333,14 +320,14 @@ def close_over_consts(jaxpr: Jaxpr) -> ClosedJaxpr:
 
 
 def bind_consts(closed: ClosedJaxpr, values: Sequence[Any]) -> ClosedJaxpr:
-    """Constants in: the program with values for its first arguments.
+    """Bind the first arguments of a program to values, which become its constants.
 
     Args:
         closed: a program `(c, a) -> b`.
         values: arrays of the types of `c`; they may be tracers.
 
     Returns:
-        `a -> b`, a new program each time: keep it, for what is derived from it is kept with it.
+        `a -> b`, a new program for each call. Reuse it: results of transformations are cached on it.
 
     Raises:
         TypeError: there are more values than arguments, or a value has another shape or dtype than its argument.
@@ -360,14 +347,14 @@ def bind_consts(closed: ClosedJaxpr, values: Sequence[Any]) -> ClosedJaxpr:
 
 
 def parse_jaxpr(text: str, consts: Sequence[Any] | None = None) -> Jaxpr | ClosedJaxpr:
-    """Read a program that `pretty` printed, and type-check it; a plugin reads it.
+    """Parse the text that `pretty` printed, and type-check the program; a plugin provides the parser.
 
     Args:
         text: one program with types, short or long.
-        consts: values for its constvars, where the text has none.
+        consts: values for its constvars, if the text has none.
 
     Returns:
-        A `ClosedJaxpr`; a `Jaxpr` where there are constvars without values.
+        A `ClosedJaxpr`, or a `Jaxpr` if constvars have no values.
 
     Raises:
         JaxprSyntaxError: the text is not a program, or names a primitive that does not exist.

@@ -1,4 +1,4 @@
-"""Jaxprs as text: one canonical spelling, so that equal programs print equal; `parse_jaxpr` reads it.
+"""Jaxprs as text, in a canonical form: equal programs have equal texts. `parse_jaxpr` is the inverse.
 
     { lambda ; a:f32[3,4] b:f32[4]. let
         c:f32[3,4] = add a 1.0:f32[]
@@ -8,9 +8,8 @@
         ] c b
       in (d,) }
 
-Variables are named a, b, ... in print order, in each program anew; an output that nobody uses is `_`;
-parameters are sorted by name. A weak type has a `~`: `a:~f32[]`. Time and memory are linear in the length of
-the text.
+Variables are named a, b, ... in print order, separately in each program; an output that is not used is `_`; parameters
+are sorted by name. A weak type has a `~`: `a:~f32[]`. Time and memory are linear in the length of the text.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ from corejax.ir.jaxpr import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var, o
 from corejax.ir.values import const_text, has_programs, literal_scalar, scalar_text, type_text, value_text
 from corejax.messages.source_info import describe_source, scope_of, scope_text
 
-RESERVED = frozenset({"in", "inf", "lambda", "let", "nan"})  # words of the grammar that a name could spell
-BARE_PRIMITIVE = r"""[^\s\[\](){}=,;:'"#]+"""  # primitives' names that are written without quotes
+RESERVED = frozenset({"in", "inf", "lambda", "let", "nan"})  # words of the grammar, which are not names of variables
+BARE_PRIMITIVE = r"""[^\s\[\](){}=,;:'"#]+"""  # names of primitives that are printed without quotes
 _bare_primitive = re.compile(BARE_PRIMITIVE)
 
 
@@ -48,21 +47,19 @@ def jaxpr_text(
     consts: bool = False,
     requires: bool = False,
 ) -> str:
-    """A program as text.
+    """Return a program as text.
 
     Args:
         program: the program.
         types: "short" for `a:f32[3]`, "long" for `a:float32[3]`.
-        source_info: end each equation with a comment that names the user's line, and the named scopes and
-            transformations that it is in.
-        consts: show the values of a closed program's own constants too, `{ lambda a:f32[2]=[1.0, 2.0]; ...`.
-            Those of programs in parameters are always shown: they are part of the equation.
-        requires: begin with comments that say which distributions the primitives are from, for a text that is to
-            be kept: where one of them is missing later, the parser's error names it
-            (`# requires corejax-acme 1.0: acme.cube`).
+        source_info: add a comment to each equation with the user's line and its named scopes and transformations.
+        consts: show the values of a closed program's own constants, `{ lambda a:f32[2]=[1.0, 2.0]; ...`. Constants of
+            programs in parameters are always shown, because they are part of the equation.
+        requires: begin with comments that name the distributions of the primitives, for texts that are stored
+            (`# requires corejax-acme 1.0: acme.cube`). If one is missing later, the parser's error names it.
 
     Raises:
-        ValueError: `types` is neither.
+        ValueError: `types` is neither "short" nor "long".
     """
     if types not in ("short", "long"):
         raise ValueError(f"types is 'short' or 'long', got {types!r}")
@@ -74,41 +71,41 @@ def jaxpr_text(
 
 
 def _requirements(program: Jaxpr | ClosedJaxpr) -> Iterator[str]:
-    found: dict[str, set[str]] = {}
+    primitives: dict[str, set[str]] = {}
     for primitive in {eqn.primitive: None for jaxpr in programs_of(program) for eqn in jaxpr.eqns}:
-        where = primitive.provenance
-        if where.distribution is not None:
-            named = primitive.name if _bare_primitive.fullmatch(primitive.name) else repr(primitive.name)
-            found.setdefault(f"{where.distribution} {where.version or '?'}", set()).add(named)
-    for distribution, names in sorted(found.items()):
+        origin = primitive.provenance
+        if origin.distribution is not None:
+            name = primitive.name if _bare_primitive.fullmatch(primitive.name) else repr(primitive.name)
+            primitives.setdefault(f"{origin.distribution} {origin.version or '?'}", set()).add(name)
+    for distribution, names in sorted(primitives.items()):
         yield f"# requires {distribution}: {' '.join(sorted(names))}"
 
 
 def eqn_text(eqn: JaxprEqn, scope: Scope | None = None) -> str:
-    """One equation with a program's names, or by itself; its outputs are then named first: `a:f32[] = add b c`."""
+    """Return one equation as text, with the names of `scope`, or with new names, outputs first: `a:f32[] = add b c`."""
     printer = _Printer()
     printer.eqn(eqn, scope or Scope(None), "")
     return "\n".join(printer.lines)
 
 
 def eqn_in_context(jaxpr: Jaxpr, index: int, around: int = 5) -> str:
-    """Return an equation, marked with an arrow, and its neighbours, named as in the text of the whole program.
+    """Return an equation, marked with an arrow, and its neighbours as text; the program may be ill-typed.
 
-    The program may be ill-typed.
+    Variables have the same names as in the text of the whole program.
     """
     printer, scope = _Printer(), Scope(jaxpr)
-    firsts = []  # the first line of each equation
+    first_lines = []  # for each equation
     for eqn in jaxpr.eqns[: index + around + 1]:
-        firsts.append(len(printer.lines))
+        first_lines.append(len(printer.lines))
         printer.eqn(eqn, scope, "    ")
-    printer.lines[firsts[index]] = "--> " + printer.lines[firsts[index]][4:]
-    return "\n".join(printer.lines[firsts[max(0, index - around)] :])
+    printer.lines[first_lines[index]] = "--> " + printer.lines[first_lines[index]][4:]
+    return "\n".join(printer.lines[first_lines[max(0, index - around)] :])
 
 
 class Scope:
-    """Names in one program, in the order in which they are first asked for.
+    """Names of variables in one program, chosen at their first use.
 
-    `used` is what its equations and outputs read (None: everything counts).
+    `used` has the variables that equations and outputs read; None if all variables count as used.
     """
 
     def __init__(self, jaxpr: Jaxpr | None) -> None:
@@ -120,12 +117,12 @@ class Scope:
                 self.names[v]
 
     def bound(self, var: Var) -> str:
-        """The name of an equation's output."""
+        """Return the name of an equation's output, `_` if it is not used."""
         return self.names[var] if self.used is None or var in self.used else "_"
 
 
 class _Printer:
-    """The layout. `pad` is a construct's indentation, `first` what precedes it on its first line."""
+    """Lays out lines of text. `pad` is the indentation of a construct, `first` the text before it on its first line."""
 
     def __init__(self, long: bool = False, source_info: bool = False) -> None:
         self.lines: list[str] = []
@@ -169,7 +166,7 @@ class _Printer:
             self.lines[-1] += f"  # {describe_source(eqn.source_info)}{f' in {inside}' if inside else ''}"
 
     def head(self, eqn: JaxprEqn, scope: Scope) -> str:
-        """Outputs and primitive."""
+        """Return the outputs and the primitive of an equation as text."""
         name = eqn.primitive.name
         if name == "in" or not _bare_primitive.fullmatch(name):
             name = repr(name)
@@ -178,7 +175,7 @@ class _Printer:
         return f"{' '.join(self.typed(scope.bound(v), v) for v in eqn.outvars)} = {name}"
 
     def value(self, value: Any, pad: str, first: str) -> None:
-        """A parameter's value, over several lines where it holds programs."""
+        """Append a parameter's value, on several lines if it contains programs."""
         if isinstance(value, ClosedJaxpr | Jaxpr):
             self.program(value, pad, first, consts=True)
         elif has_programs(value):
@@ -205,4 +202,4 @@ class _Printer:
             return scope.names[atom]
         if isinstance(atom, Literal):
             return f"{scalar_text(literal_scalar(atom))}:{self.type(atom.aval)}"
-        return repr(atom)  # an ill-formed program, shown by the type checker
+        return repr(atom)  # the type checker prints ill-formed programs

@@ -1,4 +1,4 @@
-"""Text of the values in jaxprs: literals, constants and parameters."""
+"""The text of values in jaxprs: literals, constants and parameters."""
 
 from __future__ import annotations
 
@@ -22,47 +22,50 @@ from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, Literal
 
 __corejax_registers_for_caller__ = True
 
-_EXACT_LENGTH = 8  # characters up to which a float of few bits is written exactly: 448.0, not 450.0
-_LIST_LIMIT = 256  # elements of a constant up to which it is written as a nested list
+_EXACT_LENGTH = 8  # the length up to which the exact text of a float of few bits is used: 448.0, not 450.0
+_LIST_LIMIT = 256  # the number of elements up to which a constant is printed as a nested list
 
-Scalar = Any  # a NumPy scalar; NumPy's annotations do not tell those from arrays
+Scalar = Any  # a NumPy scalar; NumPy's annotations do not distinguish scalars from arrays
 
 
-def _second(name: str, earlier: Entry, given: Entry) -> str:
-    known, cls = earlier.value, given.value
+def _duplicate_message(name: str, earlier: Entry, later: Entry) -> str:
+    known, cls = earlier.value, later.value
     return (
         f"parameter type {name!r} is {known.__module__}.{known.__qualname__}, from {earlier.provenance}; "
-        f"{cls.__module__}.{cls.__qualname__}, from {given.provenance}, needs another name"
+        f"{cls.__module__}.{cls.__qualname__}, from {later.provenance}, needs another name"
     )
 
 
-param_types: Table[str, type] = Table("parameter type", {"slice": slice, "frozenset": frozenset}, refusal=_second)
+param_types: Table[str, type] = Table(
+    "parameter type", {"slice": slice, "frozenset": frozenset}, refusal=_duplicate_message
+)
 _T = TypeVar("_T", bound=type)
 
 refinement_reader: Slot[Callable[[str, Sequence[Refinement]], Refinement]] = Slot("the reader of refinements of types")
-"""`(text, earlier) -> refinement`: undoes `Refinement.text`. Refinements that were read earlier may have what the text
-leaves out. Raises ValueError if it is not the text of a refinement."""
+"""`(text, earlier) -> refinement`: the inverse of `Refinement.text`. Refinements that were read earlier may supply
+parts that the text omits. Raises ValueError if it is not the text of a refinement."""
 
 
 def register_param_type(cls: _T) -> _T:
-    """Make a class of parameter values known to the parser; usable as a decorator.
+    """Register a class of parameter values for the parser of programs; may be used as a decorator.
 
-    Enums (printed `Mode.CLIP`), named tuples and dataclasses (printed `Numbers(lhs=(0, 1), rhs=(1, 0))`)
-    print without it; text that holds them parses only once their class is known. Others have a method `__param_text__`,
-    which gives what makes them (the class, or a function; known by this as well) and what that takes, by position.
+    Enums (printed `Mode.CLIP`), named tuples and dataclasses (printed `Numbers(lhs=(0, 1), rhs=(1, 0))`) are printed
+    without registration, but only registered classes can be parsed. Other classes define a method `__param_text__`. It
+    returns a constructor (the class, or a function, registered as well) and its positional arguments.
 
     Raises:
-        DuplicateRegistrationError: another class of that name is known.
+        DuplicateRegistrationError: another class of that name is registered.
     """
-    known = param_types.get(cls.__name__)
-    again = known is not None and (known.__module__, known.__qualname__) == (cls.__module__, cls.__qualname__)
-    where = param_types.provenance(cls.__name__) if again else Provenance.of_caller()
-    param_types.register(cls.__name__, cls, provenance=where)
+    registered = param_types.get(cls.__name__)
+    identity = (cls.__module__, cls.__qualname__)
+    is_same = registered is not None and (registered.__module__, registered.__qualname__) == identity
+    origin = param_types.provenance(cls.__name__) if is_same else Provenance.of_caller()
+    param_types.register(cls.__name__, cls, provenance=origin)
     return cls
 
 
 def type_text(aval: ShapedArray, long: bool = False) -> str:
-    """`f32[3,4]`, or `float32[3,4]` when `long`; a `~` in front marks a weak type."""
+    """Return a type as text: `f32[3,4]`, or `float32[3,4]` if `long`; a prefix `~` marks a weak type."""
     return ("~" if aval.weak_type else "") + aval.str_short(short_dtypes=not long)
 
 
@@ -70,7 +73,7 @@ def type_text(aval: ShapedArray, long: bool = False) -> str:
 
 
 def scalar_text(value: Scalar) -> str:
-    """Return the text of a NumPy scalar; with its dtype, the parser reads the same bits."""
+    """Return the text of a NumPy scalar, from which the parser, given the dtype, restores the same bits."""
     if dtypes.is_bool(value.dtype):
         return str(bool(value))
     if dtypes.is_integer(value.dtype):
@@ -88,7 +91,7 @@ def _real_text(value: Scalar) -> str:
     if number != number:
         return _nan_text(value)
     if value.dtype.kind == "f":
-        text = str(value)  # the shortest text that tells the number from its neighbours
+        text = str(value)  # the shortest text that distinguishes the number from its neighbours
         return text if float(text) == number or type(value)(float(text)) == value else repr(number)
     if len(repr(number)) <= _EXACT_LENGTH:
         return repr(number)
@@ -104,7 +107,7 @@ def _nan_text(value: Scalar) -> str:
 
 
 def literal_scalar(literal: Literal) -> Scalar:
-    """The literal's value as a NumPy scalar of its aval's dtype."""
+    """Return the value of a literal as a NumPy scalar of the dtype of its aval."""
     value, dtype = literal.val, literal.aval.dtype
     if isinstance(value, np.generic) and value.dtype == dtype:
         return value
@@ -115,7 +118,7 @@ def literal_scalar(literal: Literal) -> Scalar:
 
 
 def const_text(const: Any) -> str:
-    """A constant's value: a nested list; where it is large, `full(0.0)` or `base64('...')` of its bytes."""
+    """Return a constant's value as a nested list or, if it is large, as `full(0.0)` or `base64('...')` of its bytes."""
     if isinstance(const, Tracer):
         return opaque_text(const)
     array = np.asarray(host_value(const))
@@ -139,22 +142,22 @@ def _nested_list(array: np.ndarray[Any, Any]) -> str:
 
 
 def opaque_text(value: Any) -> str:
-    """What stands for an object that has no text of its own: no address, so that printing is reproducible."""
+    """Return the placeholder for an object without a text; it has no address, so that printing is reproducible."""
     name = getattr(value, "__name__", None)
     return f"<opaque {name if isinstance(name, str) else type(value).__name__}>"
 
 
 def has_programs(value: Any) -> bool:
-    """Whether a parameter's value is a program or a tuple that holds one."""
+    """Whether a parameter's value is a program, or a tuple or list that contains one."""
     if type(value) in (tuple, list):
         return any(map(has_programs, value))
     return isinstance(value, ClosedJaxpr | Jaxpr)
 
 
 def value_text(value: Any, long: bool = False, depth: int = 0) -> str:
-    """A parameter's value that holds no program, on one line.
+    """Return the text of a parameter's value without programs, on one line.
 
-    Tuples inside two others print in brackets, as in `(([1], [0]), ([], []))`; either kind parses to a tuple.
+    Tuples nested two levels deep print in brackets, as in `(([1], [0]), ([], []))`; both forms parse to a tuple.
     """
     kind = type(value)
     if value is None or kind in (bool, int, str, bytes):
@@ -179,7 +182,7 @@ def value_text(value: Any, long: bool = False, depth: int = 0) -> str:
 def _typed_scalar_text(value: Scalar, long: bool) -> str:
     try:
         short = dtypes.short_name(value.dtype)
-    except TypeError:  # a string, a date
+    except TypeError:  # the scalar is a string or a date
         return opaque_text(value)
     return f"{scalar_text(value)}:{value.dtype.name if long else short}[]"
 
@@ -192,8 +195,8 @@ def _composite_text(value: Any, long: bool, depth: int) -> str:
             return f"[{', '.join(texts)}]"
         return f"({texts[0]},)" if len(texts) == 1 else f"({', '.join(texts)})"
     if hasattr(value, "__param_text__") and not isinstance(value, type):
-        made_by, parts = value.__param_text__()
-        return f"{made_by.__name__}({', '.join(value_text(part, long) for part in parts)})"
+        constructor, parts = value.__param_text__()
+        return f"{constructor.__name__}({', '.join(value_text(part, long) for part in parts)})"
     if isinstance(value, slice):
         return f"slice({', '.join(value_text(part, long) for part in (value.start, value.stop, value.step))})"
     if isinstance(value, frozenset):

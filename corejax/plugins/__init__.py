@@ -60,7 +60,7 @@ def set_manager(new: PluginManager | None) -> PluginManager | None:
     """Install another manager (tests); gives the earlier one."""
     global _manager
     earlier, _manager = _manager, new
-    array_methods.all_are_here(new is not None and new.loaded)
+    array_methods.set_plugins_loaded(new is not None and new.loaded)
     return earlier
 
 

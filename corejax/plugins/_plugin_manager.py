@@ -92,7 +92,7 @@ class PluginManager:
                 if record.status == "found":
                     self._load(record)
             self._loaded = all(record.status != "loading" for record in list(self.records.values()))
-            array_methods.all_are_here(self._loaded)
+            array_methods.set_plugins_loaded(self._loaded)
             for record in list(self.records.values()) if self._loaded else ():
                 self._refuse_hidden(record)
 

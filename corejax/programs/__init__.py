@@ -1,1 +1,1 @@
-"""Program to program: calls, and transformed jaxprs."""
+"""Transformations from program to program, and primitives that call a program."""

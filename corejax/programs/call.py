@@ -1,9 +1,10 @@
-"""Primitives that call a program: every rule of one, from a declaration.
+"""Primitives that call a program: `defcall` registers all their rules from one declaration.
 
     call : a -> b        given a program a -> b
 
-What a transformation makes of a call is a call of what it makes of the program. Each function below is the rule of one
-kind, of a declaration; `defcall` registers them.
+The idea: transforming a call yields a call of the transformed program. Each function below is the rule of one kind. It
+transforms the program (memoised, so that a program in many calls is transformed once) and binds the primitive with the
+new program, or binds the program's equations in place if the declaration says `inline`.
 """
 
 from __future__ import annotations
@@ -45,14 +46,14 @@ Positions = Sequence[int | None]
 
 @dataclass(frozen=True, slots=True)
 class CallChange:
-    """What a rule puts in the place of a call: a call of another program.
+    """The call of another program by which a rule replaces a call.
 
     Attributes:
-        kind: "jvp", "vmap" or "transpose"; "known" or "unknown", a half of a partial evaluation; "dce"; or
-            "recompute", a call of which a policy keeps some inner values.
-        program: the program that is called.
-        operands: for each operand of the new call the position of the operand that it was, or whose tangent it is,
-            in the old one; None for residuals and cotangents.
+        kind: "jvp", "vmap" or "transpose"; "known" or "unknown" for a half of a partial evaluation; "dce"; or
+            "recompute" for a call with inner values that a policy saves.
+        program: the program that the new call calls.
+        operands: for each operand of the new call, the position in the old call of that operand, or of the operand of
+            which it is the tangent; None for residuals and cotangents.
     """
 
     kind: str
@@ -62,7 +63,7 @@ class CallChange:
 
 @dataclass(frozen=True, slots=True)
 class _Call:
-    """A declaration: the arguments of `defcall`, and where it is."""
+    """A declaration: the arguments of `defcall`, and its place in the source."""
 
     primitive: Primitive
     param: str
@@ -72,28 +73,28 @@ class _Call:
     place: Provenance
 
     def program(self, params: Params) -> ClosedJaxpr:
-        """The program that an equation calls."""
-        found = params.get(self.param)
-        if isinstance(found, ClosedJaxpr):
-            return found
+        """Return the program that an equation calls."""
+        program = params.get(self.param)
+        if isinstance(program, ClosedJaxpr):
+            return program
         if self.param in params:
             problem = f"it is of type {type(params[self.param]).__name__}"
         else:
             problem = f"there is no such parameter, only {', '.join(map(repr, params)) or 'none at all'}"
         raise TypeError(
-            f"primitive {self.primitive.name!r} calls the program (a ClosedJaxpr) that its parameter {self.param!r} "
-            f"holds, says its defcall in {self.place}: {problem}"
+            f"primitive {self.primitive.name!r}: its defcall, in {self.place}, declares that the parameter "
+            f"{self.param!r} holds a program (a ClosedJaxpr): {problem}"
         )
 
     def params(self, kind: str, program: ClosedJaxpr, operands: Positions, params: Params) -> Params:
-        """Parameters of the call of another program."""
+        """Return the parameters for the call of another program."""
         changed = {} if self.update is None else self.update(CallChange(kind, program, operands), params)
         return {**params, **changed, self.param: program}
 
     def apply(
         self, kind: str, program: ClosedJaxpr, operands: Positions, params: Params, values: Sequence[Any]
     ) -> list[Any]:
-        """Call another program, or bind its equations in place; one that does nothing is not called."""
+        """Call another program or bind its equations in place; skip a program without outputs and effects."""
         if not _runs(program):
             return []
         if kind in self.inline:
@@ -101,7 +102,7 @@ class _Call:
         return self.primitive.bind(*values, **self.params(kind, program, operands, params))  # type: ignore[no-any-return]
 
     def split(self, params: Params, unknowns: Sequence[bool]) -> tuple[ClosedJaxpr, ClosedJaxpr, list[bool], int]:
-        """`partial_eval_jaxpr` of the program, as the policy says."""
+        """Apply `partial_eval_jaxpr` to the program, with the declaration's policy."""
         policy = None if self.policy is None else self.policy(params)
         return partial_eval_jaxpr(self.program(params), unknowns, policy=policy)
 
@@ -150,10 +151,10 @@ def _vmap(call: _Call, axis_size: int, vals: Sequence[Any], dims: Sequence[int |
 
 
 def _partial_eval(call: _Call, trace: Any, args: Sequence[Any], /, **params: Any) -> list[Any]:
-    """Call the known half now, and record a call of the unknown half.
+    """Call the known half, and record a call of the unknown half.
 
-    Outputs of the known half that are just its operands (weights saved for the backward pass, say) do not go through
-    the call, which may have to copy them.
+    Outputs of the known half that are its operands, such as weights saved for the backward pass, bypass the call, which
+    might have to copy them.
     """
     if "unknown" in call.inline:
         with set_current_trace(trace):
@@ -162,7 +163,7 @@ def _partial_eval(call: _Call, trace: Any, args: Sequence[Any], /, **params: Any
     known, unknown, unknowns_out, num_res = call.split(params, unknowns)
     now, later = partition_list(unknowns, args)
     computing, plan = without_forwarded(known)
-    known_places, unknown_places = partition_list(unknowns, range(len(args)))
+    known_places, unknown_places = partition_list(unknowns, range(len(args)))  # positions of operands
     computed = call.apply("known", computing, known_places, params, now)
     outs = [now[i] if forwarded else computed[i] for forwarded, i in plan]
     residuals = outs[len(outs) - num_res :]
@@ -174,7 +175,7 @@ def _partial_eval(call: _Call, trace: Any, args: Sequence[Any], /, **params: Any
 
 
 def _partial_eval_jaxpr(call: _Call, unknowns: Sequence[bool], eqn: JaxprEqn) -> Any:
-    """Split an equation into one for each half; an operand or result that is a residual is used as it is."""
+    """Split an equation into one for each half; residuals that are operands or results need no new variables."""
     params = eqn.params
     known, unknown, unknowns_out, num_res = call.split(params, unknowns)
     known_in, unknown_in = partition_list(unknowns, eqn.invars)
@@ -194,9 +195,9 @@ def _transpose(call: _Call, cts: Sequence[Any], /, *operands: Any, **params: Any
     linear = [is_undef_primal(x) for x in operands]
     pulled, nonzeros = transpose_jaxpr(call.program(params), linear, [ct is not None for ct in cts])
     residuals = [x for x in operands if not is_undef_primal(x)]
-    given = [ct for ct in cts if ct is not None]
+    nonzero_cts = [ct for ct in cts if ct is not None]
     places = [i for i, x in enumerate(operands) if not is_undef_primal(x)]
-    outs = call.apply("transpose", pulled, [*places, *[None] * len(given)], params, [*residuals, *given])
+    outs = call.apply("transpose", pulled, [*places, *[None] * len(nonzero_cts)], params, [*residuals, *nonzero_cts])
     return spread_list(linear, spread_list(nonzeros, outs))
 
 
@@ -212,7 +213,7 @@ def _dce(call: _Call, used_outputs: list[bool], eqn: JaxprEqn) -> tuple[list[boo
 
 
 def _recompute(call: _Call, policy: Policy, eqn: JaxprEqn) -> Recomputed | None:
-    recomputation = find_recomputation.get()()  # it asks for this
+    recomputation = find_recomputation.get()()  # not None, because it calls this rule
     first, again, count = recomputation.programs(call.program(eqn.params), policy)  # type: ignore[union-attr]
     if not count:
         return None
@@ -259,31 +260,30 @@ def defcall(
     rules: Iterable[str] | None = None,
     without: Iterable[str] = (),
 ) -> None:
-    """Register every rule of a primitive that calls a program: its operands are the program's arguments.
+    """Register all rules of a primitive that calls a program with its operands as arguments.
 
         call_p = Primitive("acme.call", multiple_results=True, tags=("higher_order",), decomposition=inlining("jaxpr"))
         defcall(call_p, "jaxpr")
 
     The rules are of the kinds impl, abstract_eval, jvp, vmap, transpose, partial_eval, partial_eval_jaxpr, dce,
-    recompute and xla_translation. Where the points below are not enough, an author writes some of them.
+    recompute and xla_translation. If the arguments below do not suffice, the author writes some of these rules.
 
     Args:
-        primitive: with multiple results, and the tag "higher_order".
+        primitive: a primitive with multiple results and the tag "higher_order".
         param: name of the parameter that holds the program, a `ClosedJaxpr`.
-        update: how the other parameters change where a call of another program is put in the place of one:
-            `update(change, params)` gives those that do; see `CallChange`. Without it they stay. A parameter `name`,
-            if there is one, names the compiled function.
+        update: `update(change, params)` returns the other parameters that change when a rule replaces a call by a call
+            of another program; see `CallChange`. By default, they stay. A parameter `name` names the compiled function.
         policy: `policy(params) -> Policy or None`: which inner values may be residuals of a partial evaluation.
-        inline: where equations are bound in place instead of a call of them: some of "jvp", "vmap", "transpose",
-            "known" and "unknown" (the halves of a partial evaluation while tracing) and "xla_translation"; True
-            for all.
-        rules: kinds of the rules to make; all by default.
-        without: kinds whose rules the author writes, or which there are not.
+        inline: the rules that bind the program's equations in place instead of a call: some of "jvp", "vmap",
+            "transpose", "known" and "unknown" (the halves of a partial evaluation while tracing) and
+            "xla_translation"; True for all.
+        rules: the kinds of rules to register; all by default.
+        without: the kinds of rules to omit, because the author writes them or the primitive has none.
 
     Raises:
-        DuplicateRegistrationError: the primitive has one of the rules.
-        TypeError: the primitive is not made for it, or `param` is no name.
-        ValueError: there is no such kind.
+        DuplicateRegistrationError: the primitive has one of the rules already.
+        TypeError: the primitive lacks multiple results or the tag, or `param` is not an identifier.
+        ValueError: a kind of rule is unknown.
     """
     if not isinstance(param, str) or not param.isidentifier():
         raise TypeError(
@@ -317,24 +317,24 @@ def _bound(of_call: Callable[..., Any], call: _Call) -> Callable[..., Any]:
         return of_call(call, *args, **params)
 
     parameters = list(inspect.signature(of_call).parameters.values())[1:]
-    if of_call is _impl:  # it cannot do without the program
+    if of_call is _impl:  # show the parameter with the program as required
         parameters.insert(1, inspect.Parameter(call.param, inspect.Parameter.KEYWORD_ONLY))
     rule.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     return rule
 
 
-def _checked(primitive: Primitive, name: str, given: Iterable[str], known: Iterable[str]) -> set[str]:
-    found = {given} if isinstance(given, str) else set(given)
-    unknown = sorted(found - set(known))
+def _checked(primitive: Primitive, name: str, words: Iterable[str], allowed: Iterable[str]) -> set[str]:
+    chosen = {words} if isinstance(words, str) else set(words)
+    unknown = sorted(chosen - set(allowed))
     if unknown:
-        raise ValueError(f"defcall of {primitive.name!r}: {name} has {unknown[0]!r}; there are {', '.join(known)}")
-    return found
+        raise ValueError(f"defcall of {primitive.name!r}: {name} has {unknown[0]!r}; there are {', '.join(allowed)}")
+    return chosen
 
 
 def inlining(param: str) -> Callable[..., list[Any]]:
-    """A decomposition for `Primitive`: the equations of the program that a parameter holds, on the operands.
+    """Return a decomposition for `Primitive` that binds the equations of the program in a parameter.
 
-    Rules of the kinds that the kernel knows come from `defcall`; this is for interpreters of other plugins.
+    `defcall` registers rules of the kernel's kinds; the decomposition is for interpreters of other plugins.
     """
 
     def inlined(*operands: Any, **params: Any) -> list[Any]:

@@ -1,12 +1,12 @@
-"""From program to program, for the rules of higher-order primitives; `partial_eval_jaxpr` has its own file.
+"""Transformations from program to program, for rules of higher-order primitives; see also `partial_eval_jaxpr`.
 
     jvp_jaxpr : (a -> b) to ((a, T a) -> (b, T b))        batch_jaxpr : (a -> b) to (n a -> n b)
     transpose_jaxpr : (a -o b) to (CT b -o CT a)          dce_jaxpr : (a -> b) to (used a -> used b)
 
-All are memoised on the program that they are given, by their other arguments and the settings that a trace depends
-on: the same program object asked for the same thing gives the same object again, whose own results are remembered in
-turn. They never change their arguments. Constants of a program stay constants of what is made of it;
-`close_over_consts` and `bind_consts` make arguments of them and back.
+Each one evaluates the program under the interpreter of that name and stages the result. Results are cached on the
+program object, by the other arguments and the settings that tracing depends on, so that repeated transformations of a
+program return the same object, which again has a cache; compiled executables are found by it. Programs are never
+modified, so a cached result stays right. Constants stay constants; `close_over_consts` turns them into arguments.
 """
 
 from __future__ import annotations
@@ -33,40 +33,40 @@ T = TypeVar("T")
 
 
 def memoised(closed: ClosedJaxpr, key: tuple[Any, ...], make: Callable[[], T]) -> T:
-    """What `make` gives, kept with the program: how a transformation of programs is done once for each program.
+    """Return the result of `make()`, cached on the program.
 
     Args:
         closed: the program.
-        key: what the result depends on besides the program, hashable; it starts with the transformation's name.
-            The settings that a trace depends on and the named axes in force are added to it.
+        key: hashable; starts with the transformation's name and has everything else that the result depends on. The
+            settings that tracing depends on and the active named axes are added to it.
         make: computes the result, not None.
     """
     key = (*key, config.trace_key(), state.axis_env)
-    found: T | None = closed.memo.get(key)
-    if found is None:
-        found = closed.memo[key] = make()
-    return found
+    result: T | None = closed.memo.get(key)
+    if result is None:
+        result = closed.memo[key] = make()
+    return result
 
 
-def flag_each(value: bool | Flags, count: int) -> tuple[bool, ...]:
-    """One flag each, of one for all."""
+def broadcast_flag(value: bool | Flags, count: int) -> tuple[bool, ...]:
+    """Return a tuple of `count` flags, from one flag for all or from a sequence of flags."""
     return (value,) * count if isinstance(value, bool) else tuple(value)
 
 
-def one_for_each(name: str, given: Sequence[T], values: Sequence[Any], what: str = "arguments") -> tuple[T, ...]:
-    """What was given for each of a program's arguments or outputs.
+def check_length(name: str, items: Sequence[T], values: Sequence[Any], what: str = "arguments") -> tuple[T, ...]:
+    """Return `items` as a tuple after checking that it has one item for each of a program's arguments or outputs.
 
     Raises:
-        ValueError: there is more or less than one for each; says the name, function and parameter.
+        ValueError: the number differs; the message has `name`, which names the function and its parameter.
     """
-    found = tuple(given)
-    if len(found) != len(values):
-        raise ValueError(f"{name} says one thing for each of {len(values)} {what}, got {len(found)}: {list(found)}")
-    return found
+    checked = tuple(items)
+    if len(checked) != len(values):
+        raise ValueError(f"{name} has one item for each of {len(values)} {what}, got {len(checked)}: {list(checked)}")
+    return checked
 
 
 def with_used_consts(closed: ClosedJaxpr, jaxpr: Jaxpr) -> ClosedJaxpr:
-    """Give a program made of a closed one's equations those of its constants that it uses."""
+    """Close a program built from the equations of `closed` over those constants of `closed` that it uses."""
     used = variables_read(jaxpr.eqns, jaxpr.outvars)
     pairs = [(v, c) for v, c in zip(closed.jaxpr.constvars, closed.consts, strict=True) if v in used]
     opened = Jaxpr([v for v, _ in pairs], jaxpr.invars, jaxpr.eqns, jaxpr.outvars, jaxpr.debug_info)
@@ -76,19 +76,19 @@ def with_used_consts(closed: ClosedJaxpr, jaxpr: Jaxpr) -> ClosedJaxpr:
 def jvp_jaxpr(
     closed: ClosedJaxpr, nonzeros: Flags, instantiate: bool | Flags = False
 ) -> tuple[ClosedJaxpr, list[bool]]:
-    """The program that pushes tangents forward.
+    """Return the program that pushes tangents forward.
 
     Args:
         closed: a program `a -> b`.
-        nonzeros: which arguments have tangents, one flag each.
-        instantiate: outputs whose zero tangents are made real, one flag each or one for all.
+        nonzeros: for each argument, whether it has a tangent.
+        instantiate: for which outputs to return arrays of zeros for zero tangents, a flag for each or one for all.
 
     Returns:
-        `(a, nonzero T a) -> (b, nonzero T b)`, and which outputs have tangents, one flag each. All primals come
-        before all tangents, tangents in the order of their primals; a tangent has its primal's type, strongly typed.
+        `(a, nonzero T a) -> (b, nonzero T b)`, and for each output whether it has a tangent. All primals come before
+        all tangents, tangents in the order of their primals; a tangent has its primal's type, strongly typed.
     """
-    nonzeros = one_for_each("jvp_jaxpr: nonzeros", nonzeros, closed.in_avals)
-    make_real = flag_each(instantiate, len(closed.out_avals))
+    nonzeros = check_length("jvp_jaxpr: nonzeros", nonzeros, closed.in_avals)
+    make_real = broadcast_flag(instantiate, len(closed.out_avals))
 
     def make() -> tuple[ClosedJaxpr, list[bool]]:
         nonzeros_out: list[bool] = []
@@ -118,23 +118,23 @@ def batch_jaxpr(
     *,
     axis_name: Any = INHERITED,
 ) -> tuple[ClosedJaxpr, list[int | None]]:
-    """The program over a batch.
+    """Return the program over a batch.
 
     Args:
         closed: a program `a -> b`.
         axis_size: length of the batch.
-        dims_in: batching dimension of each argument, None for those that are not batched.
-        instantiate: outputs that are batched even if they do not depend on a batched argument, one flag each or
-            one for all.
-        axis_name: the batch's name for collectives. By default none; in a vmap rule that of its axis, which is split as
-            that is.
+        dims_in: the batching dimension of each argument, None for arguments that are not batched.
+        instantiate: which outputs to batch even if they do not depend on a batched argument, a flag for each or one
+            for all.
+        axis_name: the name of the batching axis for collectives. The default is no name, or, in a vmap rule, the axis
+            of that rule.
 
     Returns:
-        The program of arguments with an axis of `axis_size` at their batching dimension, and the batching dimension
-        of each output: 0 or None.
+        The program, which takes arguments with an axis of `axis_size` at their batching dimensions, and the batching
+        dimension of each output: 0 or None.
     """
-    dims_in = one_for_each("batch_jaxpr: dims_in", dims_in, closed.in_avals)
-    make_real = flag_each(instantiate, len(closed.out_avals))
+    dims_in = check_length("batch_jaxpr: dims_in", dims_in, closed.in_avals)
+    make_real = broadcast_flag(instantiate, len(closed.out_avals))
     axis = mapped_axis(axis_name)
 
     def make() -> tuple[ClosedJaxpr, list[int | None]]:
@@ -156,28 +156,28 @@ def batch_jaxpr(
 
 
 def transpose_jaxpr(closed: ClosedJaxpr, linear: Flags, nonzero_cts: Flags) -> tuple[ClosedJaxpr, list[bool]]:
-    """The program that pulls cotangents back.
+    """Return the program that pulls cotangents back.
 
     Args:
-        closed: a program `(res, a) -> b`, linear in `a`, arguments in any order. It may compute with `res` before
-            that: the transposed program does so first.
-        linear: which arguments are linear (`a`), one flag each.
-        nonzero_cts: which outputs have cotangents, one flag each.
+        closed: a program `(res, a) -> b`, linear in `a`, with arguments in any order. It may also compute with `res`
+            alone; the transposed program does that first.
+        linear: for each argument, whether it is linear (`a`).
+        nonzero_cts: for each output, whether it has a cotangent.
 
     Returns:
-        `(res, nonzero CT b) -> nonzero CT a`, and which linear arguments get cotangents: one flag for each of `a`,
-        not for each argument. A cotangent has the type of what it belongs to, strongly typed.
+        `(res, nonzero CT b) -> nonzero CT a`, and for each linear argument (each of `a`) whether it gets a cotangent.
+        A cotangent has the type of its argument or output, strongly typed.
     """
-    linear = one_for_each("transpose_jaxpr: linear", linear, closed.in_avals)
-    nonzero_cts = one_for_each("transpose_jaxpr: nonzero_cts", nonzero_cts, closed.out_avals, "outputs")
+    linear = check_length("transpose_jaxpr: linear", linear, closed.in_avals)
+    nonzero_cts = check_length("transpose_jaxpr: nonzero_cts", nonzero_cts, closed.out_avals, "outputs")
 
     def make() -> tuple[ClosedJaxpr, list[bool]]:
         nonzeros_out: list[bool] = []
 
         def flat(*args: Any) -> list[Any]:
-            res, given = split_list(args, [len(res_avals)])
+            res, nonzero = split_list(args, [len(res_avals)])
             operands = merge_lists(linear, res, map(UndefPrimal, linear_avals))
-            cts = spread_list(nonzero_cts, given)
+            cts = spread_list(nonzero_cts, nonzero)
             cts_in = select_list(linear, backward_pass(jaxpr, closed.consts, operands, cts))
             nonzeros_out.extend(ct is not None for ct in cts_in)
             return [ct for ct in cts_in if ct is not None]
@@ -188,7 +188,8 @@ def transpose_jaxpr(closed: ClosedJaxpr, linear: Flags, nonzero_cts: Flags) -> t
         try:
             return stage_closed(flat, [*res_avals, *ct_avals], jaxpr.debug_info), nonzeros_out
         except NotLinearError:
-            # A loop or call may give, beside what is linear, results of `res` alone, by which the rest multiplies.
+            # An equation with a program may have linear results and results that depend on `res` only, by which later
+            # equations multiply. Splitting such equations in two makes the second kind of results known.
             split = unzipped(jaxpr, linear)
             if split is None:
                 raise
@@ -201,18 +202,18 @@ def transpose_jaxpr(closed: ClosedJaxpr, linear: Flags, nonzero_cts: Flags) -> t
 def dce_jaxpr(
     closed: ClosedJaxpr, used_outputs: Flags, instantiate: bool | Flags = False
 ) -> tuple[ClosedJaxpr, list[bool]]:
-    """The program without what the used outputs do not need; equations with effects stay.
+    """Drop everything that the used outputs do not need; keep equations with effects.
 
     Args:
         closed: a program `a -> b`.
-        used_outputs: which outputs are used, one flag each; the others are dropped.
-        instantiate: arguments that are kept although nothing uses them, one flag each or one for all.
+        used_outputs: for each output, whether it is used; the others are dropped.
+        instantiate: which unused arguments to keep, a flag for each or one for all.
 
     Returns:
-        `used a -> used b`, and which arguments it still has, one flag each. Constants that nothing uses are dropped.
+        `used a -> used b`, and for each argument whether it was kept. Unused constants are dropped.
     """
-    used_outputs = one_for_each("dce_jaxpr: used_outputs", used_outputs, closed.out_avals, "outputs")
-    keep = flag_each(instantiate, len(closed.in_avals))
+    used_outputs = check_length("dce_jaxpr: used_outputs", used_outputs, closed.out_avals, "outputs")
+    keep = broadcast_flag(instantiate, len(closed.in_avals))
 
     def make() -> tuple[ClosedJaxpr, list[bool]]:
         new, used_inputs = dce_open_jaxpr(closed.jaxpr, used_outputs, keep)
@@ -222,23 +223,23 @@ def dce_jaxpr(
 
 
 def inline_closed(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
-    """Bind a program's equations here instead of calling it."""
+    """Bind a program's equations in place, instead of calling the program."""
     return eval_jaxpr(closed.jaxpr, closed.consts, args)
 
 
 def inline_equations(closed: ClosedJaxpr, operands: Sequence[Any]) -> tuple[list[JaxprEqn], list[Any]]:
-    """A program's equations on other operands: for rules of `partial_eval_jaxpr`, which give equations.
+    """Return a program's equations on other operands, for rules of `partial_eval_jaxpr`, which return equations.
 
     Args:
-        closed: a program; without consts, for which the program around the equations has no binders.
+        closed: a program without constants, for which the enclosing program would have no binders.
         operands: variables or literals, one for each argument.
 
     Returns:
-        The equations, with variables of their own, and the atoms that stand for the outputs.
+        The equations, with new variables, and the atoms of the outputs.
 
     Raises:
-        ValueError: the program has consts (`close_over_consts` makes arguments of them), or there are more or fewer
-            operands than arguments.
+        ValueError: the program has constants (`close_over_consts` turns them into arguments), or the number of operands
+            differs from the number of arguments.
     """
     if closed.jaxpr.constvars:
         raise ValueError(

@@ -1,6 +1,10 @@
-"""Partial evaluation from program to program: what is known of a program, and the rest of it.
+"""Partial evaluation from program to program: split a program into a known and an unknown half.
 
-partial_eval_jaxpr : (a1, a2) -> (b1, b2)  to  a1 -> (b1, res)  and  (res, a2) -> b2
+    partial_eval_jaxpr : (a1, a2) -> (b1, b2)  to  a1 -> (b1, res)  and  (res, a2) -> b2
+
+It is the counterpart of `interpreters.partial_eval` for programs in parameters. Equations are split by their operands;
+the residuals are the variables of the known half that the unknown half reads. A plugin may then move cheap equations to
+the unknown half (see `recomputation`), which saves residuals.
 """
 
 from __future__ import annotations
@@ -13,7 +17,7 @@ from corejax.interpreters.splitting import split_equations
 from corejax.ir.check import check_partial_eval
 from corejax.ir.dce import dce_jaxpr as dce_open_jaxpr
 from corejax.ir.jaxpr import ClosedJaxpr, Jaxpr, JaxprEqn, Var
-from corejax.programs.jaxpr_transforms import Flags, flag_each, memoised, one_for_each, with_used_consts
+from corejax.programs.jaxpr_transforms import Flags, broadcast_flag, check_length, memoised, with_used_consts
 from corejax.programs.recomputation import Policy, find_recomputation
 from corejax.settings.config import config
 
@@ -21,25 +25,24 @@ from corejax.settings.config import config
 def partial_eval_jaxpr(
     closed: ClosedJaxpr, unknowns: Flags, instantiate: bool | Flags = False, policy: Policy | None = None
 ) -> tuple[ClosedJaxpr, ClosedJaxpr, list[bool], int]:
-    """Unzip a program into what is known and what is not.
+    """Split a program into a known and an unknown half.
 
     Args:
-        closed: a program `(a1, a2) -> (b1, b2)`, arguments in any order.
-        unknowns: which arguments are unknown (`a2`), one flag each.
-        instantiate: outputs that are treated as unknown even if they are known, one flag each or one for all.
-        policy: which values of the known half may be residuals, `policy(primitive, *avals, **params) -> bool`
-            asked of the equation that makes them; the unknown half computes the others again from known
-            arguments, which may always be residuals. Without it all may, and what is cheap to compute from others
-            is computed again (see `Recomputation`).
+        closed: a program `(a1, a2) -> (b1, b2)`, with arguments in any order.
+        unknowns: for each argument, whether it is unknown (`a2`).
+        instantiate: which outputs to treat as unknown even if they are known, a flag for each or one for all.
+        policy: which values of the known half may be residuals: `policy(primitive, *avals, **params) -> bool` for the
+            equation that computes them. The unknown half recomputes the others from known arguments, which may always
+            be residuals. By default all may be, and the unknown half recomputes cheap ones (see `Recomputation`).
 
     Returns:
-        `known : a1 -> (b1, res)`, `unknown : (res, a2) -> b2`, which outputs are unknown, and the number of
-        residuals. A residual may be an argument of the known half, or one of its other outputs too (see
-        `without_forwarded`); none is unused by the unknown half, and none is a constant of the program, for both
-        halves have those that they use. The order of `a1`, `a2`, `b1` and `b2` is the program's.
+        `known : a1 -> (b1, res)`, `unknown : (res, a2) -> b2`, for each output whether it is unknown, and the number of
+        residuals. A residual may also be an argument or another output of the known half (see `without_forwarded`).
+        The unknown half uses every residual, and no residual is a constant: each half has the constants that it uses.
+        The order of `a1`, `a2`, `b1` and `b2` is that of the program.
     """
-    unknowns = one_for_each("partial_eval_jaxpr: unknowns", unknowns, closed.in_avals)
-    make_unknown = flag_each(instantiate, len(closed.out_avals))
+    unknowns = check_length("partial_eval_jaxpr: unknowns", unknowns, closed.in_avals)
+    make_unknown = broadcast_flag(instantiate, len(closed.out_avals))
 
     def make() -> tuple[ClosedJaxpr, ClosedJaxpr, list[bool], int]:
         jaxpr = closed.jaxpr
@@ -68,26 +71,26 @@ def partial_eval_jaxpr(
 
 
 def _free(eqns: Sequence[JaxprEqn], outvars: Sequence[Any], bound: set[Any]) -> list[Var]:
-    """Variables that equations and outputs use and nothing here binds, in the order of their first use."""
-    found: dict[Var, None] = {}
+    """Return the free variables of equations and outputs, in the order of their first use."""
+    free: dict[Var, None] = {}
     bound = set(bound)
     for eqn in eqns:
-        found.update((v, None) for v in eqn.invars if type(v) is Var and v not in bound)
+        free.update((v, None) for v in eqn.invars if type(v) is Var and v not in bound)
         bound.update(eqn.outvars)
-    found.update((v, None) for v in outvars if type(v) is Var and v not in bound)
-    return list(found)
+    free.update((v, None) for v in outvars if type(v) is Var and v not in bound)
+    return list(free)
 
 
 def without_forwarded(closed: ClosedJaxpr, keep: int = 0) -> tuple[ClosedJaxpr, list[tuple[bool, int]]]:
-    """The program without outputs that are just its arguments or repeat another output.
+    """Drop outputs of a program that are arguments or repeat another output (memoised).
 
     Args:
         closed: a program `a -> b`.
-        keep: how many of the first outputs stay, whatever they are.
+        keep: the number of leading outputs that are never dropped.
 
     Returns:
-        The smaller program, and for each output of the whole: whether it is an argument, and the index of that
-        argument or of the smaller program's output. Memoised.
+        The smaller program, and for each output of `closed`: whether it is an argument, and the index of the argument
+        or of the smaller program's output.
     """
 
     def make() -> tuple[ClosedJaxpr, list[tuple[bool, int]]]:

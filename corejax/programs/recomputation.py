@@ -1,6 +1,6 @@
-"""What is computed again instead of kept: the seam for the plugin that decides, and the rules that it asks.
+"""The interface of recomputation: a plugin decides which residuals are recomputed instead of saved.
 
-A plugin exports a `Recomputation` as `corejax.recomputation`. Without one a partial evaluation keeps every residual.
+A plugin exports a `Recomputation` as `corejax.recomputation`. Without one, partial evaluation saves every residual.
 """
 
 from __future__ import annotations
@@ -14,45 +14,45 @@ from corejax.rules import OptionalRules
 
 
 class Policy(Protocol):
-    """`policy(primitive, *avals_in, **params) -> bool`: whether the outputs of such an equation may be kept."""
+    """`policy(primitive, *avals_in, **params) -> bool`: whether outputs of such an equation may be saved."""
 
     def __call__(self, primitive: Any, /, *avals: Any, **params: Any) -> bool:
-        """True if they may; hashable policies that compare equal share what is made with them."""
+        """Return True if they may be saved; equal hashable policies share cached results."""
 
 
 def keep_all(primitive: Any, /, *avals: Any, **params: Any) -> bool:
-    """The policy by which everything may be kept."""
+    """Return True: the policy that allows to save everything."""
     return True
 
 
-# primitive -> rule(policy, eqn) -> (eqn, copy, saved) for higher-order primitives: the equation with more outputs,
-# the equation that computes the original ones again, and the variables that the first leaves for the second. None
-# where nothing inside is to be saved.
+# primitive -> rule(policy, eqn) -> (eqn, copy, saved) for higher-order primitives: the equation with more outputs, the
+# equation that recomputes the original outputs, and the variables that the first saves for the second; None if the
+# policy saves no inner value.
 Recomputed = tuple[JaxprEqn, JaxprEqn, list[Var]]
 recompute_rules = OptionalRules("recompute")
 
 
 class Recomputation(Protocol):
-    """Decides what is computed again."""
+    """Decides which values are recomputed."""
 
     def split(
         self, eqns: list[JaxprEqn], residuals: Sequence[Var], constvars: Sequence[Var], policy: Policy | None
     ) -> tuple[list[JaxprEqn], list[JaxprEqn]]:
-        """Return the known half of a program, some equations with more outputs, and equations to run once more.
+        """Return the equations of the known half, some with more outputs, and the equations to recompute.
 
         Args:
             eqns: the known half.
-            residuals: those of its variables that the unknown half uses.
-            constvars: the program's constants, which are at hand in both halves.
-            policy: what may be kept; None: everything, as long as that takes the least memory.
+            residuals: its variables that the unknown half uses.
+            constvars: the program's constants, which are available in both halves.
+            policy: the values that may be saved; None to save whatever takes the least memory.
         """
 
     def programs(self, closed: ClosedJaxpr, policy: Policy) -> tuple[ClosedJaxpr, ClosedJaxpr, int]:
-        """Return two programs for one, `a -> b`, that is run twice.
+        """Return, for a program `a -> b` that runs twice, `first : a -> (b, saved)` and `again : (saved, a) -> b`.
 
-        They are `first : a -> (b, saved)` and `again : (saved, a) -> b`; the number of saved values comes third.
+        The third item is the number of saved values.
         """
 
 
-# Finds the plugin's; None if no plugin has one.
+# Finds the plugin's `Recomputation`; None if no plugin has one.
 find_recomputation: Slot[Callable[[], Recomputation | None]] = Slot("what finds the recomputation")

@@ -1,7 +1,7 @@
-"""Rule registries: one-to-one tables keyed by primitive (and platform), with the provenance of each rule.
+"""Rule registries: one rule for each primitive (and platform), with its provenance.
 
-Hot paths read `registry.table`, a plain dict. All else (lazy loading, derived rules, errors for missing rules) happens
-in `lookup`, once for each primitive.
+Hot paths read `registry.table`, a plain dict. A miss calls `lookup`, once for each primitive, which loads plugins'
+rules, derives a rule, or raises the error for a missing rule.
 """
 
 from __future__ import annotations

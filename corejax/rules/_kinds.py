@@ -1,7 +1,7 @@
-"""The kernel's rule kinds: how each is called, the code that an author of such a rule starts from, and `derived_by`.
+"""The kernel's rule kinds: for each, its names, the template of a rule, its flags and the order of its derivations.
 
-`derived_by` names the derivations of a missing rule, best first: a decomposition comes before what applies the impl
-rule to each element or on the host.
+`derived_by` lists the derivations of a missing rule, best first: a decomposition is preferred to a rule that applies
+the impl rule to each element or on the host.
 """
 
 from __future__ import annotations
@@ -86,10 +86,10 @@ xla_translations = RuleRegistry(
     derived_by=("decomposition", "host callback"),
 )
 
-# (axis_name, axis_size, vals_in, dims_in, **params) -> (out, dim_out), as a vmap rule: for primitives tagged
-# "collective", over the axis of that name itself. What other axes do with them their vmap rules say.
+# (axis_name, axis_size, vals_in, dims_in, **params) -> (out, dim_out), like a vmap rule: for primitives tagged
+# "collective" if the mapped axis is the one that they name. For other axes, their vmap rules apply.
 collective_rules = OptionalRules("collective")
 
-# (in_avals, *numbers, **params) -> out: operands and results of extended dtypes as the numbers that they are held as,
-# the others as they are. For primitives that do not just move elements; see `physical_program`.
+# (in_avals, *numbers, **params) -> out: operands and results of extended dtypes are represented by their numbers, the
+# others by themselves. For primitives that compute with such elements; see `physical_program`.
 physical_rules = OptionalRules("physical")

@@ -1,4 +1,4 @@
-"""Messages of the registries."""
+"""Messages of the registries; each function returns one."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from corejax.rules.derivation import Derivation
 from corejax.settings.config import config
 
 
-def duplicate_rule(title: str, key: tuple[Primitive, str | None], earlier: Entry, given: Entry) -> str:
-    """Say that a primitive has a rule already."""
+def duplicate_rule(title: str, key: tuple[Primitive, str | None], earlier: Entry, later: Entry) -> str:
+    """Return the message for a second rule of a primitive."""
     primitive, platform = key
     where = f" on platform {platform!r}" if platform else ""
     return (
         f"primitive {primitive.name!r} has a {title}{where} from {earlier.provenance}; "
-        f"{given.provenance} registers a second one. If that is meant, register it with override=True."
+        f"{later.provenance} registers a second one. To replace the first rule, register it with override=True."
     )
 
 
 def missing_rule(registry: Any, primitive: Primitive, platform: str | None) -> str:
-    """Say that a primitive has no rule and none can be derived, and show the rule to write."""
+    """Return the message for a missing rule that cannot be derived, with the template of the rule."""
     where = f" for platform {platform!r}" if platform else ""
     problems = plugin_access().problems(registry.kind)
     notes = "".join(f"Note: {fault}\n" for fault in [*problems, *_nonlinear(registry.kind, primitive)])
@@ -42,8 +42,8 @@ def _nonlinear(kind: str, primitive: Primitive) -> list[str]:
     if kind != "transpose" or primitive.linear_in or "linear" in primitive.tags:
         return []
     return [
-        f"{primitive.name} is not declared linear. If a JVP rule applies it to a tangent, that rule is what is "
-        "wrong: it has to be linear in the tangents."
+        f"{primitive.name} is not declared linear. If a JVP rule applies it to a tangent, that rule is wrong: it has "
+        "to be linear in the tangents."
     ]
 
 
@@ -56,22 +56,22 @@ def _linear_way(kind: str, primitive: Primitive) -> str:
 def _refused(registry: Any, primitive: Primitive) -> str:
     if not config.strict_rules:
         return ""
-    found = registry._derivation(primitive)
-    name = f", here the one by {found[0].name}" if found is not None else ""
+    derivation = registry._derivation(primitive)
+    name = f", here the one by {derivation[0].name}" if derivation is not None else ""
     return f" (derived rules are refused: config.strict_rules{name})"
 
 
 def _other_ways(registry: Any) -> str:
     needs = _needs(registry.derivations)
     return (
-        f"\n\nOr give the primitive what such a rule is derived from: {needs}."
+        f"\n\nOr give the primitive something from which the rule can be derived: {needs}."
         if needs and not config.strict_rules
         else ""
     )
 
 
 def _better(registry: Any, derivation: Derivation) -> str:
-    """Advise to give the primitive what a better derivation needs."""
+    """Return the advice to give the primitive the parts that a faster derivation needs."""
     better = registry.derivations[: registry.derivations.index(derivation)]
     ways = " or ".join(f"{d.needs} (by={d.name!r})" for d in better if d.needs)
     return f"Or give the primitive {ways}, from which a fast one is derived.\n" if ways else ""
@@ -82,31 +82,31 @@ def _needs(derivations: Sequence[Derivation]) -> str:
 
 
 def no_derived_rule(registry: Any, primitive: Primitive) -> str:
-    """Say that `registry.derived` has no derivation that applies."""
+    """Return the message for a call of `registry.derived` if no derivation applies."""
     return (
-        f"primitive {primitive.name!r} (from {primitive.provenance.owner}): no {registry.title} can be derived, "
-        f"which was asked for by {registry.kind}_rules.derived at {source_info.user_line()}. It is derived from "
+        f"primitive {primitive.name!r} (from {primitive.provenance.owner}): no {registry.title} can be derived, but "
+        f"{registry.kind}_rules.derived was called at {source_info.user_line()}. It is derived from "
         f"{_needs(registry.derivations) or 'nothing'}."
     )
 
 
 def no_rule_by(registry: Any, primitive: Primitive, by: str) -> str:
-    """Say that the derivation that the author chose (`by=`) does not return a rule."""
-    known = ", ".join(repr(derivation.name) for derivation in registry.derivations) or "none"
-    found = next((derivation for derivation in registry.derivations if derivation.name == by), None)
-    reason = f"there are {known}" if found is None else f"it needs {found.needs}"
+    """Return the message for a derivation that an author chose (`by=`) and that does not apply."""
+    names = ", ".join(repr(derivation.name) for derivation in registry.derivations) or "none"
+    chosen = next((derivation for derivation in registry.derivations if derivation.name == by), None)
+    reason = f"there are {names}" if chosen is None else f"it needs {chosen.needs}"
     return (
         f"primitive {primitive.name!r} (from {primitive.provenance.owner}) has a {registry.title} by {by!r}, which "
-        f"cannot be made: {reason}.{source_info.needed(' It was needed at')}"
+        f"cannot be derived: {reason}.{source_info.needed(' It was needed at')}"
     )
 
 
 def slow_rule(registry: Any, primitive: Primitive, derivation: Derivation) -> str:
-    """Say that a derived rule is slow, and show the rule to write."""
+    """Return the warning about a slow derived rule, with the template of a fast one."""
     return (
         f"primitive {primitive.name!r} (from {primitive.provenance.owner}) has no {registry.title}: "
         f"{derivation.slow}, which is slow. To make it fast, write one:\n\n"
         f"{registry.template_for(primitive)}\n\n"
         f"{_better(registry, derivation)}"
-        f"Or register it with by={derivation.name!r} in place of a function, if that is what you mean."
+        f"Or register it with by={derivation.name!r} instead of a function, to accept the slow rule."
     )

@@ -1,4 +1,4 @@
-"""`OptionalRules`: rules that few primitives have and none needs; none is derived."""
+"""`OptionalRules`: rules that no primitive requires; they are never derived."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ class OptionalRules(Table):
 
     Args:
         kind: the rule kind's name in tables ("dce").
-        changed: called with a primitive and its rule, or None, when that changes.
+        changed: called with a primitive and its new rule, or None, when the rule changes.
     """
 
     def __init__(self, kind: str, changed: Callable[[Any, Any], None] | None = None) -> None:
         super().__init__(
             f"{kind} rule",
             changed=changed,
-            refusal=lambda primitive, earlier, given: duplicate_rule(f"{kind} rule", (primitive, None), earlier, given),
+            refusal=lambda primitive, earlier, later: duplicate_rule(f"{kind} rule", (primitive, None), earlier, later),
         )
         self.kind = kind
         optional_rules[kind] = self
@@ -32,10 +32,10 @@ class OptionalRules(Table):
     def register(
         self, key: Any, value: Any = None, *, override: bool = False, provenance: Provenance | None = None
     ) -> Any:
-        """Give a primitive a rule; without one, a decorator.
+        """Register a rule for a primitive; without a rule, return a decorator.
 
         Raises:
-            DuplicateRegistrationError: it has one, and `override` is not given.
+            DuplicateRegistrationError: the primitive has a rule and `override` is False.
             TypeError: the rule is not callable.
         """
         if value is None:

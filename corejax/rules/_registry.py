@@ -1,4 +1,10 @@
-"""`RuleRegistry`: the rules of one kind, those that plugins load lazily and those that can be derived included."""
+"""`RuleRegistry`: the rules of one kind, including rules that plugins load on demand and rules that can be derived.
+
+A registry has two levels. `_written` records all rules that authors registered, with their provenance, including rules
+that are overridden. `_ready` caches the callables in force; interpreters read it as `table`, so that finding a rule
+costs one dict lookup. Invariant: `_ready` holds a written rule as soon as it is registered, and a derived rule from its
+first use until an author registers a rule, a derivation changes, or strict rules are turned on.
+"""
 
 from __future__ import annotations
 
@@ -32,11 +38,11 @@ class Rule(NamedTuple):
     Attributes:
         fn: the function as its author wrote it.
         provenance: the module, file and line that contributed it.
-        derived: how it was made of others ("decomposition", ...); None for a rule of an author's own.
-        flags: what its author declared (`symbolic_zeros=True`, `device=True`, ...; `by`, a derivation's name).
+        derived: the name of the derivation ("decomposition", ...); None for a written rule.
+        flags: declarations of its author (`symbolic_zeros=True`, `device=True`, ...; `by`, a derivation's name).
         overridden: the rule that this one replaced, if any.
-        overriding: whether it was registered to replace another, whichever of the two comes first; such a rule is
-            in force as `config.rule_overrides` says.
+        overriding: whether it was registered with `override=True`; whether such a rule is in force depends on
+            `config.rule_overrides`, not on the order of registration.
     """
 
     fn: RuleFn
@@ -47,28 +53,28 @@ class Rule(NamedTuple):
     overriding: bool = False
 
 
-Key = tuple[Primitive, str | None]  # with the platform that a rule is for; None: all
+Key = tuple[Primitive, str | None]  # a primitive and the platform of the rule; None for all platforms
 
 
 class RuleRegistry(Mapping[Primitive, RuleFn]):
-    """The rules of one kind: a mapping from primitive to rule, with `register`, provenance and good misses.
+    """The rules of one kind: a mapping from primitives to rules, with provenance and errors that explain misses.
 
     Attributes:
         kind: the registry's name in messages and tables ("jvp").
         title: the rule kind in a sentence ("JVP rule").
-        template: the code that an author has to write, with `{name}` for the primitive.
-        table: primitive -> callable ready to run; read by interpreters: `table.get(primitive) or lookup(primitive)`.
-            While a thread is watched (`corejax.observe`) its rules, and those of `lookup`, report their runs.
-        required: whether a primitive without such a rule counts as incomplete. Rule kinds that plugins add say False.
-        flags: declarations that `register` takes for rules of the kind.
-        adapt: slot for a function `(primitive, rule, flags)` that returns the callable ready to run; without one, rules
-            run as they are.
-        derivations: ways to make missing rules, tried in order; `derived_by` names this order, best first.
-        changed: signal sent with a primitive whose rule has changed.
-        provenance: the module and line that made the registry.
+        template: the code of a new rule, with `{name}` for the primitive.
+        table: primitive -> callable ready to run; interpreters read `table.get(primitive) or lookup(primitive)`.
+            While a thread is watched (`corejax.observe`), the rules of `table` and `lookup` report their runs.
+        required: whether a primitive without such a rule is incomplete; False for rule kinds that plugins add.
+        flags: names of the declarations that `register` accepts for rules of the kind.
+        adapt: slot for a function `(primitive, rule, flags)` that returns the callable ready to run; if it is empty,
+            rules run unchanged.
+        derivations: the derivations of missing rules; `derived_by` is their order, best first.
+        changed: signal sent with a primitive when its rule has changed.
+        provenance: the module and line that created the registry.
 
     Raises:
-        DuplicateRegistrationError: there is a registry of this kind, made elsewhere.
+        DuplicateRegistrationError: another module has created a registry of this kind.
     """
 
     def __init__(
@@ -93,7 +99,7 @@ class RuleRegistry(Mapping[Primitive, RuleFn]):
         self._written: Table[Key, Rule] = Table(
             title, changed=self._follow, refusal=functools.partial(_messages.duplicate_rule, title)
         )
-        # What is in force, ready to run: written rules, and derived ones once they were needed.
+        # The rules in force, ready to run: written rules, and derived rules after their first use.
         self._ready: dict[Primitive, RuleFn] = {}
         self._platform_table: dict[tuple[Primitive, str], RuleFn] = {}
         self._derived: dict[Primitive, Rule] = {}
@@ -113,38 +119,38 @@ class RuleRegistry(Mapping[Primitive, RuleFn]):
         by: str | None = None,
         **flags: Any,
     ) -> Any:
-        """Give `primitive` a rule of this kind; without `rule` and `by`, a decorator.
+        """Register a rule of this kind for `primitive`; without `rule` and `by`, return a decorator.
 
         Args:
             primitive: the primitive.
             rule: the rule.
-            platform: for translations, the platform that the rule is for (`"cpu"`, `"cuda"`); None: for all.
-            override: replace an existing rule, on purpose; both stay visible in `registered`.
-            by: in place of a rule, the name of the derivation that makes it (`"host callback"`, `"loop"`): what is
-                derived is then what the author means. It counts as written: no warning, and strict rules allow it.
-            flags: declarations that the rule kind understands.
+            platform: for translations, the platform of the rule (`"cpu"`, `"cuda"`); None for all platforms.
+            override: replace an existing rule; both stay visible in `registered`.
+            by: instead of a rule, the name of the derivation that the author chooses (`"host callback"`, `"loop"`).
+                The derived rule counts as written: it does not warn, and strict rules allow it.
+            flags: declarations that the rule kind accepts.
 
         Raises:
-            DuplicateRegistrationError: a rule exists and `override` is not given.
-            TypeError: the rule is not callable, the kind has no such flag, or something else is given beside `by`.
+            DuplicateRegistrationError: a rule exists and `override` is False.
+            TypeError: the rule is not callable, the kind has no such flag, or `by` is combined with other arguments.
         """
         if by is not None and (rule is not None or platform is not None or flags):
             raise TypeError(f"{primitive.name!r}: a {self.title} by {by!r} takes no function, platform or flags")
         if rule is None and by is None:
             return lambda fn: self.register(primitive, fn, platform=platform, override=override, **flags)
         if rule is None:
-            rule = self._chosen(primitive)
+            rule = self._deferred(primitive)
         if not callable(rule):
             raise TypeError(f"a {self.title} is a function, got {rule!r} for primitive {primitive.name!r}")
         unknown = sorted(set(flags) - self.flags)
         if unknown:
             raise TypeError(f"a {self.title} takes no flag {unknown[0]!r}; there are {sorted(self.flags)}")
-        where = Provenance.of(rule)
-        given = Rule(rule, where, None, flags if by is None else {"by": by}, overriding=override)
-        self._written.register((primitive, platform), given, override=override, provenance=where)
+        origin = Provenance.of(rule)
+        entry = Rule(rule, origin, None, flags if by is None else {"by": by}, overriding=override)
+        self._written.register((primitive, platform), entry, override=override, provenance=origin)
         return rule
 
-    def _chosen(self, primitive: Primitive) -> RuleFn:
+    def _deferred(self, primitive: Primitive) -> RuleFn:
         """Return a stand-in for the rule that a derivation makes at first use, once its plugin is loaded."""
 
         def rule(*args: Any, **params: Any) -> Any:
@@ -154,10 +160,10 @@ class RuleRegistry(Mapping[Primitive, RuleFn]):
         return rule
 
     def unregister(self, primitive: Primitive, platform: str | None = None) -> None:
-        """Remove a rule; the rule that it had overridden, if any, is in force again.
+        """Remove a rule; the rule that it overrode, if any, is in force again.
 
         Raises:
-            KeyError: there is no such rule.
+            KeyError: the primitive has no rule on that platform.
         """
         key = (primitive, platform)
         if key in self._written:
@@ -169,11 +175,11 @@ class RuleRegistry(Mapping[Primitive, RuleFn]):
             raise KeyError(f"primitive {primitive.name!r} has no {self.title}{where} to unregister")
 
     def _follow(self, key: Key, entry: Rule | None) -> None:
-        """Put the written rule in force, in place of one that was derived."""
+        """Put a written rule in force; it replaces a derived rule."""
         primitive, platform = key
         rule = entry if entry is None or not entry.overriding else self._in_force(primitive, platform)
         ready = None
-        if rule is not None and "by" not in rule.flags:  # those are made when they are looked for
+        if rule is not None and "by" not in rule.flags:  # a rule with `by` is derived at its first use
             ready = self._adapted(primitive, rule.fn, rule.flags)
         self._install(primitive, platform, ready)
 
@@ -199,44 +205,44 @@ class RuleRegistry(Mapping[Primitive, RuleFn]):
     def _in_force(self, primitive: Primitive, platform: str | None = None) -> Rule | None:
         """Return the written rule that `config.rule_overrides` puts in force."""
         for rule in self.registered(primitive, platform):
-            # Whose a rule is costs a look at the plugins, so ask for it last.
+            # `plugin` is computed from the list of plugins, which is slow, so it is checked last.
             if not rule.overriding or config.rule_overrides is True or config.overrides_are_on(rule.provenance.plugin):
                 return rule
         return None
 
     def rule_of(self, primitive: Primitive, platform: str | None = None) -> Rule | None:
-        """Return the rule in force, with its provenance; nothing is loaded or derived."""
-        found = self._in_force(primitive, platform)
-        return found if found is not None or platform is not None else self._derived.get(primitive)
+        """Return the rule in force, with its provenance, without loading or deriving one."""
+        rule = self._in_force(primitive, platform)
+        return rule if rule is not None or platform is not None else self._derived.get(primitive)
 
     def registered(self, primitive: Primitive, platform: str | None = None) -> list[Rule]:
-        """Return every written rule, in force or not: each before the rules that it overrides."""
-        found: list[Rule] = []
+        """Return all written rules for a platform, each before the rules that it overrides."""
+        rules: list[Rule] = []
         for entry in reversed(self._written.entries((primitive, platform))):
-            found.append(entry.value._replace(overridden=found[-1]) if found else entry.value)
-        return found[::-1]
+            rules.append(entry.value._replace(overridden=rules[-1]) if rules else entry.value)
+        return rules[::-1]
 
     def platforms_of(self, primitive: Primitive) -> tuple[str, ...]:
-        """Return the platforms with a rule of their own in force."""
+        """Return the platforms that have a rule of their own in force."""
         return tuple(sorted(p for q, p in self._platform_table if q is primitive))
 
     def written(self, primitive: Primitive) -> list[tuple[str | None, Rule]]:
-        """Return every written rule with its platform, in force or not: the general ones first (None)."""
+        """Return all written rules with their platforms; rules for all platforms (None) come first."""
         platforms = sorted(p for q, p in self._written if q is primitive and p is not None)
         return [(p, rule) for p in (None, *platforms) for rule in self.registered(primitive, p)]
 
     # -- lookup --------------------------------------------------------------------------------------------------------
 
     def lookup(self, primitive: Primitive, platform: str | None = None) -> RuleFn:
-        """Return the rule ready to run: the platform's, else the general one, else a derived one.
+        """Return the rule ready to run: that of the platform, else that for all platforms, else a derived rule.
 
         Raises:
-            MissingRuleError: no plugin wrote one and none can be derived.
+            MissingRuleError: no plugin provides a rule and none can be derived.
         """
-        found = self.find(primitive, platform)
-        if found is None:
+        rule = self.find(primitive, platform)
+        if rule is None:
             raise self.missing(primitive, platform)
-        return found
+        return rule
 
     def missing(self, primitive: Primitive, platform: str | None = None) -> MissingRuleError:
         """Return the error for a missing rule."""
@@ -249,12 +255,12 @@ class RuleRegistry(Mapping[Primitive, RuleFn]):
         """Do as `lookup`, but return None if the rule is missing."""
         if not observe.watched:
             return self._find(primitive, platform)
-        # A derived rule outlives the watching, and deriving it is no step of what is watched.
-        found = observe.unwatched(self._find, primitive, platform)
-        if found is None:
+        # A derived rule is kept after the observation ends, and deriving it is not a step of the observed call.
+        rule = observe.unwatched(self._find, primitive, platform)
+        if rule is None:
             return None
         platform = platform if platform is not None and (primitive, platform) in self._platform_table else None
-        return reporting(self.kind, primitive, found, self.rule_of(primitive, platform), platform)
+        return reporting(self.kind, primitive, rule, self.rule_of(primitive, platform), platform)
 
     def ready(self, primitive: Primitive) -> RuleFn | None:
         """Return the rule ready to run, or None, without loading or deriving it; its runs are not reported."""
@@ -262,26 +268,26 @@ class RuleRegistry(Mapping[Primitive, RuleFn]):
 
     def _find(self, primitive: Primitive, platform: str | None) -> RuleFn | None:
         if platform is not None:
-            self._load(primitive)  # a platform's rule may load lazily though a general one is here
-            found = self._platform_table.get((primitive, platform))
-            if found is not None:
-                return found
-        found = self._ready.get(primitive)
-        if found is None and self._load(primitive):
-            found = self._ready.get(primitive)
-        return found if found is not None else self._derive(primitive)
+            self._load(primitive)  # a plugin may provide a rule for the platform even if a general rule is registered
+            rule = self._platform_table.get((primitive, platform))
+            if rule is not None:
+                return rule
+        rule = self._ready.get(primitive)
+        if rule is None and self._load(primitive):
+            rule = self._ready.get(primitive)
+        return rule if rule is not None else self._derive(primitive)
 
     def _load(self, primitive: Primitive) -> bool:
         return plugin_access().load_rules(self.kind, primitive)
 
     def is_written(self, primitive: Primitive) -> bool:
-        """Load the rule, and return whether a plugin wrote one, for all platforms or for some."""
+        """Load the rule, and return whether a plugin provides one, for all platforms or for some."""
         if self._in_force(primitive) is None:
             self._load(primitive)
         return self._in_force(primitive) is not None or bool(self.platforms_of(primitive))
 
     def template_for(self, primitive: Primitive) -> str:
-        """Return the code that an author of this rule starts from."""
+        """Return the code of a new rule for a primitive, for authors to complete."""
         name = re.sub(r"\W", "_", primitive.name)
         return self.template.replace("{name}", name).replace("{var}", f"{name}_p")
 
@@ -296,51 +302,51 @@ class RuleRegistry(Mapping[Primitive, RuleFn]):
                     return vmap_rules.derived(p)(axis_size, vals, dims, **params)
                 ...
 
-        As with `by=`, it is what the author means: no warning, and strict rules allow it.
+        As with `by=`, the derived rule does not warn, and strict rules allow it.
 
         Raises:
-            MissingRuleError: none can be derived; says what a rule is derived from.
+            MissingRuleError: no rule can be derived; the message says what a rule is derived from.
         """
         return self.derived_rule(primitive)[1]
 
     def derived_rule(self, primitive: Primitive) -> tuple[Rule, RuleFn]:
-        """Return the rule of `derived` as it is registered, and ready to run."""
-        self._load(primitive)  # derivations load with the rules
-        found = self._derivation(primitive)
-        if found is None:
+        """Return the derived rule as a `Rule`, and as the callable ready to run."""
+        self._load(primitive)  # a plugin that provides rules may provide derivations as well
+        derivation = self._derivation(primitive)
+        if derivation is None:
             raise self._error(_messages.no_derived_rule(self, primitive), primitive)
-        return self._made(primitive, *found)
+        return self._derived_entry(primitive, *derivation)
 
-    def _made(self, primitive: Primitive, derivation: Derivation, fn: RuleFn) -> tuple[Rule, RuleFn]:
+    def _derived_entry(self, primitive: Primitive, derivation: Derivation, fn: RuleFn) -> tuple[Rule, RuleFn]:
         rule = Rule(fn, primitive.provenance, derivation.name, derivation.flags)
         return rule, self._adapted(primitive, fn, derivation.flags)
 
     def _derivation(self, primitive: Primitive, by: str | None = None) -> tuple[Derivation, RuleFn] | None:
-        """Return the best derivation that applies, or the one named `by`, and its rule; neither is kept."""
-        made = ((d, d.make(primitive)) for d in self.derivations if by is None or d.name == by)
-        return next(((derivation, fn) for derivation, fn in made if fn is not None), None)
+        """Return the best derivation that applies, or the one named `by`, and its rule; do not register the rule."""
+        candidates = ((d, d.make(primitive)) for d in self.derivations if by is None or d.name == by)
+        return next(((derivation, fn) for derivation, fn in candidates if fn is not None), None)
 
     def can_derive(self, primitive: Primitive) -> str | None:
-        """Return the name of the derivation that applies; None if none does or derived rules are refused."""
-        found = self._derivation(primitive)
-        return None if found is None or config.strict_rules else found[0].name
+        """Return the name of the derivation that applies, or None if none does or `config.strict_rules` is set."""
+        derivation = self._derivation(primitive)
+        return None if derivation is None or config.strict_rules else derivation[0].name
 
     def _derive(self, primitive: Primitive) -> RuleFn | None:
         written = self._in_force(primitive)
         by = None if written is None else written.flags.get("by")
-        found = self._derivation(primitive, by)
-        if found is None and by is not None:
+        derivation = self._derivation(primitive, by)
+        if derivation is None and by is not None:
             raise self._error(_messages.no_rule_by(self, primitive, by), primitive)
-        if found is None or (by is None and config.strict_rules):
+        if derivation is None or (by is None and config.strict_rules):
             return None
-        rule, ready = self._made(primitive, *found)
-        if by is None and found[0].slow:
-            ready = self._warning(primitive, found[0], ready)
+        rule, ready = self._derived_entry(primitive, *derivation)
+        if by is None and derivation[0].slow:
+            ready = self._with_warning(primitive, derivation[0], ready)
         self._install(primitive, None, ready, rule if by is None else None)
         return ready
 
-    def _warning(self, primitive: Primitive, derivation: Derivation, ready: RuleFn) -> RuleFn:
-        """Wrap a slow rule so that it warns when it first runs."""
+    def _with_warning(self, primitive: Primitive, derivation: Derivation, ready: RuleFn) -> RuleFn:
+        """Wrap a slow rule so that its first run warns."""
 
         def rule(*args: Any, **params: Any) -> Any:
             if primitive not in self._warned:
@@ -351,18 +357,18 @@ class RuleRegistry(Mapping[Primitive, RuleFn]):
         return rule
 
     def forget_derived(self) -> None:
-        """Drop derived rules; they are derived again when they are needed."""
+        """Discard derived rules; the next lookup derives them again."""
         for primitive in list(self._derived):
             self._install(primitive, None, None)
 
     def follow_overrides(self) -> None:
-        """Put overriding rules in force, or the rules that they override, as `config.rule_overrides` says."""
+        """Put overriding rules, or the rules that they override, in force according to `config.rule_overrides`."""
         for key, rule in list(self._written.items()):
             if rule.overriding:
                 self._written.follow(key)
 
     def follow_watchers(self) -> None:
-        """Have the rules of `table` report their runs while a thread is watched."""
+        """Make the rules of `table` report their runs while a thread is watched."""
         self.table: dict[Primitive, RuleFn] = _ReportingTable(self) if observe.watched else self._ready
 
     # -- a mapping -----------------------------------------------------------------------------------------------------
@@ -378,8 +384,8 @@ class RuleRegistry(Mapping[Primitive, RuleFn]):
 
     def get(self, primitive: Primitive, default: Any = None) -> Any:
         """Return the rule, or `default` if it is missing."""
-        found = self.find(primitive)
-        return default if found is None else found
+        rule = self.find(primitive)
+        return default if rule is None else rule
 
     def __iter__(self) -> Iterator[Primitive]:
         return iter(self._ready)
@@ -399,8 +405,8 @@ class RuleRegistry(Mapping[Primitive, RuleFn]):
 
 registries: Table[str, RuleRegistry] = Table(
     "rule kind",
-    refusal=lambda kind, earlier, given: (
-        f"rule kind {kind!r} exists, from {earlier.provenance}; {given.provenance} makes a second one"
+    refusal=lambda kind, earlier, later: (
+        f"rule kind {kind!r} exists, from {earlier.provenance}; {later.provenance} defines a second one"
     ),
 )
 
@@ -418,7 +424,7 @@ def _define(primitive: Primitive, rules: Mapping[str, RuleFn]) -> None:
 def reporting(
     kind: str, primitive: Primitive, rule: RuleFn, registered: Rule | None, platform: str | None = None
 ) -> RuleFn:
-    """Return a rule that reports its runs to this thread's watchers; the rule itself if there are none."""
+    """Return a rule that reports its runs to this thread's watchers, or the rule itself if it has no watchers."""
     if not observe.watched_here():
         return rule
     step = observe.Step(primitive, None, kind, platform, registered)
@@ -431,7 +437,7 @@ def reporting(
 
 
 class _ReportingTable(dict[Primitive, RuleFn]):
-    """Looks like a registry's table of ready rules, and holds none itself; the rules that it returns report."""
+    """A stand-in for a registry's table of ready rules, which wraps each rule that it returns in a reporting one."""
 
     def __init__(self, registry: RuleRegistry) -> None:
         self._registry = registry

@@ -1,4 +1,8 @@
-"""Abstract evaluation: the types of a primitive's results, by its abstract-eval rule, memoised on types and params."""
+"""Abstract evaluation: infer the types of a primitive's results by its abstract-eval rule, memoised.
+
+The memo of a primitive maps (types of operands, parameters) to types of results. Invariant: it is empty after a change
+of the primitive's rule, and it never keeps user functions or programs alive. `Primitive.abstract` reads it.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +21,7 @@ from corejax.rules.attribution import attribute_to_rule
 from corejax.rules.run_rule import mismatch
 from corejax.settings.memory_limit import LARGE
 
-_MEMO_LIMIT = 8192  # entries of one primitive's memo before it is dropped
+_MEMO_LIMIT = 8192  # number of entries at which the memo of a primitive is cleared
 
 types_changed = Signal("abstract-eval rules")
 
@@ -25,7 +29,7 @@ types_changed = Signal("abstract-eval rules")
 def promised(
     primitive: Primitive, avals: tuple[ShapedArray, ...], params: dict[str, Any]
 ) -> tuple[ShapedArray, ...] | None:
-    """Do as `Primitive.abstract`, or return None if there is no abstract-eval rule and none can be derived."""
+    """Do as `Primitive.abstract`, but return None if the primitive has no abstract-eval rule, also no derived one."""
     if primitive in abstract_eval_rules.table or abstract_eval_rules.find(primitive) is not None:
         return primitive.abstract(avals, params)
     return None
@@ -35,11 +39,11 @@ def promised(
 def _infer_types(
     primitive: Primitive, avals: tuple[ShapedArray, ...], params: dict[str, Any]
 ) -> tuple[ShapedArray, ...]:
-    """Run the abstract-eval rule, check what it returns, and memoise the types.
+    """Run the abstract-eval rule, check its result, and memoise the types.
 
     Raises:
-        TypeError: a parameter is not hashable, the operands' dtypes or the rule's result do not fit; or what the rule
-            raises.
+        TypeError: a parameter is not hashable, the primitive does not support a dtype, or the rule's result is wrong;
+            or the rule raises.
     """
     _check_hashable(primitive, params)
     rule = abstract_eval_rules.lookup(primitive)
@@ -50,7 +54,7 @@ def _infer_types(
     except TypeError as error:
         attribute_to_rule(error, primitive, kind="abstract_eval")
         raise
-    except OverflowError as error:  # a result that no machine holds
+    except OverflowError as error:  # the number of bytes of a result exceeds 64-bit integers
         raise OverflowError(f"primitive {primitive.name!r} at {source_info.user_line()}: {error}") from None
     several = primitive.multiple_results and isinstance(out, Iterable)
     outs = tuple(out) if several else (out,)
@@ -83,9 +87,9 @@ def _check_hashable(primitive: Primitive, params: dict[str, Any]) -> None:
 
 
 def _holds_function(values: Iterable[Any]) -> bool:
-    """Return whether params hold functions or objects that equal nothing else, which a memo must not keep alive.
+    """Whether parameters contain functions or objects compared by identity, which a memo must not keep alive.
 
-    Programs are params of higher-order primitives, which are not memoised at all.
+    Programs are parameters of higher-order primitives, which are not memoised at all.
     """
     for value in values:
         by_identity = getattr(type(value), "__hash__", None) is object.__hash__
@@ -98,11 +102,11 @@ def _holds_function(values: Iterable[Any]) -> bool:
 
 def _refuse_extended(primitive: Primitive, avals: Sequence[ShapedArray]) -> None:
     """Raise TypeError if a type has an extended dtype that the primitive cannot handle."""
-    found = next((aval.dtype for aval in avals if aval.dtype.names is not None), None)
-    if found is None or primitive.decomposition is not None or primitive in physical_rules:
+    extended = next((aval.dtype for aval in avals if aval.dtype.names is not None), None)
+    if extended is None or primitive.decomposition is not None or primitive in physical_rules:
         return
     if primitive.tags.isdisjoint(("structural", "higher_order")):
-        raise dtypes.no_numbers(found, f"primitive {primitive.name!r}")
+        raise dtypes.no_numbers(extended, f"primitive {primitive.name!r}")
 
 
 def _no_types(primitive: Primitive, out: Any) -> TypeError:
@@ -113,7 +117,7 @@ def _no_types(primitive: Primitive, out: Any) -> TypeError:
         kind = "None" if x is None else f"{one_line(described(x))} of type {type(x).__name__}"
         text = f"{text}, one of them {kind}," if text else kind
     wanted = "a list of types (ShapedArray), one for each result" if primitive.multiple_results else "one ShapedArray"
-    return mismatch(abstract_eval_rules, primitive, f"{text} where it has to give {wanted}")
+    return mismatch(abstract_eval_rules, primitive, f"{text} instead of {wanted}")
 
 
 @abstract_eval_rules.changed.connect

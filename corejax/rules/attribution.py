@@ -1,6 +1,6 @@
-"""Which rule an exception came out of: a note on it, with the rule's author and the user's line.
+"""Add a note to an exception that a rule raised: the rule, its author and the user's line.
 
-The exception itself stays what the rule raised. All of it happens after something was raised.
+The exception itself is not changed. This code runs only after an exception, so it costs nothing otherwise.
 """
 
 from __future__ import annotations
@@ -23,21 +23,22 @@ _OF_VALUES = (ConcretizationTypeError, NonConcreteBooleanIndexError)
 def attribute_to_rule(
     error: BaseException, primitive: Primitive, source: source_info.Source | None = None, kind: str | None = None
 ) -> None:
-    """Note on an exception which of a primitive's rules raised it, if one did and the exception has no note yet.
+    """Add a note to an exception that says which of the primitive's rules raised it, unless it has a note.
 
-    Errors of corejax's own say it themselves, but for those of a rule that looks at a traced value; and a TypeError or
-    ValueError of an abstract-eval rule is what such a rule refuses operands with. `source` is the user's line, if that
-    is not the one that is running, and `kind` the kind of the rule that ran, if the caller knows it.
+    Errors of corejax get no note, because their messages name the rule; errors of a rule that needs the value of a
+    tracer do. A TypeError or ValueError of an abstract-eval rule is the normal way to reject operands, and gets the
+    name of the user's function. `source` is the user's line, if it is not the running one; `kind` is the kind of the
+    rule, if the caller knows it.
     """
     if is_noted(error) or isinstance(error, NotLinearError):
         return
-    among = list(registries.values()) if kind is None else [registries[kind]]
-    says_itself = isinstance(error, CorejaxError) and not isinstance(error, _OF_VALUES)
-    found = None if says_itself else _raised_by(error, primitive, among)
-    if found is None:
-        _attribute_others(error, primitive, source, among)
+    candidates = list(registries.values()) if kind is None else [registries[kind]]
+    is_explained = isinstance(error, CorejaxError) and not isinstance(error, _OF_VALUES)
+    culprit = None if is_explained else _raised_by(error, primitive, candidates)
+    if culprit is None:
+        _attribute_call_or_body(error, primitive, source, candidates)
         return
-    registry, rule = found
+    registry, rule = culprit
     if registry.kind == "abstract_eval" and isinstance(error, TypeError | ValueError):
         _name_function(error)
         return
@@ -45,7 +46,7 @@ def attribute_to_rule(
 
 
 def _name_function(error: TypeError | ValueError) -> None:
-    """Begin what a type rule says with the function that the user called, where it does not name it: `celu: gt ...`."""
+    """Prefix the message of an abstract-eval rule with the function that the user called: `celu: gt ...`."""
     name = source_info.called_function()
     if name and len(error.args) == 1 and isinstance(error.args[0], str) and name not in error.args[0]:
         error.args = (f"{name}: {error.args[0]}",)
@@ -54,13 +55,13 @@ def _name_function(error: TypeError | ValueError) -> None:
 def note_origin(
     error: BaseException, primitive: Primitive, what: str, source: source_info.Source | None = None
 ) -> None:
-    """Note on an exception that a function of the user's, which a primitive calls, raised it.
+    """Add a note to an exception that a user's function raised, which a primitive called.
 
     Args:
-        error: what was raised.
+        error: the exception.
         primitive: the primitive that ran.
-        what: the function, a phrase: "the callback 'f' of pure_callback".
-        source: the user's line that applied the primitive, if that is not the one that is running.
+        what: the function, as a phrase: "the callback 'f' of pure_callback".
+        source: the user's line that applied the primitive, if it is not the running one.
     """
     if not is_noted(error):
         mark(error, primitive)
@@ -73,20 +74,20 @@ def _note(
 ) -> None:  # fmt: skip
     mark(error, primitive, kind)
     distribution = getattr(origin, "distribution", None)
-    whose = f"{origin}, of the distribution {distribution}" if distribution else origin
+    author = f"{origin}, of the distribution {distribution}" if distribution else origin
     add_note(
         error,
-        f"{what} of primitive {primitive.name!r}, from {whose}{source_info.needed('; it was needed at', source)}. "
+        f"{what} of primitive {primitive.name!r}, from {author}{source_info.needed('; it was needed at', source)}. "
         f"To check the rule: corejax verify {primitive.name}",
     )
 
 
-def _attribute_others(
-    error: BaseException, primitive: Primitive, source: source_info.Source | None, among: list[RuleRegistry]
+def _attribute_call_or_body(
+    error: BaseException, primitive: Primitive, source: source_info.Source | None, candidates: list[RuleRegistry]
 ) -> None:
-    """Note what is not raised inside a rule: by its call, because it does not take the arguments; or in a body."""
+    """Add a note if a rule does not accept the arguments, or if a decomposition or a plugin's derivation raised."""
     if isinstance(error, TypeError):
-        for registry in among:
+        for registry in candidates:
             rule = registry.rule_of(primitive)
             name = getattr(rule and rule.fn, "__qualname__", None)
             if rule is not None and rule.derived is None and name and message_of(error).startswith(f"{name}() "):
@@ -98,8 +99,8 @@ def _attribute_others(
     if "higher_order" not in primitive.tags and written in codes:
         _note(error, primitive, source, "This came out of the decomposition", primitive.provenance)
     elif not isinstance(error, CorejaxError):
-        # A derived rule of a kind that a plugin brings: the plugin's own way to derive made it.
-        for registry in among:
+        # Rules of kinds that plugins add are derived by the plugin's code, which is named as their origin.
+        for registry in candidates:
             rule = registry.rule_of(primitive)
             code = getattr(rule and inspect.unwrap(rule.fn), "__code__", None)
             if rule is None or rule.derived is None or code not in codes or registry.provenance.package == "corejax":
@@ -111,28 +112,28 @@ def _attribute_others(
 
 
 def _raised_by(
-    error: BaseException, primitive: Primitive, among: list[RuleRegistry]
+    error: BaseException, primitive: Primitive, candidates: list[RuleRegistry]
 ) -> tuple[RuleRegistry, Rule] | None:
-    """The rule of the primitive that is outermost among the frames that the exception went through.
+    """Return the primitive's rule in the outermost frame that the exception passed through.
 
-    What that one called, such as the primitive itself with other operands, has had its own chance to be noted.
+    An inner rule of the same primitive has been handled already, when the inner application failed.
     """
     codes = _codes(error)
-    found: list[tuple[int, RuleRegistry, Rule]] = []
-    for registry in among:
+    matches: list[tuple[int, RuleRegistry, Rule]] = []
+    for registry in candidates:
         for platform in (None, *registry.platforms_of(primitive)):
             rule = registry.rule_of(primitive, platform)
             if rule is not None and rule.derived is None:
                 written = getattr(inspect.unwrap(rule.fn), "__code__", None)
                 if written in codes:
-                    found.append((codes.index(written), registry, rule))
-                elif written is None and among == [impl_rules]:  # a function in C has no frame
-                    found.append((len(codes), registry, rule))
-    return min(found, key=lambda item: item[0])[1:] if found else None
+                    matches.append((codes.index(written), registry, rule))
+                elif written is None and candidates == [impl_rules]:  # a function in C has no frame
+                    matches.append((len(codes), registry, rule))
+    return min(matches, key=lambda item: item[0])[1:] if matches else None
 
 
 def _codes(error: BaseException) -> list[CodeType]:
     """Return the code of the frames that an exception went through, outermost first."""
-    from traceback import walk_tb  # needed for an error only
+    from traceback import walk_tb  # imported here because only errors need it
 
     return [frame.f_code for frame, _ in walk_tb(error.__traceback__)]

@@ -1,4 +1,4 @@
-"""`Derivation`: a way to make a missing rule from what the primitive has (a decomposition, or impl and type)."""
+"""`Derivation`: a way to derive a missing rule from other parts of a primitive, such as its decomposition."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ __corejax_registers_for_caller__ = True
 
 
 class Derivation(NamedTuple):
-    """A way to make a missing rule.
+    """A way to derive a missing rule.
 
     Attributes:
-        name: what marks the rule wherever it is shown ("decomposition").
-        make: `make(primitive)` gives the rule, or None where it does not apply. Asked whenever rules are listed, so
-            it computes nothing and leaves nothing behind.
-        needs: what an author gives for it to apply, for messages ("a decomposition").
-        flags: what the rule declares, as `register` takes it.
-        slow: of a rule that is a stopgap, what happens for want of a real one; said once when it runs
-            ("vmap applies it to one element at a time"), unless the author has chosen it (`register(p, by=...)`).
+        name: the name of derived rules in lists and messages ("decomposition").
+        make: `make(primitive)` returns the rule, or None if the derivation does not apply. It is called whenever rules
+            are listed, so it must be cheap and have no side effects.
+        needs: the parts that an author must provide for it, for messages ("a decomposition").
+        flags: the flags of the derived rule, as in `register`.
+        slow: for a slow rule, what makes it slow ("vmap applies it to one element at a time"). The first run warns
+            with this text, unless the author has chosen the derivation (`register(p, by=...)`).
     """
 
     name: str
@@ -33,15 +33,14 @@ class Derivation(NamedTuple):
 
     @property
     def provenance(self) -> Provenance:
-        """The module of `make`, which contributed it."""
+        """The module of `make`, which contributed the derivation."""
         return Provenance(self.make.__module__)
 
 
 class Derivations(Sequence[Derivation]):
-    """The derivations of one rule kind, best first; a table of them by name.
+    """The derivations of one rule kind, best first, in an order that does not depend on the order of imports.
 
-    The registry names their order, which therefore does not depend on the order of imports. Derivations that the
-    registry does not name come after those that it names, and slow ones after all others.
+    The registry's `derived_by` gives the order. Derivations that it does not name follow, and slow ones come last.
     """
 
     def __init__(self, title: str, order: Sequence[str], changed: Callable[[], None]) -> None:
@@ -52,7 +51,7 @@ class Derivations(Sequence[Derivation]):
         """Add a derivation.
 
         Raises:
-            DuplicateRegistrationError: another one has its name.
+            DuplicateRegistrationError: another derivation has the same name.
         """
         self._table.register(derivation.name, derivation, provenance=Provenance.of(derivation.make))
 

@@ -85,7 +85,7 @@ IMPLS = {
 def test_impl(place: str, given: str) -> None:
     impl, word = IMPLS[given]
     p = double(impl=impl)
-    refused(lambda: PLACES[place](p.bind), "impl rule gives", word, "promises float32[")
+    refused(lambda: PLACES[place](p.bind), "impl rule returned", word, "promises float32[")
 
 
 def test_impl_of_several_results() -> None:
@@ -95,7 +95,7 @@ def test_impl_of_several_results() -> None:
         (lambda x: [x, None], "None"),
     ]:
         p = double(multiple_results=True, impl=impl, abstract_eval=lambda x: [x, x])
-        refused(lambda p=p: lax.map(lambda x: p.bind(x)[0], XS), "impl rule gives", word)
+        refused(lambda p=p: lax.map(lambda x: p.bind(x)[0], XS), "impl rule returned", word)
 
 
 def test_what_an_impl_may_give_all_the_same() -> None:
@@ -125,8 +125,8 @@ LOOPS = {
     "none": lambda f: f,
 }
 JVPS = {
-    "result of another shape": (lambda p, t: (jnp.sum(p[0]), jnp.sum(t[0])), "f32[] where", "promises f32[3]"),
-    "result of another dtype": (lambda p, t: (np.ones(3, np.int32), None), "i32[3] where", "promises f32[3]"),
+    "result of another shape": (lambda p, t: (jnp.sum(p[0]), jnp.sum(t[0])), "f32[], but", "promises f32[3]"),
+    "result of another dtype": (lambda p, t: (np.ones(3, np.int32), None), "i32[3], but", "promises f32[3]"),
     "tangent of another shape": (lambda p, t: (p[0], jnp.sum(t[0])), "f32[] as tangent", "f32[3]"),
 }
 VMAPS = {
@@ -166,7 +166,7 @@ def test_vmap_of_several_results() -> None:
     p = pair(lambda n, v, d: ([v[0], v[0]], [d[0], None]))
     refused(lambda: corejax.vmap(p.bind)(XS), "vmap rule", "f32[4,3], the same for every element", "f32[3]")
     p = pair(lambda n, v, d: ([v[0]], [d[0]]))
-    refused(lambda: corejax.vmap(p.bind)(XS), "vmap rule", "1 results where", "2")
+    refused(lambda: corejax.vmap(p.bind)(XS), "vmap rule", "1 results, but", "2")
 
 
 def test_a_result_that_is_the_same_for_every_element() -> None:
@@ -188,7 +188,7 @@ def test_tangents_of_integers(loop: str) -> None:
         jvp=lambda p, t: (p[0].astype("int32"), t[0].astype("int32")),
     )
     f = LOOPS[loop](lambda x: rounded.bind(x) * 1.5)
-    refused(lambda: corejax.jvp(f, (X,), (X,)), "JVP rule", "i32[3] as tangent", "its tangent is None")
+    refused(lambda: corejax.jvp(f, (X,), (X,)), "JVP rule", "i32[3] as tangent", "return None")
 
 
 # -- transposition -------------------------------------------------------------------------------------------
@@ -241,9 +241,9 @@ def call_primitive() -> Primitive:
 
 
 PARTIAL_EVALS = {
-    "one value": (lambda x: x, "f32[3] where it has to give a list of 1 results"),
+    "one value": (lambda x: x, "f32[3] instead of a list of 1 results"),
     "nothing": (lambda x: [], "a list of 0"),
-    "another shape": (lambda x: [np.float32(1)], "f32[] where"),
+    "another shape": (lambda x: [np.float32(1)], "f32[], but"),
 }
 
 
@@ -275,7 +275,7 @@ def halves(x: Any) -> list[Any]:
 
 
 DCE = {
-    "nothing": (lambda used, eqn: None, "None where"),
+    "nothing": (lambda used, eqn: None, "None instead of"),
     "no equation": (lambda used, eqn: ([False], None), "no equation that binds a result of type f32[3]"),
     "flags of another number": (lambda used, eqn: ([], eqn), "as used_inputs, for 1 operands"),
     "too few results": (lambda used, eqn: ([True], eqn.replace(outvars=eqn.outvars[:1])), "that binds (f32[3])"),
@@ -283,7 +283,7 @@ DCE = {
         lambda used, eqn: ([True], eqn.replace(outvars=eqn.outvars[::-1])),
         "that binds (f32[], f32[3])",
     ),
-    "a stranger": (lambda used, eqn: ([True], eqn.replace(invars=[Var(eqn.invars[0].aval)])), "not at hand"),
+    "a stranger": (lambda used, eqn: ([True], eqn.replace(invars=[Var(eqn.invars[0].aval)])), "not available"),
 }
 
 
@@ -315,14 +315,14 @@ def test_recompute(given: str) -> None:
 
 
 SPLITS = {
-    "nothing": (lambda unknowns, eqn: None, "None where it has to give (eqn_known"),
+    "nothing": (lambda unknowns, eqn: None, "None instead of (eqn_known"),
     "too few flags": (lambda unknowns, eqn: (None, eqn, [], []), "as unknowns_out, for 2 results"),
     "known of unknown": (lambda unknowns, eqn: (eqn, None, [False, False], []), "eqn_known that uses an unknown"),
     "unbound": (lambda unknowns, eqn: (None, None, [True, True], []), "no eqn_unknown that binds result 0"),
     "known and unbound": (lambda unknowns, eqn: (None, eqn, [True, False], []), "no eqn_known that binds result 1"),
     "a stranger": (
         lambda unknowns, eqn: (None, eqn.replace(invars=[Var(eqn.invars[0].aval)]), [True, True], []),
-        "not at hand",
+        "not available",
     ),
     "another type": (lambda unknowns, eqn: (None, eqn.replace(outvars=eqn.outvars[::-1]), [True, True], []), "binds"),
 }

@@ -233,7 +233,7 @@ def test_a_function_that_is_gone_leaves_nothing() -> None:
 def test_what_is_no_function() -> None:
     with pytest.raises(TypeError, match="remembered takes a function, got 3 of type int"):
         remembered(3)
-    with pytest.raises(TypeError, match=r"ufunc is one of NumPy's, such as np\.copysign, got 3"):
+    with pytest.raises(TypeError, match=r"ufunc has to be a NumPy ufunc, such as np\.copysign, got 3"):
         remembered(ufunc=3)
 
 

@@ -130,7 +130,7 @@ def test_tuples_and_dtypes_come_back_as_such():
 
 
 def test_the_program_is_type_checked():
-    with pytest.raises(JaxprTypeError, match=r"(?s)primitive 'toy.sin' gives .*\n--> b:f32\[3\] = toy.sin a"):
+    with pytest.raises(JaxprTypeError, match=r"(?s)primitive 'toy.sin' returns .*\n--> b:f32\[3\] = toy.sin a"):
         parse_jaxpr("{ lambda ; a:f32[2]. let b:f32[3] = toy.sin a in (b,) }")
 
 

@@ -109,7 +109,7 @@ STORM = """
             assert KeyboardInterrupt in (type(error), type(error.__cause__)), repr(error)
             hits += 1
         assert trace_state.trace is bottom_trace() and trace_state.scope == () and trace_state.axis_env == (), n
-        assert trace_state.contexts == 0 and trace_state.told is False and gc.isenabled(), n
+        assert trace_state.contexts == 0 and trace_state.last_notified is False and gc.isenabled(), n
         assert trace_state.source is None and not cj.observe.observed(), n
     np.testing.assert_allclose(cj.grad(f)(X), wanted[0])
     np.testing.assert_allclose(cj.jit(cj.grad(loop))(X), wanted[1])

@@ -150,7 +150,7 @@ def test_what_is_no_program(text: str) -> None:
 
 def test_an_ill_typed_program_names_the_place_of_its_equation() -> None:
     text = "{ lambda ; a:f32[3]. let\n    b:f32[3] = sin a\n    c:f32[4] = cos b\n  in (c,) }"
-    assert assert_refused(text).startswith("line 3, column 5: primitive 'cos' gives")
+    assert assert_refused(text).startswith("line 3, column 5: primitive 'cos' returns")
 
 
 def test_a_parameter_that_a_rule_trips_over_is_a_type_error() -> None:

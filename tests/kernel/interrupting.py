@@ -28,7 +28,7 @@ UNHEARD = {"<genexpr>", "_collect"}
 def thread_state() -> tuple[Any, ...]:
     """What an interrupt has to leave as it was."""
     assert trace_state.trace is bottom_trace(), trace_state.trace
-    assert trace_state.told is (trace_state.contexts > 0)
+    assert trace_state.last_notified is (trace_state.contexts > 0)
     settings = {name: getattr(config, name) for name in config._settings}
     state = (trace_state.source, trace_state.scope, trace_state.axis_env, trace_state.contexts)
     return (*state, gc.isenabled(), settings)

@@ -49,7 +49,7 @@ def test_dlpack_copies_for_others() -> None:
     assert not np.shares_memory(np.from_dlpack(x, copy=True), np.asarray(x))
     with pytest.raises(BufferError, match=r"max_version=\(1, 0\)"):
         x.__dlpack__(copy=False)
-    with pytest.raises(BufferError, match=r"dl_device is \(1, 0\), got \(2, 0\)"):
+    with pytest.raises(BufferError, match=r"dl_device has to be \(1, 0\), got \(2, 0\)"):
         x.__dlpack__(dl_device=(2, 0))
     np.testing.assert_array_equal(copy, X)
 
@@ -163,7 +163,7 @@ def test_devices(make: Any) -> None:
     np.testing.assert_array_equal(moved, X)
     with pytest.raises(TypeError, match=r"corejax\.devices\(\), got 'gpu'"):
         x.to_device("gpu")
-    with pytest.raises(ValueError, match="stream is None, got 3"):
+    with pytest.raises(ValueError, match="stream has to be None, got 3"):
         x.to_device(device, stream=3)
     assert corejax.jit(lambda x: (x.to_device(x.device) * 2).sum())(x) == 30
 

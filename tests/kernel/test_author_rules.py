@@ -55,7 +55,7 @@ def test_bytes_where_integers_of_fewer_bits_are_promised():
         assert out.dtype == x.dtype
         expected = -np.arange(8) if name == "int4" else -np.arange(8) % 16
         np.testing.assert_array_equal(np.asarray(out).astype(int), expected)
-    with pytest.raises(TypeError, match=r"gives int16\[8\] where its abstract-eval rule promises int4\[8\]"):
+    with pytest.raises(TypeError, match=r"returned int16\[8\], but its abstract-eval rule promises int4\[8\]"):
         Primitive("acme.wide", impl=lambda x: x.astype(np.int16), abstract_eval=lambda x: x).bind(
             np.zeros(8, dtypes.dtype("int4"))
         )
@@ -125,9 +125,9 @@ def test_an_impl_alone_is_no_more_than_that():
 
 def test_what_an_impl_alone_may_not_give():
     for impl in (lambda x: None, lambda x: "text", lambda x: [x, x], lambda x: np.array([None])):
-        with pytest.raises(TypeError, match=r"acme.bad.*its impl rule .*gives"):
+        with pytest.raises(TypeError, match=r"acme.bad.*its impl rule .*returned"):
             Primitive("acme.bad", impl=impl).bind(X)
-    with pytest.raises(TypeError, match=r"acme.bad_list.*its impl rule .*gives .*f32\[3\].* a list of arrays"):
+    with pytest.raises(TypeError, match=r"acme.bad_list.*its impl rule .*returned .*f32\[3\].* a list of arrays"):
         Primitive("acme.bad_list", impl=lambda x: x, multiple_results=True).bind(X)
 
 

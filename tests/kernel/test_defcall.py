@@ -344,8 +344,9 @@ def test_a_program_that_is_not_there(made: Any) -> None:
     p = made()
     defcall(p, "program")
     closed = stage_closed(lambda x: [sin(x)], [VEC])
-    missing = r"calls the program \(a ClosedJaxpr\) that its parameter 'program' holds, says its defcall in .*" + (
-        r"test_defcall.py:\d+\): there is no such parameter, only 'jaxpr'"
+    missing = (
+        r"its defcall, in .*test_defcall.py:\d+\), declares that the parameter 'program' holds a program "
+        r"\(a ClosedJaxpr\): there is no such parameter, only 'jaxpr'"
     )
     for run in (
         lambda: p.bind(X, jaxpr=closed),

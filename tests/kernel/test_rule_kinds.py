@@ -228,7 +228,7 @@ def test_a_missing_rule_is_told_as_those_of_the_kernel_are(depth_site: Site, fre
     assert "It was needed at" in text and "test_rule_kinds.py" in text
     assert "failed to load its depth rules: ZeroDivisionError: no rules today" in text
     assert "@depth_rules.register(ops_plain_p)\n    def ops_plain_depth(*depths, **params):" in text
-    assert "what such a rule is derived from: a decomposition" in text
+    assert "something from which the rule can be derived: a decomposition" in text
     assert caught.value.kind == "depth" and len(trace_stack()) == 1
 
 

@@ -349,7 +349,7 @@ def test_registry_is_a_mapping_of_what_is_there() -> None:
 def test_primitive_is_frozen() -> None:
     p = make()
     with pytest.raises(
-        AttributeError, match=rf"primitive '{p.name}' is frozen: set 'multiple_results' when it is built"
+        AttributeError, match=rf"primitive '{p.name}' is frozen: pass 'multiple_results' when it is created"
     ):
         p.multiple_results = True
     with pytest.raises(AttributeError):
@@ -391,7 +391,7 @@ def test_unhashable_parameter_is_named() -> None:
 
 def test_impl_that_breaks_its_promise_is_named() -> None:
     p = make(impl=lambda x: np.zeros(3, np.float32), abstract_eval=same_aval)
-    with pytest.raises(TypeError, match=rf"primitive '{p.name}': its impl rule gives float32\[3\]"):
+    with pytest.raises(TypeError, match=rf"primitive '{p.name}': its impl rule returned float32\[3\]"):
         p.bind(np.float32(1))
 
 

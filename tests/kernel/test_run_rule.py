@@ -44,7 +44,7 @@ def refused(call, *words, error=TypeError):
 
 
 JVP = {
-    "one value": (lambda p, t: p[0], "a pair (out, tangent_out)", "f32[3] where"),
+    "one value": (lambda p, t: p[0], "a pair (out, tangent_out)", "f32[3] instead of"),
     "nothing": (lambda p, t: None, "a pair (out, tangent_out)", "None"),
     "a list for one tangent": (lambda p, t: (p[0], t), "tangent", "list"),
     "another shape": (lambda p, t: (p[0], sum_(t[0])), "f32[]", "f32[3]"),
@@ -65,7 +65,7 @@ def test_jvp(name, way):
 
 
 VMAP = {
-    "one value": (lambda n, v, d: v[0], "a pair (out, dim_out)", "f32[2,3] where"),
+    "one value": (lambda n, v, d: v[0], "a pair (out, dim_out)", "f32[2,3] instead of"),
     "a list": (lambda n, v, d: ([v[0]], [0]), "list"),
     "no such axis": (lambda n, v, d: (v[0], 5), "f32[2,3]", "axis 5"),
     "an axis from the end": (lambda n, v, d: (v[0], -2), "f32[2,3]", "axis -2"),
@@ -83,7 +83,7 @@ def test_vmap(name, wrap):
 
 
 TRANSPOSE = {
-    "one value": (lambda ct, x, y: ct, "[ct or None for each of 2 operands]", "f32[3] where"),
+    "one value": (lambda ct, x, y: ct, "[ct or None for each of 2 operands]", "f32[3] instead of"),
     "too few": (lambda ct, x, y: [ct], "[ct or None for each of 2 operands]", "1"),
     "nothing": (lambda ct, x, y: None, "[ct or None for each of 2 operands]", "None"),
     "another shape": (lambda ct, x, y: [sum_(ct), None], "operand 0", "f32[]", "f32[3]"),
@@ -152,8 +152,8 @@ def test_python_numbers_from_an_impl():
 
 
 def test_an_impl_that_gives_nothing():
-    refused(lambda: double(impl=lambda x: None).bind(X), "impl rule gives None")
-    refused(lambda: double(impl=lambda x: SimpleNamespace()).bind(X), "impl rule gives", "SimpleNamespace")
+    refused(lambda: double(impl=lambda x: None).bind(X), "impl rule returned None")
+    refused(lambda: double(impl=lambda x: SimpleNamespace()).bind(X), "impl rule returned", "SimpleNamespace")
 
 
 def test_declarations_are_checked():

@@ -220,7 +220,7 @@ def test_masked_arrays_would_lose_their_mask() -> None:
         *(lambda x: x + jnp.ones(4), lambda x: jnp.ones(4) * x, lambda x: jnp.stack([V, x]), lambda x: lax.add(x, V)),
         *(lambda x: jnp.where(x > 0, 1, 2), lambda x: jnp.full(4, x), lambda x: jnp.full(2, x[1])),
     ):
-        with pytest.raises(ValueError, match=r"masked arrays are not supported.*x\.filled\(value\) is an array"):
+        with pytest.raises(ValueError, match=r"masked arrays are not supported.*pass x\.filled\(value\)"):
             f(masked)
     assert np.isclose(jnp.sum(masked.filled(0)), masked.sum())
 

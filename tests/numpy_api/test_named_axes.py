@@ -90,7 +90,7 @@ def test_beside_jax(name: str) -> None:
 @pytest.mark.parametrize(
     ("call", "error", "text"),
     [
-        (lambda x: jnp.sum(x, "rows"), NameError, "^sum: no axis is named 'rows'; axes in force here: 'i'"),
+        (lambda x: jnp.sum(x, "rows"), NameError, "^sum: no axis is named 'rows'; active axes: 'i'"),
         (lambda x: jnp.mean(x, ("j", 0)), NameError, "^mean: no axis is named 'j'"),
         (lambda x: x.max("j"), NameError, "^max: no axis is named 'j'"),
         (lambda x: jnp.sum(x, ("i", 5)), ValueError, "^sum: axis 5 is out of bounds"),

@@ -190,9 +190,9 @@ def test_ragged_exchange() -> None:
 
 
 def test_names_that_are_not_bound() -> None:
-    with pytest.raises(NameError, match=r"psum: no axis is named 'j'; axes in force here: 'i'.*axis_name='j'"):
+    with pytest.raises(NameError, match=r"psum: no axis is named 'j'; active axes: 'i'.*axis_name='j'"):
         over(lambda a: lax.psum(a, "j"))
-    with pytest.raises(NameError, match="no axis has a name here"):
+    with pytest.raises(NameError, match="no named axis is active"):
         lax.axis_index("i")
     with pytest.raises(NameError, match="psum: no axis is named 'i'"):
         corejax.jit(lambda a: corejax.make_jaxpr(lambda b: lax.psum(b, "i"))(a))(1.0)
@@ -310,7 +310,9 @@ def test_axes_of_arrays(name: str) -> None:
 def test_a_collective_over_an_axis_that_nothing_maps() -> None:
     """Names without the transformation: said so, and not that there is no such name."""
     with named_axes([("rows", 4)]):
-        with pytest.raises(NameError, match="psum: the axis 'rows' has a name here, but no transformation maps it"):
+        with pytest.raises(
+            NameError, match="psum: named_axes binds the name 'rows', but no transformation maps the axis"
+        ):
             lax.psum(np.ones(3), "rows")
-        with pytest.raises(NameError, match="no axis is named 'columns'; axes in force here: 'rows'"):
+        with pytest.raises(NameError, match="no axis is named 'columns'; active axes: 'rows'"):
             lax.psum(np.ones(3), "columns")

@@ -224,7 +224,7 @@ def test_unbound_names_list_axes_alone() -> None:
     f = corejax.shard_map(
         lambda a: lax.psum(a, "z"), mesh=corejax.make_mesh((8,), ("x",)), in_specs=P("x"), out_specs=P("x")
     )
-    with pytest.raises(NameError, match=r"axes in force here: .x.\. Names are bound"):
+    with pytest.raises(NameError, match=r"active axes: .x.\. Names are bound"):
         f(X)
 
 

@@ -171,7 +171,7 @@ def test_what_the_tutorial_prints_with_its_own_batching_rule(rules_of_the_tutori
 
     Here the rule is told that what it gives is no result for one element.
     """
-    with pytest.raises(TypeError, match=r"vmap rule .* gives Array f64\[3\], the same for every element, .* f64\[\]"):
+    with pytest.raises(TypeError, match=r"vmap rule .* returned Array f64\[3\], the same for every .* f64\[\]"):
         vmap(lambda scalar: own.add(1.0, scalar), (0,))(np.arange(3.0))
     with pytest.raises(TypeError, match=r"'autodidax.(mul|add)': its vmap rule"):
         jacfwd(own.sin, np.arange(3.0))

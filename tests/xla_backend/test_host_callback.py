@@ -212,10 +212,10 @@ def test_callbacks_live_as_long_as_the_program() -> None:
 @pytest.mark.parametrize(
     ("impl", "options", "message"),
     [
-        (lambda x: x.astype(np.float64), {}, r"its impl rule gives float64\[3\] where .* promises float32\[3\]"),
-        (lambda x: x[:2], {}, r"its impl rule gives float32\[2\] where .* promises float32\[3\]"),
-        (lambda x: x, {"multiple_results": True}, "its impl rule gives one value of type ndarray"),
-        (lambda x: [x, x], {"multiple_results": True}, "its impl rule gives 2 results"),
+        (lambda x: x.astype(np.float64), {}, r"its impl rule returned float64\[3\], but .* promises float32\[3\]"),
+        (lambda x: x[:2], {}, r"its impl rule returned float32\[2\], but .* promises float32\[3\]"),
+        (lambda x: x, {"multiple_results": True}, "its impl rule returned one value of type ndarray"),
+        (lambda x: [x, x], {"multiple_results": True}, "its impl rule returned 2 results"),
     ],
 )
 def test_results_of_another_type_than_promised(impl: Any, options: Any, message: str) -> None:
@@ -368,7 +368,7 @@ def test_a_callback_that_is_meant_is_an_own_rule() -> None:
         assert rule_statuses(p)["xla_translation"].status == "own"
     q = Primitive(f"callback_test.p{next(_numbers)}", abstract_eval=lambda x: x)
     xla_translations.register(q, by="host callback")
-    with pytest.raises(MissingRuleError, match="by 'host callback', which cannot be made: it needs an impl"):
+    with pytest.raises(MissingRuleError, match="by 'host callback', which cannot be derived: it needs an impl"):
         jit(q.bind)(X)
 
 

@@ -171,7 +171,7 @@ def test_errors_of_the_impl_leave_the_stack_clean():
     with pytest.raises(ZeroDivisionError):
         cj.vmap(p.bind)(M)
     wrong = make(lambda x: x.astype(np.float64), lambda x: x)
-    with pytest.raises(TypeError, match=r"its impl rule gives float64\[4\] where its abstract-eval rule promises"):
+    with pytest.raises(TypeError, match=r"its impl rule returned float64\[4\], but its abstract-eval rule promises"):
         cj.vmap(wrong.bind)(M)
     assert len(trace_stack()) == 1
 
@@ -288,10 +288,12 @@ def test_a_rule_by_a_derivation_keeps_the_flags_of_the_derivation():
 def test_what_cannot_be_made_by_that_name():
     f = Sorted()
     vmap_rules.register(f.p, by="lop")
-    with pytest.raises(MissingRuleError, match=r"vmap rule by 'lop', which cannot be made: there are .*'loop'"):
+    with pytest.raises(MissingRuleError, match=r"vmap rule by 'lop', which cannot be derived: there are .*'loop'"):
         cj.vmap(f)(M)
     vmap_rules.register(f.p, by="decomposition", override=True)
-    with pytest.raises(MissingRuleError, match=r"by 'decomposition', which cannot be made: it needs a decomposition"):
+    with pytest.raises(
+        MissingRuleError, match=r"by 'decomposition', which cannot be derived: it needs a decomposition"
+    ):
         cj.vmap(f)(M)
     vmap_rules.unregister(f.p)
     vmap_rules.unregister(f.p)
@@ -301,7 +303,7 @@ def test_what_cannot_be_made_by_that_name():
 
 
 def test_the_warning_says_how_to_mean_it():
-    with pytest.warns(DerivedRuleWarning, match="register it with by='loop' in place of a function"):
+    with pytest.warns(DerivedRuleWarning, match="register it with by='loop' instead of a function"):
         cj.vmap(Sorted())(M)
 
 
@@ -311,7 +313,7 @@ def test_jvp_of_an_opaque_impl_says_what_would_supply_it():
         cj.grad(lambda x: f(x).sum())(M[0])
     message = str(info.value)
     assert "has no JVP rule" in message and "@jvp_rules.register(" in message
-    assert message.endswith("Or give the primitive what such a rule is derived from: a decomposition.")
+    assert message.endswith("Or give the primitive something from which the rule can be derived: a decomposition.")
     assert info.value.kind == "jvp" and info.value.primitive is f.p
 
 

@@ -278,7 +278,7 @@ def test_numbers_of_values_are_checked():
         cj.eval_jaxpr(closed.jaxpr, closed.consts, [X])
     with pytest.raises(ValueError, match="1 constvars was given 0 constants"):
         ClosedJaxpr(closed.jaxpr, [])
-    with pytest.raises(ValueError, match="used_outputs says one thing for each of 5 outputs, got 1"):
+    with pytest.raises(ValueError, match="used_outputs has one item for each of 5 outputs, got 1"):
         dce_jaxpr(closed, [True])
 
 
@@ -323,11 +323,11 @@ def test_equations_of_what_does_not_fit():
 
 WIDE = X.astype(np.float64)
 GIVEN = [
-    (lambda p: jvp_jaxpr(p, [True]), r"jvp_jaxpr: nonzeros says one thing for each of 2 arguments, got 1: \[True\]"),
-    (lambda p: batch_jaxpr(p, 3, [0]), r"batch_jaxpr: dims_in says one thing for each of 2 arguments, got 1: \[0\]"),
-    (lambda p: partial_eval_jaxpr(p, [True] * 3), "partial_eval_jaxpr: unknowns says one thing for each of 2 argum"),
-    (lambda p: transpose_jaxpr(p, [True], [True]), "transpose_jaxpr: linear says one thing for each of 2 arguments"),
-    (lambda p: transpose_jaxpr(p, [True, False], []), "nonzero_cts says one thing for each of 1 outputs, got 0"),
+    (lambda p: jvp_jaxpr(p, [True]), r"jvp_jaxpr: nonzeros has one item for each of 2 arguments, got 1: \[True\]"),
+    (lambda p: batch_jaxpr(p, 3, [0]), r"batch_jaxpr: dims_in has one item for each of 2 arguments, got 1: \[0\]"),
+    (lambda p: partial_eval_jaxpr(p, [True] * 3), "partial_eval_jaxpr: unknowns has one item for each of 2 argum"),
+    (lambda p: transpose_jaxpr(p, [True], [True]), "transpose_jaxpr: linear has one item for each of 2 arguments"),
+    (lambda p: transpose_jaxpr(p, [True, False], []), "nonzero_cts has one item for each of 1 outputs, got 0"),
     (lambda p: eval_jaxpr_on_host(p, [X]), "eval_jaxpr_on_host: a program of 2 arguments was given 1"),
     (lambda p: eval_jaxpr_on_host(p, [X, Y, Z]), "eval_jaxpr_on_host: a program of 2 arguments was given 3"),
     (lambda p: eval_jaxpr_on_host(p, [WIDE, Y]), r"that takes \(f32\[3\], f32\[3\]\) was given \(f64\[3\], f32\[3\]\)"),

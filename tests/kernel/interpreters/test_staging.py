@@ -289,17 +289,17 @@ def test_staging_needs_only_abstract_eval():
 @pytest.mark.parametrize(
     ("several", "given", "told"),
     [
-        (False, (3,), r"a tuple of 1, one of them 3 of type int, where it has to give one ShapedArray"),
-        (False, [VEC], r"a list of 1 where it has to give one ShapedArray"),
-        (False, None, r"None where it has to give one ShapedArray"),
-        (True, VEC, r"ShapedArray\(.*\) of type ShapedArray where it has to give a list of types \(ShapedArray\)"),
-        (True, None, r"None where it has to give a list of types \(ShapedArray\), one for each result"),
-        (True, [VEC, "f32"], r"a list of 2, one of them 'f32' of type str, where it has to give a list of types"),
+        (False, (3,), r"a tuple of 1, one of them 3 of type int, instead of one ShapedArray"),
+        (False, [VEC], r"a list of 1 instead of one ShapedArray"),
+        (False, None, r"None instead of one ShapedArray"),
+        (True, VEC, r"ShapedArray\(.*\) of type ShapedArray instead of a list of types \(ShapedArray\)"),
+        (True, None, r"None instead of a list of types \(ShapedArray\), one for each result"),
+        (True, [VEC, "f32"], r"a list of 2, one of them 'f32' of type str, instead of a list of types"),
     ],
 )
 def test_abstract_eval_that_gives_no_types(several, given, told):
     wrong = Primitive("toy.gives_no_types", multiple_results=several, abstract_eval=lambda a: given)
-    whose = r"primitive 'toy.gives_no_types': its abstract-eval rule \(from .*test_staging.py:\d+\)\) gives "
+    whose = r"primitive 'toy.gives_no_types': its abstract-eval rule \(from .*test_staging.py:\d+\)\) returned "
     with pytest.raises(TypeError, match=f"{whose}{told}.*it was needed at .*test_staging.py:"):
         cj.make_jaxpr(wrong.bind)(X)
 

@@ -63,14 +63,14 @@ def test_types_of_outputs():
     for wrong in (F32, INT, VEC.update(weak_type=True)):
         refused(
             Jaxpr([], [x], [eqn(sin_p, [x], [y := Var(wrong)])], [y]),
-            f"primitive 'toy.sin' gives {VEC}, the equation binds a variable of type {wrong}",
+            f"primitive 'toy.sin' returns {VEC}, but the equation binds a variable of type {wrong}",
         )
 
 
 def test_number_of_outputs():
     x = Var(VEC)
-    refused(Jaxpr([], [x], [eqn(sin_p, [x], [])], []), "gives 1 results, the equation binds 0")
-    refused(Jaxpr([], [x], [eqn(sincos_p, [x], [Var(VEC)])], []), "gives 2 results, the equation binds 1")
+    refused(Jaxpr([], [x], [eqn(sin_p, [x], [])], []), "has 1 results, but the equation binds 0")
+    refused(Jaxpr([], [x], [eqn(sincos_p, [x], [Var(VEC)])], []), "has 2 results, but the equation binds 1")
 
 
 def test_operands_that_the_primitive_does_not_take():
