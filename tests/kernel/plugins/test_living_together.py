@@ -15,7 +15,7 @@ from corejax.cli import main
 from corejax.core.primitive import Primitive, primitives
 from corejax.errors import DuplicateRegistrationError, JaxprSyntaxError, PluginError, PluginMissingError
 from corejax.plugins._plugin_manager import PluginManager
-from corejax.plugins._requirements import unmet
+from corejax.plugins._requirements import unmet_requirements
 from corejax.rules import impl_rules, registries, vmap_rules, xla_translations
 from corejax.settings.config import Config, config
 from tests.kernel.plugin_sites import Site
@@ -238,7 +238,7 @@ def test_a_plugin_that_fails_says_which_version_it_wants(site: Site, fresh: Plug
 )  # fmt: skip
 def test_requirements(specifier: str, met: bool) -> None:
     entry = type("Entry", (), {"dist": type("Dist", (), {"requires": [f"corejax{specifier}"]})})
-    assert (unmet(entry) == []) is met
+    assert (unmet_requirements(entry) == []) is met
 
 
 # -- rules that fail -------------------------------------------------------------------------------------------------
