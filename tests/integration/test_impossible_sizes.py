@@ -115,7 +115,7 @@ def test_the_limit_is_a_setting() -> None:
             jnp.zeros(2**28 + 1)
         assert f.eval_shape(1.0).shape == (2**28 + 1,)
     assert jnp.zeros(2**28 + 1).shape == (2**28 + 1,)  # a view of one element
-    with pytest.raises(ValueError, match="memory_limit is a number of bytes"):
+    with pytest.raises(ValueError, match="memory_limit must be a number of bytes"):
         config.update("memory_limit", -1)
 
 

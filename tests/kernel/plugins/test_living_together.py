@@ -195,9 +195,8 @@ def test_the_environment_variable(text: str | None, value: Any, acme: bool, monk
 
 def test_a_misspelt_name_in_the_setting_is_reported(overridden: Primitive) -> None:
     with config.override(rule_overrides="-acmee"):
-        assert "COREJAX_RULE_OVERRIDES=-acmee names 'acmee', which is no installed plugin; did you mean 'acme'?" in (
-            command("list-primitives")
-        )
+        listing = command("list-primitives")
+    assert "RULE_OVERRIDES=-acmee names 'acmee', which is not an installed plugin; did you mean 'acme'?" in listing
 
 
 # -- versions that do not fit ----------------------------------------------------------------------------------------

@@ -128,7 +128,7 @@ def test_an_error_that_cannot_be_shown_is_a_cause() -> None:
         ("corejax_declare_settings", "{'update': (1, int)}", "'update' exists"),
         ("corejax_declare_settings", "{'check_jaxprs': (1, int)}", "'check_jaxprs' exists"),
         ("corejax_declare_settings", "{3: (1, int)}", "a setting's name is a word"),
-        ("corejax_declare_settings", "{'acme_x': (1, 'int')}", "its parser is a function"),
+        ("corejax_declare_settings", "{'acme_x': (1, 'int')}", "its parser must be a function"),
         ("corejax_declare_settings", "{'acme_x': 1}", "got 'acme_x': 1"),
         ("corejax_declare_settings", "{'acme_x': 'abc'}", "(default, parser), with"),
         ("corejax_declare_settings", "{'acme_x': (1, int, True, 2)}", "(default, parser), with"),
