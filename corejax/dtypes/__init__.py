@@ -122,11 +122,11 @@ def dtype(x: Any) -> DType:
             return _supported(np.dtype(x), x)
     if isinstance(x, str):
         try:
-            d = np.dtype(x)
+            named = np.dtype(x)
         except TypeError:
             hint = f"; did you mean {from_short_name(x).name!r}?" if x in FROM_SHORT_NAMES else ""
             raise TypeError(f"{x!r} does not name a dtype{hint}") from None
-        return _supported(d, x)
+        return _supported(named, x)
     d = x if isinstance(x, np.dtype) else getattr(x, "dtype", None)
     if isinstance(d, np.dtype):
         return _supported(d, x)

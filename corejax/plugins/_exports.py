@@ -1,7 +1,4 @@
-"""The results of the hooks that run when a plugin is loaded: they are checked and registered in tables.
-
-Results name most objects by place, `module:object`. Those objects are imported when they are first needed.
-"""
+"""Check the results of a loaded plugin's hooks and register them; import objects that they name when needed."""
 
 from __future__ import annotations
 
@@ -70,9 +67,7 @@ class Exports:
             config.add_setting(name, *declared, by=by)
         for name, operation in _mapping(record, hook := "corejax_provide_operations").items():
             if not callable(operation):
-                raise PluginError(
-                    f"{hook} must return functions, such as {_EXAMPLES[hook]}; got {name!r}: {operation!r}"
-                )
+                raise PluginError(f"{hook} must return functions, as {_EXAMPLES[hook]}; got {name!r}: {operation!r}")
             structural.provide(name, operation, by=by)
         for name, method in _mapping(record, "corejax_provide_array_methods").items():
             array_methods.provide(name, method, by=by)
@@ -181,9 +176,7 @@ def import_registry(kind: str, target: str) -> None:
     """
     registry: RuleRegistry = _import_instance(f"rule kind {kind!r} is declared", target, RuleRegistry, "a RuleRegistry")
     if registry.kind != kind:
-        raise PluginError(
-            f"rule kind {kind!r} is declared as {target}, which is the registry of kind {registry.kind!r}"
-        )
+        raise PluginError(f"rule kind {kind!r} is declared as {target}, the registry of kind {registry.kind!r}")
     # The import registers it, unless the module was imported before: a plugin that is registered for a second time
     # does not import its modules again, and unregistering it removed the registry.
     if kind not in registries:

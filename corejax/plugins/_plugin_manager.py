@@ -163,10 +163,7 @@ class PluginManager:
     # -- texts about missing names -----------------------------------------------------------------------------
 
     def where(self, record: PluginRecord | None, home: str | None, lacks: str = "") -> str:
-        """Describe the distribution `home`: the reason why it does not help, or how to install it.
-
-        `lacks` completes the text for a loaded plugin: "does not export it".
-        """
+        """Describe how to get the distribution `home`; `lacks` completes the text if its plugin is loaded."""
         if record is None:
             late = any(r.comes_from(home) for r in self.installed_since())
             return f"the plugin distribution {f'{home}, which {LATE}' if late else how_to_install(home or '')}"

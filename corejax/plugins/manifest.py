@@ -229,10 +229,7 @@ def _sources(directory: str, prefix: str) -> Iterator[str]:
 def usable(
     records: Iterable[PluginRecord], found_for: Callable[[PluginRecord], Found], reserved: Iterable[str]
 ) -> dict[str, Manifest] | None:
-    """Return the manifests of the plugins that are on, by name; None if they cannot replace loading.
-
-    They cannot if a plugin is loaded already, if a plugin has no usable manifest, or if two plugins conflict.
-    """
+    """Return the manifests of the plugins that are on, by name; None if a plugin is loaded or must be loaded."""
     manifests: dict[str, Manifest] = {}
     for record in records:
         if record.status == "off":

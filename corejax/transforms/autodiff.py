@@ -55,9 +55,7 @@ def jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]
     check_function("jvp", fun)
     for name, value in (("primals", primals), ("tangents", tangents)):
         if not isinstance(value, tuple | list):
-            raise TypeError(
-                f"jvp: {name} must be a tuple or list with an entry for each argument of the function, got {value!r}"
-            )
+            raise TypeError(f"jvp: {name} must be a tuple or list with an entry for each argument, got {value!r}")
     primals, tangents = tuple(primals), tuple(tangents)
     leaves, in_tree = tree.tree_flatten(primals)
     check_arguments("jvp", fun, leaves, lambda: arg_names(fun, in_tree))
@@ -98,8 +96,7 @@ def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> 
         `(out, f_lin)`, or `(out, f_lin, aux)` if `has_aux`; `f_lin(*tangents)` returns the output tangent.
 
     Raises:
-        TypeError: an argument is not an array. `f_lin` raises it if the tangents differ from the primals in
-            structure, shape or dtype.
+        TypeError: an argument is not an array; in `f_lin`, a tangent has another structure, shape or dtype.
     """
     return _linear_at("linearize", Pushforward, fun, primals, has_aux)
 
@@ -264,9 +261,7 @@ class _LinearFunction:
 def checked_cotangent(
     what: str, cts: tuple[Any, ...], avals: Sequence[ShapedArray], out_tree: Any, integers: bool = False
 ) -> list[Any]:
-    """Return the leaves of the cotangent that a linear function (named by `what`) is called with.
-
-    The other arguments are those of `checked`.
+    """Check the cotangent that a linear function (named by `what`) is called with, and return its leaves.
 
     Raises:
         TypeError: `cts` has other than one entry, or its structure, shapes or dtypes differ from the output's.

@@ -1,7 +1,6 @@
 """Functions of pytrees as functions of lists of leaves, and the checks of their arguments and outputs.
 
-Each transformation wraps the user's function in a `FlatFunction` before it calls its interpreter. A
-`ShapeDtypeStruct` is an argument without a value.
+Each transformation wraps the user's function in a `FlatFunction`. `ShapeDtypeStruct` is an argument without a value.
 """
 
 from __future__ import annotations

@@ -62,9 +62,7 @@ class Differentiation:
         out = []
         for i in (argnums,) if isinstance(argnums, int) else tuple(argnums):
             if not isinstance(i, int):
-                raise TypeError(
-                    f"{self.transform}: argnums must be an integer or a sequence of integers, got {argnums!r}"
-                )
+                raise TypeError(f"{self.transform}: argnums must be an int or a sequence of ints, got {argnums!r}")
             if not -count <= i < count:
                 raise TypeError(
                     f"{self.transform} of {self.fun_name} with argnums={argnums!r} needs positional argument {i}, but "
@@ -255,10 +253,7 @@ def value_and_grad(
     holomorphic: bool = False,
     allow_int: bool = False,
 ) -> Callable[P, tuple[R, Any]]:
-    """Return a function that computes the value and the gradient of a scalar function.
-
-    The arguments are those of `grad`. The result is `(value, gradient)`, or `((value, aux), gradient)` if `has_aux`.
-    """
+    """Return a function that computes `(value, gradient)`, or `((value, aux), gradient)` if `has_aux`; see `grad`."""
 
     def result(arguments: SelectedArguments) -> Any:
         value, aux, gradient = _value_and_grad(arguments)

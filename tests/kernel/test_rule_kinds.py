@@ -335,12 +335,12 @@ def test_the_command_has_a_column_and_a_row(depth_site: Site) -> None:
         (
             "from corejax.extend import RuleRegistry\ndepth_rules = RuleRegistry('height', 'height rule', '')",
             PluginError,
-            "which is the registry of kind 'height'",
+            "the registry of kind 'height'",
         ),
         (
             "from corejax.extend import vmap_rules\ndepth_rules = vmap_rules",
             PluginError,
-            "which is the registry of kind 'vmap'",
+            "the registry of kind 'vmap'",
         ),
     ],
 )

@@ -134,7 +134,7 @@ def test_an_error_that_cannot_be_shown_is_a_cause() -> None:
         ("corejax_declare_settings", "{'acme_x': (1, int, True, 2)}", "(default, parser), with"),
         ("corejax_declare_settings", "3", "corejax_declare_settings must return a mapping such as"),
         ("corejax_provide_operations", "[1]", "corejax_provide_operations must return a mapping such as"),
-        ("corejax_provide_operations", "{'add': 'm:x'}", "must return functions, such as"),
+        ("corejax_provide_operations", "{'add': 'm:x'}", "must return functions, as"),
         ("corejax_provide_array_methods", "[1]", "corejax_provide_array_methods must return a mapping such as"),
         ("corejax_provide_array_methods", "{'__class__': int}", "an array method's name is"),
         ("corejax_provide_array_methods", "{'two words': len}", "an array method's name is"),
