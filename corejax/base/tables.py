@@ -1,8 +1,8 @@
 """Tables that plugins contribute to: each entry has an owner and a provenance, and none is replaced silently.
 
-A `Table` is a dict, so reading it is as fast. Beside the value in force it keeps all entries for a key. An override can
-therefore be undone, in whichever order the two entries came, and all entries of an `Owner` (the code of a plugin while
-it runs) can be dropped together.
+A `Table` is a dict, so it is read as fast as one. Beside the value in force it keeps all entries of a key. Therefore an
+override can be undone, in whichever order the two entries came, and all entries of an `Owner` (the code of a plugin
+while it runs) can be dropped together.
 """
 
 from __future__ import annotations

@@ -94,13 +94,13 @@ def scalar_dtype(python_type: type) -> DType:
         raise TypeError(f"{python_type!r} is not bool, int, float or complex") from None
 
 
-def _supported(d: DType, given: Any) -> DType:
+def _supported(d: DType, original: Any) -> DType:
     if d in KINDS:
         return d
     if not d.isnative and d.newbyteorder("=") in KINDS:
         native = d.newbyteorder("=").name
         raise TypeError(f"dtype {d.str!r} has foreign byte order; convert with x.astype({native!r})")
-    raise TypeError(f"dtype {d.name!r} is not supported: expected booleans or numbers, got {given!r}")
+    raise TypeError(f"dtype {d.name!r} is not supported: expected booleans or numbers, got {original!r}")
 
 
 def dtype(x: Any) -> DType:

@@ -100,13 +100,13 @@ class Manifest:
             TypeError, AttributeError: the data is malformed.
         """
         entries = {name: PrimitiveEntry(**entry) for name, entry in data["primitives"].items()}
-        found = cls(**{**data, "primitives": entries})
-        for part in (found, *entries.values()):
+        manifest = cls(**{**data, "primitives": entries})
+        for part in (manifest, *entries.values()):
             for name, hint in _hints(type(part)).items():
                 value = getattr(part, name)
                 if not _fits(value, hint):
                     raise TypeError(f"{name!r} is {value!r}")
-        return found
+        return manifest
 
 
 _hints: Callable[[type], dict[str, Any]] = functools.cache(get_type_hints)
@@ -173,12 +173,12 @@ def _read(data: Any, record: PluginRecord, api_version: int) -> tuple[Manifest |
         return None, f"unknown: it has manifest version {version!r}, this corejax reads {MANIFEST_VERSION}"
     if record.name not in data["plugins"]:
         return None, f"none: {FILE} does not list this plugin"
-    found = Manifest.of(data["plugins"][record.name])
-    if found.version != record.version or not record.comes_from(found.distribution):
-        return None, f"stale: it was written from {found.distribution} {found.version}"
-    if found.api_version != api_version:
-        return None, f"stale: it is for plugin API version {found.api_version}, this corejax has {api_version}"
-    return found, ""
+    manifest = Manifest.of(data["plugins"][record.name])
+    if manifest.version != record.version or not record.comes_from(manifest.distribution):
+        return None, f"stale: it was written from {manifest.distribution} {manifest.version}"
+    if manifest.api_version != api_version:
+        return None, f"stale: it is for plugin API version {manifest.api_version}, this corejax has {api_version}"
+    return manifest, ""
 
 
 def _directories(record: PluginRecord) -> Iterator[str]:

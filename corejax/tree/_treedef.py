@@ -296,6 +296,7 @@ def tree_flatten(tree: Any, is_leaf: IsLeaf | None = None) -> tuple[list[Any], P
         The leaves, from left to right, and the treedef; `treedef.unflatten(leaves)` rebuilds the tree.
     """
     if is_leaf is None:
+        # A fast path without optree: one leaf, a tuple of leaves, or `(args, {})`, the structure of most calls.
         kind = type(tree)
         if kind in leaf_types:
             return [tree], _leaf_def
