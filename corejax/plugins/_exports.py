@@ -122,9 +122,9 @@ class Exports:
             except Exception as error:
                 if parent in self.namespaces:
                     continue  # the plugin with the namespace is at fault
-                raise PluginError(f"corejax.{name} cannot be reached: corejax.{parent} is no module") from error
+                raise PluginError(f"corejax.{name} cannot be reached: corejax.{parent} is not a module") from error
             if any(n in self.names for n in outer):
-                raise PluginError(f"corejax.{name} cannot be reached: corejax.{parent} is no module")
+                raise PluginError(f"corejax.{name} cannot be reached: corejax.{parent} is not a module")
             if last in getattr(module, "__all__", vars(module) if module else ()):
                 raise DuplicateRegistrationError(
                     f"corejax.{name} is in the namespace of plugin {around[-1].title}; plugin {record.title} exports "

@@ -27,7 +27,7 @@ def missing_name(manager: PluginManager, name: str, *, importing: bool) -> Excep
     namespace, _, last = f"corejax.{name}".rpartition(".")
     message = f"module {namespace!r} has no attribute {last!r}"
     if importing and name in manager.names:
-        message = f"{f'corejax.{name}'!r} is no module: from {namespace} import {last}"
+        message = f"{f'corejax.{name}'!r} is not a module: from {namespace} import {last}"
     elif record is not None:
         message += f"; it comes with {manager.where(record, home, 'does not export it')}"
     elif manager.outside is not None and name in manager.outside.offered():

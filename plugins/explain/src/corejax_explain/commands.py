@@ -151,7 +151,7 @@ def find_function(text: str) -> Callable[..., Any]:
             raise click.UsageError(f"{place} has no {path!r}{did_you_mean(part, known)}")
         value = getattr(value, part)
     if not callable(value):
-        raise click.UsageError(f"{text} is no function: {path} is of type {type(value).__name__}")
+        raise click.UsageError(f"{text} is not a function: {path} is of type {type(value).__name__}")
     return value  # type: ignore[no-any-return]
 
 

@@ -171,11 +171,11 @@ def _aval(weak: str, name: str, shape: str) -> ShapedArray | str:
     """Return the aval, or a message if the type is malformed."""
     dtype = dtype_of_name(name)
     if dtype is None:
-        return f"{name!r} is no dtype; dtypes are written f32, float32, i64, bool, ..."
+        return f"{name!r} is not a dtype; dtypes are written f32, float32, i64, bool, ..."
     try:
         return ShapedArray(tuple(int(d) for d in shape.split(",")) if shape.strip() else (), dtype, weak == "~")
     except (ValueError, OverflowError):
-        return f"`[{shape}]` is no shape; shapes are written `[]`, `[3]`, `[3,4]`"
+        return f"`[{shape}]` is not a shape; shapes are written `[]`, `[3]`, `[3,4]`"
 
 
 def dtype_of_name(name: str) -> np.dtype[Any] | None:
@@ -319,7 +319,7 @@ class ValueReader(Cursor):
                 f"class {name!r} is unknown here; corejax's `register_param_type({name})` makes it known",
                 start,
             )
-        self.fail(f"{name!r} is no value: strings have quotes, dtypes are called float32, int8, bool, ...", start)
+        self.fail(f"{name!r} is not a value: strings have quotes, dtypes are called float32, int8, bool, ...", start)
 
     def _call(self, cls: type, start: int) -> Any:
         named: dict[str, Any] = {}

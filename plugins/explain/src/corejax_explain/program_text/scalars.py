@@ -25,7 +25,7 @@ def scalar_from_text(text: str, dtype: np.dtype[Any]) -> Scalar:
         ValueError: the text is not a value of that dtype; the message has the reason.
     """
     if (text in ("True", "False")) is not dtypes.is_bool(dtype):
-        raise ValueError(f"{text} is no {dtype.name}: `True` and `False` are of dtype bool, and nothing else is")
+        raise ValueError(f"{text} is not of dtype {dtype.name}: the values of dtype bool are `True` and `False`")
     if dtypes.is_bool(dtype):
         return np.bool_(text == "True")
     if dtypes.is_integer(dtype):
