@@ -419,7 +419,8 @@ def test_one_that_is_not_complete_is_told_what_it_lacks(register: Register, monk
     monkeypatch.setitem(sys.modules, module.__name__, module)
     record = register("acme_half", {"half": "acme_half_backend:HALF"})
     wanted = (
-        r"acme_half_backend:HALF, lacks devices, put, fetch, device_of, lower, device_type; see corejax\.extend\.Backend"
+        r"acme_half_backend:HALF, lacks devices, put, fetch, device_of, lower, device_type; "
+        r"see corejax\.extend\.Backend"
     )
     with pytest.raises(PluginError, match=wanted):
         jit(lambda x: x + 1, backend="half")(X)
