@@ -11,10 +11,10 @@ from corejax import errors as _errors
 from corejax import plugins as plugins
 from corejax.base import stubs as _stubs
 from corejax.base.texts import suggest_names as _suggest_names
-from corejax.interpreters import host_programs as _host_programs  # provides how programs run on NumPy arrays
+from corejax.interpreters import host_programs as _host_programs  # provides the evaluation of programs on NumPy arrays
 
 _names = _stubs.names_of_stub(__name__)
-__all__ = [name for name, (_, inner) in _names.items() if inner]  # without modules
+__all__ = [name for name, (_, inner) in _names.items() if inner]  # modules have no inner name
 _suggest_names(vars(_errors))
 plugins.wire(_os.path.dirname(__file__), _names)
 
@@ -24,16 +24,16 @@ def __getattr__(name: str) -> object:
         from importlib_metadata import version
 
         return version("corejax")
-    if (found := _sys.modules.get(f"corejax.{name}")) is not None:
-        pass  # imported before, by an import of corejax that was interrupted
+    if (value := _sys.modules.get(f"corejax.{name}")) is not None:
+        pass  # an interrupted import of corejax has imported the module
     elif name in _names:
-        found = _stubs.import_name(*_names[name])
-    elif name.startswith("_"):  # never exported by a plugin
+        value = _stubs.import_name(*_names[name])
+    elif name.startswith("_"):  # plugins export no private names
         raise AttributeError(f"module 'corejax' has no attribute {name!r}")
-    elif (found := plugins.manager().exported(name)) is None:
+    elif (value := plugins.manager().exported(name)) is None:
         raise plugins.missing_name(name)
-    globals()[name] = found
-    return found
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:

@@ -1,4 +1,4 @@
-# What the kernel itself exports; plugins add names, such as `corejax.jit` and `corejax.numpy`.
+# The kernel's own exports; plugins add names, such as `corejax.jit` and `corejax.numpy`.
 from corejax._contributed import *  # written by `corejax write-stubs`
 from corejax.core.array import Array as Array
 from corejax.core.avals import ShapedArray as ShapedArray

@@ -1,4 +1,4 @@
-"""Every error and warning class of the kernel; the docstrings say when it is raised and what to do."""
+"""The error and warning classes of the kernel; each docstring tells when the error is raised and what to do."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ class CorejaxError(Exception):
 
 
 class MissingRuleError(CorejaxError, NotImplementedError):
-    """A primitive met an interpreter for which nobody gave it a rule and none can be derived.
+    """A primitive has no rule for an interpreter, and none can be derived.
 
     The message names the rule kind, the primitive, its plugin, the user's line, and the rule to write.
     """
@@ -22,63 +22,63 @@ class MissingRuleError(CorejaxError, NotImplementedError):
 
 
 class NotDifferentiableError(CorejaxError, TypeError, ValueError):
-    """Something was differentiated that its author declared not to be differentiable; the message has the reason.
+    """A primitive was differentiated that its author declared as not differentiable; the message has the reason.
 
-    It is a `ValueError` too, which JAX raises for callbacks.
+    The class is also a `ValueError`, which JAX raises for callbacks.
     """
 
 
 class NotLinearError(CorejaxError, TypeError):
-    """What has to be linear is not: tangents are multiplied by each other, say. It was found while transposing it.
+    """A program that is transposed is not linear: it multiplies tangents by each other, for example.
 
-    Most often a JVP rule is wrong, of a primitive that is applied at the line in the message or by `custom_jvp`.
+    Most often a JVP rule is wrong: that of a primitive applied at the line in the message, or of a `custom_jvp`.
     """
 
 
 class ShardingTypeError(CorejaxError, TypeError):
-    """Operands' types say of their dimensions that they are split in ways that do not go together.
+    """The types of operands have shardings that conflict.
 
-    Only axes of a mesh of type Explicit are in types; `reshard` lays an operand out as the other.
+    Only mesh axes of type Explicit are part of types; `reshard` gives an operand the sharding of another.
     """
 
 
 class UnfilteredStackTrace(CorejaxError):
-    """The cause of an exception from which the library's frames were removed: it has the whole traceback.
+    """The cause of an exception from which the library's frames were removed; it has the whole traceback.
 
-    Only with the setting `traceback_filtering="remove_frames"`.
+    Exceptions get it only under the setting `traceback_filtering="remove_frames"`.
     """
 
     filtered: TracebackType | None = None
 
 
 class DerivedRuleWarning(UserWarning):
-    """A derived rule ran that works and is slow; said once for each primitive and rule kind.
+    """A derived rule ran that works but is slow; the warning is given once for each primitive and rule kind.
 
-    The message names the primitive and the rule to write. `config.strict_rules` refuses derived rules altogether.
+    The message names the primitive and the rule to write. Under `config.strict_rules` every derived rule is an error.
     """
 
 
 class CorejaxDeprecationWarning(DeprecationWarning):
-    """A plugin uses something of `corejax.extend` that will be removed; the message names the replacement.
+    """A plugin uses a name or argument of `corejax.extend` that will be removed; the message names the replacement.
 
-    It points to the author's line. Python hides DeprecationWarnings from a plugin's users; pytest and the command
-    `corejax` show them to its author.
+    The warning points to the plugin's line. Python hides DeprecationWarnings from a plugin's users; pytest and the
+    command `corejax` show them to the author.
     """
 
 
 class HostCallbackError(CorejaxError, RuntimeError):
-    """An impl rule that a compiled program called back on the host raised something that is not at hand any more.
+    """An impl rule that a compiled program called on the host raised an error that is no longer available.
 
-    As a rule what it raised reaches the caller as it is.
+    Usually the rule's own error reaches the caller unchanged.
     """
 
 
 class DuplicateRegistrationError(CorejaxError, ValueError):
-    """A primitive, rule, operation or name was registered twice; both owners are named."""
+    """A primitive, rule, operation or name was registered twice; the message names both owners."""
 
 
 class PluginError(CorejaxError, RuntimeError):
-    """A plugin failed to load, or something of a plugin that failed was asked for."""
+    """A plugin failed to load, or a name of a plugin that failed was used."""
 
 
 class PluginMissingError(CorejaxError, AttributeError):
@@ -86,15 +86,15 @@ class PluginMissingError(CorejaxError, AttributeError):
 
 
 class PluginMissingImportError(CorejaxError, ImportError):
-    """As `PluginMissingError`, for `from corejax import name`."""
+    """The `PluginMissingError` of an import statement, `from corejax import name`."""
 
 
 class BackendError(CorejaxError, RuntimeError):
-    """A backend or a platform is unknown, cannot be used, or lacks what it was asked for."""
+    """A backend or a platform is unknown, cannot be used, or lacks a feature that the program needs."""
 
 
 class UnexpectedTracerError(CorejaxError, TypeError):
-    """A tracer was used after the transformation that made it had ended (it leaked).
+    """A tracer was used after its transformation had ended (it leaked).
 
     Typical cause: a traced function stored an intermediate value in a global, an attribute or a list.
 
@@ -103,7 +103,7 @@ class UnexpectedTracerError(CorejaxError, TypeError):
         ...     saved.append(x * 2)  # leaks a tracer
         ...     return x
 
-    Return the value from the function instead (`has_aux=True` where the transformation takes it).
+    Return the value from the function instead (with `has_aux=True` if the transformation has that option).
     """
 
 
@@ -140,34 +140,34 @@ class NonConcreteBooleanIndexError(CorejaxError, IndexError):
 
 
 class KeyReuseError(CorejaxError, RuntimeError):
-    """A key is used for a second time: what is drawn with it would be the same numbers, or depend on them.
+    """A random key is used for a second time, so the new numbers would equal the earlier ones or depend on them.
 
-    The setting `debug_key_reuse` asks for the check. Make new keys with `random.split` before.
+    The setting `debug_key_reuse` turns the check on. Make new keys with `random.split` before the first use.
     """
 
 
 class InconclusiveDimensionOperation(CorejaxError):
-    """What is asked of a symbolic size has not one answer for all sizes that it stands for.
+    """The result of an operation on a symbolic size, such as a comparison, depends on the value of the size.
 
-    Say more of the sizes (`constraints=` of `export.symbolic_shape`), or export the function for integer sizes.
+    Add constraints on the sizes (`constraints=` of `export.symbolic_shape`), or export the function for integer sizes.
     """
 
 
 class JaxprTypeError(CorejaxError, TypeError):
-    """A jaxpr breaks one of the invariants that `corejax.ir.check` states.
+    """A jaxpr violates one of the invariants that `corejax.ir.check` states.
 
     Attributes:
-        eqn: the outermost equation that breaks one, if it is an equation.
+        eqn: the outermost equation with the violation, or None if it is not in an equation.
     """
 
     eqn: object = None
 
 
 class JaxprSyntaxError(CorejaxError, ValueError):
-    """Text that is not a jaxpr; the message shows line, column and the line itself."""
+    """A text is not a jaxpr; the message shows line, column and the line itself."""
 
 
-# Names of JAX's that catch more here: whatever fails while a program runs is one, jaxlib's own errors among them.
+# JAX's names, for `except` clauses. They catch more here: jaxlib's errors while a program runs are RuntimeErrors.
 JaxRuntimeError = RuntimeError
 JAXTypeError = TypeError
 JAXIndexError = IndexError

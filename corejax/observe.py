@@ -1,7 +1,7 @@
-"""Who watches: what happens in a thread is told to the thread's observers, and nothing of it while there are none.
+"""Observation of what happens in a thread. Reports are made only while the thread has observers or watchers.
 
-Slow paths (a function traced, a program compiled, a linearisation) report an `Event` to observers. Interpreters and
-rules report each `Step` to watchers: a primitive that is given to a trace, a rule that runs.
+Slow paths (tracing a function, compiling a program, linearising) report an `Event` to observers. Interpreters and rules
+report each `Step` to watchers: a trace that processes a primitive, or a rule that runs.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ _R = TypeVar("_R")
 
 
 class Event(NamedTuple):
-    """Something that happened on a slow path.
+    """An event on a slow path.
 
     Attributes:
-        kind: what: "trace", "compile", "call" (of jitted functions), "linearize".
-        name: of the function.
-        reasons: why it was necessary, one phrase each.
-        ms: milliseconds that it took, what happened inside included.
-        facts: what else there is to say, by name; values that JSON has.
+        kind: kind of the event: "trace", "compile", "call" (of jitted functions) or "linearize".
+        name: name of the function.
+        reasons: reasons why the event was necessary, one phrase each.
+        ms: duration in milliseconds, nested events included.
+        facts: further facts by name, with values that JSON has.
     """
 
     kind: str
@@ -36,15 +36,15 @@ class Event(NamedTuple):
 
 
 class Step(NamedTuple):
-    """A primitive in the hands of an interpreter, or a rule that runs. Steps nest, as calls do.
+    """A trace that processes a primitive, or a rule that runs. Steps nest, as calls do.
 
     Attributes:
         primitive: the primitive.
-        trace: the `Trace` that was given it, which may pass it on: the same primitive directly inside, for another
-            trace. None where a rule runs.
-        kind: the rule kind ("jvp"); None for an interpreter.
-        platform: that the rule is for, if it is for one only.
-        rule: the rule as registered (`Rule`): by whom, from what derived.
+        trace: the `Trace` that processes the primitive, or None for a rule. A trace may pass the primitive on; the
+            step of the other trace is then nested in this one.
+        kind: the rule kind ("jvp"), or None for a trace.
+        platform: platform of a rule that is for one platform only.
+        rule: the `Rule` as registered, with its provenance and derivation.
     """
 
     primitive: Any
@@ -61,7 +61,7 @@ Watcher = Callable[[Step, bool], None]  # called with True when a step begins, w
 class _State(threading.local):
     observers: tuple[Observer, ...] = ()
     watchers: tuple[Watcher, ...] = ()
-    step: Step | None = None  # the innermost one
+    step: Step | None = None  # the innermost step that runs
 
 
 _state = _State()
@@ -71,45 +71,45 @@ _state = _State()
 
 
 def observed() -> bool:
-    """Whether somebody observes this thread: asked before a report is prepared."""
+    """Return True if this thread has observers; called before a report is prepared."""
     return bool(_state.observers)
 
 
 def notify(event: Event) -> None:
-    """Tell the thread's observers."""
+    """Report an event to the thread's observers."""
     for observer in _state.observers:
         observer(event)
 
 
 def observing(observer: Observer) -> Restoring:
-    """Have `observer` told of this thread's events for a `with` block."""
+    """Report this thread's events to `observer` for a `with` block."""
     return Changed(_state, "observers", (*_state.observers, observer))
 
 
 # -- steps ---------------------------------------------------------------------------------------------------------
 
-# Whether any thread is watched: what interpreters ask about each primitive, as `observe.watched`.
+# Whether any thread is watched. Interpreters read it for each primitive, as `observe.watched`, so it must be cheap.
 watched = False
 
-# Whether a check of evaluation is on (`evaluation_checks`): `watched` is True then, too, and NumPy takes no elements.
+# Whether a check of evaluation is on (`evaluation_checks`). `watched` is then True, and NumPy takes no elements.
 checking = False
 
-# Sent after `watched` was set, changed or not.
+# Sent after each assignment of `watched`, even if the value is the same.
 watched_changed = Signal("watchers")
 
-_watching: set[int] = set()  # the blocks that watch, by identity
+_watching: set[int] = set()  # ids of the blocks that watch
 _changing = threading.Lock()
 
 
 def watched_here() -> bool:
-    """Whether this thread is watched."""
+    """Return True if this thread is watched."""
     return bool(_state.watchers)
 
 
 def interpret(
     trace: Any, process: Callable[..., list[Any]], primitive: Any, args: Sequence[Any], params: dict[str, Any]
 ) -> list[Any]:
-    """`process(primitive, args, params)` as the step of a trace, unless that step is reported already."""
+    """Call `process(primitive, args, params)` as a step of a trace, unless the running step is the same one."""
     step = _state.step
     if step is not None and step.trace is trace and step.primitive is primitive:
         return process(primitive, args, params)
@@ -118,7 +118,7 @@ def interpret(
 
 
 def run_step(step: Step, fun: Callable[..., Any], args: Sequence[Any], kwargs: Mapping[str, Any]) -> Any:
-    """`fun(*args, **kwargs)`, as a step that this thread's watchers, if it has any, are told of."""
+    """Call `fun(*args, **kwargs)` as a step, and report its begin and end to this thread's watchers."""
     outer, watchers = _state.step, _state.watchers
     try:
         _state.step = step
@@ -141,38 +141,38 @@ class _Watching(Restoring):
     def __enter__(self) -> None:
         with _changing:
             _watching.add(id(self))
-            _tell()
+            _update_watched()
         watchers, _ = self.earlier = (_state.watchers, _state.step)
         _state.watchers = (*watchers, self.watcher)
 
     def restore(self) -> None:
-        """As it was before."""
+        """Restore the earlier watchers and step."""
         _state.watchers, _state.step = self.earlier
         with _changing:
             _watching.discard(id(self))
-            _tell()
+            _update_watched()
 
 
-def _tell() -> None:
+def _update_watched() -> None:
     global watched
     watched = bool(_watching) or checking
     watched_changed.send()
 
 
 def set_checking(on: bool) -> None:
-    """Say whether a check of evaluation is on."""
+    """Declare whether a check of evaluation is on."""
     global checking
     with _changing:
         checking = on
-        _tell()
+        _update_watched()
 
 
 def unwatched(fun: Callable[..., _R], *args: Any) -> _R:
-    """Return `fun(*args)`; its steps are reported to no watcher."""
+    """Call `fun(*args)` without reporting its steps to watchers."""
     with Changed(_state, "watchers", ()):
         return fun(*args)
 
 
 def watching(watcher: Watcher) -> Restoring:
-    """Have `watcher` told of this thread's steps for a `with` block, or for a call (`run_within`)."""
+    """Report this thread's steps to `watcher` for a `with` block, or for a call (`run_within`)."""
     return _Watching(watcher)

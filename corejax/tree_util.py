@@ -1,4 +1,4 @@
-"""`corejax.tree` under JAX's older module name, for users' programs: the same functions, without the short names."""
+"""`corejax.tree` under JAX's older module name: the same functions, without the short names."""
 
 import typing as _typing
 

@@ -18,7 +18,7 @@ __all__ = ["ArrayLike", "DTypeLike", "SupportsDType"]
 
 
 class SupportsDType(Protocol):
-    """What has a dtype: an array, or one of the scalar types `corejax.numpy.float32` and so on."""
+    """An object with a dtype: an array, or a scalar type such as `corejax.numpy.float32`."""
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -26,9 +26,9 @@ class SupportsDType(Protocol):
 
 
 ArrayLike = Array | np.ndarray | np.bool_ | np.number | bool | int | float | complex
-"""What functions take as an array: lists are none."""
+"""Types that functions accept as an array; lists are not among them."""
 
 DTypeLike = str | type[Any] | np.dtype | SupportsDType
-"""What functions take as a dtype: "float32", `float`, `numpy.float32`, `corejax.numpy.float32`, a NumPy dtype."""
+"""Types that functions accept as a dtype: "float32", `float`, `numpy.float32`, `corejax.numpy.float32`, a dtype."""
 
 suggest_names(globals())

@@ -1,1 +1,1 @@
-"""What every room uses: tables and seams that know who filled them, blocks that are left cleanly, words."""
+"""Modules that all of the kernel uses: tables and slots with provenance, temporary changes, texts for messages."""

@@ -1,4 +1,4 @@
-"""What lower rooms ask of plugins; the plugin manager of `corejax.plugins`, which lies above them, answers."""
+"""The access of lower floors to plugins. The plugin manager of `corejax.plugins`, a higher floor, provides it."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from corejax.base.seams import Slot
 
 
 class PluginAccess(Protocol):
-    """Loads plugins when something is missing, and says what is known of plugins that lack or failed."""
+    """Loads plugins when a rule or name is missing, and describes plugins that are not installed or failed."""
 
     def load(self) -> None:
         """Load all plugins."""
@@ -18,25 +18,25 @@ class PluginAccess(Protocol):
         """Import the primitives that plugins have not registered yet; return True if something was loaded."""
 
     def load_rules(self, kind: str, primitive: Any = None) -> bool:
-        """Import the missing rules of a kind, or no more than that of a primitive; return True if any was loaded."""
+        """Import the missing rules of a kind, or only those of a primitive; return True if something was loaded."""
 
     def import_backend(self, name: str) -> Any:
         """Import the backend that a plugin provides under a name."""
 
     def problems(self, kind: str) -> Sequence[str]:
-        """Say which plugins failed or are off, so that rules of a kind (or "primitives") may be missing."""
+        """Describe the plugins that failed or are off, so that rules of a kind (or "primitives") may be missing."""
 
     def exported_to_kernel(self, name: str) -> Any:
-        """Return what plugins export under a name of the facade, None if no plugin does."""
+        """Return the object that a plugin exports under a facade name, or None."""
 
     def whose_primitive(self, name: str, distribution: str | None = None) -> str:
-        """Say where a missing primitive is, or what to install, in half a sentence."""
+        """Describe the plugin that has a missing primitive, or how to install it, in half a sentence."""
 
     def whose_method(self, name: str) -> str:
-        """Say which plugin has a missing array method, as the end of a sentence; "" if that is not known."""
+        """Describe the plugin that has a missing array method, as the end of a sentence; "" if it is not known."""
 
     def names_inside(self, namespace: str) -> Sequence[str]:
-        """Return the names that plugins export inside a namespace; nothing is imported."""
+        """Return the names that plugins export inside a namespace; import nothing."""
 
 
 find_manager: Slot[Callable[[], PluginAccess]] = Slot("the plugin manager")
@@ -51,12 +51,12 @@ missing_name: Slot[Callable[[str], Exception]] = Slot("the error of a missing na
 
 
 def required(name: str) -> Any:
-    """Return what plugins export under a name of the facade.
+    """Return the object that a plugin exports under a facade name.
 
     Raises:
-        PluginMissingError: no plugin does; names the distribution to install.
+        PluginMissingError: no plugin exports the name; the message names the distribution to install.
     """
-    found = plugin_access().exported_to_kernel(name)
-    if found is None:
+    value = plugin_access().exported_to_kernel(name)
+    if value is None:
         raise missing_name.get()(name)
-    return found
+    return value

@@ -1,6 +1,6 @@
 """`Provenance`: the module, file and line that contributed a primitive or a rule.
 
-Which plugin the module belongs to is looked up when it is shown.
+The plugin that the module belongs to is looked up only when it is shown.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ __corejax_registers_for_caller__ = True
 
 
 class Provenance(NamedTuple):
-    """Where something was defined.
+    """The place of a definition.
 
     Attributes:
         module: dotted name of the module.
-        file: its file, or None (built in).
+        file: file of the module, or None for built-in code.
         line: line in that file, or None.
     """
 
@@ -30,18 +30,17 @@ class Provenance(NamedTuple):
 
     @classmethod
     def of(cls, function: Any, caller: Provenance | None = None) -> Provenance:
-        """Return where a rule's function was written, or where it is registered if another package wrote it.
+        """Return the place of a rule's function, or that of its registration if the function is of another package.
 
-        So a plugin that registers a library's function (`np.sin`, `scipy.special.erf`) owns the rule, and not the
-        library.
+        If a plugin registers a library's function (`np.sin`, `scipy.special.erf`), the plugin owns the rule.
         """
         while isinstance(function, functools.partial) or hasattr(function, "__wrapped__"):
             if hasattr(function, "__provenance__"):
                 break
             function = function.func if isinstance(function, functools.partial) else function.__wrapped__
-        written = getattr(function, "__provenance__", None)
-        if written is not None:
-            return written  # type: ignore[no-any-return]
+        explicit = getattr(function, "__provenance__", None)
+        if explicit is not None:
+            return explicit  # type: ignore[no-any-return]
         caller = caller or cls.of_caller()
         code = getattr(function, "__code__", None)
         module = getattr(function, "__module__", None)
@@ -52,12 +51,12 @@ class Provenance(NamedTuple):
 
     @classmethod
     def of_frame(cls, frame: FrameType) -> Provenance:
-        """The line that a frame is executing."""
+        """Return the line that a frame is executing."""
         return cls(frame.f_globals.get("__name__", "__main__"), frame.f_code.co_filename, frame.f_lineno)
 
     @classmethod
     def of_caller(cls) -> Provenance:
-        """Provenance of the innermost caller whose module does not set `__corejax_registers_for_caller__`."""
+        """Return the line of the innermost caller in a module that does not set `__corejax_registers_for_caller__`."""
         frame = sys._getframe(1)
         while frame.f_back is not None and "__corejax_registers_for_caller__" in frame.f_globals:
             frame = frame.f_back
@@ -70,7 +69,7 @@ class Provenance(NamedTuple):
 
     @property
     def owner(self) -> str:
-        """`plugin NAME VERSION`, or the module where no plugin is known to own it."""
+        """The owner for messages: `plugin NAME VERSION`, `the kernel`, or `module NAME` if no plugin has the module."""
         plugin, version, _ = _resolve(self.module)
         if plugin:
             return f"plugin {plugin} {version or 'of unknown version'}"
@@ -92,7 +91,7 @@ class Provenance(NamedTuple):
         return _resolve(self.module)[2]
 
     def redefines(self, earlier: Provenance) -> bool:
-        """Whether this is the same definition run again: a reloaded module, a notebook's cell run twice."""
+        """Return True if this is the same definition, run again: a reloaded module, a notebook's cell run twice."""
         if self.module != earlier.module:
             return False
         return self.module == "__main__" or (self.file, self.line) == (earlier.file, earlier.line)
@@ -109,7 +108,7 @@ _resolver: Resolver = lambda module: None  # noqa: E731  set by `corejax.plugins
 
 
 def set_resolver(resolver: Resolver) -> None:
-    """Install the function that knows which plugin a module belongs to."""
+    """Set the function that looks up the plugin of a module."""
     global _resolver
     _resolver = resolver
 

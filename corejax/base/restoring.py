@@ -1,8 +1,8 @@
 """Temporary changes of settings and of the trace stack, which are undone even if Ctrl-C arrives at a bad moment.
 
-Python may be interrupted at every call: before the first line of an `__exit__` method too, and in the middle of a
-`finally`. So `run_within` makes a change inside a `try` and undoes it twice: the second time for an interrupt that
-arrives in the first. A `with` statement cannot do that. It is good enough inside of such a call.
+An interrupt may arrive at every call, even before the first line of an `__exit__` method or in the middle of a
+`finally`. `run_within` therefore makes changes inside a `try` and undoes them twice; the second time counts if an
+interrupt stops the first. A `with` statement undoes them only once, which suffices inside a call of `run_within`.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ R = TypeVar("R")
 
 
 class Restoring(ContextDecorator):
-    """A change for the length of a `with` block, whose exit only calls `restore`.
+    """A change that a `with` block makes and undoes.
 
-    It is no generator: one that an interrupt leaves suspended runs its last part whenever it is collected.
+    It is not a generator: one that an interrupt leaves suspended would undo the change only when it is collected.
     """
 
     __slots__ = ()
@@ -27,7 +27,7 @@ class Restoring(ContextDecorator):
         raise NotImplementedError
 
     def restore(self) -> None:
-        """Take it back; may be called twice, and where nothing has been changed yet."""
+        """Undo the change. This method may be called twice, and before the change was made."""
         raise NotImplementedError
 
     def __exit__(self, *error: object) -> None:
@@ -35,12 +35,12 @@ class Restoring(ContextDecorator):
 
 
 class Changed(Restoring):
-    """Another value of an object's attribute.
+    """A temporary value of an object's attribute.
 
     Args:
         holder: the object, such as a thread's state.
-        attribute: the attribute's name.
-        value: what it is in the block; `with` gives it.
+        attribute: name of the attribute.
+        value: value of the attribute in the block; `with` returns it.
     """
 
     __slots__ = ("attribute", "earlier", "holder", "value")
@@ -57,12 +57,12 @@ class Changed(Restoring):
         return self.value
 
     def restore(self) -> None:
-        """Put the earlier value back."""
+        """Restore the earlier value."""
         setattr(self.holder, self.attribute, self.earlier)
 
 
 def run_within(changes: Sequence[Restoring], fun: Callable[..., R], *args: Any, **kwargs: Any) -> R:
-    """`fun(*args, **kwargs)` with changes in force, none of which outlasts the call."""
+    """Call `fun(*args, **kwargs)` with changes in force, and undo all of them afterwards."""
     try:
         try:
             for change in changes:
@@ -80,9 +80,9 @@ def _restore(changes: Sequence[Restoring]) -> None:
 
 
 def raise_interrupt(error: BaseException) -> None:
-    """Raise the interrupt that is behind an exception, if one is.
+    """Raise the interrupt that caused an exception, if there is one.
 
-    Python 3.11 makes a RuntimeError of what is raised while a class is made (`__set_name__`), in an import say.
+    Python 3.11 turns an exception in `__set_name__` (while a class is created, as in an import) into a RuntimeError.
 
     Raises:
         KeyboardInterrupt: `error` is one, or was caused by one.

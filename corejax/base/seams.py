@@ -1,7 +1,7 @@
-"""Slots and signals: how a plugin or an upper room hands behaviour to a lower room.
+"""Slots and signals, by which a plugin or a higher floor provides behaviour to a lower floor.
 
-Beside `tables.Table`, which has an entry for each key, a `Slot` holds one value with one provider, and a `Signal` calls
-whatever follows a change. Both take back what a plugin contributed if the plugin fails to load.
+A `tables.Table` has an entry for each key. A `Slot` holds one value with one provider. A `Signal` calls the functions
+that follow a change. All of them undo the contributions of a plugin that fails to load.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ class Slot(Generic[T]):
     """A place for one value.
 
     Attributes:
-        name: what the value is, for messages.
+        name: noun for the value, for messages.
         value: the value, or None until one is provided.
     """
 
@@ -39,7 +39,7 @@ class Slot(Generic[T]):
         """Fill the slot. The same definition run again (a reloaded module) replaces the earlier one.
 
         Raises:
-            DuplicateRegistrationError: another definition has filled it; names both.
+            DuplicateRegistrationError: another definition has filled the slot; the message names both.
         """
         provider = Provenance.of(value)
         if self._provider is not None and not provider.redefines(self._provider):
@@ -54,7 +54,7 @@ class Slot(Generic[T]):
         """Return the value.
 
         Raises:
-            LookupError: nothing has provided it.
+            LookupError: the slot is empty.
         """
         if self.value is None:
             raise LookupError(f"nothing provides {self.name}")
@@ -74,13 +74,13 @@ class Signal:
         self._followers: tuple[Callable[..., object], ...] = ()
 
     def connect(self, follower: F) -> F:
-        """Have a function called at each change."""
+        """Call a function at each change from now on."""
         self._followers += (follower,)
         when_dropped(partial(self.disconnect, follower))
         return follower
 
     def disconnect(self, follower: Callable[..., object]) -> None:
-        """No longer have a function called."""
+        """Stop calling a function."""
         self._followers = tuple(f for f in self._followers if f != follower)
 
     def send(self, *args: Any) -> None:

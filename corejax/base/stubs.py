@@ -1,4 +1,4 @@
-"""Modules whose names are listed in the stub beside them, and imported when they are first used.
+"""Modules that list their names in the stub beside them, and import each name at first use.
 
 A line of the stub is `from corejax.ir import Literal as Literal`, or `from . import programs as programs` for a module
 of the package itself. Type checkers and editors read the same lines.
@@ -16,7 +16,7 @@ _LINE = re.compile(r"^from (\S+) import (\w+) as (\w+)$", re.MULTILINE)
 
 
 def names_of_stub(module: str) -> dict[str, tuple[str, str]]:
-    """Return what the stub beside a module lists: name -> where it is defined, and its name there.
+    """Return the names in the stub beside a module: name -> (defining module, name in that module).
 
     A module of the package itself has its full name and "".
     """
@@ -27,5 +27,5 @@ def names_of_stub(module: str) -> dict[str, tuple[str, str]]:
 
 
 def import_name(home: str, name: str) -> Any:
-    """Import what a line of a stub lists."""
+    """Import the object that a line of a stub lists; `name` is "" for a module."""
     return getattr(__import__(home, fromlist=[name]), name) if name else import_module(home)

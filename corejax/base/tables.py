@@ -1,8 +1,8 @@
-"""Tables that plugins contribute to: each entry has an owner and a provenance, and none is replaced in silence.
+"""Tables that plugins contribute to: each entry has an owner and a provenance, and none is replaced silently.
 
-A `Table` is a dict: reading it costs what reading a dict costs. Beside each value in force it keeps the entries that
-were given for the key, so that an override can be taken back, in whichever order the two came, and so that what an
-`Owner` (a plugin's code while it runs) has written can be dropped whole.
+A `Table` is a dict, so it is read as fast as one. Beside the value in force it keeps all entries of a key. Therefore an
+override can be undone, in whichever order the two entries came, and all entries of an `Owner` (the code of a plugin
+while it runs) can be dropped together.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ __corejax_registers_for_caller__ = True
 
 
 class Owner(Restoring):
-    """Owns what this thread writes to tables during a `with` block, such as a plugin while its code runs.
+    """The owner of the entries that this thread writes to tables in a `with` block, such as a plugin's code.
 
-    Blocks nest: the innermost one owns what is written. Threads have owners of their own.
+    Blocks nest; the innermost one owns new entries. Each thread has its own owners.
 
     Attributes:
         name: the plugin's name.
-        dropped: whether the entries were removed again.
+        dropped: whether the entries were removed.
     """
 
     __slots__ = ("_outer", "_undo", "dropped", "name")
@@ -47,7 +47,7 @@ class Owner(Restoring):
         return self
 
     def restore(self) -> None:
-        """Let the outer block own what is written from now on."""
+        """Make the outer block the owner again."""
         if _thread.owner is self:
             _thread.owner = self._outer
 
@@ -66,21 +66,21 @@ _tables: list[weakref.ref[Table[Any, Any]]] = []
 
 
 def when_dropped(undo: Callable[[], object]) -> None:
-    """Have a function called when the entries of the running owner are dropped, if there is one."""
+    """Register a function to call when the entries of the current owner, if there is one, are dropped."""
     if _thread.owner is not None:
         _thread.owner._undo.append(undo)
 
 
 @dataclasses.dataclass(eq=False, slots=True)
 class Entry:
-    """A value that was given for a key.
+    """A value that was registered for a key.
 
     Attributes:
         value: the value.
         provenance: the module, file and line that contributed it.
-        override: whether it replaces another entry, whichever of the two comes first.
-        owner: the plugin whose code was running, or None.
-        serial: the order of entries; the latest override is in force.
+        override: whether the entry replaces another one, whichever of the two comes first.
+        owner: the plugin that wrote the entry, or None.
+        serial: number in the order of registration; the latest override is in force.
     """
 
     value: Any
@@ -90,7 +90,7 @@ class Entry:
     serial: int = 0
 
 
-Entries = tuple[Entry, ...]  # of one key: overrides, the latest first, then the one that they replace
+Entries = tuple[Entry, ...]  # the entries of one key: overrides, the latest first, then the entry that they replace
 Refusal = Callable[[Any, Entry, Entry], str]
 
 
@@ -99,17 +99,16 @@ V = TypeVar("V")
 
 
 class Table(dict[K, V], Generic[K, V]):
-    """A dict of what plugins contribute.
+    """A dict of contributions of plugins.
 
-    `table[key] = value` is `register(key, value)`; `del table[key]` takes back everything that was given for the key.
+    `table[key] = value` is `register(key, value)`; `del table[key]` removes all entries of the key.
 
     Args:
-        name: what an entry is, for messages ("array method").
+        name: noun for an entry, for messages ("array method").
         initial: the kernel's own entries.
-        changed: called with a key, and with its value in force or None, after it has changed.
-        refusal: gives the message for a second entry of `(key, earlier, given)`.
-        of_hooks: whether entries are what plugins' hooks give, and not what their modules register while they are
-            imported.
+        changed: called with a key and its value in force, or None, after a change.
+        refusal: `(key, earlier, duplicate) -> message` for a duplicate registration.
+        of_hooks: whether entries come from plugins' hooks, and not from modules that register while they are imported.
     """
 
     def __init__(
@@ -138,77 +137,77 @@ class Table(dict[K, V], Generic[K, V]):
         Args:
             key: the key.
             value: the value.
-            override: replace the entry that is there, or one that comes later, on purpose.
-            provenance: where the value is from; by default where it was written, if it is a function, else the caller.
+            override: replace another entry on purpose, an existing one or one that comes later.
+            provenance: place of the definition; by default that of the value if it is a function, else the caller.
 
         Raises:
-            DuplicateRegistrationError: the key has an entry; names both provenances.
+            DuplicateRegistrationError: the key has an entry; the message names both provenances.
         """
-        given = Entry(value, provenance or Provenance.of(value), override, _thread.owner, next(_serial))
+        entry = Entry(value, provenance or Provenance.of(value), override, _thread.owner, next(_serial))
         with _lock:
-            there = self._entries.get(key, ())
-            now = _with(there, given)
-            if now is not None:
-                self._write(key, there, now)
-        if now is None:
-            raise DuplicateRegistrationError(self._refusal(key, there[-1], given))
+            before = self._entries.get(key, ())
+            after = _with(before, entry)
+            if after is not None:
+                self._write(key, before, after)
+        if after is None:
+            raise DuplicateRegistrationError(self._refusal(key, before[-1], entry))
         try:
             self.follow(key)
-        except BaseException:  # what follows the table refuses it
-            self._put(key, there)
+        except BaseException:  # `changed` refuses the entry
+            self._put(key, before)
             self.follow(key)
             raise
 
     def remove(self, key: Any) -> None:
-        """Remove the entry in force; the entry that it had replaced, if any, is in force again.
+        """Remove the entry in force; the entry that it replaced, if any, is in force again.
 
         Raises:
             KeyError: the key has no entry.
         """
         with _lock:
-            there = self._entries[key]
-            self._write(key, there, there[1:])
+            before = self._entries[key]
+            self._write(key, before, before[1:])
         self.follow(key)
 
     def follow(self, key: Any) -> None:
-        """Put the first entry of a key in force, and tell what follows the table."""
-        there = self._entries.get(key)
-        if there is None:
+        """Put the first entry of a key in force, and call `changed`."""
+        entries = self._entries.get(key)
+        if entries is None:
             super().pop(key, None)
         else:
-            super().__setitem__(key, there[0].value)
+            super().__setitem__(key, entries[0].value)
         if self._changed is not None:
-            self._changed(key, there[0].value if there is not None else None)
+            self._changed(key, entries[0].value if entries is not None else None)
 
-    def _write(self, key: Any, there: Entries, now: Entries) -> None:
+    def _write(self, key: Any, before: Entries, after: Entries) -> None:
         owner = _thread.owner
-        if owner is not None and there:
-            owner._undo += (partial(self._put_back, key, entry) for entry in there if entry not in now)
-        self._put(key, now)
+        if owner is not None and before:
+            owner._undo += (partial(self._put_back, key, entry) for entry in before if entry not in after)
+        self._put(key, after)
 
-    def _put(self, key: Any, now: Entries) -> None:
-        if now:
-            self._entries[key] = now
+    def _put(self, key: Any, entries: Entries) -> None:
+        if entries:
+            self._entries[key] = entries
         else:
             self._entries.pop(key, None)
 
     def _put_back(self, key: Any, entry: Entry) -> None:
-        """Undo a removal; if another entry has taken its place meanwhile, when that entry is dropped."""
+        """Undo a removal. If another entry has replaced it meanwhile, undo the removal when that entry is dropped."""
         if entry.owner is not None and entry.owner.dropped:
             return
         with _lock:
-            there = self._entries.get(key, ())
-            taken = next((other for other in there if _in_place_of(entry, other)), None)
-            if taken is None:
-                self._put(key, _ordered((*there, entry)))
-            elif taken.owner is not None:
-                taken.owner._undo.append(partial(self._put_back, key, entry))
+            entries = self._entries.get(key, ())
+            replacement = next((other for other in entries if _in_place_of(entry, other)), None)
+            if replacement is None:
+                self._put(key, _ordered((*entries, entry)))
+            elif replacement.owner is not None:
+                replacement.owner._undo.append(partial(self._put_back, key, entry))
         self.follow(key)
 
-    def _refused(self, key: Any, earlier: Entry, given: Entry) -> str:
-        return f"{self.name} {key!r} is provided by {earlier.provenance}; {given.provenance} provides a second one"
+    def _refused(self, key: Any, earlier: Entry, duplicate: Entry) -> str:
+        return f"{self.name} {key!r} is provided by {earlier.provenance}; {duplicate.provenance} provides a second one"
 
-    # -- reading besides what a dict gives -----------------------------------------------------------------------------
+    # -- reading, beyond the methods of a dict -------------------------------------------------------------------------
 
     def entries(self, key: Any) -> Entries:
         """Return all entries of a key, the one in force first."""
@@ -222,7 +221,7 @@ class Table(dict[K, V], Generic[K, V]):
         """
         return self._entries[key][0].provenance
 
-    # -- a dict's own ways of writing ----------------------------------------------------------------------------------
+    # -- the writing methods of a dict ---------------------------------------------------------------------------------
 
     def __setitem__(self, key: Any, value: Any) -> None:
         self.register(key, value)
@@ -235,7 +234,7 @@ class Table(dict[K, V], Generic[K, V]):
     clear = MutableMapping.clear
 
     def pop(self, key: Any, *default: Any) -> Any:
-        """As `dict.pop`."""
+        """Remove a key and return its value, as `dict.pop` does."""
         if default and key not in self:
             return default[0]
         value = self[key]
@@ -243,20 +242,20 @@ class Table(dict[K, V], Generic[K, V]):
         return value
 
     def popitem(self) -> tuple[Any, Any]:
-        """As `dict.popitem`."""
+        """Remove the last key and return it with its value, as `dict.popitem` does."""
         key = next(reversed(self), None)
         if key is None:
             raise KeyError(f"no {self.name}")
         return key, self.pop(key)
 
     def setdefault(self, key: Any, default: Any = None) -> Any:
-        """As `dict.setdefault`."""
+        """Return a value, which is registered if the key is missing, as `dict.setdefault` does."""
         if key not in self:
             self[key] = default
         return self[key]
 
     def update(self, *others: Any, **named: Any) -> None:
-        """As `dict.update`."""
+        """Register all items of a mapping, as `dict.update` does."""
         for key, value in dict(*others, **named).items():
             self[key] = value
 
@@ -265,22 +264,22 @@ class Table(dict[K, V], Generic[K, V]):
         return self
 
 
-def _with(there: Entries, given: Entry) -> Entries | None:
-    """Add an entry in its place; return None for a duplicate that is no override."""
-    earlier = next((entry for entry in there if _in_place_of(given, entry)), None)
+def _with(entries: Entries, new: Entry) -> Entries | None:
+    """Add an entry at its place in the order; return None for a duplicate without `override`."""
+    earlier = next((entry for entry in entries if _in_place_of(new, entry)), None)
     if earlier is None:
-        return _ordered((*there, given))
-    if not given.provenance.redefines(earlier.provenance):
+        return _ordered((*entries, new))
+    if not new.provenance.redefines(earlier.provenance):
         return None
-    again = dataclasses.replace(given, serial=earlier.serial)
-    return tuple(again if entry is earlier else entry for entry in there)
+    again = dataclasses.replace(new, serial=earlier.serial)
+    return tuple(again if entry is earlier else entry for entry in entries)
 
 
-def _in_place_of(given: Entry, other: Entry) -> bool:
-    """Return whether one entry replaces the other: neither is an override, or both are the same definition."""
-    if not given.override and not other.override:
+def _in_place_of(new: Entry, other: Entry) -> bool:
+    """Return True if both entries have one place: neither is an override, or both are the same definition."""
+    if not new.override and not other.override:
         return True
-    return given.override and other.override and given.provenance.redefines(other.provenance)
+    return new.override and other.override and new.provenance.redefines(other.provenance)
 
 
 def _ordered(entries: Entries) -> Entries:
@@ -292,19 +291,19 @@ def _ordered(entries: Entries) -> Entries:
 
 def all_tables() -> Iterator[Table]:
     """Yield every table."""
-    yield from (table for found in list(_tables) if (table := found()) is not None)
+    yield from (table for reference in list(_tables) if (table := reference()) is not None)
 
 
 def drop(*owners: Owner, keep: Callable[[Table, Entry], bool] = lambda table, entry: False) -> None:
-    """Remove the entries of owners from every table, except those to `keep`, and put back what the owners removed."""
+    """Remove the entries of owners from every table, except those to `keep`, and restore entries that they removed."""
     for owner in owners:
         owner.dropped = True
     for table in all_tables():
-        for key, there in list(table._entries.items()):
-            gone = {entry for entry in there if entry.owner in owners and not keep(table, entry)}
-            if gone:
+        for key, entries in list(table._entries.items()):
+            dropped = {entry for entry in entries if entry.owner in owners and not keep(table, entry)}
+            if dropped:
                 with _lock:
-                    table._put(key, tuple(entry for entry in table.entries(key) if entry not in gone))
+                    table._put(key, tuple(entry for entry in table.entries(key) if entry not in dropped))
                 table.follow(key)
     for owner in reversed(owners):
         while owner._undo:
@@ -315,12 +314,12 @@ Snapshot = list[tuple[Table[Any, Any], dict[Any, Entries]]]
 
 
 def snapshot(*tables: Table[Any, Any]) -> Snapshot:
-    """Return the entries of some tables, by default of all, for `restore`."""
+    """Return a copy of the entries of tables, by default of all, for `restore`."""
     return [(table, dict(table._entries)) for table in tables or all_tables()]
 
 
 def restore(before: Snapshot) -> None:
-    """Put tables back as they were when `snapshot` was called."""
+    """Restore the entries of tables that `snapshot` copied."""
     for table, entries in before:
         for key in {**entries, **table._entries}:
             if entries.get(key) != table._entries.get(key):

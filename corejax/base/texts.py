@@ -1,4 +1,4 @@
-"""Texts that plugins wrote (names, docs, errors), made safe to print: without control characters, and never raising."""
+"""Texts of messages. Names, docs and errors of plugins are made safe to print; the conversion never raises."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ from collections.abc import Callable, Iterable
 from typing import Any, NoReturn
 
 _KEPT = "\n\t"
-_HIDDEN = re.compile(r"[^\n -~]")  # looked at closer: whether it is printable
+_UNSAFE = re.compile(r"[^\n -~]")  # candidates for escaping; those that are printable stay
 
 
 def shown(text: Any) -> str:
-    r"""The text without control characters: a terminal shows `\x1b[2J` and does not obey it.
+    r"""Escape control characters, so that a terminal shows `\x1b[2J` and does not execute it.
 
-    Line breaks and tabs stay. What changes the direction of text is escaped, and so are surrogates, which no encoding
-    has.
+    Line breaks and tabs stay. Characters that change the direction of text and surrogates are escaped as well.
     """
     text = text if isinstance(text, str) else described(text)
     if text.isprintable():
@@ -24,37 +23,37 @@ def shown(text: Any) -> str:
 
 
 def one_line(text: Any) -> str:
-    """As `shown`, with line breaks and tabs escaped too: a cell of a table."""
+    """Escape control characters, line breaks and tabs, for a cell of a table."""
     return shown(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
-def _said(by: Callable[[Any], str], value: Any, instead: Callable[[BaseException], str]) -> str:
-    """Return `by(value)`, or `instead(error)` if that fails."""
+def _convert(convert: Callable[[Any], str], value: Any, fallback: Callable[[BaseException], str]) -> str:
+    """Return `convert(value)`, or `fallback(error)` if that raises."""
     try:
-        return by(value)
+        return convert(value)
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        return instead(error)
+        return fallback(error)
 
 
 def described(value: Any) -> str:
-    """`repr(value)`, or the name of its class where that fails."""
-    return _said(repr, value, lambda _: f"<{type(value).__name__}>")
+    """Return `repr(value)`, or the name of its class if that raises."""
+    return _convert(repr, value, lambda _: f"<{type(value).__name__}>")
 
 
 def message_of(error: BaseException) -> str:
-    """`str(error)`, or a remark in its place where that fails."""
-    return _said(str, error, lambda another: f"(its message cannot be shown: {type(another).__name__})")
+    """Return `str(error)`, or a remark if that raises."""
+    return _convert(str, error, lambda another: f"(its message cannot be shown: {type(another).__name__})")
 
 
 def error_text(error: BaseException) -> str:
-    """`Type: message`, or the type alone where there is no message."""
+    """Return `Type: message`, or only the type if the message is empty."""
     return f"{type(error).__name__}: {message_of(error)}".removesuffix(": ")
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """`"; did you mean 'sin'?"`, to follow what says that there is no such name; nothing where none is like it."""
+    """Return `"; did you mean 'sin'?"`, to end a message about an unknown name; "" if no known name is close."""
     import difflib  # needed for an error only
 
     close = difflib.get_close_matches(name, sorted(known), 1)
@@ -62,9 +61,9 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 
 def how_to_install(distribution: str) -> str:
-    """`"corejax-numpy (pip install corejax-numpy)"`.
+    """Return `"corejax-numpy (pip install corejax-numpy)"`.
 
-    Of code without its metadata, as bundlers leave it, the text says how to keep these.
+    If a bundler kept the code but not the metadata of the distribution, the text tells how to keep both.
     """
     import importlib.util  # needed for an error only
 
@@ -78,24 +77,24 @@ def how_to_install(distribution: str) -> str:
         if importlib.util.find_spec(package) is not None:
             keep = f"PyInstaller: --copy-metadata {distribution} --collect-all {package}"
             advice = (
-                f"whose code is here without the metadata that plugins are found by; a bundler has to keep both, {keep}"
+                f"its code is here without the metadata by which plugins are found; a bundler must keep both, {keep}"
             )
     return f"{distribution} ({advice})"
 
 
 def no_such_name(module: str, name: str, known: Iterable[str]) -> AttributeError:
-    """The error for a name that a module does not have.
+    """Return the error for a name that a module lacks, with a close name as suggestion.
 
-    Names like `__path__` are asked for by Python itself, at each `from module import name`: nothing is like them.
+    Private names get none: Python itself looks up names such as `__path__`, at each `from module import name`.
     """
     meant = "" if name.startswith("_") else did_you_mean(name, (n for n in known if not n.startswith("_")))
     return AttributeError(f"module {module!r} has no attribute {name!r}{meant}")
 
 
 def suggest_names(module: dict[str, Any]) -> None:
-    """Give a module a `__getattr__` that raises an error with the public name that was probably meant.
+    """Give a module a `__getattr__` that raises an error with a close public name as suggestion.
 
-    A type checker does not see it. It would take a `def __getattr__` in the module for every name that is missing.
+    A type checker does not see it. With a `def __getattr__` in the module it would accept every missing name.
     """
 
     def missing(name: str) -> NoReturn:
@@ -105,7 +104,7 @@ def suggest_names(module: dict[str, Any]) -> None:
 
 
 def add_note(error: BaseException, note: str) -> None:
-    """Add a note to an exception, which may refuse it."""
+    """Add a note to an exception; ignore exceptions that do not accept one."""
     try:
         error.add_note(note)
     except KeyboardInterrupt:
@@ -115,15 +114,15 @@ def add_note(error: BaseException, note: str) -> None:
 
 
 def json_text(value: Any) -> str:
-    """A value as JSON on several lines, keys in the order given; what JSON does not have is described.
+    """Format a value as JSON on several lines, with keys in their order; values that JSON lacks become their `repr`.
 
-    Characters that are not printable, or that are not in the encoding of standard output, are escaped.
+    Characters that are not printable, or that the encoding of standard output lacks, are escaped.
     """
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     import json  # needed by the command only
 
     text = json.dumps(_plain(value), indent=2, ensure_ascii=not encoding.lower().startswith("utf"), allow_nan=False)
-    return _HIDDEN.sub(lambda found: found[0] if found[0].isprintable() else json.dumps(found[0])[1:-1], text)
+    return _UNSAFE.sub(lambda match: match[0] if match[0].isprintable() else json.dumps(match[0])[1:-1], text)
 
 
 def _plain(value: Any) -> Any:

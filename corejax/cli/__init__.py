@@ -1,3 +1,3 @@
-"""The command `corejax`: what is installed, who contributed what, and what is missing."""
+"""The command `corejax`: it lists plugins, their primitives and rules, and missing rules."""
 
 from corejax.cli.group import main as main

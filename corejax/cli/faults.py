@@ -1,4 +1,4 @@
-"""What went wrong while plugins were loaded, one line each on standard error, with what to do about it."""
+"""Reports of plugins that failed to load, a line for each on standard error, with advice."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from corejax.settings.selection import Selection
 
 
 def report_faults() -> None:
-    """Complain about failed plugins and about names in `COREJAX_PLUGINS` that nobody has."""
+    """Print failed plugins, and the names in `COREJAX_PLUGINS` that no plugin has, to standard error."""
     for record in list(manager().records.values()):
         for problem in record.problems():
             remedy = f"upgrade, repair or uninstall it, or switch it off (COREJAX_PLUGINS=-{record.name})"
@@ -18,7 +18,7 @@ def report_faults() -> None:
 
 
 def report_selection() -> None:
-    """Complain about names in `COREJAX_PLUGINS` and `COREJAX_RULE_OVERRIDES` that no plugin has."""
+    """Print names in `COREJAX_PLUGINS` and `COREJAX_RULE_OVERRIDES` that no plugin has to standard error."""
     names = [record.name for record in manager().records.values()]
     problems = manager().selection.problems(names)
     if isinstance(config.rule_overrides, str):

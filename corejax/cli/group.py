@@ -1,4 +1,4 @@
-"""The command line itself: the built-in commands, and those that plugins add, loaded only when asked for."""
+"""The command line: the built-in commands, and those of plugins, which are loaded only when needed."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ from corejax.messages.homes import homes
 from corejax.plugins import manager
 
 _CONTRIBUTED = "corejax.cli.contributed"
-INTERRUPTED = 130  # as shells have it: 128 and the number of the signal
+INTERRUPTED = 130  # the convention of shells: 128 plus the number of the signal
 
 
 class ContributedCommands(click.Group):
-    """What plugins add commands to; refuses names that are taken."""
+    """The group that plugins add commands to; it refuses names that are taken."""
 
     def __init__(self, taken: Mapping[str, click.Command]) -> None:
         super().__init__("corejax")
@@ -39,12 +39,12 @@ class ContributedCommands(click.Group):
         """Add a command.
 
         Raises:
-            PluginError: it is no name for a command.
-            DuplicateRegistrationError: there is one of that name, built in or another plugin's.
+            PluginError: the name is malformed.
+            DuplicateRegistrationError: a built-in command or another plugin's has the name.
         """
         name = name or cmd.name or ""
         if not re.fullmatch(r"[a-z0-9][\w-]*", name):
-            raise PluginError(f"a command's name is lower-case words with dashes between them, got {name!r}")
+            raise PluginError(f"a command's name must be lower-case words with dashes between them, got {name!r}")
         earlier = self.taken.get(name) or self.commands.get(name)
         if earlier is not None:
             raise DuplicateRegistrationError(
@@ -57,8 +57,8 @@ def _owner(command: click.Command) -> str:
     return str(Provenance.of(command.callback)) if command.callback else f"{command!r}"
 
 
-def _command_meant(name: str, commands: Sequence[str]) -> str:
-    """Return a suggestion that ends a message; "" if no command has a similar name, or first word of its name."""
+def _suggest_command(name: str, commands: Sequence[str]) -> str:
+    """Return a suggestion that ends a message; "" if no command has a similar name or first word."""
     by_word = {command.partition("-")[0]: command for command in commands} | {c: c for c in commands}
     close = difflib.get_close_matches(name, by_word, 1)
     return f"; did you mean {by_word[close[0]]!r}?" if close else ""
@@ -67,8 +67,8 @@ def _command_meant(name: str, commands: Sequence[str]) -> str:
 class CommandLine(click.Group):
     """The built-in commands, then those of plugins."""
 
-    def _others(self, context: click.Context, *, load: bool = False) -> Mapping[str, click.Command]:
-        """Return plugins' commands; if manifests name all of them and none is to run, only their names and help."""
+    def _plugin_commands(self, context: click.Context, *, load: bool = False) -> Mapping[str, click.Command]:
+        """Return plugins' commands; unless `load`, only their names and help if manifests list all of them."""
         manifests = manager().usable_manifests()
         if not load and manifests is not None and _CONTRIBUTED not in context.meta:
             helps = {name: text for m in manifests.values() for name, text in m.commands.items()}
@@ -80,38 +80,38 @@ class CommandLine(click.Group):
         return context.meta[_CONTRIBUTED]  # type: ignore[no-any-return]
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """All commands; loads plugins whose manifests do not name theirs."""
-        return [*sorted(self.commands), *sorted(self._others(ctx))]
+        """Return the names of all commands. Plugins are loaded unless manifests list their commands."""
+        return [*sorted(self.commands), *sorted(self._plugin_commands(ctx))]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Return a command; plugins are loaded for names that are not built in and that some plugin may have.
+        """Return a command. Plugins are loaded if it is not built in and a plugin may have it.
 
         Raises:
-            click.UsageError: there is no such command.
+            click.UsageError: no command has that name.
         """
-        found = self.commands.get(cmd_name)
-        if found is None and cmd_name in self._others(ctx):
-            found = self._others(ctx, load=True).get(cmd_name)
-        if found is not None or ctx.resilient_parsing:
-            return found
+        command = self.commands.get(cmd_name)
+        if command is None and cmd_name in self._plugin_commands(ctx):
+            command = self._plugin_commands(ctx, load=True).get(cmd_name)
+        if command is not None or ctx.resilient_parsing:
+            return command
         home = homes("commands").get(cmd_name)
         if home is not None:
             record = next((r for r in manager().discover().values() if r.comes_from(home)), None)
             place = manager().where(record, home, "does not have it")
             raise click.UsageError(f"the command {cmd_name!r} comes with {place}", ctx)
-        meant = _command_meant(cmd_name, [*self.list_commands(ctx), *homes("commands")])
-        raise click.UsageError(f"No such command {cmd_name!r}{meant or '.'}", ctx)
+        suggestion = _suggest_command(cmd_name, [*self.list_commands(ctx), *homes("commands")])
+        raise click.UsageError(f"No such command {cmd_name!r}{suggestion or '.'}", ctx)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """The list of commands, with the help that manifests give; a plugin is loaded when its command runs."""
-        others = sorted((name, command) for name, command in self._others(ctx).items() if not command.hidden)
+        """Write the list of commands, with help from manifests; a plugin is loaded only when its command runs."""
+        others = sorted((name, command) for name, command in self._plugin_commands(ctx).items() if not command.hidden)
         commands = [*sorted(self.commands.items()), *others]
         limit = formatter.width - 6 - max(len(name) for name, _ in commands)
         with formatter.section("Commands"):
             formatter.write_dl([(one_line(n), shown(command.get_short_help_str(limit))) for n, command in commands])
 
     def invoke(self, ctx: click.Context) -> Any:
-        """Run a command; corejax's own errors are messages, not tracebacks, and what plugins should mend is shown."""
+        """Run a command. Show corejax's own errors as messages without tracebacks, and deprecation warnings."""
         if not sys.warnoptions:
             warnings.simplefilter("default", CorejaxDeprecationWarning)
         try:
@@ -120,22 +120,22 @@ class CommandLine(click.Group):
             click.echo("\ninterrupted", err=True)
             ctx.exit(INTERRUPTED)
         except click.ClickException as error:
-            object.__setattr__(error, "message", shown(error.message))  # final for its readers
+            object.__setattr__(error, "message", shown(error.message))  # click declares the attribute as final
             raise
         except CorejaxError as error:
             raise click.ClickException(shown(error_text(error))) from error
 
     def main(self, args: Sequence[str] | None = None, *more: Any, **options: Any) -> Any:
-        """Run the command line; its own frames, and the script's that calls it, are no user's lines.
+        """Run the command line. Its frames, and those of the script that calls it, do not count as user code.
 
-        Where its output cannot be written, it says so in a sentence and exits with 1.
+        If the output cannot be written, print a message and exit with code 1.
         """
         source_info.register_internal(os.path.dirname(click.__file__))
         if args is None:
             source_info.register_caller()
         for name in ("stdout", "stderr"):
-            if getattr(sys, name) is None:  # closed by whoever started the command
-                setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115  (kept till the end)
+            if getattr(sys, name) is None:  # the parent process closed it
+                setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115  (stays open)
         try:
             try:
                 return super().main(args, *more, **options)
@@ -144,9 +144,9 @@ class CommandLine(click.Group):
         except OSError as error:
             if error.filename is not None:
                 raise
-            with contextlib.suppress(OSError, ValueError):  # Python would try to write once more when it ends
+            with contextlib.suppress(OSError, ValueError):  # or Python writes once more, and fails, when it exits
                 os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-            if error.errno != errno.EPIPE:  # a reader that has read enough is no news
+            if error.errno != errno.EPIPE:  # a reader that stops early, as `head` does, is no error
                 complain(f"cannot write to standard output: {error.strerror}")
             sys.exit(1)
 
@@ -154,22 +154,22 @@ class CommandLine(click.Group):
 @click.group(cls=CommandLine, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
 @click.version_option(package_name="corejax", prog_name="corejax", message="%(prog)s %(version)s")
 def main() -> None:
-    """Look into corejax: its primitives, their rules, and the plugins that contribute them.
+    """Inspect corejax: its primitives, their rules, and the plugins that contribute them.
 
-    Tables are for eyes on a terminal and for scripts elsewhere (aligned plain text, or --json).
+    Tables are formatted on a terminal, and aligned plain text (or --json) elsewhere.
 
     \b
     Exit codes
-      0  all is well
-      1  something is missing or failed: a plugin (`plugins`), a rule that was asked for (`--missing`)
-      2  wrong usage: no such command, option, plugin, rule kind or primitive
+      0  success
+      1  something is missing or failed: a plugin (`plugins`), a rule that was required (`--missing`)
+      2  wrong usage: an unknown command, option, plugin, rule kind or primitive
     130  interrupted (Ctrl-C)
 
     \b
     Environment
       COREJAX_PLUGINS         a,b only these; -c all but this one; empty: none
-      COREJAX_STRICT_PLUGINS  1: a plugin that fails is an error
-      COREJAX_RULE_OVERRIDES  0: no rule replaces another plugin's; a,b only theirs; -c all but that one's
+      COREJAX_STRICT_PLUGINS  1: a plugin that fails raises an error
+      COREJAX_RULE_OVERRIDES  0: no rule replaces another plugin's; a,b only rules of these; -c all but those of c
     """
 
 

@@ -1,4 +1,4 @@
-"""`corejax list-primitives`: which plugin contributed each primitive, and which rules the primitive has."""
+"""`corejax list-primitives`: lists primitives with their plugins and their rules."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from corejax.cli.rule_status import STATUSES, Status
 from corejax.plugins import manager
 from corejax.plugins._records import PluginRecord, named
 
-_FEW = 30  # names that are listed in place of a suggestion
+_FEW = 30  # up to so many names are listed if there is no suggestion
 
 MARKS: dict[Status, str] = {"own": "✓", "platform": "p", "derived": "d", "missing": "·", "not_required": "–"}
 
@@ -29,65 +29,65 @@ MARKS: dict[Status, str] = {"own": "✓", "platform": "p", "derived": "d", "miss
 @click.option("--missing", multiple=True, metavar="KIND", help="Only those without; exit code 1 if there are any.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def list_primitives(plugins: Sequence[str], present: Sequence[str], missing: Sequence[str], as_json: bool) -> None:
-    """List primitives: who contributed each, and which rules it has.
+    """List primitives, the plugin of each, and its rules.
 
-    One column for each rule kind: ✓ somebody wrote the rule, d the kernel derives it, p somebody wrote it for
-    some platforms only, · it is missing, – there is none and none is required. Options may be repeated, all of
-    them have to hold; of several plugins, one. Where standard output is no terminal, columns are aligned with
-    spaces and remarks start with `#`.
+    The table has a column for each rule kind: ✓ the rule is written, d the kernel derives it, p it is written for
+    some platforms only, · it is missing, – it is missing and not required. Options may be repeated: a primitive is
+    listed if it meets all of them and belongs to one of the plugins. If standard output is not a terminal, columns
+    are aligned with spaces and remarks start with `#`.
 
-    Plugins whose manifests are good (`corejax plugins`) are not imported for the table; for --missing, which looks
-    at the code itself, and for --json, which also says where each primitive is defined, they are.
+    Plugins with good manifests (`corejax plugins`) are not imported, except for --missing, which inspects the code
+    itself, and --json, which includes the place of each definition.
 
-    Exit codes: 0; 1 if --missing finds primitives, or a plugin named by --plugin is off or failed; 2 for a name
-    that does not exist.
+    Exit codes: 0; 1 if --missing finds primitives, or a plugin named by --plugin is off or failed; 2 for an unknown
+    name.
     """
-    found = primitive_table(load=bool(missing) or as_json)
-    present = [_kind(k, "--rule", found) for k in present]
-    missing = [_kind(k, "--missing", found) for k in missing]
+    table = primitive_table(load=bool(missing) or as_json)
+    present = [_kind(k, "--rule", table) for k in present]
+    missing = [_kind(k, "--missing", table) for k in missing]
     records = [record for name in plugins for record in plugins_named(name, "--plugin: ")]
-    wanted = {record.name for record in records}
-    chosen = [
+    owners = {record.name for record in records}
+    rows = [
         row
-        for row in found.rows
-        if (not plugins or row.plugin in wanted)
+        for row in table.rows
+        if (not plugins or row.plugin in owners)
         and all(row.rules[kind].present for kind in present)
         and not any(row.rules[kind].present for kind in missing)
     ]
     if as_json:
-        _print_json(chosen, found)
+        _print_json(rows, table)
     else:
-        _print_text(chosen, found)
+        _print_text(rows, table)
     report_faults()
-    if (missing and chosen) or not all(record.status in ("loaded", "found") for record in records):
+    if (missing and rows) or not all(record.status in ("loaded", "found") for record in records):
         click.get_current_context().exit(1)
 
 
-def _kind(text: str, option: str, found: PrimitiveTable) -> str:
+def _kind(text: str, option: str, table: PrimitiveTable) -> str:
     kind = text.replace("-", "_")
-    if kind not in found.kinds:
-        raise click.UsageError(f"{option}: {no_such('rule kind', text, found.kinds)}")
+    if kind not in table.kinds:
+        raise click.UsageError(f"{option}: {no_such('rule kind', text, table.kinds)}")
     return kind
 
 
 def plugins_named(name: str, option: str = "") -> list[PluginRecord]:
-    """Return the plugin of a name, or those of a distribution; `option` begins the error if nothing is found."""
-    found = named(manager().discover(), name)
-    if not found:
+    """Return the plugin of a name, or those of a distribution; `option` begins the error if no plugin is found."""
+    records = named(manager().discover(), name)
+    if not records:
         raise click.UsageError(option + no_such("plugin", name, manager().records))
-    return found
+    return records
 
 
 def no_such(what: str, name: str, known: Iterable[str]) -> str:
-    """A sentence about a name that does not exist: the one that was probably meant, or all if they are few.
+    """Return a sentence about an unknown name, with a close name as suggestion, or all names if they are few.
 
-    A primitive's name without its namespace stands for it.
+    The name of a primitive without its namespace suggests the primitive.
     """
     names = sorted(known)
     close = [other for other in names if other.endswith(f".{name}")] or difflib.get_close_matches(name, names, 1)
     few = ", ".join(names) or "none"
-    there = f"there are {few}." if len(names) <= _FEW else f"there are {len(names)}: see corejax list-primitives."
-    hint = f"did you mean {close[0]!r}?" if close else there
+    listing = f"there are {few}." if len(names) <= _FEW else f"there are {len(names)}: see corejax list-primitives."
+    hint = f"did you mean {close[0]!r}?" if close else listing
     return f"there is no {what} named {name!r}; {hint}"
 
 
@@ -99,39 +99,39 @@ def _totals(rows: Sequence[Row], kinds: Sequence[str]) -> dict[str, dict[str, in
 def _as_json(row: Row) -> dict[str, Any]:
     return {
         **row._asdict(),
-        "rules": {kind: found.status for kind, found in row.rules.items()},
-        "derived_by": {kind: found.derivation for kind, found in row.rules.items() if found.derivation},
+        "rules": {kind: rule.status for kind, rule in row.rules.items()},
+        "derived_by": {kind: rule.derivation for kind, rule in row.rules.items() if rule.derivation},
     }
 
 
-def _print_json(rows: Sequence[Row], found: PrimitiveTable) -> None:
+def _print_json(rows: Sequence[Row], table: PrimitiveTable) -> None:
     print_json(
         {
-            "rule_kinds": found.kinds,
+            "rule_kinds": table.kinds,
             "primitives": [_as_json(row) for row in rows],
-            "overrides": [override._asdict() for override in found.overrides],
-            "totals": _totals(rows, found.kinds),
+            "overrides": [override._asdict() for override in table.overrides],
+            "totals": _totals(rows, table.kinds),
             "problems": manager().problems(),
         }
     )
 
 
-def _print_text(rows: Sequence[Row], found: PrimitiveTable) -> None:
-    columns = {"primitive": "left", "plugin": "left", **dict.fromkeys(found.kinds, "center")}
-    cells = [[row.name, row.owner, *(MARKS[row.rules[kind].status] for kind in found.kinds)] for row in rows]
+def _print_text(rows: Sequence[Row], table: PrimitiveTable) -> None:
+    columns = {"primitive": "left", "plugin": "left", **dict.fromkeys(table.kinds, "center")}
+    cells = [[row.name, row.owner, *(MARKS[row.rules[kind].status] for kind in table.kinds)] for row in rows]
     shown = {row.name for row in rows}
-    replaced = [f"replaced on purpose: {override}" for override in found.overrides if override.primitive in shown]
+    replaced = [f"replaced on purpose: {override}" for override in table.overrides if override.primitive in shown]
     print_table(columns, cells, [_legend(rows), _summary(rows), *replaced])
 
 
 def _legend(rows: Sequence[Row]) -> str:
-    shown = {found.status for row in rows for found in row.rules.values()} | {"own", "derived", "missing"}
+    shown = {rule.status for row in rows for rule in row.rules.values()} | {"own", "derived", "missing"}
     return "   ".join(f"{MARKS[status]} {text}" for status, text in STATUSES.items() if status in shown)
 
 
 def _summary(rows: Sequence[Row]) -> str:
-    count: Counter[Status] = Counter(found.status for row in rows for found in row.rules.values())
-    ways = Counter(found.derivation for row in rows for found in row.rules.values() if found.derivation)
+    count: Counter[Status] = Counter(rule.status for row in rows for rule in row.rules.values())
+    ways = Counter(rule.derivation for row in rows for rule in row.rules.values() if rule.derivation)
     by = f" ({', '.join(f'{n} by {way}' for way, n in ways.most_common())})" if ways else ""
     owners = len({row.plugin for row in rows if row.plugin})
     rules = f"{count['own'] + count['platform']} own, {count['derived']} derived{by}, {count['missing']} missing"

@@ -1,6 +1,6 @@
-"""Tables for eyes and for pipes: rich on a terminal, plain aligned text elsewhere, JSON on request.
+"""Output of the command: tables by rich on a terminal, plain aligned text elsewhere, JSON on request.
 
-Names, docs and errors are others' texts: control characters in them are shown, and nothing obeys them.
+Names, docs and errors are texts of plugins, so control characters in them are escaped.
 """
 
 from __future__ import annotations
@@ -21,17 +21,17 @@ _COLOURS = {
     "bold red": ("·", "✗", "failed", "malformed"),
     "dim": ("off",),
 }
-STYLES = {cell: colour for colour, cells in _COLOURS.items() for cell in cells}  # cells in colour on a terminal
+STYLES = {cell: colour for colour, cells in _COLOURS.items() for cell in cells}  # text of a cell -> colour
 _ASCII = str.maketrans({"✓": "x", "○": "o", "✗": "F", "·": ".", "–": "-"})
 
 
 def is_terminal() -> bool:
-    """Return whether standard output is a terminal that shows colours."""
+    """Return True if standard output is a terminal that shows colours."""
     return sys.stdout.isatty() and os.environ.get("TERM") != "dumb"
 
 
 def printable(text: str, *, err: bool = False) -> str:
-    """Return a text in the characters of a stream's encoding: marks have ASCII forms, other characters are escaped.
+    """Convert a text to the characters of a stream's encoding; marks become ASCII, other characters are escaped.
 
     Control characters are escaped in any encoding.
     """
@@ -45,7 +45,7 @@ def printable(text: str, *, err: bool = False) -> str:
 
 
 def say(text: str, *, err: bool = False) -> None:
-    """Print a text as `printable` gives it."""
+    """Print a text in a printable form."""
     click.echo(printable(text, err=err), err=err)
 
 
@@ -55,21 +55,21 @@ def complain(text: str) -> None:
 
 
 def print_json(value: Any) -> None:
-    """Print a value as JSON, keys in the order given."""
+    """Print a value as JSON with keys in their order."""
     say(json_text(value))
 
 
 def print_table(columns: Mapping[str, str], rows: Sequence[Sequence[str]], notes: Sequence[str] = ()) -> None:
-    """Print a table and remarks on it.
+    """Print a table and remarks below it.
 
-    Elsewhere than on a terminal: a line of headings, a line for each row, cells without spaces in aligned
-    columns two spaces apart, and the remarks after `# `.
+    If standard output is not a terminal, print a line of headings and a line for each row, in aligned columns two
+    spaces apart, and each remark after `# `.
 
     Args:
-        columns: headings, and how their cells are set: "left", "center" or "right". A terminal breaks headings at
+        columns: heading -> alignment of the cells: "left", "center" or "right". A terminal breaks headings at
             underscores.
-        rows: the cells.
-        notes: the remarks.
+        rows: cells of each row, in the order of the columns.
+        notes: remarks, one line each.
     """
     rows = [[printable(one_line(cell)) for cell in row] for row in rows]
     if is_terminal():

@@ -1,4 +1,4 @@
-"""`corejax plugins`: what is installed, whether it works, and if not, why."""
+"""`corejax plugins`: lists installed plugins, their status, and the causes of failures."""
 
 from __future__ import annotations
 
@@ -23,29 +23,29 @@ from corejax.plugins.manifest import Manifest
 @click.command("plugins")
 @click.argument("names", nargs=-1, metavar="[PLUGIN]...")
 @click.option("--load", is_flag=True, help="Load all plugins, to see whether they work.")
-@click.option("--no-load", is_flag=True, help="Import no plugin, whether its manifest is good or not.")
+@click.option("--no-load", is_flag=True, help="Import no plugin, even if its manifest is not good.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def plugins(names: Sequence[str], load: bool, no_load: bool, as_json: bool) -> None:
     """List plugins: distribution, version, status, manifest, number of primitives.
 
-    All of them, or those of these names; a distribution's name stands for its plugins.
+    All plugins are listed, or only those with these names or distributions.
 
-    A manifest is a file in the plugin's package that says what it offers (`corejax write-manifest`). Where all are
-    good, nothing is imported; otherwise plugins are loaded.
+    A manifest is a file in the plugin's package that lists what the plugin contributes (`corejax write-manifest`). If
+    all manifests are good, nothing is imported; otherwise plugins are loaded.
 
     \b
     Status
       found   installed, and not loaded
       loaded  ready for use
       off     not selected by COREJAX_PLUGINS
-      failed  with what raised and what that came from
+      failed  raised an error, which is shown with its causes
     Manifest
-      good     of this version of the plugin
-      none     there is none
-      stale    of another version, or of other sources
-      unknown  of a manifest version that this corejax does not read
+      good     belongs to this version of the plugin
+      none     does not exist
+      stale    belongs to another version, or to other sources
+      unknown  has a manifest version that this corejax does not read
 
-    Exit codes: 0; 1 if a plugin of these failed; 2 for a name that does not exist, and --load with --no-load.
+    Exit codes: 0; 1 if one of these plugins failed; 2 for an unknown name, and --load with --no-load.
     """
     if load and no_load:
         raise click.UsageError("--load and --no-load exclude each other")
@@ -65,9 +65,9 @@ def plugins(names: Sequence[str], load: bool, no_load: bool, as_json: bool) -> N
 
 
 def _entry(record: PluginRecord, counts: Counter[str | None]) -> dict[str, Any]:
-    failed = [] if record.fault is None else [*causes(record.fault), *record.unmet]
+    reasons = [] if record.fault is None else [*causes(record.fault), *record.unmet]
     for what, fault in record.late_faults.items():
-        failed += [f"{what}: {cause}" for cause in causes(fault)]
+        reasons += [f"{what}: {cause}" for cause in causes(fault)]
     manifest = manager().manifest(record)
     count = counts[record.name] if record.status == "loaded" else None
     if count is None and manifest.manifest is not None and record.status == "found":
@@ -82,12 +82,12 @@ def _entry(record: PluginRecord, counts: Counter[str | None]) -> dict[str, Any]:
         "primitives": count,
         "backends": _backends(record, manifest.manifest),
         "entry_point": record.value,
-        "causes": failed,
+        "causes": reasons,
     }
 
 
 def _backends(record: PluginRecord, manifest: Manifest | None) -> list[str]:
-    """Names of the plugin's backends, of its manifest's where it is not loaded."""
+    """Return the names of the plugin's backends, from its manifest if it is not loaded."""
     if record.status == "found":
         return [] if manifest is None else list(manifest.backends)
     return [name for name, (_, owner) in backends.provided.items() if owner is record]
@@ -105,8 +105,8 @@ def _print_text(entries: Sequence[dict[str, Any]]) -> None:
     if any(entry["status"] == "found" for entry in entries):
         notes.append("plugins that are found were not loaded; to see whether they load: corejax plugins --load")
     if entries and not any("eager_engine" in r.offers for r in manager().discover().values() if r.status != "off"):
-        slow = "no plugin has an engine: eager calls take two to twenty times as long"
-        notes.append(slow + install_advice("names", "eager_engine"))
+        warning = "no plugin has an engine: eager calls take two to twenty times as long"
+        notes.append(warning + install_advice("names", "eager_engine"))
     if not entries:
         notes.append("no plugin is installed; try: pip install 'corejax[all]'")
         notes += [advice for advice in map(how_to_install, sorted(HOMES)) if "metadata" in advice]

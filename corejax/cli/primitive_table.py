@@ -1,7 +1,7 @@
-"""The primitives of all plugins, as a table: from manifests if all of them are good, else from the loaded plugins.
+"""The primitives of all plugins as a table, from manifests if all of them are good, else from the loaded plugins.
 
-Both ways give the same. Plugins are loaded if their manifests leave something open: derivations of a plugin that a
-manifest does not know, two plugins with one name.
+Both sources have the same result. Plugins are also loaded if their manifests do not fit together: two plugins have one
+name, or a manifest was written without the derivations of another plugin.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ class Override(NamedTuple):
     """A rule that replaces another one on purpose.
 
     Attributes:
-        primitive, kind: what rule.
-        platform: of the rule, `*` for all.
-        plugin: the plugin that replaces it.
-        on: whether it is in force (`config.rule_overrides`).
+        primitive, kind: the primitive and the rule kind.
+        platform: platform of the rule, `*` for all.
+        plugin: the plugin with the replacement.
+        on: whether the replacement is in force (`config.rule_overrides`).
     """
 
     primitive: str
@@ -42,11 +42,11 @@ class Row(NamedTuple):
     """One primitive.
 
     Attributes:
-        name: of the primitive.
-        plugin, version: the plugin that has it.
-        module: where it is defined.
-        file, line: the place in the module, if plugins are loaded.
-        rules: rule kind -> state.
+        name: name of the primitive.
+        plugin, version: the plugin that defines it.
+        module: the module that defines it.
+        file, line: place of the definition, if plugins are loaded.
+        rules: rule kind -> status.
     """
 
     name: str
@@ -59,7 +59,7 @@ class Row(NamedTuple):
 
     @property
     def owner(self) -> str:
-        """The plugin, or in parentheses the module of a primitive that belongs to none."""
+        """The plugin, or in parentheses the module of a primitive without one."""
         return self.plugin or f"({self.module})"
 
 
@@ -67,10 +67,10 @@ class PrimitiveTable(NamedTuple):
     """All primitives.
 
     Attributes:
-        kinds: rule kinds: the kernel's, then plugins' by name.
-        rows: sorted by plugin and name.
+        kinds: rule kinds of the kernel, then those of plugins by name.
+        rows: the primitives, sorted by plugin and name.
         overrides: rules that replace others.
-        loaded: whether plugins had to be loaded.
+        loaded: whether plugins were loaded.
     """
 
     kinds: list[str]
@@ -80,7 +80,7 @@ class PrimitiveTable(NamedTuple):
 
 
 def primitive_table(*, load: bool = False) -> PrimitiveTable:
-    """Return everything that is installed; `load` loads plugins even if their manifests would do."""
+    """Return all installed primitives; `load` loads plugins even if their manifests suffice."""
     manifests = None if load or primitives else plugins.manager().usable_manifests()
     if manifests is None:
         plugins.load_everything()
@@ -101,9 +101,9 @@ def primitive_table(*, load: bool = False) -> PrimitiveTable:
 def _of_tables(kinds: list[str]) -> tuple[list[Row], list[Override]]:
     rows, overrides = [], []
     for p in list(primitives.values()):
-        where, found = p.provenance, rule_statuses(p)
-        rules = {kind: found[kind] for kind in kinds}
-        rows.append(Row(p.name, where.plugin, where.version, *where, rules))
+        origin, statuses = p.provenance, rule_statuses(p)
+        rules = {kind: statuses[kind] for kind in kinds}
+        rows.append(Row(p.name, origin.plugin, origin.version, *origin, rules))
         for kind in kinds:
             for platform, rule in registries[kind].written(p):
                 if rule.overriding:
@@ -122,20 +122,20 @@ def _of_manifests(
             rules = {kind: _status(name, entry, kind, plugin, required[kind], manifests) for kind in kinds}
             rows.append(Row(name, plugin, m.version, entry.module, None, None, rules))
         on = config.overrides_are_on(plugin)
-        for name, given in m.overrides.items():
-            overrides += [Override(name, kind, p, plugin, on) for kind, platforms in given.items() for p in platforms]
+        for name, replaced in m.overrides.items():
+            overrides += [Override(name, kind, p, plugin, on) for kind, each in replaced.items() for p in each]
     return rows, overrides
 
 
 def _status(
     name: str, entry: PrimitiveEntry, kind: str, plugin: str, required: bool, manifests: Mapping[str, Manifest]
 ) -> RuleStatus:
-    """Do as `corejax.cli.rule_status.rule_status`, of what manifests say."""
+    """Return the status of a rule from manifests, as `corejax.cli.rule_status.rule_status` does from the tables."""
     platforms: set[str] = set()
     for other, m in manifests.items():
-        given = entry.rules if other == plugin else m.rules.get(name, {})
+        rules = entry.rules if other == plugin else m.rules.get(name, {})
         off = {} if config.overrides_are_on(other) else m.overrides.get(name, {})
-        platforms |= set(given.get(kind, ())) - set(off.get(kind, ()))
+        platforms |= set(rules.get(kind, ())) - set(off.get(kind, ()))
     own = ANY in platforms
     derivable = () if own or config.strict_rules else entry.derivable.get(kind, ())
     derivation = next((d for d, owner in derivable if owner is None or owner in manifests), None)

@@ -1,4 +1,4 @@
-"""Which rules a primitive has: own ones, rules that the kernel derives, or none."""
+"""The status of a primitive's rules: written, derived by the kernel, or missing."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ STATUSES: Mapping[Status, str] = {
 
 
 class RuleStatus(NamedTuple):
-    """One primitive's rule of one kind.
+    """The status of a primitive's rule of one kind.
 
     Attributes:
-        status: whether the primitive has a rule, and where the rule is from.
-        derivation: what the rule is or would be derived from.
+        status: "own", "platform", "derived", "missing" or "not_required".
+        derivation: name of the derivation that makes or would make the rule, or None.
         rule: the general rule, if it is written.
-        platforms: rules for one platform each.
+        platforms: platform -> rule for that platform only.
     """
 
     status: Status
@@ -37,7 +37,7 @@ class RuleStatus(NamedTuple):
 
     @property
     def present(self) -> bool:
-        """Whether an interpreter would find a rule, on some platform at least."""
+        """Whether an interpreter finds a rule, on one platform at least."""
         return self.status in ("own", "platform", "derived")
 
 
@@ -46,8 +46,8 @@ def status_of(*, own: bool, derivation: str | None, on_platforms: bool, required
 
     Args:
         own: whether a rule for all platforms is written.
-        derivation: what the rule would be derived from, if anything.
-        on_platforms: whether a rule for some platform is written.
+        derivation: name of the derivation that would make the rule, or None.
+        on_platforms: whether a rule for one platform is written.
         required: whether the primitive is incomplete without a rule of this kind.
     """
     if own:
@@ -60,7 +60,7 @@ def status_of(*, own: bool, derivation: str | None, on_platforms: bool, required
 
 
 def rule_status(primitive: Primitive, registry: RuleRegistry) -> RuleStatus:
-    """Return the state of one rule. No derived rule is kept; only what lazy rules could be derived from is loaded."""
+    """Return the status of one rule. It stores no derived rule, and loads only rules that a derivation would need."""
     rule = registry.rule_of(primitive)
     own = rule if rule is not None and rule.derived is None else None
     platforms = {p: r for p in registry.platforms_of(primitive) if (r := registry.rule_of(primitive, p))}
@@ -71,5 +71,5 @@ def rule_status(primitive: Primitive, registry: RuleRegistry) -> RuleStatus:
 
 
 def rule_statuses(primitive: Primitive) -> dict[str, RuleStatus]:
-    """Return the state of every rule, by rule kind."""
+    """Return the status of every rule of a primitive, by rule kind."""
     return {kind: rule_status(primitive, registry) for kind, registry in list(registries.items())}

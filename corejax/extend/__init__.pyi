@@ -57,7 +57,7 @@ from corejax.core.trace import new_main as new_main
 from corejax.core.trace import run_with_trace as run_with_trace
 from corejax.core.trace import set_current_trace as set_current_trace
 
-# programs as data, and what is made of them
+# programs as data, and transformations of programs
 from corejax.ir import ClosedJaxpr as ClosedJaxpr
 from corejax.ir import Jaxpr as Jaxpr
 from corejax.ir import JaxprEqn as JaxprEqn

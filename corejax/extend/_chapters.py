@@ -1,4 +1,4 @@
-"""`corejax.extend` and its chapters: their names are listed in stubs, and imported when they are first used."""
+"""`corejax.extend` and its chapters: stubs list their names, which are imported at first use."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from corejax.plugins import is_import_from
 
 
 def chapter(module: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
-    """Return `__getattr__`, `__dir__` and `__all__` of a module."""
+    """Return `__getattr__`, `__dir__` and `__all__` for a chapter's module."""
     namespace, names = vars(sys.modules[module]), names_of_stub(module)
 
     def __getattr__(name: str) -> Any:
         if name not in names:
             raise _missing(module, name, __dir__(), importing=is_import_from(sys._getframe(1)))
-        found = namespace[name] = import_name(*names[name])
-        return found
+        value = namespace[name] = import_name(*names[name])
+        return value
 
     def __dir__() -> list[str]:
         return sorted({*namespace, *names})
@@ -29,7 +29,7 @@ def chapter(module: str) -> tuple[Callable[[str], Any], Callable[[], list[str]],
 
 
 def _missing(module: str, name: str, known: list[str], *, importing: bool) -> Exception:
-    """Return the error for a name that a module lacks; for an import an ImportError, whose text Python shows."""
+    """Return the error for a name that a module lacks: an ImportError in an import statement, for Python to show it."""
     error: Exception = no_such_name(module, name, known)
     if name.startswith("_"):
         return error

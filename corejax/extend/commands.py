@@ -1,4 +1,4 @@
-"""Commands of `corejax`: what they print, and what several of them look up."""
+"""Commands of `corejax`: functions that print, and look-ups that several commands share."""
 
 from corejax.extend._chapters import chapter as _chapter
 

@@ -1,4 +1,4 @@
-"""What backends are made of: devices, buffers, compiled programs, memory, and checks of values."""
+"""Parts of backends: devices, buffers, compiled programs, memory, and checks of values."""
 
 from corejax.extend._chapters import chapter as _chapter
 

@@ -1,4 +1,4 @@
-"""Errors and warnings, the user's line, caches, and what is restored after a block."""
+"""Errors and warnings, the user's line, caches, and temporary changes."""
 
 from corejax.extend._chapters import chapter as _chapter
 

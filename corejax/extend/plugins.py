@@ -1,4 +1,4 @@
-"""Plugins: what they export, and the kit that checks them."""
+"""Plugins: their exports, and functions for kits that check them."""
 
 from corejax.extend._chapters import chapter as _chapter
 

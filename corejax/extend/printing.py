@@ -1,6 +1,6 @@
 """The text of programs: names of variables, types, literals, parameters and equations, as `Jaxpr.pretty` writes them.
 
-For plugins that show programs in another form or read their text; names may change in any version.
+It is for plugins that show programs in another form or parse their text; names may change in any version.
 """
 
 from corejax.extend._chapters import chapter as _chapter

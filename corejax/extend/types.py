@@ -1,4 +1,4 @@
-"""Types: symbolic sizes, elements that are made of numbers, and what a plugin says of a type beside them."""
+"""Types: symbolic sizes, extended dtypes, and refinements that plugins add to types."""
 
 from corejax.extend._chapters import chapter as _chapter
 

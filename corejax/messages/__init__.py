@@ -1,1 +1,1 @@
-"""What users read: their lines, tracebacks, advice on what to install."""
+"""Parts of messages for users: their lines of code, tracebacks, advice on what to install."""

@@ -1,4 +1,4 @@
-"""Which distribution provides what, for messages about what no installed plugin has.
+"""The distributions that provide names, primitives and methods, for messages about those that are not installed.
 
 The kernel needs none of these distributions. `make manifests` writes the table, `homes.txt`, from their plugins.
 """
@@ -10,7 +10,7 @@ from pathlib import Path
 
 from corejax.base.texts import how_to_install
 
-# Of each line the distribution, the kind and the names.
+# Each line has a distribution, a kind, and names of that kind.
 _PROVIDED = [line.split() for line in Path(__file__).with_name("homes.txt").read_text().splitlines()]
 HOMES = frozenset(home for home, *_ in _PROVIDED)
 
@@ -20,19 +20,19 @@ def homes(kind: str) -> dict[str, str]:
     """Return the distribution that provides each name.
 
     Args:
-        kind: of the names: "names" of the facade and its namespaces, "primitives", "commands", "array_methods",
+        kind: kind of the names: "names" (of the facade and its namespaces), "primitives", "commands", "array_methods",
             "operations" or "backends".
     """
     return {name: home for home, each, *names in _PROVIDED if each == kind for name in names}
 
 
 def install_advice(kind: str, *names: str) -> str:
-    """Return `"; install corejax-fft (pip install corejax-fft)"`, to end a message; "" if nothing known helps.
+    """Return `"; install corejax-fft (pip install corejax-fft)"`, to end a message; "" if no distribution is known.
 
     Args:
         kind: as in `homes`.
-        names: what is missing; by default, anything of the kind will do.
+        names: the missing names; by default all names of the kind.
     """
     known = homes(kind)
-    found = sorted({known[name] for name in names or known if name in known})
-    return f"; install {' or '.join(map(how_to_install, found))}" if found else ""
+    distributions = sorted({known[name] for name in names or known if name in known})
+    return f"; install {' or '.join(map(how_to_install, distributions))}" if distributions else ""

@@ -1,4 +1,4 @@
-"""The mark on an exception that says which rule it came out of, so that no second rule is blamed."""
+"""The mark on an exception that names the rule that raised it, so that no outer rule is blamed as well."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ _MARK = "__corejax_rule__"
 
 
 def mark(error: BaseException, primitive: Any, kind: str | None = None) -> None:
-    """Say that an exception names the rule itself, of this kind: no note is added to it."""
-    with suppress(Exception):  # an exception with slots, say: a second note does no harm
+    """Mark an exception as attributed to a rule of this kind, so that no further note is added."""
+    with suppress(Exception):  # an exception with slots cannot be marked; a second note does no harm
         setattr(error, _MARK, (primitive.name, kind))
 
 
 def not_of_rule(error: E) -> E:
-    """Say that an exception tells what the user did, whichever rule finds out: no note names the rule.
+    """Mark an exception as the user's mistake, which a rule only detects, so that no note names the rule.
 
     Returns:
         The exception, to be raised.
@@ -28,11 +28,11 @@ def not_of_rule(error: E) -> E:
 
 
 def is_noted(error: BaseException) -> bool:
-    """Return whether an exception has its note."""
+    """Return True if an exception is marked, so that it needs no note."""
     return hasattr(error, _MARK)
 
 
 def attributed_rule(error: BaseException) -> tuple[str, str | None] | None:
     """Return the primitive's name and the kind of the rule that an exception was attributed to, or None."""
-    found: tuple[str, str | None] | None = getattr(error, _MARK, None)
-    return found
+    rule: tuple[str, str | None] | None = getattr(error, _MARK, None)
+    return rule

@@ -1,7 +1,7 @@
 """The user's line that an equation came from.
 
-It is remembered as (code, offset of the instruction), and turned into file and line only when it is shown. Inside named
-scopes and transformations these are a third item: (code, offset, scope).
+It is stored as (code, offset of the instruction), which is cheap, and converted to file and line only when it is shown.
+Inside named scopes and transformations the scope is a third item: (code, offset, scope).
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ Source = tuple[CodeType, int] | tuple[CodeType | None, int, "Scope"]
 
 
 class Transform(str):
-    """A transformation's name in a scope: it wraps the next name, as in `jvp(layer)`."""
+    """The name of a transformation in a scope. It wraps the next name, as in `jvp(layer)`."""
 
     __slots__ = ()
 
@@ -27,7 +27,7 @@ Scope = tuple[str, ...]  # from the outside in
 JVP, TRANSPOSE, VMAP = Transform("jvp"), Transform("transpose"), Transform("vmap")
 
 _internal_prefixes: list[str] = [os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep, "<frozen "]
-_callers: set[str] = set()  # files whose functions call the library, and are not the user's
+_callers: set[str] = set()  # files that start a command: they call the library but are not the user's code
 _internal_files: dict[str, bool] = {}
 
 
@@ -46,7 +46,7 @@ def _is_internal(filename: str) -> bool:
 
 
 def capture_source(depth: int = 1, scope: Scope = ()) -> Source | None:
-    """The innermost frame that is not library code, as (code, offset of the instruction), and inside a scope that."""
+    """Return the innermost frame that is not library code, as (code, offset), or (code, offset, scope) in a scope."""
     frame: FrameType | None = sys._getframe(depth)
     known = _internal_files
     while frame is not None:
@@ -59,7 +59,7 @@ def capture_source(depth: int = 1, scope: Scope = ()) -> Source | None:
 
 
 def _outwards(frame: FrameType | None) -> Iterator[FrameType]:
-    """Yield a frame and those that it was reached by, the innermost first."""
+    """Yield a frame and its callers, the innermost first."""
     while frame is not None:
         yield frame
         frame = frame.f_back
@@ -70,82 +70,82 @@ def _of_library(frame: FrameType) -> bool:
 
 
 def user_frames(*, filtered: bool = True) -> list[FrameType]:
-    """The frames that the caller was reached by, the innermost first, from the innermost that is not library code.
+    """Return the callers' frames, the innermost first, from the innermost one that is not library code.
 
-    Library code among them is left out if they are `filtered`.
+    If `filtered`, all frames of library code are left out.
     """
-    found = list(itertools.dropwhile(_of_library, _outwards(sys._getframe(1))))
-    return list(itertools.filterfalse(_of_library, found)) if filtered else found
+    frames = list(itertools.dropwhile(_of_library, _outwards(sys._getframe(1))))
+    return list(itertools.filterfalse(_of_library, frames)) if filtered else frames
 
 
-_AROUND = frozenset({"call", "call_anew"})  # frames of `remembered`
+_WRAPPER = "call"  # name of the functions that decorators such as `api_boundary` and `remembered` return
 
 
 def called_frame() -> FrameType | None:
-    """The frame of the library's function that the user's line calls; None where no user code is running."""
+    """Return the frame of the library's function that the user's line calls; None if no user code is running."""
     called: FrameType | None = None
     for frame in _outwards(sys._getframe(1)):
         if not _of_library(frame):
             return called
-        if called is None or not _is_around(frame):
+        if called is None or not _is_wrapper(frame):
             called = frame
     return None
 
 
 def called_function() -> str:
-    """The name of the plugin's function that the user's line calls, for messages; "" where there is none to name."""
+    """Return the name of the plugin's function that the user's line calls, for messages; "" if there is no name."""
     called = called_frame()
     name = "" if called is None or _of_kernel(called) else _name_of(called)
     return "" if name.startswith(("_", "<")) else name
 
 
 def called_as(*names: str) -> str:
-    """The name by which the library's function that runs now was called from outside of the library; "" otherwise.
+    """Return the name by which the user's code called the running library function; "" if library code called it.
 
-    The user's code calls it, or a transformation that has got it: `vmap(jnp.dot)`. Where a setting asks for checks of
-    operands, a function makes them only if it is called so. What library code calls is its own matter.
+    A call by a transformation of the function, `vmap(jnp.dot)`, counts as the user's. Settings such as
+    `numpy_rank_promotion` check the operands of the user's calls only, not of calls inside the library.
 
     Args:
-        names: of the function; the first one is the name of operators too, `mul` of `__mul__` and `__rmul__`.
+        names: names of the function; operators are reported by the first one, `__mul__` and `__rmul__` as `mul`.
     """
     called, in_plugin = "", False
     for frame in itertools.takewhile(_of_library, _outwards(sys._getframe(1))):
-        if not _is_around(frame):
+        if not _is_wrapper(frame):
             name, in_kernel = _name_of(frame), _of_kernel(frame)
-            if in_plugin and in_kernel and not name.startswith("__"):  # but for a decorated operator
+            if in_plugin and in_kernel and not name.startswith("__"):  # a dunder name is a decorated operator
                 break
             called, in_plugin = name, in_plugin or not in_kernel
     if called in names:
         return called
     if called in (f"__{side}{name}__" for name in names for side in ("", "r")):
         return names[0]
-    warnings_given[0] += 1  # the user's call would be checked: this one must not be remembered for it
+    warnings_given[0] += 1  # so that this unchecked result is not cached: the same call by the user is checked
     return ""
 
 
-def _is_around(frame: FrameType) -> bool:
-    """Whether a frame belongs to a decorator around the function."""
-    return frame.f_code.co_name in _AROUND and _of_kernel(frame)
+def _is_wrapper(frame: FrameType) -> bool:
+    """Return True if a frame belongs to a kernel's decorator around the function."""
+    return frame.f_code.co_name == _WRAPPER and _of_kernel(frame)
 
 
 def _name_of(frame: FrameType) -> str:
     name = frame.f_code.co_name
-    if name == "__call__":  # of an object with a name, as ufuncs have, or of a class of such
+    if name == "__call__":  # an object with a name, such as a ufunc, or its class
         own = frame.f_locals
         return str(getattr(own.get("self", own.get("cls")), "__name__", ""))
-    if name in _AROUND:  # a plugin's decorator of that name
+    if name == _WRAPPER:  # a decorator of a plugin
         return str(getattr(frame.f_locals.get("fun"), "__name__", name))
     return name
 
 
 def by_caller() -> str:
-    """The function that the user called, to begin a message with."""
+    """Return the name of the function that the user called, to begin a message: "dot: "."""
     name = called_function()
     return f"{name}: " if name else ""
 
 
 def without_caller(error: BaseException) -> str:
-    """An error's text without the function that `by_caller` named, for who says more of it."""
+    """Return the text of an error without the function's name that `by_caller` puts first, for a longer message."""
     return str(error).removeprefix(by_caller())
 
 
@@ -154,19 +154,19 @@ def _of_kernel(frame: FrameType) -> bool:
 
 
 def scope_of(source: Source | None) -> Scope:
-    """The scope of a place."""
+    """Return the scope of a place."""
     return source[2] if source is not None and len(source) > 2 else ()
 
 
 def inside(scope: Scope, source: Source | None) -> Source:
-    """A place (None: no line is known) inside one more scope, around its own."""
+    """Return a place (None if the line is unknown) with one more scope around its own."""
     if source is None:
         return (None, 0, scope)
     return (source[0], source[1], scope + source[2] if len(source) > 2 else scope)
 
 
 def scope_text(scope: Scope) -> str:
-    """`layer1/dense`, `transpose(jvp(layer1))/dense`; a transformation without a name is `jvp()`."""
+    """Format a scope: `layer1/dense`, `transpose(jvp(layer1))/dense`; `jvp()` if there is no name inside."""
     parts: list[str] = []  # from the inside out
     for name in reversed(scope):
         if isinstance(name, Transform):
@@ -193,13 +193,13 @@ Positions = list[tuple[int | None, int | None, int | None, int | None]]
 
 
 def locate_source(source: Source | None, known: dict[int, tuple[CodeType, Positions]] | None = None) -> Location | None:
-    """Resolve a captured place; `known` remembers the lines of code objects for whoever resolves many."""
+    """Convert a captured place to file and line; `known` is a cache of lines by code object, for many places."""
     code = None if source is None else source[0]
     if code is None:
         return None
-    found = None if known is None else known.get(id(code))
-    positions = list(code.co_positions()) if found is None else found[1]
-    if known is not None and found is None:
+    cached = None if known is None else known.get(id(code))
+    positions = list(code.co_positions()) if cached is None else cached[1]
+    if known is not None and cached is None:
         known[id(code)] = (code, positions)
     offset: int = source[1]  # type: ignore[index]
     index = offset // 2
@@ -208,42 +208,39 @@ def locate_source(source: Source | None, known: dict[int, tuple[CodeType, Positi
 
 
 def describe_source(source: Source | None) -> str:
-    """`file:line:column (function)`, or a phrase where no user code was on the stack."""
+    """Return `file:line:column (function)`, or "an unknown line" if no user code was on the stack."""
     location = locate_source(source)
     return str(location) if location else "an unknown line"
 
 
 def user_line() -> str:
-    """The user's line that is running now, as text."""
+    """Return the user's line that is running now, as text."""
     return describe_source(capture_source(2))
 
 
 def raised_at(error: BaseException) -> str:
-    """The innermost of the user's lines that an exception came through, as text; "" where there is none."""
-    found, traceback = "", error.__traceback__
+    """Return the innermost of the user's lines that an exception came through, as text; "" if no line is the user's."""
+    line, traceback = "", error.__traceback__
     while traceback is not None:
         code = traceback.tb_frame.f_code
-        if code.co_filename != "<corejax>" and not _is_internal(code.co_filename):  # what stands for frames left out
-            found = f"{code.co_filename}:{traceback.tb_lineno} ({code.co_name})"
+        if code.co_filename != "<corejax>" and not _is_internal(code.co_filename):  # a marker of removed frames
+            line = f"{code.co_filename}:{traceback.tb_lineno} ({code.co_name})"
         traceback = traceback.tb_next
-    return found
+    return line
 
 
 def needed(words: str, source: Source | None = None) -> str:
-    """The words with a line, or with the one that is running now: nothing where no code of a user's is running.
-
-    A command has no such line, where it checks rules for example.
-    """
+    """Return `words` and a user's line, by default the running one; "" if no user code is running, as in commands."""
     location = locate_source(source if source is not None else capture_source(2))
     return f"{words} {location}" if location else ""
 
 
-warnings_given = [0]  # by `warn_user`, shown or not, and checks left out by `called_as`
-_warned: dict[str, dict[Any, Any]] = {}  # for each file of users' what warnings have been shown
+warnings_given = [0]  # counts warnings of `warn_user`, shown or not, and checks that `called_as` left out
+_warned: dict[str, dict[Any, Any]] = {}  # user's file -> registry of the warnings that were shown
 
 
 def warn_user(text: str, category: type[Warning] = UserWarning) -> None:
-    """Warn at the user's line that is running now: shown once for each line, however deep in the library it is said."""
+    """Warn at the user's line that is running now, once for each line, however deep in the library the call is."""
     warnings_given[0] += 1
     place = locate_source(capture_source(2))
     if place is None:
@@ -253,6 +250,6 @@ def warn_user(text: str, category: type[Warning] = UserWarning) -> None:
 
 
 def register_caller() -> None:
-    """Declare the files of all functions that are running library code: those that start a command."""
+    """Declare the files of all running functions, which have started a command, as library code."""
     _callers.update(frame.f_code.co_filename for frame in _outwards(sys._getframe(1)))
     _internal_files.clear()

@@ -1,7 +1,7 @@
-"""Tracebacks without the library's own frames: the user's lines, and one line for what was left out.
+"""Tracebacks without the library's own frames: they show the user's lines, and a line that counts removed frames.
 
-Frames of the kernel and of the first-party plugins are left out. Those of other plugins stay: a rule is its author's
-code. All of it happens when an exception is raised, and costs nothing before.
+Frames of the kernel and of the first-party plugins are removed. Those of other plugins stay, since the reader may be
+their author. The filter runs only when an exception is raised.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from corejax.settings.config import config
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-# Prefixes of file names. Of contextlib there are frames where a context manager decorates a function.
+# Prefixes of file names. A context manager that decorates a function adds frames of contextlib.
 _prefixes: list[str] = [
     os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), ""),
     contextlib.__file__,
 ]
-_MARKER = "<corejax>"  # the file of the line that stands for what was left out
+_MARKER = "<corejax>"  # file name of the line that counts removed frames
 _NOTE = (
     "For simplicity, this traceback is without corejax's own frames; "
     'corejax.config.update("traceback_filtering", "off") shows all'
@@ -32,16 +32,16 @@ _NOTE = (
 
 
 def leave_out(directory: str) -> None:
-    """Leave frames in the files of a directory out of tracebacks."""
+    """Remove frames in the files of a directory from tracebacks."""
     prefix = os.path.join(os.path.abspath(directory), "")
     if prefix not in _prefixes:
         _prefixes.append(prefix)
 
 
 def api_boundary(fun: F) -> F:
-    """Decorate a function that users call: an exception leaves it without the library's frames.
+    """Decorate a function that users call, such that its exceptions have no frames of the library.
 
-    `config.traceback_filtering` says whether; of nested ones the outermost has the last word.
+    The setting `traceback_filtering` selects how frames are removed. The outermost of nested boundaries filters last.
     """
 
     @functools.wraps(fun)
@@ -51,19 +51,19 @@ def api_boundary(fun: F) -> F:
         except frames_left_out():
             raise
 
-    call.__wrapped__ = getattr(fun, "__wrapped__", fun)  # a transformed function is one layer around the user's
+    call.__wrapped__ = getattr(fun, "__wrapped__", fun)  # the user's function if `fun` is a transformed one
     return cast(F, call)
 
 
 def frames_left_out() -> tuple[()]:
-    """What `except frames_left_out(): raise` evaluates while an exception is on its way: it matches none.
+    """Filter the traceback of the current exception, for a clause `except frames_left_out(): raise`; return `()`.
 
-    An exception that no clause matches goes on with the traceback that it has then, to which Python does not add the
-    frame again. So the frame with the clause is left out too.
+    The clause matches no exception, so the exception propagates with the traceback that it has then. Python does not
+    add the frame with the clause again, so that this frame is removed as well.
     """
     error = sys.exc_info()[1]
     if isinstance(error, Exception) and config.traceback_filtering != "off":
-        with contextlib.suppress(Exception):  # whatever is wrong with it, the exception itself is what the user needs
+        with contextlib.suppress(Exception):  # a failure of the filter must not hide the user's exception
             _filter(error)
     return ()
 
@@ -85,9 +85,9 @@ def _filter(error: Exception) -> None:
 
 
 def _keep_whole(error: Exception, whole: TracebackType | None) -> None:
-    """Make the exception's cause one with the traceback before frames were removed.
+    """Set the exception's cause to an `UnfilteredStackTrace` with the whole traceback.
 
-    At an outer boundary the exception has such a cause already: it gets the entries that were added since.
+    At an outer boundary the exception has such a cause already. The entries that were added since are added to it.
     """
     cause = error.__cause__
     if isinstance(cause, UnfilteredStackTrace):
@@ -97,17 +97,17 @@ def _keep_whole(error: Exception, whole: TracebackType | None) -> None:
             whole = whole.tb_next
         cause.__traceback__ = _joined(added, cause.__traceback__)
     else:
-        made = UnfilteredStackTrace(
+        unfiltered = UnfilteredStackTrace(
             f"{type(error).__name__}: {error}\n\nThis is its traceback before frames were removed."
         )
-        made.__traceback__, made.__cause__, made.__context__ = whole, cause, error.__context__
-        made.__suppress_context__ = error.__suppress_context__
-        error.__cause__ = cause = made
+        unfiltered.__traceback__, unfiltered.__cause__, unfiltered.__context__ = whole, cause, error.__context__
+        unfiltered.__suppress_context__ = error.__suppress_context__
+        error.__cause__ = cause = unfiltered
     cause.filtered = error.__traceback__
 
 
 def _hide(traceback: TracebackType | None) -> None:
-    """Mark the library's frames, by the local variable that IPython and pytest look for."""
+    """Mark the library's frames with the local variable by which IPython and pytest hide frames."""
     while traceback is not None:
         frame = traceback.tb_frame
         if frame.f_code.co_filename.startswith(tuple(_prefixes)):
@@ -116,32 +116,32 @@ def _hide(traceback: TracebackType | None) -> None:
 
 
 def _marker(count: int) -> TracebackType:
-    """A line of a traceback that stands for frames that were left out; pytest hides it."""
+    """Make the entry of a traceback that counts removed frames; pytest hides it."""
     frames = "1 frame is" if count == 1 else f"{count} frames are"
     text = f'{frames} left out here; corejax.config.update("traceback_filtering", "off") shows all'
     code = compile("raise Exception", _MARKER, "exec").replace(co_name=text)
     try:
         exec(code, {"__tracebackhide__": True, "left_out": count})
-    except Exception as made:
-        assert made.__traceback__ is not None and made.__traceback__.tb_next is not None
-        return made.__traceback__.tb_next
+    except Exception as error:
+        assert error.__traceback__ is not None and error.__traceback__.tb_next is not None
+        return error.__traceback__.tb_next
     raise AssertionError
 
 
 def _chain(error: BaseException) -> Iterator[BaseException]:
-    """An exception, and those that led to it, up to one that keeps a whole traceback."""
+    """Yield an exception and its causes and contexts, up to an `UnfilteredStackTrace`."""
     seen: set[int] = set()
-    left: list[BaseException | None] = [error]
-    while left:
-        each = left.pop()
+    pending: list[BaseException | None] = [error]
+    while pending:
+        each = pending.pop()
         if each is not None and id(each) not in seen and not isinstance(each, UnfilteredStackTrace):
             seen.add(id(each))
             yield each
-            left += [each.__cause__, each.__context__]
+            pending += [each.__cause__, each.__context__]
 
 
 def _split(traceback: TracebackType | None) -> tuple[list[TracebackType], int, int]:
-    """The entries that are shown, how many are not, and how many were not shown before."""
+    """Return the entries to show, the number of entries to remove, and the number removed by earlier filters."""
     entries = []
     dropped = earlier = 0
     while traceback is not None:

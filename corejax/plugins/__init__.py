@@ -1,19 +1,20 @@
 """Plugins: hook specs, discovery, lazy loading, faults, provenance.
 
-Where to read, in this order (everything with an underscore is this room's own):
+Read the modules in this order (those with an underscore are private to this package):
 
-- `hookspecs` is the contract: what a plugin may give. `_example` is one of the types in it.
-- `_records`: what is known of one plugin (`corejax.settings.selection`: whether it is on). `_discovery` finds what
-  is installed.
-- `_hooks` makes hooks of a plugin object, `_exports` checks and takes what they give, and imports what they name by its
-  place. `_loading` runs them one plugin at a time (with `_load_lock`; what a failed one registered is taken back).
-- `_plugin_manager` puts these together for a process. `_finder` imports `corejax.<namespace>` through it.
-- `manifest` reads what a plugin says of itself in a file, and says whether all of these together will do; the author's
-  kit writes them.
-- `_missing_names`, `_requirements`: the errors for what is not there. `_isolation`: for tests.
+- `hookspecs` is the contract: the hooks that a plugin may implement. `_example` has one of the types in it.
+- `_records` holds the data about one plugin (`corejax.settings.selection` decides whether it is on). `_discovery`
+  finds the installed plugins.
+- `_hooks` turns a plugin object into callable hooks. `_exports` checks their results, registers them, and imports the
+  objects that they name. `_loading` runs hooks, one plugin at a time (`_load_lock`), and undoes the registrations of a
+  plugin that fails.
+- `_plugin_manager` combines these for a process. `_finder` imports `corejax.<namespace>` through it.
+- `manifest` reads the file in which a plugin lists what it contributes, and decides whether all manifests together can
+  replace loading. The author's kit writes the files.
+- `_missing_names` and `_requirements` make error messages. `_isolation` is for tests.
 
-This module wires the lower floors to the plugin manager: a missing rule, operator, structural operation or facade
-name has the plugins loaded. Nothing is discovered or imported until then, and pluggy itself is imported only then.
+This module connects the lower floors to the plugin manager. A missing rule, operator, structural operation or facade
+name loads the plugins. Before that nothing is discovered or imported, not even pluggy.
 """
 
 from __future__ import annotations
@@ -45,7 +46,7 @@ _reserved: set[str] = set()
 
 
 def manager() -> PluginManager:
-    """The process's plugin manager."""
+    """Return the plugin manager of this process, created on first use."""
     global _manager
     if _manager is None:
         from corejax.plugins._plugin_manager import PluginManager
@@ -57,7 +58,7 @@ def manager() -> PluginManager:
 
 
 def set_manager(new: PluginManager | None) -> PluginManager | None:
-    """Install another manager (tests); gives the earlier one."""
+    """Replace the plugin manager (in tests) and return the earlier one."""
     global _manager
     earlier, _manager = _manager, new
     array_methods.set_plugins_loaded(new is not None and new.loaded)
@@ -65,22 +66,22 @@ def set_manager(new: PluginManager | None) -> PluginManager | None:
 
 
 def plugin_records() -> list[PluginRecord]:
-    """Return the records of all plugins found: name, distribution, version, status, fault."""
+    """Return the records of all installed plugins: name, distribution, version, status, fault."""
     manager().load()
     return list(manager().records.values())
 
 
-plugins = plugin_records  # for users
+plugins = plugin_records  # the name for users: `corejax.plugins.plugins()`
 
 
 def errors() -> list[PluginRecord]:
-    """Records of the plugins that failed."""
+    """Return the records of the plugins that failed."""
     manager().load()
     return manager().faults()
 
 
 def load_everything() -> None:
-    """Have every plugin register its primitives, its rule kinds and its rules of every kind (`list-primitives`)."""
+    """Load the primitives, the rule kinds and the rules of every kind of every plugin, as `list-primitives` does."""
     manager().load_primitives()
     manager().load_rule_kinds()
     for kind in list(registries):
@@ -88,10 +89,10 @@ def load_everything() -> None:
 
 
 def wire(kernel_directory: str, names: Iterable[str]) -> None:
-    """Connect the lower floors to the plugin manager; `corejax/__init__.py` calls it once, with its own names."""
+    """Connect the lower floors to the plugin manager; `corejax/__init__.py` calls this once, with its own names."""
     from corejax.plugins import _finder
 
-    # A directory without `__init__.py` holds stubs of a plugin's namespace.
+    # A directory without `__init__.py` holds the stubs of a plugin's namespace and is no module of the kernel.
     kernel_modules = {
         entry.name.partition(".")[0]
         for entry in os.scandir(os.path.abspath(kernel_directory))
@@ -99,7 +100,7 @@ def wire(kernel_directory: str, names: Iterable[str]) -> None:
     }
     _reserved.update(kernel_modules, names, (f"dtypes.{name}" for name in vars(dtypes)))
     plugin_access.find_manager.provide(manager)
-    plugin_access.missing_name.provide(  # the caller of `required` is asked for the name by frame 3
+    plugin_access.missing_name.provide(  # frame 3 executes the import or the attribute access that needs the name
         lambda name: missing_name(name, importing=is_import_from(sys._getframe(3)))
     )
     find_engine.provide(_find_engine)
@@ -108,33 +109,34 @@ def wire(kernel_directory: str, names: Iterable[str]) -> None:
     _finder.install(manager, kernel_modules)
     find_checks.provide(_find_checks)
     try:
-        follow_settings()  # the environment may have turned a check on
+        follow_settings()  # environment variables may have turned a check on
     except PluginMissingError as error:
         warnings.warn(str(error), stacklevel=3)
 
 
 def _find_checks(settings: Sequence[str]) -> Checks:
-    """Return the plugin's checks, which settings turn on."""
-    found: Checks | None = exported("debug_checks")
-    if found is None:
+    """Return the checks of the plugin that exports `debug_checks`; `settings` are those that turned a check on."""
+    checks: Checks | None = exported("debug_checks")
+    if checks is None:
         error = missing_name("debug_checks", importing=False)
-        needed = f"the check that the setting {' or '.join(settings)} turns on is missing"
-        raise type(error)(str(error).replace("module 'corejax' has no attribute 'debug_checks'", needed))
-    return found
+        message = f"the check that the setting {' or '.join(settings)} turns on is missing"
+        raise type(error)(str(error).replace("module 'corejax' has no attribute 'debug_checks'", message))
+    return checks
 
 
 def _find_engine() -> Engine | None:
-    found = exported("eager_engine")
-    return PLAIN if found is None and manager().loaded else found
+    """Return the eager engine that a plugin exports; None while a plugin that is not loaded yet may export one."""
+    engine = exported("eager_engine")
+    return PLAIN if engine is None and manager().loaded else engine
 
 
 def missing_name(name: str, *, importing: bool | None = None) -> Exception:
-    """The error for a facade name that nobody exports: what failed, what to install, or what was meant.
+    """Return the error for a facade name that no plugin exports. It tells what failed, what to install or a close name.
 
     Args:
-        name: dotted inside a namespace, `"lax.scan"`.
-        importing: whether `from module import name` asks, which hides an AttributeError's message; by default what
-            the caller of a module's `__getattr__`, which this was called from, is doing.
+        name: the name, dotted if it is inside a namespace: `"lax.scan"`.
+        importing: whether the error is raised in `from module import name`, which hides the message of an
+            AttributeError. By default the frame that called the module's `__getattr__`, the caller, is inspected.
     """
     from corejax.plugins import _missing_names
 
@@ -144,10 +146,10 @@ def missing_name(name: str, *, importing: bool | None = None) -> Exception:
 
 
 def exported(name: str) -> Any:
-    """What plugins export under a facade name, dotted inside a namespace (`"lax.scan"`), or None."""
+    """Return the object that a plugin exports under a facade name (dotted, `"lax.scan"`), or None."""
     return manager().exported(name)
 
 
 def exported_names(namespace: str) -> list[str]:
-    """The names that plugins export inside a namespace (`"lax"`), for its `__dir__`; nothing is imported."""
+    """Return the names that plugins export inside a namespace (`"lax"`), for its `__dir__`; import nothing."""
     return manager().names_inside(namespace)

@@ -1,4 +1,4 @@
-"""Discovery: which plugins are installed. Metadata of distributions is read, nothing of a plugin is imported."""
+"""Discovery of installed plugins. It reads the metadata of distributions and imports no plugin."""
 
 from __future__ import annotations
 
@@ -16,12 +16,14 @@ GROUP = "corejax.plugins"
 
 
 def installed_entry_points() -> list[PluginRecord]:
-    """Return a record for each entry point of the group; of two distributions of one name, the first on the path.
+    """Return a record for each entry point of the group `corejax.plugins`.
 
-    A distribution whose entry points cannot be read gives a record that failed. If two plugins offer the same, the
-    later one is refused, so the order must not depend on how a file system lists directories: the distributions that
-    names of the facade belong to (`corejax.messages.homes`) come first, then the others by name and distribution;
-    failed records come last.
+    If two distributions have one name, the first on the path counts. If the entry points of a distribution cannot be
+    read, its record has failed.
+
+    If two plugins export the same name, the later one is refused, so the order must not depend on how a file system
+    lists directories. The distributions that `corejax.messages.homes` lists come first, then the others by name and
+    distribution; failed records come last.
     """
     from importlib_metadata import distributions
 
@@ -46,7 +48,7 @@ def _plugins_of(dist: Any, path: str) -> list[PluginRecord]:
     """Return the records of one distribution.
 
     Raises:
-        PluginError: its entry points cannot be read, or seem to have the group in a form that would be passed over.
+        PluginError: the entry points cannot be read, or name the group in a form that Python would ignore.
     """
     try:
         with open(path, "rb") as file:
@@ -54,7 +56,7 @@ def _plugins_of(dist: Any, path: str) -> list[PluginRecord]:
     except (FileNotFoundError, NotADirectoryError):  # no entry points, or the distribution is in an archive
         text = (dist.read_text("entry_points.txt") or "").encode()
     except OSError as error:
-        problem = f"{path} cannot be read ({error.strerror}), so that its plugins, if any, are unknown"
+        problem = f"{path} cannot be read ({error.strerror}), so its plugins, if it has any, are unknown"
         raise PluginError(f"{problem}; {_MEND}") from error
     if _SECTION.search(text):
         return [PluginRecord.of_entry_point(entry) for entry in dist.entry_points.select(group=GROUP)]
@@ -74,10 +76,10 @@ _SECTION_OR_LIKE = re.compile(
 )
 
 
-def by_name(found: Iterable[PluginRecord], selection: Selection) -> dict[str, PluginRecord]:
-    """Records by the plugins' names: those that are not selected are off, the second of one name has failed."""
+def by_name(all_records: Iterable[PluginRecord], selection: Selection) -> dict[str, PluginRecord]:
+    """Return records by name. Plugins that are not selected are off; the second of two with one name has failed."""
     records: dict[str, PluginRecord] = {}
-    for record in found:
+    for record in all_records:
         if record.name not in selection:
             record.status = "off"
         earlier = records.setdefault(record.name, record)

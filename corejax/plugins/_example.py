@@ -1,4 +1,4 @@
-"""`Example`: operands that a primitive is meant for, as its author gives them to whoever checks its rules."""
+"""`Example`: operands of a primitive, which its author provides for checks of the rules."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ class Example:
     """One application of a primitive: types of operands, or operands, and parameters.
 
     Attributes:
-        operands: a `ShapedArray` where any numbers of the range will do, an array where these ones matter.
-            Arrays of integers or booleans, unless they are scalars, are used as they are, and with no other numbers.
+        operands: a `ShapedArray` if any numbers in the range will do, an array if the values matter. Arrays of
+            integers or booleans that are not scalars are used unchanged; checks do not draw other values for them.
         params: the primitive's static parameters.
-        low, high: range that numbers are drawn from, one for all operands or one for each; the author keeps it
-            away from points where the function has no derivative.
-        prepare: `f(*drawn, **params)` gives the operands to use, of the same shapes, from what was drawn: sorts a
-            table, adds to a matrix's diagonal. It may be applied to what it gave.
-        within: `f(apply)` gives the function that is checked in place of `apply`, `(*operands) -> list of results`: for
-            what can be applied only inside of something, as a collective where a named axis is bound. Operands are that
-            function's.
-        requires: `f(*arrays, **params)` says whether operands go together: an index pointer that fits the data.
-            Whatever varies operands keeps to it.
+        low, high: range that numbers are drawn from, one for all operands or one for each. It should exclude points
+            at which the function has no derivative.
+        prepare: `f(*drawn, **params)` returns the operands to use, with the same shapes, for drawn numbers: it sorts a
+            table, or adds to the diagonal of a matrix. It may be applied again to its own results.
+        within: `f(apply)` returns the function to check in place of `apply`, `(*operands) -> list of results`. It is
+            for primitives that need a context, such as a collective, which needs a named axis. `operands` are those of
+            the returned function.
+        requires: `f(*arrays, **params)` returns whether operands fit together: an index pointer must fit the data.
+            Checks that vary operands use only those that fit.
         reference: the same function in NumPy, `f(*arrays, **params)`, written independently of the impl rule.
-        finite: compare only finite results of finite operands: rules may give NaN and infinities in different places,
-            as a matrix product and an FFT do.
-        tolerance: relative error that is allowed, in units of the dtype's own usual one.
-        skip: check -> why it says nothing about this example.
-        fails: check -> why it fails, by design; where it does not, something is wrong.
+        finite: whether to compare only finite results of finite operands. Rules may return NaN and infinities in
+            different places, as a matrix product and an FFT do.
+        tolerance: relative error that is allowed, as a multiple of the dtype's usual tolerance.
+        skip: check -> reason why the check does not apply to this example.
+        fails: check -> reason why the check fails by design. If it does not fail, that is reported as an error.
     """
 
     operands: Sequence[Any]
@@ -48,6 +48,6 @@ class Example:
     within: Callable[[Callable[..., Any]], Callable[..., Any]] | None = None
 
     def range_of(self, operand: int) -> tuple[float, float]:
-        """The range of one operand's numbers."""
+        """Return the range that numbers of operand number `operand` are drawn from."""
         low, high = (r if isinstance(r, int | float) else r[operand] for r in (self.low, self.high))
         return float(low), float(high)

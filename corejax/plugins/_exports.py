@@ -1,4 +1,4 @@
-"""What plugins give when they are loaded, checked and put into tables; what it names is imported when needed."""
+"""Check the results of a loaded plugin's hooks and register them; import objects that they name when needed."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from corejax.plugins._records import PluginRecord
 from corejax.rules import RuleRegistry, registries
 from corejax.settings.config import config
 
-# Hooks that give mappings, with an example for messages.
+# Hooks that return mappings, with an example for messages.
 _EXAMPLES = {
     "corejax_export_names": '{"jit": "acme_corejax.api:jit"}',
     "corejax_export_namespaces": '{"lax": "acme_corejax.lax"}',
@@ -28,17 +28,17 @@ _EXAMPLES = {
     "corejax_provide_array_methods": '{"cubed": cube}',
     "corejax_provide_backends": '{"acme": "acme_corejax.backend:BACKEND"}',
 }
-_COMPLETED = {"dtypes"}  # the kernel's module in which plugins export names, too
-_WORD = "a word, or several with dots between them, none of Python's own and none that begins with an underscore"
+_COMPLETED = {"dtypes"}  # modules of the kernel to which plugins add names
+_WORD = "a name, or several with dots between them, without Python's keywords and without leading underscores"
 
 
 class Exports:
-    """What loaded plugins export and declare; `reserved` are the facade's own names, which no plugin may export.
+    """The exports and declarations of loaded plugins; `reserved` are the facade's own names, closed to plugins.
 
     Attributes:
         names: facade name -> (target, record).
         namespaces: facade namespace -> (module, record).
-        rule_kinds: rule kind that a plugin adds -> (`module:registry`, record).
+        rule_kinds: rule kind of a plugin -> (`module:registry`, record).
     """
 
     def __init__(self, reserved: Collection[str]) -> None:
@@ -48,10 +48,10 @@ class Exports:
         self.reserved = frozenset(reserved)
 
     def take(self, record: PluginRecord) -> None:
-        """Call a plugin's hooks and register what they give.
+        """Call a plugin's hooks and register the results.
 
         Raises:
-            PluginError: it is not of the form that the hook wants.
+            PluginError: a result does not have the form that the hook requires.
             DuplicateRegistrationError: a name is taken.
         """
         by = Provenance(record.module)
@@ -62,12 +62,12 @@ class Exports:
             self.rule_kinds.register(kind, (target, record), provenance=by)
         for name, declared in _mapping(record, hook := "corejax_declare_settings").items():
             if not isinstance(declared, tuple | list) or not 1 <= len(declared) <= 3:
-                wanted = f"{_EXAMPLES[hook]}: (default, parser), or with True as third where traces depend on it"
-                raise PluginError(f"{hook} gives entries such as {wanted}; got {name!r}: {declared!r}")
+                form = f"{_EXAMPLES[hook]}: (default, parser), with True as third element if traces depend on it"
+                raise PluginError(f"{hook} must return entries such as {form}; got {name!r}: {declared!r}")
             config.add_setting(name, *declared, by=by)
         for name, operation in _mapping(record, hook := "corejax_provide_operations").items():
             if not callable(operation):
-                raise PluginError(f"{hook} gives functions, such as {_EXAMPLES[hook]}; got {name!r}: {operation!r}")
+                raise PluginError(f"{hook} must return functions, as {_EXAMPLES[hook]}; got {name!r}: {operation!r}")
             structural.provide(name, operation, by=by)
         for name, method in _mapping(record, "corejax_provide_array_methods").items():
             array_methods.provide(name, method, by=by)
@@ -79,15 +79,15 @@ class Exports:
         exports = _targets(record, hook, colons)
         for name, target in exports.items():
             if not all(_is_word(word) and not word.startswith("_") for word in name.split(".")):
-                raise PluginError(f"{hook}: nobody could write a name such as {name!r}; it is {_WORD}")
+                raise PluginError(f"{hook}: {name!r} cannot be written in code; an exported name must be {_WORD}")
             if not all(map(_is_word, re.split("[.:]", target))):
-                raise PluginError(f"{hook}: {name!r} is to be found at {target!r}, which is no place for an object")
+                raise PluginError(f"{hook}: the target {target!r} of {name!r} is not the name of a module or object")
         record.offers |= exports
         for name, target in exports.items():
-            found = self.target(name)
-            own = name in self.reserved or name.partition(".")[0] in self.reserved - _COMPLETED
-            if found is not None or own:
-                owner = f"plugin {found[1].title}" if found else "the kernel"
+            earlier = self.target(name)
+            is_reserved = name in self.reserved or name.partition(".")[0] in self.reserved - _COMPLETED
+            if earlier is not None or is_reserved:
+                owner = f"plugin {earlier[1].title}" if earlier else "the kernel"
                 raise DuplicateRegistrationError(
                     f"corejax.{name} is exported by {owner}; plugin {record.title} exports a second one"
                 )
@@ -95,8 +95,8 @@ class Exports:
 
     def _check_rule_kind(self, record: PluginRecord, kind: str) -> None:
         _check_plain_name("a rule kind", "interval", kind)
-        own = kind in registries and registries[kind].provenance.package == "corejax"
-        if own or kind == "primitives":  # which `PluginAccess.load_rules` takes for all primitives
+        is_kernel_kind = kind in registries and registries[kind].provenance.package == "corejax"
+        if is_kernel_kind or kind == "primitives":  # `PluginAccess.load_rules` uses "primitives" for all primitives
             raise DuplicateRegistrationError(f"rule kind {kind!r} is the kernel's own; choose another name for yours")
         if kind in self.rule_kinds:
             owner = self.rule_kinds[kind][1].title
@@ -105,11 +105,11 @@ class Exports:
             )
 
     def refuse_hidden(self, record: PluginRecord) -> None:
-        """Refuse names of a plugin that nothing can reach; the modules around them are imported.
+        """Raise if a name that a plugin exports inside a namespace cannot be reached; import the namespaces.
 
         Raises:
-            DuplicateRegistrationError: a namespace of another plugin has the name itself.
-            PluginError: what is around a name is no module.
+            DuplicateRegistrationError: the namespace belongs to another plugin and defines the name itself.
+            PluginError: the namespace is not a module.
         """
         for name in [name for name, (_, owner) in self.names.items() if owner is record and "." in name]:
             parent, _, last = name.rpartition(".")
@@ -121,10 +121,10 @@ class Exports:
                 module = importlib.import_module(f"corejax.{parent}") if around else None
             except Exception as error:
                 if parent in self.namespaces:
-                    continue  # the fault of the namespace's plugin
-                raise PluginError(f"corejax.{name} cannot be reached: corejax.{parent} is no module") from error
+                    continue  # the plugin with the namespace is at fault
+                raise PluginError(f"corejax.{name} cannot be reached: corejax.{parent} is not a module") from error
             if any(n in self.names for n in outer):
-                raise PluginError(f"corejax.{name} cannot be reached: corejax.{parent} is no module")
+                raise PluginError(f"corejax.{name} cannot be reached: corejax.{parent} is not a module")
             if last in getattr(module, "__all__", vars(module) if module else ()):
                 raise DuplicateRegistrationError(
                     f"corejax.{name} is in the namespace of plugin {around[-1].title}; plugin {record.title} exports "
@@ -132,55 +132,56 @@ class Exports:
                 )
 
     def target(self, name: str) -> tuple[str, PluginRecord] | None:
-        """Where the object of a facade name or the module of a namespace is, and whose it is."""
+        """Return the place of a facade name's object or a namespace's module, and the plugin that exports it."""
         return self.names.get(name) or self.namespaces.get(name)
 
 
 def _mapping(record: PluginRecord, hook: str) -> Mapping[Any, Any]:
-    """Call a hook that gives a mapping; None counts as an empty one."""
-    given = getattr(record.hook, hook)()
-    if given is None:
+    """Call a hook that returns a mapping; None counts as an empty one."""
+    result = getattr(record.hook, hook)()
+    if result is None:
         return {}
-    if not hasattr(given, "items"):
-        raise PluginError(f"{hook} gives a mapping such as {_EXAMPLES[hook]}, this one gave {given!r}")
-    return given  # type: ignore[no-any-return]
+    if not hasattr(result, "items"):
+        raise PluginError(f"{hook} must return a mapping such as {_EXAMPLES[hook]}, this one returned {result!r}")
+    return result  # type: ignore[no-any-return]
 
 
 def _targets(record: PluginRecord, hook: str, colons: int = 1) -> dict[str, str]:
-    """Call a hook that gives a mapping from names to places, `module:object`, or `module` without a colon."""
-    given = _mapping(record, hook)
-    for name, target in given.items():
+    """Call a hook that maps names to places: `module:object`, or `module` if `colons` is 0."""
+    targets = _mapping(record, hook)
+    for name, target in targets.items():
         if not (isinstance(name, str) and isinstance(target, str) and target.count(":") == colons):
-            raise PluginError(f"{hook} gives entries such as {_EXAMPLES[hook]}, got {name!r}: {target!r}")
-    return dict(given.items())
+            raise PluginError(f"{hook} must return entries such as {_EXAMPLES[hook]}, got {name!r}: {target!r}")
+    return dict(targets.items())
 
 
 def _check_plain_name(what: str, example: str, name: str) -> None:
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name):
-        raise PluginError(f"{what} is lower-case letters, digits and underscores, such as {example!r}; got {name!r}")
+        raise PluginError(f"{what} must be lower-case letters, digits and underscores, as {example!r}; got {name!r}")
 
 
 def _is_word(text: str) -> bool:
     return text.isidentifier() and not keyword.iskeyword(text)
 
 
-# -- what plugins declare by its place, `module:object` ----------------------------------------------------------------
+# -- objects that plugins name by place, `module:object` ---------------------------------------------------------------
 
 
 def import_registry(kind: str, target: str) -> None:
-    """Import the registry of a rule kind that a plugin declared, and see that it is in the table.
+    """Import the registry of a rule kind that a plugin declared, and register it if it is not registered.
 
     Raises:
-        PluginError: the target is no registry of that kind.
+        PluginError: the target is not a registry of that kind.
         DuplicateRegistrationError: there is another registry of that kind.
     """
-    found: RuleRegistry = _import_instance(f"rule kind {kind!r} is declared", target, RuleRegistry, "a RuleRegistry")
-    if found.kind != kind:
-        raise PluginError(f"rule kind {kind!r} is declared as {target}, which is the registry of kind {found.kind!r}")
-    # Not always there: a plugin that is registered again finds its modules imported and its registry taken out.
+    registry: RuleRegistry = _import_instance(f"rule kind {kind!r} is declared", target, RuleRegistry, "a RuleRegistry")
+    if registry.kind != kind:
+        raise PluginError(f"rule kind {kind!r} is declared as {target}, the registry of kind {registry.kind!r}")
+    # The import registers it, unless the module was imported before: a plugin that is registered for a second time
+    # does not import its modules again, and unregistering it removed the registry.
     if kind not in registries:
-        registries.register(kind, found, provenance=found.provenance)
-    if registries[kind] is not found:
+        registries.register(kind, registry, provenance=registry.provenance)
+    if registries[kind] is not registry:
         raise DuplicateRegistrationError(
             f"rule kind {kind!r} exists, from {registries[kind].provenance}; {target} is a second one"
         )
@@ -190,20 +191,20 @@ def import_backend(name: str, target: str) -> Backend:
     """Import the object that a plugin provides as a backend.
 
     Raises:
-        PluginError: the target is no complete backend.
+        PluginError: the target is not a complete backend.
     """
-    found: Backend = _import_instance(f"backend {name!r} is provided", target, Backend, "a corejax.extend.Backend")
-    if problem := problem_of(found):
+    backend: Backend = _import_instance(f"backend {name!r} is provided", target, Backend, "a corejax.extend.Backend")
+    if problem := problem_of(backend):
         what = f"backend {name!r}, {target}{problem}"
-        raise PluginError(f"{what}; corejax.extend.Backend says what each has to be")
-    return found
+        raise PluginError(f"{what}; see corejax.extend.Backend for the required types")
+    return backend
 
 
-def _import_instance(said: str, target: str, wanted: type, title: str) -> Any:
-    """Import the object at a place and check its class; `said` and `title` begin and end the message."""
+def _import_instance(subject: str, target: str, expected_class: type, title: str) -> Any:
+    """Import the object at a place and check its class; `subject` and `title` are the parts of a message."""
     module, _, attribute = target.partition(":")
-    found = getattr(importlib.import_module(module), attribute, None)
-    if not isinstance(found, wanted):
-        given = "there is nothing of that name" if found is None else f"it is {found!r}"
-        raise PluginError(f"{said} as {target}, which has to be {title}; {given}")
-    return found
+    value = getattr(importlib.import_module(module), attribute, None)
+    if not isinstance(value, expected_class):
+        reason = "there is nothing of that name" if value is None else f"it is {value!r}"
+        raise PluginError(f"{subject} as {target}, which must be {title}; {reason}")
+    return value

@@ -1,4 +1,4 @@
-"""Imports of `corejax.<namespace>`: the plugin's own module, under the facade's name too."""
+"""The import of `corejax.<namespace>`: the finder makes a plugin's module an alias under the facade's name."""
 
 from __future__ import annotations
 
@@ -18,10 +18,11 @@ if TYPE_CHECKING:
 
 
 class _Loader:
-    """Gives a module to the import system under a name of the facade; an alias keeps its own name and spec.
+    """Load a module under a facade name. An alias keeps its own `__name__` and `__spec__`.
 
-    A module without `__dir__` lists its `__all__`, or its public names that are not modules, and what plugins export
-    inside it. A module without `__getattr__` has those exports; the error for another name says what was meant.
+    A module without `__dir__` gets one that lists its `__all__`, or its public names that are not modules, and the
+    names that plugins export inside it. A module without `__getattr__` gets one that returns these exports; the error
+    for another name suggests a close one.
     """
 
     def __init__(self, manager: Callable[[], PluginManager], name: str, make: Callable[[], ModuleType]) -> None:
@@ -43,36 +44,36 @@ class _Loader:
             module.__getattr__ = self.attribute  # type: ignore[method-assign]
 
     def attribute(self, attribute: str) -> Any:
-        """Return what a plugin exports inside the namespace.
+        """Return the object that a plugin exports inside the namespace.
 
         Raises:
-            PluginMissingError: no plugin exports the name. For a private name it is an `AttributeError`.
+            PluginMissingError: no plugin exports the name. For a private name the error is an `AttributeError`.
         """
         if attribute.startswith("_"):
             raise AttributeError(f"module 'corejax.{self.name}' has no attribute {attribute!r}")
-        found = self.manager().exported(f"{self.name}.{attribute}")
-        if found is None:
+        value = self.manager().exported(f"{self.name}.{attribute}")
+        if value is None:
             from corejax.plugins._missing_names import missing_name  # needed for an error only
 
             importing = is_import_from(sys._getframe(1))
             raise missing_name(self.manager(), f"{self.name}.{attribute}", importing=importing)
-        return found
+        return value
 
 
 def _public(module: ModuleType) -> list[str]:
     names = vars(module).get("__all__")
     if names is not None:
         return list(names)
-    found = ((name, value) for name, value in vars(module).items() if not name.startswith("_"))
-    return [name for name, value in found if not isinstance(value, ModuleType) and name != "annotations"]
+    public = ((name, value) for name, value in vars(module).items() if not name.startswith("_"))
+    return [name for name, value in public if not isinstance(value, ModuleType) and name != "annotations"]
 
 
 class NamespaceFinder:
     """A meta path finder for namespaces that plugins export, and for modules inside them.
 
     Args:
-        manager: gives the plugin manager, which is not made before it is needed.
-        kernel_modules: names of the kernel's own modules.
+        manager: returns the plugin manager; called only if a namespace of a plugin is imported.
+        kernel_modules: names of the kernel's own modules, which the finder ignores.
     """
 
     def __init__(self, manager: Callable[[], PluginManager], kernel_modules: Collection[str]) -> None:
@@ -82,10 +83,10 @@ class NamespaceFinder:
     def find_spec(
         self, fullname: str, path: Sequence[str] | None = None, target: ModuleType | None = None
     ) -> importlib.machinery.ModuleSpec | None:
-        """The plugin's module for `corejax.<namespace>...`; None for anything else.
+        """Return the spec of the plugin's module for `corejax.<namespace>...`; None for anything else.
 
         Raises:
-            PluginMissingImportError: the namespace belongs to a plugin that is not installed or switched off.
+            PluginMissingImportError: the namespace belongs to a plugin that is not installed or is switched off.
             PluginError: the plugin failed.
         """
         facade, _, name = fullname.partition(".")
@@ -100,7 +101,7 @@ class NamespaceFinder:
             manager.load()
         place = self._target(manager, name)
         if place is None and manager.has_inside(name):  # `corejax.experimental`, around `experimental.checkify`
-            make = partial(ModuleType, fullname, f"What plugins export as `{fullname}.<name>`.")
+            make = partial(ModuleType, fullname, f"The names that plugins export as `{fullname}.<name>`.")
             return self._spec(fullname, make, is_package=True)
         if place is None:
             from corejax.plugins._missing_names import is_expected, missing_name  # needed for an error only
@@ -124,23 +125,24 @@ class NamespaceFinder:
     def _target(self, manager: PluginManager, name: str) -> str | None:
         namespace = name
         while namespace:
-            found = manager.namespaces.get(namespace)
-            if found is not None:
-                return found[0] + name[len(namespace) :]
+            entry = manager.namespaces.get(namespace)
+            if entry is not None:
+                return entry[0] + name[len(namespace) :]
             namespace = namespace.rpartition(".")[0]
         return None
 
 
 @contextmanager
 def _without_import_lock() -> Iterator[None]:
-    """Release Python's global import lock, which it holds while it asks a finder, for a `with` block.
+    """Release the global import lock for a `with` block. Python holds this lock while it calls a finder.
 
-    Plugins are loaded in the block. With the lock, a module that they import could be waited for, while the thread that
-    imports it waits for the lock; of waits for modules alone, Python finds out which are for each other.
+    The block loads plugins, which import modules. If it held the lock, it could wait for a module that another thread
+    is importing, while that thread waits for the lock. Python detects deadlocks between waits for modules, but not
+    those that involve the global lock.
     """
     try:
         _imp.release_lock()
-    except RuntimeError:  # the finder was called by something else
+    except RuntimeError:  # not held: the finder was not called by an import statement
         yield
         return
     try:
@@ -150,21 +152,21 @@ def _without_import_lock() -> Iterator[None]:
 
 
 def is_import_from(frame: FrameType) -> bool:
-    """Whether a frame is executing `from module import name`, which hides an AttributeError's message."""
+    """Return True if a frame is executing `from module import name`, which hides the message of an AttributeError."""
     import dis
 
     return dis.opname[frame.f_code.co_code[frame.f_lasti]] == "IMPORT_FROM"
 
 
 def _inside(name: str) -> ModuleType | None:
-    """The module that is an attribute of a module, and among its `__all__`."""
+    """Return the module that an imported module has as an attribute and lists in its `__all__`, or None."""
     parent, _, last = name.rpartition(".")
-    around = sys.modules.get(parent)
-    found = getattr(around, last, None) if last in getattr(around, "__all__", ()) else None
-    return found if isinstance(found, ModuleType) else None
+    outer = sys.modules.get(parent)
+    inner = getattr(outer, last, None) if last in getattr(outer, "__all__", ()) else None
+    return inner if isinstance(inner, ModuleType) else None
 
 
 def install(manager: Callable[[], PluginManager], kernel_modules: Collection[str]) -> None:
-    """Put the finder in front, so that a namespace's modules are never imported twice under two names."""
+    """Put the finder first in `sys.meta_path`, so that no module is imported twice under two names."""
     if not any(isinstance(finder, NamespaceFinder) for finder in sys.meta_path):
         sys.meta_path.insert(0, NamespaceFinder(manager, kernel_modules))

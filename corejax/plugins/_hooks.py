@@ -1,4 +1,4 @@
-"""A plugin object becomes hooks to call: pluggy registers and calls them; what it lets pass is refused here."""
+"""Turn a plugin object into hooks to call. Pluggy registers and calls them; mistakes that it ignores raise here."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ HOOKS = tuple(name for name in dir(hookspecs) if name.startswith("corejax_"))
 
 
 def hooks_of(plugin: Any, name: str) -> Any:
-    """The hooks of one plugin, to be called as `hooks.corejax_register_rules(kind=kind)`.
+    """Return the hooks of one plugin, to be called as `hooks.corejax_register_rules(kind=kind)`.
 
-    A call gives what the plugin's implementation returns, None where it has none. Each plugin has a pluggy manager
-    of its own: one that raises takes nothing from the others, and whose answer it is needs no asking.
+    A call returns the result of the plugin's implementation, or None if it has none. Each plugin has its own pluggy
+    manager, so a plugin that raises does not affect the others, and each result belongs to a known plugin.
 
     Raises:
-        PluginError: it was made for another API version, or has hooks that nobody would ever call.
+        PluginError: the plugin was made for another API version, or has hooks that would never be called.
     """
     if plugin is None:
-        raise PluginError("a plugin is a module, or an object with hooks, got None")
+        raise PluginError("a plugin must be a module, or an object with hooks, got None")
     manager = pluggy.PluginManager("corejax")
     manager.register(plugin, name)
     callers = manager.get_hookcallers(plugin) or []
@@ -33,7 +33,7 @@ def hooks_of(plugin: Any, name: str) -> Any:
         _check_class(plugin, [each.function for caller in callers for each in caller.get_hookimpls()])
     for caller in callers:
         _check_implementations(caller.name, caller.get_hookimpls())
-    _check_version(manager)  # before pluggy looks at arguments: another version's hooks may have others
+    _check_version(manager)  # before pluggy checks arguments: hooks of another API version may have different ones
     try:
         manager.add_hookspecs(hookspecs)
     except pluggy.PluginValidationError as error:
@@ -46,30 +46,30 @@ def hooks_of(plugin: Any, name: str) -> Any:
 
 
 def _check_class(plugin: type, functions: Sequence[Any]) -> None:
-    """Refuse a class whose hooks are methods: nobody made the object that they want."""
+    """Raise PluginError if a plugin is a class with hooks that are methods; they need an instance."""
     for function in functions:
         if inspect.isfunction(function) and next(iter(inspect.signature(function).parameters), "") == "self":
             raise PluginError(
-                f"{plugin.__qualname__} is a class, and {function.__name__} wants an instance of it: let the entry "
+                f"{plugin.__qualname__} is a class, and {function.__name__} needs an instance of it: let the entry "
                 f"point name one (PLUGIN = {plugin.__name__}()), or a module with functions"
             )
 
 
-def _check_implementations(hook: str, found: Sequence[Any]) -> None:
-    """Refuse wrappers, and a second implementation of a hook: whatever it gives would be lost."""
-    if any(each.wrapper or each.hookwrapper for each in found):
-        raise PluginError(f"{hook} is declared as a wrapper; plugins answer for themselves only")
-    if len(found) > 1:
-        names = " and ".join(sorted(each.function.__name__ for each in found))
-        raise PluginError(f"{hook} is implemented by {names}; one plugin has one implementation of a hook")
+def _check_implementations(hook: str, implementations: Sequence[Any]) -> None:
+    """Raise PluginError if a hook is a wrapper or has two implementations; one of two results would be lost."""
+    if any(each.wrapper or each.hookwrapper for each in implementations):
+        raise PluginError(f"{hook} is declared as a wrapper; a plugin cannot wrap the hooks of other plugins")
+    if len(implementations) > 1:
+        names = " and ".join(sorted(each.function.__name__ for each in implementations))
+        raise PluginError(f"{hook} is implemented by {names}; a plugin may implement a hook only once")
 
 
 def _check_version(manager: pluggy.PluginManager) -> None:
-    """Refuse a plugin that was made for another version of the plugin API: says which of the two to upgrade."""
+    """Raise PluginError if a plugin was made for another plugin API version; it tells which one to upgrade."""
     declare = getattr(manager.hook, "corejax_declare_api_version", list)
     [version] = declare() or [1]
     if type(version) is not int:
-        raise PluginError(f"corejax_declare_api_version gives an int, this one gave {version!r}")
+        raise PluginError(f"corejax_declare_api_version must return an int, this one returned {version!r}")
     if version != hookspecs.API_VERSION:
         advice = "upgrade corejax" if version > hookspecs.API_VERSION else "upgrade the plugin"
         raise PluginError(
@@ -78,7 +78,7 @@ def _check_version(manager: pluggy.PluginManager) -> None:
 
 
 def _check_marks(plugin: Any, manager: pluggy.PluginManager) -> None:
-    """Refuse functions that are named like hooks without being marked, and a plugin without any hook."""
+    """Raise PluginError if a function has a hook's name but no `hookimpl` mark, or if there are no hooks."""
     for name in HOOKS:
         if inspect.isroutine(getattr(plugin, name, None)) and manager.parse_hookimpl_opts(plugin, name) is None:
             raise PluginError(f"{name} is not marked as a hook: put @corejax.extend.hookimpl above it")

@@ -1,4 +1,4 @@
-"""Plugins of one's own for a while: what they contribute is gone afterwards (tests of plugins)."""
+"""Temporary plugins for tests: after the block, everything that they contributed is removed."""
 
 from __future__ import annotations
 
@@ -18,18 +18,18 @@ if TYPE_CHECKING:
 
 @contextmanager
 def isolated_plugins(find: Callable[[], Iterable[PluginRecord]] = lambda: ()) -> Iterator[PluginManager]:
-    """A fresh plugin manager for a `with` block, and every table as it was afterwards.
+    """Use a fresh plugin manager for a `with` block, and restore every table afterwards.
 
-    Rules and primitives that are there already stay in use; what the block adds, by plugins
-    (`manager.register(plugin, name)`) or directly, is taken out again. Names of the facade that installed plugins
-    export (`corejax.jit`) are not in the block: what is needed there is imported before.
+    Rules and primitives that are already registered stay in use. Those that the block adds, by plugins
+    (`manager.register(plugin, name)`) or directly, are removed at its end. Facade names that installed plugins export
+    (`corejax.jit`) are missing in the block; import those that it needs before it.
 
     Args:
-        find: gives the records of installed plugins; by default there are none.
+        find: returns the records of installed plugins; by default no plugin counts as installed.
     """
     from corejax.plugins._plugin_manager import PluginManager
 
-    plugins.load_everything()  # or a module first imported in the block would lose what it registers
+    plugins.load_everything()  # a module first imported in the block would lose its registrations at the end
     facade, manager = vars(sys.modules["corejax"]), PluginManager(find, plugins._reserved)
     before, settings, exports, aliases = tables.snapshot(), config.values(), _exports(facade), _aliases()
     earlier = plugins.set_manager(manager)

@@ -1,13 +1,14 @@
 """The lock around loading: one thread at a time runs plugins' hooks, and imports cannot deadlock on it.
 
 A thread that imports `corejax.x` for the first time holds Python's lock of that module (`_finder` has released the
-global import lock) and needs the plugins loaded. A thread that loads a plugin holds this lock, and the plugin imports
-modules. If the owner waits for one of the waiter's own imports, the waiter goes on in the owner's place: the owner
-sleeps until that import is done, and the import encloses all that is done under the lock.
-The same holds of an owner that waits for the end of the waiter, or for anything else that a thread does (a plugin
-that, while it is imported, starts threads which use other plugins).
+global import lock) and waits for this lock, to load the plugins. The thread that owns this lock loads a plugin, which
+imports modules. If the owner waits for a module that the waiting thread is importing, the two would deadlock. In that
+case the waiting thread borrows the lock. This is safe: the owner sleeps until that import has ended, and the borrowing
+thread returns the lock before its import ends.
+A thread may also borrow the lock if the owner waits for it to end, or for anything else that threads do: a plugin may,
+while it is imported, start threads that use other plugins.
 
-An owner that an interrupt has driven out is not let stand in the way: whoever waits looks whether it is still there.
+An interrupt may end the owner's block without releasing the lock, so waiting threads check that the block still runs.
 """
 
 from __future__ import annotations
@@ -18,21 +19,21 @@ import time
 from types import FrameType, TracebackType
 from typing import NamedTuple
 
-_POLL = 0.005  # seconds between looks at what the owner waits for
-_LOOKS = 40  # after which an owner that has not moved sleeps
+_POLL = 0.005  # seconds between two looks at the owner's frame
+_LOOKS = 40  # an owner that has not moved for so many looks counts as asleep
 _IMPORTLIB = "<frozen importlib._bootstrap>"
 _THREADING = threading.__file__
 
 
 class _Holder(NamedTuple):
-    """One `with` block: its thread's identifier, and the frame that it is in."""
+    """One `with` block: the identifier of its thread, and its frame."""
 
     thread: int
     frame: FrameType | None
 
 
 class LoadLock:
-    """A reentrant lock that a thread may borrow from an owner that waits for it."""
+    """A reentrant lock that a thread may borrow while the owner waits for that thread."""
 
     def __init__(self) -> None:
         self._guard = threading.Lock()
@@ -61,20 +62,20 @@ class LoadLock:
 
 
 class _Looks:
-    """What the waiting thread `me` has seen of the owner."""
+    """The observations of the owner by the waiting thread `me`."""
 
     def __init__(self, me: int) -> None:
         self.me = me
-        self.importing = 0  # times in a row that the owner waited for an import of this thread
-        self.still = 0  # times in a row that it waited in one place for something that threads do
+        self.importing = 0  # consecutive looks at which the owner waited for an import of this thread
+        self.still = 0  # consecutive looks at which the owner was at the same place in `threading`
         self.place: tuple[int, int] | None = None
 
     def waits(self, owner: int) -> bool:
-        """Whether the owner sleeps until this thread has gone on."""
+        """Look at the owner, and return True if it sleeps until this thread has gone on."""
         frame = sys._current_frames().get(owner)
         if frame is None:
             return False
-        # Twice in a row: an owner on its way out of an import looks for a moment as if it waited.
+        # Two looks are needed: an owner that is leaving an import looks for a moment as if it waited.
         self.importing = self.importing + 1 if _waits_for_import(frame, self.me) else 0
         place = (id(frame), frame.f_lasti) if frame.f_code.co_filename == _THREADING else None
         self.still = self.still + 1 if place is not None and place == self.place else 0
@@ -83,7 +84,7 @@ class _Looks:
 
 
 def _is_there(holder: _Holder) -> bool:
-    """Whether a thread is still inside of the block that it took the lock for."""
+    """Return True if a thread is still inside the block for which it took the lock."""
     frame = sys._current_frames().get(holder.thread)
     while frame is not None and frame is not holder.frame:
         frame = frame.f_back
@@ -91,7 +92,7 @@ def _is_there(holder: _Holder) -> bool:
 
 
 def _waits_for_import(frame: FrameType, me: int) -> bool:
-    """Return whether a thread waits for a module that this one imports."""
+    """Return True if the thread of `frame` waits for a module that thread `me` is importing."""
     code = frame.f_code
     is_waiting = code.co_filename == _IMPORTLIB and code.co_name == "acquire"
     return is_waiting and getattr(frame.f_locals.get("self"), "owner", None) == me

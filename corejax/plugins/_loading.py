@@ -1,6 +1,7 @@
-"""Running plugins' code, one plugin at a time: what one that raises has registered is taken back.
+"""Run the code of plugins, one plugin at a time, and undo the registrations of a plugin that raises.
 
-What it writes into tables has an owner of its own for each call (`corejax.base.tables`), and is dropped with that.
+Each call of a plugin's code has its own `Owner` (`corejax.base.tables`). Every entry that the call writes into a table
+is marked with that owner, so undoing a call drops the entries of one owner.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ class Loader:
 
     Attributes:
         lock: held while a plugin's code runs.
-        exports: what loaded plugins export and declare.
+        exports: the exports and declarations of loaded plugins.
     """
 
     def __init__(self, reserved: Collection[str]) -> None:
@@ -38,7 +39,7 @@ class Loader:
         self.exports = Exports(reserved)
 
     def load(self, record: PluginRecord) -> None:
-        """Import a plugin and take what its hooks give at once; the lock is held."""
+        """Import a plugin and register the results of its hooks. The caller holds the lock."""
 
         def action() -> None:
             if record.plugin is None and record.entry_point is not None:
@@ -53,17 +54,17 @@ class Loader:
                 record.status = "loaded"
         finally:
             if record.status == "loading":  # interrupted
-                _begin_again(*record.contributions)
+                _undo_interrupted(*record.contributions)
                 record.hook, record.status = None, "found"
 
     def run(self, record: PluginRecord, action: Callable[[], Any], late: str = "") -> bool:
-        """Run a plugin's code with the lock held, and return whether it succeeded.
+        """Run a plugin's code with the lock held, and return True if it succeeded.
 
-        If it fails, what it has registered is taken back, and the fault is kept. The plugin fails with it, unless
-        `late` says what was loaded late: then what the plugin contributed before stays.
+        If it fails, its registrations are undone and the fault is recorded. The whole plugin then fails, unless `late`
+        names what was loaded late ("vmap rules"): its earlier contributions then stay.
 
         Raises:
-            PluginError: it failed, and strict plugins are set.
+            PluginError: the code failed, and `config.strict_plugins` is set.
         """
         owner = Owner(record.name)
         record.contributions.append(owner)
@@ -73,7 +74,7 @@ class Loader:
             try:
                 raise_interrupt(error)
             except KeyboardInterrupt:
-                _begin_again(owner)
+                _undo_interrupted(owner)
                 raise
             _drop(record, owner)
             if late:
@@ -86,20 +87,20 @@ class Loader:
         return True
 
     def run_once(self, record: PluginRecord, what: Any, action: Callable[[], Any], late: str = "") -> bool:
-        """Run a plugin's code unless it has run before (`what` is its key in `record.done`); return whether it ran."""
+        """Run a plugin's code unless its key `what` is in `record.done`; return True if it ran."""
         if what in record.done:
             return False
         try:
-            record.done.add(what)  # at once, for the code may ask for itself
+            record.done.add(what)  # before the call, because the code may request itself again
             self.run(record, action, late)
         except BaseException as error:
-            if not isinstance(error, Exception):  # an interrupt; strict plugins raise a fault once
+            if not isinstance(error, Exception):  # an interrupt: run the code again at the next request
                 record.done.discard(what)
             raise
         return True
 
     def add_commands(self, record: PluginRecord, group: Any) -> None:
-        """Have a plugin add its commands to a click group; the lock is held."""
+        """Let a plugin add its commands to a click group. The caller holds the lock."""
         commands = group.commands
         before, added = set(commands), set[str]()
 
@@ -113,40 +114,40 @@ class Loader:
         self.run(record, add)
 
 
-def _begin_again(*owners: Owner) -> None:
-    """After an interrupt: what the plugin's hooks gave is taken back, and so is what half a module registered.
+def _undo_interrupted(*owners: Owner) -> None:
+    """Undo the results of hooks and the registrations of half-imported modules, after an interrupt.
 
-    What whole modules registered stays: Python keeps them, and will not run them again.
+    The registrations of completely imported modules stay: Python will not run those modules again.
     """
-    tables.drop(*owners, keep=_is_of_whole_module)
+    tables.drop(*owners, keep=_is_of_complete_module)
 
 
 def _drop(record: PluginRecord, *owners: Owner) -> None:
-    """Take back what the plugin contributed, but not what modules of other plugins did that it was first to import."""
-    tables.drop(*owners, keep=partial(_is_of_another, record.name))
+    """Drop the plugin's contributions, but keep those of other plugins' modules that it was the first to import."""
+    tables.drop(*owners, keep=partial(_is_of_other_plugin, record.name))
 
 
-def _is_of_whole_module(table: Table[Any, Any], entry: Entry) -> bool:
-    """Whether a module registered it that has been imported to its end, so that it will not be registered again."""
-    found = None if table.of_hooks else sys.modules.get(entry.provenance.module)
-    return found is not None and not getattr(found.__spec__, "_initializing", False)
+def _is_of_complete_module(table: Table[Any, Any], entry: Entry) -> bool:
+    """Return True if a completely imported module made the entry; the module will not register it again."""
+    module = None if table.of_hooks else sys.modules.get(entry.provenance.module)
+    return module is not None and not getattr(module.__spec__, "_initializing", False)
 
 
-def _is_of_another(plugin: str, table: Table[Any, Any], entry: Entry) -> bool:
-    return _is_of_whole_module(table, entry) and entry.provenance.plugin not in (None, plugin)
+def _is_of_other_plugin(plugin: str, table: Table[Any, Any], entry: Entry) -> bool:
+    return _is_of_complete_module(table, entry) and entry.provenance.plugin not in (None, plugin)
 
 
 def _fail(record: PluginRecord, error: BaseException) -> None:
-    """A plugin failed: it contributes nothing, and keeps the fault."""
-    from corejax.plugins._requirements import unmet  # needed for a fault only
+    """Withdraw a plugin that failed, and record the fault."""
+    from corejax.plugins._requirements import unmet_requirements  # needed for a fault only
 
     withdraw(record)
     record.status = "failed"
-    record.fault, record.unmet = error, unmet(record.entry_point)
+    record.fault, record.unmet = error, unmet_requirements(record.entry_point)
 
 
 def withdraw(record: PluginRecord) -> None:
-    """Take back what a plugin contributed; modules that were imported stay imported."""
+    """Undo a plugin's contributions; modules that were imported stay imported."""
     _drop(record, *record.contributions)
     record.contributions.clear()
     record.hook = None
@@ -154,9 +155,9 @@ def withdraw(record: PluginRecord) -> None:
 
 
 def _declare_internal(record: PluginRecord) -> None:
-    """Have frames in the plugin's package count as library code, not as the user's lines.
+    """Declare the plugin's package as library code, so that messages do not take its frames for the user's line.
 
-    Tracebacks show those of plugins that are not first-party: their rules are somebody's code.
+    Tracebacks leave out frames of first-party plugins only, since the user may be the author of another plugin.
     """
     package = sys.modules.get(record.package) if record.entry_point is not None else None
     for directory in getattr(package, "__path__", ()):

@@ -1,4 +1,4 @@
-"""The errors for names of the facade that nobody exports: what failed, what to install, or what was meant."""
+"""Errors for facade names that no plugin exports: they tell what failed, what to install, or a close name."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ if TYPE_CHECKING:
 
 
 def missing_name(manager: PluginManager, name: str, *, importing: bool) -> Exception:
-    """Return the error for a name, dotted inside a namespace, that no plugin exports.
+    """Return the error for a name (dotted if it is inside a namespace) that no plugin exports.
 
-    If an import statement asked for it (`importing`), the error is an ImportError.
+    In an import statement (`importing`) the error is an ImportError, otherwise an AttributeError.
     """
     home = homes("names").get(name)
     record = _home_of(manager, name, home)
@@ -27,7 +27,7 @@ def missing_name(manager: PluginManager, name: str, *, importing: bool) -> Excep
     namespace, _, last = f"corejax.{name}".rpartition(".")
     message = f"module {namespace!r} has no attribute {last!r}"
     if importing and name in manager.names:
-        message = f"{f'corejax.{name}'!r} is no module: from {namespace} import {last}"
+        message = f"{f'corejax.{name}'!r} is not a module: from {namespace} import {last}"
     elif record is not None:
         message += f"; it comes with {manager.where(record, home, 'does not export it')}"
     elif manager.outside is not None and name in manager.outside.offered():
@@ -40,7 +40,7 @@ def missing_name(manager: PluginManager, name: str, *, importing: bool) -> Excep
 
 
 def is_expected(manager: PluginManager, name: str) -> bool:
-    """Whether a name that no plugin exports is known to belong to one, or may be of one that is not loaded."""
+    """Return True if a name that no plugin exports is known to belong to one, or may belong to one not loaded."""
     known = name in homes("names") or _home_of(manager, name, None) is not None
     return known or bool(_silent(manager) or manager.installed_since())
 
@@ -49,14 +49,14 @@ def _home_of(manager: PluginManager, name: str, home: str | None) -> PluginRecor
     records = list(manager.discover().values())
     for record in records:
         if record.status in ("found", "off", "failed"):
-            manager.manifest(record)  # tells what it offers
+            manager.manifest(record)  # fills `record.offers`
     offering = [r for r in records if name in r.offers]
     namesakes = [r for r in _silent(manager) if r.name == name.partition(".")[0]]
     return next(iter([*offering, *(r for r in records if r.comes_from(home)), *namesakes]), None)
 
 
 def _silent(manager: PluginManager) -> list[PluginRecord]:
-    """Plugins that are off or failed before they said what they offer: any name may be theirs."""
+    """Return the plugins that are off or failed and have unknown exports; any name may belong to them."""
     return [r for r in manager.discover().values() if r.status in ("off", "failed") and not r.offers]
 
 

@@ -1,4 +1,4 @@
-"""`PluginManager`: finds the plugins of this process, has them loaded at first need, and answers for all of them."""
+"""`PluginManager`: finds the plugins of this process, loads them when they are first needed, and looks names up."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ class PluginManager:
     """The plugins of this process.
 
     Args:
-        find: gives the records of what is installed; imports nothing.
+        find: returns the records of the installed plugins; imports nothing.
         reserved: the facade's own names, which no plugin may export.
 
     Attributes:
-        records: what was found, by entry point name.
-        names, namespaces, rule_kinds, reserved: what the loaded ones export and declare, as in `Exports`.
-        selection: what `COREJAX_PLUGINS` selects, read at discovery.
-        outside: of a manager for a while (`isolated_plugins`), the one whose place it takes.
+        records: the plugins that were found, by entry point name.
+        names, namespaces, rule_kinds, reserved: exports and declarations of the loaded plugins, as in `Exports`.
+        selection: the plugins that `COREJAX_PLUGINS` selects, read at discovery.
+        outside: the manager that this one replaces for a block of `isolated_plugins`, or None.
     """
 
     outside: PluginManager | None = None
@@ -58,12 +58,12 @@ class PluginManager:
         self._usable: dict[str, Manifest] | None = None
         self._discovered = False
         self._loaded = False
-        self._done: set[str | tuple[str, str]] = set()  # kinds of rules, and primitives of one
+        self._done: set[str | tuple[str, str]] = set()  # loaded: rule kinds, and (rule kind, primitive)
 
-    # -- found and loaded --------------------------------------------------------------------------------------
+    # -- discovery and loading ---------------------------------------------------------------------------------
 
     def discover(self) -> dict[str, PluginRecord]:
-        """Find entry points; nothing is imported."""
+        """Find the entry points of installed plugins at the first call; import nothing."""
         if not self._discovered:
             with self._loader.lock:
                 if not self._discovered:
@@ -74,16 +74,16 @@ class PluginManager:
 
     @property
     def loaded(self) -> bool:
-        """Whether all that were found are loaded, or have failed."""
+        """Whether every plugin that was found is loaded or has failed."""
         return self._loaded
 
     def load(self) -> None:
-        """Load every selected plugin's entry point: its hooks, not yet its primitives.
+        """Load the entry point of every selected plugin: its hooks, not its primitives.
 
-        A plugin that, while it is loaded, asks for something of another one has that one loaded first.
+        If a plugin needs an export of another one while it is loaded, the other one is loaded first.
 
         Raises:
-            PluginError: strict plugins are set and one fails.
+            PluginError: a plugin fails, and `config.strict_plugins` is set.
         """
         if self._loaded:
             return
@@ -97,12 +97,12 @@ class PluginManager:
                 self._refuse_hidden(record)
 
     def _refuse_hidden(self, record: PluginRecord) -> None:
-        """Fail a plugin that exports what nothing can reach; those of this repository are tested for that."""
+        """Fail a plugin with exports that cannot be reached. First-party plugins have tests for that instead."""
         if record.status == "loaded" and not record.at_home:
             self._loader.run(record, lambda: self._loader.exports.refuse_hidden(record))
 
     def _load(self, record: PluginRecord) -> None:
-        self._usable = None  # from now on the tables tell more
+        self._usable = None  # manifests can replace loading only while no plugin is loaded
         self._loader.load(record)
         self._done.clear()
 
@@ -110,7 +110,7 @@ class PluginManager:
         """Add a plugin object without an entry point (in tests and notebooks).
 
         Raises:
-            PluginError: there is a plugin of that name; or strict plugins are set and it fails.
+            PluginError: a plugin has that name; or this one fails, and `config.strict_plugins` is set.
         """
         self.load()
         with self._loader.lock:
@@ -123,35 +123,35 @@ class PluginManager:
         return record
 
     def unregister(self, name: str) -> None:
-        """Take back what a plugin object contributed; modules that were imported stay imported.
+        """Undo the contributions of a plugin object; modules that were imported stay imported.
 
         Raises:
-            KeyError: there is no plugin of that name.
+            KeyError: no plugin has that name.
         """
         with self._loader.lock:
             withdraw(self.records.pop(name))
 
     def faults(self) -> list[PluginRecord]:
-        """Plugins that failed."""
+        """Return the records of the plugins that failed."""
         return [record for record in self.records.values() if record.status == "failed"]
 
     def problems(self, kind: str | None = None) -> list[str]:
-        """Everything that went wrong so far, one sentence each; of rule kinds, only `kind` if given."""
-        found = [problem for record in list(self.records.values()) for problem in record.problems(kind)]
+        """Return a sentence for each problem so far; if `kind` is given, leave out faults in other rule kinds."""
+        problems = [problem for record in list(self.records.values()) for problem in record.problems(kind)]
         off = [record.title for record in self.records.values() if record.status == "off"]
         if kind == "primitives" and off:
-            found.append(f"{self.selection.setting} switches off {', '.join(off)}")
-        return [*found, *(f"plugin {record.title} {LATE}" for record in self.installed_since())]
+            problems.append(f"{self.selection.setting} switches off {', '.join(off)}")
+        return [*problems, *(f"plugin {record.title} {LATE}" for record in self.installed_since())]
 
     def installed_since(self) -> list[PluginRecord]:
-        """Plugins that are installed now and were not when this process looked for plugins."""
+        """Return the plugins that were installed after this process discovered plugins."""
         if not self._discovered:
             return []
         known = {(record.name, record.distribution) for record in self.records.values()}
         return [r for r in self._find() if (r.name, r.distribution) not in known and r.name in self.selection]
 
     def owner_of(self, module: str) -> tuple[str, str | None, str | None] | None:
-        """Name, version and distribution of the plugin that a module belongs to."""
+        """Return name, version and distribution of the plugin that a module belongs to, or None."""
         best: tuple[int, PluginRecord] | None = None
         for record in self.discover().values():
             for root in (record.module, record.package):
@@ -160,10 +160,10 @@ class PluginManager:
                     best = len(root), record
         return None if best is None else (best[1].name, best[1].version, best[1].distribution)
 
-    # -- what is not here --------------------------------------------------------------------------------------
+    # -- texts about missing names -----------------------------------------------------------------------------
 
     def where(self, record: PluginRecord | None, home: str | None, lacks: str = "") -> str:
-        """Return where the distribution `home` is, or how to install it; `lacks` says what its plugin does not do."""
+        """Describe how to get the distribution `home`; `lacks` completes the text if its plugin is loaded."""
         if record is None:
             late = any(r.comes_from(home) for r in self.installed_since())
             return f"the plugin distribution {f'{home}, which {LATE}' if late else how_to_install(home or '')}"
@@ -174,20 +174,20 @@ class PluginManager:
         return f"{home}, but the installed plugin {record.title} {lacks}"
 
     def whose_primitive(self, name: str, distribution: str | None = None) -> str:
-        """Return where a primitive is that is not here, in half a sentence; it was from `distribution`, if known."""
+        """Describe the plugin that has a missing primitive, which came from `distribution` if that is known."""
         prefix = name.partition(".")[0] if "." in name else None
         home = distribution or homes("primitives").get(name)
         missing = "is the plugin that has it installed"
         advice = f", corejax-{prefix.replace('_', '-')} perhaps?" if prefix else "?"
-        return self._whose("primitives", name, home, prefix) or missing + advice
+        return self._describe_owner("primitives", name, home, prefix) or missing + advice
 
     def whose_method(self, name: str) -> str:
-        """Return where an array method is that is not here, as the end of a sentence; "" if that is not known."""
+        """Describe the plugin that has a missing array method, as the end of a sentence; "" if it is not known."""
         home = homes("array_methods").get(name)
-        return "" if home is None else f"; {self._whose('array_methods', name, home)}"
+        return "" if home is None else f"; {self._describe_owner('array_methods', name, home)}"
 
-    def _whose(self, kind: str, name: str, home: str | None, plugin: str | None = None) -> str | None:
-        """Return which plugin has something that is not here; `plugin` is its name, if `home` is not known."""
+    def _describe_owner(self, kind: str, name: str, home: str | None, plugin: str | None = None) -> str | None:
+        """Describe the plugin that has a missing object; `plugin` is its likely name if `home` is not known."""
         for record in self.discover().values():
             if record.status not in ("off", "failed"):
                 continue
@@ -197,21 +197,21 @@ class PluginManager:
                 return f"it is of {self.where(record, home)}"
         return None if home is None else f"it comes with {self.where(None, home)}"
 
-    # -- what they offer, told by manifests where these will do ------------------------------------------------
+    # -- exported names, read from manifests if these can replace loading --------------------------------------
 
     def manifest(self, record: PluginRecord) -> Found:
-        """A plugin's manifest, or why there is none to use; nothing of it is imported."""
-        found = self._manifests.get(record.name)
-        if found is None:
-            from corejax.plugins.manifest import find  # most processes load plugins, and read none
+        """Return a plugin's manifest, or the reason why it cannot be used; import nothing."""
+        result = self._manifests.get(record.name)
+        if result is None:
+            from corejax.plugins.manifest import find  # most processes load plugins and read no manifest
 
-            found = self._manifests[record.name] = find(record, hookspecs.API_VERSION)
-            if found.manifest is not None:
-                record.offers |= {**found.manifest.names, **found.manifest.namespaces}
-        return found
+            result = self._manifests[record.name] = find(record, hookspecs.API_VERSION)
+            if result.manifest is not None:
+                record.offers |= {**result.manifest.names, **result.manifest.namespaces}
+        return result
 
     def usable_manifests(self) -> dict[str, Manifest] | None:
-        """Manifests of all selected plugins, by name, where none is loaded yet and they tell all that loading would."""
+        """Return the manifests of all selected plugins by name, or None if they cannot replace loading."""
         if self._usable is None:
             from corejax.plugins.manifest import usable
 
@@ -219,7 +219,7 @@ class PluginManager:
         return self._usable
 
     def offered(self) -> dict[str, str]:
-        """What plugins export: name -> plugin. From manifests where they will do; else plugins are loaded."""
+        """Return the exported names, name -> plugin. Plugins are loaded only if their manifests do not suffice."""
         manifests = self.usable_manifests()
         if manifests is not None:
             return {name: plugin for plugin, m in manifests.items() for name in (*m.names, *m.namespaces)}
@@ -227,22 +227,22 @@ class PluginManager:
         return {name: record.name for name, (_, record) in (*self.names.items(), *self.namespaces.items())}
 
     def names_inside(self, namespace: str) -> list[str]:
-        """Return the names that plugins export inside a namespace; nothing is imported."""
+        """Return the names that plugins export inside a namespace; import nothing."""
         prefix = f"{namespace}."
         names = (name.removeprefix(prefix) for name in self.offered() if name.startswith(prefix))
         return sorted(name for name in names if "." not in name)
 
     def may_export(self, name: str) -> bool:
-        """Whether some plugin exports a name or a namespace around it, as far as can be told without loading."""
+        """Return False if no plugin exports a name or a namespace around it; loads nothing, so True may be wrong."""
         home = homes("names").get(name)
         if home is not None and any(r.status != "off" and r.comes_from(home) for r in self.discover().values()):
-            return True  # no manifest has to be read
+            return True  # without reading a manifest
         if self.usable_manifests() is None:
             return True
         return name.partition(".")[0] in {n.partition(".")[0] for n in self.offered()}
 
     def has_inside(self, name: str) -> bool:
-        """Whether a loaded plugin exports something inside a name that no plugin exports (`experimental.checkify`)."""
+        """Return True if a loaded plugin exports a name inside `name`, as `experimental.checkify` in `experimental`."""
         home = homes("names").get(name)
         return any(
             n.startswith(f"{name}.") and (home is None or record.comes_from(home))
@@ -250,18 +250,18 @@ class PluginManager:
         )
 
     def exported(self, name: str) -> Any:
-        """The object behind `corejax.NAME`, or None if no plugin exports it.
+        """Return the object behind `corejax.NAME`, or None if no plugin exports it.
 
         Raises:
-            PluginError: the plugin that exports it fails when the object is imported.
+            PluginError: the object cannot be imported.
         """
         if not self.may_export(name):
             return None
         self.load()
-        found = self._loader.exports.target(name)
-        if found is None:
+        entry = self._loader.exports.target(name)
+        if entry is None:
             return importlib.import_module(f"corejax.{name}") if self.has_inside(name) else None
-        target, record = found
+        target, record = entry
         module, _, attribute = target.partition(":")
         try:
             if not attribute:
@@ -271,15 +271,15 @@ class PluginManager:
             raise_interrupt(error)
             raise failure(record, name, error) from error
 
-    # -- what they register late -------------------------------------------------------------------------------
+    # -- late registrations ------------------------------------------------------------------------------------
 
     def exported_to_kernel(self, name: str) -> Any:
-        """As `exported`; if this manager is of a block of `isolated_plugins`, also from the plugins outside of it."""
-        found = self.exported(name)
-        return found if found is not None or self.outside is None else self.outside.exported(name)
+        """Return `exported(name)`; in a block of `isolated_plugins`, look at the plugins outside it as well."""
+        value = self.exported(name)
+        return value if value is not None or self.outside is None else self.outside.exported(name)
 
     def load_primitives(self) -> bool:
-        """Have every plugin register its primitives; True when something was loaded."""
+        """Let every plugin register its primitives; return True if something was loaded."""
         done = not self._loaded
         with self._loader.lock:
             for record in self._loaded_records():
@@ -287,9 +287,9 @@ class PluginManager:
         return done
 
     def load_rule_kinds(self) -> bool:
-        """Import the registries of the rule kinds that plugins declared; True when one was imported.
+        """Import the registries of the rule kinds that plugins declared; return True if one was imported.
 
-        A plugin whose registry cannot be imported keeps what it contributed before.
+        If a registry cannot be imported, the other contributions of its plugin stay.
         """
         done = False
         self.load()
@@ -300,14 +300,14 @@ class PluginManager:
         return done
 
     def load_rules(self, kind: str, primitive: Primitive | None = None) -> bool:
-        """Have every plugin register its lazily loaded rules of a kind; True when something was loaded.
+        """Let every plugin register its lazily loaded rules of a kind; return True if something was loaded.
 
-        A plugin whose rules of the kind cannot be loaded keeps what it contributed before.
+        If the rules of a plugin cannot be loaded, its other contributions stay.
 
         Args:
             kind: name of the registry.
-            primitive: the primitive whose rule is missing, if it is one's. Plugins that tell their own primitives apart
-                then register no more than they want to for it.
+            primitive: the primitive without a rule, or None to load the rules of all. Plugins with a hook that takes
+                this argument are asked only for their own primitives, and may register the rules of one.
         """
         wanted = kind if primitive is None else (kind, primitive.name)
         if kind in self._done or wanted in self._done:
@@ -315,44 +315,44 @@ class PluginManager:
         done = not self._loaded
         with self._loader.lock:
             for record in self._loaded_records():
-                what: tuple[str, ...] = ("rules", kind)
-                asked = None
-                if primitive is not None and what not in record.done and record.tells_primitives_apart():
+                key: tuple[str, ...] = ("rules", kind)
+                only = None
+                if primitive is not None and key not in record.done and record.loads_rules_by_primitive():
                     if primitive.provenance.plugin != record.name:
                         continue
-                    what, asked = (*what, primitive.name), primitive
-                register = partial(record.hook.corejax_register_rules, kind=kind, primitive=asked)
-                done |= self._loader.run_once(record, what, register, f"{kind} rules")
+                    key, only = (*key, primitive.name), primitive
+                register = partial(record.hook.corejax_register_rules, kind=kind, primitive=only)
+                done |= self._loader.run_once(record, key, register, f"{kind} rules")
             if self._loaded:
                 self._done.add(wanted)
         return done
 
     def import_backend(self, name: str) -> Backend:
-        """Import the object that a plugin provides as a backend; if it fails, the plugin keeps its contributions.
+        """Import the object that a plugin provides as a backend; if it fails, the plugin's other contributions stay.
 
         Raises:
-            PluginError: it cannot be imported, now or at the first time.
+            PluginError: the backend cannot be imported, or could not be imported at an earlier call.
         """
         target, record = backends.provided[name]
-        found: list[Backend] = []
+        imported: list[Backend] = []
         what = f"backend {name!r}"
         with self._loader.lock:
             if what not in record.late_faults:
-                self._loader.run(record, lambda: found.append(import_backend(name, target)), what)
-        if not found:
+                self._loader.run(record, lambda: imported.append(import_backend(name, target)), what)
+        if not imported:
             fault = record.late_faults[what]
             raise PluginError(
                 f"backend {name!r} comes from plugin {record.title}, which failed to load it: {error_text(fault)}"
             ) from fault
-        return found[0]
+        return imported[0]
 
     def add_cli_commands(self, group: Any) -> None:
-        """Have every plugin add its commands to a click group."""
+        """Let every plugin add its commands to a click group."""
         with self._loader.lock:
             for record in self._loaded_records():
                 self._loader.add_commands(record, group)
 
     def _loaded_records(self) -> Iterator[PluginRecord]:
-        """Yield the plugins that are loaded when their turn comes: one may fail while the code of another runs."""
+        """Yield the loaded plugins. The status is checked late: a plugin may fail while the code of another runs."""
         self.load()
         return (record for record in list(self.records.values()) if record.status == "loaded")

@@ -1,4 +1,4 @@
-"""`PluginRecord`: what is known of one plugin without importing it, and what became of it."""
+"""`PluginRecord`: the metadata of one plugin, which needs no import, and the state of loading it."""
 
 from __future__ import annotations
 
@@ -17,18 +17,18 @@ LATE = "was installed after plugins were loaded: restart Python"
 
 
 def causes(error: BaseException) -> list[str]:
-    """The error and what it came from, one `Type: first line` each."""
-    found: list[str] = []
+    """Return an error and its chain of causes, one `Type: first line` each."""
+    lines: list[str] = []
     seen: set[int] = set()
     current: BaseException | None = error
     while current is not None and id(current) not in seen:
         seen.add(id(current))
         first_line = next(iter(message_of(current).splitlines()), "")
         text = f"{type(current).__name__}: {first_line}".removesuffix(": ")
-        if text not in found:
-            found.append(text)
+        if text not in lines:
+            lines.append(text)
         current = current.__cause__ or (None if current.__suppress_context__ else current.__context__)
-    return found
+    return lines
 
 
 @dataclass(eq=False)
@@ -37,19 +37,19 @@ class PluginRecord:
 
     Attributes:
         name: the entry point's name.
-        value: the object that it names, `module` or `module:attribute`.
+        value: the object that the entry point names, `module` or `module:attribute`.
         distribution: name of the distribution, if known.
-        version: its version, if known.
+        version: version of the distribution, if known.
         status: "found", "off" (not selected), "loading", "loaded" or "failed".
-        fault: why it failed.
-        unmet: versions that it requires of corejax and its plugins and that are not installed, if it failed.
-        late_faults: "vmap rules", "backend 'acme'" -> why these could not be loaded when they were needed; what the
-            plugin contributed before stays.
-        offers: facade names and namespaces that it declared, kept when it fails.
+        fault: the error if the plugin failed.
+        unmet: a sentence for each required version of corejax or a plugin that is not installed, if it failed.
+        late_faults: "vmap rules", "backend 'acme'" -> the error when these were loaded late. The plugin's earlier
+            contributions stay.
+        offers: facade names and namespaces that the plugin exports; kept if it fails.
         plugin: the loaded object.
-        hook: calls the hooks of a plugin that is loaded: `record.hook.corejax_register_rules(kind=kind)`.
-        done: what it has registered of what is asked for once.
-        contributions: the owners of what it has written into tables, one for each call of its code.
+        hook: the hooks of a loaded plugin, to be called as `record.hook.corejax_register_rules(kind=kind)`.
+        done: keys of the late registrations that have run ("primitives", `("rules", kind)`); each runs once.
+        contributions: the owners of the plugin's table entries, one for each call of its code.
     """
 
     name: str
@@ -69,12 +69,12 @@ class PluginRecord:
 
     @classmethod
     def of_entry_point(cls, entry: Any) -> PluginRecord:
-        """A record from distribution metadata."""
+        """Make the record of an entry point."""
         return cls(entry.name, entry.value, *_name_and_version(entry), entry_point=entry)
 
     @classmethod
     def of_object(cls, plugin: Any, name: str, version: str | None) -> PluginRecord:
-        """A record of a plugin object that no entry point names."""
+        """Make the record of a plugin object without an entry point."""
         owner = plugin if isinstance(plugin, ModuleType | type) else type(plugin)
         module = owner.__name__ if isinstance(owner, ModuleType) else owner.__module__
         return cls(name, module, name, version, plugin=plugin)
@@ -86,7 +86,7 @@ class PluginRecord:
 
     @property
     def package(self) -> str:
-        """The package around it: where the plugin's own code is."""
+        """The package that contains the module and the plugin's other code."""
         return self.module.rpartition(".")[0] or self.module
 
     @property
@@ -95,55 +95,55 @@ class PluginRecord:
         return f"{self.name!r} ({self.distribution or self.package} {self.version or 'of unknown version'})"
 
     def comes_from(self, distribution: str | None) -> bool:
-        """Whether it is of that distribution, however its name is spelt."""
+        """Return True if the plugin belongs to `distribution`; spellings of one name are equal, as in pip."""
         return distribution is not None and canonical(self.distribution or "") == canonical(distribution)
 
     @property
     def at_home(self) -> bool:
-        """Whether names of the facade are known to belong to its distribution."""
+        """Whether the plugin is first-party: `corejax.messages.homes` lists its distribution."""
         return canonical(self.distribution or "") in HOMES
 
-    def tells_primitives_apart(self) -> bool:
-        """Whether the plugin's hook for late rules takes the primitive whose rule is missing."""
+    def loads_rules_by_primitive(self) -> bool:
+        """Return True if the plugin's hook for late rules takes the argument `primitive`."""
         return any("primitive" in impl.argnames for impl in self.hook.corejax_register_rules.get_hookimpls())
 
     def problems(self, kind: str | None = None) -> list[str]:
-        """Return what went wrong, one sentence each; of the late faults only those in rules of `kind`, if given."""
-        found = []
+        """Return a sentence for each fault; if `kind` is given, only late faults in rules of that kind count."""
+        problems = []
         if self.fault is not None:
-            found.append(f"plugin {self.title} failed: {'; '.join([causes(self.fault)[0], *self.unmet])}")
+            problems.append(f"plugin {self.title} failed: {'; '.join([causes(self.fault)[0], *self.unmet])}")
         for what, fault in self.late_faults.items():
             if kind is None or what == f"{kind} rules":
-                found.append(f"plugin {self.title} failed to load its {what}: {causes(fault)[0]}")
-        return found
+                problems.append(f"plugin {self.title} failed to load its {what}: {causes(fault)[0]}")
+        return problems
 
 
 def named(records: Mapping[str, PluginRecord], name: str) -> list[PluginRecord]:
-    """The plugin of a name, else those of the distribution of that name, however it is spelt."""
+    """Return the plugin named `name`, or else the plugins of the distribution of that name."""
     return [records[name]] if name in records else [r for r in records.values() if r.comes_from(name)]
 
 
 def _name_and_version(entry: Any) -> tuple[str | None, str | None]:
-    """Of an entry point's distribution; metadata that cannot be read is no reason to fail.
+    """Return name and version of an entry point's distribution, or None twice if its metadata cannot be read.
 
-    From the first lines: to parse all of it as a message takes longer than to find every plugin.
+    Only the headers are searched: parsing all metadata as a message would take longer than finding every plugin.
     """
     try:
-        text = entry.dist.read_text("METADATA") or entry.dist.read_text("PKG-INFO") or ""  # of a checkout
+        text = entry.dist.read_text("METADATA") or entry.dist.read_text("PKG-INFO") or ""  # PKG-INFO in a checkout
         headers = text.partition("\n\n")[0]
-        found = dict(re.findall(r"^(Name|Version): *(\S+)", headers, re.MULTILINE))
-        return found.get("Name") or entry.dist.name, found.get("Version") or entry.dist.version
+        fields = dict(re.findall(r"^(Name|Version): *(\S+)", headers, re.MULTILINE))
+        return fields.get("Name") or entry.dist.name, fields.get("Version") or entry.dist.version
     except Exception:
         return None, None
 
 
 def canonical(distribution: str) -> str:
-    """A distribution's name as package indexes compare it."""
+    """Normalise a distribution's name, as package indexes do (PEP 503)."""
     return re.sub(r"[-_.]+", "-", distribution).lower()
 
 
 def failure(record: PluginRecord, name: str, fault: BaseException) -> PluginError:
-    """Return the error for a name of a plugin that failed; the fault is its cause."""
+    """Return the error for a name of a plugin that failed, with the fault as its cause."""
     error = PluginError(
         f"corejax.{name} comes from plugin {record.title}, which failed: "
         + "; ".join([error_text(fault), *record.unmet])

@@ -1,6 +1,7 @@
-"""Versions that do not fit: what a plugin's distribution requires of corejax and its plugins, and what is installed.
+"""Versions of corejax and its plugins that a plugin's distribution requires and that are not installed.
 
-Installers see to this, and can be told not to. It is looked at when a plugin failed, to say why it may have.
+Installers check requirements, unless an option disables it. When a plugin failed, they are checked here, since they
+may be the reason.
 """
 
 from __future__ import annotations
@@ -12,16 +13,16 @@ from importlib_metadata import PackageNotFoundError, version
 from packaging.requirements import Requirement
 
 
-def unmet(entry_point: Any) -> list[str]:
-    """Return the requirements of a plugin's distribution on corejax's that are not met, a sentence each."""
+def unmet_requirements(entry_point: Any) -> list[str]:
+    """Return a sentence for each unmet requirement of a plugin's distribution on corejax and its plugins."""
     try:
         required = [Requirement(text) for text in entry_point.dist.requires or ()]
-        return [sentence for each in required for sentence in _unmet(each)]
-    except Exception:  # metadata that cannot be read, or a plugin object without any
+        return [sentence for each in required for sentence in _check_requirement(each)]
+    except Exception:  # the metadata cannot be read, or a plugin object has none
         return []
 
 
-def _unmet(requirement: Requirement) -> Iterator[str]:
+def _check_requirement(requirement: Requirement) -> Iterator[str]:
     name, clauses = requirement.name, sorted(map(str, requirement.specifier), reverse=True)  # lower bounds first
     wanted = f"{name}{','.join(clauses)}"
     applies = requirement.marker is None or requirement.marker.evaluate()

@@ -1,8 +1,8 @@
-"""Manifests: what a plugin offers, as JSON in its package, read without importing anything of it.
+"""Manifests: the list of a plugin's contributions, as JSON in its package, which is read without importing the plugin.
 
-A manifest is a promise about code that is not looked at, so it is used only where it certainly is of that code:
-same distribution and version, same plugin API; in an editable install, also the same sources. Otherwise the plugin
-is loaded, as if there were no manifest. `corejax write-manifest`, of the author's kit, writes them.
+A manifest describes code that is not inspected, so it is used only if it surely belongs to that code: the distribution,
+its version and the plugin API must be the same, and in an editable install the sources as well. Otherwise the plugin is
+loaded, as if it had no manifest. The command `corejax write-manifest` of the author's kit writes manifests.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ class PrimitiveEntry:
     """One primitive.
 
     Attributes:
-        module: where it is defined.
+        module: the module that defines it.
         multiple_results, effects, linear_in, tags: as in `Primitive`.
-        rules: rule kind -> platforms with a rule of the plugin's own; `*` is the general one.
-        derivable: rule kind -> (derivation, plugin or None for the kernel), the first one first, of kinds
-            without a general rule of the plugin's own.
-        rules_of: other plugins whose rules for it were there when `derivable` was found out.
+        rules: rule kind -> platforms for which the plugin has a rule; `*` is the general rule.
+        derivable: rule kind without a general rule of the plugin -> possible derivations in order of preference, each
+            as (derivation, plugin or None for the kernel).
+        rules_of: other plugins with rules for the primitive that were loaded when `derivable` was computed.
     """
 
     module: str
@@ -55,10 +55,10 @@ class PrimitiveEntry:
 
 @dataclass(frozen=True)
 class Manifest:
-    """What one plugin offers.
+    """The contributions of one plugin.
 
     Attributes:
-        plugin, distribution, version, api_version: what it was written from.
+        plugin, distribution, version, api_version: the plugin that the manifest was written from.
         sources: digest of the package's Python files.
         names, namespaces: facade name -> target.
         array_methods, operations: names.
@@ -66,11 +66,11 @@ class Manifest:
         commands: name of a command -> its one-line help.
         backends: name -> target.
         rule_kinds: rule kind -> title, and whether a primitive without such a rule is incomplete.
-        derivations: (rule kind, derivation) that it adds.
-        derivations_known: (rule kind, derivation, plugin or None) that were there when it was written.
+        derivations: (rule kind, derivation) that the plugin adds.
+        derivations_known: (rule kind, derivation, plugin or None) of all derivations when the manifest was written.
         primitives: name -> entry.
         rules: other plugins' primitive -> rule kind -> platforms.
-        overrides: those of `rules` (or of its own) that replace a rule on purpose.
+        overrides: the plugin's rules, for any primitive, that replace another rule on purpose (`override=True`).
     """
 
     plugin: str
@@ -94,26 +94,26 @@ class Manifest:
 
     @classmethod
     def of(cls, data: Mapping[str, Any]) -> Manifest:
-        """From JSON.
+        """Convert parsed JSON to a manifest.
 
         Raises:
-            TypeError, AttributeError: it is malformed.
+            TypeError, AttributeError: the data is malformed.
         """
         entries = {name: PrimitiveEntry(**entry) for name, entry in data["primitives"].items()}
-        found = cls(**{**data, "primitives": entries})
-        for part in (found, *entries.values()):
+        manifest = cls(**{**data, "primitives": entries})
+        for part in (manifest, *entries.values()):
             for name, hint in _hints(type(part)).items():
                 value = getattr(part, name)
                 if not _fits(value, hint):
                     raise TypeError(f"{name!r} is {value!r}")
-        return found
+        return manifest
 
 
 _hints: Callable[[type], dict[str, Any]] = functools.cache(get_type_hints)
 
 
 def _fits(value: Any, hint: Any) -> bool:
-    """Whether a value from JSON is of an annotated type."""
+    """Return True if a value from JSON fits a type annotation."""
     origin, arguments = get_origin(hint), get_args(hint)
     if origin is list:
         return isinstance(value, list) and all(_fits(item, arguments[0]) for item in value)
@@ -128,13 +128,13 @@ def _fits(value: Any, hint: Any) -> bool:
 
 @dataclass(frozen=True)
 class Found:
-    """What became of looking for a plugin's manifest.
+    """The result of the search for a plugin's manifest.
 
     Attributes:
-        manifest: the manifest, if it can be used.
-        path: its file, which need not exist; None for a plugin that is a single module, which has no place for one.
-        problem: why it cannot be used, else "".
-        editable: whether the package is a source tree that the author works on.
+        manifest: the manifest if it can be used, else None.
+        path: path of the file, which need not exist; None for a plugin that is a single module without a directory.
+        problem: the reason why the manifest cannot be used, or "".
+        editable: whether the distribution is an editable install.
     """
 
     manifest: Manifest | None
@@ -144,12 +144,12 @@ class Found:
 
     @property
     def word(self) -> str:
-        """One word for tables."""
+        """One word for tables: "good", "none", "stale", "malformed" or "unknown"."""
         return "good" if self.manifest is not None else self.problem.partition(":")[0]
 
 
 def find(record: PluginRecord, api_version: int) -> Found:
-    """Find the manifest of a plugin; nothing of the plugin is imported."""
+    """Find the manifest of a plugin without importing the plugin."""
     directories = list(_directories(record))
     path = next((p for d in directories if os.path.exists(p := os.path.join(d, FILE))), None)
     if path is None:
@@ -172,17 +172,17 @@ def _read(data: Any, record: PluginRecord, api_version: int) -> tuple[Manifest |
     if version != MANIFEST_VERSION:
         return None, f"unknown: it has manifest version {version!r}, this corejax reads {MANIFEST_VERSION}"
     if record.name not in data["plugins"]:
-        return None, f"none: {FILE} says nothing of this plugin"
-    found = Manifest.of(data["plugins"][record.name])
-    if found.version != record.version or not record.comes_from(found.distribution):
-        return None, f"stale: it was written from {found.distribution} {found.version}"
-    if found.api_version != api_version:
-        return None, f"stale: it is of plugin API version {found.api_version}, this corejax has {api_version}"
-    return found, ""
+        return None, f"none: {FILE} does not list this plugin"
+    manifest = Manifest.of(data["plugins"][record.name])
+    if manifest.version != record.version or not record.comes_from(manifest.distribution):
+        return None, f"stale: it was written from {manifest.distribution} {manifest.version}"
+    if manifest.api_version != api_version:
+        return None, f"stale: it is for plugin API version {manifest.api_version}, this corejax has {api_version}"
+    return manifest, ""
 
 
 def _directories(record: PluginRecord) -> Iterator[str]:
-    """Where the package around the plugin's module is; finding a top-level package imports nothing of it."""
+    """Yield the directories of the package that contains the plugin's module; find_spec of the top imports nothing."""
     top, *inner = record.package.split(".")
     try:
         spec = find_spec(top)
@@ -195,7 +195,7 @@ def _directories(record: PluginRecord) -> Iterator[str]:
 
 
 def _is_editable(record: PluginRecord) -> bool:
-    """Whether the distribution is installed as a link to its sources (PEP 610)."""
+    """Return True if the distribution is installed as a link to its sources (PEP 610)."""
     try:
         text = record.entry_point.dist.read_text("direct_url.json")
         return bool(json.loads(text)["dir_info"]["editable"]) if text else False
@@ -204,15 +204,15 @@ def _is_editable(record: PluginRecord) -> bool:
 
 
 def digest(directory: str) -> str:
-    """A digest of all Python files of a package."""
+    """Return a digest of all Python files of a package."""
     import hashlib  # for manifests of editable installs only
 
-    found = hashlib.sha256()
+    hashed = hashlib.sha256()
     for path in sorted(_sources(directory, "")):
         with open(os.path.join(directory, path), "rb") as file:
-            # Line ends are a matter of the checkout.
-            found.update(b"%s\0%s\0" % (path.encode(), file.read().replace(b"\r\n", b"\n")))
-    return found.hexdigest()[:16]
+            # A checkout may have either kind of line end.
+            hashed.update(b"%s\0%s\0" % (path.encode(), file.read().replace(b"\r\n", b"\n")))
+    return hashed.hexdigest()[:16]
 
 
 def _sources(directory: str, prefix: str) -> Iterator[str]:
@@ -229,20 +229,20 @@ def _sources(directory: str, prefix: str) -> Iterator[str]:
 def usable(
     records: Iterable[PluginRecord], found_for: Callable[[PluginRecord], Found], reserved: Iterable[str]
 ) -> dict[str, Manifest] | None:
-    """Return the manifests of the plugins that are on, by name; None if a plugin is loaded, or would have to be."""
-    found: dict[str, Manifest] = {}
+    """Return the manifests of the plugins that are on, by name; None if a plugin is loaded or must be loaded."""
+    manifests: dict[str, Manifest] = {}
     for record in records:
         if record.status == "off":
             continue
         manifest = found_for(record).manifest if record.status == "found" else None
         if manifest is None or (not record.at_home and any("." in name for name in manifest.names)):
-            return None  # whether others' namespaces have such names, these tell when they are loaded
-        found[record.name] = manifest
-    return found if _fit_together(found, reserved) else None
+            return None  # only loading shows if a dotted name conflicts with a name in another plugin's namespace
+        manifests[record.name] = manifest
+    return manifests if _fit_together(manifests, reserved) else None
 
 
 def _fit_together(manifests: Mapping[str, Manifest], reserved: Iterable[str]) -> bool:
-    """Whether no name is taken twice, and each manifest knows what the others would do to its primitives."""
+    """Return True if no name is taken twice, and no plugin adds rules or derivations that a manifest ignores."""
     taken = {("facade", name) for name in reserved}
     taken |= {("setting", name) for name in config._settings} | {("rule kind", kind) for kind in registries}
     for m in manifests.values():
@@ -272,12 +272,12 @@ def _fit_together(manifests: Mapping[str, Manifest], reserved: Iterable[str]) ->
 
 
 def _contributors(primitive: str, manifests: Mapping[str, Manifest]) -> set[str]:
-    """Plugins that give another plugin's primitive rules of the kernel's kinds, of which others may be derived."""
+    """Return the plugins with rules for another plugin's primitive, of kinds that derivations may use."""
     return {plugin for plugin, m in manifests.items() if any(kind in registries for kind in m.rules.get(primitive, ()))}
 
 
 def known_derivations() -> Iterator[tuple[str, str, str | None]]:
-    """Rule kind, name and plugin (None: the kernel) of every derivation there is."""
+    """Yield rule kind, name and plugin (None: the kernel) of every registered derivation."""
     for kind, registry in registries.items():
         for derivation in registry.derivations:
             yield kind, derivation.name, derivation.provenance.plugin

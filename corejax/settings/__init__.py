@@ -1,1 +1,1 @@
-"""Settings, and caches that follow them."""
+"""Settings, caches, and the limit on memory."""

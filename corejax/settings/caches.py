@@ -1,7 +1,7 @@
 """The caches that `corejax.clear_caches` drops.
 
-A module that keeps results keyed by function, program or type registers here how to drop them (`clears_cache`). Results
-that are kept on the program or function itself are freed with it, and are not registered.
+A module that caches results by function, program or type registers a function that clears the cache (`clears_cache`).
+Results that are stored on the program or function itself are freed with it, so they need no registration.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ _cleared = Signal("caches")
 
 
 def clears_cache(clear: F) -> F:
-    """Have `corejax.clear_caches` call a function that drops a cache; for use as a decorator, too.
+    """Register a function that drops a cache, for `corejax.clear_caches`; may be used as a decorator.
 
-    It runs in any thread, while others may be filling the cache, and raises nothing.
+    The function may be called in any thread, while other threads fill the cache, and must not raise.
 
     Raises:
-        TypeError: it is no function.
+        TypeError: `clear` is not callable.
     """
     if not callable(clear):
         raise TypeError(f"clears_cache takes a function that drops a cache, such as table.clear, got {clear!r}")
@@ -32,15 +32,15 @@ def clears_cache(clear: F) -> F:
 
 
 def drop_oldest(table: dict[Any, Any], most: int) -> None:
-    """Drop what was put first into a table, until it has at most so many entries; other threads may be filling it."""
+    """Evict the oldest entries of a dict until it has at most `most`; other threads may add entries meanwhile."""
     if len(table) > most:
-        there = list(table)
-        for key in there[: max(0, len(there) - most)]:
+        keys = list(table)
+        for key in keys[: max(0, len(keys) - most)]:
             table.pop(key, None)
 
 
 class Exact:
-    """A value in the key of a cache, which differs from equal values of other types or other signs of zeros."""
+    """A value in the key of a cache that differs from equal values of another type (`1.0`, `1`) or sign (`-0.0`)."""
 
     __slots__ = ("key", "value")
 
@@ -58,7 +58,7 @@ class Exact:
 
 
 def exact(value: Any) -> Any:
-    """Return what to put into a key in place of a value: an `Exact` of numbers that are not whole, and of tuples."""
+    """Return a value for the key of a cache: an `Exact` for inexact numbers, tuples and frozensets, else `value`."""
     return (
         Exact(value, _content(value)) if isinstance(value, float | complex | np.inexact | tuple | frozenset) else value
     )
@@ -74,9 +74,9 @@ def _content(value: Any) -> Any:
 
 
 def clear_caches() -> None:
-    """Drop what corejax and its plugins keep: traces, compiled programs, types of results.
+    """Drop the caches of corejax and its plugins: traces, compiled programs, types of results.
 
-    Functions are traced and compiled again at their next call. Compiled programs that somebody holds
-    (`jit(f).lower(...).compile()`) stay, as do arrays.
+    Functions are traced and compiled again at their next call. Arrays stay valid, and so do compiled programs that
+    user code references (`jit(f).lower(...).compile()`).
     """
     _cleared.send()

@@ -1,6 +1,6 @@
 """`config`, the settings: read from the environment once, changed with `config.override` or `config.update`.
 
-A setting is read at the edges (creation functions, plugin discovery, compilation), never per primitive.
+Settings are read in creation functions, plugin discovery and compilation, not for each primitive that is applied.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from corejax.settings.selection import Selection
 
 __corejax_registers_for_caller__ = True
 
-_FLAG_PREFIX = "corejax_"  # what flags of the command line begin with
+_FLAG_PREFIX = "corejax_"  # prefix of flags on the command line
 _FLAGS = dict.fromkeys(("1", "true", "yes", "on"), True) | dict.fromkeys(("0", "false", "no", "off", ""), False)
 
 
@@ -37,12 +37,12 @@ def _flag(text: Any) -> bool:
 def _bytes(value: Any) -> int:
     count = int(value)
     if count < 0:
-        raise ValueError(f"memory_limit is a number of bytes, or 0, got {value!r}")
+        raise ValueError(f"memory_limit must be a number of bytes, or 0, got {value!r}")
     return count
 
 
 def _name(expected: str, empty: str | None) -> Callable[[Any], str | None]:
-    """Return the parser of a name, which stands for None and blanks as `empty`."""
+    """Return a parser of names, which converts None and blank text to `empty`; `expected` begins its message."""
 
     def parse(value: Any) -> str | None:
         if value is not None and not isinstance(value, str):
@@ -52,20 +52,20 @@ def _name(expected: str, empty: str | None) -> Callable[[Any], str | None]:
     return parse
 
 
-def _one_of(name: str, *choices: Any, written: Callable[[Any], Any] = str) -> Callable[[Any], Any]:
-    """Return the parser of one of several values; `written` makes one of a text."""
+def _one_of(name: str, *choices: Any, convert: Callable[[Any], Any] = str) -> Callable[[Any], Any]:
+    """Return a parser that applies `convert` and checks that the result is one of `choices`."""
 
     def parse(value: Any) -> Any:
-        found = written(value)
-        if found not in choices:
+        converted = convert(value)
+        if converted not in choices:
             raise ValueError(f"{name} must be {', '.join(map(str, choices[:-1]))} or {choices[-1]}, got {value!r}")
-        return found
+        return converted
 
     return parse
 
 
 def _overrides(value: Any) -> bool | str:
-    """All, none, or the selection's text, its words in one order: `"acme,-other"`."""
+    """Parse `rule_overrides`: True, False, or the text of a `Selection` with sorted words, `"-other,acme"`."""
     words = sorted(filter(None, (word.strip() for word in str(value).split(","))))
     if len(words) > 1 or (words and words[0].lower() not in _FLAGS):
         return ",".join(words)
@@ -76,9 +76,9 @@ class Setting(NamedTuple):
     """One setting.
 
     Attributes:
-        initial: its value in the beginning.
-        parser: makes a value of what is given, text from the environment too.
-        traced: whether traces depend on it.
+        initial: the initial value, from the environment or the default.
+        parser: converts a user's value, or text from the environment, to the setting's value.
+        traced: whether traces depend on the setting.
     """
 
     initial: Any
@@ -86,9 +86,9 @@ class Setting(NamedTuple):
     traced: bool = False
 
 
-# `Config` says what each does.
+# The docstring of `Config` documents each setting.
 _SETTINGS = {
-    "default_dtype_bits": Setting(32, _one_of("default_dtype_bits", 32, 64, written=int), traced=True),
+    "default_dtype_bits": Setting(32, _one_of("default_dtype_bits", 32, 64, convert=int), traced=True),
     "check_jaxprs": Setting(False, _flag),
     "check_tracer_leaks": Setting(False, _flag),
     "disable_jit": Setting(False, _flag),
@@ -105,7 +105,7 @@ _SETTINGS = {
         _one_of(
             "traceback_filtering",
             *("tracebackhide", "auto", "off", "remove_frames", "quiet_remove_frames"),
-            written=lambda value: str(value).strip().lower(),
+            convert=lambda value: str(value).strip().lower(),
         ),
     ),
     "default_matmul_precision": Setting(
@@ -116,7 +116,7 @@ _SETTINGS = {
     "numpy_rank_promotion": Setting("allow", _one_of("numpy_rank_promotion", "allow", "warn", "raise"), traced=True),
 }
 
-# What JAX calls a setting -> the setting, and its value by JAX's.
+# JAX's name of a setting -> the setting, and a function that converts JAX's value.
 _JAX_NAMES: dict[str, tuple[str, Callable[[Any], Any]]] = {
     "enable_x64": ("default_dtype_bits", lambda on: 64 if (on if isinstance(on, bool) else _flag(str(on))) else 32),
     "enable_checks": ("check_jaxprs", lambda on: on),
@@ -127,26 +127,26 @@ _JAX_NAMES: dict[str, tuple[str, Callable[[Any], Any]]] = {
 
 
 def _own_name(name: str, value: Any) -> tuple[str, Any]:
-    """A setting and its value, by JAX's name for it or its own; with the prefix `jax_` or without."""
+    """Convert JAX's name of a setting, with or without the prefix `jax_`, and its value to the setting's own."""
     name = name.removeprefix("jax_")
-    own, of_value = _JAX_NAMES.get(name, (name, None))
-    return own, value if of_value is None else of_value(value)
+    own, convert = _JAX_NAMES.get(name, (name, None))
+    return own, value if convert is None else convert(value)
 
 
 def _initialised(name: str, setting: Setting) -> Setting:
-    """Return a setting with the environment's value, if there is one."""
+    """Return a setting with the value of its environment variable, if that is set."""
     text = os.environ.get("COREJAX_" + name.upper())
     if text is None:
         return setting
     try:
         return setting._replace(initial=setting.parser(text))
     except Exception as error:
-        said = message_of(error) if isinstance(error, ValueError) else error_text(error)
-        raise ValueError(f"environment variable COREJAX_{name.upper()}={text!r}: {said}") from None
+        reason = message_of(error) if isinstance(error, ValueError) else error_text(error)
+        raise ValueError(f"environment variable COREJAX_{name.upper()}={text!r}: {reason}") from None
 
 
-def _second(name: str, earlier: Entry, given: Entry) -> str:
-    return f"setting {name!r} exists, from {earlier.provenance}; {given.provenance} declares a second one"
+def _duplicate_message(name: str, earlier: Entry, duplicate: Entry) -> str:
+    return f"setting {name!r} exists, from {earlier.provenance}; {duplicate.provenance} declares a second one"
 
 
 class Config:
@@ -159,33 +159,33 @@ class Config:
             `UnexpectedTracerError`; slow. `COREJAX_CHECK_TRACER_LEAKS`.
         disable_jit: jitted functions and control flow run in Python, operation by operation, for a debugger;
             `COREJAX_DISABLE_JIT`.
-        debug_nans: raise `FloatingPointError` where an eager operation, or a compiled function, gives a NaN, with the
+        debug_nans: raise `FloatingPointError` if an eager operation, or a compiled function, returns a NaN, with the
             primitive and the user's line; `COREJAX_DEBUG_NANS`.
         debug_infs: the same for infinities; `COREJAX_DEBUG_INFS`.
-        strict_plugins: raise on a plugin's fault; `COREJAX_STRICT_PLUGINS`.
-        strict_rules: refuse derived rules; `COREJAX_STRICT_RULES`.
-        rule_overrides: whether rules with which plugins replace others' are in force: True, False, or names of
-            plugins (`"a,b"` these only, `"-c"` all but that one); `COREJAX_RULE_OVERRIDES`.
-        memory_limit: bytes that one value, or the results and temporaries of one compiled program, may take; 0
-            (default): as many as the machine has. Less than a gibibyte is never refused. `COREJAX_MEMORY_LIMIT`.
-        backend: name of the backend that programs are compiled by, or of a platform; empty (default): the first
-            backend there is; `COREJAX_BACKEND`.
-        traceback_filtering: "off" shows the library's own frames in tracebacks; "auto" shows the user's and plugin
-            authors' only, and a line for what was left out; "remove_frames" has no such line and keeps the whole
-            traceback, in an `errors.UnfilteredStackTrace` that is the exception's cause; "quiet_remove_frames" has a
-            note on the exception in place of the line; "tracebackhide" keeps the library's frames and marks them with a
+        strict_plugins: raise an error if a plugin fails; `COREJAX_STRICT_PLUGINS`.
+        strict_rules: raise an error in place of using a derived rule; `COREJAX_STRICT_RULES`.
+        rule_overrides: whether rules that replace those of another plugin are in force: True, False, or names of
+            plugins (`"a,b"` only these, `"-c"` all but that one); `COREJAX_RULE_OVERRIDES`.
+        memory_limit: maximal bytes of one value, or of the results and temporaries of one compiled program; 0 (default)
+            for the machine's memory. Less than a gibibyte is always allowed. `COREJAX_MEMORY_LIMIT`.
+        backend: name of the backend that compiles programs, or of a platform; empty (default) for the first backend;
+            `COREJAX_BACKEND`.
+        traceback_filtering: "off" shows the library's own frames in tracebacks; "auto" shows only frames of users and
+            plugin authors, and a line that counts the others; "remove_frames" drops this line and keeps the whole
+            traceback in an `errors.UnfilteredStackTrace`, the exception's cause; "quiet_remove_frames" adds a note to
+            the exception in place of the line; "tracebackhide" keeps the library's frames and marks them with the
             local variable `__tracebackhide__`, by which IPython and pytest hide them; `COREJAX_TRACEBACK_FILTERING`.
-        default_matmul_precision: precision of products for which none is given, "highest" say; None (default) leaves it
-            to the backend; `COREJAX_DEFAULT_MATMUL_PRECISION`.
-        x64_compat: JAX's own x64-off behaviour: what is made with an explicit 64-bit type, and NumPy's arrays and
-            scalars wherever they enter, become 32 bits wide; `COREJAX_X64_COMPAT`.
-        numpy_dtype_promotion: "standard" or "strict", where only Python's numbers yield to arrays, and arrays of two
-            dtypes do not mix; `COREJAX_NUMPY_DTYPE_PROMOTION`.
+        default_matmul_precision: precision of products without an explicit one, such as "highest"; None (default) for
+            that of the backend; `COREJAX_DEFAULT_MATMUL_PRECISION`.
+        x64_compat: follow JAX with x64 off: explicit 64-bit dtypes, and NumPy's 64-bit arrays and scalars, become 32
+            bits wide; `COREJAX_X64_COMPAT`.
+        numpy_dtype_promotion: "standard", or "strict", which allows only Python's numbers to mix with arrays of another
+            dtype; `COREJAX_NUMPY_DTYPE_PROMOTION`.
         numpy_rank_promotion: whether arrays of different ranks, scalars aside, broadcast together: "allow", "warn",
             "raise"; `COREJAX_NUMPY_RANK_PROMOTION`.
         enable_x64: whether `default_dtype_bits` is 64: JAX's name, as `enable_checks` is for `check_jaxprs` and
-            `platforms` for `backend`; `update` and `override` take these, and `COREJAX_ENABLE_X64` and
-            `COREJAX_PLATFORMS` are read too.
+            `platforms` for `backend`. `update` and `override` accept these names, and the environment variables
+            `COREJAX_ENABLE_X64` and `COREJAX_PLATFORMS` are read.
         trace_settings: names of the settings that traces depend on.
     """
 
@@ -213,7 +213,7 @@ class Config:
         self.__dict__["changed"] = Signal("settings")
         own = {name: _initialised(name, setting) for name, setting in _SETTINGS.items()}
         self.__dict__["trace_settings"] = tuple(name for name, setting in own.items() if setting.traced)
-        self.__dict__["_settings"] = Table("setting", own, changed=self._put, refusal=_second, of_hooks=True)
+        self.__dict__["_settings"] = Table("setting", own, changed=self._put, refusal=_duplicate_message, of_hooks=True)
         self.__dict__.update((name, setting.initial) for name, setting in own.items())
         for name in ("enable_x64", "platforms"):
             if (text := os.environ.get("COREJAX_" + name.upper())) is not None:
@@ -224,7 +224,7 @@ class Config:
         """Whether dtypes are 64 bits wide by default."""
         return self.default_dtype_bits == 64
 
-    x64_enabled = enable_x64  # the name that users of JAX read
+    x64_enabled = enable_x64  # JAX's name
 
     def add_setting(
         self,
@@ -238,25 +238,25 @@ class Config:
         """Declare a plugin's setting; its environment variable is `COREJAX_<NAME>`.
 
         Args:
-            name: of the setting.
-            default: its value.
-            parser: makes a value of what is given, text from the environment too.
-            traced: whether traces depend on it, so that what is traced and compiled is kept for each of its values.
-            by: who declares it, where that is not the caller.
+            name: name of the setting, an attribute of `config`.
+            default: value unless the environment variable is set.
+            parser: converts a user's value, or text from the environment, to the setting's value.
+            traced: whether traces depend on the setting; traces and programs are then cached for each of its values.
+            by: provenance of the declaration; by default the caller.
 
         Raises:
-            DuplicateRegistrationError: a setting of this name exists; names who declared it.
+            DuplicateRegistrationError: a setting of this name exists; the message names its provenance.
             TypeError: the parser is not callable.
-            ValueError: something else goes by the name, or it is no name for one; or the environment has a wrong value.
+            ValueError: the name is malformed or taken, or the environment variable has a wrong value.
         """
         if not isinstance(name, str) or not name.isidentifier() or keyword.iskeyword(name) or name.startswith("_"):
-            raise ValueError(f"a setting's name is a word such as 'acme_level', got {name!r}")
+            raise ValueError(f"a setting's name must be an identifier such as 'acme_level', got {name!r}")
         if name not in self._settings and (
             name in self.__dict__ or hasattr(type(self), name) or name in _JAX_NAMES or name == "plugins"
         ):
-            raise ValueError(f"setting {name!r} exists, or something else goes by this name")
+            raise ValueError(f"setting {name!r} exists, or something else has this name")
         if not callable(parser):
-            raise TypeError(f"setting {name!r}: its parser is a function, got {parser!r}")
+            raise TypeError(f"setting {name!r}: its parser must be a function, got {parser!r}")
         self._settings.register(name, _initialised(name, Setting(default, parser, traced)), provenance=by)
         if traced and name not in self.trace_settings:
             self.__dict__["trace_settings"] = (*self.trace_settings, name)
@@ -265,8 +265,8 @@ class Config:
         """Set one setting for the whole process.
 
         Raises:
-            AttributeError: there is no such setting.
-            ValueError: the value is not one that the setting takes.
+            AttributeError: no setting has that name.
+            ValueError: the setting does not accept the value.
         """
         name, value = _own_name(name, value)
         setting = self._setting_of(name)
@@ -278,11 +278,11 @@ class Config:
             if name in str(error):
                 raise
             raise ValueError(f"{name}: {error}") from None
-        when_dropped(partial(self._back, name, earlier, parsed))
+        when_dropped(partial(self._undo, name, earlier, parsed))
         self.__dict__[name] = parsed
         try:
             self.changed.send()
-        except BaseException:  # no plugin provides what the setting turns on
+        except BaseException:  # for example, no plugin provides the check that the setting turns on
             self.__dict__[name] = earlier
             self.changed.send()
             raise
@@ -299,7 +299,7 @@ class Config:
         return setting
 
     def __getattr__(self, name: str) -> Any:
-        """A setting of a plugin that is not loaded yet, or by JAX's name: `jax_debug_nans`, `platform_name`."""
+        """Return a setting of a plugin that is not loaded yet, or by JAX's name: `jax_debug_nans`, `platform_name`."""
         if name.startswith("jax_"):
             return getattr(self, name.removeprefix("jax_"))
         name = _JAX_NAMES[name][0] if name in _JAX_NAMES else name
@@ -307,16 +307,16 @@ class Config:
         return self.__dict__[name]
 
     def read(self, name: str) -> Any:
-        """The value of a setting, by its name or JAX's.
+        """Return the value of a setting, by its name or JAX's.
 
         Raises:
-            AttributeError: there is no such setting.
+            AttributeError: no setting has that name.
         """
         return getattr(self, name)
 
-    def _back(self, name: str, earlier: Any, given: Any) -> None:
-        """Undo an update, unless somebody has made another since then."""
-        if self.__dict__.get(name) is given and name in self._settings:
+    def _undo(self, name: str, earlier: Any, updated: Any) -> None:
+        """Undo an update, unless the setting was changed again afterwards."""
+        if self.__dict__.get(name) is updated and name in self._settings:
             self.__dict__[name] = earlier
             self.changed.send()
 
@@ -327,11 +327,11 @@ class Config:
             self.__dict__.setdefault(name, setting.initial)
 
     def values(self) -> dict[str, Any]:
-        """All settings."""
+        """Return the values of all settings by name."""
         return {name: self.__dict__[name] for name in list(self._settings)}
 
     def put_back(self, values: dict[str, Any]) -> None:
-        """Settings as they were."""
+        """Restore values that `values` returned."""
         self.__dict__.update(values)
         self.changed.send()
 
@@ -339,36 +339,36 @@ class Config:
         self.update(name, value)
 
     def config_with_absl(self) -> None:
-        """Have `absl.app.run` read settings from the command line: `--corejax_debug_nans`, `--corejax_backend=cpu`.
+        """Let `absl.app.run` read settings from the command line: `--corejax_debug_nans`, `--corejax_backend=cpu`.
 
         Raises:
             ImportError: absl-py is not installed.
         """
-        from absl import app, flags  # no dependency
+        from absl import app, flags  # an optional dependency
 
         plugin_access().load()
         for name in (*self._settings, "enable_x64", "enable_checks", "platforms"):
             if _FLAG_PREFIX + name in flags.FLAGS:
                 continue
             value, text = getattr(self, name), f"corejax's setting {name}"
-            if isinstance(value, bool) and name != "rule_overrides":  # which may be names of plugins
+            if isinstance(value, bool) and name != "rule_overrides":  # this one may be names of plugins
                 flags.DEFINE_bool(_FLAG_PREFIX + name, value, text)
             else:
                 flags.DEFINE_string(_FLAG_PREFIX + name, None if value is None else str(value), text)
         app.call_after_init(self._read_flags)
 
     def parse_flags_with_absl(self) -> None:
-        """The same for a program that does not call `absl.app.run`: flags of settings are read now, others left."""
+        """Read the flags of settings now, for programs that do not call `absl.app.run`; ignore other flags."""
         from absl import flags
 
         self.config_with_absl()
-        given = itertools.takewhile(lambda word: word != "--", sys.argv[1:])
-        ours = [word for word in given if word.lstrip("-").removeprefix("no").startswith(_FLAG_PREFIX)]
-        flags.FLAGS([sys.argv[0], *ours], known_only=True)
+        words = itertools.takewhile(lambda word: word != "--", sys.argv[1:])
+        own = [word for word in words if word.lstrip("-").removeprefix("no").startswith(_FLAG_PREFIX)]
+        flags.FLAGS([sys.argv[0], *own], known_only=True)
         self._read_flags()
 
     def _read_flags(self) -> None:
-        """Set those settings whose flags are on the command line."""
+        """Set the settings with a flag on the command line."""
         from absl import flags
 
         for name in flags.FLAGS:
@@ -376,18 +376,18 @@ class Config:
                 self.update(name.removeprefix(_FLAG_PREFIX), flags.FLAGS[name].value)
 
     def override(self, **settings: Any) -> Override:
-        """Settings for the length of a `with` block (process-wide, like `update`)."""
+        """Change settings for a `with` block or, as a decorator, for a function (process-wide, like `update`)."""
         return Override(self, dict(_own_name(name, value) for name, value in settings.items()))
 
     def overrides_are_on(self, plugin: str | None) -> bool:
-        """Whether rules with which a plugin replaces others' are in force; those of no plugin (None) always are."""
-        chosen = self.rule_overrides
-        if plugin is None or isinstance(chosen, bool):
-            return plugin is None or bool(chosen)
-        return plugin in Selection(chosen)
+        """Return True if a plugin's overrides of rules are in force; they always are for no plugin (None)."""
+        overrides = self.rule_overrides
+        if plugin is None or isinstance(overrides, bool):
+            return plugin is None or bool(overrides)
+        return plugin in Selection(overrides)
 
     def trace_key(self) -> tuple[Any, ...]:
-        """What a cached trace depends on besides its arguments."""
+        """Return the values of all traced settings, a part of the key of each cached trace."""
         return tuple(map(self.__dict__.get, self.trace_settings))
 
     def __repr__(self) -> str:
@@ -395,7 +395,7 @@ class Config:
 
 
 class Override(Restoring):
-    """What `Config.override` returns: a context manager, which is a decorator too."""
+    """The result of `Config.override`: a context manager and decorator."""
 
     def __init__(self, config: Config, settings: dict[str, Any]) -> None:
         self.config = config
@@ -416,7 +416,7 @@ class Override(Restoring):
         return self.config
 
     def restore(self) -> None:
-        """The settings as they were before."""
+        """Restore the settings."""
         self.config.put_back(self.earlier)
 
 
@@ -427,45 +427,45 @@ config = Config()
 
 
 def enable_x64(new_val: bool = True) -> Override:
-    """`config.override(default_dtype_bits=64)`, or 32: a context manager and decorator."""
+    """Return `config.override(default_dtype_bits=64)`, or 32: a context manager and decorator."""
     return config.override(enable_x64=new_val)
 
 
 def enable_checks(new_val: bool = True) -> Override:
-    """`config.override(check_jaxprs=...)`: a context manager and decorator."""
+    """Return `config.override(check_jaxprs=...)`: a context manager and decorator."""
     return config.override(check_jaxprs=new_val)
 
 
 def disable_jit(disable: bool = True) -> Override:
-    """`config.override(disable_jit=...)`: a context manager and decorator."""
+    """Return `config.override(disable_jit=...)`: a context manager and decorator."""
     return config.override(disable_jit=disable)
 
 
 def check_tracer_leaks(new_val: bool = True) -> Override:
-    """`config.override(check_tracer_leaks=...)`: a context manager and decorator."""
+    """Return `config.override(check_tracer_leaks=...)`: a context manager and decorator."""
     return config.override(check_tracer_leaks=new_val)
 
 
 def checking_leaks() -> Override:
-    """`config.override(check_tracer_leaks=True)`: a context manager and decorator."""
+    """Return `config.override(check_tracer_leaks=True)`: a context manager and decorator."""
     return config.override(check_tracer_leaks=True)
 
 
 def debug_nans(new_val: bool = True) -> Override:
-    """`config.override(debug_nans=...)`: a context manager and decorator."""
+    """Return `config.override(debug_nans=...)`: a context manager and decorator."""
     return config.override(debug_nans=new_val)
 
 
 def debug_infs(new_val: bool = True) -> Override:
-    """`config.override(debug_infs=...)`: a context manager and decorator."""
+    """Return `config.override(debug_infs=...)`: a context manager and decorator."""
     return config.override(debug_infs=new_val)
 
 
 def numpy_dtype_promotion(new_val: str) -> Override:
-    """`config.override(numpy_dtype_promotion=...)`: a context manager and decorator."""
+    """Return `config.override(numpy_dtype_promotion=...)`: a context manager and decorator."""
     return config.override(numpy_dtype_promotion=new_val)
 
 
 def numpy_rank_promotion(new_val: str) -> Override:
-    """`config.override(numpy_rank_promotion=...)`: a context manager and decorator."""
+    """Return `config.override(numpy_rank_promotion=...)`: a context manager and decorator."""
     return config.override(numpy_rank_promotion=new_val)

@@ -1,7 +1,7 @@
-"""The limit on how large a value may be: the machine's memory, or the setting `memory_limit`.
+"""The limit on the size of a value: the machine's memory, or the setting `memory_limit`.
 
-The limit is checked before anything is allocated. Operating systems promise more memory than there is, and end the
-process that uses it.
+The limit is checked before memory is allocated. Operating systems allow allocations beyond the physical memory, and
+kill the process when it uses them.
 """
 
 from __future__ import annotations
@@ -13,51 +13,51 @@ from pathlib import Path
 
 from corejax.settings.config import config
 
-LARGE = 1 << 30  # bytes; what is smaller is not looked at
+LARGE = 1 << 30  # bytes; smaller values are not checked
 
 _GROUP_LIMITS = ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes")
 
 
 @cache
 def physical_memory() -> int:
-    """Bytes of memory of the machine, or of the container that the process runs in."""
-    found = 1 << 47
-    with suppress(AttributeError, ValueError, OSError):  # Windows
+    """Return the bytes of memory of the machine, or of the container in which the process runs."""
+    nbytes = 1 << 47
+    with suppress(AttributeError, ValueError, OSError):  # Windows has no sysconf
         pages = os.sysconf("SC_PHYS_PAGES")
-        found = os.sysconf("SC_PAGE_SIZE") * pages if pages > 0 else found
+        nbytes = os.sysconf("SC_PAGE_SIZE") * pages if pages > 0 else nbytes
     for path in _GROUP_LIMITS:
-        with suppress(OSError, ValueError):  # no such group, or "max"
-            found = min(found, int(Path(path).read_text()))
-    return found
+        with suppress(OSError, ValueError):  # the file is missing, or contains "max"
+            nbytes = min(nbytes, int(Path(path).read_text()))
+    return nbytes
 
 
 def memory_limit() -> int:
-    """Bytes that one value or program may take: the setting `memory_limit`, or the physical memory where that is 0."""
+    """Return the maximal bytes of one value or program: the setting `memory_limit`, or the memory if that is 0."""
     return config.memory_limit or physical_memory()
 
 
 def check_memory(nbytes: int, what: str) -> None:
-    """Refuse what does not fit into memory.
+    """Raise MemoryError if a value does not fit into memory.
 
     Args:
-        nbytes: how many are needed at once.
-        what: what needs them, a noun phrase with the shape; begins the message.
+        nbytes: number of bytes that are needed at once.
+        what: noun phrase for the value, with its shape; begins the message.
 
     Raises:
-        MemoryError: there is less memory.
+        MemoryError: `nbytes` exceeds the limit.
     """
     if nbytes <= LARGE:
         return
     limit = memory_limit()
     if nbytes > limit:
         raise MemoryError(
-            f"{what} takes {bytes_text(nbytes)}, more than the {bytes_text(limit)} of memory that there are "
-            "(the setting memory_limit, in bytes, overrules that)"
+            f"{what} takes {bytes_text(nbytes)}, more than the {bytes_text(limit)} of memory available "
+            "(the setting memory_limit, in bytes, overrides this limit)"
         )
 
 
 def bytes_text(nbytes: int) -> str:
-    """`5368709120 bytes (5.0 GiB)`."""
+    """Format a number of bytes: `5368709120 bytes (5.0 GiB)`."""
     units = ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
     power = min(max((nbytes.bit_length() - 1) // 10, 1), len(units))
     return f"{nbytes} bytes ({nbytes / 1024**power:.1f} {units[power - 1]})"

@@ -1,4 +1,4 @@
-"""`Selection`: some plugins, by name; the text of `COREJAX_PLUGINS` and of `COREJAX_RULE_OVERRIDES`."""
+"""`Selection`: a set of plugins, as the texts of `COREJAX_PLUGINS` and `COREJAX_RULE_OVERRIDES` describe it."""
 
 from __future__ import annotations
 
@@ -10,31 +10,28 @@ VARIABLE = "COREJAX_PLUGINS"
 
 
 class Selection:
-    """Which plugins are on.
-
-    `a,b` selects these; `-c` all but that one; an empty text none; unset, all.
-    """
+    """A set of plugins: `a,b` selects these, `-c` all but that one, an empty text none, and None all."""
 
     def __init__(self, text: str | None) -> None:
         words = None if text is None else [w.strip() for w in text.split(",") if w.strip()]
-        chosen = {w for w in words or () if not w.startswith("-")}
+        included = {w for w in words or () if not w.startswith("-")}
         self.text = text
         self.excluded = {w[1:] for w in words or () if w.startswith("-")}
-        self.only = None if words is None or (words and not chosen) else chosen
+        self.only = None if words is None or (words and not included) else included
 
     def __contains__(self, name: str) -> bool:
         return name not in self.excluded and (self.only is None or name in self.only)
 
     @property
     def setting(self) -> str:
-        """`COREJAX_PLUGINS=-acme`."""
+        """The environment variable and its value: `COREJAX_PLUGINS=-acme`."""
         return f"{VARIABLE}={self.text or ''}"
 
     def problems(self, names: Iterable[str], variable: str = VARIABLE) -> list[str]:
-        """Names in it that no plugin has, one sentence each; `variable` is where it was given."""
+        """Return a sentence for each selected name that is not in `names`; `variable` is the variable for the text."""
         known = list(names)
-        found = []
+        sentences = []
         for word in sorted((self.excluded | (self.only or set())).difference(known)):
             hint = did_you_mean(word, known)
-            found.append(f"{variable}={self.text} names {word!r}, which is no installed plugin{hint}")
-        return found
+            sentences.append(f"{variable}={self.text} names {word!r}, which is not an installed plugin{hint}")
+        return sentences

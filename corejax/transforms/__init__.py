@@ -1,6 +1,6 @@
-"""The transformations that users call, on functions of pytrees. The work is done by `corejax.interpreters`.
+"""The transformations that users call, on functions of pytrees. They flatten pytrees and call `corejax.interpreters`.
 
-flattening  a function of pytrees as a function of lists of leaves; checks of arguments and outputs
+flattening  adapts functions of pytrees to lists of leaves; checks arguments and outputs
 tracing     make_jaxpr, eval_shape
 vmapping    vmap
 autodiff    jvp, linearize, vjp, linear_transpose

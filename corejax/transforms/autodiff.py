@@ -1,8 +1,8 @@
 """`jvp`, `linearize`, `vjp`, `linear_transpose`: differentiation of functions on pytrees.
 
-What `vjp` and `linearize` give are linear functions that are pytrees, whose leaves are their residuals. So they may
-leave a function that is transformed and enter another: a rule of `custom_vjp` may keep a pullback for its backward
-pass, `vmap` of `vjp` gives a batch of pullbacks, `jit` takes and returns them.
+`vjp` and `linearize` return linear functions that are pytrees; the leaves are their residuals. A transformed function
+can therefore return a linear function or take one as an argument: the forward rule of a `custom_vjp` may save a
+pullback for the backward pass, `vmap` of `vjp` returns a batch of pullbacks, and `jit` takes and returns them.
 """
 
 from __future__ import annotations
@@ -38,16 +38,16 @@ from corejax.transforms.flattening import (
 
 @api_boundary
 def jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> Any:
-    """Jacobian-vector product: `f(x)` and the derivative of `f` at `x` along a tangent.
+    """Compute a Jacobian-vector product: `f(x)` and the derivative of `f` at `x` along a tangent.
 
     Args:
         fun: function of arrays (in pytrees).
-        primals: tuple or list of its arguments.
-        tangents: of the same structure, shapes and dtypes; None or float0 for integers.
-        has_aux: `fun` returns `(out, aux)`; aux is not differentiated.
+        primals: tuple or list of the arguments at which `fun` is differentiated.
+        tangents: the direction, with the structure, shapes and dtypes of `primals`; None or float0 for integers.
+        has_aux: if True, `fun` returns `(out, aux)`; aux is not differentiated.
 
     Returns:
-        `(out, tangent_out)`, or `(out, tangent_out, aux)`.
+        `(out, tangent_out)`, or `(out, tangent_out, aux)` if `has_aux`.
 
     Raises:
         TypeError: primals and tangents differ in structure, shape or dtype.
@@ -55,11 +55,11 @@ def jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]
     check_function("jvp", fun)
     for name, value in (("primals", primals), ("tangents", tangents)):
         if not isinstance(value, tuple | list):
-            raise TypeError(f"jvp: {name} are a tuple or list, one for each argument of the function, got {value!r}")
+            raise TypeError(f"jvp: {name} must be a tuple or list with an entry for each argument, got {value!r}")
     primals, tangents = tuple(primals), tuple(tangents)
     leaves, in_tree = tree.tree_flatten(primals)
     check_arguments("jvp", fun, leaves, lambda: arg_names(fun, in_tree))
-    given = leaves_like(
+    tangent_leaves = leaves_like(
         in_tree,
         tangents,
         lambda got: (
@@ -68,7 +68,7 @@ def jvp(fun: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any]
         ),
     )
     what = f"jvp of {fun_name(fun)}: the tangent"
-    real = checked(what, [get_aval(x) for x in leaves], given, lambda: arg_names(fun, in_tree))
+    real = checked(what, [get_aval(x) for x in leaves], tangent_leaves, lambda: arg_names(fun, in_tree))
     flat = FlatFunction(fun, in_tree, has_aux=has_aux)
     outs, tangents_out = jvp_flat(in_scope(JVP, flat), leaves, real, DebugInfo(fun, "jvp"))
     n = flat.num_out
@@ -85,34 +85,34 @@ def _results(flat: FlatFunction, outs: Sequence[Any], derivative: Any) -> tuple[
 
 @api_boundary
 def linearize(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
-    """`f(x)` and the derivative of `f` at `x` as a linear function, whose residuals are computed once.
+    """Compute `f(x)` and the derivative of `f` at `x` as a linear function. Its residuals are computed once.
 
     Args:
         fun: function of arrays (in pytrees).
-        primals: its arguments.
-        has_aux: `fun` returns `(out, aux)`; aux is not differentiated.
+        primals: the arguments at which `fun` is linearised.
+        has_aux: if True, `fun` returns `(out, aux)`; aux is not differentiated.
 
     Returns:
-        `(out, f_lin)`, or `(out, f_lin, aux)`; `f_lin(*tangents)` gives the output tangent.
+        `(out, f_lin)`, or `(out, f_lin, aux)` if `has_aux`; `f_lin(*tangents)` returns the output tangent.
 
     Raises:
-        TypeError: an argument is not an array; `f_lin` is given tangents of another structure, shape or dtype.
+        TypeError: an argument is not an array; in `f_lin`, a tangent has another structure, shape or dtype.
     """
     return _linear_at("linearize", Pushforward, fun, primals, has_aux)
 
 
 @api_boundary
 def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
-    """Vector-Jacobian product: `f(x)` and the pullback of `f` at `x`.
+    """Compute `f(x)` and the pullback of `f` at `x`, which computes vector-Jacobian products.
 
     Args:
         fun: function of arrays (in pytrees).
-        primals: its arguments.
-        has_aux: `fun` returns `(out, aux)`; aux is not differentiated.
+        primals: the arguments at which `fun` is differentiated.
+        has_aux: if True, `fun` returns `(out, aux)`; aux is not differentiated.
 
     Returns:
-        `(out, f_vjp)`, or `(out, f_vjp, aux)`; `f_vjp(ct)` gives a tuple with a cotangent for each argument
-        (float0 zeros for integers).
+        `(out, f_vjp)`, or `(out, f_vjp, aux)` if `has_aux`; `f_vjp(ct)` returns a tuple with a cotangent for each
+        argument (float0 zeros for integers).
 
     Raises:
         TypeError: an argument is not an array.
@@ -121,7 +121,7 @@ def vjp(fun: Callable[..., Any], *primals: Any, has_aux: bool = False) -> Any:
 
 
 def _linear_at(transform: str, kind: Any, fun: Any, primals: tuple[Any, ...], has_aux: bool) -> Any:
-    """`f(x)`, its derivative at `x` as a linear function of one kind, and the auxiliary results if there are any."""
+    """Return `f(x)`, the derivative at `x` as a `kind` of linear function, and aux if `has_aux`."""
     check_function(transform, fun)
     leaves, in_tree = tree.tree_flatten(primals)
     check_arguments(transform, fun, leaves, lambda: arg_names(fun, in_tree))
@@ -136,19 +136,19 @@ def _linear_at(transform: str, kind: Any, fun: Any, primals: tuple[Any, ...], ha
 
 @api_boundary
 def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[Any], tuple[Any, ...]]:
-    """The transpose of a function that is linear in all of its arguments.
+    """Transpose a function that is linear in all of its arguments.
 
     Args:
-        fun: the linear function.
-        primals: arrays or `ShapeDtypeStruct`s: only their types matter.
+        fun: the linear function. It may be a function of integers; the cotangents are then integers.
+        primals: arrays or `ShapeDtypeStruct`s; only their types are used.
 
     Returns:
-        The function from a cotangent of the output to a tuple of cotangents of the arguments: a pytree of what `fun`
-        closes over. It may be a function of integers, whose cotangents are integers then.
+        The function from a cotangent of the output to a tuple of cotangents of the arguments. It is a pytree; its
+        leaves are the arrays that `fun` closes over.
 
     Raises:
-        TypeError: arguments and results are neither all floating-point or complex nor all integers, or `fun` is found
-            not to be linear.
+        TypeError: arguments and results are neither all floating-point or complex nor all integers, or `fun` is not
+            linear.
     """
     check_function("linear_transpose", fun)
     leaves, in_tree = tree.tree_flatten(primals)
@@ -163,7 +163,8 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[Any], 
                 f"linear_transpose of {fun_name(fun)}: argument {arg_names(fun, in_tree)[i]} has dtype "
                 f"{aval.dtype.name}, which has no cotangents unless all arguments and results are integers"
             )
-    jaxpr = unzipped(jaxpr, [True] * len(avals)) or jaxpr  # a loop counts, and what it carries may be linear
+    # A loop carries a counter, which is not linear, beside values that may be. `unzipped` separates the two.
+    jaxpr = unzipped(jaxpr, [True] * len(avals)) or jaxpr
     out_tree = flat.out_tree
 
     @api_boundary
@@ -176,28 +177,28 @@ def linear_transpose(fun: Callable[..., Any], *primals: Any) -> Callable[[Any], 
     return tree.Partial(transposed, consts)
 
 
-# -- linear functions, as values and as users pass and see their arguments ---------------------------------------------
+# -- linear functions as values; tangents in the form that users see ---------------------------------------------------
 
 
 def differentiable(aval: ShapedArray) -> bool:
-    """Whether values of a type have tangents: floats and complex numbers."""
+    """Return True if values of this type have tangents: floats and complex numbers do."""
     return dtypes.is_inexact(aval.dtype)
 
 
 def checked(
     what: str,
     avals: Sequence[ShapedArray],
-    given: Sequence[Any],
+    values: Sequence[Any],
     names: Callable[[], list[str]],
     integers: bool = False,
 ) -> list[Any]:
-    """Tangents or cotangents of values of these types; None for zero and for those of integers and booleans.
+    """Check a user's tangents or cotangents, and return None for zeros and for those of integers and booleans.
 
-    With `integers` those of integers are integers. `what` begins messages: "jvp of f: the tangent".
+    If `integers`, tangents of integers are integers. `what` begins messages: "jvp of f: the tangent".
     """
     return [
         None if x is None else _checked_one(what, a, x, names, i, integers)
-        for i, (a, x) in enumerate(zip(avals, given, strict=True))
+        for i, (a, x) in enumerate(zip(avals, values, strict=True))
     ]
 
 
@@ -206,7 +207,8 @@ def _checked_one(what: str, aval: ShapedArray, x: Any, names: Callable[[], list[
         if getattr(x, "dtype", None) == float0:
             return None
         raise TypeError(
-            f"{what} of {names()[i]} is None or of dtype float0, since it is of dtype {aval.dtype.name}; got {x!r}"
+            f"{what} of {names()[i]} must be None or of dtype float0, since the value has dtype {aval.dtype.name}; "
+            f"got {x!r}"
         )
     try:
         got = get_aval(x)
@@ -216,20 +218,20 @@ def _checked_one(what: str, aval: ShapedArray, x: Any, names: Callable[[], list[
     if got.shape != aval.shape or not fits:
         raise TypeError(
             f"{what} of {names()[i]} has type {got.str_short(short_dtypes=False)}, but the value has type "
-            f"{aval.str_short(short_dtypes=False)}; shape and dtype have to be the same"
+            f"{aval.str_short(short_dtypes=False)}; shape and dtype must be the same"
         )
     return as_tangent(x, aval)
 
 
 def user_tangent(tangent: Any, aval: ShapedArray) -> Any:
-    """A tangent or cotangent as users see it: zeros made real, float0 for integers."""
+    """Convert a tangent or cotangent to the form that users see: None to an array of zeros, float0 for integers."""
     if tangent is not None:
         return tangent
     return zero_cotangent(aval) if differentiable(aval) else np.zeros(aval.shape, float0)
 
 
 class Signature(NamedTuple):
-    """The function that a linear function is derived from: itself for messages, types and structure of its values."""
+    """The function that a linear function is derived from, and the types and structures of its inputs and outputs."""
 
     fun: Any
     avals_in: tuple[ShapedArray, ...]
@@ -246,12 +248,12 @@ class _LinearFunction:
         self._call = call
 
     def tree_flatten(self) -> tuple[Sequence[Any], tuple[Signature, LinearProgram]]:
-        """The residuals, and everything else."""
+        """Return the residuals as children, and the signature and the program as metadata."""
         return self._call.residuals, (self._signature, self._call.program)
 
     @classmethod
     def tree_unflatten(cls, metadata: tuple[Signature, LinearProgram], residuals: Sequence[Any]) -> Any:
-        """The same function with other residuals."""
+        """Build the function with these residuals."""
         signature, program = metadata
         return cls(signature, LinearCall(program, residuals))
 
@@ -259,32 +261,32 @@ class _LinearFunction:
 def checked_cotangent(
     what: str, cts: tuple[Any, ...], avals: Sequence[ShapedArray], out_tree: Any, integers: bool = False
 ) -> list[Any]:
-    """Leaves of the one argument of a function (named by `what`) that takes a cotangent; the others as in `checked`.
+    """Check the cotangent that a linear function (named by `what`) is called with, and return its leaves.
 
     Raises:
-        TypeError: it is not the only argument, or has not the structure, shapes and dtypes of the output.
+        TypeError: `cts` has other than one entry, or its structure, shapes or dtypes differ from the output's.
     """
     if len(cts) != 1:
-        advice = "the cotangent of the output; where that is a tuple, a tuple of them"
+        advice = "the cotangent of the output; a tuple of cotangents if the output is a tuple"
         raise TypeError(f"{what} takes one argument ({advice}), got {len(cts)}")
-    given = leaves_like(
+    leaves = leaves_like(
         out_tree, cts[0], lambda got: f"{what} takes a cotangent of the output's structure\n  {out_tree}\ngot\n  {got}"
     )
-    return checked(f"{what}: the cotangent", avals, given, lambda: leaf_names(out_tree, "output"), integers)
+    return checked(f"{what}: the cotangent", avals, leaves, lambda: leaf_names(out_tree, "output"), integers)
 
 
 @tree.register_pytree_node_class
 class Pullback(_LinearFunction):
-    """The function from output cotangents to input cotangents that `vjp` gives; a pytree of its residuals."""
+    """The function from output cotangents to input cotangents that `vjp` returns; a pytree of its residuals."""
 
     __slots__ = ()
 
     @api_boundary
     def __call__(self, *cts: Any) -> tuple[Any, ...]:
-        """Cotangents of the arguments, from one argument: the output's.
+        """Return the cotangents of the function's arguments for one argument, the cotangent of the output.
 
         Raises:
-            TypeError: it has not the structure, shapes and dtypes of the function's output, or is not the only one.
+            TypeError: there is more than one argument, or its structure, shapes or dtypes differ from the output's.
         """
         fun, avals_in, avals_out, in_tree, out_tree = self._signature
         real = checked_cotangent(f"the pullback of {fun_name(fun)}", cts, avals_out, out_tree)
@@ -297,23 +299,23 @@ class Pullback(_LinearFunction):
 
 @tree.register_pytree_node_class
 class Pushforward(_LinearFunction):
-    """The function from input tangents to output tangents that `linearize` gives; a pytree of its residuals."""
+    """The function from input tangents to output tangents that `linearize` returns; a pytree of its residuals."""
 
     __slots__ = ()
 
     @api_boundary
     def __call__(self, *tangents: Any) -> Any:
-        """The output's tangent.
+        """Return the tangent of the output for tangents of the arguments.
 
         Raises:
-            TypeError: the tangents have not the structure, shapes and dtypes of the function's arguments.
+            TypeError: structure, shapes or dtypes of the tangents differ from those of the function's arguments.
         """
         fun, avals_in, avals_out, in_tree, out_tree = self._signature
         what = f"the linear function of {fun_name(fun)}"
-        given = leaves_like(
+        leaves = leaves_like(
             in_tree, tangents, lambda got: f"{what} takes tangents of structure\n  {in_tree}\ngot\n  {got}"
         )
-        real = checked(f"{what}: the tangent", avals_in, given, lambda: arg_names(fun, in_tree))
+        real = checked(f"{what}: the tangent", avals_in, leaves, lambda: arg_names(fun, in_tree))
         pushed = self._call.push(
             [zero_cotangent(a) if t is None and differentiable(a) else t for t, a in zip(real, avals_in, strict=True)]
         )

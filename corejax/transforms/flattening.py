@@ -1,6 +1,6 @@
-"""User functions of pytrees as functions of lists of leaves; the checks of their arguments and outputs.
+"""Functions of pytrees as functions of lists of leaves, and the checks of their arguments and outputs.
 
-`FlatFunction` is what every transformation hands to its interpreter. `ShapeDtypeStruct` is an argument without a value.
+Each transformation wraps the user's function in a `FlatFunction`. `ShapeDtypeStruct` is an argument without a value.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from corejax.settings.config import config
 from corejax.tree._paths import leaf_names as leaf_names
 
 float0 = dtypes.float0
-Names = Callable[[], Sequence[str]]  # gives the names of all leaves, when a message needs one
+Names = Callable[[], Sequence[str]]  # returns the names of all leaves; called only for an error message
 
 
 class FlatFunction:
@@ -31,9 +31,9 @@ class FlatFunction:
 
     Attributes:
         fun: the user's function.
-        in_tree: structure of `args`, or of `(args, kwargs)` where `with_kwargs`.
-        out_tree, num_out: structure and number of leaves of the result, once it has run.
-        aux: what `(out, aux)` has besides, if the function returns that; its leaves follow those of the result.
+        in_tree: structure of `args`, or of `(args, kwargs)` if `with_kwargs`.
+        out_tree, num_out: structure and number of leaves of the result; set by a call.
+        aux: the auxiliary output if the function returns `(out, aux)`, else None. Its leaves follow those of `out`.
     """
 
     __slots__ = ("aux", "fun", "in_tree", "num_out", "out_tree", "with_kwargs")
@@ -49,6 +49,7 @@ class FlatFunction:
         self.out_tree: Any = None
 
     def __call__(self, *leaves: Any) -> list[Any]:
+        """Call the function with these leaves, and return the leaves of its result."""
         unflat = tree.tree_unflatten(self.in_tree, leaves)
         out = self.fun(*unflat[0], **unflat[1]) if self.with_kwargs else self.fun(*unflat)
         extra: list[Any] = []
@@ -61,11 +62,11 @@ class FlatFunction:
 
 
 def check_outputs(fun: Any, outs: Sequence[Any], out_tree: Any) -> None:
-    """Refuse outputs that are not arrays, naming where they are.
+    """Check that all outputs are arrays; an error names the place of the output.
 
     Raises:
         TypeError: a leaf of the result is not an array.
-        UnexpectedTracerError: a leaf is a tracer whose transformation has ended.
+        UnexpectedTracerError: a leaf is a tracer of a transformation that has ended.
     """
     for i, x in enumerate(outs):
         if isinstance(x, Tracer):
@@ -80,7 +81,7 @@ def check_outputs(fun: Any, outs: Sequence[Any], out_tree: Any) -> None:
 
 
 def check_arguments(transform: str, fun: Any, leaves: Sequence[Any], names: Names) -> None:
-    """Refuse arguments that are not arrays, naming them.
+    """Check that all leaves of the arguments are arrays; an error names the argument.
 
     Raises:
         TypeError: a leaf of the arguments is not an array.
@@ -91,12 +92,12 @@ def check_arguments(transform: str, fun: Any, leaves: Sequence[Any], names: Name
 
 
 def check_argument(transform: str, fun: Any, x: Any, names: Names, i: int) -> None:
-    """Refuse leaf number `i` if it is not an array."""
+    """Raise TypeError if `x`, leaf number `i` of the arguments, is not an array."""
     if not is_array_like(x):
         raise TypeError(
             f"{transform} of function {fun_name(fun)}: argument {names()[i]} is {x!r} of type {type(x).__name__}, "
             f"which is not an array{conversion_hint(x)}. Pass arrays and numbers (in pytrees), close over the rest, or "
-            "mark it as static where the transformation takes static_argnums."
+            "mark it as static if the transformation takes static_argnums."
         )
     _aval_of_argument(get_aval, transform, fun, x, names, i)
 
@@ -113,10 +114,10 @@ def _aval_of_argument(
 
 
 def leaves_like(treedef: Any, value: Any, mismatch: Callable[[Any], str]) -> list[Any]:
-    """Leaves of a value of a given structure; None may stand for any leaf.
+    """Return the leaves of a value with the structure `treedef`; None may stand for any leaf.
 
     Raises:
-        TypeError: the value is of another structure, of which `mismatch` gives the message.
+        TypeError: the value has another structure; `mismatch` returns the message for that structure.
     """
     try:
         leaves = treedef.flatten_up_to(value)
@@ -128,26 +129,26 @@ def leaves_like(treedef: Any, value: Any, mismatch: Callable[[Any], str]) -> lis
 
 
 def arg_names(fun: Any, in_tree: Any, *, with_kwargs: bool = False) -> list[str]:
-    """The user's names of the leaves of the arguments."""
+    """Return the names of the leaves of the arguments, as the user's function calls its parameters: `x['a']`."""
     if not with_kwargs:
         in_tree = tree.treedef_tuple([in_tree, tree.tree_structure({})])
     return DebugInfo(fun, "", in_tree).arg_names()
 
 
 class Aux:
-    """Auxiliary results of a function: anything; those that are traced values come out as arrays, the others as is."""
+    """The auxiliary output of a function. Traced leaves become arrays; leaves of any other type are kept as is."""
 
     __slots__ = ("traced", "treedef")
 
     def split(self, fun: Any, result: Any) -> tuple[Any, list[Any]]:
-        """Return `out` and the leaves of `aux`, of a function that returns `(out, aux)`.
+        """Return `out` and the leaves of `aux` for the result `(out, aux)` of `fun`.
 
         Raises:
             TypeError: the result is not a pair.
         """
         if not isinstance(result, tuple | list) or len(result) != 2:
             raise TypeError(
-                f"with has_aux=True function {fun_name(fun)} returns a two-element tuple (out, aux), got "
+                f"with has_aux=True function {fun_name(fun)} must return a two-element tuple (out, aux), got "
                 f"{type(result).__name__}: {result!r}"
             )
         leaves, self.treedef = tree.tree_flatten(result[1])
@@ -155,18 +156,18 @@ class Aux:
         return result[0], leaves
 
     def unflatten(self, leaves: Sequence[Any]) -> Any:
-        """What the caller gets."""
+        """Return the auxiliary output for the caller, with arrays in place of traced leaves."""
         values = [as_array(x) if traced else x for x, traced in zip(leaves, self.traced, strict=True)]
         return tree.tree_unflatten(self.treedef, values)
 
 
 def shaped_abstractify(x: Any) -> ShapedArray:
-    """Aval of an array, or of anything that has a shape and a dtype (`ShapeDtypeStruct`).
+    """Return the aval of an array, or of anything that has a shape and a dtype (`ShapeDtypeStruct`).
 
-    Under `config.x64_compat` 64-bit dtypes are made 32 bits wide, as those of NumPy arrays are.
+    Under `config.x64_compat` a 64-bit dtype becomes the 32-bit one, as for NumPy arrays.
 
     Raises:
-        TypeError: neither.
+        TypeError: `x` is not an array and has no shape and dtype.
     """
     if is_array_like(x):
         return get_aval(x)
@@ -179,22 +180,23 @@ def shaped_abstractify(x: Any) -> ShapedArray:
 
 
 def abstractified(transform: str, fun: Any, leaves: Sequence[Any], names: Names) -> list[ShapedArray]:
-    """Avals of arguments of which only the types matter.
+    """Return the avals of the leaves of arguments that are only traced; they need no values.
 
     Raises:
-        TypeError: an argument has no shape and dtype; it is named.
+        TypeError: an argument has no shape and dtype; the message names it.
     """
     return [_aval_of_argument(shaped_abstractify, transform, fun, x, names, i) for i, x in enumerate(leaves)]
 
 
-_NO_VALUE = inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR | inspect.CO_COROUTINE  # what calls of it give
+# Flags of the code of generator and coroutine functions.
+_NO_VALUE = inspect.CO_GENERATOR | inspect.CO_ASYNC_GENERATOR | inspect.CO_COROUTINE
 
 
 def check_function(transform: str, fun: Any) -> None:
-    """Check that a transformation gets a function whose value it can use.
+    """Check that `fun` is a function that returns its value.
 
     Raises:
-        TypeError: it is not a function, or a call of it gives a generator or a coroutine.
+        TypeError: `fun` is not callable, or is a generator or coroutine function.
     """
     if not callable(fun):
         raise TypeError(f"{transform} transforms a function, got {fun!r} of type {type(fun).__name__}")
@@ -209,19 +211,19 @@ def check_function(transform: str, fun: Any) -> None:
 
 
 class ShapeDtypeStruct:
-    """A shape and a dtype without a value: what `eval_shape` gives and tracing functions take.
+    """A shape and a dtype without a value. `eval_shape` returns it; functions that only trace accept it.
 
     Attributes:
         shape: tuple of int.
         dtype: NumPy dtype.
         weak_type: whether the dtype came from a Python scalar.
-        sharding: where such an array would be, a sharding or None: the program that is lowered for it runs there.
+        sharding: sharding of the array that this stands for, or None. A program lowered for it runs on those devices.
     """
 
     __slots__ = ("dtype", "shape", "sharding", "weak_type")
 
     def __init__(self, shape: Sequence[int], dtype: Any, weak_type: bool = False, *, sharding: Any = None) -> None:
-        if dtype is None:  # NumPy takes it for float64
+        if dtype is None:  # `np.dtype(None)` is float64
             raise ValueError("ShapeDtypeStruct: dtype is None; give the dtype")
         try:
             aval = ShapedArray(tuple(shape), np.dtype(dtype), weak_type)
@@ -234,7 +236,7 @@ class ShapeDtypeStruct:
 
     @classmethod
     def like(cls, x: Any) -> ShapeDtypeStruct:
-        """Describe an array, or what has a shape and a dtype; the sharding is that of a committed array."""
+        """Describe an array or an object with a shape and a dtype; only committed arrays keep their sharding."""
         aval = shaped_abstractify(x)
         committed = getattr(x, "committed", True)
         return cls(aval.shape, aval.dtype, aval.weak_type, sharding=getattr(x, "sharding", None) if committed else None)
@@ -264,7 +266,7 @@ class ShapeDtypeStruct:
         return (self.shape, self.dtype, self.weak_type, self.sharding)
 
     def update(self, **changes: Any) -> ShapeDtypeStruct:
-        """A copy with some attributes changed."""
+        """Return a copy with some attributes changed."""
         own = {name: getattr(self, name) for name in self.__slots__}
         return ShapeDtypeStruct(**(own | changes))
 
@@ -278,5 +280,5 @@ types_of[ShapeDtypeStruct] = shaped_abstractify
 
 
 def type_without_value(aval: ShapedArray) -> ShapeDtypeStruct:
-    """What an aval says of arrays, for users."""
+    """Convert an aval to a `ShapeDtypeStruct`."""
     return ShapeDtypeStruct(aval.shape, aval.dtype, aval.weak_type, sharding=aval.explicit_sharding)

@@ -1,6 +1,7 @@
-"""`grad` and `value_and_grad`: the pullback of one scalar, by `linearize` and `transpose`.
+"""`grad` and `value_and_grad`: the pullback of a scalar output, by `linearize` and `transpose`.
 
-`Differentiation` is what was asked for, made once for a transformed function; plugins' Jacobians ask the same way.
+A `Differentiation` holds the options of one transformed function, and is created once for it. `SelectedArguments` holds
+the arguments of one call. `jacrev`, `jacfwd` and other functions of plugins use both.
 """
 
 from __future__ import annotations
@@ -30,16 +31,16 @@ R = TypeVar("R")
 
 @dataclass(frozen=True, slots=True)
 class Differentiation:
-    """What `grad` or another transformation was asked for.
+    """The options of a call of `grad` or of another differentiating transformation.
 
     Attributes:
-        transform: its name, for messages.
+        transform: name of the transformation, for messages.
         fun: the user's function.
-        argnums: positional argument, or several, to differentiate by.
+        argnums: position, or positions, of the arguments to differentiate with respect to.
         has_aux: whether `fun` returns `(out, aux)`.
-        holomorphic: whether it is holomorphic: complex inputs and output.
+        holomorphic: whether `fun` is holomorphic; inputs and output are then complex.
         allow_int: whether integer arguments are allowed.
-        forward: whether tangents of the inputs are pushed forward, so that the inputs have to be real.
+        forward: whether the derivative is computed in forward mode, which needs real inputs.
     """
 
     transform: str
@@ -56,13 +57,12 @@ class Differentiation:
         return fun_name(self.fun)
 
     def positions(self, count: int) -> tuple[int, ...]:
-        """`argnums` as non-negative positions among `count` arguments."""
+        """Return `argnums` as non-negative positions among `count` arguments."""
         argnums = self.argnums
-        wanted = (argnums,) if isinstance(argnums, int) else tuple(argnums)
         out = []
-        for i in wanted:
+        for i in (argnums,) if isinstance(argnums, int) else tuple(argnums):
             if not isinstance(i, int):
-                raise TypeError(f"{self.transform}: argnums is an integer or a sequence of integers, got {argnums!r}")
+                raise TypeError(f"{self.transform}: argnums must be an int or a sequence of ints, got {argnums!r}")
             if not -count <= i < count:
                 raise TypeError(
                     f"{self.transform} of {self.fun_name} with argnums={argnums!r} needs positional argument {i}, but "
@@ -74,9 +74,9 @@ class Differentiation:
         return tuple(out)
 
     def check_input(self, x: Any, names: Names, i: int) -> bool:
-        """Whether leaf number `i` is differentiated; refuses what cannot be."""
+        """Return True if `x`, leaf number `i`, is differentiated; raise TypeError if it cannot be."""
         if type(x) is Array:
-            if not self.holomorphic and x.aval.dtype.kind == "f":  # at once for what is frequent
+            if not self.holomorphic and x.aval.dtype.kind == "f":  # the frequent case needs no further check
                 return True
         else:
             check_argument(self.transform, self.fun, x, names, i)
@@ -103,7 +103,7 @@ class Differentiation:
         )
 
     def check_output(self, y: Any) -> None:
-        """Refuse what is not one real floating-point scalar (complex, where the function is holomorphic)."""
+        """Raise TypeError unless `y` is one real floating-point scalar (a complex one if `holomorphic`)."""
         if type(y) is not Array and not isinstance(y, Tracer):
             try:
                 get_aval(y)
@@ -133,10 +133,11 @@ class Differentiation:
         raise TypeError(f"{self.transform} needs a real floating-point {returned}. {advice}")
 
 
-class Chosen:
-    """The arguments that a function is differentiated by, in one call: `wanted`, with their `leaves` and `in_tree`.
+class SelectedArguments:
+    """The arguments of one call, split into those that `argnums` selects and the others.
 
-    `active` says for each leaf whether it is differentiated.
+    `wanted` are the selected arguments, with their `leaves` and `in_tree`. `active` tells for each leaf whether it is
+    differentiated: integers are not.
     """
 
     __slots__ = ("_args", "_kwargs", "_positions", "active", "asked", "in_tree", "leaves", "wanted")
@@ -154,35 +155,35 @@ class Chosen:
         return [name for position in self._positions for name in each[position]]
 
     def call(self, *wanted: Any) -> Any:
-        """Call the function with other values for the chosen arguments."""
+        """Call the function with these values in place of the selected arguments."""
         args = list(self._args)
         for position, x in zip(self._positions, wanted, strict=True):
             args[position] = x
         return self.asked.fun(*args, **self._kwargs)
 
     def select(self, values: Sequence[Any]) -> Any:
-        """Return what there is for each chosen argument: a tuple, or the only one if `argnums` is an integer."""
+        """Return the values of the selected arguments as a tuple, or the only one if `argnums` is an integer."""
         return values[0] if isinstance(self.asked.argnums, int) else tuple(values)
 
 
-def differentiated(asked: Differentiation, derivative_of: Callable[[Chosen], Any]) -> Callable[..., Any]:
-    """Return the function that gives `derivative_of` the arguments that are chosen in a call."""
+def differentiated(asked: Differentiation, derivative_of: Callable[[SelectedArguments], Any]) -> Callable[..., Any]:
+    """Return a function with the arguments of `asked.fun` that calls `derivative_of` with the `SelectedArguments`."""
     check_function(asked.transform, asked.fun)
 
     @api_boundary
     @named_as(asked.fun)
     def derivative(*args: Any, **kwargs: Any) -> Any:
-        return derivative_of(Chosen(asked, args, kwargs))
+        return derivative_of(SelectedArguments(asked, args, kwargs))
 
     return derivative
 
 
-def _value_and_grad(chosen: Chosen) -> tuple[Any, Any, Any]:
-    """Value, aux (or None) and gradient of one call."""
-    asked, aux = chosen.asked, Aux()
+def _value_and_grad(arguments: SelectedArguments) -> tuple[Any, Any, Any]:
+    """Return the value, aux (or None) and the gradient of one call."""
+    asked, aux = arguments.asked, Aux()
 
     def value_then_aux(*leaves: Any) -> list[Any]:
-        y = chosen.call(*chosen.in_tree.unflatten(leaves))
+        y = arguments.call(*arguments.in_tree.unflatten(leaves))
         extra: list[Any] = []
         if asked.has_aux:
             y, extra = aux.split(asked.fun, y)
@@ -192,17 +193,17 @@ def _value_and_grad(chosen: Chosen) -> tuple[Any, Any, Any]:
         return [y, *extra]
 
     debug = DebugInfo(asked.fun, asked.transform)
-    outs, tape = linearize_flat(in_scope(JVP, value_then_aux), chosen.leaves, chosen.active, debug)
+    outs, tape = linearize_flat(in_scope(JVP, value_then_aux), arguments.leaves, arguments.active, debug)
     value = as_array(outs[0])
     tape.outs = tape.outs[:1]
-    cts = [None] * len(chosen.leaves) if tape.outs[0] is None else tape.pull([_one(get_aval(value).dtype)])
-    grads = chosen.in_tree.unflatten(
+    cts = [None] * len(arguments.leaves) if tape.outs[0] is None else tape.pull([_one(get_aval(value).dtype)])
+    grads = arguments.in_tree.unflatten(
         [
             ct if ct is not None else (zeros_like(x) if on else np.zeros(get_aval(x).shape, float0))
-            for ct, x, on in zip(cts, chosen.leaves, chosen.active, strict=True)
+            for ct, x, on in zip(cts, arguments.leaves, arguments.active, strict=True)
         ]
     )
-    return value, (aux.unflatten(outs[1:]) if asked.has_aux else None), chosen.select(grads)
+    return value, (aux.unflatten(outs[1:]) if asked.has_aux else None), arguments.select(grads)
 
 
 @functools.cache
@@ -217,27 +218,27 @@ def grad(
     holomorphic: bool = False,
     allow_int: bool = False,
 ) -> Callable[P, Any]:
-    """The gradient of a scalar function.
+    """Return a function that computes the gradient of a scalar function.
 
     Args:
-        fun: function whose output is one real floating-point scalar (complex with `holomorphic`).
-        argnums: positional argument, or several, to differentiate by.
-        has_aux: `fun` returns `(out, aux)`; the result is then `(gradient, aux)`.
-        holomorphic: `fun` is holomorphic: complex inputs and output.
-        allow_int: integer arguments are allowed; their gradients are float0 zeros.
+        fun: function that returns one real floating-point scalar (a complex one if `holomorphic`).
+        argnums: position, or positions, of the arguments to differentiate with respect to.
+        has_aux: if True, `fun` returns `(out, aux)` and the result is `(gradient, aux)`.
+        holomorphic: if True, `fun` is holomorphic; inputs and output are complex.
+        allow_int: if True, integer arguments are allowed; their gradients are float0 zeros.
 
     Returns:
-        A function with the arguments of `fun` that gives the gradient, of the structure of the chosen argument
-        (a tuple of them where `argnums` is a sequence).
+        A function with the arguments of `fun`. It returns the gradient, with the structure of the selected argument
+        (a tuple of gradients if `argnums` is a sequence).
 
     Raises:
-        TypeError: the output is not a scalar or not floating-point, an input is an integer, or the call has no
-            argument of a wanted position.
-        ValueError: `argnums` names an argument twice.
+        TypeError: raised by the call if the output is not a floating-point scalar, an input is an integer, or the
+            call lacks an argument that `argnums` names.
+        ValueError: raised by the call if `argnums` names an argument twice.
     """
 
-    def result(chosen: Chosen) -> Any:
-        _, aux, gradient = _value_and_grad(chosen)
+    def result(arguments: SelectedArguments) -> Any:
+        _, aux, gradient = _value_and_grad(arguments)
         return (gradient, aux) if has_aux else gradient
 
     gradient = differentiated(Differentiation("grad", fun, argnums, has_aux, holomorphic, allow_int), result)
@@ -252,15 +253,15 @@ def value_and_grad(
     holomorphic: bool = False,
     allow_int: bool = False,
 ) -> Callable[P, tuple[R, Any]]:
-    """As `grad`; the result is `(value, gradient)`, or `((value, aux), gradient)` with `has_aux`."""
+    """Return a function that computes `(value, gradient)`, or `((value, aux), gradient)` if `has_aux`; see `grad`."""
 
-    def result(chosen: Chosen) -> Any:
-        value, aux, gradient = _value_and_grad(chosen)
+    def result(arguments: SelectedArguments) -> Any:
+        value, aux, gradient = _value_and_grad(arguments)
         return ((value, aux) if has_aux else value), gradient
 
     asked = Differentiation("value_and_grad", fun, argnums, has_aux, holomorphic, allow_int)
     value_and_gradient = differentiated(asked, result)
-    value_and_gradient.__doc__ = _doc("Value and gradient of {} by", fun, argnums)
+    value_and_gradient.__doc__ = _doc("Value and gradient of {} with respect to", fun, argnums)
     return value_and_gradient
 
 

@@ -1,4 +1,4 @@
-"""`make_jaxpr` and `eval_shape`: what a function does, recorded on the types of its arguments."""
+"""`make_jaxpr` and `eval_shape`: trace a function on the types of its arguments, without computing it."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from corejax.transforms.flattening import (
 def _split_static(
     fun: Any, static_argnums: int | Iterable[int], args: tuple[Any, ...]
 ) -> tuple[Callable[..., Any], tuple[Any, ...], tuple[Any, ...]]:
-    """The function of the arguments that are not static, those arguments, and all with None for the static ones."""
+    """Return the function of the dynamic arguments; these; and `args` with None in place of the static ones."""
     numbers = (static_argnums,) if isinstance(static_argnums, int) else tuple(static_argnums)
     static = {i % len(args) if -len(args) <= i < len(args) else i for i in numbers}
     if not static:
@@ -46,13 +46,14 @@ def make_jaxpr(
     axis_env: Iterable[tuple[Any, int]] | None = None,
     return_shape: bool = False,
 ) -> Callable[..., Any]:
-    """The jaxpr of a function: a function of the same arguments that returns the `ClosedJaxpr`.
+    """Return a function that traces `fun` and returns its `ClosedJaxpr`.
 
     Args:
         fun: function of arrays (in pytrees).
-        static_argnums: positional arguments that are passed on as they are.
+        static_argnums: positions of arguments that are not traced but passed to `fun` unchanged.
         axis_env: names and sizes of mapped axes that collectives in `fun` may use.
-        return_shape: also return the structure of the result, of `ShapeDtypeStruct`s.
+        return_shape: if True, return `(closed_jaxpr, shapes)`; `shapes` has the structure of the result, with
+            `ShapeDtypeStruct`s as leaves.
 
     Raises:
         TypeError: an argument or an output is not an array.
@@ -85,26 +86,28 @@ def _trace(transform: str, fun: Any, static_argnums: Any, args: Any, kwargs: Any
 
 @api_boundary
 def eval_shape(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
-    """Shape and dtype of `fun(*args, **kwargs)`, without computing it.
+    """Return the shape and dtype of `fun(*args, **kwargs)` without computing it.
 
     Args:
-        fun: function of arrays (in pytrees). What it gives may have `ShapeDtypeStruct`s in it.
-        args, kwargs: arrays or `ShapeDtypeStruct`s.
+        fun: function of arrays (in pytrees). Its result may contain `ShapeDtypeStruct`s.
+        *args: arrays or `ShapeDtypeStruct`s (in pytrees).
+        **kwargs: arrays or `ShapeDtypeStruct`s (in pytrees).
 
     Returns:
-        The structure of the result, of `ShapeDtypeStruct`s.
+        The structure of the result, with `ShapeDtypeStruct`s as leaves.
     """
     if not callable(fun):
         raise TypeError(f"eval_shape takes a function, got {fun!r} of type {type(fun).__name__}")
-    kept: list[Any] = []
+    structs_and_tree: list[Any] = []
 
     @named_as(fun, updated=())
     def of_arrays(*args: Any, **kwargs: Any) -> Any:
         leaves, out_tree = tree.tree_flatten(fun(*args, **kwargs))
-        kept[:] = [x if type(x) is ShapeDtypeStruct else None for x in leaves], out_tree  # traced values end here
+        # None in place of tracers, which must not leave this function.
+        structs_and_tree[:] = [x if type(x) is ShapeDtypeStruct else None for x in leaves], out_tree
         return tree.tree_unflatten(out_tree, [None if type(x) is ShapeDtypeStruct else x for x in leaves])
 
     jaxpr, _, _ = _trace("eval_shape", of_arrays, (), args, kwargs)
-    (leaves, out_tree), avals = kept, iter(jaxpr.out_avals)
-    found = [next(avals) if x is None else typeof(x) for x in leaves]
-    return tree.tree_unflatten(out_tree, [type_without_value(a) for a in found])
+    (leaves, out_tree), avals = structs_and_tree, iter(jaxpr.out_avals)
+    types = [next(avals) if x is None else typeof(x) for x in leaves]
+    return tree.tree_unflatten(out_tree, [type_without_value(a) for a in types])

@@ -1,4 +1,4 @@
-"""`vmap`: a function over one element made into a function over a batch."""
+"""`vmap` turns a function of one example into a function of a batch."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from corejax.core.array import Array, as_array
 from corejax.core.avals import get_aval
 from corejax.core.named_axes import MappedAxis
 from corejax.core.trace import Tracer, in_scope
-from corejax.interpreters import looping as looping  # registers the vmap rule that is derived as a loop
+from corejax.interpreters import looping as looping  # registers the derivation of vmap rules as loops
 from corejax.interpreters.batching import axis_of_operands, batch_flat, move_batch_axis
 from corejax.interpreters.debug_info import DebugInfo, fun_name, named_as
 from corejax.messages.source_info import VMAP
@@ -45,14 +45,14 @@ def _check_axes(name: str, axes: Any) -> None:
 
 
 def _mapped_axes(
-    fun: Any, leaves: Sequence[Any], axes: Sequence[int | None], given: int | None, names: Callable[[], list[str]]
+    fun: Any, leaves: Sequence[Any], axes: Sequence[int | None], axis_size: int | None, names: Callable[[], list[str]]
 ) -> tuple[list[int | None], int]:
-    """Return the axes counted from the front, and the size of the batch (`given`: the argument `axis_size`)."""
-    found: list[int | None] = []
+    """Return the mapped axes as non-negative numbers, and the size of the batch."""
+    positive_axes: list[int | None] = []
     sizes: list[int | None] = []
     for i, (x, axis) in enumerate(zip(leaves, axes, strict=True)):
         if axis is None:
-            found.append(None)
+            positive_axes.append(None)
             sizes.append(None)
             continue
         if type(x) is not Array and not isinstance(x, Tracer):
@@ -63,9 +63,9 @@ def _mapped_axes(
                 f"vmap of {fun_name(fun)}: argument {names()[i]} has type {get_aval(x).str_short(short_dtypes=False)}, "
                 f"its axis {axis} (from in_axes) does not exist"
             )
-        found.append(axis % len(shape))
+        positive_axes.append(axis % len(shape))
         sizes.append(shape[axis])
-    known = {size for size in (*sizes, given) if size is not None}
+    known = {size for size in (*sizes, axis_size) if size is not None}
     if not known:
         raise ValueError(
             f"vmap of {fun_name(fun)}: no argument is mapped (all in_axes are None), so the batch has no size; "
@@ -74,30 +74,30 @@ def _mapped_axes(
     if len(known) > 1:
         lines = [
             f"  {name}: axis {a} of {get_aval(x).str_short(short_dtypes=False)} has size {s}"
-            for name, x, a, s in zip(names(), leaves, found, sizes, strict=True)
+            for name, x, a, s in zip(names(), leaves, positive_axes, sizes, strict=True)
             if s is not None
         ]
-        if given is not None:
-            lines.append(f"  axis_size: {given}")
+        if axis_size is not None:
+            lines.append(f"  axis_size: {axis_size}")
         raise ValueError(f"vmap of {fun_name(fun)}: the mapped axes have unequal sizes:\n" + "\n".join(lines))
-    return found, known.pop()
+    return positive_axes, known.pop()
 
 
 def _batched_outs(
     fun: Any, axis_size: int, outs: Sequence[Any], dims: Sequence[int | None], out_tree: Any, out_axes: Any
 ) -> Any:
-    """The outputs with the mapped axis where `out_axes` says."""
+    """Move the mapped axis of each output to its place in `out_axes`, and unflatten the outputs."""
     axes = [out_axes] * len(outs) if _is_axis(out_axes) else tree.flatten_axes("vmap out_axes", out_tree, out_axes)
     moved = []
     for i, (x, d, a) in enumerate(zip(outs, dims, axes, strict=True)):
-        if type(x) is not Array or d is None or d != a:  # what is not where it has to be
+        if type(x) is not Array or d is None or d != a:  # an array with the axis in its place needs no call
             x = _batched_out(fun, axis_size, x, d, a, out_tree, i)
         moved.append(x)
     return tree.tree_unflatten(out_tree, moved)
 
 
 def _batched_out(fun: Any, axis_size: int, x: Any, dim: int | None, axis: int | None, out_tree: Any, i: int) -> Any:
-    """Output number `i` with the mapped axis at `axis`."""
+    """Return output number `i` with the mapped axis at `axis`."""
     if axis is None:
         if dim is None:
             return x if getattr(x, "dtype", None) == float0 else as_array(x)
@@ -118,13 +118,14 @@ def _batched_out(fun: Any, axis_size: int, x: Any, dim: int | None, axis: int | 
 
 
 def _axis_names(name: Any, spmd: Any) -> MappedAxis | None:
-    """Both names of an axis, or None where it has none."""
-    for argument, given in (("axis_name", name), ("spmd_axis_name", spmd)):
+    """Return the axis with its names, or None if both names are None."""
+    for argument, value in (("axis_name", name), ("spmd_axis_name", spmd)):
         try:
-            hash(given)
+            hash(value)
         except TypeError:
             raise TypeError(
-                f"vmap: {argument} is a string or another hashable value, got {given!r} of type {type(given).__name__}"
+                f"vmap: {argument} must be a string or another hashable value, got {value!r} of type "
+                f"{type(value).__name__}"
             ) from None
     spmd = () if spmd is None else spmd if isinstance(spmd, tuple) else (spmd,)
     if len(set(spmd)) != len(spmd):
@@ -146,13 +147,13 @@ def vmap(
         fun: function of one element of the batch.
         in_axes: the axis of each argument to map over: an integer, None (the same for all elements), or a tuple with
             one entry for each positional argument, each entry a prefix of that argument's pytree. Keyword arguments
-            are mapped over axis 0. What is not mapped `fun` gets as it is, a function or a string too.
-        out_axes: where the mapped axis goes in the outputs: an integer, or a prefix of the output's pytree; None for
+            are mapped over axis 0. Arguments that are not mapped are passed to `fun` unchanged and need not be arrays.
+        out_axes: position of the mapped axis in the outputs: an integer, or a prefix of the output's pytree; None for
             outputs that are the same for all elements.
         axis_name: name of the mapped axis for collectives.
-        axis_size: size of the batch, needed where no argument is mapped.
-        spmd_axis_name: name, or tuple of names, of axes of a mesh over which the mapped axis is split: in sharding
-            constraints and `shard_map`s of `fun`, which are of one element.
+        axis_size: size of the batch; needed only if no argument is mapped.
+        spmd_axis_name: mesh axis, or tuple of mesh axes, over which the mapped axis is sharded. Sharding constraints
+            and `shard_map`s in `fun`, which describe one element, are extended by it.
 
     Returns:
         The batched function.
@@ -160,7 +161,8 @@ def vmap(
     Raises:
         TypeError: `in_axes` is not an integer, None, tuple or list, a mapped argument is not an array, or a name is not
             hashable.
-        ValueError: mapped axes have unequal sizes (each is listed with its path), do not exist, or none is given.
+        ValueError: a mapped axis does not exist, the mapped axes have unequal sizes (the message lists each with its
+            path), or no argument is mapped and `axis_size` is None.
     """
     check_function("vmap", fun)
     in_axes = _checked_in_axes(in_axes)
@@ -173,15 +175,15 @@ def vmap(
         if isinstance(in_axes, tuple) and len(in_axes) != len(args):
             raise ValueError(
                 f"vmap of {fun_name(fun)}: in_axes {in_axes!r} has {len(in_axes)} entries, the call {len(args)} "
-                "positional arguments" + (" (those by keyword are mapped over axis 0)" if kwargs else "")
+                "positional arguments" + (" (keyword arguments are mapped over axis 0)" if kwargs else "")
             )
         leaves, in_tree = tree.tree_flatten((args, kwargs))
         debug = DebugInfo(fun, "vmap", in_tree)
         if _is_axis(in_axes) and not kwargs:
-            given: Sequence[int | None] = [in_axes] * len(leaves)
+            leaf_axes: Sequence[int | None] = [in_axes] * len(leaves)
         else:
-            given = tree.flatten_axes("vmap in_axes", in_tree, (in_axes, 0 if kwargs else None))
-        axes, size = _mapped_axes(fun, leaves, given, axis_size, debug.arg_names)
+            leaf_axes = tree.flatten_axes("vmap in_axes", in_tree, (in_axes, 0 if kwargs else None))
+        axes, size = _mapped_axes(fun, leaves, leaf_axes, axis_size, debug.arg_names)
         flat = FlatFunction(fun, in_tree, with_kwargs=True)
         axis = axis_of_operands(axis_names, leaves, axes)
         outs, dims = batch_flat(in_scope(VMAP, flat), size, leaves, axes, axis, debug)

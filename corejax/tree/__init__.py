@@ -1,7 +1,7 @@
 """Pytrees: nested containers of arrays. JAX's `tree_util` names, and the short ones of `jax.tree`.
 
-`_treedef` flattens trees into leaves and a structure, over optree; `_paths` says where in a tree a leaf is; `_registry`
-makes classes nodes; `_functions` are map, reduce and transpose, and hold trees against trees.
+`_treedef` flattens trees into leaves and a structure, by optree. `_paths` has the key paths of leaves. `_registry`
+registers classes as nodes. `_functions` has map, reduce and transpose, and compares trees.
 """
 
 import typing as _typing

@@ -1,4 +1,4 @@
-"""Functions on whole trees: map, reduce, transpose; trees against trees: prefixes, and what differs where."""
+"""Functions on whole trees (map, reduce, transpose) and comparisons of trees (prefixes, differences)."""
 
 from __future__ import annotations
 
@@ -21,20 +21,20 @@ _MISSING = object()
 
 
 def tree_map(f: Callable[..., Any], tree: Any, *rest: Any, is_leaf: IsLeaf | None = None) -> Any:
-    """The tree of `f(leaf, *others)`; the others are what `rest` has in the leaf's place (a subtree).
+    """Apply a function to each leaf of a tree, and return the results as a tree of the same structure.
 
     Args:
-        f: function of one argument for each tree.
-        tree: the tree whose structure counts.
-        *rest: trees of which its structure is a prefix.
+        f: function of a leaf of `tree` and the subtree at the same place of each tree in `rest`.
+        tree: the tree that determines the structure of the result.
+        *rest: further trees, each with the structure of `tree` as a prefix.
         is_leaf: as in `tree_flatten`, for `tree`.
 
     Raises:
-        ValueError: a tree of `rest` does not match; the message says where.
+        ValueError: a tree of `rest` does not match; the message names the place.
     """
     leaves, treedef = tree_flatten(tree, is_leaf)
     if not rest:
-        return treedef.unflatten([f(x) for x in leaves])  # of `map` a StopIteration of `f` would be the end
+        return treedef.unflatten([f(x) for x in leaves])  # `map` would end early if `f` raised StopIteration
     others = [subtrees_like(treedef, tree, other, is_leaf, "tree.map: ") for other in rest]
     return treedef.unflatten([f(*xs) for xs in zip(leaves, *others, strict=True)])
 
@@ -46,7 +46,7 @@ def tree_map_with_path(
     is_leaf: Callable[..., bool] | None = None,
     is_leaf_takes_path: bool = False,
 ) -> Any:
-    """`tree_map` of `f(path, leaf, *others)`; arguments as in `tree_flatten_with_path`."""
+    """Apply `f(path, leaf, *subtrees)` as `tree_map` does; the other arguments are as in `tree_flatten_with_path`."""
     pairs, treedef = tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)
     ends = None if is_leaf_takes_path else is_leaf
     others = [subtrees_like(treedef, tree, other, ends, "tree.map: ") for other in rest]
@@ -57,7 +57,7 @@ def tree_map_with_path(
 def tree_reduce(
     function: Callable[[Any, Any], Any], tree: Any, initializer: Any = _MISSING, is_leaf: IsLeaf | None = None
 ) -> Any:
-    """`functools.reduce` over the leaves."""
+    """Reduce the leaves from left to right, as `functools.reduce` does."""
     start = () if initializer is _MISSING else (initializer,)
     return functools.reduce(function, tree_leaves(tree, is_leaf), *start)
 
@@ -65,10 +65,10 @@ def tree_reduce(
 def tree_reduce_associative(
     operation: Callable[[Any, Any], Any], tree: Any, *, identity: Any = _MISSING, is_leaf: IsLeaf | None = None
 ) -> Any:
-    """Reduction of the leaves by an associative operation, as a balanced tree: depth log n.
+    """Reduce the leaves by an associative operation as a balanced tree, of depth log n.
 
     Raises:
-        TypeError: there are no leaves, and no identity is given.
+        TypeError: the tree has no leaves and `identity` is missing.
     """
     values = tree_leaves(tree, is_leaf)
     if not values and identity is _MISSING:
@@ -86,20 +86,20 @@ def tree_reduce_associative(
 
 
 def tree_all(tree: Any, *, is_leaf: IsLeaf | None = None) -> bool:
-    """Whether all leaves are true."""
+    """Return True if all leaves are true."""
     return all(tree_leaves(tree, is_leaf))
 
 
 def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, pytree_to_transpose: Any) -> Any:
-    """A tree of structure `outer` of trees of structure `inner` turned inside out.
+    """Turn an outer tree of inner trees into an inner tree of outer trees.
 
     Args:
         outer_treedef: structure of the outer tree.
-        inner_treedef: structure of each of its leaves; None to take that of the first.
-        pytree_to_transpose: the tree.
+        inner_treedef: structure of the inner trees; None for that of the first.
+        pytree_to_transpose: the tree, with inner trees in place of the leaves of the outer structure.
 
     Raises:
-        TypeError: the tree is not so composed.
+        TypeError: the tree is not composed of the two structures.
     """
     leaves, treedef = tree_flatten(pytree_to_transpose)
     if inner_treedef is None:
@@ -112,10 +112,10 @@ def tree_transpose(outer_treedef: PyTreeDef, inner_treedef: PyTreeDef | None, py
 
 
 def build_tree(treedef: PyTreeDef, xs: Any) -> Any:
-    """The tree of structure `treedef` with the leaves of `xs`: iterables nested as the nodes are.
+    """Build a tree of structure `treedef` from `xs`, iterables that are nested as the nodes of the structure are.
 
     Raises:
-        ValueError: `xs` has another number of elements somewhere.
+        ValueError: an iterable in `xs` has another length than its node has children.
     """
 
     def leaves(part: PyTreeDef, values: Any) -> Iterator[Any]:
@@ -128,7 +128,7 @@ def build_tree(treedef: PyTreeDef, xs: Any) -> Any:
     return treedef.unflatten(list(leaves(treedef, xs)))
 
 
-# Trees against trees ---------------------------------------------------------------------------------
+# Comparisons of trees --------------------------------------------------------------------------------
 
 
 class _Leaf:
@@ -140,7 +140,7 @@ _LEAF = _Leaf()
 
 
 def _describe(tree: Any, is_leaf: bool) -> str:
-    """Return a node in words."""
+    """Describe a node for a message: its type, and its length, keys or metadata."""
     kind = type(tree)
     if tree is None or tree is _LEAF:
         return "None" if tree is None else "a leaf"
@@ -156,7 +156,7 @@ def _describe(tree: Any, is_leaf: bool) -> str:
 def _differences(
     path: KeyPath, left: Any, right: Any, is_leaf: IsLeaf | None, prefix: bool
 ) -> Iterator[tuple[KeyPath, str]]:
-    """Yield where two trees differ; with `prefix`, a leaf on the left stands for any subtree."""
+    """Yield the places at which two trees differ; if `prefix`, a leaf on the left matches any subtree."""
 
     def ends(tree: Any) -> bool:
         return (is_leaf is not None and bool(is_leaf(tree))) or is_leaf_node(tree)
@@ -173,17 +173,17 @@ def _differences(
     yield path, f"{_describe(left, ends(left))} against {_describe(right, ends(right))}"
 
 
-def _sentences(name: str, found: Iterator[tuple[KeyPath, str]]) -> list[str]:
-    return [f"at {name + keystr(path) or 'the root'}: {text}" for path, text in found]
+def _sentences(name: str, differences: Iterator[tuple[KeyPath, str]]) -> list[str]:
+    return [f"at {name + keystr(path) or 'the root'}: {text}" for path, text in differences]
 
 
 def prefix_errors(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf | None = None, name: str = "") -> list[str]:
-    """Return why `prefix_tree` is no prefix of `full_tree`: a sentence for each place where they differ.
+    """Return a sentence for each place at which `prefix_tree` is not a prefix of `full_tree`.
 
-    One reads `at ['a'][0]: tuple of 2 against tuple of 3`.
+    Example: `at ['a'][0]: tuple of 2 against tuple of 3`.
 
     Args:
-        prefix_tree: the tree whose leaves stand for subtrees.
+        prefix_tree: the tree with leaves that stand for subtrees.
         full_tree: the tree that it should be a prefix of.
         is_leaf: as in `tree_flatten`, for `prefix_tree`.
         name: put before each path.
@@ -192,7 +192,7 @@ def prefix_errors(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf | None = Non
 
 
 def equality_errors(tree1: Any, tree2: Any, is_leaf: IsLeaf | None = None, name: str = "") -> list[str]:
-    """Where the structures of two trees differ: sentences with key paths, empty if they are equal.
+    """Return a sentence with the key path for each difference in the structures of two trees; none if they are equal.
 
     Args:
         tree1: a pytree, or a `PyTreeDef`.
@@ -205,20 +205,20 @@ def equality_errors(tree1: Any, tree2: Any, is_leaf: IsLeaf | None = None, name:
 
 
 def skeleton(treedef: PyTreeDef) -> Any:
-    """A tree of this structure whose leaves print as `*`."""
+    """Return a tree of this structure with leaves that print as `*`."""
     return treedef.unflatten([_LEAF] * treedef.num_leaves)
 
 
 def flatten_axes(name: str, treedef: PyTreeDef, axes_tree: Any) -> list[Any]:
-    """Leaves of a prefix tree such as vmap's `in_axes`, repeated for each leaf of `treedef`.
+    """Return the leaves of a prefix tree such as vmap's `in_axes`, one for each leaf of `treedef`.
 
     Args:
-        name: what the prefix tree is called, for messages.
-        treedef: structure of the value that it applies to.
-        axes_tree: a prefix of it. None is a leaf here.
+        name: name of the prefix tree, for messages.
+        treedef: structure of the value that the prefix tree applies to.
+        axes_tree: the prefix tree. None is a leaf here.
 
     Raises:
-        ValueError: it is no prefix; the message shows both and the path of the first mismatch.
+        ValueError: it is not a prefix; the message shows both trees and the path of the first mismatch.
     """
     out: list[Any] = []
     if not _add_axes(axes_tree, treedef, out):
@@ -227,7 +227,7 @@ def flatten_axes(name: str, treedef: PyTreeDef, axes_tree: Any) -> list[Any]:
 
 
 def _add_axes(axes: Any, treedef: PyTreeDef, out: list[Any]) -> bool:
-    """Append the axis of each leaf of `treedef`; False on a mismatch."""
+    """Append the axis of each leaf of `treedef` to `out`; return False on a mismatch."""
     if axes is None or isinstance(axes, int):
         out.extend([axes] * treedef.num_leaves)
         return True
@@ -236,7 +236,7 @@ def _add_axes(axes: Any, treedef: PyTreeDef, out: list[Any]) -> bool:
         return len(axes) == len(parts) and all(
             _add_axes(axis, part, out) for axis, part in zip(axes, parts, strict=True)
         )
-    # One level only: everything but the root is a leaf, None too.
+    # Flatten one level only: every node below the root counts as a leaf, and so does None.
     children, root = tree_flatten(axes, lambda node: node is not axes)
     if treedef_is_strict_leaf(root):
         out.extend([axes] * treedef.num_leaves)
@@ -248,7 +248,7 @@ def _add_axes(axes: Any, treedef: PyTreeDef, out: list[Any]) -> bool:
 
 def _axes_error(name: str, treedef: PyTreeDef, axes_tree: Any) -> str:
     message = (
-        f"{name} does not match the value it applies to, of which it must be a tree prefix\n"
+        f"{name} does not match the value it applies to; it must be a tree prefix of that value\n"
         f"  {name}: {axes_tree!r}\n"
         f"  value: {str(treedef).removeprefix('PyTreeDef(').removesuffix(')')}"
     )
@@ -260,10 +260,10 @@ def _axes_error(name: str, treedef: PyTreeDef, axes_tree: Any) -> str:
 
 
 def broadcast_prefix(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf | None = None) -> list[Any]:
-    """Leaves of `prefix_tree`, each repeated for the leaves of the subtree of `full_tree` that it stands for.
+    """Return the leaves of `prefix_tree`, each repeated for every leaf of its subtree in `full_tree`.
 
     Raises:
-        ValueError: `prefix_tree` is no prefix of `full_tree`; the message says where.
+        ValueError: `prefix_tree` is not a prefix of `full_tree`; the message names the place.
     """
     leaves, treedef = tree_flatten(prefix_tree, is_leaf)
     subtrees = subtrees_like(treedef, prefix_tree, full_tree, is_leaf)
@@ -273,23 +273,23 @@ def broadcast_prefix(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf | None = 
 def subtrees_like(
     treedef: PyTreeDef, prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf | None, caller: str = ""
 ) -> list[Any]:
-    """Return the subtree of `full_tree` for each leaf of `prefix_tree`, whose structure is `treedef`.
+    """Return the subtree of `full_tree` for each leaf of `prefix_tree`, which has the structure `treedef`.
 
     Raises:
-        ValueError: `prefix_tree` is no prefix; names the caller, and the first place that differs.
+        ValueError: `prefix_tree` is not a prefix; the message names the caller and the first difference.
     """
     try:
         return treedef.flatten_up_to(full_tree)
     except ValueError as error:
-        found = prefix_errors(prefix_tree, full_tree, is_leaf)
-        text = f"tree structures do not match {found[0]}" if found else str(error)
+        errors = prefix_errors(prefix_tree, full_tree, is_leaf)
+        text = f"tree structures do not match {errors[0]}" if errors else str(error)
         raise ValueError(caller + text) from None
 
 
 def tree_broadcast(prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf | None = None) -> Any:
-    """The leaves of `prefix_tree`, repeated where one stands for several, in the structure of `full_tree`.
+    """Return a tree of the structure of `full_tree`, with the leaves of `prefix_tree` repeated for its subtrees.
 
     Raises:
-        ValueError: `prefix_tree` is no prefix of `full_tree`.
+        ValueError: `prefix_tree` is not a prefix of `full_tree`.
     """
     return tree_structure(full_tree).unflatten(broadcast_prefix(prefix_tree, full_tree, is_leaf))

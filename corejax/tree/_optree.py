@@ -1,8 +1,8 @@
-"""optree, whose functions work until the interpreter ends.
+"""Import optree such that its functions work until the interpreter ends.
 
 On import optree's extension registers an `atexit` handler that empties its registry of node types. Handlers that were
-registered before it run later, and would see each tuple, list and dict as one leaf. So that handler is not registered:
-what it would free is freed with the process. If another library has imported optree earlier, it is too late for that.
+registered before it run later, and would see each tuple, list and dict as one leaf. This module therefore skips that
+handler; the memory is freed with the process. It has no effect if another library imported optree earlier.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _register = atexit.register
 
 
 def _except_extensions(fun: Any, /, *args: Any, **kwargs: Any) -> Any:
-    """Register a handler, unless an extension module of pybind11 is its owner."""
+    """Register an `atexit` handler, unless it belongs to an extension module of pybind11."""
     owner = type(getattr(fun, "__self__", None)).__module__
     return fun if owner == "pybind11_builtins" else _register(fun, *args, **kwargs)
 

@@ -1,4 +1,4 @@
-"""Key paths: where in a tree a leaf is."""
+"""Key paths, which tell the place of a leaf in a tree."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from corejax.tree._treedef import (
 
 
 class _Key:
-    """An immutable key with one attribute. As dataclasses they would double the import time of pytrees."""
+    """An immutable key with one attribute. Dataclasses would double the import time of `corejax.tree`."""
 
     __slots__ = ()
     __match_args__: ClassVar[tuple[str]]
@@ -32,7 +32,7 @@ class _Key:
 
     @property
     def content(self) -> Any:
-        """The attribute, whatever its name."""
+        """The value of the one attribute."""
         return getattr(self, self.__match_args__[0])
 
     def __setattr__(self, name: str, value: Any) -> None:
@@ -83,7 +83,7 @@ class GetAttrKey(_Key):
 
 
 class FlattenedIndexKey(_Key):
-    """Child number `key` of a registered class that gives its children no keys."""
+    """Child number `key` of a node of a registered class without keys."""
 
     __slots__ = __match_args__ = ("key",)
     _text = "[<flat index {}>]"
@@ -101,12 +101,12 @@ def _simple(key: KeyEntry) -> str:
 
 
 def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
-    """Text of a key path: `['a'][0].x`, or `a/0/x` with `simple=True, separator='/'`."""
+    """Return the text of a key path: `['a'][0].x`, or `a/0/x` with `simple=True, separator='/'`."""
     return separator.join(map(_simple if simple else str, keys))
 
 
 def flatten_one_level(tree: Any) -> tuple[list[Any], Any]:
-    """Children and metadata of a node.
+    """Return the children and the metadata of a node.
 
     Raises:
         ValueError: `tree` is a leaf.
@@ -122,7 +122,7 @@ def flatten_one_level(tree: Any) -> tuple[list[Any], Any]:
 
 
 def unflatten_one_level(kind: type, metadata: Any, children: Iterable[Any]) -> Any:
-    """The node of a registered class with this metadata and these children.
+    """Build a node of a registered class from its metadata and children.
 
     Raises:
         ValueError: the class is not registered.
@@ -134,7 +134,7 @@ def unflatten_one_level(kind: type, metadata: Any, children: Iterable[Any]) -> A
 
 
 def flatten_one_level_with_keys(tree: Any) -> tuple[list[tuple[KeyEntry, Any]], Any]:
-    """`(key, child)` pairs and metadata of a node.
+    """Return the `(key, child)` pairs and the metadata of a node.
 
     Raises:
         ValueError: `tree` is a leaf.
@@ -148,12 +148,12 @@ def flatten_one_level_with_keys(tree: Any) -> tuple[list[tuple[KeyEntry, Any]], 
 
 
 def is_leaf_node(tree: Any) -> bool:
-    """Whether `tree` is a leaf (None is not)."""
+    """Return True if `tree` is a leaf (None is not)."""
     return optree.tree_is_leaf(tree, namespace=NAMESPACE)
 
 
 def _keys(node: Any, count: int) -> Iterable[KeyEntry]:
-    """Keys of the children of a node that does not name them itself."""
+    """Return the keys of the children of a node without a `flatten_with_keys` function."""
     kind = type(node)
     if kind is dict or kind is defaultdict:
         return map(DictKey, sorted_keys(node))
@@ -171,7 +171,7 @@ def _keys(node: Any, count: int) -> Iterable[KeyEntry]:
 def _visit(
     tree: Any, path: KeyPath, is_leaf: Callable[[KeyPath, Any], bool] | None, decisions: list[bool]
 ) -> Iterator[tuple[KeyPath, Any]]:
-    """Leaves with their paths; `decisions` receives what `is_leaf` said, in the order of the visits."""
+    """Yield leaves with their paths; append each result of `is_leaf` to `decisions`, in the order of the visits."""
     if is_leaf is not None:
         decisions.append(bool(is_leaf(path, tree)))
     if (is_leaf is not None and decisions[-1]) or is_leaf_node(tree):
@@ -182,11 +182,11 @@ def _visit(
 
 
 def _paths_of(tree: Any, treedef: PyTreeDef) -> list[KeyPath]:
-    """Paths of a tree's leaves, kept with its structure if that determines them."""
+    """Return the paths of a tree's leaves. They are cached in its treedef if the structure determines them."""
     if treedef._paths is not None:
         return treedef._paths
     paths = [path for path, _ in _visit(tree, (), None, [])]
-    # Nodes that name their children may do so as they like; `1` and `True` are one key of a dict in a structure.
+    # Registered nodes may choose keys freely. A treedef does not distinguish the keys `1` and `True` of a dict.
     if treedef._is_interned and all(type(key) is not DictKey or type(key.content) is str for key in chain(*paths)):
         treedef._paths = paths
     return paths
@@ -195,12 +195,12 @@ def _paths_of(tree: Any, treedef: PyTreeDef) -> list[KeyPath]:
 def tree_flatten_with_path(
     tree: Any, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
 ) -> tuple[list[tuple[KeyPath, Any]], PyTreeDef]:
-    """`(path, leaf)` pairs and the structure of a tree.
+    """Return the `(path, leaf)` pairs and the structure of a tree.
 
     Args:
         tree: a pytree.
-        is_leaf: as in `tree_flatten`; `(path, node) -> bool` with `is_leaf_takes_path`.
-        is_leaf_takes_path: whether `is_leaf` is given the path too.
+        is_leaf: as in `tree_flatten`; `(path, node) -> bool` if `is_leaf_takes_path`.
+        is_leaf_takes_path: whether `is_leaf` is called with the path and the node.
     """
     if is_leaf is None:
         leaves, treedef = tree_flatten(tree)
@@ -208,22 +208,22 @@ def tree_flatten_with_path(
     predicate = is_leaf if is_leaf_takes_path else lambda path, node: is_leaf(node)
     decisions: list[bool] = []
     pairs = list(_visit(tree, (), predicate, decisions))
-    # Flattening visits the same nodes in the same order, so what was decided need not be asked again.
-    said = iter(decisions)
-    return pairs, tree_structure(tree, lambda node: next(said))
+    # Flattening visits the same nodes in the same order, so `is_leaf` need not be called again.
+    decided = iter(decisions)
+    return pairs, tree_structure(tree, lambda node: next(decided))
 
 
 def tree_leaves_with_path(
     tree: Any, is_leaf: Callable[..., bool] | None = None, is_leaf_takes_path: bool = False
 ) -> list[tuple[KeyPath, Any]]:
-    """`(path, leaf)` pairs of a tree; arguments as in `tree_flatten_with_path`."""
+    """Return the `(path, leaf)` pairs of a tree; the arguments are as in `tree_flatten_with_path`."""
     return tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
 
 
 def leaf_names(treedef: PyTreeDef, base: str = "") -> list[str]:
-    """The key path of each leaf, for messages: `[0]['w']`; its number where a node's class takes arrays alone."""
+    """Return the key path of each leaf for messages, `[0]['w']`; leaf numbers if a node's class accepts only arrays."""
     try:
-        marked = tree_unflatten(treedef, range(treedef.num_leaves))
-        return [base + keystr(path) for path, _ in tree_leaves_with_path(marked)]
-    except Exception:  # of the user's class
+        numbered = tree_unflatten(treedef, range(treedef.num_leaves))
+        return [base + keystr(path) for path, _ in tree_leaves_with_path(numbered)]
+    except Exception:  # raised by the user's class
         return [base + keystr((FlattenedIndexKey(i),)) for i in range(treedef.num_leaves)]

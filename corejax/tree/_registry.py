@@ -1,4 +1,4 @@
-"""Registering classes as pytree nodes."""
+"""Registration of classes as pytree nodes."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ def register_pytree_node(
     unflatten_func: Unflatten,
     flatten_with_keys_func: FlattenWithKeys | None = None,
 ) -> None:
-    """Make instances of exactly this class nodes.
+    """Register a class as a pytree node.
 
     Args:
-        nodetype: the class. Subclasses are not affected.
-        flatten_func: `node -> (children, metadata)`; metadata are comparable, and hashable or containers (lists,
-            dicts, sets, dataclasses) of what is.
+        nodetype: the class. Its subclasses are not registered.
+        flatten_func: `node -> (children, metadata)`; metadata must be comparable, and hashable or containers (lists,
+            dicts, sets, dataclasses) of hashable values.
         unflatten_func: `(metadata, children) -> node`. Children may be any objects, not only arrays.
         flatten_with_keys_func: `node -> (((key, child), ...), metadata)`, for key paths.
 
     Raises:
-        ValueError: the class is a node already; the message names who registered it.
+        ValueError: the class is a node already; the message names the module that registered it.
     """
     if not isinstance(nodetype, type):
         raise TypeError(f"expected a class to register as pytree node, got {nodetype!r}")
@@ -56,14 +56,14 @@ def register_pytree_with_keys(
     unflatten_func: Unflatten,
     flatten_func: Flatten | None = None,
 ) -> None:
-    """Make instances of exactly this class nodes whose children have keys.
+    """Register a class as a pytree node with keys for its children.
 
     Args:
-        nodetype: the class.
+        nodetype: the class. Its subclasses are not registered.
         flatten_with_keys: `node -> (((key, child), ...), metadata)`; keys are `GetAttrKey`, `DictKey`,
             `SequenceKey`, or anything with a `str`.
         unflatten_func: `(metadata, children) -> node`.
-        flatten_func: `node -> (children, metadata)`, used where no keys are asked for.
+        flatten_func: `node -> (children, metadata)`, used if keys are not needed.
 
     Raises:
         ValueError: the class is a node already.
@@ -77,13 +77,13 @@ def register_pytree_with_keys(
 
 
 def register_pytree_node_class(cls: T) -> T:
-    """Class decorator: a node by `tree_flatten()` and class method `tree_unflatten(metadata, children)`."""
+    """Register the decorated class by its `tree_flatten()` and class method `tree_unflatten(metadata, children)`."""
     register_pytree_node(cls, operator.methodcaller("tree_flatten"), cls.tree_unflatten)  # type: ignore[attr-defined]
     return cls
 
 
 def register_pytree_with_keys_class(cls: T) -> T:
-    """Class decorator: as `register_pytree_node_class`, with keys by `tree_flatten_with_keys(self)`."""
+    """Register the decorated class as `register_pytree_node_class` does, with keys by `tree_flatten_with_keys()`."""
     register_pytree_with_keys(
         cls,
         operator.methodcaller("tree_flatten_with_keys"),
@@ -96,7 +96,7 @@ def register_pytree_with_keys_class(cls: T) -> T:
 def _checked_fields(
     nodetype: type, data: Sequence[str] | None, meta: Sequence[str] | None, drop: Sequence[str]
 ) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Data and meta fields, given or inferred, after a check that they are what the constructor takes."""
+    """Return the data and meta fields, inferred if they are None, after a check against the constructor's fields."""
     name = nodetype.__qualname__
     if (data is None) != (meta is None):
         raise TypeError(f"register_dataclass({name}): give both data_fields and meta_fields, or neither")
@@ -110,16 +110,16 @@ def _checked_fields(
     if both := sorted({*data} & {*meta}):
         raise ValueError(f"register_dataclass({name}): both data and meta: {', '.join(both)}")
     if is_dataclass:
-        taken = {f.name for f in dataclasses.fields(nodetype) if f.init} - {*drop}
-        if missing := sorted(taken - {*data, *meta}):
+        init_fields = {f.name for f in dataclasses.fields(nodetype) if f.init} - {*drop}
+        if missing := sorted(init_fields - {*data, *meta}):
             raise ValueError(
                 f"register_dataclass({name}): neither data nor meta: {', '.join(missing)}; "
                 "a field with a default may be listed in drop_fields"
             )
-        if unexpected := sorted({*data, *meta} - taken):
+        if unexpected := sorted({*data, *meta} - init_fields):
             raise ValueError(
-                f"register_dataclass({name}): {', '.join(unexpected)} cannot be given to the constructor "
-                "(no such field, one with init=False, or one of drop_fields)"
+                f"register_dataclass({name}): {', '.join(unexpected)} cannot be passed to the constructor "
+                "(no such field, a field with init=False, or one of drop_fields)"
             )
     return tuple(data), tuple(meta)
 
@@ -130,19 +130,19 @@ def register_dataclass(
     meta_fields: Sequence[str] | None = None,
     drop_fields: Sequence[str] = (),
 ) -> T:
-    """Make a dataclass a node; also a decorator.
+    """Register a dataclass as a pytree node; may be used as a decorator.
 
     Args:
-        nodetype: a dataclass, or a class whose constructor takes its attributes as keywords.
+        nodetype: a dataclass, or a class with a constructor that takes its attributes as keywords.
         data_fields: names of the fields that are children.
         meta_fields: names of the fields that are metadata: hashable, part of the structure. If both lists are
-            left out, fields declared with `dataclasses.field(metadata=dict(static=True))` are metadata, the
-            others data.
-        drop_fields: fields that are not kept; the constructor gives them their defaults.
+            left out, fields declared with `dataclasses.field(metadata=dict(static=True))` are metadata and the
+            others are data.
+        drop_fields: names of fields that are dropped; the constructor sets their defaults.
 
     Raises:
-        ValueError: the fields are not those of the dataclass, or the class is a node already.
-        TypeError: one of the two lists is missing, or both and the class is no dataclass.
+        ValueError: the fields differ from those of the dataclass, or the class is a node already.
+        TypeError: one of the two lists is missing, or both are and the class is not a dataclass.
     """
     data, meta = _checked_fields(nodetype, data_fields, meta_fields, drop_fields)
     keys = tuple(map(GetAttrKey, data))
@@ -162,18 +162,18 @@ def register_dataclass(
 
 
 def static(**kwargs: Any) -> Any:
-    """A field, declared as by `dataclasses.field`, that `register_dataclass` takes for metadata."""
+    """Declare a field as `dataclasses.field` does, such that `register_dataclass` makes it metadata."""
     return dataclasses.field(**{**kwargs, "metadata": {**(kwargs.get("metadata") or {}), "static": True}})
 
 
 def register_static(cls: T) -> T:
-    """Class decorator: instances, which must be hashable, are nodes without leaves: part of the structure."""
+    """Register the decorated class as a node without leaves: its instances, hashable, are part of the structure."""
     register_pytree_node(cls, lambda node: ((), node), lambda node, _: node, lambda node: ((), node))
     return cls
 
 
 class _Opaque:
-    """A callable in a box, which `functools.partial` does not merge with."""
+    """A wrapper around a `functools.partial`, with which an outer partial does not merge."""
 
     __slots__ = ("fun",)
 
@@ -196,11 +196,11 @@ class _Opaque:
 class Partial(functools.partial):
     """`functools.partial` that is a pytree: bound arguments are children, the function is metadata.
 
-    Arguments bound in a partial that is itself given as the function are not children.
+    If the function is itself a partial, the arguments bound in it are metadata and not children.
     """
 
     def __new__(cls, func: Callable[..., Any], *args: Any, **kwargs: Any) -> Partial:
-        # functools.partial would take over the bound arguments of another partial.
+        # functools.partial would merge the bound arguments of another partial into its own.
         boxed = _Opaque(func) if isinstance(func, functools.partial) else func
         return super().__new__(cls, boxed, *args, **kwargs)
 

@@ -1,11 +1,11 @@
-"""Flattening: `tree -> (leaves, treedef)` and back, over optree.
+"""Flattening: `tree -> (leaves, treedef)` and back, by optree.
 
-`PyTreeDef` wraps optree's spec. Treedefs of built-in containers are interned: equal ones are the same object,
-so that caches keyed by them hash and compare in C. Treedefs with registered nodes are not, since merging
-equal ones would exchange their metadata (`1` for `True`, one object for another that is equal to it).
+`PyTreeDef` wraps optree's spec. Treedefs of built-in containers are interned: equal ones are the same object, so caches
+keyed by them hash and compare in C. Treedefs with registered nodes are not interned, since this would exchange equal
+metadata of different nodes (`1` for `True`, an object for another one that is equal to it).
 
-As in JAX, and other than in optree, unflattening gives dicts in the order of their sorted keys. Equal
-treedefs would otherwise rebuild different orders, and a cached trace would have seen one or the other.
+As in JAX, and unlike in optree, unflattening returns dicts in the order of their sorted keys. Otherwise equal treedefs
+could rebuild dicts in different orders, and a function cached by treedef would depend on which one it was traced with.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ IsLeaf = Callable[[Any], bool]
 
 
 class Registration(NamedTuple):
-    """How a registered class is taken apart.
+    """The functions that flatten and unflatten the nodes of a registered class.
 
     Attributes:
         flatten: `node -> (children, metadata)`.
@@ -44,39 +44,39 @@ class Registration(NamedTuple):
     flatten_with_keys: Callable[[Any], tuple[Iterable[tuple[Any, Any]], Any]] | None = None
 
 
-def _tell_optree(kind: type, given: Registration | None) -> None:
-    with contextlib.suppress(ValueError):  # of a class that optree does not know yet
+def _update_optree(kind: type, registration: Registration | None) -> None:
+    with contextlib.suppress(ValueError):  # the class is not registered with optree yet
         optree.unregister_pytree_node(kind, namespace=NAMESPACE)
-    if given is not None:
+    if registration is not None:
         with warnings.catch_warnings():
-            # Of namedtuples, which are nodes by their form: registering one is how one changes that.
+            # optree warns if a namedtuple is registered, since namedtuples are nodes without registration.
             warnings.simplefilter("ignore", UserWarning)
-            optree.register_pytree_node(kind, given.flatten, given.unflatten, namespace=NAMESPACE)
+            optree.register_pytree_node(kind, registration.flatten, registration.unflatten, namespace=NAMESPACE)
 
 
-registered: Table[type, Registration] = Table("pytree node", changed=_tell_optree)
+registered: Table[type, Registration] = Table("pytree node", changed=_update_optree)
 
 
 def _hash_of(spec: optree.PyTreeSpec) -> int:
-    """Hash with the metadata, which optree's leaves out: what changed must not find what was cached before."""
-    found: list[Any] = []
+    """Hash a spec with its metadata, which optree's hash ignores: changed metadata must not hit old cache entries."""
+    contents: list[Any] = []
 
     def collect(kind: type, data: Any, children: Any) -> None:
         if kind in registered:
-            found.append(metadata_content(kind, data))
+            contents.append(metadata_content(kind, data))
 
     spec.walk([None] * spec.num_leaves, collect, None)
-    return hash((spec, *found))
+    return hash((spec, *contents))
 
 
 def metadata_content(node: type, data: Any) -> Any:
-    """What to hash the metadata of a node of this class by.
+    """Return a hashable value by which the metadata of a node are hashed.
 
-    Themselves, or the present content of containers, dataclasses and one-element arrays: as hashable values, which do
-    not change with them.
+    It is the metadata if they are hashable, else the present content of containers, dataclasses and one-element arrays,
+    copied into tuples and frozensets.
 
     Raises:
-        TypeError: there is something in them that can be hashed neither way.
+        TypeError: the metadata contain an unhashable object of another type.
     """
     try:
         hash(data)
@@ -85,28 +85,28 @@ def metadata_content(node: type, data: Any) -> Any:
         pass
     if isinstance(data, list | tuple | deque):
         return tuple([metadata_content(node, x) for x in data])
-    if isinstance(data, Mapping):  # the read-only view of a dict, too
+    if isinstance(data, Mapping):  # includes mappingproxy, the read-only view of a dict
         return frozenset([(key, metadata_content(node, x)) for key, x in data.items()])
     if isinstance(data, set):
         return frozenset(data)
     if isinstance(data, slice):
         return tuple([metadata_content(node, x) for x in (data.start, data.stop, data.step)])
-    if type(data) in leaf_types and data.size == 1:  # of a larger one `==` has no truth value
-        with contextlib.suppress(TypeError):  # a tracer
+    if type(data) in leaf_types and data.size == 1:  # `==` of larger arrays has no truth value
+        with contextlib.suppress(TypeError):  # a tracer has no value
             return data.item()
     if dataclasses.is_dataclass(data):
         return tuple([metadata_content(node, getattr(data, f.name)) for f in dataclasses.fields(data) if f.compare])
     raise TypeError(
         f"unhashable type: {type(data).__name__!r}, in the metadata of pytree node {node.__qualname__}, which are part "
-        "of what compiled programs are found by. Make arrays children of the node, and give a class of your own "
+        "of the cache keys of compiled programs. Make arrays children of the node, and give a class of your own "
         "__eq__ and __hash__, or make it a dataclass"
     )
 
 
 class PyTreeDef:
-    """Structure of a pytree: what is left when the leaves are taken out. Immutable, hashable, comparable.
+    """The structure of a pytree, without its leaves. Immutable, hashable, comparable.
 
-    Metadata of a registered node that are written to are hashed as they were when the treedef was first hashed.
+    The hash is computed once, so later changes of a registered node's metadata do not change it.
 
     Attributes:
         num_leaves: number of leaves.
@@ -121,7 +121,7 @@ class PyTreeDef:
         self._spec = spec
         self._children: tuple[PyTreeDef, ...] | None = None
         self._hash: int | None = None
-        self._paths: list[Any] | None = None  # key paths of the leaves, once they are known
+        self._paths: list[Any] | None = None  # key paths of the leaves; filled by `_paths_of`
         self.num_leaves: int = spec.num_leaves
         self.num_nodes: int = spec.num_nodes
 
@@ -133,27 +133,27 @@ class PyTreeDef:
         """Return the subtrees of a tree, one for each leaf of this structure.
 
         Raises:
-            ValueError: the tree does not begin with this structure.
+            ValueError: this structure is not a prefix of the tree's.
         """
         return self._spec.flatten_up_to(tree)
 
     def children(self) -> list[PyTreeDef]:
-        """Structures of the root's children; none for a leaf."""
+        """Return the structures of the root's children; an empty list for a leaf."""
         if self._children is None:
             self._children = tuple(from_spec(child) for child in self._spec.children())
         return list(self._children)
 
     def compose(self, inner: PyTreeDef) -> PyTreeDef:
-        """This structure with every leaf replaced by `inner`."""
+        """Return this structure with every leaf replaced by `inner`."""
         return from_spec(self._spec.compose(inner._spec))
 
     def node_data(self) -> tuple[type, Any] | None:
-        """`(type, metadata)` of the root; None for a leaf. A dict's metadata are its keys."""
+        """Return `(type, metadata)` of the root; None for a leaf. The metadata of a dict are its keys."""
         if treedef_is_strict_leaf(self):
             return None
         root: Any = self._spec.one_level()
-        found: tuple[type, Any] = root.walk([None] * root.num_leaves, lambda kind, data, _: (kind, data), None)
-        return found
+        data: tuple[type, Any] = root.walk([None] * root.num_leaves, lambda kind, data, _: (kind, data), None)
+        return data
 
     def __repr__(self) -> str:
         text = repr(self._spec).removeprefix("PyTreeSpec(").removesuffix(")")
@@ -171,7 +171,7 @@ class PyTreeDef:
 
 
 class _CustomTreeDef(PyTreeDef):
-    """Structure with registered nodes: not interned, compared by structure."""
+    """A structure with registered nodes: not interned, compared by structure."""
 
     __slots__ = ()
     _is_interned = False
@@ -190,10 +190,10 @@ class _CustomTreeDef(PyTreeDef):
 
 
 def sorted_keys(d: dict[Any, Any]) -> list[Any]:
-    """Keys of a dict in the order in which its values are flattened."""
+    """Return the keys of a dict in the order in which its values are flattened."""
     try:
         return sorted(d)
-    except TypeError:  # keys of several types
+    except TypeError:  # keys of types that do not compare
         return optree.utils.total_order_sorted(d)
 
 
@@ -212,20 +212,20 @@ def _with_sorted_keys(node: Any) -> Any:
 
 _spec_of: Callable[[Any], optree.PyTreeSpec] = optree.tree_structure
 _interned: weakref.WeakValueDictionary[optree.PyTreeSpec, PyTreeDef] = weakref.WeakValueDictionary()
-# Keeps what was used of late, so that a loop which drops its treedefs does not make them anew each time.
+# Keeps recent treedefs alive, so that a loop that drops its treedefs does not rebuild them in each iteration.
 _recent: deque[PyTreeDef] = deque(maxlen=512)
 _lock = threading.RLock()
 
 
 def _treedef(spec: optree.PyTreeSpec) -> PyTreeDef:
-    """The treedef of a spec fresh from flattening, whose namespace is set iff it has registered nodes."""
+    """Return the treedef of a spec that flattening made; such a spec has a namespace iff it has registered nodes."""
     if spec.namespace:
         return _CustomTreeDef(spec)
     try:
-        found = _interned.get(spec)
-    except TypeError:  # a node of optree's global registry, with unhashable metadata
+        treedef = _interned.get(spec)
+    except TypeError:  # a node of optree's global registry has unhashable metadata
         return _CustomTreeDef(spec)
-    return _intern(spec) if found is None else found
+    return _intern(spec) if treedef is None else treedef
 
 
 def _intern(spec: optree.PyTreeSpec) -> PyTreeDef:
@@ -237,7 +237,7 @@ def _intern(spec: optree.PyTreeSpec) -> PyTreeDef:
 
 
 def from_spec(spec: optree.PyTreeSpec) -> PyTreeDef:
-    """The treedef of any spec: a part of another, say, whose namespace tells nothing."""
+    """Return the treedef of any spec; a part of another spec may have a namespace without registered nodes."""
 
     def has_registered(kind: type, data: Any, children: Any) -> bool:
         return kind in registered or any(children)
@@ -255,7 +255,7 @@ _are_leaf_types = leaf_types.issuperset
 
 
 def mark_leaf_types(*types: type) -> None:
-    """Promise that instances of exactly these classes are leaves; flattening them is then faster.
+    """Declare that instances of these classes (not of subclasses) are leaves; flattening them is then faster.
 
     Raises:
         ValueError: one of them is registered as a node.
@@ -271,13 +271,13 @@ _leaf_def = _treedef(_spec_of(0))
 
 @functools.lru_cache(256)
 def _tuple_def(count: int) -> PyTreeDef:
-    """The treedef of a tuple of leaves."""
+    """Return the treedef of a tuple of leaves."""
     return _treedef(_spec_of((0,) * count))
 
 
 @functools.lru_cache(256)
 def _call_def(count: int) -> PyTreeDef:
-    """The treedef of `(args, kwargs)` with leaves for arguments and without keyword arguments."""
+    """Return the treedef of `(args, {})` with `count` leaves as arguments."""
     return _treedef(_spec_of(((0,) * count, {})))
 
 
@@ -285,17 +285,18 @@ _flatten = optree.tree_flatten
 
 
 def tree_flatten(tree: Any, is_leaf: IsLeaf | None = None) -> tuple[list[Any], PyTreeDef]:
-    """Leaves of a pytree and its structure.
+    """Flatten a pytree into its leaves and its structure.
 
     Args:
         tree: nested tuples, lists, dicts (values in the order of sorted keys), OrderedDicts, defaultdicts,
             namedtuples, None (a node without leaves), and registered classes; anything else is a leaf.
-        is_leaf: called on each node before it is opened; where true the node is a leaf.
+        is_leaf: called on each node before its children are visited; if it returns True, the node is a leaf.
 
     Returns:
-        The leaves, from left to right, and the treedef, for which `treedef.unflatten(leaves)` is `tree`.
+        The leaves, from left to right, and the treedef; `treedef.unflatten(leaves)` rebuilds the tree.
     """
     if is_leaf is None:
+        # A fast path without optree: one leaf, a tuple of leaves, or `(args, {})`, the structure of most calls.
         kind = type(tree)
         if kind in leaf_types:
             return [tree], _leaf_def
@@ -311,11 +312,11 @@ def tree_flatten(tree: Any, is_leaf: IsLeaf | None = None) -> tuple[list[Any], P
 
 
 def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
-    """The tree of this structure with these leaves.
+    """Build a tree from its structure and its leaves.
 
     Raises:
-        TypeError: the structure is none.
-        ValueError: the number of leaves is not the treedef's.
+        TypeError: `treedef` is not a `PyTreeDef`.
+        ValueError: the number of leaves differs from that of the treedef.
     """
     try:
         unflatten = treedef.unflatten
@@ -327,17 +328,17 @@ def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
 
 
 def tree_leaves(tree: Any, is_leaf: IsLeaf | None = None) -> list[Any]:
-    """Leaves of a pytree, from left to right."""
+    """Return the leaves of a pytree, from left to right."""
     return optree.tree_leaves(tree, is_leaf, namespace=NAMESPACE)
 
 
 def tree_structure(tree: Any, is_leaf: IsLeaf | None = None) -> PyTreeDef:
-    """Structure of a pytree."""
+    """Return the structure of a pytree."""
     return tree_flatten(tree, is_leaf)[1]
 
 
 def all_leaves(iterable: Iterable[Any], is_leaf: IsLeaf | None = None) -> bool:
-    """Whether all elements are leaves."""
+    """Return True if all elements are leaves."""
     return optree.all_leaves(iterable, is_leaf, namespace=NAMESPACE)
 
 
@@ -345,30 +346,30 @@ _BUILTIN_NODES = frozenset({tuple, list, dict, type(None), OrderedDict, defaultd
 
 
 def is_tree_node(typ: type) -> bool:
-    """Whether instances of exactly this class are nodes by their class (namedtuples are by their form)."""
+    """Return True if a class is built-in or registered as a node; False for namedtuples, nodes without registration."""
     return typ in _BUILTIN_NODES or typ in registered
 
 
 def is_registered_node(typ: type) -> bool:
-    """Whether the class was registered as a node, and is taken apart by `flatten_one_level` in Python."""
+    """Return True if a class is registered as a node; its flatten function, in Python, then runs for each node."""
     return typ in registered
 
 
 def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
-    """Structure of a tuple of trees of these structures."""
+    """Return the structure of a tuple of trees with these structures."""
     return from_spec(optree.treespec_tuple([t._spec for t in treedefs], namespace=NAMESPACE))
 
 
 def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
-    """Structures of the root's children."""
+    """Return the structures of the root's children."""
     return treedef.children()
 
 
 def treedef_is_leaf(treedef: PyTreeDef) -> bool:
-    """Whether the structure is one node: a leaf, or (as in JAX) a container of nothing."""
+    """Return True if the structure is one node: a leaf or (as in JAX) an empty container."""
     return treedef.num_nodes == 1
 
 
 def treedef_is_strict_leaf(treedef: PyTreeDef) -> bool:
-    """Whether the structure is a leaf."""
+    """Return True if the structure is a leaf."""
     return treedef.num_nodes == 1 and treedef.num_leaves == 1

@@ -155,7 +155,7 @@ def test_saved_files_are_the_picture(tmp_path: Path) -> None:
 
 
 def test_what_is_no_program_is_refused() -> None:
-    with pytest.raises(TypeError, match=r"make_jaxpr\(f\)\(\*args\) gives, got .* of type function"):
+    with pytest.raises(TypeError, match=r"make_jaxpr\(f\)\(\*args\), got .* of type function"):
         draw_jaxpr(loss)  # type: ignore[arg-type]
 
 

@@ -267,7 +267,7 @@ def test_on_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_what_is_not_a_function() -> None:
-    with pytest.raises(TypeError, match="explain runs a function, got 3"):
+    with pytest.raises(TypeError, match="explain takes a function, got 3"):
         explain(3)
 
 

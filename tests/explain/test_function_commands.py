@@ -74,7 +74,7 @@ def test_arguments(texts: list[str], args: list[Any], kwargs: dict[str, Any]) ->
     [
         ("f32", r"column 1: the type of a scalar is written `f32\[\]`"),
         ("f32[3", "column 1: expected a type such as"),
-        ("f33[3]", "column 1: 'f33' is no dtype"),
+        ("f33[3]", "column 1: 'f33' is not a dtype"),
         ("f32[3] f32[4]", "column 8: expected `,` or the end of the arguments"),
         ("(f32[3]", "expected `\\)` or `,`, got the end"),
         ('{"w" f32[3]}', "expected `:` after the key 'w'"),
@@ -82,7 +82,7 @@ def test_arguments(texts: list[str], args: list[Any], kwargs: dict[str, Any]) ->
         ("x=1, f32[3]", "column 6: a positional argument after x="),
         ("x=1, x=2", "argument 'x' is given twice"),
         (", f32[3]", "column 1: expected"),
-        ("relu", "'relu' is no value: strings have quotes"),
+        ("relu", "'relu' is not a value: strings have quotes"),
         ("<f>", "expected a type"),
     ],
 )
@@ -115,7 +115,7 @@ def test_a_file_in_another_directory_finds_its_neighbours(here: Path) -> None:
         ("looked_at.inner:f", "there is no module 'looked_at.inner'"),
         ("nowhere.py:f", "there is no file 'nowhere.py'"),
         ("looked_at:Bx.g", "looked_at has no 'Bx.g'; did you mean 'Box'"),
-        ("looked_at:number", "looked_at:number is no function: number is of type int"),
+        ("looked_at:number", "looked_at:number is not a function: number is of type int"),
     ],
 )
 def test_no_function_of_that_name(name: str, message: str, here: Path) -> None:

@@ -91,7 +91,7 @@ def test_static_arguments_without_a_hash() -> None:
 
 def test_in_axes_for_a_keyword() -> None:
     text = said(ValueError, lambda: vmap(lambda x, s: x * s, in_axes=(0, None))(X, s=2.0))
-    assert "1 positional arguments (those by keyword are mapped over axis 0)" in text
+    assert "1 positional arguments (keyword arguments are mapped over axis 0)" in text
 
 
 def test_arrays_where_one_sequence_of_them_is_meant() -> None:

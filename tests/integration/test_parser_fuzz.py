@@ -162,5 +162,5 @@ def test_a_parameter_that_a_rule_trips_over_is_a_type_error() -> None:
 
 @pytest.mark.parametrize("text", [None, 3, b"{ lambda ; . let in () }", ["{"], X])
 def test_no_text(text: object) -> None:
-    with pytest.raises(TypeError, match="parse_jaxpr: text is a string, got "):
+    with pytest.raises(TypeError, match="parse_jaxpr: text must be a string, got "):
         parse_jaxpr(text)  # type: ignore[arg-type]

@@ -330,17 +330,17 @@ def test_the_command_has_a_column_and_a_row(depth_site: Site) -> None:
     ("source", "error", "text"),
     [
         ("raise ImportError('no libdepth')", ImportError, "no libdepth"),
-        ("depth_rules = {}", PluginError, "has to be a RuleRegistry; it is {}"),
-        ("other = 1", PluginError, "has to be a RuleRegistry; there is nothing of that name"),
+        ("depth_rules = {}", PluginError, "must be a RuleRegistry; it is {}"),
+        ("other = 1", PluginError, "must be a RuleRegistry; there is nothing of that name"),
         (
             "from corejax.extend import RuleRegistry\ndepth_rules = RuleRegistry('height', 'height rule', '')",
             PluginError,
-            "which is the registry of kind 'height'",
+            "the registry of kind 'height'",
         ),
         (
             "from corejax.extend import vmap_rules\ndepth_rules = vmap_rules",
             PluginError,
-            "which is the registry of kind 'vmap'",
+            "the registry of kind 'vmap'",
         ),
     ],
 )
@@ -384,7 +384,7 @@ def test_a_registry_whose_module_fails_half_way_is_taken_back(depth_site: Site, 
 @pytest.mark.parametrize(
     ("declared", "error", "text"),
     [
-        ("['depth']", PluginError, 'gives a mapping such as {"interval": '),
+        ("['depth']", PluginError, 'must return a mapping such as {"interval": '),
         ("{'depth': 'depth_interpreter'}", PluginError, "got 'depth': 'depth_interpreter'"),
         ("{'depth': 3}", PluginError, "got 'depth': 3"),
         ("{'Depth of': 'a:b'}", PluginError, "lower-case letters, digits and underscores"),

@@ -34,7 +34,7 @@ def test_dataclass_with_given_fields():
         ({"data_fields": ["x"]}, TypeError, "both data_fields and meta_fields"),
         ({"data_fields": ["x"], "meta_fields": []}, ValueError, "neither data nor meta: n"),
         ({"data_fields": ["x", "n"], "meta_fields": ["n"]}, ValueError, "both data and meta: n"),
-        ({"data_fields": ["x", "n", "m"], "meta_fields": []}, ValueError, "m cannot be given"),
+        ({"data_fields": ["x", "n", "m"], "meta_fields": []}, ValueError, "m cannot be passed"),
     ],
 )
 def test_dataclass_fields_are_checked(fields, error, words):

@@ -22,7 +22,7 @@ except JaxprSyntaxError as error:
 
 def test_a_program_with_keys_is_read_before_anything_else() -> None:
     done = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, timeout=120)
-    assert (done.returncode, done.stdout) == (0, "line 1, column 14: 'key<fly>' is no dtype\n"), done.stderr
+    assert (done.returncode, done.stdout) == (0, "line 1, column 14: 'key<fly>' is not a dtype\n"), done.stderr
 
 
 @pytest.mark.parametrize("arguments", ["key<fry>[]", "{'k': key<fry>[]}"])

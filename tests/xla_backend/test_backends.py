@@ -398,7 +398,7 @@ def test_one_that_cannot_be_imported_is_recorded_and_others_work(register: Regis
 
 def test_what_is_no_backend(register: Register) -> None:
     register("acme_wrong", {"wrong": "math:pi"})
-    with pytest.raises(PluginError, match=r"math:pi, which has to be a corejax\.extend\.Backend; it is 3\.14"):
+    with pytest.raises(PluginError, match=r"math:pi, which must be a corejax\.extend\.Backend; it is 3\.14"):
         jit(lambda x: x + 1, backend="wrong")(X)
 
 
@@ -419,7 +419,8 @@ def test_one_that_is_not_complete_is_told_what_it_lacks(register: Register, monk
     monkeypatch.setitem(sys.modules, module.__name__, module)
     record = register("acme_half", {"half": "acme_half_backend:HALF"})
     wanted = (
-        r"acme_half_backend:HALF, lacks devices, put, fetch, device_of, lower, device_type; corejax\.extend\.Backend"
+        r"acme_half_backend:HALF, lacks devices, put, fetch, device_of, lower, device_type; "
+        r"see corejax\.extend\.Backend"
     )
     with pytest.raises(PluginError, match=wanted):
         jit(lambda x: x + 1, backend="half")(X)
@@ -439,10 +440,10 @@ def test_a_second_one_of_a_name_is_refused(register: Register, toy: Toy) -> None
 @pytest.mark.parametrize(
     ("provided", "message"),
     [
-        (["toy"], r"corejax_provide_backends gives a mapping such as .*, this one gave \['toy'\]"),
-        ({"toy": 3}, r"gives entries such as .*, got 'toy': 3"),
-        ({"toy": "acme_backend"}, r"gives entries such as .*, got 'toy': 'acme_backend'"),
-        ({"My Toy": "acme:TOY"}, r"a backend's name is lower-case letters.*; got 'My Toy'"),
+        (["toy"], r"corejax_provide_backends must return a mapping such as .*, this one returned \['toy'\]"),
+        ({"toy": 3}, r"must return entries such as .*, got 'toy': 3"),
+        ({"toy": "acme_backend"}, r"must return entries such as .*, got 'toy': 'acme_backend'"),
+        ({"My Toy": "acme:TOY"}, r"a backend's name must be lower-case letters.*; got 'My Toy'"),
     ],
 )
 def test_what_the_hook_gives_is_checked(register: Register, provided: Any, message: str) -> None:

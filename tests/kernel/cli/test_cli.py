@@ -176,7 +176,7 @@ def test_failed_plugin_is_one_line_on_stderr(site: Site, toy: Run) -> None:
 def test_misspelt_selection_is_reported(toy: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COREJAX_PLUGINS", "toy_op")
     result = toy("list-primitives")
-    assert "names 'toy_op', which is no installed plugin; did you mean 'toy_ops'?" in result.stderr
+    assert "names 'toy_op', which is not an installed plugin; did you mean 'toy_ops'?" in result.stderr
 
 
 # -- plugins -------------------------------------------------------------------------------------------------------

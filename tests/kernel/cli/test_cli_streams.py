@@ -84,7 +84,7 @@ def test_a_commands_name_is_a_word(name: str, site: Site, fresh: PluginManager) 
         f"  group.add_command(click.Command({name!r}), {name!r})",
     )
     result = CliRunner().invoke(main, ["no-such"])
-    assert result.exit_code == 2 and "a command's name is" in str(fresh.records["acme"].fault)
+    assert result.exit_code == 2 and "a command's name must be" in str(fresh.records["acme"].fault)
 
 
 # -- streams -------------------------------------------------------------------------------------------------------

@@ -125,5 +125,5 @@ def test_methods_of_arrays_of_a_plugin_that_is_switched_off() -> None:
 @pytest.mark.parametrize("name", ["experimental.io_callback", "pmap", "jit"])
 def test_a_function_is_no_module(name: str) -> None:
     namespace, _, last = f"corejax.{name}".rpartition(".")
-    with pytest.raises(ImportError, match=rf"^'corejax.{name}' is no module: from {namespace} import {last}$"):
+    with pytest.raises(ImportError, match=rf"^'corejax.{name}' is not a module: from {namespace} import {last}$"):
         importlib.import_module(f"corejax.{name}")

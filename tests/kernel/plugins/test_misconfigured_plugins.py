@@ -67,9 +67,9 @@ HIDDEN = {
     "nn.relu": "corejax.nn.relu is in the namespace of plugin 'numpy_api' (corejax-numpy ",
     "numpy.linalg.det": "corejax.numpy.linalg.det is in the namespace of plugin 'linalg' (corejax-linalg ",
     "nn.initializers.zeros": "corejax.nn.initializers.zeros is in the namespace of plugin 'numpy_api' (corejax-numpy ",
-    "lax.cube.x": "corejax.lax.cube.x cannot be reached: corejax.lax.cube is no module",
-    "lax.add.x": "corejax.lax.add.x cannot be reached: corejax.lax.add is no module",
-    "acme_name.x": "corejax.acme_name.x cannot be reached: corejax.acme_name is no module",
+    "lax.cube.x": "corejax.lax.cube.x cannot be reached: corejax.lax.cube is not a module",
+    "lax.add.x": "corejax.lax.add.x cannot be reached: corejax.lax.add is not a module",
+    "acme_name.x": "corejax.acme_name.x cannot be reached: corejax.acme_name is not a module",
 }
 
 

@@ -196,17 +196,17 @@ def test_wrong_api_version(version: int, advice: str, site: Site, fresh: PluginM
         (
             "@hookimpl\ndef corejax_export_names(): return {}\n"
             "@hookimpl(specname='corejax_export_names')\ndef more(): return {'f': 'acme:f'}",
-            "corejax_export_names is implemented by corejax_export_names and more; one plugin has one",
+            "corejax_export_names is implemented by corejax_export_names and more; a plugin may implement a hook only",
         ),
         ("@hookimpl(wrapper=True)\ndef corejax_export_names(): yield", "declared as a wrapper"),
         ("@hookimpl(wrapper=True)\ndef corejax_declare_api_version(): yield", "declared as a wrapper"),
         ("@hookimpl(wrapper=True)\ndef corejax_declare_api_version(): pass", "declared as a wrapper"),
         ("@hookimpl\ndef corejax_declare_api_version(kernel): return 1", "'kernel'"),
         ("@hookimpl\ndef corejax_register_rules(kind, sort): pass", "{'sort'} are declared in the hookimpl"),
-        ("@hookimpl\ndef corejax_declare_api_version(): return '1'", "gives an int, this one gave '1'"),
+        ("@hookimpl\ndef corejax_declare_api_version(): return '1'", "must return an int, this one returned '1'"),
         ("@hookimpl\ndef corejax_export_names(): return {'f': 'acme'}", "got 'f': 'acme'"),
         ("@hookimpl\ndef corejax_export_namespaces(): return {'f': 'acme:f'}", "got 'f': 'acme:f'"),
-        ("@hookimpl\ndef corejax_export_names(): return ['f']", "this one gave ['f']"),
+        ("@hookimpl\ndef corejax_export_names(): return ['f']", "this one returned ['f']"),
     ],
 )
 def test_malformed_hooks(source: str, message: str, site: Site, fresh: PluginManager) -> None:

@@ -108,41 +108,41 @@ def test_an_error_that_cannot_be_shown_is_a_cause() -> None:
 @pytest.mark.parametrize(
     ("hook", "given", "told"),
     [
-        ("corejax_export_names", "{'': 'm:x'}", "nobody could write"),
-        ("corejax_export_names", "{'two words': 'm:x'}", "nobody could write"),
-        ("corejax_export_names", "{'class': 'm:x'}", "nobody could write"),
-        ("corejax_export_names", "{'_private': 'm:x'}", "nobody could write"),
-        ("corejax_export_names", "{'__version__': 'm:x'}", "nobody could write"),
-        ("corejax_export_names", "{'a..b': 'm:x'}", "nobody could write"),
+        ("corejax_export_names", "{'': 'm:x'}", "cannot be written in code"),
+        ("corejax_export_names", "{'two words': 'm:x'}", "cannot be written in code"),
+        ("corejax_export_names", "{'class': 'm:x'}", "cannot be written in code"),
+        ("corejax_export_names", "{'_private': 'm:x'}", "cannot be written in code"),
+        ("corejax_export_names", "{'__version__': 'm:x'}", "cannot be written in code"),
+        ("corejax_export_names", "{'a..b': 'm:x'}", "cannot be written in code"),
         ("corejax_export_names", "{'x\\x1b[2J': 'm:x'}", r"x\x1b"),
-        ("corejax_export_names", "{'acme_x': ':x'}", "no place for an object"),
-        ("corejax_export_names", "{'acme_x': 'm:'}", "no place for an object"),
+        ("corejax_export_names", "{'acme_x': ':x'}", "is not the name of a module or object"),
+        ("corejax_export_names", "{'acme_x': 'm:'}", "is not the name of a module or object"),
         ("corejax_export_names", "{'grad': 'm:x'}", "corejax.grad is exported by the kernel"),
         ("corejax_export_names", "{'errors.grad': 'm:x'}", "corejax.errors.grad is exported by the kernel"),
         ("corejax_export_namespaces", "{'errors.acme': 'm'}", "exported by the kernel"),
         ("corejax_export_namespaces", "{'dtypes': 'm'}", "corejax.dtypes is exported by the kernel"),
         ("corejax_export_names", "{'dtypes.finfo': 'm:x'}", "corejax.dtypes.finfo is exported by the kernel"),
-        ("corejax_export_namespaces", "{'.acme': 'm'}", "nobody could write"),
-        ("corejax_export_namespaces", "{'acme': ''}", "no place for an object"),
-        ("corejax_declare_settings", "{'': (1, int)}", "a setting's name is a word"),
+        ("corejax_export_namespaces", "{'.acme': 'm'}", "cannot be written in code"),
+        ("corejax_export_namespaces", "{'acme': ''}", "is not the name of a module or object"),
+        ("corejax_declare_settings", "{'': (1, int)}", "a setting's name must be an identifier"),
         ("corejax_declare_settings", "{'update': (1, int)}", "'update' exists"),
         ("corejax_declare_settings", "{'check_jaxprs': (1, int)}", "'check_jaxprs' exists"),
-        ("corejax_declare_settings", "{3: (1, int)}", "a setting's name is a word"),
-        ("corejax_declare_settings", "{'acme_x': (1, 'int')}", "its parser is a function"),
+        ("corejax_declare_settings", "{3: (1, int)}", "a setting's name must be an identifier"),
+        ("corejax_declare_settings", "{'acme_x': (1, 'int')}", "its parser must be a function"),
         ("corejax_declare_settings", "{'acme_x': 1}", "got 'acme_x': 1"),
-        ("corejax_declare_settings", "{'acme_x': 'abc'}", "(default, parser), or"),
-        ("corejax_declare_settings", "{'acme_x': (1, int, True, 2)}", "(default, parser), or"),
-        ("corejax_declare_settings", "3", "corejax_declare_settings gives a mapping such as"),
-        ("corejax_provide_operations", "[1]", "corejax_provide_operations gives a mapping such as"),
-        ("corejax_provide_operations", "{'add': 'm:x'}", "gives functions, such as"),
-        ("corejax_provide_array_methods", "[1]", "corejax_provide_array_methods gives a mapping such as"),
+        ("corejax_declare_settings", "{'acme_x': 'abc'}", "(default, parser), with"),
+        ("corejax_declare_settings", "{'acme_x': (1, int, True, 2)}", "(default, parser), with"),
+        ("corejax_declare_settings", "3", "corejax_declare_settings must return a mapping such as"),
+        ("corejax_provide_operations", "[1]", "corejax_provide_operations must return a mapping such as"),
+        ("corejax_provide_operations", "{'add': 'm:x'}", "must return functions, as"),
+        ("corejax_provide_array_methods", "[1]", "corejax_provide_array_methods must return a mapping such as"),
         ("corejax_provide_array_methods", "{'__class__': int}", "an array method's name is"),
         ("corejax_provide_array_methods", "{'two words': len}", "an array method's name is"),
         ("corejax_provide_array_methods", "{'shape': len}", "the kernel's own"),
         ("corejax_provide_operations", "{'no_such': len}", "no structural operation"),
-        ("corejax_declare_rule_kinds", "{'': 'm:x'}", "a rule kind is"),
+        ("corejax_declare_rule_kinds", "{'': 'm:x'}", "a rule kind must be"),
         ("corejax_register_primitives", "extend.Primitive('')", "non-empty string"),
-        ("corejax_declare_api_version", "float('nan')", "gives an int"),
+        ("corejax_declare_api_version", "float('nan')", "must return an int"),
     ],
 )
 def test_what_cannot_be_is_refused_and_told(hook: str, given: str, told: str, site: Site, fresh: PluginManager) -> None:
@@ -382,7 +382,7 @@ def test_a_class_is_no_plugin_where_its_hooks_are_methods() -> None:
 
     with isolated_plugins() as manager:
         fault = str(manager.register(Methods, "methods").fault)
-        assert "Methods is a class, and corejax_declare_api_version wants an instance of it" in fault
+        assert "Methods is a class, and corejax_declare_api_version needs an instance of it" in fault
         assert "(PLUGIN = Methods())" in fault
         assert manager.register(Methods(), "instance").status == "loaded"
         assert manager.register(Functions, "functions").status == "loaded"

@@ -154,7 +154,7 @@ def test_plugins_switched_off_are_not_imported(
 def test_unknown_name_in_the_selection_is_a_problem() -> None:
     [problem] = Selection("lax_bsic").problems(["lax_basic", "numpy"])
     assert problem == (
-        "COREJAX_PLUGINS=lax_bsic names 'lax_bsic', which is no installed plugin; did you mean 'lax_basic'?"
+        "COREJAX_PLUGINS=lax_bsic names 'lax_bsic', which is not an installed plugin; did you mean 'lax_basic'?"
     )
 
 

@@ -105,7 +105,7 @@ def test_a_result_beside_aux_that_is_not_an_array(name):
         name, lambda f, **k: cj.linearize(f, X, **k)
     )
     refused(TypeError, lambda: transform(lambda x: ("text", x), has_aux=True), "'text'")
-    refused(TypeError, lambda: transform(lambda x: x, has_aux=True), "returns a two-element tuple (out, aux)")
+    refused(TypeError, lambda: transform(lambda x: x, has_aux=True), "must return a two-element tuple (out, aux)")
     out = transform(lambda x: (x, "any aux"), has_aux=True)
     assert out[-1] == "any aux"
 
@@ -280,8 +280,8 @@ def test_structures_of_primals_and_tangents():
     assert re.search(r"primals: .*'b'.*\n.*tangents: (?!.*'b')", text)
     refused(TypeError, lambda: cj.jvp(sin, (X,), (X, X)), "(*,)", "(*, *)")
     refused(TypeError, lambda: cj.jvp(sin, (X,), ((X,),)), "differ in structure")
-    refused(TypeError, lambda: cj.jvp(sin, X, X), "primals are a tuple or list")
-    refused(TypeError, lambda: cj.jvp(sin, (X,), X), "tangents are a tuple or list")
+    refused(TypeError, lambda: cj.jvp(sin, X, X), "primals must be a tuple or list")
+    refused(TypeError, lambda: cj.jvp(sin, (X,), X), "tangents must be a tuple or list")
     refused(TypeError, lambda: cj.linearize(f, {"a": X})[1](X), "takes tangents of structure", "'a': *")
     refused(TypeError, lambda: cj.linearize(f, {"a": X})[1](), "takes tangents of structure")
     refused(TypeError, lambda: cj.vjp(lambda x: (x, x), X)[1](X), "pullback", "structure", "(*, *)")

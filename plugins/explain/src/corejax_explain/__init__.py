@@ -1,1 +1,1 @@
-"""What a call of a function did: `corejax.explain`. It listens to what `corejax.extend.messages.observe` reports."""
+"""`corejax.explain` describes a call of a function, from the reports of `corejax.extend.messages.observe`."""

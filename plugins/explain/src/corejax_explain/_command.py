@@ -12,13 +12,13 @@ from corejax.extend.messages import json_text, shown
 from corejax.extend.programs import subjaxprs
 from corejax_explain.commands import FunctionCall, takes_function
 
-# Of the JSON that is printed. Keys may be added to a version; what is removed or means something else makes a new one.
+# Version of the printed JSON. New keys keep the version; removed keys and keys with a new meaning change it.
 JSON_VERSION = 1
 
 
 @takes_function("jaxpr")
-@click.option("--source", "form", flag_value="source", help="End each equation with the line that it is from.")
-@click.option("--count", "form", flag_value="count", help="Which primitives there are, and how often.")
+@click.option("--source", "form", flag_value="source", help="End each equation with the user's line.")
+@click.option("--count", "form", flag_value="count", help="A table of primitives and their numbers of equations.")
 @click.option("--dot", "form", flag_value="dot", help="A graph in Graphviz' language.")
 @click.option("--svg", "form", flag_value="svg", help="A picture; Graphviz is not needed.")
 @click.option("--html", "form", flag_value="html", help="The picture with the text below it, for a browser.")
@@ -26,9 +26,9 @@ JSON_VERSION = 1
 def jaxpr(call: FunctionCall, form: str | None) -> None:
     """Print the jaxpr of a function.
 
-    It is traced on types of arguments, and not run. A TYPE is written as jaxprs print it, f32[3,4] or i32[]; pytrees
-    as in Python, {"w": f32[3,3]} or (f32[3], i32[]); n=f32[3] is a keyword argument. An argument
-    without a type in it, 3 or "relu", is passed on as it is (static).
+    The function is traced on types of arguments, and not run. A TYPE is written as in jaxprs, f32[3,4] or i32[];
+    pytrees as in Python, {"w": f32[3,3]} or (f32[3], i32[]); n=f32[3] is a keyword argument. An argument
+    without a type in it, 3 or "relu", is passed to the function unchanged (static).
 
     \b
     Examples
@@ -40,7 +40,7 @@ def jaxpr(call: FunctionCall, form: str | None) -> None:
     Exit codes
       0  the program is printed
       1  the module failed while it was imported, or the function while it was traced
-      2  wrong usage: no such module or function, or a text that is no type
+      2  wrong usage: an unknown module or function, or a malformed type
     """
     program = call.run(call.jaxpr)
     if form == "count":
@@ -64,7 +64,7 @@ def _text(program: ClosedJaxpr, form: str | None) -> str:
 
 
 def count_primitives(program: ClosedJaxpr | Jaxpr) -> tuple[Counter[Any], Counter[Any]]:
-    """How many equations each primitive has: in all, and in programs inside equations."""
+    """Count the equations of each primitive: in total, and in programs inside equations."""
     outside, inside = Counter(eqn.primitive for eqn in program.eqns), Counter[Any]()
     for eqn in program.eqns:
         for inner in subjaxprs(eqn.params):
@@ -76,8 +76,8 @@ def _print_counts(name: str, program: ClosedJaxpr) -> None:
     from corejax_explain._tables import print_tables
 
     total, inside = count_primitives(program)
-    found = sorted(total.items(), key=lambda item: (-item[1], item[0].name))
-    rows = [(p.name, str(n), str(inside[p] or ""), p.provenance.plugin or "") for p, n in found]
+    counts = sorted(total.items(), key=lambda item: (-item[1], item[0].name))
+    rows = [(p.name, str(n), str(inside[p] or ""), p.provenance.plugin or "") for p, n in counts]
     summary = f"{name}: {total.total()} equations of {len(total)} primitives"
     tables = [("primitives", ("primitive", "equations", "of them inside others", "plugin"), rows)]
     print_tables(shown(summary), tables if rows else [])

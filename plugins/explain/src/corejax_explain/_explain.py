@@ -1,4 +1,4 @@
-"""`explain`: what a call of a function did, in primitives, rules, residuals, traces and compilations."""
+"""`explain` describes a call of a function: primitives, rules, residuals, traces and compilations."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ def explain(fun: Callable[..., Any]) -> Callable[..., Explanation]:
     """Run a function under observation.
 
     Args:
-        fun: any function, transformed or not; called once for each call of what is returned.
+        fun: any function, transformed or not; called once for each call of the returned function.
 
     Returns:
-        A function of the same arguments that gives an `Explanation`: which primitives were bound, which interpreters
-        and rules did the work, whether these were somebody's own or derived and from whom, how many bytes
-        linearisations kept, and which jitted functions were traced or compiled and why. It has a table for `repr`,
-        `print()`, `to_json()`, and the function's `result`.
+        A function of the same arguments that returns an `Explanation`: the primitives that were bound, the interpreters
+        and rules that ran, whether each rule was written or derived and by which plugin, the bytes of residuals, and
+        the jitted functions that were traced or compiled and why. It prints as tables (`repr`, `print()`), converts to
+        JSON (`to_json()`), and has the function's `result`.
 
     Raises:
-        TypeError: `fun` is not callable. What `fun` itself raises passes through; nothing stays observed.
+        TypeError: `fun` is not callable. Errors of `fun` itself propagate, and the observation ends.
 
     Example:
         >>> import corejax
@@ -36,7 +36,7 @@ def explain(fun: Callable[..., Any]) -> Callable[..., Explanation]:
         ()
     """
     if not callable(fun):
-        raise TypeError(f"explain runs a function, got {fun!r} of type {type(fun).__name__}")
+        raise TypeError(f"explain takes a function, got {fun!r} of type {type(fun).__name__}")
 
     @functools.wraps(fun, updated=())
     def explained(*args: Any, **kwargs: Any) -> Explanation:
@@ -44,7 +44,7 @@ def explain(fun: Callable[..., Any]) -> Callable[..., Explanation]:
         recorder = Recorder()
         listening = (observe.watching(recorder), observe.observing(events.append))
         started = time.perf_counter()
-        # In a context of its own, so that calls of jitted functions that are compiled already are seen too.
+        # A context of named axes disables fast paths, so that calls of functions that are compiled already are seen.
         result = run_within((named_axes(()), *listening), fun, *args, **kwargs)
         ms = 1000 * (time.perf_counter() - started)
         return _explanation(fun_name(fun), result, ms, recorder, events)
@@ -83,9 +83,9 @@ def _name(kind: type[Trace]) -> str:
 
 
 def _rule_use(rule: Any, kind: str, platform: str | None, runs: int) -> RuleUse:
-    if rule is None:  # nobody registered it: it was put into the table
+    if rule is None:  # it was written into the table without registration
         return RuleUse(kind, runs, platform=platform)
-    where = rule.provenance
+    origin = rule.provenance
     return RuleUse(
-        kind, runs, rule.derived, where.plugin, where.version, where.module, where.file, where.line, platform
+        kind, runs, rule.derived, origin.plugin, origin.version, origin.module, origin.file, origin.line, platform
     )

@@ -1,4 +1,4 @@
-"""What `explain` found out: data for programs, tables for people."""
+"""The results of `explain`, as data and as tables."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ class RuleUse:
 
     Attributes:
         kind: the rule kind ("jvp").
-        runs: how often.
-        derived: what the kernel made it from ("decomposition", ...); None for a rule that somebody wrote.
-        plugin: who contributed it (for a derived one: the primitive), or None where no plugin did.
-        version: of that plugin.
-        module, file, line: where it is written.
-        platform: of a rule for one platform only.
+        runs: number of runs.
+        derived: name of the derivation ("decomposition", ...), or None for a rule that is written.
+        plugin: the plugin that contributed the rule (for a derived rule, the primitive), or None.
+        version: version of that plugin.
+        module, file, line: place of the definition.
+        platform: platform of a rule that is for one platform only.
     """
 
     kind: str
@@ -38,22 +38,22 @@ class RuleUse:
 
     @property
     def origin(self) -> str:
-        """`plugin (file.py:12)`, or the module where no plugin owns the rule."""
+        """The plugin and place, `plugin (file.py:12)`, with the module if no plugin owns the rule."""
         owner = self.plugin or self.module or "unknown"
         return owner if self.file is None else f"{owner} ({os.path.basename(self.file)}:{self.line})"
 
 
 @dataclass(frozen=True)
 class PrimitiveUse:
-    """A primitive that was bound, or some rule of which ran.
+    """A primitive that was bound, or with a rule that ran.
 
     Attributes:
-        name: its name.
-        bound: times that it was bound outside rules: by the function, by programs that were replayed, and where
-            the kernel adds cotangents.
-        bound_by_rules: times that rules bound it.
-        interpreters: interpreter -> times that it was the one to do the work.
-        rules: the rules that ran. Abstract evaluation is remembered, so that its rule runs for new types only.
+        name: name of the primitive.
+        bound: number of times that it was bound outside rules: by the function, by replayed programs, and by the
+            kernel's additions of cotangents.
+        bound_by_rules: number of times that rules bound it.
+        interpreters: interpreter -> number of times that it processed the primitive itself.
+        rules: the rules that ran. Results of abstract evaluation are cached, so its rule runs for new types only.
     """
 
     name: str
@@ -63,23 +63,23 @@ class PrimitiveUse:
     rules: tuple[RuleUse, ...]
 
     def rule(self, kind: str) -> RuleUse | None:
-        """The rule of one kind, if it ran."""
+        """Return the rule of one kind, or None if it did not run."""
         return next((rule for rule in self.rules if rule.kind == kind), None)
 
 
 @dataclass(frozen=True)
 class Explanation:
-    """What one call of a function did.
+    """The description of one call of a function.
 
     Attributes:
-        function: its name.
-        result: what it returned.
-        ms: milliseconds that the call took, watching included.
-        primitives: what was bound, most often bound first.
-        linearizations: one event for each `grad`, `vjp` or `linearize` that ran; facts `residual_bytes`,
+        function: name of the function.
+        result: result of the call.
+        ms: duration of the call in milliseconds, observation included.
+        primitives: the primitives that were used, those bound most often first.
+        linearizations: an event for each `grad`, `vjp` or `linearize` that ran; facts `residual_bytes`,
             `residuals`, `equations`, `transform`.
         jit: traces and compilations of jitted functions, in order, with the reasons.
-        calls: jitted function -> calls.
+        calls: jitted function -> number of calls.
     """
 
     function: str
@@ -91,10 +91,10 @@ class Explanation:
     calls: Mapping[str, int] = field(default_factory=dict)
 
     def primitive(self, name: str) -> PrimitiveUse:
-        """The use of one primitive.
+        """Return the use of one primitive.
 
         Raises:
-            KeyError: it was not used.
+            KeyError: the primitive was not used.
         """
         for use in self.primitives:
             if use.name == name:
@@ -103,11 +103,11 @@ class Explanation:
 
     @property
     def residual_bytes(self) -> int:
-        """Bytes that linearisations kept for their linear parts."""
+        """Bytes of the residuals of all linearisations."""
         return sum(event.facts["residual_bytes"] for event in self.linearizations)
 
     def to_json(self, indent: int | None = 2) -> str:
-        """Everything but the result, as JSON."""
+        """Convert all but the result to JSON."""
         return json.dumps(
             {
                 "function": self.function,
@@ -122,7 +122,7 @@ class Explanation:
         )
 
     def print(self, file: IO[str] | None = None) -> None:
-        """Print tables: in colour on a terminal, as `repr` elsewhere."""
+        """Print tables, in colour on a terminal and as `repr` elsewhere."""
         print_tables(self._summary(), self._tables(), file)
 
     def __repr__(self) -> str:
@@ -161,8 +161,8 @@ def _count(events: Sequence[observe.Event], kind: str) -> int:
 
 
 def _event_as_json(event: observe.Event) -> dict[str, Any]:
-    found = {"kind": event.kind, "function": event.name, "reasons": list(event.reasons), "ms": event.ms}
-    return {**found, **event.facts}
+    fields = {"kind": event.kind, "function": event.name, "reasons": list(event.reasons), "ms": event.ms}
+    return {**fields, **event.facts}
 
 
 def _row(use: PrimitiveUse) -> tuple[str, ...]:

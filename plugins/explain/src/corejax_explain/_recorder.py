@@ -1,4 +1,4 @@
-"""Counts of one call: which primitives are bound, who interprets them, which rules run."""
+"""Counts for one call: bound primitives, the interpreters that process them, and rules that run."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from corejax.extend.messages import observe
 
 
 class _Frame:
-    """A step that has begun; whether its interpreter passed the primitive on."""
+    """A running step, and whether its interpreter passed the primitive on to another one."""
 
     __slots__ = ("passed_on", "step")
 
@@ -20,14 +20,14 @@ class _Frame:
 
 
 class Recorder:
-    """A watcher that counts.
+    """A watcher that counts steps.
 
     Attributes:
-        bound: primitive -> times that the function bound it (or a program's replay did).
-        bound_by_rules: primitive -> times that a rule bound it.
-        interpreted: (primitive, class of the interpreter) -> times that it was the one to do the work.
-        rules: (primitive, rule kind, platform) -> times that the rule ran.
-        registered: (primitive, rule kind, platform) -> the rule as registered, where it was when it ran.
+        bound: primitive -> number of times that the function, or the replay of a program, bound it.
+        bound_by_rules: primitive -> number of times that a rule bound it.
+        interpreted: (primitive, class of the trace) -> number of times that the trace processed the primitive itself.
+        rules: (primitive, rule kind, platform) -> number of times that the rule ran.
+        registered: (primitive, rule kind, platform) -> the registered rule, or None if it was not registered.
     """
 
     def __init__(self) -> None:
@@ -39,7 +39,7 @@ class Recorder:
         self._frames: list[_Frame] = []
 
     def __call__(self, step: observe.Step, begins: bool) -> None:
-        """Told of a step."""
+        """Count a step when it begins, and its interpreter when it ends."""
         if not begins:
             self._end(step)
             return
@@ -52,9 +52,9 @@ class Recorder:
         self._frames.append(_Frame(step))
 
     def _count_bound(self, step: observe.Step) -> None:
-        above = self._frames[-1] if self._frames else None
-        if above is not None and above.step.kind is None and above.step.primitive is step.primitive:
-            above.passed_on = True
+        outer = self._frames[-1] if self._frames else None
+        if outer is not None and outer.step.kind is None and outer.step.primitive is step.primitive:
+            outer.passed_on = True
         elif any(frame.step.kind is not None for frame in self._frames):
             self.bound_by_rules[step.primitive] += 1
         else:

@@ -1,4 +1,4 @@
-"""Tables on a terminal and elsewhere."""
+"""Tables for a terminal, in colour, and for other outputs, as plain text."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ Table = tuple[str, tuple[str, ...], list[tuple[str, ...]]]  # title, headings, r
 
 
 def tables_text(summary: str, tables: Sequence[Table]) -> str:
-    """A line and tables, as plain text in aligned columns."""
+    """Format a line and tables as plain text in aligned columns."""
     return "\n".join([summary, *(line for table in tables for line in _as_lines(table))])
 
 
 def print_tables(summary: str, tables: Sequence[Table], file: IO[str] | None = None) -> None:
-    """Print a line and tables: in colour on a terminal, as plain text elsewhere."""
+    """Print a line and tables, in colour on a terminal and as plain text elsewhere."""
     from rich.console import Console
 
     console = Console(file=file, highlight=False)

@@ -1,4 +1,4 @@
-"""Arguments of a function as types, written on a command line: `f32[3,4], {"w": f32[3,3]}, n=5`.
+"""Arguments of a function as types on a command line: `f32[3,4], {"w": f32[3,3]}, n=5`.
 
 arguments = [[name "="] value, ...]
 value     = type | number | string | None | "(" values ")" | "[" values "]" | "{" key ":" value, ... "}"
@@ -20,13 +20,13 @@ _CLOSING = {"(": ")", "[": "]"}
 
 
 def read_arguments(texts: Sequence[str]) -> tuple[list[Any], dict[str, Any]]:
-    """Positional and keyword arguments; types are `ShapeDtypeStruct`s.
+    """Parse positional and keyword arguments; types become `ShapeDtypeStruct`s.
 
     Args:
-        texts: each one argument or several with commas between.
+        texts: texts with one argument each, or several with commas between.
 
     Raises:
-        JaxprSyntaxError: a text is none; shows the place.
+        JaxprSyntaxError: a text is malformed; the message shows the place.
     """
     args: list[Any] = []
     kwargs: dict[str, Any] = {}
@@ -36,9 +36,10 @@ def read_arguments(texts: Sequence[str]) -> tuple[list[Any], dict[str, Any]]:
 
 
 class _Arguments(reader.ValueReader):
-    """Reads one text."""
+    """The parser of one text."""
 
     def read(self, args: list[Any], kwargs: dict[str, Any]) -> None:
+        """Parse the text and add its arguments to `args` and `kwargs`."""
         self.space()
         while self.pos < len(self.text):
             start = self.pos
@@ -57,7 +58,7 @@ class _Arguments(reader.ValueReader):
             self.space()
 
     def value(self) -> Any:
-        """An argument, or a part of one."""
+        """Parse an argument, or a part of one."""
         self.space()
         first = self.text[self.pos : self.pos + 1]
         if first == "{":
@@ -78,36 +79,38 @@ class _Arguments(reader.ValueReader):
         return super().value()
 
     def sequence(self, opening: str) -> Any:
-        """A tuple or a list; parentheses around one value alone mean nothing."""
+        """Parse a tuple or a list; parentheses around one value without a comma only group."""
         self.need(opening)
-        closing, found, comma = _CLOSING[opening], [], False
+        closing, items, comma = _CLOSING[opening], [], False
         while not self.at(closing):
-            found.append(self.value())
+            items.append(self.value())
             comma = self.at(",")
             if not comma:
                 self.need(closing, " or `,`")
                 break
         if opening == "[":
-            return found
-        return found[0] if len(found) == 1 and not comma else tuple(found)
+            return items
+        return items[0] if len(items) == 1 and not comma else tuple(items)
 
     def mapping(self) -> dict[Any, Any]:
+        """Parse a dict."""
         self.need("{")
-        found: dict[Any, Any] = {}
+        items: dict[Any, Any] = {}
         while not self.at("}"):
             key = self.key()
             self.need(":", f" after the key {key!r}")
-            found[key] = self.value()
+            items[key] = self.value()
             if not self.at(","):
                 self.need("}", " or `,`")
                 break
-        return found
+        return items
 
     def key(self) -> Any:
+        """Parse the key of a dict: a string or a number."""
         self.space()
         if reader.STRING.match(self.text, self.pos):
             return self.string()
-        found = self.match(reader.SCALAR)
-        if found is None:
+        number = self.match(reader.SCALAR)
+        if number is None:
             self.fail("a key is a string in quotes or a number")
-        return self._untyped(found)
+        return self._untyped(number)

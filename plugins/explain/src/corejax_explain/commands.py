@@ -1,4 +1,4 @@
-"""Commands that look at a function: `takes_function` makes them, `FunctionCall` is what their callbacks get.
+"""Commands that inspect a function: `takes_function` makes them, and passes a `FunctionCall` to their callbacks.
 
 The function is found by name, and its arguments are given as types.
 """
@@ -30,14 +30,14 @@ _OPTION = re.compile(r"--?(?!inf\b|nan\b)[A-Za-z]")
 
 
 class FunctionCall:
-    """A function and arguments for it, as a command was given them.
+    """A function and its arguments, from a command line.
 
     Attributes:
-        name: the function as it was named.
-        fun: the function, transformed as was asked, with its static keyword arguments.
-        args, kwargs: `ShapeDtypeStruct`s in pytrees; values where nothing in an argument is a type.
-        static_argnums: positions of such values.
-        untouched: the function as it was found, and all keyword arguments, where no transformation was asked for.
+        name: name of the function on the command line.
+        fun: the function, with its static keyword arguments bound and transformations applied.
+        args, kwargs: pytrees of `ShapeDtypeStruct`s; a value if an argument contains no type.
+        static_argnums: positions of arguments that are values.
+        untouched: the function itself and all keyword arguments, or None if there are transformations.
     """
 
     def __init__(self, name: str, fun: Any, args: Sequence[Any], kwargs: dict[str, Any], transforms: Sequence[str]):
@@ -53,35 +53,34 @@ class FunctionCall:
             self.fun = getattr(corejax, transform)(self.fun, **axes)
 
     def jaxpr(self) -> Any:
-        """The function's jaxpr."""
+        """Trace the function and return its jaxpr."""
         return corejax.make_jaxpr(self.fun, static_argnums=self.static_argnums)(*self.args, **self.kwargs)
 
     def run(self, step: Callable[[], R], doing: str = "while it was traced") -> R:
-        """`step()`, where what it raises is the command's failure, in a sentence with the user's line.
-
-        What it prints goes to standard error.
+        """Call `step()` with its output on standard error, and turn an exception into a failure of the command.
 
         Raises:
-            click.ClickException: for every exception.
+            click.ClickException: `step` raised; the message has the error and the user's line.
         """
         try:
-            with _aside():
+            with _output_to_stderr():
                 return step()
         except (Exception, SystemExit) as error:
-            _failed(f"{self.name} failed {doing}", error)
+            _fail(f"{self.name} failed {doing}", error)
 
 
 def takes_function(name: str) -> Callable[[Callable[..., None]], click.Command]:
-    """Decorate a command's callback: it gets a `FunctionCall`, and its options by name.
+    """Decorate a callback to make it a command. The callback gets a `FunctionCall`, and its options by name.
 
     Args:
-        name: the command's.
+        name: name of the command.
     """
 
     class FunctionCommand(click.Command):
-        """Takes everything after `--args` up to the next option for an argument's type."""
+        """A command that takes everything between `--args` and the next option as types of arguments."""
 
         def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+            """Parse a command line after its types are moved to the end."""
             return super().parse_args(ctx, _types_last(args))
 
     def decorate(callback: Callable[..., None]) -> click.Command:
@@ -91,12 +90,12 @@ def takes_function(name: str) -> Callable[[Callable[..., None]], click.Command]:
                 args, kwargs = read_arguments(types)
             except ValueError as error:
                 raise click.UsageError(f"--args: {error}") from None
-            with _aside():
+            with _output_to_stderr():
                 fun = find_function(function)
             callback(FunctionCall(function, fun, args, kwargs, transforms), **options)
 
         choice = click.Choice(_TRANSFORMS)
-        text = "Look at this transformation of the function; several are applied in the order given."
+        text = "Inspect this transformation of the function; several are applied in the order given."
         run = click.option("--transform", "transforms", multiple=True, type=choice, help=text)(run)
         run = click.argument("types", nargs=-1, metavar="[--args] [TYPE]...")(run)
         run = click.argument("function", metavar="MODULE:FUNCTION")(run)
@@ -105,8 +104,8 @@ def takes_function(name: str) -> Callable[[Callable[..., None]], click.Command]:
     return decorate
 
 
-def _aside() -> contextlib.redirect_stdout[Any]:
-    """What the user's code prints goes to standard error: the command's output may be for a file."""
+def _output_to_stderr() -> contextlib.redirect_stdout[Any]:
+    """Redirect the output of the user's code to standard error, since that of the command may go to a file."""
     return contextlib.redirect_stdout(sys.stderr)
 
 
@@ -116,7 +115,7 @@ def _is_static(arg: Any) -> bool:
 
 
 def _types_last(tokens: Sequence[str]) -> list[str]:
-    """A command line with what follows `--args` behind all options: types may look like options, as -1 does."""
+    """Move the words after `--args` behind all options and `--`, since a type may look like an option, as -1 does."""
     if "--args" not in tokens and not any(token.startswith("--args=") for token in tokens):
         return list(tokens)
     others: list[str] = []
@@ -136,46 +135,46 @@ def _types_last(tokens: Sequence[str]) -> list[str]:
 
 
 def find_function(text: str) -> Callable[..., Any]:
-    """The function that `package.module:function` or `path/to/file.py:function` names.
+    """Import the function that `package.module:function` or `path/to/file.py:function` names.
 
     Raises:
-        click.UsageError: there is no such module, file or function.
-        click.ClickException: the module fails while it is imported.
+        click.UsageError: the module, file or function does not exist.
+        click.ClickException: the module raises while it is imported.
     """
     place, colon, path = text.rpartition(":")
     if not (place and colon and path):
         raise click.UsageError(f"a function is named package.module:function or path/to/file.py:function, got {text!r}")
-    found: Any = _file(place) if place.endswith(".py") else _module(place)
+    value: Any = _import_file(place) if place.endswith(".py") else _import_module(place)
     for part in path.split("."):
-        if not hasattr(found, part):
-            known = [name for name in dir(found) if not name.startswith("__")]
+        if not hasattr(value, part):
+            known = [name for name in dir(value) if not name.startswith("__")]
             raise click.UsageError(f"{place} has no {path!r}{did_you_mean(part, known)}")
-        found = getattr(found, part)
-    if not callable(found):
-        raise click.UsageError(f"{text} is no function: {path} is of type {type(found).__name__}")
-    return found  # type: ignore[no-any-return]
+        value = getattr(value, part)
+    if not callable(value):
+        raise click.UsageError(f"{text} is not a function: {path} is of type {type(value).__name__}")
+    return value  # type: ignore[no-any-return]
 
 
-def _module(name: str) -> Any:
+def _import_module(name: str) -> Any:
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as error:
         if error.name is None or not f"{name}.".startswith(f"{error.name}."):
-            _failed(f"module {name} failed while it was imported", error)
+            _fail(f"module {name} failed while it was imported", error)
         hint = "; a file is named with .py" if os.path.exists(f"{name}.py") or "/" in name else ""
         raise click.UsageError(f"there is no module {error.name!r} here or on Python's path{hint}") from None
     except (Exception, SystemExit) as error:
-        _failed(f"module {name} failed while it was imported", error)
+        _fail(f"module {name} failed while it was imported", error)
 
 
-def _file(path: str) -> Any:
+def _import_file(path: str) -> Any:
     if not os.path.isfile(path):
         raise click.UsageError(f"there is no file {path!r}")
     directory, file = os.path.split(os.path.abspath(path))
     if directory not in sys.path:
-        sys.path.insert(0, directory)  # as Python does with a program's own
+        sys.path.insert(0, directory)  # as Python does with the directory of a program
     name = file.removesuffix(".py")
     name = f"{name}_py" if name in sys.modules else name
     spec = importlib.util.spec_from_file_location(name, path)
@@ -185,10 +184,10 @@ def _file(path: str) -> Any:
         spec.loader.exec_module(module)
     except (Exception, SystemExit) as error:
         del sys.modules[name]
-        _failed(f"{path} failed while it was run", error)
+        _fail(f"{path} failed while it was run", error)
     return module
 
 
-def _failed(what: str, error: BaseException) -> NoReturn:
-    where = raised_at(error)
-    raise click.ClickException(f"{what}{f' at {where}' if where else ''}: {error_text(error)}") from error
+def _fail(what: str, error: BaseException) -> NoReturn:
+    line = raised_at(error)
+    raise click.ClickException(f"{what}{f' at {line}' if line else ''}: {error_text(error)}") from error

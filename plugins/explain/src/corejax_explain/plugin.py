@@ -1,4 +1,4 @@
-"""What the plugin contributes. Discovery imports this module, so it imports nothing else."""
+"""The plugin's hooks. This module is imported when the plugin is loaded, so it imports the others only when needed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from corejax.extend import hookimpl
 
 @hookimpl
 def corejax_export_names() -> Mapping[str, str]:
-    """Return the places of what users call, and of the checks that settings turn on."""
+    """Return the places of the functions for users, and of the checks that settings turn on."""
     return {
         "debug_checks": "corejax_explain.checks:DEBUG_CHECKS",
         "draw_jaxpr": "corejax_explain.drawing:draw_jaxpr",

@@ -1,4 +1,4 @@
-"""`corejax show PRIMITIVE`: what it computes, its signature, and where each of its rules is written."""
+"""`corejax show PRIMITIVE`: shows the doc, the signature and the place of each rule of a primitive."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from corejax.extend.plugins import plugin_records
 @click.argument("name", metavar="PRIMITIVE")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def show(name: str, as_json: bool) -> None:
-    """Show one primitive: its doc, its signature, and where each rule is written.
+    """Show one primitive: its doc, its signature, and the place of each rule.
 
-    The name of a plugin or a distribution stands for its primitives; JSON is then a list.
+    For the name of a plugin or a distribution, all its primitives are shown; JSON is then a list.
 
-    Exit codes: 0; 1 if the plugin has no primitives here; 2 if there is nothing of that name.
+    Exit codes: 0; 1 if the plugin has no primitives here; 2 for an unknown name.
     """
     load_everything()
     records = {record.name: record for record in plugin_records()}
@@ -41,32 +41,32 @@ def show(name: str, as_json: bool) -> None:
         report_faults()
         raise click.UsageError(no_such("plugin and no primitive", name, [*primitives, *records]))
     owners = {record.name for record in plugins}
-    found = [p for key, p in sorted(primitives.items()) if key == name or p.provenance.plugin in owners]
-    described = [describe(primitive) for primitive in found]
+    selected = [p for key, p in sorted(primitives.items()) if key == name or p.provenance.plugin in owners]
+    described = [describe(primitive) for primitive in selected]
     if as_json:
         print_json(described if plugins else described[0])
         return
-    say("\n\n".join("\n".join(_text(p, each)) for p, each in zip(found, described, strict=True)))
+    say("\n\n".join("\n".join(_text(p, each)) for p, each in zip(selected, described, strict=True)))
     report_faults()
-    if not found:
+    if not selected:
         complain(f"{' and '.join(f'plugin {record.title}' for record in plugins)} has no primitives here")
         click.get_current_context().exit(1)
 
 
 def describe(primitive: Primitive) -> dict[str, Any]:
-    """Return everything about a primitive, for scripts."""
-    where, body = primitive.provenance, primitive.decomposition
+    """Return the description of a primitive as data, for scripts."""
+    origin, body = primitive.provenance, primitive.decomposition
     return {
         "name": primitive.name,
-        "defined": _place(where),
+        "defined": _place(origin),
         "doc": clean_doc(primitive.doc),
         "signature": signature(primitive),
         "multiple_results": primitive.multiple_results,
         "effects": sorted(primitive.effects),
         "linear_in": list(primitive.linear_in),
         "tags": sorted(primitive.tags),
-        "decomposition": None if body is None else _place(where.of(body, where)),
-        "rules": {kind: _described(kind, found, primitive) for kind, found in rule_statuses(primitive).items()},
+        "decomposition": None if body is None else _place(origin.of(body, origin)),
+        "rules": {kind: _describe_rule(kind, each, primitive) for kind, each in rule_statuses(primitive).items()},
         "optional_rules": {
             kind: _optional_rule(rules.entries(primitive))
             for kind, rules in optional_rules.items()
@@ -75,18 +75,18 @@ def describe(primitive: Primitive) -> dict[str, Any]:
     }
 
 
-def _described(kind: str, found: Any, primitive: Primitive) -> dict[str, Any]:
+def _describe_rule(kind: str, state: Any, primitive: Primitive) -> dict[str, Any]:
     registry = registries[kind]
     off: dict[str, list[Any]] = {}
     for platform, rule in registry.written(primitive):
         if rule.overriding and not config.overrides_are_on(rule.provenance.plugin):
             off.setdefault(platform or "all", []).append(_rule(rule))
     return {
-        "status": found.status,
-        "rule": None if found.rule is None else _rule(found.rule),
-        "derived_by": found.derivation,
+        "status": state.status,
+        "rule": None if state.rule is None else _rule(state.rule),
+        "derived_by": state.derivation,
         "derivations": [derivation.name for derivation in registry.derivations],
-        "platforms": {platform: _rule(rule) for platform, rule in found.platforms.items()},
+        "platforms": {platform: _rule(rule) for platform, rule in state.platforms.items()},
         "switched_off": off,
     }
 
@@ -111,7 +111,7 @@ def _written_rule(where: Any, fn: Any, flags: Mapping[str, Any], overridden: dic
 
 
 def _named(flag: Any) -> Any:
-    """A flag that is a function by its name: its address says nothing."""
+    """Replace a flag that is a function by its name, since its `repr` has only an address."""
     return f"{flag.__module__}.{flag.__qualname__}" if isinstance(flag, FunctionType) else flag
 
 
@@ -123,7 +123,7 @@ def _place(where: Any) -> dict[str, Any]:
 
 
 def clean_doc(doc: str) -> str:
-    """A docstring without its indentation; of NumPy's own docstrings, which impl rules bring, only the summary."""
+    """Remove the indentation of a docstring, and all but the summary of NumPy's docstrings of impl rules."""
     text = inspect.cleandoc(doc)
     head, separator, _ = text.partition("\nParameters\n----")
     if not separator:
@@ -133,7 +133,7 @@ def clean_doc(doc: str) -> str:
 
 
 def signature(primitive: Primitive) -> str:
-    """How the primitive is bound, as far as its rules tell: operands, then static parameters after a `*`."""
+    """Return how the primitive is bound, from its rules: operands, then static parameters after a `*`."""
     parameters = [list(_parameters(fn)) for fn in _written(primitive)]
     operands = next((named for each in parameters if (named := _operands(each))), None)
     if operands is None:
@@ -147,7 +147,7 @@ def signature(primitive: Primitive) -> str:
 
 
 def _written(primitive: Primitive) -> Iterator[Callable[..., Any]]:
-    """Python functions that take the primitive's operands and parameters, the most telling first."""
+    """Yield the functions that take the primitive's operands and parameters, those with the best names first."""
     rules = (impl_rules.rule_of(primitive), abstract_eval_rules.rule_of(primitive))
     for fn in (*(rule.fn for rule in rules if rule is not None and rule.derived is None), primitive.decomposition):
         if fn is not None and inspect.isroutine(inspect.unwrap(fn)) and hasattr(fn, "__code__"):
@@ -155,7 +155,7 @@ def _written(primitive: Primitive) -> Iterator[Callable[..., Any]]:
 
 
 def _parameters(fn: Callable[..., Any]) -> Iterator[inspect.Parameter]:
-    # `_name=...` is how a rule made in a loop holds on to the loop's variable: nobody passes it.
+    # `_name=...` binds the variable of a loop in which a rule is made; it is not a parameter.
     yield from (p for p in inspect.signature(fn).parameters.values() if not p.name.startswith("_"))
 
 
@@ -211,7 +211,7 @@ def _flags(primitive: Primitive) -> Iterator[tuple[str, str]]:
 
 
 def _rule_rows(kind: str, found: dict[str, Any]) -> Iterator[list[str]]:
-    """Rule kind, status, owner, place: one line for the rule, further ones for platforms and what it overrides."""
+    """Yield rows of rule kind, status, owner and place: for the rule, its platforms, and the rules it overrides."""
     order = f"(order: {', '.join(found['derivations'])})" if len(found["derivations"]) > 1 else ""
     if found["status"] == "derived":
         yield [kind, "derived", f"by {found['derived_by']}", order]
@@ -235,7 +235,7 @@ def _written_rows(kind: str, status: str, rule: dict[str, Any]) -> Iterator[list
 
 
 def _location(place: dict[str, Any]) -> str:
-    """`file:line`, relative to the working directory for files in it, so that terminals and editors can open it."""
+    """Format `file:line`, relative to the working directory if it is inside, for terminals and editors to open."""
     if place["file"] is None:
         return str(place["module"])
     file = os.path.abspath(place["file"])

@@ -1,4 +1,4 @@
-"""Checks while a setting is on: of values (`values`), of operations and programs (`calls`), of tracers (`leaks`)."""
+"""Checks that settings turn on: of values (`values`), of operations and programs (`calls`), of tracers (`leaks`)."""
 
 from __future__ import annotations
 

@@ -1,8 +1,8 @@
-"""Plugins' checks of what is evaluated and staged, each while its setting is on: `config.debug_key_reuse`, say.
+"""Plugins' checks of evaluated and staged operations, such as `config.debug_key_reuse`; a setting turns each on.
 
-A check sees each application of a primitive that the user asks for, before it runs, and its results; not those that a
-rule makes on its way. Of a compiled program's call it sees the primitive and its program. While a check is on, fast
-paths are disabled. The checks are a layer of evaluation.
+A check sees each application of a primitive by the user's code, before it runs, and its results. It does not see those
+inside a rule. For a call of a compiled program it sees the primitive and the program. The checks are a layer of
+evaluation; fast paths are disabled while it is there.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from corejax.extend.speed import Evaluate, Layer, program_staged, set_layer
 
 
 class _State(threading.local):
-    inside = False  # whether a rule runs, whose applications are not checked
+    inside = False  # whether a checked application runs; applications inside it are not checked
 
 
 _state = _State()
@@ -54,7 +54,7 @@ def _on_program_staged(jaxpr: Jaxpr) -> None:
 
 
 def follow_settings() -> None:
-    """Put the layer in front of evaluation while a check is on."""
+    """Add the layer to evaluation if a setting turns a check on, and remove it otherwise."""
     global _checks
     _checks = tuple(check for setting, check in evaluation_checks.items() if config.values().get(setting))
     on = bool(_checks)

@@ -1,4 +1,4 @@
-"""Traced values that outlive their transformation, looked for where it ends: `config.check_tracer_leaks`."""
+"""`config.check_tracer_leaks`: at the end of a transformation, look for traced values that outlive it."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from corejax.extend import DebugInfo, Trace, Tracer
 from corejax.extend.messages import UnexpectedTracerError
 
 _CONTAINERS = (list, tuple, dict, set)
-_CLOSURES = (CellType, FunctionType)  # what a function closes over is held by who holds the function
-_DEPTH = 12  # containers in containers
+_CLOSURES = (CellType, FunctionType)  # the holder of a function holds what the function closes over
+_DEPTH = 12  # maximal nesting of containers
 
 
 def refuse_leaks(trace: Trace) -> None:
-    """Look for tracers of a trace that has ended, and who holds them.
+    """Raise UnexpectedTracerError if an object holds a tracer of a trace that has ended.
 
-    What only running frames hold, the interpreters' own among them, is no leak. Nor is what a function closes over that
-    messages about a program name, such as a loop's body.
+    A tracer that only running frames hold, those of interpreters included, is not a leak. Neither is one that is closed
+    over by a function that a program names for messages, such as the body of a loop.
 
     Raises:
-        UnexpectedTracerError: names a tracer, its line, and its holder.
+        UnexpectedTracerError: the message names a tracer, its line, and its holder.
     """
     gc.collect()
     tracers = [x for x in gc.get_objects() if issubclass(type(x), Tracer) and x._trace is trace]
@@ -31,9 +31,9 @@ def refuse_leaks(trace: Trace) -> None:
         return
     frozen = gc.get_freeze_count() > 0
     try:
-        gc.unfreeze()  # what is frozen is older than the tracers, and not looked at; it may hold one
+        gc.unfreeze()  # frozen objects are invisible to `gc.get_referrers`, but may hold a tracer
         chain = _leak(tracers)
-        if chain is not None and frozen:  # what holds it may itself be garbage
+        if chain is not None and frozen:  # the holder may be garbage that was frozen
             gc.collect()
             chain = _leak(tracers)
     finally:
@@ -44,18 +44,20 @@ def refuse_leaks(trace: Trace) -> None:
 
 
 def _leak(tracers: list[Any]) -> list[Any] | None:
-    """What keeps a tracer alive besides frames: its holder, containers in one another, the tracer; None where nothing
-    does. All that holds something of the last level is asked for at once, since every question looks at all objects.
+    """Return the objects that keep a tracer alive, frames aside, or None: the holder, nested containers, the tracer.
+
+    The search goes from the tracers outwards, a level at a time. One call of `gc.get_referrers` finds the referrers of
+    a whole level, because each call visits all objects.
     """
     levels = [tracers]
     seen = {id(x) for x in [levels, tracers, *tracers]}
     while len(levels) <= _DEPTH + 1:
         level: list[Any] = []
         seen.add(id(level))
-        found = gc.get_referrers(*levels[-1])
-        seen.add(id(found))
-        while found:
-            holder = found.pop()
+        referrers = gc.get_referrers(*levels[-1])
+        seen.add(id(referrers))
+        while referrers:
+            holder = referrers.pop()
             if isinstance(holder, FrameType | DebugInfo) or id(holder) in seen:
                 continue
             kind = type(holder)
@@ -71,7 +73,7 @@ def _leak(tracers: list[Any]) -> list[Any] | None:
 
 
 def _chain(holder: Any, levels: list[list[Any]]) -> list[Any]:
-    """The holder, and from each level something that the one before it refers to; at last a tracer."""
+    """Return the holder, then from each level an object that the one before it refers to; the last is a tracer."""
     chain = [holder]
     for level in reversed(levels):
         referents = {id(x) for x in gc.get_referents(chain[-1])}
@@ -80,13 +82,13 @@ def _chain(holder: Any, levels: list[list[Any]]) -> list[Any]:
 
 
 def _is_module(x: Any) -> bool:
-    """Whether it is the namespace of a module."""
+    """Return True if an object is the namespace of a module."""
     module = sys.modules.get(str(x.get("__name__"))) if type(x) is dict else None
     return module is not None and vars(module) is x
 
 
 def _refuse(trace: Trace, chain: list[Any]) -> None:
-    """Raise for a tracer that somebody holds; of a function that closes over it, not who has the function is said."""
+    """Raise the error for a leaked tracer. If a function closes over it, name the function and not its holder."""
     functions = [i for i, x in enumerate(chain) if type(x) is FunctionType]
     if type(chain[0]) is not dict and functions:
         chain = chain[functions[0] :]
@@ -104,7 +106,7 @@ def _refuse(trace: Trace, chain: list[Any]) -> None:
 
 
 def _name_in(holder: Any, x: Any) -> str:
-    """Under which name a dictionary holds an object."""
+    """Return the key under which a dictionary holds an object, as a part of a sentence."""
     if type(holder) is not dict:
         return f", in a {type(holder).__name__}"
     return "".join(f", as {key!r}" for key, value in list(holder.items()) if value is x)

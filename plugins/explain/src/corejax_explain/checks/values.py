@@ -1,9 +1,8 @@
-"""`config.debug_nans` and `config.debug_infs`: evaluation that looks at each result, while one of them is on.
+"""`config.debug_nans` and `config.debug_infs`: a layer of evaluation that checks results while one of them is on.
 
-What is looked at are results of the functions that user code calls, and of compiled programs. If one has a NaN, the
-error names the operation that made it: each eager operation with one is noted until the function returns, and the
-equations of a compiled program are evaluated again. This is a layer of evaluation, which is there while one of the
-settings is on.
+It checks the results of functions that user code calls, and of compiled programs. If one has a NaN, the error names the
+operation that made it. To find that operation, each eager operation with a NaN is noted until the user's function
+returns, and the equations of a compiled program are evaluated again.
 """
 
 from __future__ import annotations
@@ -40,11 +39,12 @@ from corejax.extend.transforms import replayed_source, replaying
 
 
 class _State(threading.local):
-    """What the thread has met.
+    """The operations with a NaN or infinity in this thread.
 
     Attributes:
-        calls: by frame of a function that user code has called and that has not returned: its suspects.
-        finding: the suspects of a program that is evaluated again; what has effects and no results is left out then.
+        calls: frame of a running function that user code called -> its suspects.
+        finding: suspects of a program that is evaluated again, or None. Operations without results are then skipped if
+            they have effects.
     """
 
     finding: _Suspects | None = None
@@ -54,19 +54,19 @@ class _State(threading.local):
 
 
 class _Suspects(dict[int, tuple[Array, FloatingPointError]]):
-    """Results of operations with a NaN, by id, and the error of the operation that made it."""
+    """Results of operations with a NaN, by id, with the error of the operation that made it."""
 
     def note(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any], out: Array, kind: str) -> None:
-        """Note a result; an operand's NaN was noted before, and a NaN of an eager loop when its body ran."""
+        """Note a result. A NaN of an operand has the operand's error; a NaN of an eager loop that of its body."""
         known = next((self[id(x)][1] for x in args if id(x) in self), None)
         if known is None and self and "higher_order" in primitive.tags:
             known = self._first()
         self[id(out)] = out, known or _error(primitive, args, params, out, kind)
 
     def error_of(self, value: Any) -> FloatingPointError | None:
-        """The error of the operation that made a NaN in a result; None if there is no NaN in it."""
+        """Return the error of the operation that made a NaN in a result, or None if the result has no NaN."""
         for x in _arrays_in(value):
-            if _found_in(x) is not None:
+            if _invalid_kind(x) is not None:
                 return self[id(x)][1] if id(x) in self else self._first()
         return None
 
@@ -78,18 +78,18 @@ _state = _State()
 
 
 def check_values(primitive: Primitive, args: Sequence[Any], params: dict[str, Any], outs: Sequence[Array]) -> None:
-    """Look at the results of an operation, if a setting asks for it.
+    """Check the results of an operation, if a setting turns the check on.
 
-    A NaN matters if it is in the result of the function that user code has called, and not if the library leaves it out
-    on the way. The result is seen when the function's frame returns, by a profile function: functions need no wrappers
-    then, which would cost time while the settings are off. While another profiler runs, each operation is looked at.
+    A NaN is an error only if it is in the result of the function that user code called; the library may compute and
+    discard one. A profile function sees the result when the function's frame returns. Wrappers around all functions
+    would be slower while the settings are off. While another profiler runs, the results of each operation are checked.
 
     Raises:
-        FloatingPointError: a result has a NaN or an infinity, and no function is known that leaves it out. The error
-            names the primitive and the user's line: of a program, those of its equation that makes it.
+        FloatingPointError: a result has a NaN or an infinity, and no running function may discard it. The error names
+            the primitive and the user's line; for a compiled program those of the equation that makes the NaN.
     """
     for out in outs:
-        kind = _found_in(out)
+        kind = _invalid_kind(out)
         if kind is None:
             continue
         if _state.finding is not None:
@@ -103,7 +103,7 @@ def check_values(primitive: Primitive, args: Sequence[Any], params: dict[str, An
 
 
 def _look_at_result(frame: FrameType, event: str, value: Any) -> None:
-    """Raise the error of a NaN in what a function returns; the thread's profile function while there are suspects."""
+    """Raise the error of a NaN in a function's result. This is the thread's profile function while it has suspects."""
     if event != "return" or frame not in _state.calls:
         return
     suspects = _state.calls.pop(frame)
@@ -115,7 +115,7 @@ def _look_at_result(frame: FrameType, event: str, value: Any) -> None:
 
 
 def _arrays_in(value: Any) -> Iterator[Any]:
-    """The arrays that a result consists of; of a tracer those that are known."""
+    """Yield the arrays in a result; for a tracer, the arrays that are known."""
     for leaf in tree.leaves(value):
         if isinstance(leaf, Tracer):
             for part in ("primal", "tangent", "val"):
@@ -124,8 +124,8 @@ def _arrays_in(value: Any) -> Iterator[Any]:
             yield leaf
 
 
-def _found_in(x: Any) -> str | None:
-    """What a value has that it must not have: "nan", "inf" or nothing."""
+def _invalid_kind(x: Any) -> str | None:
+    """Return "nan" or "inf" if a value has one that a setting makes an error, else None."""
     if isinstance(x, Tracer) or not dtypes.is_inexact(get_aval(x).dtype):
         return None
     value = host_value(x)
@@ -135,7 +135,7 @@ def _found_in(x: Any) -> str | None:
 
 
 def _repeatable(program: ClosedJaxpr | Jaxpr) -> bool:
-    """Whether the results of a program can be computed again without its effects."""
+    """Return True if the results of a program can be computed again without its effects."""
     eqns = (program.jaxpr if isinstance(program, ClosedJaxpr) else program).eqns
     return not any(eqn.primitive.effects and eqn.outvars for eqn in eqns) and all(
         map(_repeatable, (inner for eqn in eqns for inner in subjaxprs(eqn.params)))
@@ -143,33 +143,33 @@ def _repeatable(program: ClosedJaxpr | Jaxpr) -> bool:
 
 
 def _find_inside(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> FloatingPointError | str:
-    """Evaluate the equations of a call's program again, to find the one that made a NaN of its results.
+    """Evaluate the equations of a call's program again, to find the one that made a NaN in its results.
 
-    Nothing is evaluated twice that has effects.
+    Equations with effects are not evaluated again.
 
     Returns:
-        The equation's error; or why nothing was found: a sentence, or nothing if there is no program.
+        The equation's error; or a sentence that tells why none was found, "" if the operation has no program.
     """
     if "higher_order" not in primitive.tags or primitive.decomposition is None:
         return ""
     if not all(map(_repeatable, subjaxprs(params))):
-        return ". Its program has effects, and is not evaluated again to find out which operation that was"
+        return ". Its program has effects, so it is not evaluated again to find the operation that made it"
 
     def evaluate() -> FloatingPointError | None:
         outs = primitive.decomposition(*args, **params)  # type: ignore[misc]
         return _state.finding.error_of(outs) if _state.finding else None
 
     try:
-        found = run_within([Changed(_state, "finding", _Suspects()), set_current_trace(bottom_trace())], evaluate)
-    except Exception as error:  # its arguments are gone, say
-        return f". To find out which operation that was it was evaluated again, and failed: {error}"
-    return found or ". Its operations, evaluated one by one, make none: the compiler has rewritten them"
+        error = run_within([Changed(_state, "finding", _Suspects()), set_current_trace(bottom_trace())], evaluate)
+    except Exception as failure:  # for example, its arguments were donated
+        return f". To find the operation that made it, its program was evaluated again, and failed: {failure}"
+    return error or ". Its operations, evaluated one by one, make none: the compiler has rewritten them"
 
 
 def _error(
     primitive: Primitive, args: Sequence[Any], params: dict[str, Any], out: Array, kind: str
 ) -> FloatingPointError:
-    """The error of the operation that made a NaN, in a program of its equation."""
+    """Return the error of the operation that made a NaN; for a program, that of its equation."""
     why = _find_inside(primitive, args, params)
     if isinstance(why, FloatingPointError):
         return why
@@ -179,13 +179,13 @@ def _error(
     line = describe_source(replayed_source() or capture_source(2))
     name = params.get("name")
     called = f"{primitive.name} of {name!r}" if isinstance(name, str) else primitive.name
-    given: list[str] = []
-    with contextlib.suppress(Exception):  # arguments that are gone
-        given.extend(str(i) for i, x in enumerate(args) if _found_in(x) is not None)
+    operands: list[str] = []
+    with contextlib.suppress(Exception):  # donated arguments cannot be read
+        operands.extend(str(i) for i, x in enumerate(args) if _invalid_kind(x) is not None)
     return not_of_rule(
         FloatingPointError(
             f"invalid value ({kind}) encountered in {called}, at {line}: in its result {out.aval.str_short()}{where}"
-            + (f". It was given such values, as operand {', '.join(given)}" if given else "")
+            + (f". It has such values in operand {', '.join(operands)}" if operands else "")
             + why
         )
     )
@@ -197,7 +197,7 @@ def _error(
 def _checking(below: Evaluate) -> Evaluate:
     def process(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
         outs = below(primitive, args, params)
-        if not checks_values():  # an interrupt has kept a setting's end from being followed
+        if not checks_values():  # an interrupt may have stopped `follow_settings` when the setting was turned off
             follow_settings()
         check_values(primitive, args, params, outs)
         return outs
@@ -206,7 +206,7 @@ def _checking(below: Evaluate) -> Evaluate:
 
 
 def _run_and_check(jaxpr: Jaxpr, values: Sequence[Any]) -> list[Any]:
-    """A program on NumPy arrays, each of its equations given to the trace at the bottom."""
+    """Evaluate a program on NumPy arrays by the bottom trace, an equation at a time, so that each is checked."""
     env: dict[Any, Any] = {}
 
     def read(atom: Any) -> Any:
@@ -229,5 +229,5 @@ _LAYER = Layer(_checking, lambda below: _run_and_check)
 
 
 def follow_settings() -> None:
-    """Have evaluation look at results, or no longer."""
+    """Add the layer to evaluation if a setting turns the checks on, and remove it otherwise."""
     set_layer("values", _LAYER if checks_values() else None)

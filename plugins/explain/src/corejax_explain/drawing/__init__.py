@@ -1,8 +1,8 @@
 """Pictures of programs without Graphviz.
 
-`graph` has a program as nodes and edges; `dot` writes these in Graphviz' language.
-`layout` puts the nodes of a graph on layers and says where they and the lines between them are; `boxes` does so for a
-program and those inside its equations; `svg` writes the picture.
+`graph` converts a program to nodes and edges; `dot` writes these in Graphviz' language.
+`layout` places the nodes of a graph on layers, and the lines between them. `boxes` applies it to a program and the
+programs inside its equations; `svg` writes the picture.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The boxes of a program's picture: how large each is with its text, and with the programs inside of it."""
+"""The boxes of a program's picture: the size of each with its text and the programs inside."""
 
 from __future__ import annotations
 
@@ -7,14 +7,14 @@ from typing import Any, NamedTuple
 from corejax_explain.drawing.graph import Graph
 from corejax_explain.drawing.layout import Layout, layout
 
-CHARACTER, LINE = 6.7, 14.0  # of the monospaced letters of 11 pixels that pictures are written in
+CHARACTER, LINE = 6.7, 14.0  # width and height of a character of the 11 pixel monospaced font
 PAD = 7.0
-_INNER = 12.0  # around a program inside an equation
-_LONGEST = 48  # characters of a line
+_INNER = 12.0  # space around a program inside an equation
+_LONGEST = 48  # maximal characters of a line
 
 
 class Inner(NamedTuple):
-    """A program inside an equation: its upper left corner in the equation's box, and its picture."""
+    """A program inside an equation: the upper left corner in the equation's box, and the picture."""
 
     x: float
     y: float
@@ -25,10 +25,10 @@ class Box(NamedTuple):
     """A node with its texts.
 
     Attributes:
-        kind, note: the node's.
-        lines: what is written in it.
-        width, height: of it all.
-        programs: those inside.
+        kind, note: those of the node.
+        lines: lines of text.
+        width, height: size of the box.
+        programs: programs inside the box.
     """
 
     kind: str
@@ -40,7 +40,7 @@ class Box(NamedTuple):
 
 
 class Picture(NamedTuple):
-    """A program: its label, its boxes, and where they are."""
+    """A program's label, its boxes, and their layout."""
 
     label: str
     boxes: list[Box]
@@ -48,7 +48,7 @@ class Picture(NamedTuple):
 
 
 def picture(graph: Graph, label: str = "") -> Picture:
-    """All boxes of a program, placed."""
+    """Place the boxes of a program."""
     boxes = [_box(node) for node in graph.nodes]
     return Picture(label, boxes, layout([(box.width, box.height) for box in boxes], graph.edges))
 
@@ -73,10 +73,10 @@ def _box(node: Any) -> Box:
 
 
 def outer_width(made: Picture) -> float:
-    """Width of a program's frame."""
+    """Return the width of a program's frame."""
     return max(made.layout.width, len(made.label) * CHARACTER) + 2 * PAD
 
 
 def outer_height(made: Picture) -> float:
-    """Height of a program's frame."""
+    """Return the height of a program's frame."""
     return made.layout.height + 2 * PAD

@@ -26,18 +26,20 @@ def dot_text(graph: Graph) -> str:
 
 
 class _Writer:
-    """Lines of the text; a node is called by the positions of the equations that it is in, and its own."""
+    """The lines of the text. A node's name has the positions of the equations around it, and its own."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
 
     def graph(self, graph: Graph, prefix: str, pad: str) -> None:
+        """Write the nodes and edges of a program."""
         for i, node in enumerate(graph.nodes):
             self.node(node, f"{prefix}{i}", pad)
         for source, target, value in graph.edges:
             self.lines.append(f"{pad}{prefix}{source} -> {prefix}{target} [label={_quoted(value)}];\n")
 
     def node(self, node: Node, name: str, pad: str) -> None:
+        """Write a node, as a cluster if it has programs inside."""
         texts = [node.title, *node.details]
         if node.kind != "equation":
             texts += node.values
@@ -53,6 +55,7 @@ class _Writer:
         self.lines.append(f"{pad}}}\n")
 
     def cluster(self, parameter: str, inner: Graph, equation: str, prefix: str, pad: str) -> None:
+        """Write a program inside an equation as a cluster."""
         label = f"{parameter}: {inner.name}" if inner.name else parameter
         self.lines.append(f"{pad}subgraph cluster_{prefix} {{\n{pad}  label={_quoted(label)}; style=dashed;\n")
         self.graph(inner, prefix, pad + "  ")
@@ -62,6 +65,6 @@ class _Writer:
 
 
 def _quoted(text: str) -> str:
-    """A string of the language: lines stay lines, control characters are shown."""
+    """Quote a string in Graphviz' language; line breaks stay, control characters are escaped."""
     lines = (shown(line).replace("\t", "\\t").replace("\\", "\\\\").replace('"', '\\"') for line in text.split("\n"))
     return '"' + "\\n".join(lines) + '"'

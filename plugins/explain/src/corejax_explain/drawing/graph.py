@@ -18,19 +18,19 @@ from corejax.extend.printing import (
 )
 from corejax.extend.programs import Literal
 
-_PARAMS, _WIDTH = 3, 40  # parameters that a node shows, and how long they may be
+_PARAMS, _WIDTH = 3, 40  # maximal number and length of the parameters that a node shows
 
 
 class Node(NamedTuple):
-    """A thing in a picture of a program.
+    """A node in a picture of a program.
 
     Attributes:
         kind: "argument", "constant", "equation" or "output".
-        title: an argument's name, the primitive (with its operands, where some are literals), an output's position.
+        title: name of an argument, primitive (with its operands if some are literals), or position of an output.
         details: parameters with short values.
-        values: what it binds, as the program's text has it: `a:f32[3]`.
-        note: the whole equation, with the user's line and its named scopes.
-        programs: those in the equation's parameters, by the parameter's name.
+        values: bound variables as in the program's text: `a:f32[3]`.
+        note: text of the equation, with the user's line and named scopes.
+        programs: (name of the parameter, program) for the programs in the equation's parameters.
     """
 
     kind: str
@@ -53,9 +53,9 @@ class Graph(NamedTuple):
     """One program.
 
     Attributes:
-        name: the function's that was traced, or "".
+        name: name of the traced function, or "".
         nodes: constants, arguments, equations in order, outputs.
-        edges: uses, in the order of the nodes that use.
+        edges: uses, in the order of the using nodes.
     """
 
     name: str
@@ -64,13 +64,13 @@ class Graph(NamedTuple):
 
 
 def program_graph(program: Jaxpr | ClosedJaxpr) -> Graph:
-    """A program as nodes and edges; variables are called as in the program's text."""
+    """Convert a program to nodes and edges; variables have the names of the program's text."""
     jaxpr = program.jaxpr if isinstance(program, ClosedJaxpr) else program
     return _Builder(jaxpr).graph
 
 
 class _Builder:
-    """One program's graph under construction; `homes` has the node that binds each variable."""
+    """The graph of a program under construction; `homes` maps each variable to the node that binds it."""
 
     def __init__(self, jaxpr: Jaxpr) -> None:
         self.scope = Scope(jaxpr)
@@ -92,35 +92,39 @@ class _Builder:
             self.uses([atom])
 
     def add(self, node: Node, binds: list[Var]) -> None:
+        """Add a node that binds variables."""
         self.homes.update(dict.fromkeys(binds, len(self.graph.nodes)))
         self.graph.nodes.append(node)
 
     def equation(self, eqn: JaxprEqn) -> None:
+        """Add the node of an equation, and edges from its operands."""
         values = tuple(f"{self.scope.bound(v)}:{type_text(v.aval)}" for v in eqn.outvars)
         title = eqn.primitive.name
         if any(isinstance(v, Literal) for v in eqn.invars):
             title = f"{title}({', '.join(map(self.atom, eqn.invars))})"
         programs = tuple((name, program_graph(inner)) for name, inner in _programs(eqn.params))
         details = tuple(_details(eqn.params))
-        note = _note(eqn, None if programs else self.scope)  # programs are drawn
+        note = _note(eqn, None if programs else self.scope)  # inner programs are drawn, so their text is left out
         self.add(Node("equation", title, details, values, note, programs), eqn.outvars)
         self.uses(eqn.invars)
 
     def uses(self, atoms: list[Any]) -> None:
-        """Edges to the last node, one for each variable."""
+        """Add edges to the last node, one for each variable."""
         target = len(self.graph.nodes) - 1
         for v in dict.fromkeys(v for v in atoms if type(v) is Var):
             self.graph.edges.append(Edge(self.homes[v], target, self.typed(v)))
 
     def typed(self, v: Var) -> str:
+        """Format a variable with its type, as in the program's text."""
         return f"{self.scope.names[v]}:{type_text(v.aval)}"
 
     def atom(self, atom: Var | Literal) -> str:
+        """Format a variable or a literal, as in the program's text."""
         return self.scope.names[atom] if type(atom) is Var else scalar_text(literal_scalar(atom))  # type: ignore[arg-type]
 
 
 def _programs(params: dict[str, Any]) -> Iterator[tuple[str, ClosedJaxpr | Jaxpr]]:
-    """The programs among parameters with names: `jaxpr`, `branches[1]`."""
+    """Yield the programs among parameters with their names: `jaxpr`, `branches[1]`."""
     for name, value in sorted(params.items()):
         if isinstance(value, ClosedJaxpr | Jaxpr):
             yield name, value
@@ -131,20 +135,20 @@ def _programs(params: dict[str, Any]) -> Iterator[tuple[str, ClosedJaxpr | Jaxpr
 
 
 def _details(params: dict[str, Any]) -> Iterator[str]:
-    """The parameters that say something in few characters."""
-    told = (f"{k}={value_text(v)}" for k, v in sorted(params.items()) if not (_says_nothing(v) or has_programs(v)))
-    short = [text for text in told if len(text) <= _WIDTH and "<opaque" not in text]
+    """Yield the texts of parameters that are short and not empty."""
+    texts = (f"{k}={value_text(v)}" for k, v in sorted(params.items()) if not (_is_empty(v) or has_programs(v)))
+    short = [text for text in texts if len(text) <= _WIDTH and "<opaque" not in text]
     yield from short[:_PARAMS]
 
 
-def _says_nothing(value: Any) -> bool:
+def _is_empty(value: Any) -> bool:
     if isinstance(value, tuple):
-        return all(map(_says_nothing, value))
+        return all(map(_is_empty, value))
     return value is None or value is False or value == ""
 
 
 def _note(eqn: JaxprEqn, scope: Scope | None) -> str:
-    """The equation, with a scope's names, and where it is from."""
+    """Return the text of an equation, with the names of a scope, and the user's line."""
     lines = [] if scope is None else [eqn_text(eqn, scope)]
     if eqn.source_info is not None:
         lines.append(describe_source(eqn.source_info))

@@ -1,10 +1,10 @@
 """Layered drawing of directed acyclic graphs (Sugiyama, Tagawa, Toda 1981), small and without dependencies.
 
-1. Layers: each node is below all that it uses; what uses nothing is right above its first use.
-2. A value that is used further down passes a point on each layer between; its uses share these points. In a program
-   with thousands of equations the longest lines pass none, and go straight.
-3. Orders on the layers, so that few lines cross: each item to the mean position of its neighbours, up and down.
-4. Coordinates: each item to the mean of its neighbours as far as there is room, in the least-squares sense.
+1. Layers: each node is below all nodes that it uses; a node that uses none is directly above its first user.
+2. Points: the line of a value that is used more than one layer below passes a point on each layer between. All uses of
+   the value share these points. In a program with thousands of equations the longest lines have no points.
+3. Orders on the layers, so that few lines cross: each item moves to the mean position of its neighbours, up and down.
+4. Coordinates: each item moves to the mean of its neighbours as far as the room allows, in the least-squares sense.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 Point = tuple[float, float]
-Line = tuple[int, int, object]  # from node, to node, which value of the first
+Line = tuple[int, int, object]  # source node, target node, value of the source
 Neighbours = list[list[int]]
 
 _SWEEPS = 12
-_BESIDE, _BELOW = 18.0, 30.0  # room between items of a layer, and between layers
+_BESIDE, _BELOW = 18.0, 30.0  # space between items of a layer, and between layers
 _PASSING = 8.0  # width of a point that a line passes
-_POINTS = 4000  # of them at most, so that the largest programs take seconds
+_POINTS = 4000  # maximal number of points, so that the largest programs take seconds
 
 
 class Layout(NamedTuple):
-    """Where things are.
+    """The coordinates of nodes and lines.
 
     Attributes:
-        width, height: of the whole.
+        width, height: size of the whole drawing.
         corners: upper left corner of each node.
-        lines: (line, points) for each stretch of a line that is drawn once: straight down between the points 0 and 1,
-            a curve between 1 and 2, ...; `line` is one of those that it is part of.
-        ends: for each of `lines` whether it arrives at a node.
+        lines: (line, points) for each stretch of a line: straight down between the points 0 and 1, a curve between 1
+            and 2. Lines may share a stretch; `line` is one of them.
+        ends: for each stretch in `lines`, whether it ends at a node.
     """
 
     width: float
@@ -43,17 +43,17 @@ class Layout(NamedTuple):
 
 
 def layout(sizes: Sequence[Point], lines: Sequence[Line]) -> Layout:
-    """Places for nodes of the given widths and heights.
+    """Place nodes and lines.
 
     Args:
-        sizes: of the nodes; a node's lines come from nodes with smaller numbers.
-        lines: from node to node.
+        sizes: width and height of each node. Lines to a node must come from nodes with smaller numbers.
+        lines: lines from node to node.
     """
     return _Layered(sizes, lines).placed() if sizes else Layout(0.0, 0.0, [], [], [])
 
 
 def layers_of(count: int, lines: Sequence[Line]) -> list[int]:
-    """The layer of each node."""
+    """Return the layer of each node."""
     layers = [0] * count
     users: Neighbours = [[] for _ in range(count)]
     uses = [False] * count
@@ -68,7 +68,7 @@ def layers_of(count: int, lines: Sequence[Line]) -> list[int]:
 
 
 class _Layered:
-    """Items are the nodes, then the points that lines pass."""
+    """A graph on layers. Its items are the nodes, then the points that lines pass."""
 
     def __init__(self, sizes: Sequence[Point], lines: Sequence[Line]) -> None:
         self.nodes = len(sizes)
@@ -88,7 +88,7 @@ class _Layered:
             self.rows[layer].append(item)
 
     def add(self, line: Line, points: list[int]) -> None:
-        """A line, by the points that its value passes already."""
+        """Add a line; `points` are the points of its value so far, to which missing ones are added."""
         source, target, _ = line
         first = self.layer[source] + 1
         while first + len(points) < self.layer[target]:
@@ -103,6 +103,7 @@ class _Layered:
         self.join(points[before - 1] if before else source, target, line)
 
     def join(self, upper: int, lower: int, line: Line) -> None:
+        """Add a stretch of a line between items of adjacent layers."""
         self.stretches.append((upper, lower, line))
         self.down[upper].append(lower)
         self.up[lower].append(upper)
@@ -127,7 +128,7 @@ class _Layered:
         self.rows = best
 
     def crossings(self) -> int:
-        """How often lines cross."""
+        """Count the crossings of lines."""
         total = 0
         for upper, lower in itertools.pairwise(self.rows):
             place = {item: i for i, item in enumerate(lower)}
@@ -142,7 +143,7 @@ class _Layered:
     # -- coordinates ----------------------------------------------------------------------------------------------
 
     def centres(self) -> list[float]:
-        """The middle of each item, from left to right."""
+        """Return the horizontal centre of each item."""
         x = [0.0] * len(self.sizes)
         for row in self.rows:
             self.spread(row, [0.0] * len(row), x)
@@ -154,7 +155,7 @@ class _Layered:
         return x
 
     def spread(self, row: Sequence[int], wanted: Sequence[float], x: list[float]) -> None:
-        """Put a row's items as near to where they are wanted as their widths allow: isotonic regression."""
+        """Place a row's items as near to `wanted` as their widths allow, by isotonic regression."""
         offsets = [0.0]
         for left, right in itertools.pairwise(row):
             offsets.append(offsets[-1] + (self.sizes[left][0] + self.sizes[right][0]) / 2 + _BESIDE)
@@ -170,7 +171,7 @@ class _Layered:
             x[item] = mean + offset
 
     def placed(self) -> Layout:
-        """Where everything is."""
+        """Return the layout."""
         self.order()
         x = self.centres()
         left = min(c - w / 2 for c, (w, _) in zip(x, self.sizes, strict=True))
@@ -191,7 +192,7 @@ class _Layered:
         return Layout(width, tops[-1] - _BELOW, corners[: self.nodes], lines, ends)
 
     def port(self, x: Sequence[float], item: int, other: int, neighbours: Neighbours) -> float:
-        """Where a line touches an item: those of one side are spread over its middle."""
+        """Return where a line touches an item; the incoming lines are distributed over its middle."""
         others = sorted(set(neighbours[item]), key=lambda n: x[n])
         room = min(0.5 * self.sizes[item][0], 12.0 * (len(others) - 1))
         if neighbours is self.down or len(others) < 2 or other not in others:

@@ -1,4 +1,4 @@
-"""Pictures of programs as SVG, alone in a file or in a notebook."""
+"""Pictures of programs as SVG, for files and notebooks."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from corejax_explain.drawing.dot import dot_text
 from corejax_explain.drawing.graph import Graph, program_graph
 
 _MARGIN = 10.0
-_LARGEST = 200  # equations up to which a notebook shows the picture
+_LARGEST = 200  # maximal number of equations for which a notebook shows the picture
 _COLOURS = {"argument": "#dcfce7", "constant": "#fef3c7", "equation": "#eef2ff", "output": "#fee2e2"}
 _HEAD = """\
 <svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" \
@@ -29,10 +29,10 @@ viewBox="0 0 {width:.0f} {height:.0f}" font-family="Menlo, Consolas, 'DejaVu San
 
 
 class Drawing:
-    """A program's picture.
+    """A picture of a program.
 
     Attributes:
-        program: what is drawn.
+        program: the program.
     """
 
     def __init__(self, program: ClosedJaxpr | Jaxpr) -> None:
@@ -50,9 +50,9 @@ class Drawing:
 
     @property
     def svg(self) -> str:
-        """The picture as an SVG document: equations below what they use, the programs inside an equation in its box.
+        """The picture as an SVG document. Equations are below their operands, and have inner programs in their box.
 
-        Equations, lines and nodes have the program's text and the user's line as tooltips.
+        Tooltips show the program's text and the user's line.
         """
         made = picture(self.graph)
         width, height = made.layout.width + 2 * _MARGIN, made.layout.height + 2 * _MARGIN
@@ -66,11 +66,11 @@ class Drawing:
             file.write(self.svg)
 
     def _repr_html_(self) -> str | None:
-        """The picture, and the text to unfold; None where the program has too many equations for a picture."""
+        """Return the picture and the folded text; None if the program has too many equations for a picture."""
         return None if count_equations(self.program, _LARGEST) > _LARGEST else self.html()
 
     def html(self) -> str:
-        """The picture, and the text to unfold below it, as a piece of HTML."""
+        """Return HTML with the picture, and below it the folded text of the program."""
         text = escape(shown(self.program.pretty(source_info=True)))
         summary = f"{count_equations(self.program)} equations as text"
         return (
@@ -83,21 +83,21 @@ class Drawing:
 
 
 def draw_jaxpr(program: ClosedJaxpr | Jaxpr) -> Drawing:
-    """A picture of a program, which notebooks show: `.svg`, `.save("picture.svg")`.
+    """Draw a program. Notebooks show the result; files get it by `.svg` or `.save("picture.svg")`.
 
     Raises:
-        TypeError: it is no jaxpr.
+        TypeError: `program` is not a jaxpr.
     """
     if not isinstance(program, ClosedJaxpr | Jaxpr):
         raise TypeError(
-            f"draw_jaxpr draws a program, what make_jaxpr(f)(*args) gives, got {program!r} of type "
+            f"draw_jaxpr takes a program, such as make_jaxpr(f)(*args), got {program!r} of type "
             f"{type(program).__name__}"
         )
     return Drawing(program)
 
 
 def count_equations(program: ClosedJaxpr | Jaxpr, limit: float = math.inf) -> int:
-    """How many equations a program has, those of programs inside included; counted until they are over `limit`."""
+    """Count the equations of a program and of the programs inside; stop when the count exceeds `limit`."""
     count = len(program.eqns)
     for eqn in program.eqns:
         for inner in subjaxprs(eqn.params):
@@ -140,7 +140,7 @@ def _box(box: Box, x: float, y: float) -> Iterator[str]:
 
 
 def _frame(made: Picture, x: float, y: float) -> Iterator[str]:
-    """A program inside an equation, with its label above."""
+    """Draw a program inside an equation, with its label above."""
     width, height = outer_width(made), outer_height(made)
     yield _text(made.label, x, y - 3, ' fill="#475569"')
     yield (

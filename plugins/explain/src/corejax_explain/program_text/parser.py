@@ -1,19 +1,19 @@
-"""Jaxprs from text: reads what `Jaxpr.pretty` writes.
+"""Jaxprs from text: a parser of the output of `Jaxpr.pretty`.
 
     program   = "{" "lambda" [constvar ...] ";" [binder ...] "."
                 "let" [equation ...] "in" "(" [atom, ...] ")" "}"
-    constvar  = binder ["=" value]            values of all constvars or of none
-    binder    = name ":" type                 an equation's output may be called _: nobody uses it
+    constvar  = binder ["=" value]            either all constvars have values, or none
+    binder    = name ":" type                 an output of an equation that is not used may be called _
     type      = ["~"] dtype "[" [int, ...] "]"         ~ is a weak type; dtypes are f32 or float32; a plugin's
-                                                       refinement may add to sizes and behind the shape: f32[8@x]{V:i}
+                                                       refinement adds to sizes and after the shape: f32[8@x]{V:i}
     equation  = [binder ... "="] primitive ["[" name "=" param ... "]"] [atom ...]
     atom      = name | scalar ":" type
 
-The operands of an equation end with its line, at a `;` or where the next output begins; elsewhere line
-breaks are spaces. `#` starts a comment; `# requires DISTRIBUTION VERSION: PRIMITIVE ...` says where primitives are
-from, for the error where one is missing. Parameters are None, True, numbers, quoted strings, dtypes, types,
-tuples (in parentheses or brackets), typed scalars, programs, and `Name.MEMBER` or `Name(field=value)` of
-classes that `register_param_type` knows.
+The operands of an equation end at the end of the line, at a `;` or before the next output. Other line breaks are
+spaces. `#` starts a comment; `# requires DISTRIBUTION VERSION: PRIMITIVE ...` names the origin of primitives, for the
+error about a missing one. Parameters are None, True, numbers, quoted strings, dtypes, types, tuples (in parentheses or
+brackets), typed scalars, programs, and `Name.MEMBER` or `Name(field=value)` of classes registered by
+`register_param_type`.
 """
 
 from __future__ import annotations
@@ -38,36 +38,35 @@ _UNTYPED_OUTPUTS = re.compile(r"[ \t\w]*=")
 _PRIMITIVE = re.compile(BARE_PRIMITIVE)
 _IN = re.compile(r"in\b")
 
-# What `jaxpr_text(program, requires=True)` begins with.
+# The first lines of `jaxpr_text(program, requires=True)`.
 _REQUIRES = re.compile(r"^# requires (?P<distribution>\S+) (?P<version>\S+): (?P<primitives>.*)$", re.MULTILINE)
 
 _UNTYPED = "; programs without types do not parse"
 
 
 def parse_jaxpr(text: str, consts: Sequence[Any] | None = None) -> Jaxpr | ClosedJaxpr:
-    """Read a program, and type-check it.
+    """Parse the text of a program, and type-check the program.
 
-    `parse_jaxpr(str(program))` prints the same text again, and is the same program (`same_jaxpr`), but for
-    the constants of a `ClosedJaxpr` itself, which only `program.pretty(consts=True)` shows. Source info is
-    not read.
+    `parse_jaxpr(str(program))` prints the same text again and is the same program (`same_jaxpr`), except for the
+    constants of a `ClosedJaxpr` itself, which only `program.pretty(consts=True)` prints. The user's lines are not
+    parsed.
 
     Args:
         text: one program with types, short or long.
-        consts: values for its constvars, where the text has none.
+        consts: values for its constvars, if the text has none.
 
     Returns:
-        A `ClosedJaxpr`; a `Jaxpr` where there are constvars without values. The same holds of programs in
-        parameters.
+        A `ClosedJaxpr`, or a `Jaxpr` if constvars have no values. The same holds for programs in parameters.
 
     Raises:
-        JaxprSyntaxError: the text is not a program, or names a primitive that does not exist.
-        JaxprTypeError: the program is ill-typed, or a constant does not have its constvar's type.
-        Both show line and column.
-        TypeError: `text` is no string.
-        ValueError: `consts` are too many or too few, or the text has values itself.
+        JaxprSyntaxError: the text is not a program, or names an unknown primitive. The message has line and column.
+        JaxprTypeError: the program is ill-typed, or a constant does not have its constvar's type. The message has line
+            and column.
+        TypeError: `text` is not a string.
+        ValueError: the number of `consts` is wrong, or the text has values itself.
     """
     if not isinstance(text, str):
-        raise TypeError(f"parse_jaxpr: text is a string, got {type(text).__name__}")
+        raise TypeError(f"parse_jaxpr: text must be a string, got {type(text).__name__}")
     parser = _Parser(text)
     program = parser.whole()
     if consts is not None:
@@ -79,10 +78,10 @@ def parse_jaxpr(text: str, consts: Sequence[Any] | None = None) -> Jaxpr | Close
 
 
 class _Parser(ValueReader):
-    """Programs and equations.
+    """The parser of programs and equations.
 
     Attributes:
-        places: where each equation begins in the text.
+        places: id of an equation -> position of its begin in the text.
     """
 
     def __init__(self, text: str) -> None:
@@ -90,6 +89,7 @@ class _Parser(ValueReader):
         self.places: dict[int, int] = {}
 
     def whole(self) -> Jaxpr | ClosedJaxpr:
+        """Parse the whole text as one program."""
         try:
             program = self.program()
         except RecursionError:
@@ -100,7 +100,7 @@ class _Parser(ValueReader):
         return program
 
     def check(self, program: Jaxpr | ClosedJaxpr) -> None:
-        """Type-check; errors show the place."""
+        """Type-check the program; errors have the place in the text."""
         try:
             check_jaxpr(program)
         except JaxprTypeError as error:
@@ -110,10 +110,11 @@ class _Parser(ValueReader):
             raise located from error.__cause__
         except RecursionError:
             self.fail("programs are nested too deeply", 0)
-        except CorejaxError as error:  # a primitive has no abstract-eval rule, say
+        except CorejaxError as error:  # for example, a primitive has no abstract-eval rule
             raise JaxprTypeError(f"{self.place(0)}: {type(error).__name__}: {error}") from error
 
     def program(self) -> Jaxpr | ClosedJaxpr:
+        """Parse a program."""
         self.need("{")
         self.need("lambda")
         start = self.pos
@@ -140,65 +141,71 @@ class _Parser(ValueReader):
         return ClosedJaxpr(jaxpr, consts) if len(consts) == len(constvars) else jaxpr
 
     def end_of_eqns(self) -> bool:
+        """Step over `in` and return True if it is next."""
         self.space()
         if self.pos == len(self.text) or self.text[self.pos] == "}":
             self.expected("an equation, or `in`")
         return self.at("in")
 
     def binder(self, scope: dict[str, Var], what: str) -> Var:
-        found = self.take(NAME, what)
+        """Parse a name and its type, and bind a variable; `what` is expected, for messages."""
+        match = self.take(NAME, what)
         if not self.at(":"):
-            self.fail(f"expected `:` and a type after {found.group()!r}, as in `a:f32[3]`{_UNTYPED}", found.end())
-        return self.bind(found, self.type(), scope)
+            self.fail(f"expected `:` and a type after {match.group()!r}, as in `a:f32[3]`{_UNTYPED}", match.end())
+        return self.bind(match, self.type(), scope)
 
-    def bind(self, found: re.Match[str], aval: ShapedArray, scope: dict[str, Var]) -> Var:
-        name = found.group(1)
+    def bind(self, match: re.Match[str], aval: ShapedArray, scope: dict[str, Var]) -> Var:
+        """Make a variable for a name and add it to the scope."""
+        name = match.group(1)
         if name in RESERVED:
-            self.fail(f"{name!r} is a word of the language, not a variable", found.start())
+            self.fail(f"{name!r} is a word of the language, not a variable", match.start())
         if name in scope:
-            self.fail(f"variable {name!r} is bound twice", found.start())
+            self.fail(f"variable {name!r} is bound twice", match.start())
         var = Var(aval)
         if name != "_":
             scope[name] = var
         return var
 
     def eqn(self, scope: dict[str, Var]) -> JaxprEqn:
+        """Parse an equation, and bind its outputs."""
         outputs: list[tuple[re.Match[str], TypeText]] = []
         start = self.pos
-        while found := self.match(_BINDER):
-            outputs.append((found, self.type_text()))
+        while match := self.match(_BINDER):
+            outputs.append((match, self.type_text()))
             self.space()
         if not self.at("=") and outputs:
             self.expected("another output such as `a:f32[3]`, or `=`")
         primitive = self.primitive(untyped=not outputs)
         params = self.params()
         operands = self.operands(scope)
-        avals = self.output_types(primitive, operands, params, [given for _, given in outputs])
-        # Outputs are bound last: an equation does not see them.
-        outvars = [self.bind(found, aval, scope) for (found, _), aval in zip(outputs, avals, strict=True)]
+        avals = self.output_types(primitive, operands, params, [type_text for _, type_text in outputs])
+        # Outputs are bound last, because operands and inner programs must not refer to them.
+        outvars = [self.bind(match, aval, scope) for (match, _), aval in zip(outputs, avals, strict=True)]
         eqn = JaxprEqn(primitive, operands, outvars, params)
         self.places[id(eqn)] = start
         return eqn
 
     def output_types(
-        self, primitive: Primitive, operands: list[Atom], params: dict[str, Any], given: list[TypeText]
+        self, primitive: Primitive, operands: list[Atom], params: dict[str, Any], texts: list[TypeText]
     ) -> list[ShapedArray]:
-        """Return the types of outputs: the types of the abstract-eval rule, if these have the given texts.
+        """Return the types of outputs: those of the abstract-eval rule, if they print as the texts.
 
-        A refinement may say more than its text, and so may the refinements of operands, and parameters.
+        The rule is needed because the text of a refinement may lack some of its content, which the rule computes from
+        the operands and parameters.
         """
-        if all(v.aval.refinement is None for v in operands) and not any(each.refinement for each in given):
-            return [each.aval for each in given]
+        if all(v.aval.refinement is None for v in operands) and not any(each.refinement for each in texts):
+            return [each.aval for each in texts]
         try:
-            found: Any = primitive.abstract(tuple([v.aval for v in operands]), params)
-        except Exception:  # it is reported when the program is checked
-            found = ()
-        self.refinements += [aval.refinement for aval in found if aval.refinement is not None]
-        if len(found) == len(given) and all(each.prints_as(aval) for each, aval in zip(given, found, strict=True)):
-            return list(found)
-        return [self.refined(each) for each in given]
+            avals: Any = primitive.abstract(tuple([v.aval for v in operands]), params)
+        except Exception:  # `check` reports the error
+            avals = ()
+        self.refinements += [aval.refinement for aval in avals if aval.refinement is not None]
+        if len(avals) == len(texts) and all(each.prints_as(aval) for each, aval in zip(texts, avals, strict=True)):
+            return list(avals)
+        return [self.refined(each) for each in texts]
 
     def primitive(self, untyped: bool) -> Primitive:
+        """Parse the name of a primitive; `untyped` tells that no typed outputs precede it."""
         self.space()
         start = self.pos
         quoted = STRING.match(self.text, self.pos)
@@ -211,7 +218,7 @@ class _Parser(ValueReader):
         return primitive
 
     def _fail_missing(self, name: str, start: int) -> NoReturn:
-        """Say where a primitive was, if the text tells; else what was probably meant, and which plugins failed."""
+        """Fail for an unknown primitive; name its distribution, if the text has it, or a close name."""
         notes = "".join(f"\n  note: {problem}" for problem in plugin_access().problems("primitives"))
         home = next((m for m in _REQUIRES.finditer(self.text) if name in _names(m["primitives"])), None)
         if home is None:
@@ -227,22 +234,24 @@ class _Parser(ValueReader):
         self.fail(f"there is no primitive {name!r}; {advice}{notes}", start)
 
     def params(self) -> dict[str, Any]:
+        """Parse the parameters of an equation."""
         params: dict[str, Any] = {}
         self.match(_SAME_LINE)
         if not self.text.startswith("[", self.pos):
             return params
         self.pos += 1
         while not self.at("]"):
-            found = self.take(NAME, "a parameter such as `axes=(0,)`, or `]`")
-            name = found.group()
+            match = self.take(NAME, "a parameter such as `axes=(0,)`, or `]`")
+            name = match.group()
             if name in params:
-                self.fail(f"parameter {name!r} is given twice", found.start())
+                self.fail(f"parameter {name!r} is given twice", match.start())
             self.need("=", f" and the value of parameter {name!r}")
             params[name] = self.value()
             self.at(",")
         return params
 
     def operands(self, scope: dict[str, Var]) -> list[Atom]:
+        """Parse the operands of an equation."""
         operands: list[Atom] = []
         while True:
             self.match(_SAME_LINE)
@@ -258,6 +267,7 @@ class _Parser(ValueReader):
             operands.append(self.atom(scope))
 
     def atom(self, scope: dict[str, Var]) -> Atom:
+        """Parse a variable or a typed literal."""
         scalar = self.match(SCALAR)
         if scalar is not None:
             if not self.text.startswith(":", self.pos):
@@ -268,19 +278,20 @@ class _Parser(ValueReader):
             if aval.shape:
                 self.fail(f"a literal is a scalar, it cannot have type {aval.str_short()}", at)
             return Literal(self.converted(scalar, aval.dtype), aval)
-        found = self.take(NAME, "an operand: a variable, or a literal such as `3.0:f32[]`")
-        var = scope.get(found.group())
+        match = self.take(NAME, "an operand: a variable, or a literal such as `3.0:f32[]`")
+        var = scope.get(match.group())
         if var is None:
-            why = "nobody can use it" if found.group() == "_" else "it is not bound before this place"
-            self.fail(f"there is no variable {found.group()!r} to use: {why}", found.start())
+            why = "it stands for unused outputs" if match.group() == "_" else "it is not bound before this place"
+            self.fail(f"there is no variable {match.group()!r} to use: {why}", match.start())
         return var
 
     def output(self, scope: dict[str, Var]) -> Atom:
+        """Parse an output of the program."""
         self.space()
         return self.atom(scope)
 
 
 def _names(text: str) -> set[str]:
-    """The primitives of a line of requirements; names that are no words are in quotes."""
-    quoted = [ast.literal_eval(found) for found in STRING.findall(text)]
+    """Return the primitives in a line of requirements; names that are not identifiers are in quotes."""
+    quoted = [ast.literal_eval(string) for string in STRING.findall(text)]
     return {*STRING.sub(" ", text).split(), *quoted}

@@ -1,4 +1,4 @@
-"""Read types, constants and parameters; errors show the place."""
+"""Parse types, constants and parameters; errors have the place in the text."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ SCALAR = re.compile(rf"(?:True|False|\([+-]?{UNSIGNED}[+-]{UNSIGNED}j\)|[+-]?{UN
 STRING = re.compile(r"""b?(?:'(?:[^'\\\n]|\\.)*'|"(?:[^"\\\n]|\\.)*")""")
 _SPACE = re.compile(r"(?:\s+|#[^\n]*)*")
 _WORD = re.compile(r"\w")
-# A refinement adds to sizes, `8@x` or `8@(x,y)`, and behind the shape, `{V:i}` or `{V:(i, j)}`.
+# A refinement adds to sizes, `8@x` or `8@(x,y)`, and after the shape, `{V:i}` or `{V:(i, j)}`.
 _TYPE = re.compile(r"(~?)([A-Za-z]\w*(?:<\w+>)?)\[([\w@(),\s]*)\](\{\w+:(?:\w+|\(\w+(?:,\s*\w+)*\))\})?")
 _MARK = re.compile(r"@(?:\w+|\([\w,\s]+\))")
 _KEY = re.compile(r"([A-Za-z_]\w*)\s*=")
@@ -34,8 +34,8 @@ class TypeText(NamedTuple):
 
     Attributes:
         aval: the type without its refinement.
-        refinement: the shape with what the refinement adds, `[8@x,4]{V:i}`; empty if it adds nothing.
-        start: where the type starts.
+        refinement: text of the shape with its refinement, `[8@x,4]{V:i}`; "" if there is no refinement.
+        start: position of the type in the text.
     """
 
     aval: ShapedArray
@@ -43,17 +43,17 @@ class TypeText(NamedTuple):
     start: int
 
     def prints_as(self, aval: ShapedArray) -> bool:
-        """Return whether another type has this text."""
+        """Return True if another type has this text."""
         plain = self.aval.str_short()
         text = plain[: plain.index("[")] + self.refinement if self.refinement else plain
         return aval.refined(None) is self.aval and "".join(text.split()) == "".join(aval.str_short().split())
 
 
 class Cursor:
-    """A position in a text, and errors that show it.
+    """A position in a text, with methods that step over tokens and raise errors with the place.
 
     Attributes:
-        refinements: the refinements of types that were read so far.
+        refinements: the refinements of the types that were parsed so far.
     """
 
     def __init__(self, text: str) -> None:
@@ -62,6 +62,7 @@ class Cursor:
         self.refinements: list[Refinement] = []
 
     def fail(self, message: str, pos: int | None = None) -> NoReturn:
+        """Raise JaxprSyntaxError with a message, the place and the line."""
         pos = self.pos if pos is None else pos
         start = self.text.rfind("\n", 0, pos) + 1
         line = self.text[start:].partition("\n")[0]
@@ -69,111 +70,116 @@ class Cursor:
         raise JaxprSyntaxError(f"{self.place(pos)}: {message}\n  {line}\n  {pointer}")
 
     def place(self, pos: int) -> str:
-        """`line 3, column 5`."""
+        """Format a position: `line 3, column 5`."""
         start = self.text.rfind("\n", 0, pos) + 1
         return f"line {self.text.count(chr(10), 0, pos) + 1}, column {pos - start + 1}"
 
     def expected(self, what: str) -> NoReturn:
-        found = self.text[self.pos : self.pos + 24].split()
-        self.fail(f"expected {what}, got {found[0]!r}" if found else f"expected {what}, got the end of the text")
+        """Raise JaxprSyntaxError: `what` was expected in place of the next word."""
+        words = self.text[self.pos : self.pos + 24].split()
+        self.fail(f"expected {what}, got {words[0]!r}" if words else f"expected {what}, got the end of the text")
 
     def space(self) -> None:
+        """Step over white space and comments."""
         self.pos = _SPACE.match(self.text, self.pos).end()  # type: ignore[union-attr]
 
     def match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
-        """What the pattern matches here, and step over it."""
-        found = pattern.match(self.text, self.pos)
-        if found is not None:
-            self.pos = found.end()
-        return found
+        """Match a pattern at this position and step over the match; return None if it does not match."""
+        match = pattern.match(self.text, self.pos)
+        if match is not None:
+            self.pos = match.end()
+        return match
 
     def take(self, pattern: re.Pattern[str], what: str) -> re.Match[str]:
-        """Step over space and what the pattern matches then, which has to be there."""
+        """Step over space and a match of the pattern; fail if the pattern does not match."""
         self.space()
-        found = self.match(pattern)
-        if found is None:
+        match = self.match(pattern)
+        if match is None:
             self.expected(what)
-        return found
+        return match
 
     def at(self, token: str) -> bool:
-        """Step over a token and the space before it, if it is next; a word has to end there."""
+        """Step over a token and the space before it, and return True, if it is next as a whole word."""
         self.space()
         end = self.pos + len(token)
-        found = self.text.startswith(token, self.pos) and not (token.isalpha() and _WORD.match(self.text, end))
-        if found:
+        is_next = self.text.startswith(token, self.pos) and not (token.isalpha() and _WORD.match(self.text, end))
+        if is_next:
             self.pos = end
-        return found
+        return is_next
 
     def need(self, token: str, why: str = "") -> None:
+        """Step over a token; fail if it is not next."""
         if not self.at(token):
             self.expected(f"`{token}`{why}")
 
     def items(self, close: str, item: Callable[[], Any], what: str) -> list[Any]:
-        """Items with commas between them, up to and over `close`; after a program no comma is needed."""
-        found: list[Any] = []
+        """Parse items with commas between them up to `close`, and step over it; programs need no comma."""
+        parsed: list[Any] = []
         while not self.at(close):
-            found.append(item())
+            parsed.append(item())
             if not self.at(","):
                 if self.at(close):
                     break
-                if not isinstance(found[-1], Jaxpr | ClosedJaxpr):
+                if not isinstance(parsed[-1], Jaxpr | ClosedJaxpr):
                     self.expected(f"`,` or `{close}` {what}")
-        return found
+        return parsed
 
     def type(self) -> ShapedArray:
-        """Read a type."""
+        """Parse a type."""
         return self.refined(self.type_text())
 
     def type_text(self) -> TypeText:
-        """Read a type, and leave the text of its refinement."""
-        found = self.take(_TYPE, "a type such as `f32[3,4]`")
-        weak, name, sizes, rest = found.groups()
+        """Parse a type without its refinement, of which only the text is kept."""
+        match = self.take(_TYPE, "a type such as `f32[3,4]`")
+        weak, name, sizes, rest = match.groups()
         aval = _aval(weak, name, _MARK.sub("", sizes))
         if isinstance(aval, str):
-            self.fail(aval, found.start())
-        return TypeText(aval, f"[{sizes}]{rest or ''}" if rest or "@" in sizes else "", found.start())
+            self.fail(aval, match.start())
+        return TypeText(aval, f"[{sizes}]{rest or ''}" if rest or "@" in sizes else "", match.start())
 
-    def refined(self, given: TypeText) -> ShapedArray:
-        """Read the refinement of a type."""
-        if not given.refinement:
-            return given.aval
+    def refined(self, unrefined: TypeText) -> ShapedArray:
+        """Parse the refinement of a type."""
+        if not unrefined.refinement:
+            return unrefined.aval
         if refinement_reader.value is None:
             plugin_access().load_primitives()
         read = refinement_reader.value
         if read is None:
-            self.fail(f"`{given.refinement}` needs a plugin that refines types, such as corejax-parallel", given.start)
+            message = f"`{unrefined.refinement}` needs a plugin that refines types, such as corejax-parallel"
+            self.fail(message, unrefined.start)
         try:
-            found = read(given.refinement, self.refinements)
+            refinement = read(unrefined.refinement, self.refinements)
         except ValueError as error:
-            self.fail(str(error), given.start)
-        self.refinements.append(found)
-        return given.aval.refined(found)
+            self.fail(str(error), unrefined.start)
+        self.refinements.append(refinement)
+        return unrefined.aval.refined(refinement)
 
     def scalar(self, dtype: np.dtype[Any]) -> Scalar:
-        """A scalar of a known dtype."""
+        """Parse a scalar of a known dtype."""
         return self.converted(self.take(SCALAR, f"a number of dtype {dtype.name}"), dtype)
 
-    def converted(self, found: re.Match[str], dtype: np.dtype[Any]) -> Scalar:
+    def converted(self, match: re.Match[str], dtype: np.dtype[Any]) -> Scalar:
+        """Convert the text of a scalar; fail at its place if it does not fit the dtype."""
         try:
-            return scalar_from_text(found.group(), dtype)
+            return scalar_from_text(match.group(), dtype)
         except (ValueError, OverflowError) as error:
-            self.fail(str(error), found.start())
+            self.fail(str(error), match.start())
 
 
 @functools.lru_cache(maxsize=4096)
 def _aval(weak: str, name: str, shape: str) -> ShapedArray | str:
-    """The aval, or what is wrong with it."""
+    """Return the aval, or a message if the type is malformed."""
     dtype = dtype_of_name(name)
     if dtype is None:
-        return f"{name!r} is no dtype; dtypes are written f32, float32, i64, bool, ..."
+        return f"{name!r} is not a dtype; dtypes are written f32, float32, i64, bool, ..."
     try:
         return ShapedArray(tuple(int(d) for d in shape.split(",")) if shape.strip() else (), dtype, weak == "~")
     except (ValueError, OverflowError):
-        return f"`[{shape}]` is no shape; shapes are written `[]`, `[3]`, `[3,4]`"
+        return f"`[{shape}]` is not a shape; shapes are written `[]`, `[3]`, `[3,4]`"
 
 
 def dtype_of_name(name: str) -> np.dtype[Any] | None:
-    """The dtype with this short or long name, or None. Plugins that make dtypes (`key<fry>`) are loaded for it."""
+    """Return the dtype with this short or long name, or None. For an extended dtype (`key<fry>`) plugins are loaded."""
     for _ in range(2 if "<" in name else 1):
         try:
             return dtypes.from_short_name(name)
@@ -184,10 +190,10 @@ def dtype_of_name(name: str) -> np.dtype[Any] | None:
 
 
 class ValueReader(Cursor):
-    """Constants and parameters."""
+    """The parser of constants and parameters."""
 
     def const(self, aval: ShapedArray) -> Array:
-        """A constant's value, of a known type."""
+        """Parse a constant of a known type."""
         self.space()
         start = self.pos
         try:
@@ -219,9 +225,9 @@ class ValueReader(Cursor):
         self.space()
         start = self.pos
         self.need("[", f", a list of {aval.shape[axis]} along axis {axis}")
-        found = self.items("]", lambda: self._nested(aval, axis + 1, parts), "in a list of numbers")
-        if len(found) != aval.shape[axis]:
-            self.fail(f"this list has {len(found)} items, {aval.str_short()} needs {aval.shape[axis]}", start)
+        items = self.items("]", lambda: self._nested(aval, axis + 1, parts), "in a list of numbers")
+        if len(items) != aval.shape[axis]:
+            self.fail(f"this list has {len(items)} items, {aval.str_short()} needs {aval.shape[axis]}", start)
 
     def _base64(self, aval: ShapedArray) -> np.ndarray[Any, Any]:
         self.space()
@@ -234,14 +240,15 @@ class ValueReader(Cursor):
             self.fail(f"these are not the bytes of a constant of type {aval.str_short()}: {error}", start)
 
     def string(self) -> Any:
-        found = self.take(STRING, "a string in quotes")
+        """Parse a string or bytes in quotes."""
+        match = self.take(STRING, "a string in quotes")
         try:
-            return ast.literal_eval(found.group())
+            return ast.literal_eval(match.group())
         except (SyntaxError, ValueError) as error:
-            self.fail(f"malformed string: {error}", found.start())
+            self.fail(f"malformed string: {error}", match.start())
 
     def value(self) -> Any:
-        """A parameter's value."""
+        """Parse the value of a parameter."""
         self.space()
         start, first = self.pos, self.text[self.pos : self.pos + 1]
         if first == "{":
@@ -252,25 +259,26 @@ class ValueReader(Cursor):
             return self.type()
         if STRING.match(self.text, self.pos):
             return self.string()
-        found = self.match(SCALAR)
-        if found is not None:
-            return self._typed(found) if self.at(":") else self._untyped(found)
+        scalar = self.match(SCALAR)
+        if scalar is not None:
+            return self._typed(scalar) if self.at(":") else self._untyped(scalar)
         if first in ("(", "["):
             self.pos += 1
             return tuple(self.items(")" if first == "(" else "]", self.value, "in a tuple"))
         return self._named(self.take(NAME, "a parameter's value").group(), start)
 
     def program(self) -> Jaxpr | ClosedJaxpr:
+        """Parse a program; subclasses that accept programs override this."""
         raise NotImplementedError
 
     def _opaque(self) -> NoReturn:
-        found = _OPAQUE.match(self.text, self.pos)
-        what = found.group() if found else "this object"
+        match = _OPAQUE.match(self.text, self.pos)
+        what = match.group() if match else "this object"
         self.fail(f"{what} has no text of its own, so this parameter cannot be read back")
 
-    def _untyped(self, found: re.Match[str]) -> Any:
-        """Return Python's scalar."""
-        text = found.group()
+    def _untyped(self, match: re.Match[str]) -> Any:
+        """Convert a scalar without a type to a Python scalar."""
+        text = match.group()
         try:
             if text in ("True", "False"):
                 return text == "True"
@@ -279,15 +287,15 @@ class ValueReader(Cursor):
             kind = complex if text.endswith("j)") else float
             return kind(scalar_from_text(text, np.dtype(kind)))
         except (ValueError, OverflowError) as error:
-            self.fail(str(error), found.start())
+            self.fail(str(error), match.start())
 
-    def _typed(self, found: re.Match[str]) -> Scalar:
+    def _typed(self, match: re.Match[str]) -> Scalar:
         self.space()
         at = self.pos
         aval = self.type()
         if aval.shape or aval.weak_type:
             self.fail("a parameter's scalar has a type such as `i32[]`", at)
-        return self.converted(found, aval.dtype)
+        return self.converted(match, aval.dtype)
 
     def _named(self, name: str, start: int) -> Any:
         if name == "None":
@@ -311,7 +319,7 @@ class ValueReader(Cursor):
                 f"class {name!r} is unknown here; corejax's `register_param_type({name})` makes it known",
                 start,
             )
-        self.fail(f"{name!r} is no value: strings have quotes, dtypes are called float32, int8, bool, ...", start)
+        self.fail(f"{name!r} is not a value: strings have quotes, dtypes are called float32, int8, bool, ...", start)
 
     def _call(self, cls: type, start: int) -> Any:
         named: dict[str, Any] = {}
@@ -323,12 +331,12 @@ class ValueReader(Cursor):
                 return self.value()
             self.pos = key.end()
             named[key.group(1)] = self.value()
-            return named  # stands for "not positional"
+            return named  # a sentinel: this field is not positional
 
-        found = self.items(")", item, f"among the fields of {cls.__name__}")
+        fields = self.items(")", item, f"among the fields of {cls.__name__}")
         try:
-            return cls(*(x for x in found if x is not named), **named)
+            return cls(*(x for x in fields if x is not named), **named)
         except RecursionError:
             raise
-        except Exception as error:  # of a class that a plugin has
+        except Exception as error:  # raised by the constructor of a plugin's class
             self.fail(f"{cls.__name__} does not take these fields: {error}", start)

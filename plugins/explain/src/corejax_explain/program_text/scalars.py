@@ -1,4 +1,4 @@
-"""NumPy scalars from text, bit by bit."""
+"""NumPy scalars from text, exact to the bit."""
 
 from __future__ import annotations
 
@@ -10,22 +10,22 @@ import numpy as np
 
 from corejax.extend import dtypes
 
-Scalar = Any  # a NumPy scalar; NumPy's annotations do not tell those from arrays
+Scalar = Any  # a NumPy scalar; NumPy's annotations do not distinguish scalars from arrays
 
-# A real number without sign, as `jaxpr_text` or Python writes it.
+# A real number without sign, as `jaxpr_text` or Python prints it.
 UNSIGNED = r"(?:nan\(0x[0-9a-fA-F]+\)|nan|inf|(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)"
 _COMPLEX = re.compile(rf"\(([+-]?{UNSIGNED})([+-]{UNSIGNED})j\)")
 INT = re.compile(r"[+-]?\d+")
 
 
 def scalar_from_text(text: str, dtype: np.dtype[Any]) -> Scalar:
-    """The NumPy scalar of `dtype` that `text` writes.
+    """Convert a text to a NumPy scalar of a dtype.
 
     Raises:
-        ValueError: the text is no value of that dtype; says why.
+        ValueError: the text is not a value of that dtype; the message has the reason.
     """
     if (text in ("True", "False")) is not dtypes.is_bool(dtype):
-        raise ValueError(f"{text} is no {dtype.name}: `True` and `False` are of dtype bool, and nothing else is")
+        raise ValueError(f"{text} is not of dtype {dtype.name}: the values of dtype bool are `True` and `False`")
     if dtypes.is_bool(dtype):
         return np.bool_(text == "True")
     if dtypes.is_integer(dtype):
@@ -62,7 +62,7 @@ def _real_from_text(text: str, dtype: np.dtype[Any]) -> Scalar:
     else:
         with np.errstate(over="ignore"):
             value = dtype.type(float(text))
-    wanted = np.isnan if "nan" in text else np.isinf if "inf" in text else np.isfinite
-    if not wanted(value):
+    is_expected = np.isnan if "nan" in text else np.isinf if "inf" in text else np.isfinite
+    if not is_expected(value):
         raise ValueError(f"{text} does not fit {dtype.name}")
     return value
