@@ -79,14 +79,14 @@ def test_static_arguments_without_a_hash() -> None:
     f = jit(lambda x, n: x, static_argnums=1)
     for value, words in {
         "list": ([3], "pass a tuple instead of a list, or do not mark"),
-        "tuple": (([3],), "what is in it has to be, too"),
-        "dict": ({"a": 1}, "pass a tuple of what is in it"),
+        "tuple": (([3],), "make each of its items hashable"),
+        "dict": ({"a": 1}, "pass a tuple of its items"),
         "dataclass": (Config(1), "@dataclass(frozen=True)"),
         "array": (np.ones(2), "; do not mark the argument as static"),
     }.values():
         assert words in said(TypeError, f, X, value)
-    assert "argument of the transformation around this call" in said(TypeError, vmap(f), X, jnp.arange(3))
-    assert "argument of the transformation around this call" in said(TypeError, jit(f), X, 3)
+    assert "argument of an enclosing transformation" in said(TypeError, vmap(f), X, jnp.arange(3))
+    assert "argument of an enclosing transformation" in said(TypeError, jit(f), X, 3)
 
 
 def test_in_axes_for_a_keyword() -> None:

@@ -14,12 +14,12 @@ from corejax.extend.messages import observe
 logger = logging.getLogger("corejax")
 
 
-def watched_by_anybody() -> bool:
+def is_observed() -> bool:
     """Whether somebody wants to know: asked before a report is prepared."""
     return observe.observed() or config.log_compiles or config.explain_cache_misses
 
 
-def tell(event: observe.Event, *, first: bool = True) -> None:
+def report(event: observe.Event, *, first: bool = True) -> None:
     """Tell observers of a trace or a compilation, and log it; `first` says if it is the function's first."""
     observe.notify(event)
     took = f"in {event.ms:.3g} ms" if event.ms is not None else ""

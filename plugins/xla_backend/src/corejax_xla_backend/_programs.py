@@ -36,7 +36,7 @@ from corejax.extend.devices import (
 from corejax.extend.messages import clears_cache, observe
 from corejax.extend.programs import programs_of
 from corejax_xla_backend._live import LiveSet
-from corejax_xla_backend._log import tell, watched_by_anybody
+from corejax_xla_backend._log import is_observed, report
 from corejax_xla_backend._physical import physical_program
 from corejax_xla_backend._several_devices import place_program
 
@@ -202,12 +202,12 @@ def _avals(jaxpr: Jaxpr) -> Iterator[ShapedArray]:
 
 def report_compilation(closed: ClosedJaxpr, name: str, platform: str, ms: float, origin: str) -> None:
     """Tell observers, and the log, of a compilation."""
-    if not watched_by_anybody():
+    if not is_observed():
         return
     elsewhere = any(_is_executable(key) for key in closed.memo)
     why = f"first run on platform {platform!r}" if elsewhere else "first run of this program"
     facts = {"platform": platform, "equations": len(closed.jaxpr.eqns)}
-    tell(observe.Event("compile", name, (why, origin) if origin else (why,), ms, facts))
+    report(observe.Event("compile", name, (why, origin) if origin else (why,), ms, facts))
 
 
 @clears_cache
