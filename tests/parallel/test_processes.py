@@ -171,7 +171,7 @@ print(total, repr(total), f"{total:.1f}")
 """
     )
     printed = run_all(program, 2)
-    other = "which runs a program jit_scaled of arguments of the same types (8xf32), but another one. All processes run"
+    other = "which runs another program jit_scaled of arguments of the same types (8xf32). All processes must run"
     for number, text in enumerate(printed):
         head = f"process {number} runs the program jit_scaled of (8xf32) on devices that it shares with process"
         for attempt in range(2):

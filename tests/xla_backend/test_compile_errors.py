@@ -87,7 +87,7 @@ def test_what_xla_says_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(_jaxlib, "compile_module", refusing)
     said = "UNIMPLEMENTED: something"
-    with pytest.raises(BackendError, match="jit of <lambda>: XLA could not compile it: UNIMPLEMENTED: something"):
+    with pytest.raises(BackendError, match="jit of <lambda>: XLA could not compile the program: UNIMPLEMENTED: something"):
         corejax.jit(lambda x: x + 1)(X)
     said = "RESOURCE_EXHAUSTED: memory"
     with pytest.raises(MemoryError, match="no memory to compile it"):

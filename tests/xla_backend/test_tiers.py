@@ -91,7 +91,7 @@ def test_what_cannot_be_compiled_says_so() -> None:
         try:
             np.testing.assert_array_equal(f(X), X + 1)
         except ValueError as error:
-            return "XLA refuses compiler_options (nope=1)" in str(error)
+            return "XLA rejects compiler_options (nope=1)" in str(error)
         return False
 
     wait_for(refused)

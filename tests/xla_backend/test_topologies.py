@@ -109,7 +109,7 @@ def test_options_constants_donation_and_callbacks() -> None:
     assert compiled.memory_analysis().alias_size_in_bytes == 4 * 8 // 2
     quick = corejax.jit(jnp.sin).lower(typed).compile({"xla_cpu_enable_fast_math": True})
     assert quick.output_shardings == rows
-    with pytest.raises(ValueError, match="XLA refuses compiler_options"):
+    with pytest.raises(ValueError, match="XLA rejects compiler_options"):
         corejax.jit(jnp.sin).lower(typed).compile({"xla_no_such_option": True})
 
 
