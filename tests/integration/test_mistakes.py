@@ -193,7 +193,7 @@ MESSAGES = {
     "places": (
         lambda: corejax.device_put(X, corejax.devices()),
         ValueError,
-        "device_put: device is a place, or a pytree of places that is a prefix of x; at the root: list of",
+        "device_put: device must be a device or sharding, or a pytree of these .*; at the root: list of",
     ),
     "pad": (lambda: jnp.pad(X, 1, constant_values="a"), TypeError, "pad: 'a' is not an array of numbers"),
     "dict": (lambda: jnp.asarray({"a": 1}), TypeError, "asarray: {'a': 1} of type dict is not an array of numbers"),

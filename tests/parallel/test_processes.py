@@ -225,8 +225,8 @@ def test_a_process_alone() -> None:
     [
         ((), ValueError, "coordinator_address is not given, and COREJAX_COORDINATOR_ADDRESS is not set"),
         (("host",), ValueError, "num_processes is not given"),
-        (("host:1", "two", 0), TypeError, "num_processes is an integer, got 'two'"),
-        (("host", 2, 0), ValueError, "coordinator_address is host:port, got 'host'"),
+        (("host:1", "two", 0), TypeError, "num_processes must be an integer, got 'two'"),
+        (("host", 2, 0), ValueError, "coordinator_address must be host:port, got 'host'"),
         (("host:1", 2, 2), ValueError, "got 2 of 2"),
         (("host:1", 0, 0), ValueError, "got 0 of 0"),
         (("host:1", 2, 1), BackendError, "before the first use of a device; cpu is in use"),

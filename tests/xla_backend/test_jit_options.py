@@ -188,7 +188,8 @@ def test_shardings_are_prefixes_as_in_jax(name: str) -> None:
     assert len(refused) != 1
     if refused:
         assert re.match(
-            r"jit of <lambda>: ((in|out)_shardings: they are no prefix|give in_shardings or a b)", refused[0]
+            r"jit of <lambda>: ((in|out)_shardings: the shardings are not a prefix|give in_shardings or a b)",
+            refused[0],
         )
 
 

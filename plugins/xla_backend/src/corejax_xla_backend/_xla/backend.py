@@ -67,7 +67,7 @@ class XlaBackend(Backend):
         return _jaxlib.put(value, aval, device or config.default_device, committed=device is not None, alias=True)
 
     def put_copy(self, value: np.ndarray[Any, Any], aval: ShapedArray, sharding: Sharding) -> Any:
-        """Return a buffer over a sharding's devices that is a copy, because the array's owner may write to the array."""
+        """Return a buffer over a sharding's devices with a copy of an array that its owner may write to."""
         return _jaxlib.put_parts(value, aval, _jaxlib.placement(sharding, aval.ndim), alias=False)
 
     def fetch(self, buffer: Any) -> np.ndarray[Any, Any]:

@@ -59,7 +59,7 @@ class CallingBack:
                 raise
         else:
             for failures, count in list(self._failures.items()):  # another thread may have added a program meanwhile
-                failures.tell_since(failed.get(failures, count))
+                failures.raise_since(failed.get(failures, count))
             return result
         raise failure
 
@@ -85,7 +85,7 @@ def _is_unchanged(leaves: list[Any], structure: Any, arguments: Any) -> bool:
 class _Lessons:
     """Lessons that teach a dispatcher the fast path of a signature.
 
-    A lesson is a call of the dispatcher, whose miss function returns the fast path without running the program. Only
+    A lesson is a call of the dispatcher in which the miss function returns the fast path and runs no program. Only
     one thread teaches at a time, and never a signature that the dispatcher knows, because it would run the program.
 
     Attributes:

@@ -2,7 +2,7 @@
 
 An entry is machine code, so its directory must belong to the user alone. The key of an entry is a digest of everything
 that its executable depends on: the program without source lines, XLA's options, jaxlib, the processor, and the versions
-of the installed plugins, whose kernels it may call.
+of the installed plugins, because a program may call their kernels.
 """
 
 from __future__ import annotations

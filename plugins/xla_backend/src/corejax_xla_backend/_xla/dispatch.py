@@ -1,10 +1,10 @@
 """The fast path of jitted calls: jaxlib's C++ dispatcher.
 
-The dispatcher flattens the arguments, reads the arrays' buffers and their types, finds the executable, runs it and wraps
-the results, without Python. For this it needs three things from here: how to take arrays and registered containers
-apart (`DispatchRegistry`), how to convert host values to buffers, and a number for everything else that a call depends
-on (`_follow_context`). The invariant: a call that Python would handle differently has another signature, or is never
-taught to the dispatcher (`_fastpath` returns None).
+The dispatcher flattens the arguments, reads the arrays' buffers and types, finds the executable, runs it and wraps the
+results, without Python. For this it needs three things from here: functions that flatten arrays and registered
+containers (`DispatchRegistry`), a conversion of host values to buffers, and a number for everything else that a call
+depends on (`_follow_context`). The invariant: a call that Python would handle differently has another signature, or the
+dispatcher never learns it (`_fastpath` returns None).
 """
 
 from __future__ import annotations

@@ -119,7 +119,7 @@ class XlaExecutable(NamedTuple):
                 raise
         else:
             if self.failures is not None:
-                self.failures.tell_since(failed)
+                self.failures.raise_since(failed)
             return outs
         raise failure
 
