@@ -228,7 +228,9 @@ def _over_devices(
     return options._replace(in_shardings=ins, out_shardings=outs), list(map(over, places))
 
 
-def assigned(name: str, closed: ClosedJaxpr, options: CompileOptions, devices: Sequence[Any] | None) -> CompileOptions:
+def assign_devices(
+    name: str, closed: ClosedJaxpr, options: CompileOptions, devices: Sequence[Any] | None
+) -> CompileOptions:
     """Return the options of a lowered program, completed by the devices to compile for; None for the program's own.
 
     Raises:

@@ -29,7 +29,7 @@ from corejax_xla_backend._jit.options import compiler_flags
 from corejax_xla_backend._jit.traces import TracedProgram
 from corejax_xla_backend._physical import physical_program
 from corejax_xla_backend._programs import compiled, known_options, run
-from corejax_xla_backend._several_devices import assigned, place_at, place_program
+from corejax_xla_backend._several_devices import assign_devices, place_at, place_program
 from corejax_xla_backend.sharding import SingleDeviceSharding, check_fits
 from corejax_xla_backend.sharding_constraint import as_sharding
 from corejax_xla_backend.xla_call import xla_call_p
@@ -288,7 +288,7 @@ class Lowered(Stage):
             ValueError: the devices differ in kind or number from those that the program is lowered for.
         """
         flags = dict(self._options.flags) | dict(compiler_flags(self.name, compiler_options))
-        options = assigned(self.name, self.jaxpr, self._options, device_assignment)
+        options = assign_devices(self.name, self.jaxpr, self._options, device_assignment)
         return Compiled(self, options._replace(flags=tuple(sorted(flags.items()))))
 
 

@@ -33,7 +33,7 @@ class ModuleBuilder:
             exception ends the program at once.
         meshes: the meshes that the module declares.
         partitioners: partitioners of the calls of `partitioned_calls`; they must live until the module is compiled.
-        spread: whether arguments are sharded over devices.
+        is_sharded: whether arguments are sharded over devices.
         elementwise: the nesting depth of elementwise primitives' bodies that are being lowered.
         opaque: the number of operations so far that XLA cannot partition.
         manual: the mesh and the axes of the enclosing manual region, one element of which the next operations compute;
@@ -51,7 +51,7 @@ class ModuleBuilder:
         self.callbacks: list[Callable[..., Any]] = []
         self.failures = Failures() if len(devices) > 1 else None
         self.partitioners: list[Any] = []
-        self.spread = False
+        self.is_sharded = False
         self.elementwise = 0
         self.opaque = 0
         self._callback_indices: dict[Any, int] = {}

@@ -156,7 +156,7 @@ def should_partition(ctx: TranslationContext, eqn: JaxprEqn) -> bool:
     entry = xla_translations.rule_of(eqn.primitive, ctx.platform) or xla_translations.rule_of(eqn.primitive)
     if entry is not None and entry.derived is None:
         return "by" not in entry.flags
-    if ctx.module.spread and any(v.aval.ndim for v in eqn.invars):
+    if ctx.module.is_sharded and any(v.aval.ndim for v in eqn.invars):
         _warn(eqn, "its sharded operands are gathered onto the first device, which calls impl for all")
     return False
 

@@ -180,7 +180,7 @@ def lower(closed: ClosedJaxpr, name: str, platform: str, options: CompileOptions
     builder = ModuleBuilder(platform, name, options.devices)
     if options.devices:
         builder.meshes.like = like_of(closed, options)
-        builder.spread = any(s is not None and not s.is_fully_replicated for s in options.in_shardings)
+        builder.is_sharded = any(s is not None and not s.is_fully_replicated for s in options.in_shardings)
     is_sharded = options.devices or names_shardings(options)
     donation = "jax.buffer_donor = true" if is_sharded else "tf.aliasing_output = {} : i32"
     attributes = {i: [donation.format(k)] for i, k in aliases.items()}
