@@ -33,7 +33,7 @@ def lines(jaxpr):
 def each_time(monkeypatch, make):
     """What `make` gives where every rule is run each time."""
     with monkeypatch.context() as patch:
-        patch.setattr(rule_memo, "again", lambda *args: None)
+        patch.setattr(rule_memo, "replay", lambda *args: None)
         return make()
 
 

@@ -79,14 +79,14 @@ def test_static_arguments_without_a_hash() -> None:
     f = jit(lambda x, n: x, static_argnums=1)
     for value, words in {
         "list": ([3], "pass a tuple instead of a list, or do not mark"),
-        "tuple": (([3],), "what is in it has to be, too"),
-        "dict": ({"a": 1}, "pass a tuple of what is in it"),
+        "tuple": (([3],), "make each of its items hashable"),
+        "dict": ({"a": 1}, "pass a tuple of its items"),
         "dataclass": (Config(1), "@dataclass(frozen=True)"),
         "array": (np.ones(2), "; do not mark the argument as static"),
     }.values():
         assert words in said(TypeError, f, X, value)
-    assert "argument of the transformation around this call" in said(TypeError, vmap(f), X, jnp.arange(3))
-    assert "argument of the transformation around this call" in said(TypeError, jit(f), X, 3)
+    assert "argument of an enclosing transformation" in said(TypeError, vmap(f), X, jnp.arange(3))
+    assert "argument of an enclosing transformation" in said(TypeError, jit(f), X, 3)
 
 
 def test_in_axes_for_a_keyword() -> None:
@@ -193,7 +193,7 @@ MESSAGES = {
     "places": (
         lambda: corejax.device_put(X, corejax.devices()),
         ValueError,
-        "device_put: device is a place, or a pytree of places that is a prefix of x; at the root: list of",
+        "device_put: device must be a device or sharding, or a pytree of these .*; at the root: list of",
     ),
     "pad": (lambda: jnp.pad(X, 1, constant_values="a"), TypeError, "pad: 'a' is not an array of numbers"),
     "dict": (lambda: jnp.asarray({"a": 1}), TypeError, "asarray: {'a': 1} of type dict is not an array of numbers"),

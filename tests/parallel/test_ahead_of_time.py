@@ -82,6 +82,6 @@ def test_shardings_without_devices_go_where_the_arguments_are() -> None:
     assert y.sharding == NamedSharding(mesh, P("a"))
     np.testing.assert_allclose(y, np.sin(X), rtol=1e-6)
     few = corejax.device_put(X, NamedSharding(corejax.make_mesh((2,), ("a",)), P("a")))
-    with pytest.raises(ValueError, match="over a mesh of 8 devices, and the program runs on 2"):
+    with pytest.raises(ValueError, match="over a mesh of 8 devices, but the program runs on 2"):
         jit(jnp.sin, in_shardings=rows)(few)
     np.testing.assert_allclose(jit(jnp.sin)(few), np.sin(X), rtol=1e-6)

@@ -154,7 +154,13 @@ else:
     ("devices", "printed"),
     [
         (8, ["called"]),
-        (2, ["it is written for a mesh of 8 devices", "is for 8 devices, and is called in a program on 2; put its"]),
+        (
+            2,
+            [
+                "the program is for an abstract mesh of 8 devices",
+                "is for 8 devices, and is called in a program on 2; put its",
+            ],
+        ),
     ],
 )
 def test_in_another_process(tmp_path: pathlib.Path, devices: int, printed: list[str]) -> None:
@@ -173,7 +179,7 @@ def test_in_another_process(tmp_path: pathlib.Path, devices: int, printed: list[
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda f: f.call(X, W), r"it is written for a mesh of 8 devices that does not say which.*set_mesh\(mesh\)"),
+        (lambda f: f.call(X, W), r"the program is for an abstract mesh of 8 devices.*set_mesh\(mesh\)"),
         (
             lambda f: f.call(corejax.device_put(X, corejax.devices()[1]), W),
             r"the exported function .* is for 8 devices, and is called in a program on 1; .*in_shardings_jax\(mesh\)",
@@ -183,7 +189,10 @@ def test_in_another_process(tmp_path: pathlib.Path, devices: int, printed: list[
             "is for 8 devices, and is called by one of them, in shard_map or pmap",
         ),
         (lambda f: f.in_shardings_jax(mesh(4)), r"is for 8 devices, and Mesh\('x': 4.* has 4"),
-        (lambda f: corejax.grad(lambda x: jnp.sum(f.call(x, W)))(X), "it is written for a mesh of 8 devices"),
+        (
+            lambda f: corejax.grad(lambda x: jnp.sum(f.call(x, W)))(X),
+            "the program is for an abstract mesh of 8 devices",
+        ),
     ],
 )
 def test_other_numbers_of_devices(call: Callable[..., Any], message: str) -> None:

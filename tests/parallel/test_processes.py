@@ -171,7 +171,7 @@ print(total, repr(total), f"{total:.1f}")
 """
     )
     printed = run_all(program, 2)
-    other = "which runs a program jit_scaled of arguments of the same types (8xf32), but another one. All processes run"
+    other = "which runs another program jit_scaled of arguments of the same types (8xf32). All processes must run"
     for number, text in enumerate(printed):
         head = f"process {number} runs the program jit_scaled of (8xf32) on devices that it shares with process"
         for attempt in range(2):
@@ -225,8 +225,8 @@ def test_a_process_alone() -> None:
     [
         ((), ValueError, "coordinator_address is not given, and COREJAX_COORDINATOR_ADDRESS is not set"),
         (("host",), ValueError, "num_processes is not given"),
-        (("host:1", "two", 0), TypeError, "num_processes is an integer, got 'two'"),
-        (("host", 2, 0), ValueError, "coordinator_address is host:port, got 'host'"),
+        (("host:1", "two", 0), TypeError, "num_processes must be an integer, got 'two'"),
+        (("host", 2, 0), ValueError, "coordinator_address must be host:port, got 'host'"),
         (("host:1", 2, 2), ValueError, "got 2 of 2"),
         (("host:1", 0, 0), ValueError, "got 0 of 0"),
         (("host:1", 2, 1), BackendError, "before the first use of a device; cpu is in use"),

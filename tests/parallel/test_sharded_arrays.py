@@ -313,7 +313,10 @@ def test_arrays_are_made_of_parts(mesh: Mesh) -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda s, x: corejax.make_array_from_callback((8, 4), s, lambda i: VALUE), r"shape \(2, 4\).*gave f32\[8,4\]"),
+        (
+            lambda s, x: corejax.make_array_from_callback((8, 4), s, lambda i: VALUE),
+            r"shape \(2, 4\).*returned f32\[8,4\]",
+        ),
         (lambda s, x: corejax.make_array_from_callback((6, 4), s, lambda i: VALUE[i]), r"axis 0 into 4 parts.*size 6"),
         (
             lambda s, x: corejax.make_array_from_callback((8,), None, lambda i: VALUE[i]),
@@ -321,11 +324,11 @@ def test_arrays_are_made_of_parts(mesh: Mesh) -> None:
         ),
         (
             lambda s, x: corejax.make_array_from_callback("ab", s, lambda i: VALUE[i]),
-            r"shape is a tuple|invalid literal",
+            r"shape must be a tuple|invalid literal",
         ),
         (
             lambda s, x: corejax.make_array_from_callback((8, 4), s, lambda i: VALUE[i], np.int32),
-            r"dtype i32.*gave f32",
+            r"dtype i32.*returned f32",
         ),
         (
             lambda s, x: corejax.make_array_from_single_device_arrays((8, 4), s, [x] * 8),
@@ -333,16 +336,19 @@ def test_arrays_are_made_of_parts(mesh: Mesh) -> None:
         ),
         (
             lambda s, x: corejax.make_array_from_single_device_arrays((32, 4), s, [x] * 8),
-            r"as another one of the arrays",
+            r"which has another one of the arrays",
         ),
         (
             lambda s, x: corejax.make_array_from_single_device_arrays((32, 4), s, [x]),
-            r"\[CpuDevice\(id=1\).* have none",
+            r"without one: \[CpuDevice\(id=1\)",
         ),
-        (lambda s, x: corejax.make_array_from_single_device_arrays((32, 4), s, [1]), r"arrays\[0\] is an array.*got 1"),
+        (
+            lambda s, x: corejax.make_array_from_single_device_arrays((32, 4), s, [1]),
+            r"arrays\[0\] must be an array.*got 1",
+        ),
         (
             lambda s, x: corejax.make_array_from_process_local_data(s, VALUE, (16, 4)),
-            r"has \(16, 4\), got data of .*\(8, 4\)",
+            r"has shape \(16, 4\), got data of .*\(8, 4\)",
         ),
         (lambda s, x: corejax.device_put(np.ones((6, 4)), s), r"device_put: .*axis 0 into 4 parts.*\(6, 4\)"),
         (lambda s, x: corejax.device_put(np.float32(1), s), r"device_put: .*at least 1 dimensions.*one of 0"),

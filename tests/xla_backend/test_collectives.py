@@ -106,7 +106,7 @@ def test_of_the_table_and_copies(mesh: Any) -> None:
     found = collectives(program, mesh)
     assert len(found) == 2 == found.times and found.nbytes == 2 * 8 * 32 * 4
     assert len(found.of("all-reduce")) == 2 and not found.of("all-gather")
-    with pytest.raises(ValueError, match=r"kind is one of all-gather, .*got 'allreduce'"):
+    with pytest.raises(ValueError, match=r"kind must be one of all-gather, .*got 'allreduce'"):
         found.of("allreduce")
     assert len(found.of(axes="data")) == 1 == len(found.of("all-reduce", ["model"]))
     lines = str(found).splitlines()
@@ -120,11 +120,13 @@ def test_of_the_table_and_copies(mesh: Any) -> None:
 
 
 def test_bad_arguments(mesh: Any) -> None:
-    with pytest.raises(TypeError, match=r"debug.collectives: program is what .* gives, or its as_text\(\), got 3"):
+    with pytest.raises(
+        TypeError, match=r"debug.collectives: program must be the result of .*, or its as_text\(\), got 3"
+    ):
         collectives(3)
-    with pytest.raises(ValueError, match="this is no text of a compiled program: 'module"):
+    with pytest.raises(ValueError, match="this is not the text of a compiled program: 'module"):
         collectives(corejax.jit(jnp.sin).lower(1.0).as_text())
-    with pytest.raises(ValueError, match="this is no text of a compiled program"):
+    with pytest.raises(ValueError, match="this is not the text of a compiled program"):
         collectives("")
 
 

@@ -67,7 +67,7 @@ def test_operands_that_are_no_values(operand: Any) -> None:
     name = f"operand_{type(operand).__name__}"
     f = program(name, lambda ctx, avals, vals: ctx.op("add", *vals, operand, out=avals[0]))
     with pytest.raises(
-        TypeError, match=r"ctx.op\('stablehlo.add'\): operand 1 is .* of type .*; operands are what"
+        TypeError, match=r"ctx.op\('stablehlo.add'\): operand 1 is .* of type .*; pass the rule's own operands"
     ) as caught:
         f(X)
     assert f"the XLA translation rule of primitive '{name}'" in caught.value.__notes__[0]
@@ -87,10 +87,10 @@ def test_what_xla_says_otherwise(monkeypatch: pytest.MonkeyPatch) -> None:
 
     monkeypatch.setattr(_jaxlib, "compile_module", refusing)
     said = "UNIMPLEMENTED: something"
-    with pytest.raises(BackendError, match="jit of <lambda>: XLA could not compile it: UNIMPLEMENTED: something"):
+    with pytest.raises(BackendError, match="jit of <lambda>: XLA could not compile the program: UNIMPLEMENTED"):
         corejax.jit(lambda x: x + 1)(X)
     said = "RESOURCE_EXHAUSTED: memory"
-    with pytest.raises(MemoryError, match="no memory to compile it"):
+    with pytest.raises(MemoryError, match="the memory does not suffice to compile"):
         corejax.jit(lambda x: x + 1)(X)
 
 
@@ -111,7 +111,7 @@ def test_locations_that_say_little() -> None:
     error = compile_errors.compile_failure("f", "", ValueError('error: "only/a/path": bad'))
     assert "the StableHLO of primitive 'path' is not valid: bad" in str(error)
     error = compile_errors.compile_failure("f", "", ValueError("error: unknown: bad"))
-    assert "could not compile it" in str(error)
+    assert "could not compile the program" in str(error)
 
 
 def test_an_interrupt_while_xla_compiles_is_raised_at_the_end(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -116,7 +116,7 @@ def test_one_array_twice() -> None:
     f = jit(lambda x, y: x + y, donate_argnums=0)
     x = on_device(np.ones(3))
     for _ in range(2):
-        with pytest.raises(ValueError, match=r"jit of <lambda>: an array that is donated .* second time"):
+        with pytest.raises(ValueError, match=r"jit of <lambda>: a donated array is passed a second time"):
             f(x, x)
     both = jit(lambda x, y: (x, y), donate_argnums=(0, 1))
     with pytest.raises(ValueError, match="second time"):
@@ -199,7 +199,7 @@ def test_options_that_do_not_fit() -> None:
     ):
         with pytest.raises(ValueError, match=message):
             jit(f, **options)
-    with pytest.raises(TypeError, match=r"donate_argnums is a position or several.*got 'x'"):
+    with pytest.raises(TypeError, match=r"donate_argnums must be a position or a sequence of positions.*got 'x'"):
         jit(f, donate_argnums="x")
-    with pytest.raises(TypeError, match=r"donate_argnames is a name or several.*got \(0,\)"):
+    with pytest.raises(TypeError, match=r"donate_argnames must be a name or a sequence of names.*got \(0,\)"):
         jit(f, donate_argnames=(0,))

@@ -165,8 +165,8 @@ def test_a_target_that_nobody_registered() -> None:
     ("call", "error", "text"),
     [
         (lambda: ffi.register_ffi_target("a", lambda: 0), TypeError, "PyCapsule or a function"),
-        (lambda: ffi.ffi_call("a", 3), TypeError, "a result type has a shape and a dtype, got 3"),
-        (lambda: ffi.ffi_call("a", (), vmap_method="fast"), ValueError, "vmap_method is one of"),
+        (lambda: ffi.ffi_call("a", 3), TypeError, "a result type must have a shape and a dtype, got 3"),
+        (lambda: ffi.ffi_call("a", (), vmap_method="fast"), ValueError, "vmap_method must be one of"),
         (lambda: ffi.ffi_call("a", ())(n=jnp.ones(2)), TypeError, "attribute 'n' has to be a static"),
         (lambda: ffi.ffi_call("a", ())(n=np.ones((2, 2))), TypeError, "attribute 'n'"),
     ],
@@ -179,7 +179,7 @@ def test_bad_input(call: Callable[[], Any], error: type[Exception], text: str) -
 @pytest.mark.parametrize("target", ["", "a\0b", "xla_ffi_python_cpu_callback", 3])
 def test_names_that_are_no_kernels(target: Any) -> None:
     """The last but one is XLA's own, and would read a list that is not there."""
-    with pytest.raises(ValueError, match="a target is the name given to register_ffi_target"):
+    with pytest.raises(ValueError, match="the target must be a name passed to register_ffi_target"):
         ffi.ffi_call(target, ShapedArray((3,), F32))
 
 
@@ -213,10 +213,10 @@ def test_results_in_the_memory_of_operands(library: Any, vmap_method: str) -> No
 def test_aliases_that_cannot_be(library: Any) -> None:
     x = jnp.arange(6.0)
     for bad in ({0: 1}, {0: 0, 1: 0}, {"x": 0}, {0: -1}):
-        with pytest.raises(ValueError, match=r"input_output_aliases are numbers of operands, .* less than 1; got"):
+        with pytest.raises(ValueError, match=r"input_output_aliases must map numbers of operands .* less than 1, got"):
             ffi.ffi_call("test.Scale", x.aval, input_output_aliases=bad)
     other = ShapedArray((3,), F32)
     with pytest.raises(ValueError, match=r"have result 0, f32\[3\], in the memory of operand 0, which is f32\[6\]"):
         ffi.ffi_call("test.Scale", other, input_output_aliases={0: 0})(x, **ATTRIBUTES)
-    with pytest.raises(ValueError, match="of operand 4, which is not there"):
+    with pytest.raises(ValueError, match="of operand 4, which does not exist"):
         ffi.ffi_call("test.Scale", x.aval, input_output_aliases={4: 0})(x, **ATTRIBUTES)

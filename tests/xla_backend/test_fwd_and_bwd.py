@@ -56,7 +56,7 @@ def test_transformations_go_through() -> None:
 def test_bad_arguments() -> None:
     with pytest.raises(TypeError, match="fwd_and_bwd takes a function, got 3"):
         corejax.fwd_and_bwd(3, 0)
-    with pytest.raises(TypeError, match="argnums is an integer or several, got 'x'"):
+    with pytest.raises(TypeError, match="argnums must be an integer or a sequence of integers, got 'x'"):
         corejax.fwd_and_bwd(jnp.sin, "x")
     with pytest.raises(TypeError, match="argnums has 1, but the call has 1 positional argument"):
         corejax.fwd_and_bwd(jnp.sin, 1)[0](X)

@@ -381,5 +381,5 @@ def test_a_reduction_refuses_to_call_back(inner: Any) -> None:
         lambda x: lax.reduce(x, 1.0, combine, (0,)),
         lambda x: lax.reduce_window(x, 1.0, combine, (2,), (1,), "VALID"),
     ):
-        with pytest.raises(NotImplementedError, match="combines elements with has a primitive that is called back"):
+        with pytest.raises(NotImplementedError, match="combines elements with has a primitive that calls back"):
             jit(f)(X)

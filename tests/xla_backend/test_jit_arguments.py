@@ -496,7 +496,7 @@ def test_what_is_given_by_position_only_has_no_name(option: str, name: str) -> N
     def f(a: Any, /, b: Any, *args: Any, **kwargs: Any) -> Any:
         return b
 
-    with pytest.raises(ValueError, match=rf"{option} has '{name}', which is given by position only"):
+    with pytest.raises(ValueError, match=rf"{option} has '{name}', which is positional-only"):
         jit(f, **{option: (name, "b")})
     jit(f, **{option: ("b", "c")})
 

@@ -38,7 +38,7 @@ def test_compiler_options() -> None:
     np.testing.assert_allclose(vmap(f)(X), np.sin(X), rtol=1e-5)
     lowered = jit(lambda x: x + 1).lower(X)
     np.testing.assert_array_equal(lowered.compile(compiler_options=options)(X), X + 1)
-    with pytest.raises(ValueError, match=r"jit of <lambda>: XLA refuses compiler_options \(nope=1\).*No such compile"):
+    with pytest.raises(ValueError, match=r"jit of <lambda>: XLA rejects compiler_options \(nope=1\).*No such compile"):
         lowered.compile(compiler_options={"nope": 1})
     for wrong in ([1], {1: 2}, {"a": object()}):
         with pytest.raises(TypeError, match="compiler_options"):
@@ -188,7 +188,8 @@ def test_shardings_are_prefixes_as_in_jax(name: str) -> None:
     assert len(refused) != 1
     if refused:
         assert re.match(
-            r"jit of <lambda>: ((in|out)_shardings: they are no prefix|give in_shardings or a b)", refused[0]
+            r"jit of <lambda>: ((in|out)_shardings: the shardings are not a prefix|give in_shardings or a b)",
+            refused[0],
         )
 
 

@@ -50,12 +50,12 @@ def test_other_platforms_functions_need_no_translation() -> None:
 
 
 def test_mistakes() -> None:
-    with pytest.raises(ValueError, match="give a function for a platform"):
+    with pytest.raises(ValueError, match="pass a function for a platform"):
         lax.platform_dependent(X)
-    with pytest.raises(TypeError, match="cpu is a function, got 3"):
+    with pytest.raises(TypeError, match="cpu must be a function, got 3"):
         lax.platform_dependent(X, cpu=3)
     for run in (lambda f: f(X), lambda f: jit(f)(X)):
-        with pytest.raises(NotImplementedError, match="a function for cuda, and none for platform 'cpu'"):
+        with pytest.raises(NotImplementedError, match="a function for cuda, but none for platform 'cpu'"):
             run(lambda x: lax.platform_dependent(x, cuda=lax.sin))
 
 

@@ -139,7 +139,7 @@ def test_start_twice_and_stop_twice(tmp_path: Path) -> None:
 def test_another_profiler_is_noticed_at_once(tmp_path: Path) -> None:
     session = _profiler.ProfilerSession(QUIET)
     try:
-        with pytest.raises(RuntimeError, match="another profiler is recording in this process"):
+        with pytest.raises(RuntimeError, match="another profiler, perhaps jax's, is recording"):
             profiler.start_trace(tmp_path)
     finally:
         session.stop()
@@ -170,9 +170,9 @@ def test_what_cannot_be_written_at_the_end_is_lost_and_said(tmp_path: Path) -> N
 
 
 def test_wrong_arguments_are_named() -> None:
-    with pytest.raises(TypeError, match="StepTraceAnnotation: the name is a string, got 3 of type int"):
+    with pytest.raises(TypeError, match="StepTraceAnnotation: the name must be a string, got 3 of type int"):
         profiler.StepTraceAnnotation(3)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="annotate_function: func is a function, got 'f' of type str"):
+    with pytest.raises(TypeError, match="annotate_function: func must be a function, got 'f' of type str"):
         profiler.annotate_function("f")  # type: ignore[arg-type]
 
 
@@ -261,7 +261,7 @@ def free_port() -> int:
 
 
 def test_servers() -> None:
-    with pytest.raises(ValueError, match="port is a number from 1 to 65535, got -4"):
+    with pytest.raises(ValueError, match="port must be a number from 1 to 65535, got -4"):
         profiler.start_server(-4)
     with socket.socket() as other:
         other.bind(("", 0))

@@ -463,7 +463,7 @@ def test_a_missing_translation_names_the_operation_and_the_call(fun: Any) -> Non
     (note,) = caught.value.__notes__
     source = _uses_it.__code__
     where = f"{source.co_filename}:{source.co_firstlineno + 1}:"
-    assert note.startswith(f"The operation that has to be translated was traced at {where}")
+    assert note.startswith(f"The operation that needs a translation was traced at {where}")
     assert note.endswith("(_uses_it).")
 
 

@@ -53,7 +53,7 @@ def test_a_lowered_program() -> None:
         lowered.as_text("mhlo")
     for_cuda = jit(lambda x: x + 1).trace(X).lower(lowering_platforms=("cuda",))
     assert "stablehlo.add" in for_cuda.as_text()
-    with pytest.raises(ValueError, match="lowering_platforms is one platform"):
+    with pytest.raises(ValueError, match="lowering_platforms must be a tuple of one platform"):
         jit(lambda x: x + 1).trace(X).lower(lowering_platforms=("cuda", "cpu"))
 
 

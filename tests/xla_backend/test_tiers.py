@@ -92,7 +92,7 @@ def test_what_cannot_be_compiled_says_so() -> None:
         try:
             np.testing.assert_array_equal(f(X), X + 1)
         except ValueError as error:
-            return "XLA refuses compiler_options (nope=1)" in str(error)
+            return "XLA rejects compiler_options (nope=1)" in str(error)
         return False
 
     wait_for(refused)
@@ -105,7 +105,7 @@ def test_errors_of_the_function_and_of_the_option() -> None:
 
     with pytest.raises(KeyError, match="mine"):
         jit(f, tier="auto")(X)
-    with pytest.raises(ValueError, match="tier is None, 'compiled' or 'auto', got 'fast'"):
+    with pytest.raises(ValueError, match="tier must be None, 'compiled' or 'auto', got 'fast'"):
         jit(f, tier="fast")
 
 

@@ -250,7 +250,7 @@ def test_what_depends_on_the_size_is_refused(fun: Any, said: str) -> None:
 
 
 def test_symbols_are_not_compiled() -> None:
-    with pytest.raises(ValueError, match=r"sin is compiled for integer sizes, and an argument is f32\[b\]"):
+    with pytest.raises(ValueError, match=r"sin: programs are compiled for integer sizes, but an argument is f32\[b\]"):
         corejax.jit(jnp.sin).lower(*specs("b")).compile()
 
 

@@ -1,1 +1,1 @@
-"""The engine that makes eager calls and repeated rules fast; see `engine`."""
+"""The engine that speeds up eager calls and repeated rules; see `engine`."""

@@ -1,8 +1,8 @@
-"""The engine's caches: from the signature of a call to what was made for calls like it.
+"""The engine's caches, from the signature of a call to a specialised function or program.
 
-A signature is what runs, the types of its operands and its static arguments. What a cache holds was made with the rules
-in force. So one invalidation serves all caches: when a rule or a type rule changes, and on `corejax.clear_caches`, they
-are cleared. Settings that matter are part of the signature. A cache that is full is cleared, too.
+A signature is the operation or function, the types of its operands and its static arguments. Entries are made with the
+rules in force. So one invalidation serves all caches: all are cleared when a rule or a type rule changes, and by
+`corejax.clear_caches`. Settings that matter are part of the signature. A full cache is cleared as well.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from corejax.extend.speed import types_changed
 
 
 class Cache(dict[Any, Any]):
-    """A bounded dict, cleared with all others.
+    """A bounded dict, which is cleared together with all other caches.
 
     Attributes:
-        limit: how many entries it holds.
-        clearings: how often it was cleared; an entry begun before the last time must not be stored after it.
+        limit: the largest number of entries.
+        clearings: how often it was cleared. An entry must not be stored if its computation began before a clearing.
     """
 
     __slots__ = ("__weakref__", "clearings", "limit")
@@ -45,13 +45,13 @@ class Cache(dict[Any, Any]):
         super().clear()
 
 
-# The caches that may have entries: rules change often while plugins are loaded.
+# Only caches that may have entries are cleared, because rules change often while plugins load.
 _filled: weakref.WeakSet[Cache] = weakref.WeakSet()
 _clearings = 0
 
 
 def clearings() -> int:
-    """Return how often all caches were cleared: what was made with the rules in force holds while it stays the same."""
+    """Return how often all caches were cleared; an entry is valid as long as this number stays the same."""
     return _clearings
 
 
@@ -66,6 +66,6 @@ def clear_all(*_: object) -> None:
 
 
 types_changed.connect(clear_all)
-# A rule may run rules of any primitive.
+# A change of any rule clears all caches, because a rule may run the rules of other primitives.
 for _registry in (impl_rules, jvp_rules, vmap_rules, transpose_rules, partial_eval_rules):
     _registry.changed.connect(clear_all)

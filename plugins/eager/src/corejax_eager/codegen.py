@@ -1,9 +1,10 @@
-"""Python functions generated from programs: a line for each equation.
+"""Generation of Python functions from programs: one line of Python for each equation.
 
-Evaluation goes from equation to equation, looks up each rule, and compares each result with its type. That takes as
-long as NumPy's functions take for small arrays. The type of a ufunc's result is known before it runs, from the types of
-its operands, and `HostCode` promises the type of its results; the results of other rules are checked here, too. If a
-function raises, the program is evaluated again, which says where.
+Evaluation goes from equation to equation, looks up each rule, and compares each result with its type. For small arrays
+that takes as long as NumPy's functions. A generated function looks up the rules once. It needs no check for a ufunc,
+because the types of the operands determine the result's type, nor for `HostCode`, which promises the types of its
+results. It checks the results of all other rules. If a generated function raises, the program is evaluated again, so
+that the error names the equation.
 """
 
 from __future__ import annotations
@@ -21,13 +22,13 @@ from corejax.extend.speed import SOLE, HostCode, as_promised, evaluation, host_l
 from corejax_eager import large
 from corejax_eager.cache import clearings
 
-RUNS = 3  # of a program or an operation, at the last of which a function is generated
-_LONGEST = 256  # equations
-_LARGEST = 4096  # elements of a result: what is larger is given up as soon as nothing reads it any more
-# NumPy's own; integers of fewer bits are held in them, and have to be made what was promised.
+RUNS = 3  # number of the run of a program or an operation at which a function is generated
+_MAX_EQNS = 256
+_MAX_SIZE = 4096  # elements of a result; evaluation frees larger results after their last use, generated code does not
+# Kinds of NumPy's own dtypes. Narrower integers are held in these and need a conversion after each operation.
 _KNOWN_KINDS = frozenset("biufc")
 
-# Of NumPy's scalars these are Python's operators, which take a fifth of the ufunc's time.
+# For NumPy scalars, Python's operators take a fifth of the ufunc's time.
 _OPERATORS = {
     np.add: "{} + {}",
     np.subtract: "{} - {}",
@@ -51,7 +52,7 @@ def host_of(array: Array) -> Any:
     """Return the NumPy array of an `Array`.
 
     Raises:
-        ValueError: its parts are on several devices, where results are to be.
+        ValueError: its parts are on several devices, so that the results belong there.
     """
     if is_spread(array):
         raise ValueError("on several devices")
@@ -73,8 +74,11 @@ _COMMON = {
 
 
 def run_generated(jaxpr: Jaxpr, values: Sequence[Any]) -> list[Any]:
-    """Evaluate a program on NumPy arrays; as `evaluation.run_program`."""
-    # With which version of the rules the runs were counted, how many there were, and the function, if there is one.
+    """Evaluate a program on NumPy arrays, by a generated function from the third run on.
+
+    The result is that of `evaluation.run_program`.
+    """
+    # The memo has the version of the rules, the number of runs with these rules, and the generated function or None.
     version, runs, function = jaxpr.memo.get("generated", (None, 0, None))
     if version != clearings():
         version, runs, function = clearings(), 0, None
@@ -86,13 +90,13 @@ def run_generated(jaxpr: Jaxpr, values: Sequence[Any]) -> list[Any]:
     if function is not None:
         try:
             return function(*values)  # type: ignore[no-any-return]
-        except Exception:  # evaluation says where
+        except Exception:  # evaluation raises the error again, for the right equation
             pass
     return run_by_equations(jaxpr, values)
 
 
 def run_by_equations(jaxpr: Jaxpr, values: Sequence[Any]) -> list[Any]:
-    """Evaluate a program on NumPy arrays equation by equation; large ones are compiled if that is quicker."""
+    """Evaluate a program on NumPy arrays equation by equation; large operations are compiled if that is faster."""
     return evaluation.run_program(jaxpr, values, large.run_equation)
 
 
@@ -100,10 +104,10 @@ def generate(jaxpr: Jaxpr) -> Callable[..., list[Any]] | None:
     """Generate a function of a program's constants and arguments, NumPy arrays, with the impl rules in force.
 
     Returns:
-        The function, which raises `TypeError` if values are of other types than the program's variables; None for
-        programs that are long or large.
+        The function, which raises `TypeError` if values have other types than the program's variables; None for long
+        or large programs.
     """
-    return _CodeGenerator(jaxpr).on_values() if _is_short(jaxpr) else None
+    return _CodeGenerator(jaxpr).generate_on_values() if _is_short(jaxpr) else None
 
 
 def generate_on_arrays(
@@ -120,32 +124,36 @@ def generate_on_arrays(
         known: values of the constants and first arguments, NumPy arrays; the function takes the other arguments.
         out_avals: types of the results.
         structure: the pytree of the results; None for one array.
-        ufunc: what the function calls in place of the program's rules, if it gives results of these types.
+        ufunc: a ufunc to call in place of the program's rules, if it returns results of these types.
 
     Returns:
-        The function, which raises `ValueError` if parts of an argument are on several devices; None as `generate`.
+        The function, which raises `ValueError` if parts of an argument are on several devices; None for long or large
+        programs.
     """
     if ufunc is not None:
         ufunc = as_ufunc(ufunc, [v.aval for v in jaxpr.invars][-ufunc.nin :], out_avals)
     if ufunc is None and not _is_short(jaxpr):
         return None
-    return _CodeGenerator(jaxpr).on_arrays(known, out_avals, structure, ufunc)
+    return _CodeGenerator(jaxpr).generate_on_arrays(known, out_avals, structure, ufunc)
 
 
 def _is_short(jaxpr: Jaxpr) -> bool:
-    many = any(v.aval.size > _LARGEST for eqn in jaxpr.eqns for v in eqn.outvars)
-    many = many or any(map(large.is_compiled_equation, jaxpr.eqns))
-    return not many and len(jaxpr.eqns) <= _LONGEST and not jaxpr.effects
+    """Return whether a program has few equations, small results, no compiled operation and no effects."""
+    has_large = any(v.aval.size > _MAX_SIZE for eqn in jaxpr.eqns for v in eqn.outvars)
+    has_large = has_large or any(map(large.is_compiled_equation, jaxpr.eqns))
+    return not has_large and len(jaxpr.eqns) <= _MAX_EQNS and not jaxpr.effects
 
 
 class _CodeGenerator:
-    """The text of a function and the names in it.
+    """The text of a function under construction, and the names in it.
 
     Attributes:
-        names: of variables and literals.
-        constants: values of those that are known.
-        numbers: variables that are NumPy scalars where they are written: arrays of rank 0, once they have to be.
-        fresh: variables whose arrays can be written to still.
+        space: the function's globals, by name.
+        names: names of variables and literals.
+        constants: values of the variables and literals that are known.
+        numbers: variables that hold NumPy scalars; they become arrays of rank 0 when a rule needs arrays.
+        fresh: variables with arrays that are still writeable.
+        lines: the lines of the function's body.
     """
 
     def __init__(self, jaxpr: Jaxpr) -> None:
@@ -162,71 +170,71 @@ class _CodeGenerator:
                 value.setflags(False)
                 self.bind_constant("literal", atom, value)
 
-    def named(self, word: str, value: Any) -> str:
-        """A name for a value."""
+    def bind_global(self, word: str, value: Any) -> str:
+        """Bind a value to a fresh global name that begins with a word, and return the name."""
         name = f"{word}_{len(self.space)}"
         self.space[name] = value
         return name
 
     def bind_constant(self, word: str, atom: Any, value: Any) -> None:
-        """Give a variable or a literal the name of its value."""
-        self.names[atom] = self.named(word, value)
+        """Bind a variable or a literal with a known value to a global name."""
+        self.names[atom] = self.bind_global(word, value)
         self.constants[atom] = value
 
-    def new(self, v: Any) -> str:
-        """A name for a variable."""
+    def new_local(self, v: Any) -> str:
+        """Return a fresh local name for a variable."""
         name = self.names[v] = f"v{len(self.names)}"
         return name
 
-    # -- the whole -----------------------------------------------------------------------------------------------
+    # -- whole functions -----------------------------------------------------------------------------------------
 
-    def on_values(self) -> Callable[..., list[Any]]:
-        """The function of arrays of NumPy's, which gives a list of these."""
+    def generate_on_values(self) -> Callable[..., list[Any]]:
+        """Return the function of NumPy arrays, which returns a list of NumPy arrays."""
         binders = [*self.jaxpr.constvars, *self.jaxpr.invars]
         for v in binders:
-            name, aval = self.new(v), self.named("type", v.aval)
+            name, aval = self.new_local(v), self.bind_global("type", v.aval)
             self.lines.append(f"    if {name}.dtype is not {aval}.dtype or {name}.shape != {aval}.shape:")
             self.lines.append(f"        raise TypeError({name!r})")
         arguments = [self.names[v] for v in binders]
-        self.steps()
-        outs = [self.sealed(v) for v in self.jaxpr.outvars]
-        return self.compiled(arguments, f"[{', '.join(outs)}]")  # type: ignore[no-any-return]
+        self.emit_equations()
+        outs = [self.read_only_operand(v) for v in self.jaxpr.outvars]
+        return self.compile(arguments, f"[{', '.join(outs)}]")  # type: ignore[no-any-return]
 
-    def on_arrays(
+    def generate_on_arrays(
         self, known: Sequence[Any], avals: Sequence[ShapedArray], structure: Any, ufunc: np.ufunc | None
     ) -> Callable[..., Any]:
-        """The function of `Array`s, which gives what is to be returned."""
+        """Return the function of `Array`s, which returns `Array`s in a structure."""
         binders = [*self.jaxpr.constvars, *self.jaxpr.invars]
         for v, value in zip(binders, known, strict=False):
             self.bind_constant("known", v, value)
-        arguments = [self.argument(self.new(v)) for v in binders[len(known) :]]
+        arguments = [self.emit_argument(self.new_local(v)) for v in binders[len(known) :]]
         if ufunc is None:
-            self.steps()
+            self.emit_equations()
         else:
-            given = ", ".join(self.names[v] for v in binders[len(known) :])
-            results = ", ".join([self.new(v) for v in self.jaxpr.outvars])
-            self.lines.append(f"    {results} = {self.named('ufunc', ufunc)}({given})")
+            operands = ", ".join(self.names[v] for v in binders[len(known) :])
+            results = ", ".join([self.new_local(v) for v in self.jaxpr.outvars])
+            self.lines.append(f"    {results} = {self.bind_global('ufunc', ufunc)}({operands})")
             self.numbers.update(v for v in self.jaxpr.outvars if not v.aval.shape)
-        made = {v for eqn in self.jaxpr.eqns for v in eqn.outvars}
+        computed = {v for eqn in self.jaxpr.eqns for v in eqn.outvars}
         outs = []
         for atom, aval in zip(self.jaxpr.outvars, avals, strict=True):
             out = self.names[atom]
-            if atom not in made or atom in self.constants:
-                out += ".copy()"  # each array has memory of its own: it may be donated
+            if atom not in computed or atom in self.constants:
+                out += ".copy()"  # each result has memory of its own, because it may be donated
             elif atom in self.numbers:
                 out = f"asarray({out})"
-            outs.append(f"Array({out}, {self.named('type', aval)})")
-        return self.compiled(arguments, self.put_together(outs, structure))  # type: ignore[no-any-return]
+            outs.append(f"Array({out}, {self.bind_global('type', aval)})")
+        return self.compile(arguments, self.result_text(outs, structure))  # type: ignore[no-any-return]
 
-    def argument(self, name: str) -> str:
-        """The name of an argument, an `Array`, whose value gets a name of its own."""
+    def emit_argument(self, name: str) -> str:
+        """Emit the lines that bind a local name to an argument's NumPy array; return the argument's own name."""
         argument = f"array_{name}"
         self.lines.append(f"    {name} = {argument}._host")
         self.lines.append(f"    if {name} is None:\n        {name} = host_of({argument})")
         return argument
 
-    def put_together(self, outs: list[str], structure: Any) -> str:
-        """The text of what is returned."""
+    def result_text(self, outs: list[str], structure: Any) -> str:
+        """Return the text of the function's result."""
         if structure is None:
             return outs[0]
         marks = [object() for _ in outs]
@@ -234,18 +242,18 @@ class _CodeGenerator:
         if type(shape) in (tuple, list) and list(shape) == marks:
             text = ", ".join(outs)
             return f"[{text}]" if type(shape) is list else f"({text},)" if outs else "()"
-        return f"unflatten({self.named('structure', structure)}, [{', '.join(outs)}])"
+        return f"unflatten({self.bind_global('structure', structure)}, [{', '.join(outs)}])"
 
-    def compiled(self, arguments: Sequence[str], value: str) -> Any:
-        """The function."""
+    def compile(self, arguments: Sequence[str], value: str) -> Any:
+        """Compile the text to a Python function with these arguments and this result."""
         text = "\n".join([f"def program({', '.join(arguments)}):", *self.lines, f"    return {value}"])
         exec(compile(text, "<generated by corejax-eager>", "exec"), self.space)
         return self.space.pop("program")
 
     # -- operands ------------------------------------------------------------------------------------------------
 
-    def array(self, v: Any) -> str:
-        """The name of an operand, which is an array from here on."""
+    def array_operand(self, v: Any) -> str:
+        """Return the name of an operand, which is converted to an array if it is a scalar."""
         name = self.names[v]
         if v in self.numbers:
             self.numbers.discard(v)
@@ -253,25 +261,25 @@ class _CodeGenerator:
             self.lines.append(f"    {name} = asarray({name})")
         return name
 
-    def sealed(self, v: Any) -> str:
-        """The name of an operand, an array that is read-only from here on."""
-        name = self.array(v)
+    def read_only_operand(self, v: Any) -> str:
+        """Return the name of an operand, which is made a read-only array."""
+        name = self.array_operand(v)
         if v in self.fresh:
             self.fresh.discard(v)
             self.lines.append(f"    {name}.setflags(False)")
         return name
 
-    def number(self, v: Any) -> str | None:
-        """The name of an operand that is a NumPy scalar; None where it is an array."""
+    def scalar_operand(self, v: Any) -> str | None:
+        """Return the name of an operand as a NumPy scalar; None if the operand is an array."""
         if v in self.numbers:
             return self.names[v]
         value = self.constants.get(v)
-        return None if value is None or value.shape else self.named("number", value[()])
+        return None if value is None or value.shape else self.bind_global("number", value[()])
 
     # -- equations -----------------------------------------------------------------------------------------------
 
-    def steps(self) -> None:
-        """The lines of all equations, but of those that are known."""
+    def emit_equations(self) -> None:
+        """Emit the lines of all equations; equations of known operands are evaluated now."""
         for eqn in self.jaxpr.eqns:
             rule = evaluation.host_rule(eqn.primitive)
             if rule is not None and not eqn.primitive.multiple_results and self.constants.keys() >= set(eqn.invars):
@@ -283,52 +291,53 @@ class _CodeGenerator:
             plain = rule if not eqn.params and not eqn.primitive.multiple_results else None
             ufunc = as_ufunc(prepared or plain, avals, outs) if len(outs) == 1 else None
             if ufunc is not None:
-                self.by_ufunc(eqn, ufunc)
+                self.emit_ufunc(eqn, ufunc)
             elif type(prepared) is HostCode:
-                self.by_code(eqn, prepared)
+                self.emit_host_code(eqn, prepared)
             else:
-                self.by_rule(eqn, rule, prepared)
+                self.emit_rule(eqn, rule, prepared)
 
-    def by_ufunc(self, eqn: JaxprEqn, ufunc: np.ufunc) -> None:
+    def emit_ufunc(self, eqn: JaxprEqn, ufunc: np.ufunc) -> None:
         """Emit a call of a ufunc."""
         [v] = eqn.outvars
         if not v.aval.shape:
-            self.numbers.add(v)  # ufuncs make them of arrays of rank 0, too
+            self.numbers.add(v)  # ufuncs return scalars for arrays of rank 0 as well
             operator = _OPERATORS.get(ufunc)
             if operator and all(x.aval.dtype in _OPERATORS_TAKE for x in (*eqn.invars, v)):
-                numbers = [self.number(x) for x in eqn.invars]
+                numbers = [self.scalar_operand(x) for x in eqn.invars]
                 if None not in numbers:
-                    self.lines.append(f"    {self.new(v)} = {operator.format(*numbers)}")
+                    self.lines.append(f"    {self.new_local(v)} = {operator.format(*numbers)}")
                     return
-        operands = [self.array(x) for x in eqn.invars]
-        call = self.named(eqn.primitive.name.replace(".", "_"), ufunc)
-        self.lines.append(f"    {self.new(v)} = {call}({', '.join(operands)})")
+        operands = [self.array_operand(x) for x in eqn.invars]
+        call = self.bind_global(eqn.primitive.name.replace(".", "_"), ufunc)
+        self.lines.append(f"    {self.new_local(v)} = {call}({', '.join(operands)})")
         if v not in self.numbers:
             self.fresh.add(v)
 
-    def by_code(self, eqn: JaxprEqn, code: HostCode) -> None:
+    def emit_host_code(self, eqn: JaxprEqn, code: HostCode) -> None:
         """Emit the lines of a `HostCode`."""
-        operands = [self.array(x) for x in eqn.invars]
-        names = {name: self.named(name, value) for name, value in code.names.items()}
-        outs = [self.new(v) for v in eqn.outvars]
+        operands = [self.array_operand(x) for x in eqn.invars]
+        names = {name: self.bind_global(name, value) for name, value in code.names.items()}
+        outs = [self.new_local(v) for v in eqn.outvars]
         out = f"[{', '.join(outs)}]" if eqn.primitive.multiple_results else outs[0]
         self.lines.extend(f"    {line}" for line in code.text.format(*operands, out=out, **names).splitlines())
         (self.numbers if code.scalar else self.fresh).update(eqn.outvars)
 
-    def by_rule(self, eqn: JaxprEqn, rule: Any, prepared: Any) -> None:
-        """Emit a call of the impl rule, whose result is checked."""
-        operands = [self.sealed(x) for x in eqn.invars]
-        joined, outs = ", ".join(operands), [self.new(v) for v in eqn.outvars]
+    def emit_rule(self, eqn: JaxprEqn, rule: Any, prepared: Any) -> None:
+        """Emit a call of the impl rule, and a check of its result."""
+        operands = [self.read_only_operand(x) for x in eqn.invars]
+        joined, outs = ", ".join(operands), [self.new_local(v) for v in eqn.outvars]
         if rule is None or eqn.primitive.multiple_results:
-            call = f"results({self.named('eqn', eqn)}, [{joined}])"
+            call = f"results({self.bind_global('eqn', eqn)}, [{joined}])"
             self.lines.append(f"    [{', '.join(outs)}] = {call}")
             return
         run, [v] = prepared or rule, eqn.outvars
-        params = [f"**{self.named('params', eqn.params)}"] if run is rule and eqn.params else []
-        call = f"{self.named('rule', run)}({', '.join([*operands, *params])})"
-        names = {"eqn": self.named("eqn", eqn), "type": self.named("type", v.aval), "name": outs[0], "given": ""}
-        if not v.aval.shape:  # NumPy gives its own scalars there
-            scalar = self.named("scalar", v.aval.dtype.type)
+        params = [f"**{self.bind_global('params', eqn.params)}"] if run is rule and eqn.params else []
+        call = f"{self.bind_global('rule', run)}({', '.join([*operands, *params])})"
+        eqn_name, type_name = self.bind_global("eqn", eqn), self.bind_global("type", v.aval)
+        names = {"eqn": eqn_name, "type": type_name, "name": outs[0], "given": ""}
+        if not v.aval.shape:  # NumPy returns its own scalars for arrays of rank 0
+            scalar = self.bind_global("scalar", v.aval.dtype.type)
             names["given"] = f"if type(out) is {scalar}:\n        out = asarray(out)\n    el"
         self.lines.append(_CHECKED.format(call=call, operands=joined, **names))
 
@@ -336,7 +345,7 @@ class _CodeGenerator:
 def prepared_rule(
     primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], source: Any = None
 ) -> Any:
-    """What the impl rule is for types of operands and params, where its author says that (`prepared=`)."""
+    """Return the impl rule specialised to types of operands and params, if its author provides that (`prepared=`)."""
     prepare = large.flags_of(primitive).prepare
     if prepare is None:
         return None
@@ -348,21 +357,23 @@ def prepared_rule(
 
 
 def as_ufunc(rule: Any, avals: Sequence[ShapedArray], outs: Sequence[ShapedArray]) -> np.ufunc | None:
-    """Return a rule if it is a ufunc that gives results of the types `outs`, or None; of rank 0 it gives NumPy scalars.
+    """Return a rule if it is a ufunc that returns results of the types `outs`, else None.
+
+    For results of rank 0 the ufunc returns NumPy scalars.
 
     Args:
-        rule: an impl rule, or what it is prepared to be.
-        avals, outs: types of the operands and of the results.
+        rule: an impl rule, or its prepared form.
+        avals: types of the operands.
+        outs: types of the results.
     """
     if type(rule) is not np.ufunc or (len(avals), len(outs)) != (rule.nin, rule.nout):
         return None
     if not all(aval.dtype.kind in _KNOWN_KINDS or dtypes.is_float(aval.dtype) for aval in (*avals, *outs)):
         return None
     try:
-        found = rule.resolve_dtypes((*(aval.dtype for aval in avals), *(None,) * rule.nout))[rule.nin :]
+        out_dtypes = rule.resolve_dtypes((*(aval.dtype for aval in avals), *(None,) * rule.nout))[rule.nin :]
         shape = np.broadcast_shapes(*(aval.shape for aval in avals))
-    except (TypeError, ValueError, RuntimeError):  # RuntimeError: more axes than it takes
+    except (TypeError, ValueError, RuntimeError):  # RuntimeError: more axes than NumPy supports
         return None
-    return (
-        rule if all(dtype == out.dtype and shape == out.shape for dtype, out in zip(found, outs, strict=True)) else None
-    )
+    is_same = all(dtype == out.dtype and shape == out.shape for dtype, out in zip(out_dtypes, outs, strict=True))
+    return rule if is_same else None

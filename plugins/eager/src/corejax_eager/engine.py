@@ -1,8 +1,9 @@
-"""The engine: a layer in front of evaluation, which takes the shortest way that gives the same bits.
+"""The engine: a layer in front of evaluation that takes the fastest path with the same bits.
 
-An operation on types that were met goes from the arrays to NumPy and back (`specialise`). A large one is compiled if
-that is quicker (`large`). All others, and those that fail, are evaluated by the kernel, which says what is wrong.
-While a thread is watched, only large operations are left, because watchers receive each rule that runs.
+An operation with a specialised function goes directly from the arrays to NumPy and back (`specialise`). A large
+operation is compiled if that is faster (`large`). The kernel evaluates all other operations, and those that fail, so
+that its error messages are used. While a thread is watched, the engine handles only large operations, because watchers
+receive an event for each rule that runs.
 """
 
 from __future__ import annotations
@@ -35,27 +36,29 @@ from corejax_eager.specialise import Ufunc, note_run, operations, specialised
 
 
 def _in_front(below: Evaluate) -> Evaluate:
+    """Return the evaluation of the unwatched layer; `below` is the kernel's."""
+
     def process(primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-        # The ufuncs of one and two operands are called from here: this is the path of most eager operations.
+        # Ufuncs of one and two operands are called directly from here, because most eager operations take this path.
         try:
             if params:
                 pass
             elif len(args) == 2:
                 x, y = args
                 if type(x) is Array and type(y) is Array:
-                    found: Any = operations.get((primitive, x.aval, y.aval))
-                    if type(found) is Ufunc and (a := x._host) is not None and (b := y._host) is not None:
-                        return [Array((quiet.run or quiet.new())(found[0], a, b), found[1])]
+                    entry: Any = operations.get((primitive, x.aval, y.aval))
+                    if type(entry) is Ufunc and (a := x._host) is not None and (b := y._host) is not None:
+                        return [Array((quiet.run or quiet.new())(entry[0], a, b), entry[1])]
             elif len(args) == 1:
                 [x] = args
                 if type(x) is Array:
-                    found = operations.get((primitive, x.aval))
-                    if type(found) is Ufunc and (a := x._host) is not None:
-                        return [Array((quiet.run or quiet.new())(found[0], a), found[1])]
+                    entry = operations.get((primitive, x.aval))
+                    if type(entry) is Ufunc and (a := x._host) is not None:
+                        return [Array((quiet.run or quiet.new())(entry[0], a), entry[1])]
             function = specialised(primitive, args, params)
             if function is not None:
                 return [(quiet.run or quiet.new())(function, *args)]
-        except Exception:  # evaluation says where
+        except Exception:  # the kernel evaluates the operation again, and its error names the user's line
             return below(primitive, args, params)
         return _evaluate(below, primitive, args, params)
 
@@ -63,7 +66,7 @@ def _in_front(below: Evaluate) -> Evaluate:
 
 
 def _evaluate(below: Evaluate, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-    """Evaluate an operation that is not specialised, by the compiler if it is large; note it unless it is watched."""
+    """Evaluate an operation that is not specialised, compiled if it is large; count the run unless it is watched."""
     impl = evaluation.host_rule(primitive)
     if impl is None:
         return below(primitive, args, params)
@@ -79,12 +82,12 @@ def _evaluate(below: Evaluate, primitive: Primitive, args: Sequence[Any], params
         if rule is not None:
             try:
                 return evaluation.boxed(run_impl(rule, primitive, arrays, params, avals_out))
-            except BackendError:  # it cannot run here: in a process that was forked, say
+            except BackendError:  # the program cannot run here, in a forked process for example
                 return below(primitive, arrays, params)
     if not observe.watched and not primitive.multiple_results:
-        noted = note_run(primitive, avals, params, avals_out[0])
-        if type(noted) is Ufunc:
-            impl = noted.call
+        entry = note_run(primitive, avals, params, avals_out[0])
+        if type(entry) is Ufunc:
+            impl = entry.call
     return evaluation.evaluate_arrays(impl, primitive, arrays, params, avals_out)
 
 
@@ -93,9 +96,11 @@ _WATCHED = Layer(lambda below: partial(_evaluate, below), lambda below: run_by_e
 
 
 class _Eager(Engine):
+    """The engine that the plugin provides to the kernel."""
+
     @property
     def layer(self) -> Layer:
-        """The layer in front of evaluation, now."""
+        """The layer in front of evaluation, which depends on whether the thread is watched."""
         return _WATCHED if observe.watched else _UNWATCHED
 
     remember = staticmethod(remember)
@@ -103,20 +108,22 @@ class _Eager(Engine):
     run_compiled = staticmethod(large.run_compiled)
     comes_again = staticmethod(large.comes_again)
     records = staticmethod(rule_memo.records)
-    replay = staticmethod(rule_memo.again)
+    replay = staticmethod(rule_memo.replay)
 
 
 ENGINE = _Eager()
 
 
-# Keep the memory of freed large arrays for new ones. glibc returns blocks of more than 128 KiB to the operating system,
-# which clears every page of the next block; that takes several times as long as most operations. After a larger block
-# was freed, glibc takes blocks up to that size, at most 32 MiB, from its heap (mallopt(3), M_MMAP_THRESHOLD).
+# Make glibc keep the memory of freed large arrays for new ones. By default glibc returns blocks of more than 128 KiB to
+# the operating system, which clears every page of the next block; that takes several times as long as most operations.
+# After a larger block is freed, glibc takes blocks up to that size, at most 32 MiB, from its heap (mallopt(3),
+# M_MMAP_THRESHOLD). So one block of that size is allocated and freed here.
 with suppress(MemoryError):  # the process may have a lower limit
     np.empty((32 << 20) - (8 << 10), np.uint8)
 
 
 def _on_watched_changed() -> None:
+    """Install the layer for a watched or unwatched thread, and drop the entries of single operations."""
     operations.clear()
     set_layer("engine", ENGINE.layer)
 

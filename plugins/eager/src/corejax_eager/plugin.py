@@ -1,4 +1,4 @@
-"""What the plugin contributes. Discovery imports this module, so everything else is imported when it is used."""
+"""The plugin's hooks. Discovery imports this module, so all other modules are imported on first use."""
 
 from __future__ import annotations
 

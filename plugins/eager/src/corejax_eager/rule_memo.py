@@ -1,12 +1,13 @@
-"""The memo of rules: equations that a rule recorded before, for operands of the same types, are appended again.
+"""The memo of rules: it replays the equations that a rule recorded before, for operands of the same types.
 
     replay : (rule, types, parameters) -> (tracers -> tracers)
 
-A rule is a function of its operands, the named axes in force, the settings and other rules; if the operands are not
-known, of their types. So if all that it binds is recorded (`StagingTrace`, and the tape of a linearisation above one),
-it is run once for each list of types, and what it returns is checked once. Calls that could go otherwise are left to
-the rule: with a known value that is no scalar, of programs and functions, along axes with names or over several
-devices, if equations are at lines of the rule's own, if it warned, and while the thread is watched.
+A rule is a function of its operands, the named axes in scope, the settings and other rules; if the operands are
+tracers, it depends only on their types. So if everything that the rule binds is recorded (by a `StagingTrace`, or on
+the tape of a linearisation above one), the rule runs once for each list of types, and its results are checked once.
+Later calls append the same equations with other variables. The rule itself runs in all cases that could differ: for
+known values other than scalars, for parameters that are programs or functions, along named axes or over several
+devices, if equations are at lines of the rule's own, if the rule has warned, and while the thread is watched.
 """
 
 from __future__ import annotations
@@ -29,27 +30,29 @@ _UNFIT = frozenset({"higher_order", "collective"})
 _WORDS = frozenset({int, bool, str, type(None)})
 _NAMES = (np.dtype, Enum)
 
-# (rule, what else it is given, operands, parameters) -> what it recorded; False where that cannot be repeated.
+# (rule, static arguments, operands, parameters) -> `_Recorded`, or False if the rule cannot be replayed.
 _remembered = Cache()
 _remembers: bool = config.remember_rules
 
 
 @config.changed.connect
 def _follow_settings() -> None:
-    """Forget what rules recorded, which may depend on any setting."""
+    """Drop all recordings, because a rule may depend on any setting."""
     global _remembers
     _remembers = config.remember_rules
     _remembered.clear()
 
 
 class _Recorded(NamedTuple):
-    """What a rule recorded.
+    """The recording of a rule.
 
     Attributes:
-        known, tape: its equations, each as primitive, operands, parameters and type of the result. An operand is the
-            place of a tracer, from 0 of one that is known and from -1 down of one on the tape; or what it is itself.
-        outs: the places of what it gave, None for None.
-        static: what it gave beside that, whatever the values are.
+        known: its equations in the program, each as primitive, operands, parameters and type of the result. An operand
+            is the place of a tracer (0, 1, ... for values of the program, -1, -2, ... for values on the tape), or a
+            constant itself.
+        tape: its equations on the tape of a linearisation, in the same form.
+        outs: places of its results; None for a result of None.
+        static: a further result that does not depend on values.
     """
 
     known: list[Any]
@@ -59,12 +62,12 @@ class _Recorded(NamedTuple):
 
 
 def records(below: Trace | None) -> bool:
-    """Whether what rules bind on a trace is recorded, so that it may be appended again."""
+    """Return whether a trace records all that rules bind on it, so that the equations can be replayed."""
     above: Any = below
     return type(above) is StagingTrace or (type(above) is PartialEvalTrace and type(above.parent) is StagingTrace)
 
 
-def again(
+def replay(
     primitive: Primitive,
     rule: Callable[..., Any],
     below: Trace,
@@ -72,7 +75,11 @@ def again(
     static: Any,
     params: dict[str, Any],
 ) -> list[Any] | Call | None:
-    """Append the equations that a rule recorded for operands of the same types; as `Engine.replay`."""
+    """Append the equations that a rule recorded for operands of the same types; see `Engine.replay`.
+
+    Returns:
+        The results and the static result; a `Call` if the rule has to run and may be recorded; None if it has to run.
+    """
     above: Any = below
     recorder: Any = above if type(below) is StagingTrace else above.parent
     if not _remembers or observe.watched or primitive.multiple_results:
@@ -81,14 +88,14 @@ def again(
     known: list[Any] = []  # tracers
     unknown: list[Var] = []
     source = state.source
-    # Where a program is replayed, its lines are those of all equations.
+    # While a program is replayed, all equations have its lines, so that the presence of a source is part of the key.
     key: list[Any] = [rule, static, source is None, state.axis_env, state.rule_axis]
     for x in operands:
         kind = type(x)
         if kind is JitTracer and x._trace is recorder:
             var: Any = x._var
             place: Any = places.get(var)
-            if type(var) is Literal:  # a scalar, whatever it is held in
+            if type(var) is Literal:  # a known scalar, by its bytes
                 place = np.asarray(var.val, var.aval.dtype).tobytes()
             elif place is None:
                 place = places[var] = len(known)
@@ -130,7 +137,7 @@ def again(
 def _append(
     recorded: _Recorded, recorder: StagingTrace, above: Any, known: list[Any], unknown: list[Var], source: Any
 ) -> list[Any]:
-    """Append a rule's equations, to a program and to the tape above it, if one is; what the rule gives."""
+    """Append a recording to a program, and to the tape above it if there is one; return the rule's results."""
     eqns = recorder.eqns
     for primitive, operands, params, aval in recorded.known:
         var = Var(aval)
@@ -156,15 +163,18 @@ def _append(
 
 
 class Call(NamedTuple):
-    """The first call of a rule with operands of some types, and the state before the rule ran.
+    """The first call of a rule with operands of some types, with the state before the rule ran.
 
     Attributes:
-        key: the key of what the rule records.
-        below, recorder: the trace that interprets what it binds, and the one that records it.
-        places, unknown: the places of its operands, and how many of them are on the tape.
-        source: the line of its equations.
+        key: the key of the recording.
+        below: the trace that interprets what the rule binds.
+        recorder: the trace that records it.
+        places: the places of the operands.
+        unknown: the number of operands on the tape.
+        source: the line of the equations.
         starts: the lengths of the program and of the tape.
-        warnings, clearings: how many warnings were given, and how often the memo was cleared.
+        warnings: the number of warnings so far.
+        clearings: how often the memo was cleared so far.
     """
 
     key: Any
@@ -178,12 +188,12 @@ class Call(NamedTuple):
     clearings: int
 
     def learn(self, outs: Sequence[Any], static: Any = None) -> None:
-        """Remember what the rule, which was run, recorded and gave: values, and what is the same whatever they are."""
-        if self.clearings == _remembered.clearings:  # else a rule or a setting has changed meanwhile
+        """Store the recording after the rule has run and returned `outs` and `static`."""
+        if self.clearings == _remembered.clearings:  # otherwise a rule or a setting has changed meanwhile
             _remembered.store(self.key, self._read(outs, static) or False)
 
     def _read(self, outs: Sequence[Any], static: Any) -> _Recorded | None:
-        """None where it cannot be repeated."""
+        """Return the recording; None if the rule cannot be replayed."""
         if source_info.warnings_given[0] != self.warnings or any(v.aval.refinement is not None for v in self.places):
             return None
         start, tape_start = self.starts
@@ -193,46 +203,47 @@ class Call(NamedTuple):
         if self.below is not self.recorder:
             eqns = self.below.tape[tape_start:]
             tape = self._equations(eqns, self.below.place_of(self.source), itertools.count(~self.unknown, -1))
-        found = [None if x is None else self._place(x) for x in outs]
+        out_places = [None if x is None else self._place(x) for x in outs]
         if (
             known is None
             or tape is None
-            or any(type(i) is not int for i, x in zip(found, outs, strict=True) if x is not None)
+            or any(type(i) is not int for i, x in zip(out_places, outs, strict=True) if x is not None)
         ):
             return None
-        return _Recorded(known, tape, found, static)
+        return _Recorded(known, tape, out_places, static)
 
     def _equations(self, eqns: Sequence[JaxprEqn], source: Any, places: Iterator[int]) -> list[Any] | None:
-        """Equations as they are remembered; their results get places."""
-        found = []
+        """Return equations in recorded form, and assign places to their results; None if one cannot be replayed."""
+        recorded = []
         for eqn, place in zip(eqns, places, strict=False):
             operands = [self._place(x) for x in eqn.invars]
             if any(x is None for x in operands) or not _is_repeatable(eqn, source):
                 return None
             self.places[eqn.outvars[0]] = place
-            found.append((eqn.primitive, operands, eqn.params, eqn.outvars[0].aval))
-        return found
+            recorded.append((eqn.primitive, operands, eqn.params, eqn.outvars[0].aval))
+        return recorded
 
     def _place(self, x: Any) -> Any:
-        """What stands for an operand or a result; None where nothing can."""
+        """Return the place of an operand or a result, or a constant itself; None if it cannot be recorded."""
         kind = type(x)
         if kind is Var:
             return self.places.get(x)
         if kind is JitTracer or kind is PartialEvalTracer:
             return self.places.get(x._var) if x._trace is self.recorder or x._trace is self.below else None
         if kind is Array and _is_scalar(x):
-            return Array(x._host, x.aval)  # the rule's own may be deleted
+            return Array(x._host, x.aval)  # a new array, because the rule's own may be deleted
         return x if kind is Literal else None
 
 
 def _is_scalar(x: Array) -> bool:
+    """Return whether an array is a scalar of numbers on the host."""
     return x._host is not None and x.aval.ndim == 0 and x.aval.dtype.names is None
 
 
 def _is_word(value: Any) -> bool:
-    """Whether equal parameters of one `_kind` are the same: 0.0 and -0.0 are equal, and so are two of a subclass.
+    """Return whether parameters that are equal and of one `_kind` are interchangeable.
 
-    A program is what it closes over.
+    Floats are not (0.0 equals -0.0), nor are instances of subclasses, nor programs, which may close over values.
     """
     if type(value) is tuple:
         return all(map(_is_word, value))
@@ -240,13 +251,13 @@ def _is_word(value: Any) -> bool:
 
 
 def _kind(value: Any) -> Any:
-    """What equal parameters may differ in: 1 and True are equal, alone and in tuples."""
+    """Return the type of a parameter, and of the items of tuples, because 1 equals True."""
     kind = type(value)
     return tuple([_kind(v) for v in value]) if kind is tuple else kind
 
 
 def _is_repeatable(eqn: JaxprEqn, source: Any) -> bool:
-    """Whether an equation is one of those that a rule records each time, at the line of who called."""
+    """Return whether a rule would record an equation at each call, at the line of the rule's caller."""
     primitive = eqn.primitive
     return (
         len(eqn.outvars) == 1

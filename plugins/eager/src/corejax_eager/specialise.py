@@ -1,9 +1,9 @@
-"""The engine's cache of single operations: what an operation on given types comes down to.
+"""The engine's cache of single operations, specialised to the types of their operands.
 
-An entry is found by the primitive, the types of its operands and its params. It is a `Ufunc`, if the impl rule is one;
-a `Specialised` function that was generated after the operation had run a few times; the number of its runs until then;
-or False, if nothing does it in fewer steps than evaluation. An entry never computes other bits than the impl rule: what
-it skips is looking up the rule and checking types, which are known from the key.
+The key of an entry is the primitive, the types of its operands and its params. The entry is a `Ufunc` if the impl rule
+is one; a `Specialised` function, which is generated after a few runs; before that, the number of runs; or False if no
+specialisation is faster than evaluation. An entry computes the same bits as the impl rule. It only skips the lookup of
+the rule and the checks of types, which the key implies.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Ufunc(NamedTuple):
     """An operation without params that is one ufunc.
 
     Attributes:
-        call: of NumPy arrays of the types that it was made for; returns an array.
+        call: function of NumPy arrays of the key's types; returns an array.
         aval: type of the result.
     """
 
@@ -40,8 +40,8 @@ class Specialised(NamedTuple):
     """A generated function.
 
     Attributes:
-        function: of `Array`s of the types that it was made for; returns one.
-        numbers: the params that are numbers, and their types: 1, 1.0 and True are equal.
+        function: function of `Array`s of the key's types; returns an `Array`.
+        numbers: names and types of the params that are numbers, because 1, 1.0 and True are equal as keys.
     """
 
     function: Callable[..., Array]
@@ -57,39 +57,41 @@ def specialised(primitive: Primitive, args: Sequence[Any], params: dict[str, Any
         if type(x) is not Array:
             return None
     try:
-        found = operations.get((primitive, *[x.aval for x in args], *params.items()))
-    except TypeError:  # a param that has no hash
+        entry = operations.get((primitive, *[x.aval for x in args], *params.items()))
+    except TypeError:  # a param has no hash
         return None
-    if type(found) is not Specialised:
+    if type(entry) is not Specialised:
         return None
-    for name, kind in found.numbers:
+    for name, kind in entry.numbers:
         if type(params[name]) is not kind:
             return None
-    return found.function
+    return entry.function
 
 
 def note_run(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], aval: ShapedArray) -> Any:
-    """Note that an operation runs, for calls of the same types; return its entry, if it has one.
+    """Count a run of an operation, and return its entry in the cache, or None if it cannot be cached.
 
     Args:
-        primitive, params: the operation.
-        avals, aval: types of its operands and its result.
+        primitive: the primitive.
+        avals: types of its operands.
+        params: its params.
+        aval: type of its result.
     """
     if params and large.flags_of(primitive).prepare is None:
         return None
     if not all(_is_word(v) or _is_number(v) for v in params.values()):
-        return None  # keys keep neither functions nor what else a param may be
+        return None  # a key must not keep functions and other objects alive
     key = (primitive, *avals, *params.items())
-    found = operations.get(key, 0)
-    if type(found) is int:
-        found = operations.store(key, _entry(primitive, avals, params, aval, found + 1))
-    return found
+    entry = operations.get(key, 0)
+    if type(entry) is int:
+        entry = operations.store(key, _entry(primitive, avals, params, aval, entry + 1))
+    return entry
 
 
 def _entry(
     primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], aval: ShapedArray, runs: int
 ) -> Ufunc | Specialised | int:
-    """Return the entry of an operation that runs for the time of this number."""
+    """Return the cache entry of an operation at its run number `runs`."""
     ufunc = None if params else _ufunc(primitive, avals, aval)
     if ufunc is not None or large.flags_of(primitive).prepare is None:
         return ufunc or False
@@ -103,10 +105,10 @@ def _entry(
 
 
 def _ufunc(primitive: Primitive, avals: Sequence[ShapedArray], aval: ShapedArray) -> Ufunc | None:
-    """Return the ufunc that the impl rule is for operands of these types.
+    """Return the ufunc that computes what the impl rule does for operands of these types.
 
-    A large result is in memory that compiled programs can share. None if the rule is no ufunc or leaves the operation
-    to the compiler, or if the result's size has to be checked.
+    Large results are allocated in memory that compiled programs can share. The result is None if the rule is not a
+    ufunc or wants the operation compiled, or if evaluation has to check the result's size.
     """
     ufunc = as_ufunc(prepared_rule(primitive, avals, {}) or evaluation.host_rule(primitive), avals, [aval])
     if ufunc is None or aval.nbytes > LARGE or large.is_compiled(primitive, avals, [aval], {}):
@@ -117,12 +119,12 @@ def _ufunc(primitive: Primitive, avals: Sequence[ShapedArray], aval: ShapedArray
 
 
 def _is_number(value: Any) -> bool:
-    """Tell whether a param is a number to which none of its type is equal: 0.0 and -0.0 are."""
+    """Return whether a param is a number that equals no other number of its type; 0.0 equals -0.0."""
     return type(value) in (int, bool) or (type(value) is float and value != 0)
 
 
 def _is_word(value: Any) -> bool:
-    """Tell whether nothing else is equal to a param; tuples may hold integers, too, which say where and how many."""
+    """Return whether a param equals only itself; tuples may also hold integers, such as axes and sizes."""
     if type(value) is tuple:
         return all(type(v) is int or _is_word(v) for v in value)
     return isinstance(value, _WORDS)

@@ -1,4 +1,4 @@
-"""What arrays say of their place, as JAX's do: methods and properties of `Array` (see `plugin`)."""
+"""Methods and properties of `Array` about its placement, as in JAX (see `plugin`)."""
 
 from __future__ import annotations
 
@@ -12,29 +12,30 @@ from corejax_xla_backend.memory_spaces import other_memory_of
 from corejax_xla_backend.sharding import Shard, Sharding, SingleDeviceSharding, bounds, is_addressable
 
 
-def _of_value(name: str, x: Any) -> Array:
+def _check_concrete(name: str, x: Any) -> Array:
+    """Return an array; raise AttributeError for a tracer."""
     if isinstance(x, Tracer):
-        raise AttributeError(f"a traced value has no attribute {name!r}: it is wherever the program will run")
+        raise AttributeError(f"a traced value has no attribute {name!r}: its place is known only when the program runs")
     return x
 
 
 def _sharding(self: Any) -> Any:
-    """Where the array is, or would be put."""
-    x = _of_value("sharding", self)
+    """Return the array's sharding; for an array on the host, the sharding that it would get on a device."""
+    x = _check_concrete("sharding", self)
     if isinstance(x.device, Sharding):
         return x.device
     return SingleDeviceSharding(x.device, memory_kind=other_memory_of(device_buffer(x)))
 
 
 def _committed(self: Any) -> bool:
-    """Whether the array is bound to its device, by `device_put` to one: programs that take it run there."""
-    x = _of_value("committed", self)
+    """Return whether `device_put` has bound the array to its device, so that programs which take it run there."""
+    x = _check_concrete("committed", self)
     return bound_device(x, backends.of_device(x.device)) is not None
 
 
 def _addressable_shards(self: Any) -> list[Shard]:
-    """The array's parts on this process's devices, in the order of its sharding."""
-    x = _of_value("addressable_shards", self)
+    """Return the array's parts on this process's devices, in the order of its sharding."""
+    x = _check_concrete("addressable_shards", self)
     sharding = _sharding(x)
     if isinstance(sharding, SingleDeviceSharding):
         return [Shard(x.device, (slice(None),) * x.ndim, x)]
@@ -42,8 +43,8 @@ def _addressable_shards(self: Any) -> list[Shard]:
 
 
 def _global_shards(self: Any) -> list[Shard]:
-    """The array's parts on all devices; those of other processes have no data."""
-    x = _of_value("global_shards", self)
+    """Return the array's parts on all devices; parts of other processes have no data."""
+    x = _check_concrete("global_shards", self)
     sharding = _sharding(x)
     if isinstance(sharding, SingleDeviceSharding):
         return _addressable_shards(x)
@@ -57,40 +58,40 @@ def _global_shards(self: Any) -> list[Shard]:
 
 
 def _is_fully_addressable(self: Any) -> bool:
-    """Whether all of the array is on devices of this process."""
-    return _sharding(_of_value("is_fully_addressable", self)).is_fully_addressable
+    """Return whether all of the array is on devices of this process."""
+    return _sharding(_check_concrete("is_fully_addressable", self)).is_fully_addressable
 
 
 def _is_fully_replicated(self: Any) -> bool:
-    """Whether each of its devices holds the whole array."""
-    x = _of_value("is_fully_replicated", self)
+    """Return whether each of its devices holds the whole array."""
+    x = _check_concrete("is_fully_replicated", self)
     return bool(_sharding(x).tiles(x.ndim).shape[-1] == _sharding(x).num_devices)
 
 
 def _addressable_data(self: Any, index: int) -> Array:
-    """The part number `index` on this process's devices.
+    """Return the part number `index` on this process's devices.
 
     Raises:
-        IndexError: there are not as many.
+        IndexError: `index` is not below the number of parts.
     """
-    return _addressable_shards(_of_value("addressable_data", self))[index].data
+    return _addressable_shards(_check_concrete("addressable_data", self))[index].data
 
 
 def _platform(self: Any) -> str:
-    """The kind of its device, "cpu"."""
-    return str(_sharding(_of_value("platform", self)).device_tuple[0].platform)
+    """Return the platform of the array's device, such as "cpu"."""
+    return str(_sharding(_check_concrete("platform", self)).device_tuple[0].platform)
 
 
 def _unsafe_buffer_pointer(self: Any) -> int:
-    """The address of the array's memory on its device. It is the array's as long as that lives, and read-only.
+    """Return the address of the array's memory on its device; it is read-only, and valid as long as the array lives.
 
     Raises:
-        ValueError: it is on several.
+        ValueError: the array has parts on several devices.
     """
-    x = _of_value("unsafe_buffer_pointer", self)
+    x = _check_concrete("unsafe_buffer_pointer", self)
     if len(_sharding(x).device_tuple) > 1:
         raise ValueError(
-            "unsafe_buffer_pointer: the array has parts on several devices, each with memory of its own: "
+            "unsafe_buffer_pointer: the array has parts on several devices, each with memory of its own; use "
             "x.addressable_data(i).unsafe_buffer_pointer()"
         )
     return int(placed(x, backends.of_device(x.device))._buf.unsafe_buffer_pointer())

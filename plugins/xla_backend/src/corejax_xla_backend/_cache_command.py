@@ -25,7 +25,7 @@ def cache(clear: bool, as_json: bool) -> None:
 
     \b
     Exit codes
-      0  it is printed, or the programs are removed
+      0  success
       1  the directory cannot be read
     """
     from corejax_xla_backend._xla.disk_cache import current_files
@@ -47,8 +47,8 @@ def cache(clear: bool, as_json: bool) -> None:
     if files is None:
         click.echo("The cache of compiled programs is off (compilation_cache, compilation_cache_dir).")
         return
-    of = "" if limit < 0 else f" of {limit / 2**20:,.0f} MiB"
-    click.echo(shown(f"{directory}: {len(entries)} programs, {nbytes / 2**20:,.2f} MiB{of}"))
+    limit_text = "" if limit < 0 else f" of {limit / 2**20:,.0f} MiB"
+    click.echo(shown(f"{directory}: {len(entries)} programs, {nbytes / 2**20:,.2f} MiB{limit_text}"))
     if rows:
         click.echo(f"{'programs':>8}  {'KiB':>10}  {'hits':>6}  {'last used':16}  function")
     for name, count, size, hits, used in rows:
@@ -62,7 +62,7 @@ def _by_function(entries: list[Any]) -> list[tuple[str, int, int, int, float]]:
     for entry in entries:
         grouped[entry.name.rpartition("-")[0].removeprefix("jit_")].append(entry)
     rows = [
-        (name, len(found), sum(e.size for e in found), sum(e.hits for e in found), max(e.used for e in found))
-        for name, found in grouped.items()
+        (name, len(group), sum(e.size for e in group), sum(e.hits for e in group), max(e.used for e in group))
+        for name, group in grouped.items()
     ]
     return sorted(rows, key=lambda row: -row[2])

@@ -1,4 +1,4 @@
-"""What runs Python functions for compiled programs: whether this thread does, and which programs are under way."""
+"""The state of callbacks: whether this thread runs one, which programs with callbacks run, and which have failed."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from corejax.extend.messages import HostCallbackError
 R = TypeVar("R")
 
 _PAUSE = 0.001  # seconds
-_MOST_FAILURES = 1000  # of one run
-_OF_EACH = 100
+_MAX_FAILURES = 1000  # failures in one run, after which the program ends
+_FAILURES_PER_FILL = 100  # failures after which callbacks return other values
 
 
 class _State(threading.local):
@@ -21,14 +21,17 @@ class _State(threading.local):
 
 
 state = _State()
-"""`running`: whether the thread runs a rule of a primitive for a compiled program, which waits for it."""
+"""`running`: whether the thread runs a callback of a compiled program, which waits for the callback."""
 
 
-_runs: dict[object, int] = {}  # programs with callbacks that run now, in any thread -> the thread that waits for each
+_runs: dict[object, int] = {}  # runs of programs with callbacks, in any thread -> the thread that waits for each run
 
 
 def run_calling_back(program: Callable[..., R], *args: Any, **kwargs: Any) -> R:
-    """`program(*args, **kwargs)`, which `effects_barrier` waits for; an interrupt may arrive anywhere."""
+    """Return `program(*args, **kwargs)`, and register the run for `effects_barrier`.
+
+    The second `finally` removes the run even if an interrupt arrives in the first one.
+    """
     run = object()
     try:
         try:
@@ -41,53 +44,54 @@ def run_calling_back(program: Callable[..., R], *args: Any, **kwargs: Any) -> R:
 
 
 def effects_barrier() -> None:
-    """Wait until the programs with callbacks that run now, in any thread, have run.
+    """Wait until all programs with callbacks that run now, in any thread, have ended.
 
-    A call of one waits for its own, so that there is nothing to wait for in a program of one thread. In a callback it
-    returns at once: its own program waits for that.
+    A call of such a program waits for its own callbacks, so that a program of one thread never has to wait here. Inside
+    a callback the function returns at once, because the callback's program waits for the callback.
     """
     if state.running:
         return
     here = threading.get_ident()
-    begun = [run for run, thread in _runs.copy().items() if thread != here]
-    # Without a lock, which an interrupted thread could have kept.
-    while any(run in _runs for run in begun):
+    started = [run for run, thread in _runs.copy().items() if thread != here]
+    # This polls without a lock, which an interrupted thread could keep forever.
+    while any(run in _runs for run in started):
         time.sleep(_PAUSE)
 
 
 class Failures:
-    """What callbacks of a program over several devices raised: told when it has run, for it goes on.
+    """The exceptions of callbacks of a program over several devices, which are raised after the program has run.
 
-    A device that ended there would leave the others waiting for it, which ends the process.
+    If one device stopped at the exception, the others would wait for it forever. So the callback returns filler values
+    and the program runs on.
 
     Attributes:
-        count: of those that were raised so far.
+        count: the number of exceptions so far.
     """
 
     def __init__(self) -> None:
         self.count = 0
-        self._untold: list[BaseException] = []
+        self._pending: list[BaseException] = []
 
     def keep(self, error: BaseException) -> str | None:
-        """What the program may go on with: "zeros", or in a loop that these do not end the "largest" or "least" values.
+        """Store an exception, and return the filler values: "zeros", "largest" or "least"; None to end the program.
 
-        None: there were too many, and it has to end.
+        The filler values change after many failures, because zeros may not end a loop. After too many the program ends.
         """
         self.count += 1
-        self._untold.append(error)
-        turn, rest = divmod(len(self._untold), _MOST_FAILURES)
-        return None if turn else ("zeros", "largest", "least")[rest // _OF_EACH % 3]
+        self._pending.append(error)
+        turn, rest = divmod(len(self._pending), _MAX_FAILURES)
+        return None if turn else ("zeros", "largest", "least")[rest // _FAILURES_PER_FILL % 3]
 
-    def tell_since(self, count: int) -> None:
-        """Raise the first one that was raised while a program ran, if one was since there were `count`.
+    def raise_since(self, count: int) -> None:
+        """Raise the first pending exception if there are more than `count` by now.
 
-        Of calls at the same time each one raises, for none knows whose callback it was.
+        If several calls run at the same time, each of them raises, because a callback does not know its call.
         """
         if self.count != count:
-            untold, self._untold = self._untold, []
+            pending, self._pending = self._pending, []
             raise (
-                untold[0]
-                if untold
+                pending[0]
+                if pending
                 else HostCallbackError(
                     "a callback failed in a call of the same compiled program that another thread made at the same time"
                 )

@@ -1,4 +1,4 @@
-"""`corejax hlo`: what XLA is given for a function, what it makes of it, and what that costs."""
+"""`corejax hlo`: the StableHLO of a function, its optimised HLO, and its costs."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ from corejax_explain.commands import FunctionCall, takes_function
 
 @takes_function("hlo")
 @click.option("--dialect", type=click.Choice(["stablehlo", "hlo"]), default="stablehlo", help="Before optimisation.")
-@click.option("--debug-info", is_flag=True, help="StableHLO with the names of operations, and the lines they are from.")
-@click.option("--optimized", is_flag=True, help="Compile it, and show the HLO that XLA runs.")
-@click.option("--cost", "costs", is_flag=True, help="XLA's estimates for one run; with --optimized, of what is run.")
-@click.option("--memory", is_flag=True, help="Compile it, and show the bytes that it takes.")
-@click.option("--collectives", is_flag=True, help="Compile it, and list what devices send each other in a run.")
-@click.option("--platform", type=click.Choice(["cpu", "cuda"]), help="Lower for a platform, which need not be here.")
+@click.option("--debug-info", is_flag=True, help="StableHLO with the names of operations and the user's lines.")
+@click.option("--optimized", is_flag=True, help="Compile the function, and print the optimised HLO.")
+@click.option("--cost", "costs", is_flag=True, help="XLA's estimates for one run; with --optimized, of optimised HLO.")
+@click.option("--memory", is_flag=True, help="Compile the function, and print the bytes that a run takes.")
+@click.option("--collectives", is_flag=True, help="Compile the function, and list the collectives of a run.")
+@click.option("--platform", type=click.Choice(["cpu", "cuda"]), help="Lower for a platform; no device is needed.")
 def hlo(
     call: FunctionCall,
     dialect: str,
@@ -32,9 +32,9 @@ def hlo(
 ) -> None:
     """Print the StableHLO of a function.
 
-    It is traced on types of arguments, and not run. A TYPE is written as jaxprs print it, f32[3,4] or i32[]; pytrees
-    as in Python, {"w": f32[3,3]} or (f32[3], i32[]); n=f32[3] is a keyword argument. An argument without a type in it,
-    3 or "relu", is passed on as it is (static). A function that is jitted already keeps its own options.
+    The function is traced on types of arguments, and not run. A TYPE is written as jaxprs print it, f32[3,4] or i32[];
+    pytrees as in Python, {"w": f32[3,3]} or (f32[3], i32[]); n=f32[3] is a keyword argument. An argument without a
+    type in it, 3 or "relu", is static. A function that is jitted already keeps its own options.
 
     \b
     Examples
@@ -45,12 +45,12 @@ def hlo(
 
     \b
     Exit codes
-      0  it is printed
+      0  success
       1  the module failed while it was imported, or the function while it was traced, lowered or compiled
-      2  wrong usage: no such module or function, or a text that is no type
+      2  wrong usage: no such module or function, or an invalid type
     """
     if debug_info and (optimized or dialect == "hlo"):
-        raise click.UsageError("--debug-info is of StableHLO: leave out --optimized and --dialect hlo")
+        raise click.UsageError("--debug-info needs StableHLO: leave out --optimized and --dialect hlo")
     traced = call.run(lambda: _traced(call))
     platforms = None if platform is None else (platform,)
     lowered = call.run(lambda: traced.lower(lowering_platforms=platforms), "while it was lowered")
@@ -72,6 +72,7 @@ def hlo(
 
 
 def _traced(call: FunctionCall) -> Any:
+    """Return the traced function; a jitted function without a transformation is traced with its own options."""
     from corejax_xla_backend._jit.jit import jit
 
     if call.untouched is not None:
@@ -82,7 +83,7 @@ def _traced(call: FunctionCall) -> Any:
 
 
 def _print_numbers(numbers: Mapping[str, Any], text: Any) -> None:
-    """Names and numbers in aligned columns."""
+    """Print names and numbers in aligned columns."""
     rows = [(name, text(number)) for name, number in sorted(numbers.items())]
     width = max((len(name) for name, _ in rows), default=0)
     for name, number in rows:

@@ -1,6 +1,7 @@
-"""Eager evaluation of a primitive that has only an abstract-eval and a translation rule: compiled by itself.
+"""The derived impl rule of primitives that have only an abstract-eval and a translation rule: compile it by itself.
 
-This module is imported with the impl rules, so it does without jaxlib until something is compiled.
+Each primitive has one dispatcher for each target and set of parameters, and the dispatcher caches a program for each
+set of operand types. This module is imported with the impl rules, so it imports jaxlib only when something is compiled.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ _LIMIT = 1024  # dispatchers of one primitive, and programs of one dispatcher
 
 
 class Kept(dict[Any, Any]):
-    """Dispatchers by where they run and parameters; each has its programs by types."""
+    """A cache of dispatchers by target and parameters; each dispatcher has its programs by types."""
 
     __eq__ = object.__eq__
     __hash__ = object.__hash__
@@ -53,6 +54,7 @@ def _clear_programs() -> None:
 
 
 def _from_translation(primitive: Primitive) -> Callable[..., Any] | None:
+    """Return the impl rule that compiles a primitive by itself; None if it has a decomposition or lacks a rule."""
     if primitive.decomposition is not None:
         return None
     if not (abstract_eval_rules.is_written(primitive) and xla_translations.is_written(primitive)):
@@ -62,7 +64,7 @@ def _from_translation(primitive: Primitive) -> Callable[..., Any] | None:
         if impl_rules.is_written(primitive) and (callbacks.running or interpreting()):
             why = "its caller is evaluated eagerly while the compiler works"
             if callbacks.running:
-                why = "a compiled program waits for its impl rule, which it calls back"
+                why = "a compiled program calls back its impl rule and waits for it"
             raise BackendError(f"primitive {primitive.name!r} is not compiled by itself: {why}")
         outs = run_alone(primitive, arrays, params, None)
         return outs if primitive.multiple_results else outs[0]
@@ -71,32 +73,33 @@ def _from_translation(primitive: Primitive) -> Callable[..., Any] | None:
 
 
 def run_alone(primitive: Primitive, arrays: Sequence[Array], params: Mapping[str, Any], kept: Kept | None) -> Any:
-    """Results of a primitive by itself, where NumPy's are to be; `kept` as in `dispatch`."""
+    """Compile and run a primitive by itself on XLA's default device; `kept` as in `dispatch`."""
     target = backends.find("xla")
-    return _waited_for(dispatch(primitive, arrays, params, target, kept), target)
+    return _wait_on_cpu(dispatch(primitive, arrays, params, target, kept), target)
 
 
 def run_program(program: ClosedJaxpr, arrays: Sequence[Array], name: str) -> list[Array] | None:
-    """Compile and run a program of several operations; None while programs are not to be compiled."""
+    """Compile and run a program of several operations; return None while nothing may be compiled."""
     if config.disable_jit or callbacks.running or interpreting() or checks_values():
         return None
     target = backends.find("xla")
-    return _waited_for(dispatcher_of(program, name, target)(*arrays), target)
+    return _wait_on_cpu(dispatcher_of(program, name, target)(*arrays), target)
 
 
-def _waited_for(outs: list[Array], target: Target) -> list[Array]:
+def _wait_on_cpu(outs: list[Array], target: Target) -> list[Array]:
+    """Wait for results on CPUs, because a forked process could not wait for them."""
     if target.backend.default_device(target.platform).platform == "cpu":
         for out in outs:
-            out.block_until_ready()  # a process that is forked meanwhile could not
+            out.block_until_ready()
     return outs
 
 
 def dispatch(
     primitive: Primitive, arrays: Sequence[Array], params: Mapping[str, Any], target: Target, kept: Kept | None = None
 ) -> list[Array]:
-    """Evaluate a primitive, compiled for where its operands are, by a dispatcher that repeats calls.
+    """Evaluate a primitive, compiled for its operands' devices, by a dispatcher that repeats calls.
 
-    Its programs go with `kept`, of a parameter that is an object; by default they are the primitive's.
+    `kept` caches the dispatchers, so that they live as long as a parameter that owns it; by default the primitive does.
 
     Raises:
         ValueError: the operands are on different devices.
@@ -108,7 +111,7 @@ def dispatch(
     try:
         key = (target, *((name, type(value), exact(value)) for name, value in params.items()))
         call = kept.get(key)
-    except TypeError:  # a parameter that is not hashable
+    except TypeError:  # a parameter is not hashable
         return _miss(primitive, params, target, {}, *arrays)[0]
     if call is None:
         if len(kept) >= _LIMIT:
@@ -121,7 +124,7 @@ def dispatch(
 def _miss(
     primitive: Primitive, params: Mapping[str, Any], target: Target, programs: dict[Any, ClosedJaxpr], *arrays: Array
 ) -> tuple[list[Array], RepeatableCall]:
-    """Evaluate a primitive by its program for the operands' types, made at the first call with them."""
+    """Evaluate a primitive by its program for the operands' types, which is made at the first call with them."""
     avals = tuple(x.aval for x in arrays)
     program = programs.get(avals)
     if program is None:
@@ -133,11 +136,13 @@ def _miss(
 
 
 def _program(primitive: Primitive, avals: Any, params: dict[str, Any]) -> ClosedJaxpr:
-    def alone(*args: Any) -> list[Any]:
+    """Return the program of one application of a primitive."""
+
+    def apply(*args: Any) -> list[Any]:
         out = primitive.bind(*args, **params)
         return list(out) if primitive.multiple_results else [out]
 
-    return stage_closed(alone, avals)
+    return stage_closed(apply, avals)
 
 
 impl_rules.derivations.append(

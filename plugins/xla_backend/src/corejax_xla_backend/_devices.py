@@ -1,4 +1,4 @@
-"""What users ask of devices: `corejax.devices`, `device_put` and the others."""
+"""Public functions on devices: `corejax.devices`, `device_put` and related functions."""
 
 from __future__ import annotations
 
@@ -17,57 +17,57 @@ from corejax_xla_backend.sharding_constraint import as_sharding, constrain, is_s
 
 
 def devices(backend: str | None = None) -> list[Device]:
-    """The devices of a backend or of a platform ("cpu", "cuda"), by default of the default one; of all processes."""
-    found, platform = backends.find(backend)
-    return list(found.devices(platform))
+    """Return the devices of all processes, of a backend or platform ("cpu", "cuda"); by default of the default one."""
+    implementation, platform = backends.find(backend)
+    return list(implementation.devices(platform))
 
 
 def local_devices(
     process_index: int | None = None, backend: str | None = None, host_id: int | None = None
 ) -> list[Device]:
-    """The devices of one process, by default of this one.
+    """Return the devices of one process, by default of this one.
 
     Raises:
-        ValueError: there is no such process.
+        ValueError: no process has that number.
     """
     index = host_id if process_index is None else process_index
-    found = devices(backend)
+    all_devices = devices(backend)
     if index is None:
-        return [device for device in found if is_addressable(device)]
+        return [device for device in all_devices if is_addressable(device)]
     if not 0 <= index < process_count(backend):
-        raise ValueError(f"local_devices: process_index is below {process_count(backend)}, got {index}")
-    return [device for device in found if getattr(device, "process_index", 0) == index]
+        raise ValueError(f"local_devices: process_index must be below {process_count(backend)}, got {index}")
+    return [device for device in all_devices if getattr(device, "process_index", 0) == index]
 
 
 def device_count(backend: str | None = None) -> int:
-    """How many devices there are."""
+    """Return the number of devices of all processes."""
     return len(devices(backend))
 
 
 def local_device_count(backend: str | None = None) -> int:
-    """How many of them are this process's."""
+    """Return the number of this process's devices."""
     return len(local_devices(backend=backend))
 
 
 def process_index(backend: str | None = None) -> int:
-    """This process's number."""
+    """Return the number of this process."""
     return int(getattr(local_devices(backend=backend)[0], "process_index", 0))
 
 
 def process_count(backend: str | None = None) -> int:
-    """How many processes there are."""
+    """Return the number of processes."""
     return len({getattr(device, "process_index", 0) for device in devices(backend)})
 
 
 def process_indices(backend: str | None = None) -> list[int]:
-    """The numbers of all processes."""
+    """Return the numbers of all processes."""
     return list(range(process_count(backend)))
 
 
 def default_backend() -> str:
-    """The platform that programs are compiled for unless told otherwise."""
-    found, platform = backends.find()
-    return platform or found.platform()
+    """Return the platform that programs are compiled for by default."""
+    backend, platform = backends.find()
+    return platform or backend.platform()
 
 
 def device_put(
@@ -78,22 +78,22 @@ def device_put(
     donate: Any = False,
     may_alias: Any = None,
 ) -> Any:
-    """Arrays (in a pytree) on a device, and bound to it: programs that take them run there.
+    """Put arrays on a device and bind them to it, so that programs which take them run there.
 
-    Values on the way to a device are not waited for.
+    The function does not wait for the transfers.
 
     Args:
         x: a pytree of arrays.
-        device: a device, a sharding, a `PartitionSpec` over the mesh of the context, or a `memory.Space` (where the
-            arrays are, in another memory), or a pytree of these that is a prefix of `x`; the default device unless
-            given, and bound to none then. Kinds of memory are of what lies there: traced values have none.
-        src: accepted for compatibility: arrays know where they are.
+        device: a device, a sharding, a `PartitionSpec` over the mesh of the context, a `memory.Space` (which changes
+            only the memory), or a pytree of these that is a prefix of `x`. By default the arrays go to the default
+            device and are not bound to it. Memory kinds do not apply to traced values.
+        src: accepted for compatibility, and ignored.
         donate: whether the arrays are deleted afterwards.
         may_alias: False copies, so that the results share no memory with `x`.
 
     Raises:
-        TypeError: a device is none.
-        ValueError: a device is given for what is no subtree of `x`; `donate` and `may_alias`.
+        TypeError: a leaf of `device` is not a device or sharding.
+        ValueError: the structure of `device` is not a prefix of `x`, or both `donate` and `may_alias` are true.
     """
     if donate and may_alias:
         raise ValueError("device_put: donate and may_alias exclude each other")
@@ -105,21 +105,24 @@ def device_put(
     except ValueError:
         what = "; ".join(tree.prefix_errors(device, x, _is_place))
         raise ValueError(
-            f"device_put: device is a place, or a pytree of places that is a prefix of x; {what}"
+            f"device_put: device must be a device or sharding, or a pytree of these that is a prefix of x; {what}"
         ) from None
     moved = [_all_to(part, place, bool(donate), may_alias) for part, place in zip(parts, leaves, strict=True)]
     return tree.tree_unflatten(prefix, moved)
 
 
 def _is_place(x: Any) -> bool:
+    """Return whether a value says where an array goes: a device, sharding, spec, memory space, or None."""
     return x is None or hasattr(x, "device_set") or hasattr(x, "device_kind") or is_spec(x) or isinstance(x, Space)
 
 
 def _is_pytree(device: Any) -> bool:
+    """Return whether a value is a container of places."""
     return not _is_place(device) and tree.is_tree_node(type(device))
 
 
 def _all_to(x: Any, place: Any, donate: bool, may_alias: bool | None) -> Any:
+    """Put all arrays of a pytree at one place."""
     from corejax_xla_backend.transfers import explicit_put
 
     if isinstance(place, Space):
@@ -128,15 +131,15 @@ def _all_to(x: Any, place: Any, donate: bool, may_alias: bool | None) -> Any:
     if place is not None:
         where = as_sharding("device_put: device", place)
         if not where.device_tuple:
-            raise ValueError(f"device_put: {where} has no devices; its mesh is one of any devices (AbstractMesh)")
+            raise ValueError(f"device_put: {where} has no devices; its mesh is an AbstractMesh")
         backend = backends.of_device(where.device_tuple[0])
         if isinstance(where, SingleDeviceSharding) and other_memory(where) is None:
             where = where.device_tuple[0]
 
     def put(leaf: Any) -> Any:
         if isinstance(leaf, Tracer):
-            spread = isinstance(where, Sharding) and not isinstance(where, SingleDeviceSharding)
-            return constrain(leaf, in_space(where, Space.Device), "device_put") if spread else leaf
+            is_sharded = isinstance(where, Sharding) and not isinstance(where, SingleDeviceSharding)
+            return constrain(leaf, in_space(where, Space.Device), "device_put") if is_sharded else leaf
         if isinstance(where, Sharding):
             return put_at(leaf, where)
         return to_place(leaf, as_array(leaf), where)
@@ -153,7 +156,8 @@ def _all_to(x: Any, place: Any, donate: bool, may_alias: bool | None) -> Any:
 
     def to_place(leaf: Any, array: Array, to: Any) -> Any:
         held = device_buffer(array)
-        if not isinstance(to, Sharding) and other_memory_of(held) is not None:  # on the same device, perhaps
+        # An array in another memory may be on the right device already, so that the sharding names the default memory.
+        if not isinstance(to, Sharding) and other_memory_of(held) is not None:
             to = SingleDeviceSharding(bound_device(array, backend) if to is None else to)
         moved = placed(Array(np.array(array), array.aval) if may_alias is False else array, backend, to)
         if donate and type(leaf) is Array and moved is not leaf:
@@ -166,7 +170,7 @@ def _all_to(x: Any, place: Any, donate: bool, may_alias: bool | None) -> Any:
 
 
 def _in_space(leaf: Any, space: Space) -> Any:
-    """Where an array is, in another memory; of a traced value nothing is known, nor changed."""
+    """Return an array's sharding in another memory; None for a traced value, which stays unchanged."""
     if isinstance(leaf, Tracer):
         return None
     place = as_array(leaf).device
@@ -174,12 +178,12 @@ def _in_space(leaf: Any, space: Space) -> Any:
 
 
 def _is_callers(x: Any) -> bool:
-    """Whether it is a NumPy array, as it is to be on devices, that its owner may write to."""
+    """Return whether a value is a NumPy array that needs no conversion, and that its owner may write to."""
     return type(x) is np.ndarray and not config.x64_compat and x.dtype.isnative and x.size > 0
 
 
 def device_get(x: Any) -> Any:
-    """Arrays (in a pytree) as NumPy arrays on the host; keys, which are no numbers, as they are."""
+    """Return the arrays of a pytree as NumPy arrays; keys and other extended dtypes stay unchanged."""
     for leaf in tree.tree_leaves(x):
         if type(leaf) is Array:
             leaf.copy_to_host_async()
@@ -191,9 +195,9 @@ def device_get(x: Any) -> Any:
 
 
 def copy_to_host_async(x: Any) -> Any:
-    """Begin the transfer of all arrays of a pytree to the host; returns it.
+    """Start the transfer of all arrays of a pytree to the host, and return the pytree.
 
-    Other leaves are asked by their method `copy_to_host_async`, if they have one.
+    For other leaves, call their method `copy_to_host_async` if they have one.
     """
     for leaf in tree.tree_leaves(x):
         if hasattr(leaf, "copy_to_host_async"):
@@ -202,7 +206,7 @@ def copy_to_host_async(x: Any) -> Any:
 
 
 def block_until_ready(x: Any) -> Any:
-    """Wait until all arrays of a pytree hold their values; returns it."""
+    """Wait until all arrays of a pytree are computed, and return the pytree."""
     if type(x) is Array:
         return x.block_until_ready()
     flat = type(x) in _FLAT and {*map(type, x)} == _ARRAYS
@@ -212,17 +216,17 @@ def block_until_ready(x: Any) -> Any:
     return x
 
 
-_FLAT, _ARRAYS = {tuple, list}, {Array}  # what many functions return, looked through without a pytree
+_FLAT, _ARRAYS = {tuple, list}, {Array}  # the usual results, a tuple or list of arrays, need no flattening
 
 
 def live_arrays(platform: str | None = None) -> list[Array]:
-    """All arrays that somebody holds and that were not deleted: slow, for finding out where memory goes.
+    """Return all arrays that are referenced and not deleted. This is slow; use it to find memory leaks.
 
     Args:
-        platform: of a platform's devices only ("cpu"); by default of all devices, and on the host.
+        platform: return only arrays on this platform's devices ("cpu"); by default on all devices and on the host.
     """
-    found = [x for x in [x for x in gc.get_objects() if type(x) is Array] if not x.is_deleted()]
+    live = [x for x in [x for x in gc.get_objects() if type(x) is Array] if not x.is_deleted()]
     if platform is None:
-        return found
+        return live
     wanted: Sequence[Any] = devices(platform)
-    return [x for x in found if any(device in wanted for device in x.devices())]
+    return [x for x in live if any(device in wanted for device in x.devices())]

@@ -1,4 +1,4 @@
-"""MLIR's names of NumPy dtypes (StableHLO specification, "Types"), by the dtype's name."""
+"""MLIR's element types by the name of the NumPy dtype (StableHLO specification, "Types")."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Applications of the plugin's primitives, for whoever checks its rules (`corejax verify xla_backend`)."""
+"""Example applications of the plugin's primitives, for checks of their rules (`corejax verify xla_backend`)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from corejax_xla_backend.sharding import SingleDeviceSharding
 
 
 def examples_of(primitive: str) -> list[Example]:
-    """Applications of one primitive; none for a name that is not of this plugin."""
+    """Return example applications of a primitive; an empty list if the plugin has no primitive of the name."""
     makers = {
         "call_exported": _exported,
         "call_exported_tangent": _tangents,
@@ -53,7 +53,7 @@ def _constraints() -> list[Example]:
 
 
 def _kernels() -> list[Example]:
-    """A kernel that is always there: the Cholesky factorisation of the LAPACK that jaxlib ships."""
+    """Return a call of a kernel that is always present: the Cholesky factorisation of jaxlib's LAPACK."""
     from corejax_xla_backend import _jaxlib
 
     _jaxlib.register_lapack()
@@ -75,13 +75,14 @@ _X = ShapedArray((2, 3), np.dtype(np.float32))
 
 
 def _tabulated(x: Any, *, by: Any) -> Any:
-    """Of operands of any type: a program may hold a callback that does not look at theirs."""
+    """Return a table that depends on the operand; it accepts any dtype, because checks change operand types."""
     return {
         "x": np.float32(by) + np.arange(6, dtype=np.float32).reshape(_X.shape) * (np.asarray(x) > 0).sum(dtype="f4")
     }
 
 
 def _called(api: str) -> tuple[Any, dict[str, Any]]:
+    """Return operands and parameters of a callback through an API such as "pure_callback"."""
     operands = (_X, ShapedArray((), np.dtype(np.int32)))
     types = {"x": _X}
     callback, _, out_types = host_function(api, _tabulated, types, (np.zeros(_X.shape, _X.dtype),), {"by": np.int32(1)})
@@ -117,14 +118,14 @@ def _inspecting() -> list[Example]:
     return [Example((_X,), {"callback": HostFunction("debug.callback", repr, structure)}, skip=_SKIPPED)]
 
 
-_SYMBOL = "a size that is a symbol has no value before a call gives it one"
+_SYMBOL = "a symbolic size has no value before a call determines it"
 _EVALUATING = ("types", "values", "pure", "repeatable", "partial_eval", "splits", "xla", "pairs", "cost")
 
 _OPAQUE = {"text": "an exported function does not print as text that parses"}
 
 
 def _function() -> Any:
-    """An exported function with a result that has no derivative."""
+    """Return an exported function; its second result has no derivative."""
     from corejax_xla_backend.export.exporting import export
 
     x = ShapedArray((3,), np.dtype(np.float32))
@@ -137,7 +138,7 @@ def _exported() -> list[Example]:
 
 
 def _with_effects() -> list[Example]:
-    """The same program, said to have an effect."""
+    """Return a call of the exported function, marked as having an effect."""
     exported = _function()
     exported.unordered_effects = ("example",)
     return [Example(exported.in_avals, {"exported": exported}, skip=_OPAQUE)]

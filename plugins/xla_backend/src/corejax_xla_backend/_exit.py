@@ -1,7 +1,8 @@
-"""The end of the process, while daemon threads compile, run or wait.
+"""A clean exit of the process while daemon threads compile, run or wait.
 
-Python ends such threads where they ask for its lock again, which from inside XLA's C++ ends the process with an abort.
-So the exit waits for those that are inside, and stops those that come later: they wait for ever, without the lock.
+At exit, Python ends a daemon thread when the thread next takes the interpreter lock. If that happens inside XLA's C++,
+the process aborts. So the exit waits for the threads that are inside C++, and blocks forever, without the lock, each
+daemon thread that tries to enter later.
 """
 
 from __future__ import annotations
@@ -14,30 +15,30 @@ from contextlib import contextmanager
 
 from ._live import clear_dispatchers
 
-_PATIENCE = 30.0  # seconds for what is compiled or waited for
-_GRACE = 0.1  # seconds for calls of compiled programs, which nobody counts
+_PATIENCE = 30.0  # seconds to wait for threads that compile or wait
+_GRACE = 0.1  # seconds to wait for calls of compiled programs, which are not counted
 
 busy: set[int] = set()
-"""Threads that are inside C++ for long: they enter and leave themselves."""
+"""Threads that are inside C++ for long; each thread adds and removes itself."""
 
 _exiting = False
 _never = threading.Lock()
 
 
 def stop_at_exit() -> None:
-    """Does not return in a daemon thread of a process that is about to end."""
+    """Block forever in a daemon thread if the process is about to end."""
     if _exiting and threading.current_thread().daemon:
         busy.discard(threading.get_ident())
-        clear_dispatchers()  # the main thread may ask for the signature of the call that ends here
+        clear_dispatchers()  # the main thread may wait for the signature of the call that is blocked here
         with _never:
             pass
 
 
 @contextmanager
 def inside() -> Iterator[None]:
-    """For a call into C++ that takes long, or many short ones: the exit waits for it.
+    """Make the exit wait for a `with` block that makes a long call into C++, or many short ones.
 
-    Calls nest: if the process is about to end, an inner one stops the thread, and the exit no longer waits for it.
+    Blocks nest. If the process is about to end, an inner block stops the thread, and the exit no longer waits for it.
     """
     stop_at_exit()
     thread = threading.get_ident()
@@ -51,7 +52,7 @@ def inside() -> Iterator[None]:
 
 
 def watch_exit() -> None:
-    """Have the exit wait, before later `atexit` functions; call it before C++ is entered, and for each new client."""
+    """Register the waiting at exit, before `atexit` functions registered so far; call it again for each new client."""
     atexit.unregister(_before_exit)
     atexit.register(_before_exit)
 

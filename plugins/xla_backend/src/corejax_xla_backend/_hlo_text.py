@@ -1,6 +1,6 @@
-"""The text of a compiled program, as far as `debug.collectives` and the profiler read it.
+"""A reader of HLO text, for `debug.collectives` and the profiler.
 
-XLA writes an instruction a line: `%name = type opcode(operands), attribute=value, ...`.
+XLA writes one instruction per line: `%name = type opcode(operands), attribute=value, ...`.
 """
 
 from __future__ import annotations
@@ -31,15 +31,15 @@ _OVER_MESH = re.compile(r"mesh\[([^\]]*)\] \{([^}]*)\}")
 
 
 class Instruction(NamedTuple):
-    """One line.
+    """One instruction.
 
     Attributes:
-        number: of the line.
-        name: the result's.
-        opcode: what it does.
-        type: its result's.
+        number: number of its line.
+        name: name of its result.
+        opcode: XLA's operation.
+        type: type of its result.
         text: the rest of the line, from the operands on.
-        root: whether its result is the computation's.
+        root: whether its result is the computation's result.
     """
 
     number: int
@@ -50,29 +50,29 @@ class Instruction(NamedTuple):
     root: bool
 
     def results(self) -> str:
-        """The type of what it computes: that of one that is only begun has its operands in front."""
+        """Return the type of the results; an asynchronous start has the operands' types in front, which are dropped."""
         if self.opcode in ("all-gather-start", "collective-permute-start"):
             return _items(self.type)[1]
         return self.type
 
     def called(self, role: str) -> str:
-        """The computation that it calls in a role; empty if none."""
-        return next((name or names for found, names, name in _CALLS.findall(self.text) if found == role), "")
+        """Return the computation that the instruction calls in a role such as "to_apply"; empty if it has none."""
+        return next((name or names for key, names, name in _CALLS.findall(self.text) if key == role), "")
 
     @property
     def op_name(self) -> str:
-        """The operation that it was made for."""
-        found = _OP_NAME.search(self.text)
-        return _plain(found[1]) if found else ""
+        """The name of the user's operation that the instruction comes from."""
+        match = _OP_NAME.search(self.text)
+        return _unescape(match[1]) if match else ""
 
 
 class Origin(NamedTuple):
-    """What an instruction of a compiled program was made of.
+    """The user's operation that an instruction of a compiled program comes from.
 
     Attributes:
         name: `jit(f)/layer1/dot_general`.
         source: `file.py:3 (f)`, or "".
-        fused: the names of all that XLA fused into it, in order.
+        fused: the names of all operations that XLA fused into it, in order.
     """
 
     name: str
@@ -81,10 +81,11 @@ class Origin(NamedTuple):
 
 
 class Module:
-    """The computations of a program's HLO, each a list of instructions.
+    """The computations of a program's HLO text.
 
     Attributes:
-        num_partitions: how many devices it is for.
+        computations: the instructions of each computation, by name.
+        num_partitions: the number of devices that the program runs on.
     """
 
     def __init__(self, text: str) -> None:
@@ -92,8 +93,8 @@ class Module:
         self._entry, self._head = "", text[:80]
         self._tables: dict[str, list[str]] = {}
         lines = text.splitlines()
-        found = re.search(r"\bnum_partitions=(\d+)", lines[0] if lines else "")
-        self.num_partitions = int(found[1]) if found else 1
+        partitions = re.search(r"\bnum_partitions=(\d+)", lines[0] if lines else "")
+        self.num_partitions = int(partitions[1]) if partitions else 1
         inside = table = None
         for number, line in enumerate(lines):
             if inside is not None:
@@ -111,18 +112,18 @@ class Module:
                 table.append(line)
 
     def times(self) -> dict[str, int | None]:
-        """How often a run goes through each computation that it comes to; None if that is not known.
+        """Return how often a run executes each computation that it reaches; None if the number is not known.
 
         Raises:
-            ValueError: it is no HLO text of a whole program.
+            ValueError: the text is not the HLO of a complete program.
         """
         if not self._entry:
-            raise ValueError(f"debug.collectives: this is no text of a compiled program: {self._head!r}")
-        found: dict[str, int | None] = {}
+            raise ValueError(f"debug.collectives: this is not the text of a compiled program: {self._head!r}")
+        counts: dict[str, int | None] = {}
 
         def visit(name: str, times: int | None) -> None:
-            before = found.get(name, 0)
-            found[name] = None if times is None or before is None else before + times
+            before = counts.get(name, 0)
+            counts[name] = None if times is None or before is None else before + times
             for one in self.computations.get(name, ()):
                 trips: int | None = 1
                 if one.opcode == "while":
@@ -133,20 +134,20 @@ class Module:
                         visit(called, None if times is None or trips is None else times * trips)
 
         visit(self._entry, 1)
-        return {name: times for name, times in found.items() if name in self.computations}
+        return {name: times for name, times in counts.items() if name in self.computations}
 
     def root_opcode(self, computation: str) -> str:
-        """What computes a computation's result."""
+        """Return the opcode of the instruction that computes a computation's result."""
         return next((x.opcode for x in self.computations.get(computation, ()) if x.root), "")
 
     def line(self, one: Instruction) -> str:
-        """Where the user's program has what an instruction was made for, `step.py:12`; empty if that is not known."""
+        """Return the user's line that an instruction comes from, such as `step.py:12`; empty if it is not known."""
         path, line, _ = self._place(one)
         file = re.split(r"[/\\]", path)[-1]
         return f"{file}:{line}" if line else ""
 
     def origins(self) -> Iterator[tuple[str, Origin]]:
-        """The names of the instructions that have a name of the user's, and what they were made of."""
+        """Yield name and origin of each instruction that comes from an operation of the user's."""
         for one in itertools.chain.from_iterable(self.computations.values()):
             if one.op_name:
                 path, line, function = self._place(one)
@@ -154,35 +155,36 @@ class Module:
                 yield one.name, Origin(one.op_name, source, self._fused(one))
 
     def _fused(self, one: Instruction) -> tuple[str, ...]:
-        """The user's names of the instructions that an instruction calls."""
+        """Return the names of the user's operations in the computation that a fusion calls."""
         called = [x for x in self.computations.get(one.called("calls"), ()) if x.op_name]
         return tuple(dict.fromkeys(name for x in called for name in self._fused(x) or (x.op_name,)))
 
     def _place(self, one: Instruction) -> tuple[str, int, str]:
-        """The file, line and function of what an instruction was made for; empty if they are not known."""
+        """Return the user's file, line and function that an instruction comes from; empty if they are not known."""
         frame = _FRAME.search(one.text)
         location = frame and self._field("StackFrames", int(frame[1]), "file_location_id")
         if location:
             names = [
-                _plain(self._tables[table][self._field("FileLocations", location, name)].partition(" ")[2][1:-1])
+                _unescape(self._tables[table][self._field("FileLocations", location, name)].partition(" ")[2][1:-1])
                 for table, name in (("FileNames", "file_name_id"), ("FunctionNames", "function_name_id"))
             ]
             return names[0], self._field("FileLocations", location, "line"), names[1]
         source = _SOURCE.search(one.text)
-        return (_plain(source[1]), int(source[2]), "") if source else ("", 0, "")
+        return (_unescape(source[1]), int(source[2]), "") if source else ("", 0, "")
 
     def _field(self, table: str, row: int, name: str) -> int:
+        """Return a number from a row of one of the text's tables; 0 if it is missing."""
         rows = self._tables.get(table, [])
-        found = re.search(rf"\b{name}=(\d+)", rows[row]) if row < len(rows) else None
-        return int(found[1]) if found else 0
+        field = re.search(rf"\b{name}=(\d+)", rows[row]) if row < len(rows) else None
+        return int(field[1]) if field else 0
 
 
-def _plain(text: str) -> str:
+def _unescape(text: str) -> str:
     return re.sub(r"\\(.)", r"\1", text)
 
 
 def types_of(text: str) -> tuple[tuple[str, ...], int]:
-    """The arrays of a type, and their bytes."""
+    """Return the array types in the text of a type, and their bytes."""
     listed, total = [], 0
     for dtype, sizes in _TYPE.findall(text):
         shape = [int(x.lstrip("<=")) for x in sizes.split(",") if x]
@@ -192,28 +194,30 @@ def types_of(text: str) -> tuple[tuple[str, ...], int]:
 
 
 def _bits(dtype: str) -> int:
+    """Return the bits of an element of one of XLA's dtypes."""
     if dtype in ("token", "opaque"):
         return 0
     digits = re.search(r"\d+", dtype)
-    return int(digits[0]) if digits else 8  # pred
+    return int(digits[0]) if digits else 8  # booleans (pred)
 
 
 def _items(text: str) -> list[str]:
-    """What a tuple's type is of: at its outermost commas."""
-    found, depth = [""], 0
+    """Split the text of a tuple's type at its outermost commas."""
+    items, depth = [""], 0
     for letter in text[1:-1]:
         depth += (letter in "([{") - (letter in ")]}")
         if letter == "," and not depth:
-            found.append("")
+            items.append("")
         else:
-            found[-1] += letter
-    return found
+            items[-1] += letter
+    return items
 
 
 def device_groups(text: str, count: int) -> np.ndarray[Any, Any] | None:
-    """The devices of each group, a row each; None of a form that is not known, or of groups of several sizes.
+    """Return the devices of each group of a collective, one row per group.
 
-    They are written out, or as a permutation of all numbers, or as axes of a mesh.
+    XLA lists the groups, or writes them as a permutation of all numbers, or as axes of a mesh. The result is None if
+    the form is unknown or the groups differ in size.
     """
     text = text.partition("replica_groups=")[2]
     if match := _EXPLICIT.match(text):
@@ -228,20 +232,20 @@ def device_groups(text: str, count: int) -> np.ndarray[Any, Any] | None:
         return numbers.reshape(int(match[1]), int(match[2]))
     if match := _OVER_MESH.match(text):
         sizes = dict(re.findall(r"'([^']*)'=(\d+)", match[1]))
-        named = re.findall(r"'([^']*)'", match[2])
-        if "device_ids" in match[1] or re.search(r"'[^']*':\(", match[2]) or not set(named) <= set(sizes):
+        axes = re.findall(r"'([^']*)'", match[2])
+        if "device_ids" in match[1] or re.search(r"'[^']*':\(", match[2]) or not set(axes) <= set(sizes):
             return None
         numbers = np.arange(math.prod(map(int, sizes.values()))).reshape([int(x) for x in sizes.values()])
         order = list(sizes)
-        within = [order.index(name) for name in named]
+        within = [order.index(name) for name in axes]
         rest = [i for i in range(len(order)) if i not in within]
-        size = math.prod(int(sizes[name]) for name in named)
+        size = math.prod(int(sizes[name]) for name in axes)
         return numbers.transpose(rest + within).reshape(-1, size)
     return None
 
 
 def source_target_pairs(text: str) -> np.ndarray[Any, Any]:
-    """Sender and receiver of each transfer, a row each."""
-    found = re.search(r"source_target_pairs=\{((?:\{\d+,\d+\},?)*)\}", text)
-    rows = re.findall(r"(\d+),(\d+)\}", found[1]) if found else []
+    """Return sender and receiver of each transfer of a collective permute, one row per transfer."""
+    pairs = re.search(r"source_target_pairs=\{((?:\{\d+,\d+\},?)*)\}", text)
+    rows = re.findall(r"(\d+),(\d+)\}", pairs[1]) if pairs else []
     return np.array(rows, np.int64).reshape(-1, 2)

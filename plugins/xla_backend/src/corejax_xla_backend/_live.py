@@ -1,4 +1,4 @@
-"""Sets of what is alive, for clearing it, and jaxlib's dispatchers among that; without an import of jaxlib."""
+"""Weak sets of caches, for clearing them, and the set of jaxlib's dispatchers; this module does not import jaxlib."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ T = TypeVar("T")
 
 
 class LiveSet(Generic[T]):
-    """Objects as long as somebody else holds them.
+    """A set of weak references.
 
-    Unlike `weakref.WeakSet` it may be walked through while other threads add to it.
+    Unlike `weakref.WeakSet`, it can be iterated over while other threads add to it.
     """
 
     def __init__(self) -> None:
         self._references: set[weakref.ref[T]] = set()
 
     def add(self, item: T) -> None:
-        """Add an object; equal ones are one."""
+        """Add an object, unless an equal one is in the set."""
         self._references.add(weakref.ref(item, self._references.discard))
 
     def __iter__(self) -> Iterator[T]:
-        """Those alive now."""
+        """Iterate over the objects that are alive."""
         for reference in self._references.copy():
             item = reference()
             if item is not None:
@@ -34,6 +34,6 @@ dispatchers: LiveSet[Any] = LiveSet()
 
 
 def clear_dispatchers() -> None:
-    """Have all of jaxlib's C++ dispatchers forget their signatures, and the programs that they run."""
+    """Clear the caches of all of jaxlib's C++ dispatchers: signatures and programs."""
     for dispatcher in dispatchers:
         dispatcher._clear_cache()

@@ -1,7 +1,7 @@
-"""What `jit` tells of traces and compilations: observers in this thread, and the log where settings ask for it.
+"""Reports of traces and compilations to the observers in this thread and to the log.
 
-The logger is `corejax`; `log_compiles` has every trace and compilation logged, `explain_cache_misses` what was
-different where a function is traced a second time.
+The logger is `corejax`. The setting `log_compiles` logs every trace and compilation; `explain_cache_misses` logs why a
+function is traced again.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from corejax.extend.messages import observe
 logger = logging.getLogger("corejax")
 
 
-def watched_by_anybody() -> bool:
-    """Whether somebody wants to know: asked before a report is prepared."""
+def is_observed() -> bool:
+    """Return whether there is an observer or a log for reports; check this before a report is prepared."""
     return observe.observed() or config.log_compiles or config.explain_cache_misses
 
 
-def tell(event: observe.Event, *, first: bool = True) -> None:
-    """Tell observers of a trace or a compilation, and log it; `first` says if it is the function's first."""
+def report(event: observe.Event, *, first: bool = True) -> None:
+    """Report a trace or a compilation to the observers, and log it; `first` is True for a function's first trace."""
     observe.notify(event)
     took = f"in {event.ms:.3g} ms" if event.ms is not None else ""
     reasons = "; ".join(event.reasons)

@@ -1,4 +1,4 @@
-"""Traces for https://ui.perfetto.dev: XLA's operations by the user's names."""
+"""Traces for https://ui.perfetto.dev, with the user's names for XLA's operations."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from corejax_xla_backend._jaxlib._profiler import live_instructions
 
 
 def name_operations(path: str) -> bytes:
-    """Call the operations in a trace as the program calls them, and add the user's lines; gives the new JSON.
+    """Rename the operations in a trace as the program names them, add the user's lines, and return the new JSON.
 
-    What XLA called an operation stays in its arguments (`hlo_op`, `hlo_module`), and of a fused one all names are
-    there (`fused`). Programs that are gone keep XLA's names. The file is replaced whole.
+    XLA's names stay in the events' arguments (`hlo_op`, `hlo_module`). A fusion lists the names of all its operations
+    (`fused`). Operations of programs that are freed keep XLA's names. The file is replaced atomically.
     """
     with gzip.open(path, "rb") as file:
         recorded = json.load(file)
-    recorded.pop("metadata", None)  # Perfetto refuses it
-    recorded["traceEvents"] = [event for event in recorded["traceEvents"] if event]  # the last one is empty
+    recorded.pop("metadata", None)  # Perfetto rejects metadata
+    recorded["traceEvents"] = [event for event in recorded["traceEvents"] if event]  # the last event is empty
     operations = [event for event in recorded["traceEvents"] if "hlo_op" in event.get("args", ())]
     known = live_instructions({_module(event) for event in operations})
     for event in operations:
@@ -36,11 +36,11 @@ def name_operations(path: str) -> bytes:
             file.write(text)
         os.replace(f"{path}.new", path)
     finally:
-        with contextlib.suppress(FileNotFoundError):  # it is there after an error only
+        with contextlib.suppress(FileNotFoundError):  # the file remains only after an error
             os.remove(f"{path}.new")
     return text
 
 
 def _module(event: Any) -> str:
-    """The program's name, without the number that some platforms add."""
+    """Return the name of an event's program, without the number that some platforms add."""
     return str(event["args"].get("hlo_module", "")).partition("(")[0]

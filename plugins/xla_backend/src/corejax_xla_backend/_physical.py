@@ -1,12 +1,12 @@
-"""Programs of extended dtypes as programs of numbers, which is what backends compile.
+"""A pass that rewrites programs with extended dtypes to programs of numbers, which backends compile.
 
-An array of an extended dtype is held as numbers, an element's behind its own axes (`physical_aval`). An equation that
-takes or gives such arrays becomes, by the first of these that there is:
+An array of an extended dtype is stored as numbers, with an element's axes behind the array's (`physical_aval`). An
+equation that takes or returns such arrays is rewritten by the first of these that exists:
 
-    its primitive's physical rule            `random_unwrap`, which gives the numbers: nothing is left
+    its primitive's physical rule            `random_unwrap`, which returns the numbers: the equation disappears
     programs among its parameters            `scan`: the same equation, of physical programs
-    its primitive's decomposition            `random_bits`: the equations of that
-    its primitive's vmap rule                `slice`: itself, over the numbers of an element as a batch
+    its primitive's decomposition            `random_bits`: the equations of the decomposition
+    its primitive's vmap rule                `slice`: itself, with the numbers of an element as a batch
 """
 
 from __future__ import annotations
@@ -39,22 +39,22 @@ from corejax.extend.types import numbers_of, physical_aval, physical_rules
 
 
 class NoPhysicalRuleError(CorejaxError, NotImplementedError):
-    """A primitive that nothing says about how it computes with arrays of an extended dtype."""
+    """Raised if no rule says how a primitive computes with arrays of an extended dtype."""
 
 
 def physical_program(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """The program of numbers that a program is compiled as; itself where it has no extended dtypes.
+    """Return the program of numbers that a program is compiled as; the program itself if it has no extended dtypes.
 
-    Binders and results are the same, of physical types; behind the constants there may be more of them.
+    Arguments and results are the same, with physical types. Further constants may follow the program's own.
 
     Raises:
-        NoPhysicalRuleError: a primitive has neither of what is needed.
+        NoPhysicalRuleError: a primitive has none of the rules that the rewriting needs.
     """
     if not dtypes.has_extended():
         return closed
-    # A program that stays as it is is not kept with itself: that would be a cycle, which holds its executables.
-    (found,) = memoised(closed, ("physical",), lambda: (_physical(closed),))
-    return closed if found is None else found
+    # The memo holds None for an unchanged program: a reference to itself would be a cycle that holds its executables.
+    (physical,) = memoised(closed, ("physical",), lambda: (_physical(closed),))
+    return closed if physical is None else physical
 
 
 def _extended(aval: ShapedArray) -> bool:
@@ -62,7 +62,7 @@ def _extended(aval: ShapedArray) -> bool:
 
 
 def _physical(closed: ClosedJaxpr) -> ClosedJaxpr | None:
-    """The rewritten program; None where nothing in it is of an extended dtype."""
+    """Return the rewritten program; None if nothing in it has an extended dtype."""
     rewriting = _Rewriting()
     jaxpr = rewriting.program(closed.jaxpr)
     if jaxpr is closed.jaxpr:
@@ -71,14 +71,14 @@ def _physical(closed: ClosedJaxpr) -> ClosedJaxpr | None:
 
 
 def _physical_value(x: Any) -> Any:
-    """Return a concrete array as the array of its numbers; others as they are."""
+    """Return the numbers of an array of an extended dtype, and other values unchanged."""
     if type(x) is Array and _extended(x.aval):
         return Array(numbers_of(x._fetch()), physical_aval(x.aval))
     return x
 
 
 class _Rewriting:
-    """One program's equations being rewritten, and the constants that came with them."""
+    """The state of rewriting one program: the new variables, and the constants that rewritten equations add."""
 
     def __init__(self) -> None:
         self.env: dict[Any, Any] = {}
@@ -86,17 +86,18 @@ class _Rewriting:
         self.consts: list[Any] = []
 
     def read(self, atom: Any) -> Any:
+        """Return the physical variable of a variable, and literals unchanged."""
         return self.env.get(atom, atom) if type(atom) is Var else atom
 
     def bind(self, var: Var) -> Var:
-        """The variable of the physical type."""
+        """Return the variable of the physical type for a binder."""
         if not _extended(var.aval):
             return var
         new = self.env[var] = Var(physical_aval(var.aval))
         return new
 
     def program(self, jaxpr: Jaxpr) -> Jaxpr:
-        """The program rewritten; itself where nothing in it is of an extended dtype."""
+        """Return the rewritten program; the program itself if nothing in it has an extended dtype."""
         constvars, invars = [list(map(self.bind, binders)) for binders in (jaxpr.constvars, jaxpr.invars)]
         eqns: list[JaxprEqn] = []
         changed = bool(self.env)
@@ -110,8 +111,8 @@ class _Rewriting:
         return Jaxpr([*constvars, *self.constvars], invars, eqns, outvars, jaxpr.debug_info)
 
     def equations(self, eqn: JaxprEqn) -> list[JaxprEqn]:
-        """What becomes of an equation."""
-        params = {name: _of_param(value) for name, value in eqn.params.items()}
+        """Return the equations that replace an equation."""
+        params = {name: _physical_param(value) for name, value in eqn.params.items()}
         programs = any(value is not eqn.params[name] for name, value in params.items())
         extended = any(_extended(v.aval) for v in (*eqn.invars, *eqn.outvars))
         if not programs and not extended:
@@ -121,39 +122,41 @@ class _Rewriting:
         if eqn.primitive not in physical_rules and (programs or _has_programs(eqn.params)):
             invars = list(map(self.read, eqn.invars))
             return [eqn.replace(invars=invars, outvars=list(map(self.bind, eqn.outvars)), params=params)]
-        small = _translated(eqn.primitive, [v.aval for v in eqn.invars], eqn.params)
-        _check_results(eqn, small)
-        consts = [Var(v.aval) for v in small.jaxpr.constvars]
+        application = _physical_application(eqn.primitive, [v.aval for v in eqn.invars], eqn.params)
+        _check_results(eqn, application)
+        consts = [Var(v.aval) for v in application.jaxpr.constvars]
         self.constvars += consts
-        self.consts += small.consts
-        opened = close_over_consts(small.jaxpr)
+        self.consts += application.consts
+        opened = close_over_consts(application.jaxpr)
         eqns, outs = inline_equations(opened, [*consts, *map(self.read, eqn.invars)])
         self.env.update(zip(eqn.outvars, outs, strict=True))
         return [e.replace(source_info=eqn.source_info) for e in eqns]
 
 
-def _of_param(value: Any) -> Any:
+def _physical_param(value: Any) -> Any:
+    """Return a parameter with its programs rewritten; the same object if nothing changes."""
     if isinstance(value, ClosedJaxpr):
         return physical_program(value)
     if isinstance(value, Jaxpr):
         rewriting = _Rewriting()
-        found = rewriting.program(value)
+        jaxpr = rewriting.program(value)
         if rewriting.consts:
-            raise NoPhysicalRuleError("an open program in a parameter, some of whose operations bring constants")
-        return found
+            raise NoPhysicalRuleError("operations in an open program of a parameter need constants of their own")
+        return jaxpr
     if type(value) in (tuple, list):
-        items = [_of_param(item) for item in value]
+        items = [_physical_param(item) for item in value]
         return value if all(a is b for a, b in zip(items, value, strict=True)) else type(value)(items)
     return value
 
 
 def _has_programs(params: dict[str, Any]) -> bool:
+    """Return whether there are programs among an equation's parameters."""
     values = [v for value in params.values() for v in (value if type(value) in (tuple, list) else (value,))]
     return any(isinstance(value, ClosedJaxpr | Jaxpr) for value in values)
 
 
-def _translated(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any]) -> ClosedJaxpr:
-    """One application, as a program of numbers."""
+def _physical_application(primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any]) -> ClosedJaxpr:
+    """Return one application of a primitive, as a program of numbers."""
     physical = list(map(physical_aval, avals))
     rule = physical_rules.get(primitive)
     if rule is not None:
@@ -167,31 +170,32 @@ def _translated(primitive: Primitive, avals: Sequence[ShapedArray], params: dict
         return physical_program(decomposed(primitive, avals, params))
     if vmap_rules.get(primitive) is None:
         raise NoPhysicalRuleError(
-            f"primitive {primitive.name!r} is applied to {', '.join(a.str_short() for a in avals)}, and has neither a "
-            "physical rule, a decomposition nor a vmap rule to say what it does with the numbers"
+            f"primitive {primitive.name!r} is applied to {', '.join(a.str_short() for a in avals)}, but has no "
+            "physical rule, decomposition or vmap rule that says how to compute with the numbers"
         )
     return stage_closed(functools.partial(_over_elements, primitive, avals, params), physical)
 
 
-def _check_results(eqn: JaxprEqn, small: ClosedJaxpr) -> None:
-    for v, found in zip(eqn.outvars, small.out_avals, strict=True):
-        if (found.shape, found.dtype) != (physical_aval(v.aval).shape, physical_aval(v.aval).dtype):
+def _check_results(eqn: JaxprEqn, application: ClosedJaxpr) -> None:
+    """Raise NoPhysicalRuleError if a rewritten equation does not have the physical types of its results."""
+    for v, aval in zip(eqn.outvars, application.out_avals, strict=True):
+        if (aval.shape, aval.dtype) != (physical_aval(v.aval).shape, physical_aval(v.aval).dtype):
             raise NoPhysicalRuleError(
-                f"primitive {eqn.primitive.name!r} gives {v.aval.str_short()}, and of the numbers of an element "
-                f"{found.str_short()}: it needs a physical rule"
+                f"primitive {eqn.primitive.name!r} returns {v.aval.str_short()}, but {aval.str_short()} if it is "
+                "applied to the numbers: it needs a physical rule"
             )
 
 
 def _over_elements(
     primitive: Primitive, avals: Sequence[ShapedArray], params: dict[str, Any], *numbers: Any
 ) -> list[Any]:
-    """The primitive over the numbers of an element, one axis after the other from the last one on."""
+    """Apply a primitive to the numbers of each element: vmap over the element's axes, the last axis first."""
     _, inner = dtypes.element_of(next(a.dtype for a in avals if _extended(a)))
     dims = [a.ndim if _extended(a) else None for a in avals]
 
     def apply(depth: int) -> Callable[..., list[Any]]:
         if depth == len(inner):
-            return lambda *vals: _bound(primitive, vals, params)
+            return lambda *vals: _bind(primitive, vals, params)
         size = inner[len(inner) - 1 - depth]
 
         def batched(*vals: Any) -> list[Any]:
@@ -204,6 +208,7 @@ def _over_elements(
     return apply(0)(*numbers)
 
 
-def _bound(primitive: Primitive, vals: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+def _bind(primitive: Primitive, vals: Sequence[Any], params: dict[str, Any]) -> list[Any]:
+    """Bind a primitive, and return a list of results."""
     out = primitive.bind(*vals, **params)
     return list(out) if primitive.multiple_results else [out]

@@ -1,6 +1,7 @@
-"""Programs compiled and run by a backend, whichever it is: each compiled once, and kept with the program.
+"""Compilation and runs of programs by any backend, and evaluation by the eager rules in the first tier of `jit`.
 
-Or evaluated by the eager rules, in the first tier of `jit`.
+The cache of executables is the program's own memo: an executable lives as long as its program. The key has the backend,
+the device, the options and the rule overrides, which together determine the executable.
 """
 
 from __future__ import annotations
@@ -38,23 +39,28 @@ from corejax.extend.messages import Changed, clears_cache, observe, run_within
 from corejax.extend.programs import programs_of
 from corejax.extend.speed import Layer, evaluation, set_layer
 from corejax_xla_backend._live import LiveSet
-from corejax_xla_backend._log import tell, watched_by_anybody
+from corejax_xla_backend._log import is_observed, report
 from corejax_xla_backend._physical import physical_program
 from corejax_xla_backend._progress import compilation
 from corejax_xla_backend._several_devices import place_program
 
-_programs: LiveSet[ClosedJaxpr] = LiveSet()  # those with an executable in their memo
+_programs: LiveSet[ClosedJaxpr] = LiveSet()  # programs with an executable in their memo
 
 
 def compiled(
     closed: ClosedJaxpr, name: str, target: Target, options: CompileOptions = DEFAULT_OPTIONS, device: Any = None
 ) -> Executable:
-    """Return the program's executable; one thread compiles it at the first call, while others that ask for it wait.
+    """Return a program's executable; one thread compiles it at the first call while other threads wait.
 
-    It is for the device that the options name, else for `device`, where the arguments are, else for the default one.
+    Args:
+        closed: the program.
+        name: its name, for messages and reports.
+        target: the backend and the platform.
+        options: the compile options. The executable is for the device that they name.
+        device: the device of the arguments, if the options name none; by default the backend's default device.
 
     Raises:
-        BackendError: the backend lacks a dtype of the program's, or an option.
+        BackendError: the backend does not support a dtype of the program, or an option.
     """
     backend, platform = target
     if options.device is not None:
@@ -63,33 +69,34 @@ def compiled(
         device = options.devices[0]
     elif device is None:
         device = backend.default_device(platform)
-    key = ("executable", backend, platform, device, options, config.rule_overrides)  # which rules it was translated by
-    found = closed.memo.get(key)
-    if found is None:
-        # Reentrant, and of one program only: rules that run meanwhile may compile, and wait for threads that compile.
+    key = ("executable", backend, platform, device, options, config.rule_overrides)  # overrides choose the translations
+    executable = closed.memo.get(key)
+    if executable is None:
+        # The lock is reentrant and for one program only, because translation rules may compile other programs, and
+        # wait for threads that compile.
         with closed.memo.setdefault(("compiling", *key), threading.RLock()):
             try:
-                found = closed.memo.get(key)
-                if found is None:
-                    found = closed.memo[key] = _compile(closed, name, target, options, device)
+                executable = closed.memo.get(key)
+                if executable is None:
+                    executable = closed.memo[key] = _compile(closed, name, target, options, device)
                     _programs.add(closed)
             finally:
                 closed.memo.pop(("compiling", *key), None)
-    return found  # type: ignore[no-any-return]
+    return executable  # type: ignore[no-any-return]
 
 
-def share_compiled(of: ClosedJaxpr, closed: ClosedJaxpr) -> None:
-    """Give a program what another one, which computes the same, was compiled to."""
-    found = {key: x for key, x in list(of.memo.items()) if _is_executable(key)}
-    if found:
-        closed.memo.update(found)
+def share_compiled(source: ClosedJaxpr, closed: ClosedJaxpr) -> None:
+    """Add the executables of an equal program, `source`, to a program."""
+    executables = {key: x for key, x in list(source.memo.items()) if _is_executable(key)}
+    if executables:
+        closed.memo.update(executables)
         _programs.add(closed)
 
 
 def run(
     executable: Executable, backend: Backend, arrays: Sequence[Array], out_avals: Sequence[ShapedArray]
 ) -> list[Array]:
-    """Run on arrays, wherever they are; the results are computed when they are read."""
+    """Run an executable on arrays, which are moved if necessary; the results may still be computing."""
     outs = run_by(backend, executable, [buffer_of(x, backend) for x in arrays], out_avals)
     return [Array(buffer, aval) for buffer, aval in zip(outs, out_avals, strict=True)]
 
@@ -97,19 +104,19 @@ def run(
 def run_where_they_are(
     closed: ClosedJaxpr, arrays: Sequence[Array], name: str, target: Target, options: CompileOptions = DEFAULT_OPTIONS
 ) -> tuple[list[Array], Executable]:
-    """The results of a program, compiled for where its arguments are, and what it was compiled to."""
+    """Compile a program for its arguments' devices and run it; return the results and the executable."""
     options, device = place_program(closed, name, target.backend, options, arrays)
     executable = compiled(closed, name, target, options, device)
     return run(executable, target.backend, arrays, closed.out_avals), executable
 
 
 def dispatcher_of(closed: ClosedJaxpr, name: str, target: Target) -> Any:
-    """Return a program as a function of arrays: a dispatcher, which repeats calls by types and places of the arrays.
+    """Return a program as a function of arrays: a dispatcher, which repeats calls by the arrays' types and devices.
 
-    The program keeps the dispatcher, which knows the program by a weak reference.
+    The program's memo holds the dispatcher, and the dispatcher refers to the program weakly.
     """
-    found = closed.memo.get(("dispatcher", target))
-    if found is None:
+    dispatcher = closed.memo.get(("dispatcher", target))
+    if dispatcher is None:
         program = weakref.ref(closed)
 
         def miss(*arrays: Array) -> tuple[list[Array], RepeatableCall]:
@@ -118,11 +125,11 @@ def dispatcher_of(closed: ClosedJaxpr, name: str, target: Target) -> Any:
             outs, executable = run_where_they_are(closed, arrays, name, target)
             return outs, RepeatableCall(executable, [], arrays, {}, outs)
 
-        found = closed.memo["dispatcher", target] = target.backend.dispatcher(name, miss)
-    return found
+        dispatcher = closed.memo["dispatcher", target] = target.backend.dispatcher(name, miss)
+    return dispatcher
 
 
-# -- by the eager rules ------------------------------------------------------------------------------------------------
+# -- evaluation by the eager rules -------------------------------------------------------------------------------------
 
 
 class _State(threading.local):
@@ -138,12 +145,12 @@ _state = _State()
 
 
 def interpreting() -> bool:
-    """Return whether this thread evaluates a program by the eager rules; programs inside it are not compiled either."""
+    """Return whether this thread evaluates a program by the eager rules, so that inner programs are not compiled."""
     return _state.interpreting
 
 
 def interpret(closed: ClosedJaxpr, arrays: Sequence[Array]) -> list[Array]:
-    """Return the results of a program by the eager rules."""
+    """Return the results of a program, computed by the eager rules."""
     outs = run_within((Changed(_state, "interpreting", True),), _interpret, closed, arrays)
     return [Array(np.array(out, aval.dtype), aval) for out, aval in zip(outs, closed.out_avals, strict=True)]
 
@@ -187,62 +194,65 @@ _ABANDON = Layer(lambda below: below, _abandonable)
 
 
 def _compile(closed: ClosedJaxpr, name: str, target: Target, options: CompileOptions, device: Any) -> Executable:
+    """Compile a program and report the compilation."""
     started = time.perf_counter()
     backend, platform = target
     logical, closed = closed, physical_program(closed)
     _check_dtypes(closed, name, backend)
     if not options.devices and device != backend.default_device(platform):
         options = options._replace(device=device)
-    asked = known_options(options, name, backend)
+    more = known_options(options, name, backend)
     with compilation(name):
-        executable = compiled_by(backend, closed, name=name, platform=platform, **asked)
-    origin = getattr(executable, "origin", "")  # of backends that keep programs
+        executable = compiled_by(backend, closed, name=name, platform=platform, **more)
+    origin = getattr(executable, "origin", "")  # an attribute of backends that cache programs
     report_compilation(logical, name, device.platform, 1000 * (time.perf_counter() - started), origin)
     return executable
 
 
 def known_options(options: CompileOptions, name: str, backend: Backend) -> dict[str, CompileOptions]:
-    """The argument `options` for a backend's `compile` and `lower`, where there is something to say.
+    """Return the keyword argument `options` for a backend's `compile` and `lower`; {} if all options have defaults.
 
     Raises:
-        BackendError: it does not know one of them. (Hints, of donation and known values, it may pass over.)
+        BackendError: the backend does not support an option. (It may ignore the hints `donated` and `known`.)
     """
-    known = backend.capabilities.options
-    options = options._replace(**{hint: () for hint in ("donated", "known") if hint not in known})
-    asked = [field for field, value in options._asdict().items() if value]
-    for field in asked:
-        if field not in known:
+    supported = backend.capabilities.options
+    options = options._replace(**{hint: () for hint in ("donated", "known") if hint not in supported})
+    chosen = [field for field, value in options._asdict().items() if value]
+    for field in chosen:
+        if field not in supported:
             words = {"device": "a device", "binds": "a device", "keep_unused": field, "flags": "compiler_options"}
             word = words.get(field, "several devices")
-            raise BackendError(f"jit of {name}: backend {backend.name!r} takes no choice of {word}")
-    return {"options": options} if asked else {}
+            raise BackendError(f"jit of {name}: backend {backend.name!r} does not support the choice of {word}")
+    return {"options": options} if chosen else {}
 
 
 def _check_dtypes(closed: ClosedJaxpr, name: str, backend: Backend) -> None:
+    """Raise BackendError if the backend does not support a dtype of the program."""
     known = backend.capabilities.dtypes
     if known is not None:
         for aval in _avals(closed.jaxpr):
             if aval.dtype.name not in known:
                 raise BackendError(
-                    f"backend {backend.name!r} has no dtype {aval.dtype.name}, which the program {name!r} has "
-                    f"({aval.str_short()}); it has {', '.join(sorted(known))}"
+                    f"backend {backend.name!r} has no dtype {aval.dtype.name}, which the program {name!r} uses "
+                    f"({aval.str_short()}); the backend has {', '.join(sorted(known))}"
                 )
 
 
 def _avals(jaxpr: Jaxpr) -> Iterator[ShapedArray]:
+    """Yield the types of all variables of a program and its inner programs."""
     for program in programs_of(jaxpr):
         variables = (*program.constvars, *program.invars, *(v for eqn in program.eqns for v in eqn.outvars))
         yield from (v.aval for v in variables)
 
 
 def report_compilation(closed: ClosedJaxpr, name: str, platform: str, ms: float, origin: str) -> None:
-    """Tell observers, and the log, of a compilation."""
-    if not watched_by_anybody():
+    """Report a compilation to the observers and the log."""
+    if not is_observed():
         return
     elsewhere = any(_is_executable(key) for key in closed.memo)
     why = f"first run on platform {platform!r}" if elsewhere else "first run of this program"
     facts = {"platform": platform, "equations": len(closed.jaxpr.eqns)}
-    tell(observe.Event("compile", name, (why, origin) if origin else (why,), ms, facts))
+    report(observe.Event("compile", name, (why, origin) if origin else (why,), ms, facts))
 
 
 @clears_cache

@@ -1,6 +1,6 @@
-"""Programs over several devices: which devices a program names, and what its arguments and options add to that.
+"""The devices of programs over several: from meshes and shardings in the program, its arguments and its options.
 
-An equation's parameter names devices if it has an attribute `device_tuple`, as meshes and shardings have.
+A parameter of an equation names devices if it has an attribute `device_tuple`, as meshes and shardings have.
 """
 
 from __future__ import annotations
@@ -20,48 +20,50 @@ Tiles = np.ndarray[Any, Any]
 
 
 def meshes_of(program: ClosedJaxpr | Jaxpr) -> tuple[Any, ...]:
-    """What names devices in a program and those inside of it, each once: meshes, and shardings over them."""
-    found = program.memo.get("meshes")
-    if found is None:
+    """Return the meshes and shardings that name devices in a program and its inner programs, each once."""
+    meshes = program.memo.get("meshes")
+    if meshes is None:
         jaxpr = program.jaxpr if isinstance(program, ClosedJaxpr) else program
-        named = dict.fromkeys(x for eqn in jaxpr.eqns if eqn.params for x in _in_parameters(eqn.params))
-        found = program.memo["meshes"] = tuple(named)
-    return found  # type: ignore[no-any-return]
+        unique = dict.fromkeys(x for eqn in jaxpr.eqns if eqn.params for x in _meshes_in_params(eqn.params))
+        meshes = program.memo["meshes"] = tuple(unique)
+    return meshes  # type: ignore[no-any-return]
 
 
-def _in_parameters(params: dict[str, Any]) -> Iterator[Any]:
+def _meshes_in_params(params: dict[str, Any]) -> Iterator[Any]:
+    """Yield the meshes and shardings in an equation's parameters and their programs."""
     for value in params.values():
-        yield from _naming(value)
+        yield from _meshes_in(value)
     for inner in subjaxprs(params):
         yield from meshes_of(inner)
 
 
-def _naming(value: Any) -> Iterator[Any]:
+def _meshes_in(value: Any) -> Iterator[Any]:
+    """Yield the meshes and shardings in a parameter."""
     if hasattr(value, "device_tuple"):
         yield value
     elif isinstance(value, tuple | list):
         for item in value:
-            yield from _naming(item)
+            yield from _meshes_in(item)
 
 
 def program_devices(program: ClosedJaxpr) -> tuple[Any, ...]:
-    """The devices that a program names, in the order of the first that does; empty where it names none."""
+    """Return the devices that a program names, in the order of its first mesh that has devices; empty if none has."""
     return next((tuple(x.device_tuple) for x in meshes_of(program) if x.device_tuple), ())
 
 
 def named_places(closed: ClosedJaxpr, options: CompileOptions) -> list[Any]:
-    """Return the shardings that options name, and what names devices in a program."""
+    """Return the shardings in the options, and the meshes and shardings in the program."""
     return [x for x in (*options.in_shardings, *options.out_shardings, *meshes_of(closed)) if x is not None]
 
 
 def concrete(sharding: Any, ndim: int) -> Any:
-    """A sharding; None where it leaves something to the compiler."""
+    """Return a sharding; None if it leaves a choice to the compiler."""
     return None if sharding is None or None in sharding.dimension_axes(ndim) else sharding
 
 
 def like_of(closed: ClosedJaxpr, options: CompileOptions) -> Callable[[Tiles], Sharding]:
-    """Return what makes a sharding of tiles: that of an argument with the same tiles, or one over a mesh."""
-    over = [whole_over(x) for x in named_places(closed, options) if x.device_tuple == options.devices]
+    """Return a function from tiles to a sharding: an argument's with the same tiles, else one over a mesh."""
+    candidates = [whole_over(x) for x in named_places(closed, options) if x.device_tuple == options.devices]
     inputs = [
         (x if x.memory_kind is None else x.with_memory_kind(None), aval.ndim)
         for x, aval in zip(options.in_shardings, closed.in_avals, strict=False)
@@ -72,37 +74,37 @@ def like_of(closed: ClosedJaxpr, options: CompileOptions) -> Callable[[Tiles], S
         for sharding, ndim in inputs:
             if ndim == tiles.ndim - 1 and same_tiles(sharding.tiles(ndim), tiles):
                 return sharding
-        for sharding in over:
-            made = sharding.like(tiles)
-            if not isinstance(made, TiledSharding):
-                return made
+        for sharding in candidates:
+            over_mesh = sharding.like(tiles)
+            if not isinstance(over_mesh, TiledSharding):
+                return over_mesh
         return TiledSharding(options.devices, tiles)
 
     return like
 
 
 def same_tiles(one: Tiles, other: Tiles) -> bool:
-    """Whether each tile is on the same devices, in whichever order those are listed."""
+    """Return whether each tile is on the same devices, in any order."""
     return one.shape == other.shape and np.array_equal(np.sort(one, -1), np.sort(other, -1))
 
 
-def whole_over(named: Any) -> Sharding:
-    """A sharding over a mesh; itself if it is one."""
-    if isinstance(named, Sharding):
-        return named
-    whole: Sharding = exported("sharding.NamedSharding")(named, exported("sharding.PartitionSpec")())
-    return whole
+def whole_over(place: Any) -> Sharding:
+    """Return the replicated sharding over a mesh; a sharding is returned unchanged."""
+    if isinstance(place, Sharding):
+        return place
+    replicated: Sharding = exported("sharding.NamedSharding")(place, exported("sharding.PartitionSpec")())
+    return replicated
 
 
 def place_program(
     closed: ClosedJaxpr, name: str, backend: Backend, options: CompileOptions, arrays: Sequence[Array]
 ) -> tuple[CompileOptions, Any]:
-    """Complete options by where arguments are; return them, and the one device that arguments are bound to, if any.
+    """Return the options completed by the arguments' devices, and the one device that they are bound to, if any.
 
     Raises:
-        ValueError: arguments are bound to other devices than each other, or than the program runs on; or they are not
-            where the options want them; or nothing says which devices a mesh is of.
-        BackendError: the devices are a topology's.
+        ValueError: arguments are bound to different devices, to others than the program's, or to other shardings than
+            the options say; or a mesh has no devices, and neither arguments nor the context determine them.
+        BackendError: the devices belong to a topology, on which nothing can run.
     """
     return place_call(closed, name, options, [bound_device(x, backend) for x in arrays], [x.aval for x in arrays])
 
@@ -112,31 +114,31 @@ def place_call(
 ) -> tuple[CompileOptions, Any]:
     """Do as `place_program` for arguments of which only types and devices (None if not bound to one) are known."""
     if not options.devices and options.device is None and all(p is None for p in places):
-        options = options._replace(devices=_of_context(closed, options))
+        options = options._replace(devices=_context_devices(closed, options))
     options, device = place_at(closed, name, options, places, avals)
     if not options.devices and _count(closed, options) > 1:
         raise ValueError(
-            f"jit of {name}: it is written for a mesh of {_count(closed, options)} devices that does not say which, "
-            "and no argument does; put one there, corejax.device_put(x, corejax.NamedSharding(mesh, spec)), or call it "
-            "in a context that has the mesh: with corejax.set_mesh(mesh)"
+            f"jit of {name}: the program is for an abstract mesh of {_count(closed, options)} devices, and no argument "
+            "is on such devices; put one there, corejax.device_put(x, corejax.NamedSharding(mesh, spec)), or call the "
+            "function in the context of a mesh: with corejax.set_mesh(mesh)"
         )
     first = next(iter(options.devices), options.device)
     if getattr(first, "topology", None) is not None:
         raise BackendError(
-            f"jit of {name}: a call needs devices that are there, and it is to run on {first!r} and the others of that "
-            "topology. jit(f).lower(types).compile() compiles for them"
+            f"jit of {name}: a call needs attached devices, but the program is for {first!r} of a topology. "
+            "jit(f).lower(types).compile() compiles for a topology"
         )
     return options, device
 
 
 def _count(closed: ClosedJaxpr, options: CompileOptions) -> int:
-    """How many devices a program that does not say which is for; 1 where it says nothing."""
-    named = named_places(closed, options)
-    return max((getattr(x, "mesh", x).size for x in named if not x.device_tuple), default=1)
+    """Return the number of devices of a program's abstract meshes; 1 if it has none."""
+    places = named_places(closed, options)
+    return max((getattr(x, "mesh", x).size for x in places if not x.device_tuple), default=1)
 
 
-def _of_context(closed: ClosedJaxpr, options: CompileOptions) -> tuple[Any, ...]:
-    """The devices of the context's mesh, for a program that is for as many and does not say for which; none else."""
+def _context_devices(closed: ClosedJaxpr, options: CompileOptions) -> tuple[Any, ...]:
+    """Return the devices of the context's mesh if a program has only abstract meshes of that size; else ()."""
     count = 1 if program_devices(closed) else _count(closed, options)
     get_mesh = exported("sharding.get_mesh") if count > 1 else None
     mesh = None if get_mesh is None else get_mesh()
@@ -144,20 +146,20 @@ def _of_context(closed: ClosedJaxpr, options: CompileOptions) -> tuple[Any, ...]
 
 
 def names_shardings(options: CompileOptions) -> bool:
-    """Whether options say where an argument or a result is."""
+    """Return whether options have a sharding of an argument or a result."""
     return any(x is not None for x in (*options.in_shardings, *options.out_shardings))
 
 
 def place_at(
     closed: ClosedJaxpr, name: str, options: CompileOptions, places: Sequence[Any], avals: Sequence[ShapedArray]
 ) -> tuple[CompileOptions, Any]:
-    """As `place_program`, of arguments that are bound to devices or shardings; None to none.
+    """Do what `place_program` does, from the devices or shardings that arguments are bound to (None if unbound).
 
-    Where all of this is about meshes without devices, the options have shardings and no devices.
+    If all meshes are abstract, the returned options have shardings and no devices.
     """
-    options = _as_typed(closed, options, places, avals)
-    several = options.devices or meshes_of(closed) or names_shardings(options)
-    if not several and not any(isinstance(p, Sharding) for p in places):
+    options = _with_type_shardings(closed, options, places, avals)
+    is_sharded = options.devices or meshes_of(closed) or names_shardings(options)
+    if not is_sharded and not any(isinstance(p, Sharding) for p in places):
         if options.device is not None:
             return options, None
         _check_one_device(name, places, avals)
@@ -165,40 +167,44 @@ def place_at(
     devices = options.devices or program_devices(closed) or _devices_of(places)
     options, places = _over_devices(name, options, places, devices)
     if options.device is not None and (options.device,) != devices:
-        raise ValueError(f"jit of {name}: it is to run on {options.device}, and its arguments are on {_ids(devices)}")
+        raise ValueError(
+            f"jit of {name}: the program is for {options.device}, but its arguments are on devices {_ids(devices)}"
+        )
     for sharding in (*options.in_shardings, *options.out_shardings):
         if sharding is not None and sharding.device_tuple != devices:
             raise ValueError(
-                f"jit of {name}: {sharding} is over devices {_ids(sharding.device_tuple)}, and the program runs on "
+                f"jit of {name}: {sharding} is over devices {_ids(sharding.device_tuple)}, but the program runs on "
                 f"{_ids(devices)}, in this order"
             )
-    wanted = options.in_shardings or (None,) * len(places)
-    given = tuple(
-        _agreed(name, lambda i=i: _argument(closed, i), sharding, place, aval, devices)  # type: ignore[misc]
-        for i, (sharding, place, aval) in enumerate(zip(wanted, places, avals, strict=True))
+    requested = options.in_shardings or (None,) * len(places)
+    in_shardings = tuple(
+        _argument_sharding(name, lambda i=i: _argument(closed, i), sharding, place, aval, devices)  # type: ignore[misc]
+        for i, (sharding, place, aval) in enumerate(zip(requested, places, avals, strict=True))
     )
     for sharding, aval in zip(options.out_shardings, closed.out_avals, strict=False):
         if sharding is not None:
             check_fits(f"jit of {name}: out_shardings", sharding, aval.shape)
-    return options._replace(devices=devices, device=None, in_shardings=given), None
+    return options._replace(devices=devices, device=None, in_shardings=in_shardings), None
 
 
-def _as_typed(
+def _with_type_shardings(
     closed: ClosedJaxpr, options: CompileOptions, places: Sequence[Any], avals: Sequence[ShapedArray]
 ) -> CompileOptions:
-    """Options that say what types say of arguments that are nowhere yet, and of results, where they do not say it."""
+    """Return the options with missing shardings of unbound arguments and of results taken from their types."""
     outs = closed.out_avals
     if all(aval.explicit_sharding is None for aval in (*avals, *outs)):
         return options
     ins = options.in_shardings or (None,) * len(avals)
-    given = [_told(aval) if s is None and p is None else s for s, p, aval in zip(ins, places, avals, strict=True)]
-    known = options.out_shardings or (None,) * len(outs)
-    results = [_told(aval) if s is None else s for s, aval in zip(known, outs, strict=True)]
-    return options._replace(in_shardings=tuple(given), out_shardings=tuple(results))
+    arguments = [
+        _type_sharding(aval) if s is None and p is None else s for s, p, aval in zip(ins, places, avals, strict=True)
+    ]
+    out_shardings = options.out_shardings or (None,) * len(outs)
+    results = [_type_sharding(aval) if s is None else s for s, aval in zip(out_shardings, outs, strict=True)]
+    return options._replace(in_shardings=tuple(arguments), out_shardings=tuple(results))
 
 
-def _told(aval: ShapedArray) -> Any:
-    """The sharding that a type says; None where the compiler chooses along axes of other types."""
+def _type_sharding(aval: ShapedArray) -> Any:
+    """Return the sharding in a type; None if the mesh has axes along which the compiler chooses."""
     sharding = aval.explicit_sharding
     return sharding if sharding is not None and sharding.mesh.are_all_axes_explicit else None
 
@@ -206,73 +212,80 @@ def _told(aval: ShapedArray) -> Any:
 def _over_devices(
     name: str, options: CompileOptions, places: Sequence[Any], devices: tuple[Any, ...]
 ) -> tuple[CompileOptions, list[Any]]:
-    """Shardings over meshes without devices, over the program's where those are known."""
+    """Replace shardings over abstract meshes, in options and places, by shardings over the program's devices."""
 
     def over(x: Any) -> Any:
         if not isinstance(x, Sharding) or x.device_tuple or not devices:
             return x
         if x.mesh.size != len(devices):
             raise ValueError(
-                f"jit of {name}: {x} is over a mesh of {x.mesh.size} devices, and the program runs on {len(devices)}: "
+                f"jit of {name}: {x} is over a mesh of {x.mesh.size} devices, but the program runs on {len(devices)}: "
                 f"{_ids(devices)}"
             )
         return x.over(devices)
 
     if not devices:
-        named = [*options.in_shardings, *options.out_shardings, *places]
-        sizes = {x.mesh.size: x for x in named if isinstance(x, Sharding)}
+        candidates = [*options.in_shardings, *options.out_shardings, *places]
+        sizes = {x.mesh.size: x for x in candidates if isinstance(x, Sharding)}
         if len(sizes) > 1:
             listed = ", ".join(map(str, sizes.values()))
             raise ValueError(f"jit of {name}: its shardings are over different numbers of devices: {listed}")
-    ins, outs = (tuple(map(over, given)) for given in (options.in_shardings, options.out_shardings))
+    ins, outs = (tuple(map(over, shardings)) for shardings in (options.in_shardings, options.out_shardings))
     return options._replace(in_shardings=ins, out_shardings=outs), list(map(over, places))
 
 
-def assigned(name: str, closed: ClosedJaxpr, options: CompileOptions, devices: Sequence[Any] | None) -> CompileOptions:
-    """Complete options of a lowered program by the devices to compile it for; if they are None, the program names them.
+def assign_devices(
+    name: str, closed: ClosedJaxpr, options: CompileOptions, devices: Sequence[Any] | None
+) -> CompileOptions:
+    """Return the options of a lowered program, completed by the devices to compile for; None for the program's own.
 
     Raises:
-        RuntimeError: it is lowered for a mesh without devices, and none are given.
-        ValueError: others are given than it is lowered for, or more, or fewer.
+        RuntimeError: the program is lowered for an abstract mesh, and `devices` is None.
+        ValueError: the devices differ from those that the program is lowered for, or in their number.
     """
     if devices is None:
         if options.devices or options.device is not None or not (meshes_of(closed) or names_shardings(options)):
             return options
         raise RuntimeError(
-            f"compile of {name}: it is lowered for a mesh without devices. Say which they are: "
-            "lowered.compile(device_assignment=mesh.device_tuple), of a mesh with the same axes; for devices that need "
-            "not be there, corejax.experimental.topologies.get_topology_desc('8x8', 'cpu').devices"
+            f"compile of {name}: it is lowered for a mesh without devices. Pass the devices: "
+            "lowered.compile(device_assignment=mesh.device_tuple), of a mesh with the same axes; for devices that are "
+            "not attached, corejax.experimental.topologies.get_topology_desc('8x8', 'cpu').devices"
         )
     known = options.devices or (() if options.device is None else (options.device,))
     if known and known != tuple(devices):
         raise ValueError(
-            f"compile of {name}: device_assignment is {_ids(devices)}, and it is lowered for {_ids(known)}; lower it "
-            "for shardings over a corejax.sharding.AbstractMesh to leave the devices open"
+            f"compile of {name}: device_assignment is {_ids(devices)}, but the program is lowered for {_ids(known)}; "
+            "lower it for shardings over a corejax.sharding.AbstractMesh to leave the devices open"
         )
-    wanted = options._replace(devices=tuple(devices), device=None)
-    return place_at(closed, name, wanted, (None,) * len(closed.in_avals), closed.in_avals)[0]
+    options = options._replace(devices=tuple(devices), device=None)
+    return place_at(closed, name, options, (None,) * len(closed.in_avals), closed.in_avals)[0]
 
 
 def _devices_of(places: Sequence[Any]) -> tuple[Any, ...]:
-    found = [p for p in places if isinstance(p, Sharding)]
-    found.sort(key=lambda p: -len(p.device_tuple))
-    if found:
-        return tuple(found[0].device_tuple)
+    """Return the devices of the sharding over most devices, else the first device, else ()."""
+    shardings = [p for p in places if isinstance(p, Sharding)]
+    shardings.sort(key=lambda p: -len(p.device_tuple))
+    if shardings:
+        return tuple(shardings[0].device_tuple)
     return next(((p,) for p in places if p is not None), ())
 
 
 def _argument(closed: ClosedJaxpr, number: int) -> str:
-    """An argument of a program for messages, by name where its function's parameters have any."""
+    """Describe an argument of a program for messages, by its name if the function's parameters are known."""
     info = closed.jaxpr.debug_info
     names = [] if info is None else info.arg_names()
     own = number - (len(closed.in_avals) - len(names))
     return f"argument {names[own]}" if names and own >= 0 else "a value closed over" if names else "an argument"
 
 
-def _agreed(
+def _argument_sharding(
     name: str, which: Callable[[], str], sharding: Any, place: Any, aval: ShapedArray, devices: tuple[Any, ...]
 ) -> Any:
-    """The sharding of an argument: what options say, or where it is; None where neither says anything."""
+    """Return the sharding of an argument, from the options or from its place; None if both are None.
+
+    Raises:
+        ValueError: the argument is on other devices than the program's, or has another sharding than the options say.
+    """
     if sharding is not None:
         check_fits(f"jit of {name}: in_shardings", sharding, aval.shape)
     if place is None:
@@ -280,31 +293,33 @@ def _agreed(
     own = place.device_tuple if isinstance(place, Sharding) else (place,)
     if own != devices:
         raise ValueError(
-            f"jit of {name}: {which()}, {aval.str_short(short_dtypes=False)}, is on devices {_ids(own)}, and the "
+            f"jit of {name}: {which()}, {aval.str_short(short_dtypes=False)}, is on devices {_ids(own)}, but the "
             f"program runs on {_ids(devices)}, in this order. Put it there: corejax.device_put(x, sharding)"
         )
     if not isinstance(place, Sharding):
         return sharding
     if sharding is not None and not sharding.is_equivalent_to(place, aval.ndim):
         raise ValueError(
-            f"jit of {name}: in_shardings says {sharding} of {which()}, {aval.str_short(short_dtypes=False)}, that "
-            f"is committed to {place}. Put it there before (corejax.device_put), or leave the argument's sharding out"
+            f"jit of {name}: in_shardings has {sharding} for {which()}, {aval.str_short(short_dtypes=False)}, which "
+            f"is committed to {place}. Move it first (corejax.device_put), or leave the argument's sharding out"
         )
     return place
 
 
 def _check_one_device(name: str, places: Sequence[Any], avals: Sequence[ShapedArray]) -> None:
-    found: dict[Any, ShapedArray] = {}
+    """Raise ValueError if arguments are bound to different devices."""
+    first_avals: dict[Any, ShapedArray] = {}
     for place, aval in zip(places, avals, strict=True):
         if place is not None:
-            found.setdefault(place, aval)
-    if len(found) > 1:
-        where = ", ".join(f"{aval.str_short(short_dtypes=False)} on {device}" for device, aval in found.items())
+            first_avals.setdefault(place, aval)
+    if len(first_avals) > 1:
+        where = ", ".join(f"{aval.str_short(short_dtypes=False)} on {device}" for device, aval in first_avals.items())
         raise ValueError(
-            f"jit of {name}: its arguments are bound to different devices: {where}. Put them on one "
-            "(corejax.device_put(x, device)); arrays that were put on none go where the others are"
+            f"jit of {name}: its arguments are bound to different devices: {where}. Put them on one device "
+            "(corejax.device_put(x, device)); unbound arrays move to the device of the others"
         )
 
 
 def _ids(devices: Sequence[Any]) -> list[Any]:
+    """Return the numbers of devices, for messages."""
     return [getattr(d, "id", d) for d in devices]

@@ -1,4 +1,4 @@
-"""How a function that nobody can look into takes a batch: the values of `vmap_method`, for kernels and callbacks."""
+"""The values of `vmap_method`: ways to batch a kernel or callback, which vmap cannot trace."""
 
 from __future__ import annotations
 
@@ -20,9 +20,15 @@ def one_by_one(
     *,
     unrolled: bool = False,
 ) -> tuple[list[Any], list[int]]:
-    """`sequential`, `sequential_unrolled`: apply a primitive to each element of a batch, in their order.
+    """Apply a primitive to each element of a batch in order: `sequential` and `sequential_unrolled`.
 
-    `bind` applies it to operands of one element, whose results have `out_types`; `unrolled` writes no loop in programs.
+    Args:
+        bind: applies the primitive to the operands of one element.
+        axis_size: size of the batch.
+        vals: the operands.
+        dims: batch dimension of each operand, or None.
+        out_types: types of the results of one element.
+        unrolled: whether programs have one application for each element in place of a loop.
     """
     if axis_size == 0:
         outs = [structural.zeros(unmapped_aval(0, 0, aval)) for aval in out_types]
@@ -39,10 +45,16 @@ def all_at_once(
     out_types: Sequence[ShapedArray],
     method: str,
 ) -> tuple[list[Any], list[int]]:
-    """`expand_dims`, `broadcast_all`, `legacy_vectorized`: apply a primitive once, to operands with a leading batch.
+    """Apply a primitive once to operands with a leading batch axis.
 
-    An operand without a batch gets an axis of size 1, or copies, or stays as it is. `bind(*operands, out_types=...)`
-    applies the primitive; `out_types` here are those of one element.
+    Args:
+        bind: `bind(*operands, out_types=...)` applies the primitive.
+        axis_size: size of the batch.
+        vals: the operands.
+        dims: batch dimension of each operand, or None.
+        out_types: types of the results of one element.
+        method: what happens to an operand without a batch: it gets an axis of size 1 (`expand_dims`), is broadcast
+            (`broadcast_all`), or stays unchanged (`legacy_vectorized`).
     """
 
     def leading(x: Any, d: int | None) -> Any:

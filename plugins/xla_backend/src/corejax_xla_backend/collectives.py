@@ -1,4 +1,4 @@
-"""`debug.collectives`: what devices send each other in a compiled program, read from its HLO.
+"""`debug.collectives`: the communication between devices in a compiled program, read from its HLO.
 
 See https://openxla.org/xla/operation_semantics for the operations, and `_hlo_text` for the text.
 """
@@ -27,19 +27,19 @@ KINDS = (
 
 
 class Collective(NamedTuple):
-    """One operation that several devices do together.
+    """One collective operation.
 
     Attributes:
-        kind: XLA's name, "all-reduce".
-        types: of its results on each device, as XLA writes them: "f32[8,32]".
+        kind: XLA's name, such as "all-reduce".
+        types: types of its results on each device, as XLA writes them: "f32[8,32]".
         nbytes: bytes of these results.
-        times: how often a run of the program does it; None: in a loop, nobody knows how often. Of the branches of a
-            conditional all are counted.
-        axes: the axes of the mesh along which devices exchange something; None where no axes say it.
-        devices: how many exchange it with each other.
-        reduction: what reduces, "add"; empty of those that do not.
-        op_name: the operation that it was made for.
-        line: where the user's program has that, "step.py:12"; empty where nobody knows.
+        times: how often a run of the program executes it; None in a loop with an unknown number of iterations. All
+            branches of a conditional are counted.
+        axes: the axes of the mesh along which devices communicate; None if the groups are not along axes.
+        devices: the number of devices that communicate with each other.
+        reduction: the operation that reduces, such as "add"; empty if nothing is reduced.
+        op_name: name of the user's operation that it comes from.
+        line: the user's line, such as "step.py:12"; empty if it is not known.
     """
 
     kind: str
@@ -59,32 +59,32 @@ class Collectives(tuple[Collective, ...]):
     __slots__ = ()
 
     def of(self, kind: str | None = None, axes: str | Sequence[str] | None = None) -> Collectives:
-        """Those of a kind, or along these axes and no other, or both.
+        """Return the collectives of a kind, or along exactly these axes, or both.
 
         Args:
-            kind: "all-reduce".
-            axes: names of axes; a string is one.
+            kind: XLA's name, such as "all-reduce"; None for all kinds.
+            axes: a name or names of axes; None for all collectives.
 
         Raises:
-            ValueError: XLA has no such kind.
+            ValueError: XLA has no collective of that kind.
         """
         if kind is not None and kind not in KINDS:
-            raise ValueError(f"of: kind is one of {', '.join(KINDS)}, got {kind!r}")
-        named = {axes} if isinstance(axes, str) else set(axes or ())
+            raise ValueError(f"of: kind must be one of {', '.join(KINDS)}, got {kind!r}")
+        names = {axes} if isinstance(axes, str) else set(axes or ())
         return Collectives(
             x
             for x in self
-            if kind in (None, x.kind) and (axes is None or (x.axes is not None and set(x.axes) == named))
+            if kind in (None, x.kind) and (axes is None or (x.axes is not None and set(x.axes) == names))
         )
 
     @property
     def times(self) -> int | None:
-        """How many a run does; None if nobody knows."""
+        """The number of collectives in a run; None if it is not known."""
         return _sum(x.times for x in self)
 
     @property
     def nbytes(self) -> int | None:
-        """Bytes of the results of all of a run, on each device; None if nobody knows."""
+        """The bytes of the results of all collectives in a run, on each device; None if the number is not known."""
         return _sum(None if x.times is None else x.times * x.nbytes for x in self)
 
     def __getnewargs__(self) -> tuple[Any, ...]:
@@ -109,6 +109,7 @@ class Collectives(tuple[Collective, ...]):
 
 
 def _sum(numbers: Iterator[int | None]) -> int | None:
+    """Return the sum of numbers; None if one of them is None."""
     total = 0
     for number in numbers:
         if number is None:
@@ -118,6 +119,7 @@ def _sum(numbers: Iterator[int | None]) -> int | None:
 
 
 def _row(x: Collective) -> tuple[str, ...]:
+    """Return the cells of a collective's row in the table."""
     kind = x.kind if x.reduction in ("", "add") else f"{x.kind} ({x.reduction})"
     along = f"groups of {x.devices}" if x.axes is None else ", ".join(x.axes)
     listed = ", ".join(x.types[:3]) + (f" and {len(x.types) - 3} more" if len(x.types) > 3 else "")
@@ -127,32 +129,33 @@ def _row(x: Collective) -> tuple[str, ...]:
 
 
 def collectives(program: Any, mesh: Any = None) -> Collectives:
-    """What devices send each other in a run of a compiled program, as XLA's partitioner made it.
+    """Return the collective operations of a compiled program, as XLA's partitioner inserted them.
 
     Args:
-        program: of `jit(f).lower(...).compile()`, or the text of such a one (`as_text()`).
-        mesh: whose axes are named; that of the program's shardings unless given.
+        program: the result of `jit(f).lower(...).compile()`, or its text (`as_text()`).
+        mesh: the mesh that names the axes; by default the mesh of the program's shardings.
 
     Returns:
-        A tuple with an item for each operation, in the order of the text, that prints as a table. Operations that are
-        begun and ended apart count once, those in loops as often as the loop goes round.
+        A tuple with one item for each operation, in the order of the text, which prints as a table. An asynchronous
+        operation counts once; an operation in a loop counts once per iteration.
 
     Raises:
-        TypeError: it is no compiled program.
+        TypeError: `program` is neither a compiled program nor a text.
     """
     if isinstance(program, Compiled):
-        text, found = program.as_text(), _mesh_of(program) if mesh is None else mesh
+        text, named_mesh = program.as_text(), _mesh_of(program) if mesh is None else mesh
     elif isinstance(program, str):
-        text, found = program, mesh
+        text, named_mesh = program, mesh
     else:
         raise TypeError(
-            f"debug.collectives: program is what jit(f).lower(...).compile() gives, or its as_text(), got {program!r} "
-            f"of type {type(program).__name__}"
+            f"debug.collectives: program must be the result of jit(f).lower(...).compile(), or its as_text(), got "
+            f"{program!r} of type {type(program).__name__}"
         )
-    return read_collectives(text, () if found is None else tuple(found.shape_tuple))
+    return read_collectives(text, () if named_mesh is None else tuple(named_mesh.shape_tuple))
 
 
 def _mesh_of(compiled: Compiled) -> Any:
+    """Return the mesh of the first sharding over one in a compiled program, or None."""
     for shardings in (compiled.input_shardings, compiled.output_shardings):
         for sharding in tree.tree_leaves(shardings):
             if hasattr(sharding, "spec"):
@@ -161,20 +164,21 @@ def _mesh_of(compiled: Compiled) -> Any:
 
 
 def read_collectives(text: str, axes: Sequence[tuple[str, int]]) -> Collectives:
-    """Those of a program's text, over a mesh whose axes have these names and sizes."""
+    """Return the collectives in a program's text; `axes` are the names and sizes of the mesh's axes."""
     module = Module(text)
-    made = []
+    numbered = []
     for computation, times in module.times().items():
         for one in module.computations[computation]:
             kind = one.opcode.removesuffix("-start")
             if kind in KINDS and not one.opcode.endswith("-done"):
-                made.append((one.number, _collective(module, one, kind, times, axes)))
-    return Collectives(x for _, x in sorted(made, key=lambda pair: pair[0]))
+                numbered.append((one.number, _collective(module, one, kind, times, axes)))
+    return Collectives(x for _, x in sorted(numbered, key=lambda pair: pair[0]))
 
 
 def _collective(
     module: Module, one: Instruction, kind: str, times: int | None, axes: Sequence[tuple[str, int]]
 ) -> Collective:
+    """Return the collective of an instruction."""
     types, nbytes = types_of(one.results())
     if kind == "collective-permute":
         pairs = source_target_pairs(one.text)
@@ -188,7 +192,7 @@ def _collective(
 
 
 def _axes_of_groups(groups: np.ndarray[Any, Any], axes: Sequence[tuple[str, int]]) -> tuple[str, ...] | None:
-    """The axes that vary within each group, if the groups are all devices that differ in these alone."""
+    """Return the axes that vary within each group; None if a group lacks devices that differ in these axes only."""
     sizes = [size for _, size in axes]
     if not axes or groups.size != math.prod(sizes):
         return None
@@ -198,13 +202,13 @@ def _axes_of_groups(groups: np.ndarray[Any, Any], axes: Sequence[tuple[str, int]
         return None
     rest = [i for i in range(len(sizes)) if i not in varying]
     wanted = np.arange(groups.size).reshape(sizes).transpose(rest + varying).reshape(groups.shape)
-    found = np.sort(groups, axis=1)
-    same = np.array_equal(found[np.argsort(found[:, 0])], wanted[np.argsort(wanted[:, 0])])
+    actual = np.sort(groups, axis=1)
+    same = np.array_equal(actual[np.argsort(actual[:, 0])], wanted[np.argsort(wanted[:, 0])])
     return tuple(axes[i][0] for i in varying) if same else None
 
 
 def _axes_of_pairs(pairs: np.ndarray[Any, Any], axes: Sequence[tuple[str, int]]) -> tuple[str, ...] | None:
-    """The axes in which a sender and a receiver differ."""
+    """Return the axes in which any sender and receiver differ; None if the mesh does not have all the devices."""
     sizes = [size for _, size in axes]
     if not axes or (pairs.size and pairs.max() >= math.prod(sizes)):
         return None

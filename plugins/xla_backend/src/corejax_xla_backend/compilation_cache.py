@@ -2,7 +2,7 @@
 
 By default programs that take longer than 0.1 s to compile are stored in the user's cache directory. The settings
 `compilation_cache_dir` and `compilation_cache` (`COREJAX_COMPILATION_CACHE=off`) choose another directory and switch
-the cache off. An entry is machine code, so the directory must belong to the user and be writable by no one else.
+the cache off. An entry is machine code, so the directory must belong to the user and be writable by the user only.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from corejax.extend import config
 
 
 class CacheStats(NamedTuple):
-    """State of the cache.
+    """The state of the cache.
 
     Attributes:
         directory: the directory, empty if the cache is off.
@@ -51,7 +51,7 @@ def reset_cache() -> None:
 
 
 def remove_entries() -> None:
-    """Remove the programs in the directory, and nothing else; `corejax.clear_caches()` does not touch them.
+    """Remove the programs in the directory, but no other files; `corejax.clear_caches()` does not touch them.
 
     Raises:
         OSError: the directory cannot be read.

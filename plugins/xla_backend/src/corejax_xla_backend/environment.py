@@ -1,4 +1,4 @@
-"""`corejax.print_environment_info`: what a report of a fault begins with."""
+"""`corejax.print_environment_info`: versions and devices, for bug reports."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from corejax_xla_backend import _devices
 
 
 def print_environment_info(return_string: bool = False) -> str | None:
-    """Versions, processes and devices, for reports of faults: the default backend is started.
+    """Print versions, processes and devices, for bug reports; this starts the default backend.
 
     Args:
-        return_string: whether the text is returned, and not printed.
+        return_string: whether to return the text in place of printing it.
     """
-    found = _devices.devices()
-    shown = [*map(repr, found[:8]), *(["..."] if len(found) > 8 else [])]
+    devices = _devices.devices()
+    listed = [*map(repr, devices[:8]), *(["..."] if len(devices) > 8 else [])]
     lines = {
         **{name: version(name) for name in ("corejax", "jaxlib", "numpy", "ml-dtypes")},
         "python": sys.version.replace("\n", ""),
         "platform": platform.platform(),
-        "devices": f"{len(found)}, of kind {found[0].device_kind}: [{', '.join(shown)}]",
+        "devices": f"{len(devices)}, of kind {devices[0].device_kind}: [{', '.join(listed)}]",
         "processes": f"{_devices.process_count()}, this one is number {_devices.process_index()}",
     }
     text = "\n".join(f"{name + ':':<11}{value}" for name, value in lines.items())

@@ -1,8 +1,8 @@
 """`corejax.ffi`: compiled programs that call kernels written in C++ or CUDA, without going through Python.
 
-A kernel is a handler of the typed foreign function interface, made by the macro `XLA_FFI_DEFINE_HANDLER_SYMBOL` of the
-header `xla/ffi/api/ffi.h` that `include_dir` finds, and compiled into a shared library. `register_ffi_target` gives
-it a name, and then either a translation rule of your own calls it (`ctx.custom_call`), or `ffi_call` does.
+A kernel is a handler of the typed foreign function interface, defined by the macro `XLA_FFI_DEFINE_HANDLER_SYMBOL` of
+the header `xla/ffi/api/ffi.h` (in `include_dir()`) and compiled into a shared library. `register_ffi_target` gives the
+kernel a name. Then `ffi_call` calls it, or a translation rule of your own does (`ctx.custom_call`).
 """
 
 from __future__ import annotations
@@ -29,7 +29,8 @@ from corejax_xla_backend._vmap_methods import all_at_once, one_by_one
 _DOC = (
     "Call a kernel that is registered with XLA's foreign function interface. "
     "Params: target, in_types and out_types (types of operands and results), attributes, vmap_method, batch_dims "
-    "(leading axes of all of them that vmap made), aliases (pairs of an operand and the result in its memory), if any."
+    "(number of leading axes that vmap added), and optionally aliases (pairs of an operand and the result in its "
+    "memory)."
 )
 
 ffi_call_p = Primitive("ffi_call", multiple_results=True, doc=_DOC)
@@ -39,22 +40,20 @@ VMAP_METHODS = (None, "sequential", "expand_dims", "broadcast_all")
 
 
 def register_ffi_target(name: str, fn: Any, platform: str = "cpu", api_version: int = 1) -> None:
-    """Make a kernel known to XLA under a name. The same handler may be registered again.
+    """Register a kernel with XLA under a name. The same handler may be registered again.
 
     Args:
-        name: what programs call it; one with your package's name cannot clash ("acme.scale").
+        name: the kernel's name in programs; a prefix with your package's name avoids clashes ("acme.scale").
         fn: the handler: a PyCapsule, or the function of a library loaded by `ctypes` (`ctypes.CDLL(path).Scale`).
-        platform: `"cpu"` or `"cuda"`, that the handler was compiled for.
-        api_version: of the handler; 1, the typed interface.
+        platform: `"cpu"` or `"cuda"`, the platform that the handler is compiled for.
+        api_version: the handler's API version; 1 is the typed interface.
 
     Raises:
-        TypeError: the handler is neither.
-        ValueError: another handler has that name, or it is of another version.
+        TypeError: the handler is neither a PyCapsule nor a function of `ctypes`.
+        ValueError: another handler has that name, or `api_version` is not 1.
     """
     if api_version != 1:
-        raise ValueError(
-            f"FFI target {name!r}: handlers are of API version 1, XLA's typed interface; got {api_version!r}"
-        )
+        raise ValueError(f"FFI target {name!r}: api_version must be 1, XLA's typed interface, got {api_version!r}")
     from corejax_xla_backend import _jaxlib
 
     if isinstance(fn, ctypes._CFuncPtr):
@@ -63,14 +62,14 @@ def register_ffi_target(name: str, fn: Any, platform: str = "cpu", api_version: 
         fn = _jaxlib.capsule_of(address)
     elif type(fn).__name__ != "PyCapsule":
         raise TypeError(
-            f"FFI target {name!r}: the handler is a PyCapsule or a function of a library loaded by ctypes, "
+            f"FFI target {name!r}: the handler must be a PyCapsule or a function of a library loaded by ctypes, "
             f"got {fn!r} of type {type(fn).__name__}"
         )
     _jaxlib.register_ffi_target(name, fn, platform)
 
 
 def include_dir() -> str:
-    """The folder to give the compiler (`-I`), where it finds `xla/ffi/api/ffi.h`."""
+    """Return the folder with the header `xla/ffi/api/ffi.h`, for the compiler's option `-I`."""
     from corejax_xla_backend import _jaxlib
 
     return _jaxlib.include_dir()
@@ -84,52 +83,52 @@ def ffi_call(
     vmap_method: str | None = None,
     input_output_aliases: Mapping[int, int] | None = None,
 ) -> Callable[..., Any]:
-    """A function that calls a registered kernel.
+    """Return a function that calls a registered kernel.
 
-    It runs eagerly (compiled by itself) and inside `jit`. It cannot be differentiated: wrap it in `custom_jvp` or
-    `custom_vjp`, or make it the translation rule of a primitive with a JVP rule.
+    The function runs eagerly (compiled by itself) and inside `jit`. It cannot be differentiated: wrap it in
+    `custom_jvp` or `custom_vjp`, or make it the translation rule of a primitive with a JVP rule.
 
     Args:
-        target_name: name given to `register_ffi_target`.
-        result_shape_dtypes: type of the result (anything with `shape` and `dtype`), or a sequence of them.
-        has_side_effect: whether calls whose results nobody uses are kept.
-        vmap_method: how the kernel takes a batch, of which each of several devices calls it with a part. None: it does
-            not. `"sequential"`: one call for each element.
-            `"expand_dims"`: one call with a leading batch axis on every operand, of size 1 where it is not batched.
-            `"broadcast_all"`: the same with every operand broadcast to the batch.
-        input_output_aliases: numbers of operands, and for each that of a result of its type, for which the kernel is
-            given the operand's memory: it finds the operand there. Where others read the operand, too, it is a copy.
+        target_name: the name passed to `register_ffi_target`.
+        result_shape_dtypes: type of the result (any object with `shape` and `dtype`), or a sequence of types.
+        has_side_effect: whether the compiler keeps calls if their results are not used.
+        vmap_method: how `vmap` batches the kernel. None: `vmap` raises an error. `"sequential"`: one call for each
+            element. `"expand_dims"`: one call with a leading batch axis on every operand, of size 1 if the operand is
+            not batched. `"broadcast_all"`: one call with every operand broadcast to the batch. Over several devices,
+            each device calls the kernel with its part of the batch.
+        input_output_aliases: number of an operand -> number of a result of the same type. The kernel gets the operand's
+            memory, which holds the operand, for the result. If other operations read the operand, this is a copy.
 
     Returns:
-        `f(*operands, **attributes)`: operands are arrays, attributes static numbers, strings, booleans or NumPy
-        arrays of one dimension. It gives one value, or a list where the types are a sequence.
+        A function `f(*operands, **attributes)`. Operands are arrays; attributes are static numbers, strings, booleans
+        or one-dimensional NumPy arrays. It returns one array, or a list if `result_shape_dtypes` is a sequence.
 
     Raises:
-        TypeError: a result type lacks shape or dtype, or an attribute is of another type.
-        ValueError: the method is not one of these, or the target is no kernel's name; aliases name a result that is not
-            there, or twice; at a call, an operand that is not there or of another type.
+        TypeError: a result type lacks shape or dtype, or an attribute has another type.
+        ValueError: `vmap_method` or the target's name is invalid, or aliases name a result that does not exist, or
+            twice. At a call: aliases name an operand that does not exist or has another type.
     """
     target, result_types = target_name, result_shape_dtypes
     if not isinstance(target, str) or not target or "\0" in target or target.startswith("xla_ffi_python_"):
         raise ValueError(
-            f"ffi_call: a target is the name given to register_ffi_target, got {target!r} (names that begin with "
-            "'xla_ffi_python_' are XLA's own, for callbacks that only it makes)"
+            f"ffi_call: the target must be a name passed to register_ffi_target, got {target!r} (names that begin with "
+            "'xla_ffi_python_' are reserved for XLA's callbacks)"
         )
     if vmap_method not in VMAP_METHODS:
-        raise ValueError(f"ffi_call of {target!r}: vmap_method is one of {VMAP_METHODS}, got {vmap_method!r}")
+        raise ValueError(f"ffi_call of {target!r}: vmap_method must be one of {VMAP_METHODS}, got {vmap_method!r}")
     several = isinstance(result_types, list | tuple)
     for each in result_types if several else [result_types]:
         if not (hasattr(each, "shape") and hasattr(each, "dtype")):
-            raise TypeError(f"ffi_call of {target!r}: a result type has a shape and a dtype, got {each!r}")
+            raise TypeError(f"ffi_call of {target!r}: a result type must have a shape and a dtype, got {each!r}")
     types = result_types if several else [result_types]
     out_types = tuple(ShapedArray(tuple(each.shape), np.dtype(each.dtype)) for each in types)
     primitive = effectful_ffi_call_p if has_side_effect else ffi_call_p
     aliases = _aliases(target, input_output_aliases, len(out_types))
 
-    def called(*operands: Any, **attributes: Any) -> Any:
-        given = tuple((name, _static(target, name, value)) for name, value in sorted(attributes.items()))
+    def call_kernel(*operands: Any, **attributes: Any) -> Any:
+        static = tuple((name, _static(target, name, value)) for name, value in sorted(attributes.items()))
         values = [x if hasattr(x, "aval") else as_array(x) for x in operands]
-        params = {"target": target, "attributes": given, "vmap_method": vmap_method, "batch_dims": 0}
+        params = {"target": target, "attributes": static, "vmap_method": vmap_method, "batch_dims": 0}
         in_types = _types(values)
         if aliases:
             _check_aliases(target, aliases, in_types, out_types)
@@ -137,42 +136,44 @@ def ffi_call(
         outs = primitive.bind(*values, in_types=in_types, out_types=out_types, **params)
         return outs if several else outs[0]
 
-    return called
+    return call_kernel
 
 
-def _aliases(target: str, given: Any, count: int) -> tuple[tuple[int, int], ...]:
-    """Pairs of an operand and a result."""
-    pairs = dict(given or {})
-    whole = all(isinstance(i, int) for pair in pairs.items() for i in pair)
-    if not whole or not all(0 <= k < count for k in pairs.values()) or len(set(pairs.values())) < len(pairs):
+def _aliases(target: str, aliases: Any, count: int) -> tuple[tuple[int, int], ...]:
+    """Return checked pairs of an operand and a result; `count` is the number of results."""
+    pairs = dict(aliases or {})
+    are_numbers = all(isinstance(i, int) for pair in pairs.items() for i in pair)
+    if not are_numbers or not all(0 <= k < count for k in pairs.values()) or len(set(pairs.values())) < len(pairs):
         raise ValueError(
-            f"ffi_call of {target!r}: input_output_aliases are numbers of operands, each with the number of a result "
-            f"of its own, less than {count}; got {given!r}"
+            f"ffi_call of {target!r}: input_output_aliases must map numbers of operands to different numbers of "
+            f"results less than {count}, got {aliases!r}"
         )
     return tuple(sorted(pairs.items()))
 
 
 def _check_aliases(target: str, aliases: Any, in_types: Any, out_types: Any) -> None:
+    """Raise ValueError if an operand does not exist or does not have the type of its result."""
     for i, k in aliases:
         if not 0 <= i < len(in_types) or in_types[i] is not out_types[k]:
-            operand = in_types[i].str_short() if 0 <= i < len(in_types) else "not there"
+            operand = f"is {in_types[i].str_short()}" if 0 <= i < len(in_types) else "does not exist"
             raise ValueError(
                 f"ffi_call of {target!r}: input_output_aliases have result {k}, {out_types[k].str_short()}, in the "
-                f"memory of operand {i}, which is {operand}"
+                f"memory of operand {i}, which {operand}"
             )
 
 
 def _types(values: Sequence[Any]) -> tuple[ShapedArray, ...]:
-    return tuple(_kernels(get_aval(x)) for x in values)
+    """Return the kernel types of values."""
+    return tuple(_kernel_type(get_aval(x)) for x in values)
 
 
-def _kernels(aval: ShapedArray) -> ShapedArray:
-    """A type as kernels know it: nothing of whether it is weak, and along which axes values differ or are split."""
+def _kernel_type(aval: ShapedArray) -> ShapedArray:
+    """Return a type without what a kernel does not see: weak type, varying axes and sharding."""
     return aval.strip_weak_type().refined(None)
 
 
 def _static(target: str, name: str, value: Any) -> Any:
-    """An attribute as something hashable that keeps its dtype."""
+    """Return an attribute as a hashable value that keeps its dtype."""
     if isinstance(value, bool | int | float | str | np.generic):
         return value
     if isinstance(value, np.ndarray) and value.ndim == 1:
@@ -184,6 +185,7 @@ def _static(target: str, name: str, value: Any) -> Any:
 
 
 def _attribute(value: Any) -> Any:
+    """Return the attribute that `_static` made hashable."""
     return np.array(value[1], value[0]) if isinstance(value, tuple) else value
 
 
@@ -195,7 +197,7 @@ def _abstract_eval(
     batch_dims: int,
     **params: Any,
 ) -> Sequence[ShapedArray]:
-    if tuple(map(_kernels, avals)) != in_types:
+    if tuple(map(_kernel_type, avals)) != in_types:
         shown = [", ".join(a.str_short() for a in each) for each in (in_types, avals)]
         raise TypeError(f"ffi_call of {target!r}: the kernel takes ({shown[0]}), got ({shown[1]})")
     check_batch(target, [*avals, *out_types], batch_dims)
@@ -215,11 +217,10 @@ def _vmap(
 ) -> tuple[list[Any], list[int]]:
     target, vmap_method = params["target"], params["vmap_method"]
     if vmap_method == "expand_dims" and None in dims:
-        params.pop("aliases", None)  # types differ
+        params.pop("aliases", None)  # operands without a batch no longer have the types of their results
     if vmap_method is None:
         raise NotImplementedError(
-            f"ffi_call of {target!r} does not say how its kernel takes a batch; "
-            f"give it vmap_method, one of {VMAP_METHODS[1:]}"
+            f"ffi_call of {target!r} does not say how to batch its kernel; pass vmap_method, one of {VMAP_METHODS[1:]}"
         )
     if vmap_method == "sequential":
         one = functools.partial(primitive.bind, in_types=in_types, out_types=out_types, batch_dims=batch_dims, **params)
@@ -247,9 +248,9 @@ def _translation(
     aliases: tuple[tuple[int, int], ...] = (),
     **params: Any,
 ) -> Any:
-    given = {name: _attribute(value) for name, value in attributes}
+    kernel_attributes = {name: _attribute(value) for name, value in attributes}
     return ctx.custom_call(
-        target, *in_vals, out=list(out_types), attributes=given, has_side_effect=effect,
+        target, *in_vals, out=list(out_types), attributes=kernel_attributes, has_side_effect=effect,
         batch_dims=0 if effect else batch_dims, in_place=aliases,
     )  # fmt: skip
 

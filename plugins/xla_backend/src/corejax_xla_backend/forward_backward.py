@@ -1,4 +1,4 @@
-"""`corejax.fwd_and_bwd`: a function and its derivative backwards as two functions, each compiled once."""
+"""`corejax.fwd_and_bwd`: forward and backward pass of a function as two functions, each compiled once."""
 
 from __future__ import annotations
 
@@ -15,39 +15,41 @@ from corejax_xla_backend._jit.jit import jit
 def fwd_and_bwd(
     fun: Callable[..., Any], argnums: int | Sequence[int], has_aux: bool = False, jitted: bool = True
 ) -> tuple[Callable[..., Any], Callable[..., Any]]:
-    """The forward and the backward pass of a function, as `vjp` has them, to be called again and again.
+    """Return the forward and the backward pass of a function, as in `vjp`, as two functions to call repeatedly.
 
     Args:
         fun: function of arrays (in pytrees).
-        argnums: positional argument, or several, to differentiate by.
-        has_aux: `fun` returns `(out, aux)`; aux is not differentiated.
-        jitted: whether both are compiled. A backward pass that is compiled by itself is compiled for each call of a
-            forward pass that is not.
+        argnums: the positional argument, or several, to differentiate with respect to.
+        has_aux: whether `fun` returns `(out, aux)`; aux is not differentiated.
+        jitted: whether to compile both functions. (If only `bwd` is compiled, each call of `fwd` makes it compile
+            again.)
 
     Returns:
-        `(fwd, bwd)`: `fwd(*args, **kwargs)` gives `(out, residuals)`, or `(out, residuals, aux)`; `bwd(residuals, ct)`
-        the cotangent of the argument, or a tuple of those of several.
+        `(fwd, bwd)`: `fwd(*args, **kwargs)` returns `(out, residuals)`, or `(out, residuals, aux)`. `bwd(residuals,
+        ct)` returns the cotangent of the argument, or a tuple of the cotangents of several arguments.
 
     Raises:
-        TypeError: `fun` is not a function, or `argnums` not integers; at a call, there is no such argument.
+        TypeError: `fun` is not a function, or `argnums` are not integers; at a call, an argument does not exist.
         ValueError: `argnums` names an argument twice.
     """
     if not callable(fun):
         raise TypeError(f"fwd_and_bwd takes a function, got {fun!r} of type {type(fun).__name__}")
     numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
     if not all(isinstance(i, int) for i in numbers):
-        raise TypeError(f"fwd_and_bwd of {fun_name(fun)}: argnums is an integer or several, got {argnums!r}")
+        raise TypeError(
+            f"fwd_and_bwd of {fun_name(fun)}: argnums must be an integer or a sequence of integers, got {argnums!r}"
+        )
 
     def fwd(*args: Any, **kwargs: Any) -> Any:
         places = _places(fun, numbers, len(args))
 
-        def of_chosen(*chosen: Any) -> Any:
-            given = list(args)
-            for i, x in zip(places, chosen, strict=True):
-                given[i] = x
-            return fun(*given, **kwargs)
+        def fun_of_differentiated(*differentiated: Any) -> Any:
+            full = list(args)
+            for i, x in zip(places, differentiated, strict=True):
+                full[i] = x
+            return fun(*full, **kwargs)
 
-        return vjp(of_chosen, *[args[i] for i in places], has_aux=has_aux)
+        return vjp(fun_of_differentiated, *[args[i] for i in places], has_aux=has_aux)
 
     def bwd(residuals: Any, ct: Any) -> Any:
         cts = residuals(ct)
@@ -59,6 +61,7 @@ def fwd_and_bwd(
 
 
 def _places(fun: Callable[..., Any], numbers: Sequence[int], count: int) -> tuple[int, ...]:
+    """Return the argnums of a call with `count` positional arguments, without negative numbers."""
     for i in numbers:
         if not -count <= i < count:
             raise TypeError(

@@ -1,4 +1,4 @@
-"""Public: what a translation means, and calls of LAPACK, for those who write and check translation rules."""
+"""Public functions for authors of translation rules: a reference interpreter, calls of LAPACK, partitioned calls."""
 
 from __future__ import annotations
 
@@ -22,19 +22,19 @@ from corejax_xla_backend._physical import physical_program
 
 
 def reference_eval(lowered: Lowered, *args: Any) -> list[np.ndarray[Any, Any]]:
-    """The results of a lowered program by StableHLO's reference interpreter: slow, simple, independent of XLA.
+    """Run a lowered program by StableHLO's reference interpreter, which is slow, simple and independent of XLA.
 
     Args:
-        lowered: from `jit(f).lower(*args)`.
-        args: the arguments, concrete, of the types that it was lowered for.
+        lowered: the result of `jit(f).lower(*args)`.
+        *args: concrete arguments of the types that the program is lowered for.
 
     Returns:
-        The results as flat list of arrays.
+        The results, as a flat list of arrays.
 
     Raises:
-        TypeError: the arguments do not fit.
-        RuntimeError: the interpreter does not implement an operation, or is known to end the process on it: custom
-            calls, `fft`. (Empty contractions and integer division by zero, on which it does too, are not found out.)
+        TypeError: the arguments do not have these types.
+        RuntimeError: the interpreter does not implement an operation, or would end the process on it: custom calls and
+            `fft`. (It also ends the process on empty contractions and integer division by zero; these are not checked.)
     """
     program, operands = program_and_operands(lowered, *args)
     for operation in ("stablehlo.custom_call", "stablehlo.fft"):
@@ -44,15 +44,14 @@ def reference_eval(lowered: Lowered, *args: Any) -> list[np.ndarray[Any, Any]]:
 
 
 def program_and_operands(lowered: Lowered, *args: Any) -> tuple[str, list[np.ndarray[Any, Any]]]:
-    """A lowered program as text, and the operands of its `main` for these arguments: plain values, which can be sent
-    to another process."""
+    """Return a lowered program as text, and its operands as NumPy arrays; both can be sent to another process."""
     leaves = [*lowered.consts, *tree.tree_leaves((args, {}))]
     used = [np.asarray(x) for x, keep in zip(leaves, lowered.lowering.kept, strict=True) if keep]
     return lowered.as_text(pretty=False), used
 
 
 def interpret(program: str, operands: Sequence[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
-    """As `reference_eval`, of what `program_and_operands` gives; for a process that may end."""
+    """Run the result of `program_and_operands` by the reference interpreter, in a process that may be ended by it."""
     return _jaxlib.reference_eval(program, list(operands))  # type: ignore[no-any-return]
 
 
@@ -61,10 +60,10 @@ def module_text(closed: ClosedJaxpr, platform: str, name: str, callbacks: list[C
 
     Args:
         closed: the program; its constants are embedded in the text.
-        platform: the platform whose translation rules are used.
+        platform: the platform to look up translation rules for.
         name: the name of the module.
-        callbacks: the Python functions of the executable that the text becomes a part of. Callbacks of the program are
-            appended to it, so that their indices in the text are indices of this list.
+        callbacks: the Python functions of the executable that the text becomes a part of. The program's callbacks are
+            appended to this list, and the text refers to them by their indices in it.
 
     Returns:
         The module. Its public function `main` takes the arguments and returns the results.
@@ -83,12 +82,12 @@ def splice(
     vals: Sequence[TranslationValue],
     out_avals: Sequence[ShapedArray],
 ) -> list[Any]:
-    """Append a call of a function that another compiler wrote.
+    """Append a call of a function that another compiler has written.
 
     Args:
         ctx: the builder of a translation rule.
         owner: an object that stands for the function. Its text is added to the module once.
-        make_text: returns the text of a StableHLO module whose function `main` is called.
+        make_text: returns the text of a StableHLO module; its function `main` is called.
         vals: the operands.
         out_avals: types of the results.
 
@@ -117,10 +116,10 @@ def lapack_call(
     Args:
         ctx: the builder of a translation rule, for the platform `"cpu"`.
         target: the kernel, `"lapack_spotrf_ffi"`.
-        operands: of them, and of results, those with the most axes are matrices, which the kernel takes in Fortran's
-            order; the others are vectors and scalars of the same batch axes.
+        *operands: the operands. Among operands and results, those of the highest rank are matrices, in column-major
+            order; the others are vectors and scalars with the same batch axes.
         out: types of the results.
-        attributes: what it is given besides; characters are `np.uint8(ord("L"))`, integers `np.int32`.
+        attributes: the kernel's attributes; characters are `np.uint8(ord("L"))`, integers `np.int32`.
         in_place: pairs of an operand and the result that takes its memory.
 
     Returns:
@@ -141,17 +140,18 @@ def partitioned_call(
     rule: Any,
     split: Callable[[Sequence[Any], Sequence[Any]], tuple[Any, ...]],
 ) -> list[Any]:
-    """Append a call that is done in parts, one on each device, as `split` says.
+    """Append a call that each device runs on its parts; `split` says how.
 
     Args:
-        ctx: the builder of a translation rule, where `is_over_devices(ctx)`.
+        ctx: the builder of a translation rule, with `is_over_devices(ctx)`.
         vals: the operands.
         out_avals: types of the results.
-        rule: how shardings of operands and results depend on each other; None: they do not. Has `operands` and
-            `results`, for each the numbers of the factors of each dimension, `sizes` of the factors, and which of them
-            are `reduction`, `need_replication` and `permutation`.
-        split: `(shardings of operands, of results) -> (mesh, write, shardings of operands, of results)`: from what
-            propagation has come to, to what is done: `write(ctx, *parts)` gives the parts of the results.
+        rule: how shardings of operands and results depend on each other; None if they do not. An object with `operands`
+            and `results` (the numbers of each dimension's factors), `sizes` of the factors, and the factors that are
+            `reduction`, `need_replication` and `permutation`.
+        split: `(shardings of operands, of results) -> (mesh, write, shardings of operands, of results)`: from the
+            shardings that propagation has chosen to those that the call uses. `write(ctx, *parts)` returns the results'
+            parts.
 
     Returns:
         The results.
@@ -165,10 +165,11 @@ def partitioned_call(
 
 @cache
 def _register_lapack() -> None:
+    """Register jaxlib's LAPACK kernels with XLA, once."""
     _jaxlib.register_lapack()
 
 
-# -- for rules that write operations by jaxlib's MLIR bindings -------------------------------------------------------
+# -- rules that write operations by jaxlib's MLIR bindings -----------------------------------------------------------
 
 ir = _jaxlib.ir
 
@@ -194,7 +195,7 @@ def call_written(
 
     Args:
         ctx: the builder of a translation rule.
-        name: of the function.
+        name: the function's name.
         vals: the operands.
         out_avals: types of the results.
         body: `(module, *values) -> values`, with jaxlib's objects; called once, inside the module's context.
@@ -215,7 +216,7 @@ def call_lowered(module: Any, lowered: Lowered, operands: Sequence[Any]) -> list
 
     Args:
         module: the module that the body gets.
-        lowered: from `jit(f).lower(*args)`.
+        lowered: the result of `jit(f).lower(*args)`.
         operands: jaxlib's values for the program's constants and its arguments.
     """
     used = [x for x, keep in zip(operands, lowered.lowering.kept, strict=True) if keep]

@@ -1,4 +1,4 @@
-"""`corejax.memory`: the memories of devices, without the names that platforms have for them."""
+"""`corejax.memory`: memories of devices by names that do not depend on the platform."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ __all__ = ["Space"]
 
 
 class Space(enum.Enum):
-    """Memory that `device_put` takes for a place: arrays stay on their devices and change the memory.
+    """A kind of memory, as a place for `device_put`: arrays stay on their devices and move to this memory.
 
     Attributes:
         Device: the devices' default memory.
-        Host: the host's, which devices read directly (`pinned_host`).
-        Any: wherever they are.
+        Host: memory of the host that devices read directly (`pinned_host`).
+        Any: the memory that an array is in.
     """
 
     Device = enum.auto()
@@ -26,10 +26,10 @@ class Space(enum.Enum):
 
 
 def in_space(sharding: Sharding, space: Space) -> Sharding:
-    """The sharding in a memory of its devices.
+    """Return the sharding in a memory of its devices.
 
     Raises:
-        ValueError: they have none of that kind.
+        ValueError: the devices have no memory of that kind.
     """
     if space is Space.Any:
         return sharding
@@ -38,6 +38,6 @@ def in_space(sharding: Sharding, space: Space) -> Sharding:
 
 
 def other_memory_of(buffer: Any) -> str | None:
-    """The kind of memory that a buffer is in, if it is not its device's default one."""
+    """Return the kind of memory that a buffer is in; None for its device's default memory."""
     backend: Any = None if buffer is None else backends.of_buffer(buffer)
     return backend.other_memory_of(buffer) if hasattr(backend, "other_memory_of") else None  # type: ignore[no-any-return]

@@ -1,4 +1,4 @@
-"""`platform_dependent`: a function that is another one on each platform."""
+"""`platform_dependent`: a choice between functions by the platform that a program is compiled for."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ _ALIASES = {"gpu": "cuda"}
 
 
 def _index(platforms: tuple[str, ...], has_default: bool, platform: str) -> int:
-    """Which branch a platform has: its own, or the default, which is the last one.
+    """Return the index of a platform's branch: its own, else the default, which is the last one.
 
     Raises:
-        NotImplementedError: neither is there.
+        NotImplementedError: the platform has no branch, and there is no default.
     """
     if platform in platforms:
         return platforms.index(platform)
     if has_default:
         return len(platforms)
     raise NotImplementedError(
-        f"platform_dependent: there is a function for {', '.join(platforms)}, and none for platform {platform!r}; "
-        "give one, or default="
+        f"platform_dependent: there is a function for {', '.join(platforms)}, but none for platform {platform!r}; "
+        "pass one, or default="
     )
 
 
@@ -50,7 +50,7 @@ platform_index_p = Primitive(
 def platform_index_translation(
     ctx: TranslationContext, in_avals: Any, in_vals: Any, *, platforms: tuple[str, ...], has_default: bool
 ) -> TranslationValue:
-    """A constant; a conditional on it is one of its branches."""
+    """Return the index as a known constant, so that a conditional on it lowers to one branch."""
     number = _index(platforms, has_default, ctx.platform)
     index = np.int32(number)
     return KnownValue(ctx.constant(index), index)
@@ -60,31 +60,31 @@ def platform_index_translation(
 def platform_dependent(
     *args: Any, default: Callable[..., Any] | None = None, **per_platform: Callable[..., Any]
 ) -> Any:
-    """One of several functions, chosen by the platform that the program is compiled for.
+    """Call one of several functions, chosen by the platform that the program is compiled for.
 
-    All are traced; only the platform's own is compiled for it, so that the others may have primitives that it lacks.
-    Outside of `jit` it is the function of the default platform, called as it is.
+    All functions are traced, but only the platform's own is compiled, so that the others may use primitives that the
+    platform lacks. Outside of `jit`, the function of the default platform is called directly.
 
     Args:
-        args: what the function is called with.
-        default: the function for the other platforms.
-        per_platform: functions by platform (`cpu=`, `cuda=`), with results of one structure and type.
+        *args: the function's arguments.
+        default: the function for all other platforms.
+        **per_platform: functions by platform (`cpu=`, `cuda=`), with results of one structure and type.
 
     Returns:
         The function's result.
 
     Raises:
-        TypeError: one of them is not a function.
-        ValueError: there is none.
-        NotImplementedError: there is none for the platform.
+        TypeError: an argument is not a function.
+        ValueError: no function is passed.
+        NotImplementedError: no function is passed for the platform.
     """
     functions = {_ALIASES.get(name, name): fun for name, fun in per_platform.items()}
     branches = [*functions.values(), *([default] if default is not None else [])]
     if not branches:
-        raise ValueError("platform_dependent: give a function for a platform, cpu=f say, or default=f")
+        raise ValueError("platform_dependent: pass a function for a platform, such as cpu=f, or default=f")
     for name, fun in [*per_platform.items(), ("default", default)]:
         if not callable(fun) and (name != "default" or fun is not None):
-            raise TypeError(f"platform_dependent: {name} is a function, got {fun!r} of type {type(fun).__name__}")
+            raise TypeError(f"platform_dependent: {name} must be a function, got {fun!r} of type {type(fun).__name__}")
     platforms, has_default = tuple(functions), default is not None
     if not in_context():
         return branches[_index(platforms, has_default, default_backend())](*args)
@@ -94,5 +94,5 @@ def platform_dependent(
 
     index = platform_index_p.bind(platforms=platforms, has_default=has_default)
     if len(branches) == 1:
-        branches = [*branches, *branches]  # the index refuses other platforms
+        branches = [*branches, *branches]  # `switch` needs two; the index raises an error on other platforms
     return lax.switch(index, branches, *args)

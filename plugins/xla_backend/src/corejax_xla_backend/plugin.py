@@ -1,4 +1,4 @@
-"""What the XLA backend contributes; nothing heavy is imported until a hook is called."""
+"""The hooks of the XLA backend's plugin; heavy modules are imported when a hook is called."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from corejax.extend import Example, hookimpl
 
-# Module -> what `corejax` has of it.
+# Module -> the names of `corejax` that it defines.
 _NAMES = {
     "_jaxlib": "Device",
     "_jit.jit": "jit xla_computation",
@@ -56,7 +56,7 @@ def corejax_register_primitives() -> None:
 
 @hookimpl
 def corejax_register_rules(kind: str) -> None:
-    """Import translation rules when something is first compiled, and ways to make rules with the rules of a kind."""
+    """Import translation rules when something is first compiled, and derivations with the rules of their kind."""
     if kind == "xla_translation":
         import corejax_xla_backend._lowering.host_callback
         import corejax_xla_backend._lowering.translations
@@ -67,7 +67,7 @@ def corejax_register_rules(kind: str) -> None:
 
 @hookimpl
 def corejax_export_names() -> dict[str, str]:
-    """`corejax.jit`, what users ask of devices, and callbacks."""
+    """Return the names of `corejax`: `jit`, functions on devices, callbacks and others."""
     return {
         name: f"corejax_xla_backend.{place}:{name.rpartition('.')[2]}"
         for place, names in _NAMES.items()
@@ -77,7 +77,7 @@ def corejax_export_names() -> dict[str, str]:
 
 @hookimpl
 def corejax_export_namespaces() -> dict[str, str]:
-    """Kernels of other libraries (`ffi`), callbacks (`debug`), places, steps of compilation, programs that last."""
+    """Return the namespaces: kernels (`ffi`), callbacks (`debug`), shardings, stages, exported programs and others."""
     return {
         "compilation_cache": "corejax_xla_backend.compilation_cache",
         "debug": "corejax_xla_backend.callbacks.debug",
@@ -95,13 +95,13 @@ def corejax_export_namespaces() -> dict[str, str]:
 
 @hookimpl
 def corejax_provide_array_methods() -> dict[str, str]:
-    """What arrays say of their place."""
+    """Return the methods and properties of arrays about their placement."""
     return dict.fromkeys(_ATTRIBUTES.split(), "corejax_xla_backend._array_attributes:ATTRIBUTES")
 
 
 @hookimpl
 def corejax_declare_settings() -> dict[str, tuple[Any, Callable[[Any], Any]]]:
-    """What `jit` logs, where programs run, and where they are kept."""
+    """Return the settings: logs of `jit`, default device, caches of programs, and others."""
     from corejax_xla_backend.settings import SETTINGS
 
     return SETTINGS
@@ -109,7 +109,7 @@ def corejax_declare_settings() -> dict[str, tuple[Any, Callable[[Any], Any]]]:
 
 @hookimpl
 def corejax_provide_backends() -> dict[str, str]:
-    """`xla`: imported, and jaxlib with it, when something is first compiled."""
+    """Return the backend `xla`; it is imported, and jaxlib with it, when something is first compiled."""
     return {"xla": "corejax_xla_backend._xla.backend:XLA"}
 
 
@@ -125,7 +125,7 @@ def corejax_add_cli_commands(group: Any) -> None:
 
 @hookimpl
 def corejax_provide_examples(primitive: str) -> list[Example]:
-    """Made when somebody checks the rules."""
+    """Return example applications of a primitive, for checks of its rules."""
     from corejax_xla_backend._examples import examples_of
 
     return examples_of(primitive)

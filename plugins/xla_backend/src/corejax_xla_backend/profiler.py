@@ -1,11 +1,11 @@
-"""`corejax.profiler`: what takes the time and the memory.
+"""`corejax.profiler`: profiles of time and memory.
 
     with corejax.profiler.trace("profile"):
         step(params, batch).block_until_ready()
 
 writes `profile/plugins/profile/TIME/HOST.trace.json.gz`, which https://ui.perfetto.dev opens, and `HOST.xplane.pb` for
-TensorBoard and `ProfileData`. In the first one XLA's operations are called as the program calls them (named scopes,
-transformations, the primitive), and have the user's line.
+TensorBoard and `ProfileData`. In the JSON trace, XLA's operations have the program's names (named scopes,
+transformations, the primitive) and the user's lines.
 """
 
 from __future__ import annotations
@@ -54,17 +54,17 @@ _PERFETTO = "perfetto_trace.json.gz"
 
 
 class ProfileOptions(_profiler.ProfileOptions):
-    """What a trace records.
+    """The events that a trace records.
 
     Attributes:
-        python_tracer_level: 1 for calls of Python functions, the default; 0 is faster and smaller.
-        host_tracer_level: 0 for nothing of the host, 1 for annotations only, 2 for XLA's steps too (the default), 3 for
-            all.
+        python_tracer_level: 1 (the default) records calls of Python functions; 0 makes the trace faster and smaller.
+        host_tracer_level: 0 records nothing on the host, 1 annotations only, 2 (the default) also XLA's steps, 3
+            everything.
     """
 
 
 class _Running(NamedTuple):
-    """The trace that is being recorded: a process has one at most."""
+    """The trace that is being recorded; a process records at most one."""
 
     session: Any
     log_dir: str
@@ -83,18 +83,18 @@ def start_trace(
     create_perfetto_trace: bool = False,
     profiler_options: ProfileOptions | None = None,
 ) -> None:
-    """Begin to record what the process does, until `stop_trace`.
+    """Start to record a trace of the process; `stop_trace` ends the recording.
 
     Args:
-        log_dir: directory that the trace is written to, made if it is not there.
-        create_perfetto_link: have `stop_trace` print a link to https://ui.perfetto.dev, and wait until that has read
-            the trace, by a server on port 9001 of this machine.
-        create_perfetto_trace: also write `perfetto_trace.json.gz`, the same trace by JAX's name for it.
-        profiler_options: what is recorded.
+        log_dir: directory that the trace is written to; it is created if necessary.
+        create_perfetto_link: whether `stop_trace` prints a link to https://ui.perfetto.dev, serves the trace on port
+            9001 of this machine, and waits until the page has read it.
+        create_perfetto_trace: whether to also write the trace under JAX's name, `perfetto_trace.json.gz`.
+        profiler_options: the events to record.
 
     Raises:
-        RuntimeError: a trace is being recorded, by this module or another profiler in the process.
-        OSError: the directory cannot be written.
+        RuntimeError: this module or another profiler in the process is recording a trace.
+        OSError: the directory cannot be written to.
     """
     global _running
     directory = os.fspath(log_dir)
@@ -102,21 +102,21 @@ def start_trace(
         if _running is not None:
             raise RuntimeError(
                 f"start_trace: a trace for {_running.log_dir!r} is being recorded already; stop_trace() ends it. A "
-                "process records one trace at a time"
+                "process can record one trace at a time"
             )
         if _profiler.TraceMe.is_enabled():
             raise RuntimeError(
-                "start_trace: another profiler is recording in this process, jax's perhaps; a process records one "
+                "start_trace: another profiler, perhaps jax's, is recording in this process; a process can record one "
                 "trace at a time"
             )
         _make_directory(directory)
-        _jaxlib.client()  # devices take part only where they are known before the session begins
+        _jaxlib.client()  # a session records only devices that have started before it
         session = _profiler.ProfilerSession(ProfileOptions() if profiler_options is None else profiler_options)
         _running = _Running(session, directory, create_perfetto_trace or create_perfetto_link, create_perfetto_link)
 
 
 def _make_directory(directory: str) -> None:
-    """Make the directory and write to it: now, and not after an hour of recording."""
+    """Create the directory and test that it is writable, before hours of recording are lost."""
     try:
         os.makedirs(directory, exist_ok=True)
         with tempfile.TemporaryFile(dir=directory):
@@ -128,11 +128,11 @@ def _make_directory(directory: str) -> None:
 def stop_trace() -> None:
     """End the trace that is being recorded, and write it to its directory.
 
-    Whatever happens, none is being recorded afterwards.
+    The recording ends even if an error is raised.
 
     Raises:
-        RuntimeError: none is being recorded, or nothing was recorded.
-        OSError: the directory cannot be written any more.
+        RuntimeError: no trace is being recorded, or the trace is empty.
+        OSError: the directory cannot be written to any more.
     """
     global _running
     with _lock:
@@ -150,15 +150,15 @@ def stop_trace() -> None:
         finally:
             _remove(temporary)
     finally:
-        _remove(temporary)  # an interrupt may have arrived in the first one
+        _remove(temporary)  # an interrupt may have arrived in the first `finally`
     if running.link:
-        from corejax_xla_backend._perfetto_server import serve  # only somebody who looks at once needs a server
+        from corejax_xla_backend._perfetto_server import serve
 
         serve(os.path.join(written, _PERFETTO))
 
 
 def _remove(directory: str) -> None:
-    """Remove a directory; `shutil.rmtree` makes an OSError of an interrupt."""
+    """Remove a directory, without `shutil.rmtree`, which turns an interrupt into an OSError."""
     for place, _, files in os.walk(directory, topdown=False):
         with contextlib.suppress(OSError):
             for file in files:
@@ -167,41 +167,42 @@ def _remove(directory: str) -> None:
 
 
 def _lost(running: _Running, error: Exception) -> Exception:
+    """Return the error for a trace that could not be written."""
     text = f"stop_trace: the trace for {running.log_dir!r} is lost: {error}"
     return OSError(error.errno, text) if isinstance(error, OSError) else RuntimeError(text)
 
 
 def _export(running: _Running, recorded: bytes, temporary: str) -> str:
-    """Write a trace into a directory, name its operations, and put it where it belongs."""
+    """Write a trace to a temporary directory, rename its operations, move it to its place, and return the place."""
     try:
         os.makedirs(temporary)
         running.session.export(recorded, temporary)
     except (RuntimeError, OSError) as error:
         raise _lost(running, error) from None
-    (made,) = os.scandir(os.path.join(temporary, "plugins", "profile"))
-    for name in os.listdir(made.path):
+    (exported,) = os.scandir(os.path.join(temporary, "plugins", "profile"))
+    for name in os.listdir(exported.path):
         if name.endswith(".trace.json.gz"):
-            events = name_operations(os.path.join(made.path, name))
+            events = name_operations(os.path.join(exported.path, name))
             if running.perfetto:
-                with gzip.open(os.path.join(made.path, _PERFETTO), "wb", compresslevel=6) as file:
+                with gzip.open(os.path.join(exported.path, _PERFETTO), "wb", compresslevel=6) as file:
                     file.write(events)
     place = os.path.join(running.log_dir, "plugins", "profile")
     os.makedirs(place, exist_ok=True)
-    for number in itertools.count(1):  # XLA calls it by the second
-        written = os.path.join(place, made.name if number == 1 else f"{made.name}_{number}")
+    for number in itertools.count(1):  # XLA's name is the time in seconds, which may be taken
+        written = os.path.join(place, exported.name if number == 1 else f"{exported.name}_{number}")
         try:
             os.mkdir(written)
         except FileExistsError:
             continue
         break
-    os.replace(made.path, written)
+    os.replace(exported.path, written)
     return written
 
 
 class trace(contextlib.ContextDecorator):
-    """Record what happens in a `with` block, or in a function that this decorates; arguments as of `start_trace`.
+    """Record a trace of a `with` block or of a decorated function; the arguments are those of `start_trace`.
 
-    The trace is written where the block fails too.
+    The trace is written even if the block raises an exception.
     """
 
     def __init__(
@@ -221,34 +222,36 @@ class trace(contextlib.ContextDecorator):
 
 
 class TraceAnnotation(_profiler.TraceMe):
-    """A name for what a `with` block does, in traces; keyword arguments are shown with it.
+    """A name for a `with` block in traces, which also show the keyword arguments.
 
-    Costs a microsecond where nothing is recorded.
+    It costs a microsecond if nothing is recorded.
     """
 
     def __init__(self, name: str, **kwargs: Any) -> None:
         if not isinstance(name, str):
-            raise TypeError(f"{type(self).__name__}: the name is a string, got {name!r} of type {type(name).__name__}")
+            raise TypeError(
+                f"{type(self).__name__}: the name must be a string, got {name!r} of type {type(name).__name__}"
+            )
         super().__init__(name.encode("utf-8", "replace").decode(), **kwargs)
 
 
 class StepTraceAnnotation(TraceAnnotation):
-    """As `TraceAnnotation`, for one step of a loop: `StepTraceAnnotation("train", step_num=i)`."""
+    """A `TraceAnnotation` for one step of a loop: `StepTraceAnnotation("train", step_num=i)`."""
 
     def __init__(self, name: str, **kwargs: Any) -> None:
         super().__init__(name, _r=1, **kwargs)
 
 
 def annotate_function(func: Callable[..., R], name: str | None = None, **decorator_kwargs: Any) -> Callable[..., R]:
-    """The function with its calls in traces, called `name` or as the function is; a decorator.
+    """Return a function that shows its calls in traces; a decorator.
 
     Args:
         func: the function.
-        name: how its calls are called; by default its `__qualname__`.
-        decorator_kwargs: shown with each call.
+        name: the name of its calls; by default its `__qualname__`.
+        **decorator_kwargs: values that traces show with each call.
     """
     if not callable(func):
-        raise TypeError(f"annotate_function: func is a function, got {func!r} of type {type(func).__name__}")
+        raise TypeError(f"annotate_function: func must be a function, got {func!r} of type {type(func).__name__}")
     shown = name or getattr(func, "__qualname__", None) or getattr(func, "__name__", None) or type(func).__name__
 
     @functools.wraps(func)
@@ -260,10 +263,10 @@ def annotate_function(func: Callable[..., R], name: str | None = None, **decorat
 
 
 def device_memory_profile(backend: str | None = None) -> bytes:
-    """The memory of the devices by buffer and program, gzipped, in the format that the tool pprof reads.
+    """Return a profile of the devices' memory by buffer and program, gzipped, in the format of the tool pprof.
 
     Args:
-        backend: a platform ("cpu", "cuda"); by default the default one. Arrays on the host are in none.
+        backend: a platform ("cpu", "cuda"); by default the default platform. No profile has arrays on the host.
     """
     return gzip.compress(_profiler.heap_profile(_jaxlib.client(backend)))
 
@@ -276,19 +279,19 @@ def save_device_memory_profile(filename: str | os.PathLike[str], backend: str | 
 
 
 def start_server(port: int, requires_backend: bool = True) -> Any:
-    """Have TensorBoard and others record traces of this process, over a port of this machine.
+    """Start a server through which TensorBoard and other tools can record traces of this process.
 
     Args:
-        port: its number.
-        requires_backend: start the backend first.
+        port: number of the port.
+        requires_backend: whether to start the backend first.
 
     Raises:
-        ValueError: no number of a port, or there is a server.
-        OSError: another program has the port.
+        ValueError: `port` is not the number of a port, or this process has a server.
+        OSError: another program uses the port.
     """
     global _server
     if not isinstance(port, int) or not 0 < port < 2**16:
-        raise ValueError(f"start_server: port is a number from 1 to 65535, got {port!r}")
+        raise ValueError(f"start_server: port must be a number from 1 to 65535, got {port!r}")
     with _lock:
         if _server is not None:
             raise ValueError("start_server: this process has a profiler server; stop_server() ends it")
@@ -305,10 +308,10 @@ def start_server(port: int, requires_backend: bool = True) -> Any:
 
 
 def stop_server() -> None:
-    """End the server.
+    """Stop the server.
 
     Raises:
-        ValueError: there is none.
+        ValueError: this process has no server.
     """
     global _server
     with _lock:
@@ -318,14 +321,14 @@ def stop_server() -> None:
 
 
 def register_subprocess(pid: int, port: int) -> Callable[[], None]:
-    """Have traces of this process contain those of another one's server.
+    """Include the traces of another process, through its server, in the traces of this process.
 
     Args:
         pid: the other process.
-        port: of its `start_server`.
+        port: the port of its `start_server`.
 
     Returns:
-        A function that undoes it.
+        A function that ends this.
 
     Raises:
         RuntimeError: the other process cannot be reached.

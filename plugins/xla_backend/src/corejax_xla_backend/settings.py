@@ -1,4 +1,4 @@
-"""The settings of this plugin, and context managers that change one for a while, under JAX's names."""
+"""The settings of this plugin, and JAX's context managers for some of them."""
 
 from __future__ import annotations
 
@@ -14,7 +14,10 @@ from corejax.extend.messages import Restoring
 
 
 def _parser(name: str, expected: str, convert: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return what makes a value of what is given; it raises ValueError if `convert` fails."""
+    """Return a parser of a setting's values, which raises ValueError if `convert` fails.
+
+    `expected` continues the setting's name in the message.
+    """
 
     def parse(value: Any) -> Any:
         try:
@@ -33,7 +36,7 @@ def _flag(name: str) -> Callable[[Any], bool]:
 
 
 def _device(value: Any) -> Any:
-    """A device, or the first one of a platform that is named; None for the first device of all."""
+    """Return a device, or the default device of a named platform; None for the first device of all."""
     if value is None or value == "":
         return None
     if isinstance(value, str):
@@ -42,18 +45,18 @@ def _device(value: Any) -> Any:
     try:
         backends.of_device(value)
     except TypeError:
-        backends.find()  # imported when first asked for
+        backends.find()  # imports the backend, which is needed to recognise its devices
         backends.of_device(value)
     return value
 
 
 def _num_cpu_devices(value: Any) -> int | None:
-    """How many devices the CPU is to pass for, None for XLA's own choice; fixed from its first use on."""
+    """Return the number of devices that the CPU is divided into; None for XLA's choice. The first use fixes it."""
     if value in (None, "", "None", -1, "-1"):
         return None
     count = operator.index(int(value) if isinstance(value, str) else value)
     if count < 1:
-        raise ValueError(f"num_cpu_devices is at least 1, got {value!r}")
+        raise ValueError(f"num_cpu_devices must be at least 1, got {value!r}")
     adapter = sys.modules.get("corejax_xla_backend._jaxlib")
     if adapter is not None:
         adapter.check_cpu_devices(count)
@@ -65,7 +68,7 @@ def _directory(value: Any) -> str:
     if value is None:
         return ""
     if not isinstance(value, str | os.PathLike):
-        raise ValueError(f"compilation_cache_dir is a path, 'auto', or empty for no cache; got {value!r}")
+        raise ValueError(f"compilation_cache_dir must be a path, 'auto', or empty for no cache; got {value!r}")
     return os.fspath(value).strip()  # type: ignore[return-value]
 
 
@@ -80,7 +83,7 @@ def _between(kind: Callable[[Any], Any], value: Any, least: float, most: float) 
     return number
 
 
-# Options of the compiler that settings say, two numbers and two words.
+# Options of the compiler that are settings: two numbers and two words.
 EFFORTS = ("exec_time_optimization_effort", "memory_fitting_effort", "memory_fitting_level", "optimization_level")
 
 
@@ -108,7 +111,7 @@ def _level(name: str) -> Callable[[Any], str | None]:
 
 TIERS = ("compiled", "auto")
 
-# name -> (default, what makes a value of what is given)
+# name -> (default, parser of values)
 SETTINGS: Mapping[str, tuple[Any, Callable[[Any], Any]]] = {
     "compilation_cache": (True, _flag("compilation_cache")),
     "compilation_cache_dir": ("auto", _directory),
@@ -135,10 +138,10 @@ SETTINGS: Mapping[str, tuple[Any, Callable[[Any], Any]]] = {
 
 
 def default_device(new_val: Any) -> Restoring:
-    """Where arrays go, and programs run, that are bound to no device: a context manager and decorator.
+    """Set the device for arrays and programs that are not bound to a device: a context manager and decorator.
 
     Args:
-        new_val: one of `corejax.devices()`, the name of a platform, or None: the first device.
+        new_val: one of `corejax.devices()`, the name of a platform, or None for the first device.
     """
     return config.override(default_device=new_val)
 
@@ -149,5 +152,5 @@ def explain_cache_misses(new_val: bool = True) -> Restoring:
 
 
 def log_compiles(new_val: bool = True) -> Restoring:
-    """Log what is traced and compiled, and how long it takes (logger `corejax`): a context manager and decorator."""
+    """Log traces and compilations with their times (logger `corejax`): a context manager and decorator."""
     return config.override(log_compiles=new_val)

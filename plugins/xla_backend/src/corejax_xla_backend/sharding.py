@@ -1,7 +1,8 @@
-"""`corejax.sharding`: where the parts of an array are.
+"""`corejax.sharding`: the placement of an array's parts on devices.
 
-A sharding says it as an array of positions (`tiles`): which of its devices, in order, holds which tile of an array. All
-else is made of that: which slice a device holds, XLA's text, and whether two shardings place alike.
+A sharding describes the placement as an array of positions (`tiles`): which of its devices, in order, holds which tile
+of an array. Everything else is derived from the tiles: the slice that each device holds, XLA's text, and the
+equivalence of shardings.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ Index = tuple[slice, ...]
 
 
 def devices_text(devices: Sequence[Any]) -> str:
-    """Devices of one platform as text, as they are in printed programs: `cpu:0-3,7`, of a topology `cpu@8x8:0-63`."""
+    """Return the text of devices of one platform in printed programs: `cpu:0-3,7`; of a topology, `cpu@8x8:0-63`."""
     parts: list[list[int]] = []
     for device in devices:
         if parts and parts[-1][1] + 1 == device.id:
@@ -39,10 +40,10 @@ def devices_text(devices: Sequence[Any]) -> str:
 
 
 def devices_of_text(text: str) -> tuple[Any, ...]:
-    """The devices of such a text.
+    """Return the devices of a text that `devices_text` has written.
 
     Raises:
-        ValueError: this process has no such device.
+        ValueError: this process does not have all of the devices.
     """
     platform, _, listed = text.partition(":")
     if not platform:
@@ -63,10 +64,10 @@ def devices_of_text(text: str) -> tuple[Any, ...]:
 
 
 def devices_of_topology(text: str) -> list[Any]:
-    """The devices of a topology, which need not be there, `cpu@8x8`: of the backend's that has the platform.
+    """Return the devices of a topology such as `cpu@8x8`, which need not be attached, from the platform's backend.
 
     Raises:
-        BackendError: it compiles for no devices but its own.
+        BackendError: the backend compiles only for attached devices.
     """
     platform, _, name = text.partition("@")
     backend, _ = backends.find(platform)
@@ -74,7 +75,7 @@ def devices_of_topology(text: str) -> list[Any]:
 
 
 class Grid(NamedTuple):
-    """Devices in a grid with named axes: what XLA's partitioner wants to know of a mesh.
+    """A grid of devices with named axes: a mesh as XLA's partitioner needs it.
 
     Attributes:
         shape_tuple: name and size of each axis.
@@ -86,14 +87,14 @@ class Grid(NamedTuple):
 
 
 class Sharding:
-    """Where the parts of an array are; equal ones mean the same placement.
+    """The placement of an array's parts; equal shardings mean the same placement.
 
-    A subclass has `device_tuple`, `tiles`, and `mesh` with `dimension_axes` for what compiles programs.
+    A subclass defines `device_tuple` and `tiles`, and for compilers `mesh` and `dimension_axes`.
 
     Attributes:
         device_tuple: the devices, in the order in which a program over them numbers them.
-        memory_kind: the kind of their memory, None for their default one.
-        mesh: its devices in a grid: has `shape_tuple` and `device_tuple` (see `Grid`).
+        memory_kind: the kind of memory of the devices; None for their default memory.
+        mesh: the devices in a grid, with `shape_tuple` and `device_tuple` (see `Grid`).
     """
 
     device_tuple: tuple[Device, ...]
@@ -101,42 +102,42 @@ class Sharding:
     mesh: Any
 
     def tiles(self, ndim: int) -> np.ndarray[Any, Any]:
-        """Which device holds which part of an array of `ndim` dimensions.
+        """Return which device holds which part of an array of `ndim` dimensions.
 
         Returns:
-            Positions in `device_tuple`: an axis for each dimension, and a last one for the devices that hold the same.
+            Positions in `device_tuple`: one axis for each dimension, and a last axis for devices with the same part.
 
         Raises:
-            ValueError: it says more than `ndim` dimensions have.
+            ValueError: the sharding is for arrays of more dimensions.
         """
         raise NotImplementedError(f"{type(self).__name__}.tiles")
 
     def dimension_axes(self, ndim: int) -> tuple[tuple[str, ...] | None, ...]:
-        """For each dimension the axes of `mesh` that it is split over; None where the compiler may choose."""
+        """Return for each dimension the axes of `mesh` that it is split over; None if the compiler may choose."""
         raise NotImplementedError(f"{type(self).__name__}.dimension_axes")
 
     def of_type(self, ndim: int) -> Refinement | None:
-        """Return the refinement of types of arrays of `ndim` dimensions: None but for meshes with Explicit axes."""
+        """Return the refinement of types of arrays of `ndim` dimensions, or None if the mesh has no Explicit axes."""
         return None
 
     def like(self, tiles: np.ndarray[Any, Any]) -> Sharding:
-        """The sharding over the same devices with these tiles; with the mesh's axes, where they say it."""
+        """Return the sharding over the same devices with other tiles, over the mesh's axes if they can express it."""
         return TiledSharding(self.device_tuple, tiles)
 
     def over(self, devices: Sequence[Device]) -> Sharding:
-        """Of one over a mesh without devices the same over these, row by row."""
+        """Return a sharding over an abstract mesh as one over devices, row by row."""
         raise NotImplementedError(f"{type(self).__name__}.over")
 
     def known_devices(self) -> tuple[Device, ...]:
-        """Of one over a mesh without devices those that it is most likely about; empty where nothing tells."""
+        """Return the most likely devices of a sharding over an abstract mesh, or (); else the devices."""
         return self.device_tuple
 
     def batched(self, dim: int, names: tuple[str, ...] = ()) -> Sharding:
-        """Of arrays with one more dimension at `dim`, which the compiler may split.
+        """Return the sharding of arrays with one more dimension, which the compiler may split.
 
         Args:
-            dim: where the dimension is.
-            names: axes of the mesh, where there is one, over which it is split instead.
+            dim: the position of the new dimension.
+            names: axes of the mesh over which the new dimension is split instead.
         """
         raise NotImplementedError(f"{type(self).__name__}.batched")
 
@@ -152,25 +153,21 @@ class Sharding:
 
     @property
     def addressable_devices(self) -> frozenset[Device]:
-        """Those of this process."""
+        """The devices of this process."""
         return frozenset(d for d in self.device_tuple if is_addressable(d))
 
     @property
     def has_addressable_devices(self) -> bool:
-        """Whether a device is this process's."""
+        """Whether this process has at least one of the devices."""
         return any(map(is_addressable, self.device_tuple))
 
     def check_compatible_aval(self, aval_shape: tuple[int, ...]) -> None:
-        """Refuse shapes that it does not fit.
-
-        Raises:
-            ValueError: an array of this shape has too few dimensions, or a size does not divide.
-        """
+        """Raise ValueError if arrays of a shape have too few dimensions or sizes that the sharding does not divide."""
         check_fits(type(self).__name__, self, tuple(aval_shape))
 
     @property
     def is_fully_addressable(self) -> bool:
-        """Whether all devices are this process's."""
+        """Whether this process has all of the devices."""
         return all(map(is_addressable, self.device_tuple))
 
     @property
@@ -179,40 +176,40 @@ class Sharding:
         return self.tiles(self._least_ndim()).shape[-1] == len(self.device_tuple)
 
     def _least_ndim(self) -> int:
-        """Dimensions that an array has at least."""
+        """Return the least number of dimensions of arrays with this sharding."""
         return 0
 
     def devices_indices_map(self, global_shape: tuple[int, ...]) -> Mapping[Device, Index]:
-        """Which part of an array of a shape each device holds.
+        """Return the index of the part that each device holds of an array of a shape.
 
         Raises:
-            ValueError: a size does not divide.
+            ValueError: the sharding does not divide a size.
         """
         shape = tuple(global_shape)
         tiles, part = self.tiles(len(shape)), _part_shape(self, shape)
-        found: dict[int, Index] = {}
+        indices: dict[int, Index] = {}
         for place in np.ndindex(tiles.shape[:-1]):
             index = tuple(
                 slice(i * size, (i + 1) * size) if count > 1 else slice(None)
                 for i, size, count in zip(place, part, tiles.shape[:-1], strict=True)
             )
-            found.update((int(position), index) for position in tiles[place])
-        return {device: found[i] for i, device in enumerate(self.device_tuple)}
+            indices.update((int(position), index) for position in tiles[place])
+        return {device: indices[i] for i, device in enumerate(self.device_tuple)}
 
     def addressable_devices_indices_map(self, global_shape: tuple[int, ...]) -> Mapping[Device, Index]:
-        """The same of this process's devices."""
+        """Return the index of the part that each of this process's devices holds of an array of a shape."""
         return {d: index for d, index in self.devices_indices_map(global_shape).items() if is_addressable(d)}
 
     def shard_shape(self, global_shape: tuple[int, ...]) -> tuple[int, ...]:
-        """The shape of a device's part of an array of a shape.
+        """Return the shape of a device's part of an array of a shape.
 
         Raises:
-            ValueError: a size does not divide.
+            ValueError: the sharding does not divide a size.
         """
         return _part_shape(self, tuple(global_shape))
 
     def is_equivalent_to(self, other: Sharding, ndim: int) -> bool:
-        """Whether arrays of `ndim` dimensions are placed alike."""
+        """Return whether both shardings place arrays of `ndim` dimensions in the same way."""
         if self is other:
             return True
         if self.device_set != other.device_set or self.memory_kind != other.memory_kind:
@@ -228,26 +225,27 @@ class Sharding:
 
 @lru_cache(maxsize=4096)
 def _part_shape(sharding: Sharding, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Return the shape of a device's part; raise ValueError if the sharding does not divide a size."""
     counts = sharding.tiles(len(shape)).shape[:-1]
     for axis, (size, count) in enumerate(zip(shape, counts, strict=True)):
         if size % count:
             raise ValueError(
-                f"{sharding} splits axis {axis} into {count} parts, and an array of shape {shape} has size "
-                f"{size} there, which {count} does not divide. Pad the array, or leave the axis whole"
+                f"{sharding} splits axis {axis} into {count} parts, but an array of shape {shape} has size "
+                f"{size} there, which {count} does not divide. Pad the array, or do not split the axis"
             )
     return tuple(size // count for size, count in zip(shape, counts, strict=True))
 
 
 class OwnParts(NamedTuple):
-    """The parts of an array that this process has.
+    """The parts of an array on this process's devices.
 
     Attributes:
-        shape: of a part.
-        indices: which parts of the array they are, each once.
-        devices: the devices, in order.
-        numbers: for each device which of `indices` it holds.
-        first: for each of `indices` the first of `devices` that holds it, as a position.
-        complete: whether they are the whole array.
+        shape: shape of a part.
+        indices: the parts' indices in the array, each once.
+        devices: this process's devices, in order.
+        numbers: for each device, the position in `indices` of its part.
+        first: for each of `indices`, the position of the first device that holds it.
+        complete: whether the parts make up the whole array.
     """
 
     shape: tuple[int, ...]
@@ -260,10 +258,10 @@ class OwnParts(NamedTuple):
 
 @lru_cache(maxsize=4096)
 def own_parts(sharding: Sharding, shape: tuple[int, ...]) -> OwnParts:
-    """The parts of an array of a shape that this process has.
+    """Return the parts of an array of a shape on this process's devices.
 
     Raises:
-        ValueError: a size does not divide.
+        ValueError: the sharding does not divide a size.
     """
     held = sharding.addressable_devices_indices_map(shape)
     indices = {bounds(index): index for index in held.values()}
@@ -281,16 +279,12 @@ def own_parts(sharding: Sharding, shape: tuple[int, ...]) -> OwnParts:
 
 
 def bounds(index: Index) -> tuple[tuple[int | None, int | None], ...]:
-    """An index, hashable."""
+    """Return an index as a hashable tuple of starts and stops."""
     return tuple((part.start, part.stop) for part in index)
 
 
 def check_fits(what: str, sharding: Sharding, shape: tuple[int, ...]) -> None:
-    """Refuse an array that a sharding does not divide.
-
-    Raises:
-        ValueError: with `what` in front, which says whose argument the array is.
-    """
+    """Raise ValueError if a sharding does not fit a shape; `what` names the function and argument in the message."""
     try:
         sharding.shard_shape(shape)
     except ValueError as error:
@@ -298,7 +292,7 @@ def check_fits(what: str, sharding: Sharding, shape: tuple[int, ...]) -> None:
 
 
 def is_addressable(device: Any) -> bool:
-    """Whether a device is this process's."""
+    """Return whether a device belongs to this process."""
     if getattr(device, "topology", None) is not None:
         return False
     client = getattr(device, "client", None)
@@ -306,11 +300,11 @@ def is_addressable(device: Any) -> bool:
 
 
 class TiledSharding(Sharding):
-    """Parts in an order that no axes of a mesh say; results of compiled programs may have one.
+    """A sharding that axes of a mesh cannot express; results of compiled programs may have one.
 
     Args:
         device_tuple: the devices.
-        tiles: positions of devices; as many axes as arrays have dimensions, and a last one for copies.
+        tiles: positions of devices, with one axis for each dimension of the array and a last axis for copies.
     """
 
     memory_kind = None
@@ -323,22 +317,22 @@ class TiledSharding(Sharding):
 
     @cached_property
     def mesh(self) -> Grid:  # type: ignore[override]
-        """An axis for each dimension, and one for copies."""
+        """A grid with one axis for each dimension, and one for copies."""
         axes = tuple((f"_{i}", size) for i, size in enumerate(self._tiles.shape))
         return Grid(axes, tuple(self.device_tuple[i] for i in self._tiles.reshape(-1).tolist()))
 
     def tiles(self, ndim: int) -> np.ndarray[Any, Any]:
-        """As given."""
+        """Return the tiles."""
         if ndim != self._tiles.ndim - 1:
-            raise ValueError(f"{self} is of arrays of {self._tiles.ndim - 1} dimensions, got one of {ndim}")
+            raise ValueError(f"{self} is for arrays of {self._tiles.ndim - 1} dimensions, got one of {ndim}")
         return self._tiles
 
     def dimension_axes(self, ndim: int) -> tuple[tuple[str, ...] | None, ...]:
-        """An axis for each."""
+        """Return one axis for each dimension."""
         return tuple((f"_{i}",) for i in range(ndim))
 
     def batched(self, dim: int, names: tuple[str, ...] = ()) -> Sharding:
-        """With the new dimension whole."""
+        """Return the sharding with a new dimension that is not split."""
         return TiledSharding(self.device_tuple, np.expand_dims(self._tiles, dim))
 
     def _least_ndim(self) -> int:
@@ -364,7 +358,7 @@ class TiledSharding(Sharding):
 
 @register_param_type
 def tiled_sharding(devices: str, shape: tuple[int, ...], tiles: tuple[int, ...]) -> TiledSharding:
-    """The sharding of a printed program."""
+    """Return a tiled sharding from its text in a printed program."""
     return TiledSharding(devices_of_text(devices), np.array(tiles, np.int64).reshape(shape))
 
 
@@ -373,18 +367,18 @@ class SingleDeviceSharding(Sharding):
 
     Args:
         device: one of `corejax.devices()`.
-        memory_kind: a kind of memory that the device has (`device.addressable_memories()`); its default one unless
-            given.
+        memory_kind: a kind of memory that the device has (`device.addressable_memories()`); by default its default
+            memory.
 
     Raises:
-        TypeError: it is no device.
-        ValueError: the device has no such memory.
+        TypeError: `device` is not a device.
+        ValueError: the device has no memory of that kind.
     """
 
     __slots__ = ("_device", "device_tuple", "memory_kind")
 
     def __init__(self, device: Device, *, memory_kind: str | None = None) -> None:
-        backends.find()  # imported when first asked for
+        backends.find()  # imports the backend, which is needed to recognise its devices
         backends.of_device(device)
         self._device = device
         self.device_tuple = (device,)
@@ -396,19 +390,19 @@ class SingleDeviceSharding(Sharding):
         return Grid((), self.device_tuple)
 
     def tiles(self, ndim: int) -> np.ndarray[Any, Any]:
-        """One, the whole."""
+        """Return a single tile, the whole array."""
         return np.zeros((1,) * (ndim + 1), np.int64)
 
     def dimension_axes(self, ndim: int) -> tuple[tuple[str, ...] | None, ...]:
-        """None is split."""
+        """Return no axes for each dimension, because no dimension is split."""
         return ((),) * ndim
 
     def batched(self, dim: int, names: tuple[str, ...] = ()) -> Sharding:
-        """Itself."""
+        """Return the sharding itself."""
         return self
 
     def with_memory_kind(self, kind: str | None) -> SingleDeviceSharding:
-        """The same device, with a kind of memory."""
+        """Return the sharding on the same device with another kind of memory."""
         return SingleDeviceSharding(self._device, memory_kind=kind)
 
     def __eq__(self, other: object) -> bool:
@@ -429,25 +423,25 @@ class SingleDeviceSharding(Sharding):
 
 
 def make_single_device_sharding(device: Device, *, memory_kind: str | None = None) -> SingleDeviceSharding:
-    """The whole array on one device: `SingleDeviceSharding(device, memory_kind=memory_kind)`."""
+    """Return the sharding of a whole array on one device: `SingleDeviceSharding(device, memory_kind=memory_kind)`."""
     return SingleDeviceSharding(device, memory_kind=memory_kind)
 
 
 @register_param_type
 def device_sharding(device: str) -> SingleDeviceSharding:
-    """The sharding of a printed program."""
+    """Return a single-device sharding from its text in a printed program."""
     return SingleDeviceSharding(*devices_of_text(device))
 
 
 def memory_kind_of(what: str, device: Any, kind: str | None) -> str | None:
-    """A kind of memory that the device has: its default one unless given; None where its backend tells of none.
+    """Return a kind of a device's memory, by default the default memory's; None if its backend has no kinds of memory.
 
     Raises:
-        ValueError: it has no such memory; `what` says whose it is.
+        ValueError: the device has no memory of that kind. `what` names the function or class in the message.
     """
     if not hasattr(device, "addressable_memories"):
         if kind is not None:
-            raise ValueError(f"{what}: memory_kind={kind!r}: the backend of {device} tells of no kinds of memory")
+            raise ValueError(f"{what}: memory_kind={kind!r}: the backend of {device} has no kinds of memory")
         return None
     default = str(device.default_memory().kind)
     if kind is None or kind == default:
@@ -459,7 +453,7 @@ def memory_kind_of(what: str, device: Any, kind: str | None) -> str | None:
 
 
 def other_memory(sharding: Sharding) -> str | None:
-    """The kind of memory that a sharding names, where that is not the devices' default one."""
+    """Return the kind of memory that a sharding names; None for the devices' default memory."""
     kind = sharding.memory_kind
     if kind is None or not sharding.device_tuple:
         return None
@@ -471,9 +465,9 @@ class Shard:
 
     Attributes:
         device: the device.
-        index: which part of the whole array it is.
-        replica_id: its number among the devices that hold the same part.
-        data: the part, an array; None of another process's.
+        index: the part's index in the whole array.
+        replica_id: the device's number among the devices that hold the same part.
+        data: the part, an array; None if the device belongs to another process.
     """
 
     __slots__ = ("data", "device", "index", "replica_id")
@@ -489,12 +483,12 @@ class Shard:
 
 
 def __getattr__(name: str) -> Any:
-    """Meshes and shardings over them, which another plugin contributes."""
-    found = None if name.startswith("_") else exported(f"sharding.{name}")
-    if found is None:
+    """Return a mesh or sharding class that another plugin contributes."""
+    value = None if name.startswith("_") else exported(f"sharding.{name}")
+    if value is None:
         raise missing_name(f"sharding.{name}")
-    globals()[name] = found
-    return found
+    globals()[name] = value
+    return value
 
 
 def __dir__() -> list[str]:

@@ -34,28 +34,28 @@ sharding_constraint_p = Primitive(
     "sharding_constraint",
     linear_in=(0,),
     tags=("placing",),
-    doc="Its operand, laid out over devices as a sharding says. Params: sharding.",
+    doc="Constrain its operand to a sharding over devices. Params: sharding.",
 )
 
 
 def with_sharding_constraint(x: Any, shardings: Any) -> Any:
-    """`x` itself, laid out over devices as shardings say; in a compiled program from here on.
+    """Constrain arrays to shardings, in a compiled program or eagerly.
 
-    Derivatives are laid out the same. Under `vmap` the batch is split over its `spmd_axis_name`, or as the compiler
-    likes.
+    Derivatives get the same shardings. Under `vmap`, the batch is split over its `spmd_axis_name`; without a name, the
+    compiler chooses.
 
     Args:
         x: a pytree of arrays.
-        shardings: a sharding, or a `PartitionSpec` over the mesh of the context, or a pytree of these that is a prefix
-            of `x`; None leaves it to the compiler.
+        shardings: a sharding, a `PartitionSpec` over the mesh of the context, or a pytree of these that is a prefix of
+            `x`; None leaves the choice to the compiler.
 
     Returns:
-        Values of the structure, shapes and dtypes of `x`.
+        Values with the structure, shapes and dtypes of `x`.
 
     Raises:
-        TypeError: a leaf is not an array, or a sharding is none.
-        ValueError: a sharding says more than an array has dimensions, or a size does not divide.
-        RuntimeError: a `PartitionSpec` is given, and the context has no mesh.
+        TypeError: a leaf is not an array, or a leaf of `shardings` is not a sharding.
+        ValueError: a sharding has more dimensions than its array, or does not divide a size.
+        RuntimeError: a `PartitionSpec` is passed, and the context has no mesh.
     """
     leaves, treedef = tree.tree_flatten(x)
     check_arguments("with_sharding_constraint", with_sharding_constraint, leaves, lambda: leaf_names(treedef, "x"))
@@ -64,7 +64,7 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
 
 
 def constrain(x: Any, sharding: Sharding | None, what: str = "with_sharding_constraint") -> Any:
-    """One value, laid out as a sharding says; as it is for None."""
+    """Constrain one value to a sharding; return it unchanged for None."""
     if sharding is None:
         return x
     x = x if isinstance(x, Tracer) else as_array(x)
@@ -72,87 +72,91 @@ def constrain(x: Any, sharding: Sharding | None, what: str = "with_sharding_cons
     return sharding_constraint_p.bind(x, sharding=sharding)
 
 
-def shardings_of(what: str, treedef: Any, given: Any) -> list[Sharding | None]:
-    """A sharding for each leaf of a structure, of a pytree of shardings that is a prefix of it.
+def shardings_of(what: str, treedef: Any, prefix: Any) -> list[Sharding | None]:
+    """Return a sharding for each leaf of a structure, from a pytree of shardings that is a prefix of it.
 
     Raises:
-        TypeError: one is no sharding.
-        ValueError: it is no prefix, or one names a memory that is not its devices' default one.
+        TypeError: a leaf of the prefix is not a sharding.
+        ValueError: the pytree is not a prefix, or a sharding names a memory other than its devices' default.
     """
     skeleton = _skeleton(treedef)
     try:
-        places = tree.broadcast_prefix(given, skeleton, _is_place)
+        places = tree.broadcast_prefix(prefix, skeleton, _is_place)
     except ValueError as error:
-        raise ValueError(f"{what}: they are no prefix of the structure of the values, {treedef}: {error}") from None
-    # Leaves are numbered. `float0` arrays, which the structure itself makes, are no values of a program.
+        raise ValueError(
+            f"{what}: the shardings are not a prefix of the structure of the values, {treedef}: {error}"
+        ) from None
+    # Leaves are numbers. `float0` arrays, which unflattening makes, are not values of a program.
     values = [place for place, leaf in zip(places, tree.tree_leaves(skeleton), strict=True) if type(leaf) is int]
-    found = [None if x is None else as_sharding(what, x) for x in values]
-    for sharding in found:
+    shardings = [None if x is None else as_sharding(what, x) for x in values]
+    for sharding in shardings:
         if sharding is not None and (kind := other_memory(sharding)) is not None:
             raise ValueError(
-                f"{what}: memory_kind={kind!r}: programs take and give arrays in the default memory of their devices; "
-                "corejax.device_put(x, sharding) moves them before and afterwards"
+                f"{what}: memory_kind={kind!r}: programs take and return arrays in the default memory of their "
+                "devices; corejax.device_put(x, sharding) moves arrays before and afterwards"
             )
-    return found
+    return shardings
 
 
 def _skeleton(treedef: Any) -> Any:
+    """Return the structure with numbers as leaves."""
     return tree.tree_unflatten(treedef, range(treedef.num_leaves))
 
 
 def _is_place(x: Any) -> bool:
+    """Return whether a value is a leaf of a pytree of shardings."""
     return x is None or isinstance(x, Sharding) or not tree.is_tree_node(type(x))
 
 
-def as_sharding(what: str, given: Any) -> Sharding:
-    """A sharding; of a device, or of a `PartitionSpec` over the mesh of the context, too.
+def as_sharding(what: str, place: Any) -> Sharding:
+    """Return a sharding from a sharding, a device, or a `PartitionSpec` over the mesh of the context.
 
     Raises:
-        TypeError: it is none of these; `what` says whose it is.
-        RuntimeError: it is a `PartitionSpec`, and the context has no mesh.
+        TypeError: `place` is none of these. `what` names the function and argument in the message.
+        RuntimeError: `place` is a `PartitionSpec`, and the context has no mesh.
     """
-    if isinstance(given, Sharding):
-        return given
-    if is_spec(given):
-        found: Sharding = exported("sharding.in_context")(given, what)
-        return found
+    if isinstance(place, Sharding):
+        return place
+    if is_spec(place):
+        sharding: Sharding = exported("sharding.in_context")(place, what)
+        return sharding
     try:
-        backends.of_device(given)
+        backends.of_device(place)
     except TypeError:
         raise TypeError(
             f"{what}: expected one of corejax.devices(), or a sharding (corejax.NamedSharding(mesh, spec)), "
-            f"got {given!r} of type {type(given).__name__}"
+            f"got {place!r} of type {type(place).__name__}"
         ) from None
-    return SingleDeviceSharding(given)
+    return SingleDeviceSharding(place)
 
 
 def settled(sharding: Sharding, ndim: int) -> Sharding:
-    """A sharding with nothing left to choose: what the compiler may split is whole."""
+    """Return a sharding without choices of the compiler: dimensions that the compiler may split are not split."""
     return sharding.like(sharding.tiles(ndim)) if None in sharding.dimension_axes(ndim) else sharding
 
 
 def is_spec(x: Any) -> bool:
-    """Whether it is a `PartitionSpec`, of the plugin that has meshes."""
+    """Return whether a value is a `PartitionSpec` of the plugin that provides meshes."""
     return type(x).__name__ == "PartitionSpec" and isinstance(x, exported("sharding.PartitionSpec") or ())
 
 
 @impl_rules.register(sharding_constraint_p, device=True)
 def sharding_constraint_impl(x: Array, *, sharding: Sharding) -> Array:
-    """The array's parts put in place."""
+    """Move the array's parts to the devices that hold them."""
     if not sharding.device_tuple:
         sharding = _over_own_devices(sharding, x)
     if not sharding.device_tuple:
         return x
     sharding = settled(sharding, x.ndim)
     if sharding.of_type(x.ndim) is not None and other_memory(sharding) is None:
-        sharding = sharding.with_axes(sharding.dimension_axes(x.ndim))  # an entry for each dimension, as the type has
+        sharding = sharding.with_axes(sharding.dimension_axes(x.ndim))  # the type has an entry for each dimension
     return placed(x, backends.of_device(sharding.device_tuple[0]), sharding)
 
 
 def _over_own_devices(sharding: Sharding, x: Array) -> Sharding:
-    """A sharding over a mesh of any devices, over those of the array, or of a mesh with the axes; else itself.
+    """Return a sharding over an abstract mesh as one over devices, if they can be determined; else the sharding.
 
-    That is the context's mesh, or the last one that arrays were put on.
+    The devices are the array's own, or those of the context's mesh, or of the last mesh that arrays were put on.
     """
     place = x.device
     devices = place.device_tuple if isinstance(place, Sharding) else ()
@@ -163,7 +167,7 @@ def _over_own_devices(sharding: Sharding, x: Array) -> Sharding:
 
 @abstract_eval_rules.register(sharding_constraint_p)
 def sharding_constraint_type(x: ShapedArray, *, sharding: Sharding) -> ShapedArray:
-    """The operand's, which says where it is now."""
+    """Return the operand's type, refined by the sharding."""
     return x.refined(sharding.of_type(x.ndim))
 
 
@@ -174,7 +178,7 @@ def _transpose(ct: Any, x: Any, *, sharding: Sharding) -> list[Any]:
 deflinear(sharding_constraint_p, _transpose)
 
 
-# Of keys: the words of a key, on an axis behind theirs, are where the key is.
+# For keys: the sharding applies to the array of words, which has one more axis at the end.
 physical_rules.register(
     sharding_constraint_p, lambda avals, words, *, sharding: sharding_constraint_p.bind(words, sharding=sharding)
 )
@@ -184,7 +188,7 @@ physical_rules.register(
 def sharding_constraint_vmap(
     axis_size: int, vals: Sequence[Any], dims: Sequence[int], *, sharding: Sharding
 ) -> tuple[Any, int]:
-    """The batch is split over the axes that the `vmap` names; without any it is the compiler's to split."""
+    """Split the batch over the axes that the `vmap` names; without names the compiler chooses."""
     batched = sharding.batched(dims[0], axis_of_rule().spmd)
     check_fits("vmap of with_sharding_constraint", batched, vals[0].shape)
     return sharding_constraint_p.bind(vals[0], sharding=batched), dims[0]
@@ -194,6 +198,6 @@ def sharding_constraint_vmap(
 def sharding_constraint_translation(
     ctx: Any, in_avals: Sequence[ShapedArray], in_vals: Sequence[Any], *, sharding: Sharding
 ) -> Any:
-    """Shardy's own operation."""
+    """Append Shardy's operation `sharding_constraint`."""
     text = ctx.sharding_text(sharding, in_avals[0].ndim)
     return ctx.op("sdy.sharding_constraint", *in_vals, out=in_avals[0], attrs=f"sharding = #sdy.sharding{text}")

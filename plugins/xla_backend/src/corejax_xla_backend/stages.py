@@ -1,4 +1,4 @@
-"""`corejax.stages`: the steps of compilation, as `jit(f).trace(...)`, `.lower()` and `.compile()` give them."""
+"""`corejax.stages`: the stages of compilation that `jit(f).trace(...)`, `.lower()` and `.compile()` return."""
 
 from __future__ import annotations
 

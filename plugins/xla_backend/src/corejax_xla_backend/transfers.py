@@ -1,4 +1,4 @@
-"""Transfers between host and devices: which of them are allowed, told, or refused, in this thread."""
+"""Guards of transfers between host and devices: which transfers are allowed, logged or refused in this thread."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from corejax_xla_backend.settings import DIRECTIONS, GUARD_LEVELS
 
 
 class _Guard(Restoring):
-    """Values of jaxlib's guards in this thread."""
+    """A context that sets jaxlib's guards in this thread."""
 
     __slots__ = ("earlier", "values")
 
@@ -27,47 +27,48 @@ class _Guard(Restoring):
         _jaxlib.set_transfer_guards(self.values)
 
     def restore(self) -> None:
-        """As they were."""
+        """Restore the earlier guards."""
         from corejax_xla_backend import _jaxlib
 
         _jaxlib.set_transfer_guards(self.earlier)
 
 
 def _guard(name: str, level: str, directions: tuple[str, ...]) -> Restoring:
+    """Return the context for a level of guards in some directions."""
     if level not in GUARD_LEVELS:
         raise ValueError(f"{name}: the levels are {', '.join(GUARD_LEVELS)}, got {level!r}")
     return _Guard(dict.fromkeys(directions, level))
 
 
 def transfer_guard(new_val: str) -> Restoring:
-    """What becomes of transfers in this thread, for a `with` block or a decorated function.
+    """Allow, log or refuse transfers in this thread, for a `with` block or a decorated function.
 
     Args:
-        new_val: "allow"; "log" or "disallow", of those that nobody asked for by `device_put` (a NumPy array or a result
-            of eager operations, which are on the host, given to a compiled function); "log_explicit" or
-            "disallow_explicit", of all.
+        new_val: "allow" allows all transfers. "log" and "disallow" apply to implicit transfers: a NumPy array or a
+            result of eager operations, which are on the host, is passed to a compiled function without `device_put`.
+            "log_explicit" and "disallow_explicit" apply to all transfers.
 
     Raises:
-        ValueError: there is no such level.
+        ValueError: the level is unknown.
     """
     return _guard("transfer_guard", new_val, DIRECTIONS)
 
 
 def transfer_guard_host_to_device(new_val: str) -> Restoring:
-    """As `transfer_guard`, in this direction only."""
+    """Set `transfer_guard` for transfers from the host to devices only."""
     return _guard("transfer_guard_host_to_device", new_val, ("host_to_device",))
 
 
 def transfer_guard_device_to_device(new_val: str) -> Restoring:
-    """As `transfer_guard`, in this direction only."""
+    """Set `transfer_guard` for transfers between devices only."""
     return _guard("transfer_guard_device_to_device", new_val, ("device_to_device",))
 
 
 def transfer_guard_device_to_host(new_val: str) -> Restoring:
-    """As `transfer_guard`, in this direction only; reading what is in the host's memory anyway is no transfer."""
+    """Set `transfer_guard` for transfers from devices to the host only; reading host memory is not a transfer."""
     return _guard("transfer_guard_device_to_host", new_val, ("device_to_host",))
 
 
 def explicit_put() -> Restoring:
-    """What is put on a device inside of a `with` block was asked for."""
+    """Mark transfers to devices in a `with` block as explicit."""
     return _Guard({"explicit_device_put": True})

@@ -1,4 +1,4 @@
-"""`xla_call`, the higher-order primitive behind `jit`: a program compiled as one."""
+"""`xla_call`, the higher-order primitive behind `jit`: a call of a program that is compiled as a unit."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ xla_call_p = Primitive(
     multiple_results=True,
     tags=("higher_order",),
     decomposition=inlining("call_jaxpr"),
-    doc="Call a program that is compiled as one: what `jit` stages. Params: call_jaxpr, name, backend; or options.",
+    doc="Call a program that is compiled as a unit (`jit`). Params: call_jaxpr, name, backend, and optionally options.",
 )
 
 
@@ -25,7 +25,7 @@ def xla_call_impl(
     backend: str | None,
     options: CompileOptions = DEFAULT_OPTIONS,
 ) -> list[Array]:
-    """Compile (once for each program) and run: by the backend of the program around it, if one runs."""
+    """Compile a program once and run it, by the backend of the enclosing program if one runs."""
     from corejax_xla_backend._programs import interpret, interpreting, run_where_they_are
 
     if interpreting():
@@ -36,11 +36,11 @@ def xla_call_impl(
 
 
 def _renamed(change: CallChange, params: dict[str, Any]) -> dict[str, Any]:
-    """`jvp(f)`, and so on: what was made of a program is part of its name."""
+    """Return the new name of a transformed program, such as `jvp(f)`."""
     if change.kind in ("jvp", "vmap", "transpose"):
         return {"name": f"{change.kind}({params['name']})"}
     return {}
 
 
-# In StableHLO it is a function that is called, so that jit in jit is one function however often it is called.
+# In StableHLO the program is a function, so that a jitted function inside another is lowered once for all its calls.
 defcall(xla_call_p, "call_jaxpr", update=_renamed, without=("impl",))

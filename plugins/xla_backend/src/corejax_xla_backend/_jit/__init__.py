@@ -1,4 +1,5 @@
-"""`jit`: the module `jit` follows a call to its result on one page, `traces` is the cache, `stages` the single steps.
+"""The implementation of `jit`.
 
-Nothing here knows which backend compiles.
+The module `jit` follows a call to its result on one page, `traces` is the cache, and `stages` has the single steps. No
+module of this folder depends on which backend compiles.
 """

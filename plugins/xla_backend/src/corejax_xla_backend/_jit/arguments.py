@@ -1,4 +1,4 @@
-"""Arguments that options of `jit` name, by position and by name: the static and the donated ones."""
+"""Static and donated arguments of `jit`: the arguments that its options name, by position or by keyword."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from corejax.extend.messages import Exact, exact
 
 
 class NamedArguments(NamedTuple):
-    """Arguments by position, not negative, and by name; each of the two completed from the other."""
+    """Positions (not negative) and keyword names of some arguments; each set is completed from the other."""
 
     numbers: tuple[int, ...]
     names: tuple[str, ...]
@@ -22,30 +22,34 @@ class NamedArguments(NamedTuple):
     def __bool__(self) -> bool:
         return bool(self.numbers or self.names)
 
-    def given(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
-        """Return those of a call's arguments."""
-        found = [args[i] for i in self.numbers if i < len(args)]
-        return found + [kwargs[name] for name in self.names if name in kwargs]
+    def select(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+        """Return the named arguments of a call."""
+        positional = [args[i] for i in self.numbers if i < len(args)]
+        return positional + [kwargs[name] for name in self.names if name in kwargs]
 
-    def leaves(self, static_numbers: tuple[int, ...], in_tree: Any) -> tuple[bool, ...]:
-        """Return whether each leaf of the traced `(args, kwargs)` is of one of these; empty if there are none."""
+    def leaf_flags(self, static_numbers: tuple[int, ...], in_tree: Any) -> tuple[bool, ...]:
+        """Return whether each leaf of the traced `(args, kwargs)` belongs to a named argument; () if none is named."""
         if not self:
             return ()
         args, kwargs = tree.tree_unflatten(in_tree, range(in_tree.num_leaves))
         numbers = [i for i in range(len(args) + len(static_numbers)) if i not in static_numbers]
-        given = [arg for i, arg in zip(numbers, args, strict=False) if i in self.numbers]
-        given += [kwargs[name] for name in self.names if name in kwargs]
-        leaves = set(tree.tree_leaves(given))
+        selected = [arg for i, arg in zip(numbers, args, strict=False) if i in self.numbers]
+        selected += [kwargs[name] for name in self.names if name in kwargs]
+        leaves = set(tree.tree_leaves(selected))
         return tuple(i in leaves for i in range(in_tree.num_leaves))
 
 
 def named_arguments(fun: Any, option: str, numbers: Any, names: Any) -> NamedArguments:
-    """Return the arguments that options such as `static_argnums` and `static_argnames` name.
+    """Return the arguments that a pair of options such as `static_argnums` and `static_argnames` names.
 
-    The option is "static" or "donate"; negative numbers count from the last positional parameter.
+    Args:
+        fun: the function.
+        option: "static" or "donate".
+        numbers: a position or several; negative positions count from the last positional parameter.
+        names: a keyword or several.
 
     Raises:
-        TypeError: numbers are no integers, or names no strings.
+        TypeError: a number is not an integer, or a name is not a string.
         ValueError: the function has no such parameter.
     """
     numbers = _integers(fun, f"{option}_argnums", numbers)
@@ -68,41 +72,42 @@ def named_arguments(fun: Any, option: str, numbers: Any, names: Any) -> NamedArg
     )
 
 
-def check_apart(fun: Any, static: Any, donated: NamedArguments) -> None:
-    """Refuse arguments that are static and donated.
-
-    Raises:
-        ValueError: naming them.
-    """
+def check_disjoint(fun: Any, static: Any, donated: NamedArguments) -> None:
+    """Raise ValueError if an argument is both static and donated."""
     both = [*(set(static.numbers) & set(donated.numbers)), *(set(static.names) & set(donated.names))]
     if both:
-        named = ", ".join(repr(x) for x in sorted(both, key=str))
+        listed = ", ".join(repr(x) for x in sorted(both, key=str))
         raise ValueError(
-            f"jit of {fun_name(fun)}: arguments {named} are static and donated; a static one has no buffer to donate"
+            f"jit of {fun_name(fun)}: arguments {listed} are static and donated; a static argument has no buffer to "
+            "donate"
         )
 
 
-def _integers(fun: Any, option: str, given: Any) -> tuple[int, ...]:
-    if given is None:
+def _integers(fun: Any, option: str, value: Any) -> tuple[int, ...]:
+    """Return the positions that an `argnums` option names; raise TypeError if one is not an integer."""
+    if value is None:
         return ()
     try:
-        several = given if isinstance(given, Iterable) and not isinstance(given, str) else (given,)
-        return tuple(operator.index(i) for i in several)
+        numbers = value if isinstance(value, Iterable) and not isinstance(value, str) else (value,)
+        return tuple(operator.index(i) for i in numbers)
     except TypeError:
         raise TypeError(
-            f"jit of {fun_name(fun)}: {option} is a position or several, such as 0 or (0, 2), got {given!r}"
+            f"jit of {fun_name(fun)}: {option} must be a position or a sequence of positions, such as 0 or (0, 2), "
+            f"got {value!r}"
         ) from None
 
 
-def _strings(fun: Any, option: str, given: Any) -> tuple[str, ...]:
-    if given is None:
+def _strings(fun: Any, option: str, value: Any) -> tuple[str, ...]:
+    """Return the names that an `argnames` option lists; raise TypeError if one is not a string."""
+    if value is None:
         return ()
-    several = (given,) if isinstance(given, str) or not isinstance(given, Iterable) else tuple(given)
-    if not all(isinstance(name, str) for name in several):
+    names = (value,) if isinstance(value, str) or not isinstance(value, Iterable) else tuple(value)
+    if not all(isinstance(name, str) for name in names):
         raise TypeError(
-            f"jit of {fun_name(fun)}: {option} is a name or several, such as 'n' or ('n', 'm'), got {given!r}"
+            f"jit of {fun_name(fun)}: {option} must be a name or a sequence of names, such as 'n' or ('n', 'm'), "
+            f"got {value!r}"
         )
-    return several
+    return names
 
 
 def _check_parameters(
@@ -113,11 +118,12 @@ def _check_parameters(
     numbers: Iterable[int],
     names: Iterable[str],
 ) -> None:
-    open_ended = any(p.kind is p.VAR_POSITIONAL for p in parameters)
+    """Raise ValueError if the function has no parameter of one of the numbers or names."""
+    has_varargs = any(p.kind is p.VAR_POSITIONAL for p in parameters)
     any_keyword = any(p.kind is p.VAR_KEYWORD for p in parameters)
     keywords = {p.name for p in parameters if p.kind in (p.POSITIONAL_OR_KEYWORD, p.KEYWORD_ONLY)}
     for i in numbers:
-        if not (-count <= i and (i < count or open_ended)):
+        if not (-count <= i and (i < count or has_varargs)):
             raise ValueError(
                 f"jit of {fun_name(fun)}: {option}_argnums has {i!r}, but the function takes {count} positional "
                 "arguments"
@@ -126,8 +132,8 @@ def _check_parameters(
     for name in names:
         if name in by_position:
             raise ValueError(
-                f"jit of {fun_name(fun)}: {option}_argnames has {name!r}, which is given by position only; say where "
-                f"it is in {option}_argnums"
+                f"jit of {fun_name(fun)}: {option}_argnames has {name!r}, which is positional-only; put its position "
+                f"in {option}_argnums instead"
             )
         if name not in keywords and not any_keyword:
             raise ValueError(
@@ -136,34 +142,37 @@ def _check_parameters(
 
 
 class StaticKey(NamedTuple):
-    """The static part of a call: hashable, and unequal for equal values of unequal types (1 and 1.0) or signs of zeros.
+    """The static arguments of a call, as a hashable key.
+
+    Keys of values that compare equal but differ in type (1 and 1.0) or in the sign of a zero are unequal.
 
     Attributes:
-        count: number of positional arguments of the whole call.
-        values: position or name, type and value of each static argument, the value as `exact` gives it.
+        count: number of positional arguments of the full call.
+        values: position or name, type and value of each static argument, the value as `exact` returns it.
     """
 
     count: int
     values: tuple[tuple[int | str, type, Any], ...]
 
-    def whole_call(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
-        """The call again, from its traced arguments."""
-        fixed = {where: _given(value) for where, _, value in self.values}
+    def full_call(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
+        """Return `(args, kwargs)` of the full call, from its traced arguments."""
+        static = {where: _plain_value(value) for where, _, value in self.values}
         traced = iter(args)
-        positional = tuple(fixed[i] if i in fixed else next(traced) for i in range(self.count))
-        return positional, {**kwargs, **{name: x for name, x in fixed.items() if isinstance(name, str)}}
+        positional = tuple(static[i] if i in static else next(traced) for i in range(self.count))
+        return positional, {**kwargs, **{name: x for name, x in static.items() if isinstance(name, str)}}
 
     def traced_leaves(self, in_tree: Any) -> tuple[Any, tuple[int, ...]]:
-        """Structure of the whole call, a static argument being one leaf, and the indices of the traced leaves."""
+        """Return the full call's structure, with each static argument as one leaf, and the traced leaves' indices."""
         marked = self._replace(values=tuple((where, kind, _STATIC) for where, kind, _ in self.values))
-        leaves, whole = tree.tree_flatten(marked.whole_call(*tree.tree_unflatten(in_tree, range(in_tree.num_leaves))))
+        leaves, whole = tree.tree_flatten(marked.full_call(*tree.tree_unflatten(in_tree, range(in_tree.num_leaves))))
         return whole, tuple(i for i, leaf in enumerate(leaves) if leaf is not _STATIC)
 
 
-_STATIC = object()
+_STATIC = object()  # stands for a static argument among the leaves
 
 
-def _given(value: Any) -> Any:
+def _plain_value(value: Any) -> Any:
+    """Return the user's value behind one that `exact` may have wrapped."""
     return value.value if type(value) is Exact else value
 
 
@@ -186,54 +195,55 @@ class StaticArguments:
     def split(
         self, args: tuple[Any, ...], kwargs: dict[str, Any]
     ) -> tuple[tuple[tuple[Any, ...], dict[str, Any]], StaticKey | None]:
-        """Return `(args, kwargs)` of the traced arguments, and the static arguments (None if there are none).
+        """Split a call into `(args, kwargs)` of the traced arguments and the key of the static ones, or None.
 
         Raises:
             TypeError: a static argument is not hashable.
         """
         if not self.numbers and not self.names:
             return (args, kwargs), None
-        given = [(i, args[i]) for i in self.numbers if i < len(args)]
-        given += [(name, kwargs[name]) for name in self.names if name in kwargs]
-        values = tuple((where, type(value), exact(value)) for where, value in given)
+        static = [(i, args[i]) for i in self.numbers if i < len(args)]
+        static += [(name, kwargs[name]) for name in self.names if name in kwargs]
+        values = tuple((where, type(value), exact(value)) for where, value in static)
         for where, _, value in values:
             self._check_hashable(where, value)
         traced = tuple(x for i, x in enumerate(args) if i not in self.numbers)
         rest = {name: x for name, x in kwargs.items() if name not in self.names}
         return (traced, rest), StaticKey(len(args), values)
 
-    def closed(self, static: StaticKey | None) -> Callable[..., Any]:
-        """The function of the traced arguments."""
+    def bind_static(self, static: StaticKey | None) -> Callable[..., Any]:
+        """Return the function of the traced arguments alone, with the static arguments bound."""
         fun = self.fun
         if static is None:
             return fun
 
         @functools.wraps(fun, assigned=("__module__", "__name__", "__qualname__"), updated=())
         def of_traced(*args: Any, **kwargs: Any) -> Any:
-            args, kwargs = static.whole_call(args, kwargs)
+            args, kwargs = static.full_call(args, kwargs)
             return fun(*args, **kwargs)
 
         return of_traced
 
     def debug_info(self, in_tree: Any, static: StaticKey | None) -> DebugInfo:
-        """What is traced, for messages: arguments go by their names in the whole call."""
+        """Return the debug info of a trace, with the arguments' names in the full call."""
         if static is None:
             return DebugInfo(self.fun, "jit", in_tree)
         return DebugInfo(self.fun, "jit", *static.traced_leaves(in_tree))
 
     def _check_hashable(self, where: int | str, value: Any) -> None:
+        """Raise TypeError, naming the argument and a remedy, if a static value has no hash."""
         try:
             hash(value)
         except TypeError:
-            value = _given(value)
+            value = _plain_value(value)
             kind = "a traced value" if isinstance(value, Tracer) else f"of type {type(value).__name__}"
             raise TypeError(
                 f"jit of {fun_name(self.fun)}: static argument {self.name_of(where)} has to be hashable, "
-                f"got {value!r} ({kind}); {_instead(value)}do not mark the argument as static"
+                f"got {value!r} ({kind}); {_hashable_alternative(value)}do not mark the argument as static"
             ) from None
 
     def name_of(self, where: int | str) -> str:
-        """A static argument's name, quoted, or its number where the signature shows none."""
+        """Return a static argument's name, quoted, or its number if the signature has no name for it."""
         if isinstance(where, str):
             return repr(where)
         try:
@@ -242,14 +252,14 @@ class StaticArguments:
             return f"number {where}"
 
 
-def _instead(value: Any) -> str:
-    """What to pass in place of a value that has no hash."""
+def _hashable_alternative(value: Any) -> str:
+    """Return a clause of a message: what to pass in place of a value that has no hash."""
     if isinstance(value, Tracer):
-        return "it is an argument of the transformation around this call: give it the value from outside, or "
+        return "it is an argument of an enclosing transformation: pass the value from outside of it, or "
     if isinstance(value, list):
         return "pass a tuple instead of a list, or "
     if isinstance(value, tuple):
-        return "what is in it has to be, too, or "
+        return "make each of its items hashable, or "
     if is_dataclass(value):
         return "make its class a @dataclass(frozen=True), or "
-    return "pass a tuple of what is in it, or " if isinstance(value, dict | set) else ""
+    return "pass a tuple of its items, or " if isinstance(value, dict | set) else ""

@@ -1,4 +1,4 @@
-"""What `jit` returns: the backend's dispatcher itself, or a callable that runs Python around it."""
+"""The callable that `jit` returns: the backend's dispatcher, or a callable that runs Python around the dispatcher."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Remake = Callable[[Callable[..., Any], Any], Any]
 
 
 def make_callable(jitted: Any, remake: Remake) -> Any:
-    """Return what users hold of a jitted function: a callable that looks like the function, with methods.
+    """Return the callable that users get from `jit`: it looks like the function and has the methods of `Wrapped`.
 
-    The callable holds the `Jitted`, which gets a weak reference to it; `remake(fun, options)` makes copies.
+    The callable holds the `Jitted`, which gets a weak reference to the callable; `remake(fun, options)` makes copies.
     """
     call = None if jitted.tier == "auto" else _dispatcher(jitted)
     if call is None or jitted.static or jitted.donated:
@@ -29,18 +29,19 @@ def make_callable(jitted: Any, remake: Remake) -> Any:
     functools.update_wrapper(call, jitted.fun)
     for name in ("trace", "lower", "eval_shape", "clear_cache", "_compilation"):
         setattr(call, name, getattr(jitted, name))
-    call._cache_size = lambda: len(jitted.traces)  # jaxlib's own counts the signatures that need no Python
-    # `copy` and `pickle` look this up in the instance, whose class is jaxlib's.
+    # jaxlib's own `_cache_size` counts only the signatures that its fast path knows.
+    call._cache_size = lambda: len(jitted.traces)
+    # `copy` and `pickle` look this up in the instance, because the class is jaxlib's.
     call.__reduce_ex__ = functools.partial(_reduced, jitted.call, jitted.fun, jitted.options, remake)
     return call
 
 
 def _dispatcher(jitted: Any) -> Any:
-    """Return a dispatcher of the backend that is to compile, as far as it is known now; None if it has none."""
+    """Return a dispatcher of the backend that the options name now; None if the backend has none."""
     try:
         backend, _ = backends.find(jitted.options.backend)
     except (BackendError, PluginError):
-        return None  # the first call raises it
+        return None  # the first call raises the error
     if not backend.capabilities.dispatcher:
         return None
     static = jitted.static
@@ -48,19 +49,19 @@ def _dispatcher(jitted: Any) -> Any:
 
 
 def _reduced(call: weakref.ref[Any], fun: Callable[..., Any], options: Any, remake: Remake, protocol: Any) -> Any:
-    """Pickle a decorated function by its name, as functions are; another as its function and the options."""
+    """Pickle a decorated function by its name, as Python does; pickle any other by its function and the options."""
     name = str(getattr(fun, "__qualname__", ""))
-    found: Any = sys.modules.get(str(getattr(fun, "__module__", "")))
+    global_value: Any = sys.modules.get(str(getattr(fun, "__module__", "")))
     for part in name.split("."):
-        found = getattr(found, part, None)
-    return name if found is call() else (remake, (fun, options))
+        global_value = getattr(global_value, part, None)
+    return name if global_value is call() else (remake, (fun, options))
 
 
 class JittedCall:
-    """A jitted function of which every call runs Python: before, after, or in place of the dispatcher.
+    """A jitted function that runs Python at every call: before, after, or in place of the dispatcher.
 
-    There are four reasons: an error about a static argument has to name it; donated arrays are deleted after the call;
-    `tier="auto"` has no dispatcher until the program is compiled; and the backend may have none.
+    There are four reasons: an error about a static argument has to name the argument; donated arrays are deleted after
+    the call; `tier="auto"` has no dispatcher until the program is compiled; and the backend may have no dispatcher.
     """
 
     __slots__ = ("__dict__", "__weakref__", "_dispatcher", "_donated", "_jitted")
@@ -76,17 +77,20 @@ class JittedCall:
             try:
                 if self._donated is None:
                     return call(*args, **kwargs)
-                return run_donating(call, args, kwargs, self._donated.given(args, kwargs), self._jitted.name)
-            except ValueError:  # of the dispatcher, for a static argument without a hash; or of the user's function
+                return run_donating(call, args, kwargs, self._donated.select(args, kwargs), self._jitted.name)
+            except ValueError:
+                # The dispatcher raises this for a static argument without a hash: `split` raises a better error. The
+                # user's function may also have raised it.
                 self._jitted.static.split(args, kwargs)
                 raise
-        except frames_left_out():  # as `api_boundary`, without its call
+        except frames_left_out():  # does the same as `api_boundary` without a further call
             raise
 
     def _miss(self, *args: Any, **kwargs: Any) -> Any:
         return self._jitted.miss(*args, **kwargs)[0]
 
     def _begin(self) -> None:
+        """Send calls from now on to a dispatcher with an empty cache."""
         if self._dispatcher is None:
             self._dispatcher = _dispatcher(self._jitted)
         self._clear_cache()
@@ -100,7 +104,7 @@ class JittedCall:
 
     @property
     def __signature__(self) -> inspect.Signature:
-        """The wrapped function's, also for libraries that do not follow `__wrapped__`."""
+        """The wrapped function's signature, for libraries that do not follow `__wrapped__`."""
         return inspect.signature(self.__wrapped__)  # type: ignore[attr-defined]
 
     def __repr__(self) -> str:
@@ -109,17 +113,17 @@ class JittedCall:
 
 
 def begin_dispatch(call: Any) -> None:
-    """Have the next call run the compiled program: by a dispatcher that has not learned any signature yet."""
+    """Send the next call of a jitted function to a dispatcher with an empty cache, so that it runs the program."""
     if type(call) is JittedCall:
         call._begin()
     elif call is not None:
         call._clear_cache()
 
 
-def let_others_in(call: Any) -> None:
-    """Have calls that begin from now on not wait for calls that are going on and have no program yet.
+def unblock_new_calls(call: Any) -> None:
+    """Let calls that begin from now on proceed without waiting for calls that are still compiling.
 
-    A dispatcher forgets its programs; those that call back are in one beside it, which makes no call wait.
+    This clears the dispatcher's cache. Programs that call back are cached in a second dispatcher, which never blocks.
     """
     dispatcher = call._dispatcher if type(call) is JittedCall else call
     clear = getattr(type(dispatcher), "_clear_cache", None)
@@ -130,12 +134,13 @@ def let_others_in(call: Any) -> None:
 def run_donating(
     call: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], donated: list[Any], name: str
 ) -> Any:
-    """Return `call(*args, **kwargs)`; delete the arrays in `donated`, some of its arguments, whose memory it took.
+    """Return `call(*args, **kwargs)`, and mark the donated arrays as deleted if the program has taken their memory.
 
-    If an interrupt keeps them from being marked, their buffers still say that they are deleted, if not by what.
+    If an interrupt prevents the marking, an error about such an array still says that it is deleted, but not by which
+    call.
 
     Raises:
-        ValueError: an array is donated, and an argument a second time.
+        ValueError: a donated array is also another argument of the call.
     """
     donation = donating(_arrays(donated), name)
     try:
@@ -148,16 +153,16 @@ def run_donating(
         if "donate(a)" not in str(error):  # the toy example of XLA's message
             raise
     raise ValueError(
-        f"jit of {name}: an array that is donated is an argument of the same call a second time; pass a copy "
-        "(x.copy()) as one of them"
+        f"jit of {name}: a donated array is passed a second time in the same call; pass a copy (x.copy()) as one of "
+        "the two arguments"
     )
 
 
 def _arrays(donated: list[Any]) -> list[Array]:
-    """Return the arrays in arguments, in any order; those in one container are found without `tree`."""
-    found: list[Array] = []
+    """Return the arrays among the arguments' leaves, in any order; one level of containers takes a fast path."""
+    arrays: list[Array] = []
     for x in donated:
         items = x.values() if type(x) is dict else x if type(x) in (list, tuple) else (x,)
         one_level = set(map(type, items)) == {Array}
-        found += items if one_level else [leaf for leaf in tree.tree_leaves(x) if type(leaf) is Array]
-    return found
+        arrays += items if one_level else [leaf for leaf in tree.tree_leaves(x) if type(leaf) is Array]
+    return arrays

@@ -1,4 +1,4 @@
-"""Results that are tangents of integers: no program returns them, so they are in the structure of what it returns."""
+"""`float0` results (tangents of integers): no program can return them, so the output tree holds them instead."""
 
 from __future__ import annotations
 
@@ -12,26 +12,26 @@ from corejax.extend.transforms import float0
 
 @tree.register_pytree_node_class
 class _Float0:
-    """In place of a `float0` array among results: a node without leaves, of which the structure makes the array."""
+    """A pytree node without leaves that stands for a `float0` result; unflattening makes the array."""
 
     def __init__(self, shape: tuple[int, ...]) -> None:
         self.shape = shape
 
     def tree_flatten(self) -> tuple[tuple[()], tuple[int, ...]]:
-        """No leaves, and the shape."""
+        """Return no leaves, and the shape."""
         return (), self.shape
 
     @staticmethod
     def tree_unflatten(shape: tuple[int, ...], _: Any) -> Any:
-        """The array itself."""
+        """Return the `float0` array of the shape."""
         return np.zeros(shape, float0)
 
 
 class ProgramFunction(FlatFunction):
-    """A function of leaves whose results are all values of a program."""
+    """A function of leaves that returns only values that a program can return."""
 
     def __call__(self, *leaves: Any) -> list[Any]:
-        """Results but for `float0` arrays, which `out_tree` has in it."""
+        """Return the results without `float0` arrays, which become nodes of `out_tree`."""
         outs = super().__call__(*leaves)
         if any(_is_float0(x) for x in outs):
             outs = [_Float0(x.shape) if _is_float0(x) else x for x in outs]

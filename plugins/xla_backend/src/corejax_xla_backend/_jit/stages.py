@@ -1,4 +1,4 @@
-"""`jit(f).trace(...)`, `.lower()` and `.compile()`: the steps of compilation, one by one."""
+"""The stages of compilation, one by one: `jit(f).trace(...)`, `.lower()` and `.compile()`."""
 
 from __future__ import annotations
 
@@ -24,12 +24,12 @@ from corejax.extend import (
 from corejax.extend.devices import CompileOptions, RepeatableCall, Target, bound_device, check_values, checks_values
 from corejax.extend.messages import api_boundary
 from corejax.extend.types import ShapeDtypeStruct
-from corejax_xla_backend._jit.callables import let_others_in, run_donating
+from corejax_xla_backend._jit.callables import run_donating, unblock_new_calls
 from corejax_xla_backend._jit.options import compiler_flags
 from corejax_xla_backend._jit.traces import TracedProgram
 from corejax_xla_backend._physical import physical_program
 from corejax_xla_backend._programs import compiled, known_options, run
-from corejax_xla_backend._several_devices import assigned, place_program
+from corejax_xla_backend._several_devices import assign_devices, place_program
 from corejax_xla_backend.sharding import SingleDeviceSharding, check_fits
 from corejax_xla_backend.sharding_constraint import as_sharding
 from corejax_xla_backend.xla_call import xla_call_p
@@ -39,29 +39,29 @@ R = TypeVar("R", covariant=True)
 
 
 class Wrapped(Protocol[P, R]):
-    """What `jit` gives, for annotations: a function that can be traced and lowered too."""
+    """A jitted function, for annotations: callable, and with methods for the stages of compilation."""
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """Run it; what is not compiled yet for such arguments is compiled first."""
+        """Run the function; the first call with a signature traces and compiles it."""
 
     def __get__(self, instance: Any, owner: Any = None, /) -> Wrapped[..., R]:
         """Bind a method's `self`."""
 
     def trace(self, *args: Any, **kwargs: Any) -> Traced:
-        """Trace it for such arguments, or types of them."""
+        """Trace the function for arguments, or for their types."""
 
     def lower(self, *args: Any, **kwargs: Any) -> Lowered:
-        """Trace it, and write the program for the compiler."""
+        """Trace and lower the function for arguments, or for their types."""
 
     def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
-        """Return the types of its results."""
+        """Return the types of the results."""
 
     def clear_cache(self) -> None:
-        """Forget all traces and compiled programs."""
+        """Drop all traces and compiled programs."""
 
 
 class ArgInfo(NamedTuple):
-    """What a program wants as one leaf of its arguments: shape, dtype, and whether it takes the memory."""
+    """Shape and dtype of one leaf of a program's arguments, and whether the leaf is donated."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -69,7 +69,9 @@ class ArgInfo(NamedTuple):
 
 
 class Stage:
-    """A step of compilation: it is what it is for this process, so its copies are itself.
+    """The base class of the stages of compilation.
+
+    A stage is immutable and belongs to this process: copying returns the stage itself, and pickling raises TypeError.
 
     Attributes:
         in_tree, out_tree: structure of `(args, kwargs)` without static arguments, and of the result.
@@ -87,12 +89,12 @@ class Stage:
 
     @property
     def in_avals(self) -> Any:
-        """The arguments' types, `(args, kwargs)`."""
+        """Types of the arguments, `(args, kwargs)`."""
         return tree.tree_unflatten(self.in_tree, self._argument_avals())
 
     @property
     def out_avals(self) -> Any:
-        """The result's types, in its structure."""
+        """Types of the result, in its structure."""
         return tree.tree_unflatten(self.out_tree, self._program.closed.out_avals)
 
     @property
@@ -100,7 +102,7 @@ class Stage:
         """Shape and dtype of the arguments, and whether they are donated: `(args, kwargs)` of `ArgInfo`s."""
         avals = self._argument_avals()
         donated = self._options.donated[len(self._program.consts) :] or [False] * len(avals)
-        infos = [ArgInfo(a.shape, a.dtype, given) for a, given in zip(avals, donated, strict=True)]
+        infos = [ArgInfo(a.shape, a.dtype, flag) for a, flag in zip(avals, donated, strict=True)]
         return tree.tree_unflatten(self.in_tree, infos)
 
     @property
@@ -120,26 +122,29 @@ class Stage:
     def __reduce__(self) -> Any:
         raise TypeError(
             f"{type(self).__name__} of {self.name} cannot be pickled: it belongs to this process. Pickle the function "
-            "(jit(f), where f can be pickled), and lower and compile it in the other one; lower(...).as_text() is its "
-            "StableHLO."
+            "(jit(f), if f can be pickled), and lower and compile it in the other process; lower(...).as_text() is "
+            "its StableHLO."
         )
 
     def __repr__(self) -> str:
-        given = ", ".join(a.str_short() for a in self._argument_avals())
+        arguments = ", ".join(a.str_short() for a in self._argument_avals())
         results = ", ".join(a.str_short() for a in self._program.closed.out_avals)
-        return f"<{type(self).__name__} {self.name}({given}) -> ({results})>"
+        return f"<{type(self).__name__} {self.name}({arguments}) -> ({results})>"
 
 
 def places_of_arguments(name: str, program: TracedProgram, backend: Backend, leaves: Sequence[Any]) -> list[Any]:
-    """Return the device or sharding that each argument is bound to, or that its type names; None if there is none."""
+    """Return the device or sharding of each argument, or None.
+
+    An array has the device that it is bound to; a `ShapeDtypeStruct` has its `sharding`.
+    """
 
     def place(x: Any) -> Any:
         if type(x) is Array:
             return bound_device(x, backend)
-        named = getattr(x, "sharding", None) if isinstance(x, ShapeDtypeStruct) else None
-        if named is None:
+        attribute = getattr(x, "sharding", None) if isinstance(x, ShapeDtypeStruct) else None
+        if attribute is None:
             return None
-        sharding = as_sharding(f"jit of {name}: sharding", named)
+        sharding = as_sharding(f"jit of {name}: sharding", attribute)
         check_fits(f"jit of {name}: sharding of an argument", sharding, x.shape)
         return sharding.device_tuple[0] if isinstance(sharding, SingleDeviceSharding) else sharding
 
@@ -151,7 +156,7 @@ class Traced(Stage):
 
     Attributes:
         fun: the function.
-        target: the backend that is to compile it, and the platform, None for its default.
+        target: the backend that compiles the program, and the platform (None for the backend's default).
     """
 
     def __init__(
@@ -177,39 +182,39 @@ class Traced(Stage):
         return bind_consts(self._program.closed, self._program.consts)
 
     def arg_names(self) -> list[str]:
-        """A name for each leaf of the arguments."""
+        """Return a name for each leaf of the arguments."""
         return DebugInfo(self.fun, "jit", self.in_tree).arg_names()
 
     @api_boundary
     def lower(self, *, lowering_platforms: Sequence[str] | None = None) -> Lowered:
-        """What the backend compiles: of XLA, StableHLO.
+        """Lower the program to what the backend compiles; for XLA, to StableHLO.
 
         Args:
-            lowering_platforms: one platform to lower for ("cpu", "cuda"), which need not be here; by default the one
-                that the function is compiled for.
+            lowering_platforms: one platform to lower for ("cpu", "cuda"), which this machine need not have; by default
+                the platform that the function is compiled for.
 
         Raises:
-            ValueError: several platforms.
+            ValueError: `lowering_platforms` has several platforms.
         """
         target = self.target
         if lowering_platforms is not None:
             if isinstance(lowering_platforms, str) or len(lowering_platforms) != 1:
                 raise ValueError(
-                    f"lower of {self.name}: lowering_platforms is one platform in a tuple, ('cpu',) say, got "
-                    f"{lowering_platforms!r}; corejax.export exports for several"
+                    f"lower of {self.name}: lowering_platforms must be a tuple of one platform, such as ('cpu',), got "
+                    f"{lowering_platforms!r}; corejax.export exports for several platforms"
                 )
             target = Target(target.backend, lowering_platforms[0])
         return Lowered(self, target)
 
 
 class Lowered(Stage):
-    """A function lowered for one signature, by XLA to StableHLO.
+    """A function lowered for one signature; for XLA, to StableHLO.
 
     Attributes:
         jaxpr: the program; the constants are its leading arguments.
-        consts: their values.
-        target: the backend, and the platform, None for its default.
-        lowering: what the backend lowers the program to, None where it has no such step.
+        consts: values of the constants.
+        target: the backend, and the platform (None for the backend's default).
+        lowering: the backend's lowered program; None if the backend does not lower programs.
     """
 
     def __init__(self, traced: Traced, target: Target) -> None:
@@ -224,40 +229,40 @@ class Lowered(Stage):
             self.lowering = backend.lower(physical_program(self.jaxpr), name=self.name, platform=platform, **more)
 
     def as_text(self, dialect: str | None = None, *, pretty: bool = True, debug_info: bool = False) -> str:
-        """The lowered program: of XLA, the StableHLO module.
+        """Return the text of the lowered program; for XLA, of the StableHLO module.
 
         Args:
             dialect: "stablehlo", or "hlo" for XLA's own language, before optimisation.
-            pretty: False gives it in MLIR's generic form, as it was written.
-            debug_info: with locations: each operation's name, from named scopes, transformations and the
+            pretty: whether to print operations in their pretty form; False returns MLIR's generic form.
+            debug_info: whether to print locations: each operation's name, from named scopes, transformations and the
                 primitive, and the user's line.
 
         Raises:
             BackendError: the backend does not lower programs.
-            ValueError: there is no such dialect.
+            ValueError: `dialect` is unknown.
         """
         if _is_hlo(self.name, dialect):
             return self._lowering().hlo().as_hlo_text()  # type: ignore[no-any-return]
         return self._lowering().as_text(pretty=pretty, debug_info=debug_info)  # type: ignore[no-any-return]
 
     def compiler_ir(self, dialect: str | None = None) -> Any:
-        """The lowered program as jaxlib's object: an MLIR module, or with "hlo" an XLA computation.
+        """Return the lowered program as jaxlib's object: an MLIR module, or with "hlo" an XLA computation.
 
         Raises:
             BackendError: the backend does not lower programs.
-            ValueError: there is no such dialect.
+            ValueError: `dialect` is unknown.
         """
         return self._lowering().hlo() if _is_hlo(self.name, dialect) else self._lowering().module()
 
     def cost_analysis(self) -> dict[str, float]:
-        """The backend's estimates for one run by name (`flops`, `bytes accessed`), before optimisation."""
+        """Return the backend's estimates for one run by name (`flops`, `bytes accessed`), before optimisation."""
         return self._lowering().cost_analysis()  # type: ignore[no-any-return]
 
     def _lowering(self) -> Any:
         if self.lowering is None:
             raise BackendError(
                 f"backend {self.target.backend.name!r} compiles programs without lowering them to a text; "
-                f"lowered.compile().as_text() shows what runs of {self.name}, lowered.jaxpr what it was made of"
+                f"lowered.compile().as_text() shows the compiled program of {self.name}, lowered.jaxpr its jaxpr"
             )
         return self.lowering
 
@@ -268,23 +273,24 @@ class Lowered(Stage):
         *,
         device_assignment: Sequence[Any] | None = None,
     ) -> Compiled:
-        """Compile it.
+        """Compile the program.
 
         Args:
-            compiler_options: more of the backend's own options by name, as in `jit`.
-            device_assignment: the devices, row by row, of a program that is lowered for a mesh without devices
-                (`AbstractMesh`). They may be a topology's (`experimental.topologies`), which need not be there.
+            compiler_options: further options of the backend by name, as in `jit`.
+            device_assignment: the devices, row by row, for a program that is lowered for a mesh without devices
+                (`AbstractMesh`). Devices of a topology (`experimental.topologies`) need not be attached.
 
         Raises:
-            RuntimeError: it is lowered for a mesh without devices, and none are given.
-            ValueError: others are given than it is lowered for, or more, or fewer.
+            RuntimeError: the program is lowered for a mesh without devices, and `device_assignment` is missing.
+            ValueError: the devices differ in kind or number from those that the program is lowered for.
         """
-        given = dict(self._options.flags) | dict(compiler_flags(self.name, compiler_options))
-        options = assigned(self.name, self.jaxpr, self._options, device_assignment)
-        return Compiled(self, options._replace(flags=tuple(sorted(given.items()))))
+        flags = dict(self._options.flags) | dict(compiler_flags(self.name, compiler_options))
+        options = assign_devices(self.name, self.jaxpr, self._options, device_assignment)
+        return Compiled(self, options._replace(flags=tuple(sorted(flags.items()))))
 
 
 def _is_hlo(name: str, dialect: str | None) -> bool:
+    """Return whether a dialect is "hlo"; raise ValueError if the dialect is unknown."""
     if dialect not in (None, "stablehlo", "hlo"):
         raise ValueError(f"{name}: the dialects are 'stablehlo' and 'hlo', got {dialect!r}")
     return dialect == "hlo"
@@ -304,21 +310,22 @@ class Compiled(Stage):
             self._call = backend.dispatcher(self.name, self._miss)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """Run it.
+        """Run the program.
 
         Raises:
-            TypeError: the arguments' types are not those that it was compiled for.
+            TypeError: the arguments do not have the types that the program was compiled for.
         """
         if not any(self._options.donated):
             return self._call(*args, **kwargs)
         leaves = tree.tree_leaves((args, kwargs))
         flags = self._options.donated[len(self._consts) :]
-        donated = [x for x, given in zip(leaves, flags, strict=False) if given]
+        donated = [x for x, flag in zip(leaves, flags, strict=False) if flag]
         return run_donating(self._call, args, kwargs, donated, self.name)
 
     call = __call__
 
     def _miss(self, *args: Any, **kwargs: Any) -> tuple[Any, RepeatableCall | None]:
+        """Check and run a call; return the result, and the call for the dispatcher to cache, or None."""
         leaves, in_tree = tree.tree_flatten((args, kwargs))
         if in_tree != self.in_tree:
             raise TypeError(f"{self.name} was compiled for arguments of structure {self.in_tree}, got {in_tree}")
@@ -329,48 +336,49 @@ class Compiled(Stage):
         arrays = [*self._consts, *map(as_array, leaves)]
         place_program(self._program.closed, self.name, backend, self._options, arrays)
         if self._executable.calls_python:
-            let_others_in(self._call)
+            unblock_new_calls(self._call)
         outs = run(self._executable, backend, arrays, self._program.closed.out_avals)
         result = tree.tree_unflatten(self.out_tree, outs)
         if not checks_values():
             return result, RepeatableCall(self._executable, self._consts, args, kwargs, result)
         params = {"call_jaxpr": self._program.closed, "name": self.name, "backend": None}
         check_values(xla_call_p, arrays, params, outs)
-        return result, None  # each call is checked
+        return result, None  # values are checked at every call, so that the dispatcher must not repeat it
 
     def _check(self, name: str, x: Any, aval: ShapedArray) -> None:
+        """Raise TypeError if an argument is a tracer, or not of the type that the program was compiled for."""
         if isinstance(x, Tracer):
             raise TypeError(
                 f"{self.name} was compiled for one signature, and cannot be transformed: argument {name} is {x!r}. "
-                "Transform the function, and compile what you get"
+                "Transform the function first, and compile the result"
             )
-        given = get_aval(x)
-        if given.shape != aval.shape or given.dtype != aval.dtype:
+        actual = get_aval(x)
+        if actual.shape != aval.shape or actual.dtype != aval.dtype:
             raise TypeError(
-                f"{self.name} was compiled for {aval.str_short()} as argument {name}, got {given.str_short()}"
+                f"{self.name} was compiled for {aval.str_short()} as argument {name}, got {actual.str_short()}"
             )
 
     def as_text(self) -> str:
-        """The program as it runs: of XLA, in HLO text."""
+        """Return the text of the compiled program; for XLA, optimised HLO."""
         return self._executable.as_text()
 
     def cost_analysis(self) -> dict[str, float]:
-        """The backend's estimates for one run, by name (XLA's: `flops`, `bytes accessed`, ...)."""
+        """Return the backend's estimates for one run by name (for XLA `flops`, `bytes accessed`, ...)."""
         return dict(self._executable.cost_analysis())
 
     def memory_analysis(self) -> MemoryAnalysis:
-        """Bytes of arguments, outputs, temporaries and code, and of all that is there at once (`peak`)."""
+        """Return the bytes of arguments, outputs, temporaries and code, and of the peak."""
         return MemoryAnalysis(self._executable.memory_analysis())
 
     @property
     def input_shardings(self) -> Any:
-        """Where the arguments have to be, `(args, kwargs)`; None of those that the program does not use."""
-        found = self._shardings("input_shardings")
-        return tree.tree_unflatten(self.in_tree, found[len(found) - self.in_tree.num_leaves :])
+        """Shardings that the arguments must have, `(args, kwargs)`; None for arguments that the program drops."""
+        shardings = self._shardings("input_shardings")
+        return tree.tree_unflatten(self.in_tree, shardings[len(shardings) - self.in_tree.num_leaves :])
 
     @property
     def output_shardings(self) -> Any:
-        """Where the results are, in the structure of the result."""
+        """Shardings of the results, in the structure of the result."""
         return tree.tree_unflatten(self.out_tree, self._shardings("output_shardings"))
 
     @property
@@ -379,18 +387,18 @@ class Compiled(Stage):
         return self._program.out_info(getattr(self._executable, "output_shardings", None))
 
     def _shardings(self, which: str) -> list[Any]:
-        found: list[Any] | None = getattr(self._executable, which, None)
-        if found is None:
+        shardings: list[Any] | None = getattr(self._executable, which, None)
+        if shardings is None:
             raise BackendError(f"{self.name}: its backend, {self._lowered.target.backend.name!r}, has no {which}")
-        return found
+        return shardings
 
     def runtime_executable(self) -> Any:
-        """The backend's own object."""
+        """Return the backend's executable object."""
         return self._executable
 
 
 class MemoryAnalysis(dict[str, int]):
-    """Bytes by name; `analysis["temp"]` is `analysis.temp_size_in_bytes`, too."""
+    """Bytes by name; `analysis["temp"]` and `analysis.temp_size_in_bytes` are the same number."""
 
     def __getattr__(self, name: str) -> int:
         key = "peak" if name == "peak_memory_in_bytes" else name.removesuffix("_size_in_bytes")

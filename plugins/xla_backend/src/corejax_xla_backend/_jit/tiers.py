@@ -1,4 +1,4 @@
-"""`jit(f, tier="auto")`: calls are answered by the eager rules while the program is compiled in the background."""
+"""`jit(f, tier="auto")`: the eager rules compute the results while a thread compiles the program."""
 
 from __future__ import annotations
 
@@ -18,29 +18,33 @@ from corejax_xla_backend._several_devices import meshes_of
 HEAD_START = 0.05
 
 _one_at_a_time = threading.Lock()
-if hasattr(os, "register_at_fork"):  # a thread of the parent's may have held it
+if hasattr(os, "register_at_fork"):  # a thread of the parent process may hold the lock at the fork
     os.register_at_fork(after_in_child=_one_at_a_time._at_fork_reinit)  # type: ignore[attr-defined]
 
 
 def _in_background(action: Callable[[], None]) -> threading.Thread:
-    """Start a thread that runs an action after the earlier ones; what goes wrong is raised by the call that waits."""
+    """Start a thread that runs an action after all earlier actions have ended.
+
+    Errors are dropped: the next call compiles the program itself and raises them.
+    """
 
     def work() -> None:
-        with _one_at_a_time, inside(), suppress(BaseException):  # Python must not end the thread while MLIR lowers
+        # `inside` keeps Python from ending the thread at exit while MLIR lowers a program.
+        with _one_at_a_time, inside(), suppress(BaseException):
             action()
 
     watch_exit()  # the thread may be the first to import jaxlib
-    # A daemon: a process that ends does not wait for programs that will not run (see `_exit`).
+    # A daemon thread, so that a process that ends does not wait for programs that it will not run (see `_exit`).
     thread = threading.Thread(target=work, name="corejax-compile", daemon=True)
     thread.start()
     return thread
 
 
-def first_tier(closed: ClosedJaxpr, arrays: Sequence[Array], compile_now: Callable[[], None]) -> list[Array] | None:
-    """Return results by the eager rules while a thread compiles; None once it has ended, whether by success or failure.
+def run_first_tier(closed: ClosedJaxpr, arrays: Sequence[Array], compile_now: Callable[[], None]) -> list[Array] | None:
+    """Return results of the eager rules while a thread compiles; None after the thread has ended, successfully or not.
 
     If the thread ends first, the evaluation is abandoned, unless the program has effects, which must not happen twice.
-    Programs about several devices, and arrays that are bound to a device, wait for the program at once: None.
+    The result is None from the first call on if the program uses several devices, or an array is bound to a device.
     """
     if meshes_of(closed) or any(_is_bound(x) for x in arrays):
         return None
@@ -72,5 +76,6 @@ def first_tier(closed: ClosedJaxpr, arrays: Sequence[Array], compile_now: Callab
 
 
 def _is_bound(x: Array) -> bool:
+    """Return whether an array is bound to a device."""
     devices = x.devices()
     return bool(devices) and bound_device(x, backends.of_device(next(iter(devices)))) is not None

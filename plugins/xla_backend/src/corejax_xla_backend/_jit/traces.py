@@ -1,21 +1,21 @@
-"""The one cache of traces: what `jit` has traced of a function, by signature.
+"""The cache of traces: the programs that `jit` has traced from a function, by signature.
 
-The key of an entry is a `Signature`: everything that a trace depends on and that the caller can see. It is not the
-function's code, nor what the function reads from outside: a second `jit` of the function traces the function again, so
-that it sees what has changed. A trace that closes over tracers belongs to one run of a function around it and is never
-kept.
+The key of an entry is a `Signature`: everything that a trace depends on and that the caller can see. The key does not
+include the function's code or the values that the function reads from outside: a second `jit` of the function traces
+it again, and so sees what has changed. A trace that closes over tracers belongs to one run of an enclosing function and
+is never cached.
 
 An entry lives as long as one of three owners, each of which has a table of its own:
 
-- The jitted function finds its own traces. It drops the oldest of more than 4096.
-- The outermost transformation that is running shares them: another `jit` of the same function finds them there, so
-  that a function that jits another one twice, at each of n levels, runs n traces and not 2**n. They end with the
-  transformation.
-- The function that was jitted keeps the program of its last 32 signatures. These programs do not answer lookups. A new
-  trace with the same program takes the earlier one, with the executables that were compiled for it; a new trace with
-  other derivative rules alone, which each trace makes anew, keeps its program and shares the executables.
+- The jitted function finds its own traces. It evicts the oldest of more than 4096.
+- The outermost transformation that is running shares traces: another `jit` of the same function finds them there, so
+  that a function that jits another one twice, at each of n levels, runs n traces and not 2**n. These entries end with
+  the transformation.
+- The function that was jitted keeps the program of its last 32 signatures. These programs do not answer lookups. If a
+  new trace has the same program, the earlier program is used, with the executables that were compiled for it. If only
+  the derivative rules differ, which each trace creates anew, the new program is used and shares the executables.
 
-`jit(f).clear_cache()` empties the tables of the jitted function and of `f`, and `corejax.clear_caches()` those of all.
+`jit(f).clear_cache()` clears the tables of the jitted function and of `f`; `corejax.clear_caches()` clears all tables.
 """
 
 from __future__ import annotations
@@ -39,14 +39,14 @@ from corejax_xla_backend._programs import share_compiled
 
 
 class Signature(NamedTuple):
-    """What a trace of a jitted function depends on; calls of equal signatures share one.
+    """The key of a trace of a jitted function; calls with equal signatures share one trace.
 
     Attributes:
         in_tree: structure of the traced arguments.
-        avals: their types.
-        static: the static arguments, None where there are none.
+        avals: types of the traced arguments.
+        static: the static arguments, or None.
         settings: `config.trace_key()`.
-        axes: named axes in force, with their sizes.
+        axes: named axes in scope, with their sizes.
     """
 
     in_tree: Any
@@ -61,10 +61,10 @@ class TracedProgram(NamedTuple):
 
     Attributes:
         closed: the program; its constants are leading arguments.
-        consts: their values.
+        consts: values of the constants.
         in_tree: structure of the arguments, `(args, kwargs)` without static ones.
         out_tree: structure of the result.
-        known: those of the constants that are written into what is compiled, as in `CompileOptions`.
+        known: the constants that are embedded in the compiled program, as in `CompileOptions`.
     """
 
     closed: ClosedJaxpr
@@ -74,18 +74,18 @@ class TracedProgram(NamedTuple):
     known: tuple[Any, ...] = ()
 
     def out_info(self, shardings: Sequence[Any] | None = None) -> Any:
-        """Return shape, dtype and sharding of the results: `ShapeDtypeStruct`s in their structure."""
+        """Return shape, dtype and sharding of the result: `ShapeDtypeStruct`s in its structure."""
         avals = self.closed.out_avals
         pairs = zip(avals, shardings or [None] * len(avals), strict=True)
         infos = [ShapeDtypeStruct(a.shape, a.dtype, a.weak_type, sharding=s) for a, s in pairs]
         return tree.tree_unflatten(self.out_tree, infos)
 
 
-MAX_TRACES = 4096  # of one jitted function
-MAX_PROGRAMS = 32  # of one function
+MAX_TRACES = 4096  # traces of one jitted function
+MAX_PROGRAMS = 32  # programs that one function keeps
 PATIENCE = 5.0  # seconds to wait for another thread's trace, longer than most traces take
 
-live: LiveSet[Any] = LiveSet()  # jitted functions, and the tables of functions
+live: LiveSet[Any] = LiveSet()  # jitted functions and the program tables of functions, for `clear_caches`
 
 
 @clears_cache
@@ -95,7 +95,7 @@ def _clear_all() -> None:
 
 
 class TraceCache:
-    """The traces of a jitted function, by signature; iterating gives the signatures in order."""
+    """The traces of a jitted function by signature; iteration yields the signatures, oldest first."""
 
     def __init__(self, fun: Callable[..., Any]) -> None:
         self._fun = fun
@@ -109,19 +109,19 @@ class TraceCache:
         return iter(list(self._traces))
 
     def find(self, signature: Signature) -> TracedProgram | None:
-        """Return the trace of the jitted function, or of the running transformation, for a signature."""
-        found = self._traces.get(signature)
-        if found is None:
-            found = _traces_of_transformation(self._fun).get(signature)
-            if found is not None:
-                self._traces[signature] = found
-        return found
+        """Return the trace for a signature from this cache or the running transformation's, or None."""
+        program = self._traces.get(signature)
+        if program is None:
+            program = _traces_of_transformation(self._fun).get(signature)
+            if program is not None:
+                self._traces[signature] = program
+        return program
 
     def trace_once(self, signature: Signature, trace: Callable[[Signature], TracedProgram]) -> TracedProgram:
-        """Return the trace for a signature, made by one thread while others wait; if it fails, the next one tries.
+        """Return the trace for a signature, traced by one thread while others wait; if that fails, the next one tries.
 
-        Inside of another trace no thread waits: two functions that call each other would wait forever. Since the user's
-        functions run here, and may wait for a thread that waits here, no thread waits for long: it then traces, too.
+        A thread never waits inside another trace, because two functions that call each other would deadlock. The user's
+        function may wait for a thread that waits here. So a thread waits `PATIENCE` seconds and then traces itself.
         """
         if in_context():
             return trace(signature)
@@ -130,16 +130,16 @@ class TraceCache:
             while (other := self._under_way.setdefault(signature, done)) is not done:
                 if not other.wait(PATIENCE):
                     break
-                if (found := self.find(signature)) is not None:
-                    return found
-            return self.find(signature) or trace(signature)  # another thread may have ended just now
+                if (program := self.find(signature)) is not None:
+                    return program
+            return self.find(signature) or trace(signature)  # another thread may have finished just now
         finally:
             if self._under_way.get(signature) is done:
                 del self._under_way[signature]
             done.set()
 
     def add(self, signature: Signature, program: TracedProgram) -> TracedProgram:
-        """Keep a trace; return what is to be used in its place, an equal program or another thread's trace."""
+        """Cache a trace; return the trace to use: an equal earlier program's or another thread's if there is one."""
         if any(isinstance(c, Tracer) for c in program.consts):
             return program
         closed = _earlier_program(self._fun, signature, program.closed)
@@ -150,27 +150,28 @@ class TraceCache:
         return program
 
     def clear(self) -> None:
-        """Drop all traces; the next `jit` of the function traces and compiles a program of its own."""
+        """Drop all traces, and the programs that the function keeps for later `jit`s."""
         self._traces.clear()
         if type(self._fun) is types.FunctionType:
             self._fun.__dict__.pop(_PROGRAMS, None)
 
 
 def _traces_of_transformation(fun: Callable[..., Any]) -> dict[Signature, TracedProgram]:
-    """Return the traces of a function that the outermost running transformation has, to look in and to add to."""
+    """Return the mutable table of a function's traces in the outermost running transformation."""
     if current_trace() is bottom_trace():
         return {}
-    # A bound method is another object at each access: its key is that of its object.
+    # Each access to a bound method makes a new object, so that the key is made from its object and its function.
     key = (id(fun.__self__), id(fun.__func__)) if type(fun) is types.MethodType else id(fun)
     memo = trace_stack()[1].kept()
-    return memo.setdefault(("jit", key), (fun, {}))[1]  # type: ignore[no-any-return]  # the function keeps its identity
+    # The entry holds the function, so that its id stays valid.
+    return memo.setdefault(("jit", key), (fun, {}))[1]  # type: ignore[no-any-return]
 
 
 _PROGRAMS = "__corejax_programs__"
 
 
 class _Programs(dict[Any, Any]):
-    """The last programs that were traced of a function, by signature: an attribute of the function, freed with it.
+    """The programs last traced from a function, by signature: an attribute of the function, and freed with it.
 
     Copies and pickles are empty, because executables belong to this process.
     """
@@ -190,18 +191,21 @@ class _Programs(dict[Any, Any]):
 
 
 def _earlier_program(fun: Callable[..., Any], signature: Signature, closed: ClosedJaxpr) -> ClosedJaxpr:
-    """Return the program that an earlier `jit` of the function traced for a signature if it is the same, else this."""
-    if type(fun) is not types.FunctionType:  # a bound method, for example, is another object each time
+    """Return the program that an earlier `jit` of the function traced for a signature if it is equal, else `closed`.
+
+    An equal program has the same scopes, because compiled programs show scopes.
+    """
+    if type(fun) is not types.FunctionType:  # a bound method, for example, is a new object at each access
         return closed
     programs = fun.__dict__.get(_PROGRAMS)
     if programs is None or programs.owner is None or programs.owner() is not fun:  # `functools.wraps` copies attributes
         programs = fun.__dict__[_PROGRAMS] = _Programs(fun)
-    found = programs.pop(signature, None)
-    if found is not None and same_jaxpr(found, closed, scopes=True):  # compiled programs show scopes
-        closed = found
+    earlier = programs.pop(signature, None)
+    if earlier is not None and same_jaxpr(earlier, closed, scopes=True):
+        closed = earlier
     else:
-        if found is not None and same_jaxpr(found, closed, scopes=True, derivatives=False):
-            share_compiled(found, closed)
+        if earlier is not None and same_jaxpr(earlier, closed, scopes=True, derivatives=False):
+            share_compiled(earlier, closed)
         if closed.jaxpr.debug_info is not None:
             closed.jaxpr.debug_info = closed.jaxpr.debug_info.without_function()
     programs[signature] = closed
@@ -209,23 +213,23 @@ def _earlier_program(fun: Callable[..., Any], signature: Signature, closed: Clos
     return closed
 
 
-_MOST_KNOWN = 1024  # elements of a constant that is written into the program
+_MAX_EMBEDDED_SIZE = 1024  # elements of a constant that is embedded in the program
 _POSITIONS = frozenset(map(np.dtype, "?bhiq"))
 _NUMBERS = frozenset(map(np.dtype, "fdFD"))
 
 
 def _known_constants(consts: Sequence[Any], closed: ClosedJaxpr) -> tuple[tuple[int, ShapedArray, bytes], ...]:
-    """Return small arrays among the constants: positions and masks, and the numbers that are compiled in first.
+    """Return the small constants to embed in the compiled program: position, type and bytes of each.
 
-    XLA makes slices and copies of gathers and scatters at positions that it sees, and computes what depends on numbers
-    alone. If a function is traced again, to the same program with other numbers, the program takes the numbers as
-    arguments from then on, so that it is not compiled for each. Unsigned integers, which are keys, are always
-    arguments, and so are floats of 16 bits.
+    XLA turns gathers and scatters at known positions into slices and copies, and folds what depends on constant numbers
+    alone. Positions and masks are therefore always embedded. Numbers are embedded until the function is traced again to
+    the same program with other numbers; from then on the program takes numbers as arguments, so that it is not compiled
+    for each value. Unsigned integers, which are random keys, and 16-bit floats are always arguments.
     """
     small = [
         (i, x.aval, x._host)
         for i, x in enumerate(consts)
-        if type(x) is Array and x._host is not None and x._host.size <= _MOST_KNOWN and x.aval.refinement is None
+        if type(x) is Array and x._host is not None and x._host.size <= _MAX_EMBEDDED_SIZE and x.aval.refinement is None
     ]
     positions, numbers = (
         tuple((i, aval, x.tobytes()) for i, aval, x in small if x.dtype in dtypes) for dtypes in (_POSITIONS, _NUMBERS)

@@ -1,3 +1,5 @@
-"""Programs to StableHLO, as text: `module` holds functions, `context` is what translation rules see, `types` how MLIR
-writes types and numbers; `translations` and `host_callback` are the backend's own rules.
+"""Lowering of programs to StableHLO text.
+
+`module` collects functions, `context` is the interface for translation rules, `types` writes types and numbers as MLIR
+does, and `translations` and `host_callback` derive translation rules.
 """

@@ -1,7 +1,7 @@
-"""What translation rules see: it appends StableHLO operations to a function, as text, and knows no jaxlib.
+"""The interface for translation rules: a context appends StableHLO operations to a function, as text.
 
-MLIR's generic form is stable and quick to write; see the StableHLO specification, https://openxla.org/stablehlo/spec,
-for the operations and their attributes.
+The text is MLIR's generic form, which is stable and quick to write, so that lowering needs no jaxlib. The operations
+and their attributes are defined in the StableHLO specification, https://openxla.org/stablehlo/spec.
 """
 
 from __future__ import annotations
@@ -30,28 +30,27 @@ from corejax_xla_backend._lowering.types import (
     tensor_type,
 )
 
-# Where the order of effects would not be kept, in the user's words.
+# Operations that would not keep the order of effects, in the user's words.
 _UNORDERED = {"while": "in the condition of a loop", "sdy.manual_computation": "in the function of a shard_map or pmap"}
 _SLICES = frozenset({"stablehlo.slice", "stablehlo.dynamic_slice"})
 _PLACING = frozenset({"sdy.sharding_constraint", "sdy.manual_computation"})
-# Operations of one operand that XLA's CPU compiler computes as exponentials.
+# Unary operations that XLA's CPU compiler computes as exponentials, of real and of complex numbers.
 _EXPONENTIALS = frozenset({"stablehlo.exponential", "stablehlo.exponential_minus_one"})
-# Those of complex numbers.
 _COMPLEX_EXPONENTIALS = _EXPONENTIALS | {"stablehlo.sine", "stablehlo.cosine", "stablehlo.tan"}
-# Operations whose regions combine elements of arrays; XLA has no calls there.
+# Operations with regions that combine elements of arrays; XLA allows no calls there.
 _COMBINING = frozenset({"reduce", "reduce_window", "scatter", "select_and_scatter", "sort", "all_reduce", "map"})
 
 
 class TranslationContext(Placing, Inlining):
-    """What a translation rule builds with: operations of one function.
+    """The builder that a translation rule gets: it appends the operations of one function.
 
     Attributes:
         module: the module under construction.
         lines: the function's operations so far.
-        platform: the platform that is compiled for.
-        mark: reference to the location of the operations that are written now.
-        scope: what the operations of a program written now are inside of.
-        source: the user's line of the equation that is written now.
+        platform: the platform to compile for.
+        mark: reference to the location of the next operations.
+        scope: the path of calls and named scopes around the next operations.
+        source: the user's line of the equation that is being lowered.
     """
 
     __slots__ = (
@@ -88,7 +87,7 @@ class TranslationContext(Placing, Inlining):
 
     @property
     def token(self) -> Value:
-        """What the next ordered effect takes, and sets to what it gives; see `regions`."""
+        """The token that the next ordered effect takes and then replaces by its own; see `regions`."""
         if self._token is None:
             self._token = self.constant(np.zeros((), TOKEN.dtype))
         return self._token
@@ -111,19 +110,19 @@ class TranslationContext(Placing, Inlining):
 
         Args:
             name: a StableHLO operation (`"add"`), or a dotted name of another dialect (`"chlo.erf"`).
-            operands: its operands.
+            *operands: its operands.
             out: type of its result, or a list of types.
             attrs: the body of its attribute dictionary, as MLIR text.
             regions: its regions, made by `region`.
 
         Returns:
-            The result, or a list of results where `out` is a list.
+            The result, or a list of results if `out` is a list.
 
         Raises:
-            NotImplementedError: a region of an operation that combines elements calls back, or a kernel: XLA aborts.
-                A region has ordered effects, and the operation is no `while` or `case`.
-            BackendError: it would move integers of two bits between CPU devices.
-            TypeError: an operand is no value of the program.
+            NotImplementedError: a region that combines elements calls Python or a kernel (XLA would abort), or a
+                region of an operation other than `while` and `case` has ordered effects.
+            BackendError: the operation would move two-bit integers between CPU devices.
+            TypeError: an operand is not a value of the program.
         """
         if regions:
             if name in _COMBINING:
@@ -137,10 +136,11 @@ class TranslationContext(Placing, Inlining):
         if "." not in name:
             name = "stablehlo." + name
         elif name in _PLACING:
-            operands = self.apart(operands)
+            operands = self.behind_barriers(operands)
         number = self._counter[0] = self._counter[0] + 1
         try:
-            if len(operands) == 1:  # written out for what most operations are
+            # Most operations have one or two operands, so that these cases are unrolled.
+            if len(operands) == 1:
                 [x] = operands
                 names, types, origins = x.name, tensor_type(x.aval), x.origins
             elif len(operands) == 2:
@@ -184,23 +184,26 @@ class TranslationContext(Placing, Inlining):
             return result
         [x] = operands
         is_nan = self.compare("NE", x, x)
-        if complex_:  # rules write the parts that are no NaN after all
+        if complex_:  # translation rules restore the part of the result that is not NaN
             x = self.full(x.aval, complex(math.nan, math.nan))
         return self.op("select", is_nan, x, result, out=result.aval)  # type: ignore[no-any-return]
 
     def _ordered_op(self, name: str, operands: Sequence[Value], out: Any, attrs: str, regions: Sequence[str]) -> Any:
-        """The operation with the token handed through its regions."""
-        whole = all(type(region) is Region for region in regions)
-        if whole and name == "while" and regions[0].token_out is None:  # type: ignore[attr-defined]
+        """Append an operation and thread the token of ordered effects through its regions."""
+        are_regions = all(type(region) is Region for region in regions)
+        if are_regions and name == "while" and regions[0].token_out is None:  # type: ignore[attr-defined]
             operands = (*operands, self.token)
-            threaded = [r.carrying(gives=r is not regions[0]) for r in regions]  # type: ignore[attr-defined]
-        elif whole and name in ("case", "if"):
-            threaded = [r.seeing(self.token) for r in regions]  # type: ignore[attr-defined]
+            threaded = [
+                r.with_token_argument(returns_token=r is not regions[0])  # type: ignore[attr-defined]
+                for r in regions
+            ]
+        elif are_regions and name in ("case", "if"):
+            threaded = [r.with_captured_token(self.token) for r in regions]  # type: ignore[attr-defined]
         else:
             where = _UNORDERED.get(name, f"inside of {name}")
             raise NotImplementedError(
-                f"ordered effects, those of callbacks with ordered=True, {where}: XLA would not keep their order; take "
-                "ordered=False there, or call outside of it"
+                f"ordered effects (of callbacks with ordered=True) {where}: XLA would not keep their order; use "
+                "ordered=False there, or move the callback outside"
             )
         outs = [out] if isinstance(out, ShapedArray) else list(out)
         results = self.op(name, *operands, out=[*outs, TOKEN], attrs=attrs, regions=threaded)
@@ -222,46 +225,49 @@ class TranslationContext(Placing, Inlining):
 
         Args:
             target: the kernel's name.
-            operands: its operands, in row-major order.
+            *operands: its operands, in row-major order.
             out: type of its result, or a list of types.
-            attributes: what it is given besides: Python ints arrive as int64 and floats as double, NumPy's numbers
-                and one-dimensional arrays with their own dtype; strings and booleans.
-            has_side_effect: whether the compiler keeps a call whose results are not used.
-            calls_python: whether one device calls it in a program over several, with whole operands.
-            batch_dims: how many leading axes all operands and results have in common whose elements the kernel computes
-                each by itself: over several devices each calls it on its part of them.
-            in_place: pairs of an operand and the result of its type that is computed in its memory.
+            attributes: the kernel's attributes: strings, booleans, numbers and one-dimensional NumPy arrays. Python
+                ints arrive as int64 and floats as double; NumPy's numbers and arrays keep their dtype.
+            has_side_effect: whether the compiler keeps the call if its results are not used.
+            calls_python: whether only one device calls the kernel in a program over several, with whole operands.
+            batch_dims: number of leading axes that all operands and results share and over which the kernel computes
+                each element independently. Over several devices, each device calls the kernel on its part of them.
+            in_place: pairs of an operand and a result of the same type that is computed in the operand's memory.
 
         Returns:
-            The result, or a list of results where `out` is a list.
+            The result, or a list of results if `out` is a list.
 
         Raises:
-            ValueError: operands and results do not have so many leading axes in common.
+            ValueError: the operands and results do not share `batch_dims` leading axes.
         """
         results = [out] if isinstance(out, ShapedArray) else out
         avals = [v.aval for v in operands]
         check_batch(target, [*avals, *results], batch_dims)
         batch_dims = batch_dims if self.module.meshes.count > 1 else 0
-        given = {"in_place": in_place, "batch_dims": batch_dims}
-        attrs = attributes_of(target, avals, results, attributes or {}, has_side_effect, **given)
-        if calls_python and (place := self.module.meshes.of_call_back(len(results))):
+        options = {"in_place": in_place, "batch_dims": batch_dims}
+        attrs = attributes_of(target, avals, results, attributes or {}, has_side_effect, **options)
+        if calls_python and (place := self.module.meshes.callback_sharding(len(results))):
             attrs += ", " + place
         return self.op("custom_call", *operands, out=out, attrs=attrs)
 
     @staticmethod
     def i64(values: Iterable[int]) -> str:
-        """An array attribute of 64-bit integers."""
+        """Return an array attribute of 64-bit integers."""
         listed = ", ".join(str(as_dim(v)) for v in values)
         return f"array<i64: {listed}>" if listed else "array<i64>"
 
     def region(self, arg_avals: Sequence[ShapedArray], body: Callable[..., Any]) -> str:
-        """A region: `body(ctx, *args)` gives the value or values that it returns."""
+        """Return a region; `body(ctx, *args)` appends its operations and returns its value or values."""
         return self._region(arg_avals, body, "stablehlo")
 
     def _region(
         self, arg_avals: Sequence[ShapedArray], body: Callable[..., Any], dialect: str, given: Sequence[Value] = ()
     ) -> str:
-        """A region that ends with the `return` of a dialect; of arguments that are the given values, if any."""
+        """Return a region that ends with the `return` of a dialect.
+
+        If `given` is not empty, the region's arguments are parts of these values and share their origins.
+        """
         inner = TranslationContext(self.module, self._counter, self.mark, self.scope, self._origin_bits)
         args = []
         for aval in arg_avals:
@@ -276,14 +282,14 @@ class TranslationContext(Placing, Inlining):
     # -- constants and shapes ----------------------------------------------------------------------
 
     def constant(self, value: Any, dtype: Any = None) -> Value:
-        """A constant from a NumPy array or a scalar; equal small ones are written once."""
-        # A rule's NumPy values are what they are; `host_value` makes users' narrow under `config.x64_compat`.
+        """Return a constant from a NumPy array or a scalar; equal small constants are written once."""
+        # NumPy values of a rule keep their dtype; `host_value` narrows Python numbers under `config.x64_compat`.
         array = np.asarray(value if isinstance(value, np.ndarray | np.generic) else host_value(value))
         if dtype is not None and array.dtype != dtype:
             array = array.astype(dtype)
         if not array.dtype.isnative:
             array = array.astype(array.dtype.newbyteorder("="))
-        # A broadcast scalar is one element however many it stands for.
+        # A broadcast scalar is written as one element, whatever its shape.
         splat = array.size > 0 and all(
             step == 0 or size == 1 for step, size in zip(array.strides, array.shape, strict=True)
         )
@@ -291,14 +297,19 @@ class TranslationContext(Placing, Inlining):
         key = (array_key.tobytes(), array.dtype, array.shape) if array_key.size <= 64 else None
         if key is not None and key in self._constants:
             return self._constants[key]
-        made = self._write_constant(array, splat)
-        if key is not None:  # LLVM sees no elements of larger ones
-            self._constants[key] = made
+        constant = self._write_constant(array, splat)
+        if key is not None:  # LLVM does not look into larger constants, so that these need no NaN mark
+            self._constants[key] = constant
             if np.any(array_key != array_key):
-                made.origins |= KNOWN_NAN
-        return made
+                constant.origins |= KNOWN_NAN
+        return constant
 
     def _write_constant(self, array: np.ndarray[Any, Any], splat: bool) -> Value:
+        """Append a constant; `splat` says that all elements are equal.
+
+        Booleans are written one-dimensional and reshaped; elements narrower than a byte are written wider and
+        converted.
+        """
         aval = ShapedArray(array.shape, array.dtype)
         if array.size == 0:
             return self._dense("", aval)
@@ -317,26 +328,27 @@ class TranslationContext(Placing, Inlining):
         return self._dense(f'"0x{np.ascontiguousarray(little).tobytes().hex().upper()}"', aval)
 
     def _dense(self, text: str, aval: ShapedArray) -> Value:
-        made: Value = self.op("constant", out=aval, attrs=f"value = dense<{text}> : {tensor_type(aval)}")
-        if not text.startswith(('"', "[")):
-            made.origins = 0
-        return made
+        """Append a constant with the text of MLIR's `dense` attribute."""
+        constant: Value = self.op("constant", out=aval, attrs=f"value = dense<{text}> : {tensor_type(aval)}")
+        if not text.startswith(('"', "[")):  # a constant of equal elements has no memory that a write could change
+            constant.origins = 0
+        return constant
 
     def full(self, aval: ShapedArray, value: Any) -> Value:
-        """A constant with the same value everywhere, which may be a symbol if its dtype is one of integers."""
+        """Return a constant with the same value everywhere; for an integer dtype, the value may be a symbol."""
         if isinstance(value, SymbolicDim):
             return self._dense(str(value), aval)
         scalar = np.asarray(value).astype(aval.dtype)
         key = (scalar.tobytes(), aval.dtype, aval.shape)
-        found = self._constants.get(key)
-        if found is None:
-            found = self._constants[key] = self._dense("" if aval.size == 0 else element_text(scalar[()]), aval)
+        constant = self._constants.get(key)
+        if constant is None:
+            constant = self._constants[key] = self._dense("" if aval.size == 0 else element_text(scalar[()]), aval)
             if scalar != scalar:
-                found.origins |= KNOWN_NAN
-        return found
+                constant.origins |= KNOWN_NAN
+        return constant
 
     def broadcast_in_dim(self, x: Value, shape: Sequence[int], dims: Sequence[int]) -> Value:
-        """Operand axis i becomes axis `dims[i]` of the result; nothing where the shape is the operand's own."""
+        """Broadcast: operand axis i becomes axis `dims[i]` of the result; a no-op if the operand has the shape."""
         shape = tuple(shape)
         if shape == x.aval.shape and tuple(dims) == tuple(range(len(shape))):
             return x
@@ -344,34 +356,34 @@ class TranslationContext(Placing, Inlining):
         return self.op("broadcast_in_dim", x, out=ShapedArray(shape, x.aval.dtype), attrs=attrs)  # type: ignore[no-any-return]
 
     def expand_scalars(self, vals: Sequence[Value], shape: Sequence[int]) -> list[Value]:
-        """Scalars broadcast to a shape; other values as they are."""
+        """Broadcast scalars to a shape, and return other values unchanged."""
         return [self.broadcast_in_dim(v, shape, ()) if v.aval.ndim == 0 and len(shape) else v for v in vals]
 
     def reshape(self, x: Value, shape: Sequence[int]) -> Value:
-        """The same elements in another shape."""
+        """Reshape a value; a no-op if it has the shape."""
         shape = tuple(shape)
         return x if shape == x.aval.shape else self.op("reshape", x, out=ShapedArray(shape, x.aval.dtype))
 
     def convert(self, x: Value, dtype: Any) -> Value:
-        """Elements converted (StableHLO `convert`)."""
+        """Convert the elements to a dtype (StableHLO `convert`); a no-op if they have it."""
         return x if x.aval.dtype == dtype else self.op("convert", x, out=ShapedArray(x.aval.shape, np.dtype(dtype)))
 
     def slice(
         self, x: Value, starts: Sequence[int], limits: Sequence[int], strides: Sequence[int] | None = None
     ) -> Value:
-        """`x[starts[0]:limits[0]:strides[0], ...]`; indices within bounds, one of each for each axis."""
+        """Return `x[starts[0]:limits[0]:strides[0], ...]`, with one entry per axis and all indices within bounds."""
         steps = (1,) * x.aval.ndim if strides is None else strides
         shape = tuple(-((a - b) // s) for a, b, s in zip(starts, limits, steps, strict=True))
         attrs = f"start_indices = {self.i64(starts)}, limit_indices = {self.i64(limits)}, strides = {self.i64(steps)}"
         return self.op("slice", x, out=x.aval.update(shape=shape), attrs=attrs)  # type: ignore[no-any-return]
 
     def pad(self, x: Value, config: Sequence[tuple[int, int, int]], value: Value | None = None) -> Value:
-        """A scalar, zero by default, around and between elements.
+        """Pad with a scalar around and between elements.
 
         Args:
             x: the operand.
-            config: for each axis how many before, how many after (negative: elements dropped), how many in between.
-            value: the scalar, of the operand's dtype.
+            config: for each axis, the padding before, after (negative numbers drop elements) and between elements.
+            value: the scalar, of the operand's dtype; zero by default.
         """
         low, high, interior = zip(*config, strict=True) if config else ((), (), ())
         sizes = zip(x.aval.shape, low, high, interior, strict=True)
@@ -382,14 +394,14 @@ class TranslationContext(Placing, Inlining):
             f"edge_padding_low = {self.i64(low)}, edge_padding_high = {self.i64(high)}, "
             f"interior_padding = {self.i64(interior)}"
         )
-        # XLA's partitioner ends the process where it splits what is both cut and spread out.
+        # XLA's partitioner aborts the process if it splits an axis with negative and interior padding.
         divided = self.module.meshes.divides
-        together = [i for i, (a, b, gap) in enumerate(config) if divided and gap and min(a, b) < 0]
-        out = self.op("pad", self.undivided(x, together), value, out=x.aval.update(shape=shape), attrs=attrs)
-        return self.undivided(out, together)
+        replicated = [i for i, (a, b, gap) in enumerate(config) if divided and gap and min(a, b) < 0]
+        out = self.op("pad", self.undivided(x, replicated), value, out=x.aval.update(shape=shape), attrs=attrs)
+        return self.undivided(out, replicated)
 
     def compare(self, direction: str, x: Value, y: Value) -> Value:
-        """Booleans: `"EQ"`, `"NE"`, `"LT"`, `"LE"`, `"GT"` or `"GE"` of two values of one type."""
+        """Compare two values of one type elementwise by `"EQ"`, `"NE"`, `"LT"`, `"LE"`, `"GT"` or `"GE"`."""
         if dtypes.is_inexact(x.aval.dtype):
             order = "FLOAT"
         else:
@@ -412,17 +424,17 @@ def add_main(
     embedded: bool = False,
     known: Mapping[int, np.ndarray[Any, Any]] | None = None,
 ) -> None:
-    """Write the entry point `main` of a module.
+    """Add the entry point `main` to a module.
 
     Args:
         module: the module.
         closed: the program.
-        kept: which of its leading arguments, the constants, and its others the function takes; the rest is not
-            used. Of the others only where the constants are embedded.
-        attributes: index in (constants, arguments) -> what is said of it besides its type.
-        result_attributes: the same of each result; empty: nothing of any.
-        embedded: whether the constants are written into the function.
-        known: index of one that it does not take -> its value, which is written into it.
+        kept: a flag for each of (constants, arguments), or for each argument if the constants are embedded: whether
+            `main` takes it. The others are unused or in `known`.
+        attributes: index in (constants, arguments) -> text of the argument's attributes.
+        result_attributes: text of each result's attributes; empty if no result has any.
+        embedded: whether the constants are embedded in the function.
+        known: index of an argument that `main` does not take -> its value, which is embedded in the function.
     """
     known = known or {}
     binders = [*(() if embedded else closed.jaxpr.constvars), *closed.jaxpr.invars]
@@ -441,13 +453,13 @@ def add_main(
 
 
 def _require_no_calls(name: str, texts: Sequence[str], functions: Sequence[str]) -> None:
-    """Refuse calls back and kernels in regions, and in the functions that these call."""
+    """Raise NotImplementedError if regions, or functions that they call, call Python or a kernel."""
     if any("stablehlo.custom_call" in text for text in texts):
         raise NotImplementedError(
-            f"the function that {name} combines elements with has a primitive that is called back on the host, or a "
-            f"kernel: XLA cannot compile it inside of {name}. Give the primitive an XLA translation or a decomposition"
+            f"the function that {name} combines elements with has a primitive that calls back on the host, or a "
+            f"kernel: XLA cannot compile it inside {name}. Give the primitive an XLA translation or a decomposition"
         )
     called = {symbol for text in texts for symbol in re.findall(r"call @([\w.]+)", text)}
     if called:
-        found = [f for f in functions if (head := re.search(r"@([\w.]+)\(", f)) and head[1] in called]
-        _require_no_calls(name, found, [f for f in functions if f not in found])
+        texts = [f for f in functions if (head := re.search(r"@([\w.]+)\(", f)) and head[1] in called]
+        _require_no_calls(name, texts, [f for f in functions if f not in texts])

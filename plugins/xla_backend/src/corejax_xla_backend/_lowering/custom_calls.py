@@ -1,4 +1,4 @@
-"""Attributes of StableHLO's `custom_call`, for kernels of XLA's typed foreign function interface."""
+"""The attributes of StableHLO's `custom_call`, for kernels of XLA's typed foreign function interface (FFI)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from corejax.extend import ShapedArray
 
 _TYPED = 4  # StableHLO's API version of typed handlers
 PARTITIONED = '"corejax.partitioned"'  # the target of `partitioned_calls`
-BATCHED = "mhlo.frontend_attributes"  # where XLA's partitioner looks for the number of batch axes
+BATCHED = "mhlo.frontend_attributes"  # XLA's partitioner reads the number of batch axes from this attribute
 
 
 def attributes_of(
@@ -24,21 +24,21 @@ def attributes_of(
     in_place: Sequence[tuple[int, int]] = (),
     batch_dims: int = 0,
 ) -> str:
-    """The body of the operation's attribute dictionary.
+    """Return the body of the operation's attribute dictionary.
 
     Args:
         target: the kernel's name.
         operands: types of the operands.
         results: types of the results.
-        attributes: what the kernel is given besides.
-        has_side_effect: whether the call is kept where nobody uses its results.
-        column_major: how many axes an operand or result has whose last two are laid out as in Fortran; everything else
-            is in row-major order.
-        in_place: pairs of an operand and the result that has its memory.
-        batch_dims: how many leading axes all operands and results have that the kernel computes element by element;
-            the target is registered as `batch_partitionable`.
+        attributes: the kernel's attributes.
+        has_side_effect: whether the compiler keeps the call if its results are not used.
+        column_major: operands and results of this rank have their last two axes in column-major order; all others are
+            in row-major order.
+        in_place: pairs of an operand and the result that takes its memory.
+        batch_dims: number of leading axes of all operands and results over which the kernel computes each element
+            independently; the target is registered as `batch_partitionable`.
     """
-    written = {
+    entries = {
         "call_target_name": quoted(target),
         "api_version": f"{_TYPED} : i32",
         "has_side_effect": "true" if has_side_effect else "false",
@@ -47,35 +47,31 @@ def attributes_of(
         "result_layouts": _layouts(results, column_major),
     }
     if in_place:
-        written["output_operand_aliases"] = f"[{', '.join(_alias(*pair, len(results)) for pair in in_place)}]"
+        entries["output_operand_aliases"] = f"[{', '.join(_alias(*pair, len(results)) for pair in in_place)}]"
     if batch_dims:
-        written["sdy.sharding_rule"] = batch_rule(operands, results, batch_dims)
-        written[BATCHED] = f'{{num_batch_dims = "{batch_dims}"}}'
-    return ", ".join(f"{name} = {value}" for name, value in written.items())
+        entries["sdy.sharding_rule"] = batch_rule(operands, results, batch_dims)
+        entries[BATCHED] = f'{{num_batch_dims = "{batch_dims}"}}'
+    return ", ".join(f"{name} = {value}" for name, value in entries.items())
 
 
 def is_partitioned(attributes: str) -> bool:
-    """Whether XLA's partitioner knows how to partition the call with these attributes."""
+    """Return whether XLA's partitioner can partition a call with these attributes."""
     return BATCHED in attributes or PARTITIONED in attributes
 
 
 def check_batch(target: str, avals: Sequence[ShapedArray], batch_dims: int) -> None:
-    """Refuse leading axes that are not the same of all operands and results.
-
-    Raises:
-        ValueError: with their types.
-    """
+    """Raise ValueError if the operands and results do not share `batch_dims` leading axes."""
     shared = len({aval.shape[:batch_dims] for aval in avals}) == 1 and all(a.ndim >= batch_dims for a in avals)
     if batch_dims < 0 or (batch_dims and not shared):
         shown = ", ".join(aval.str_short() for aval in avals)
         raise ValueError(
-            f"custom_call of {target!r}: batch_dims={batch_dims} are leading axes that all operands and results have, "
-            f"and these are {shown}"
+            f"custom_call of {target!r}: batch_dims={batch_dims}, but the operands and results, {shown}, do not share "
+            "that many leading axes"
         )
 
 
 def batch_rule(operands: Sequence[ShapedArray], results: Sequence[ShapedArray], batch_dims: int) -> str:
-    """Shardy's rule of an operation whose leading axes are a batch, and whose other axes are kept whole."""
+    """Return Shardy's rule of an operation that may be split along its leading batch axes only."""
     sides = [
         [(aval, (*range(batch_dims), *[None] * (aval.ndim - batch_dims))) for aval in x] for x in (operands, results)
     ]
@@ -87,21 +83,22 @@ def factors_rule(
     operands: Iterable[tuple[ShapedArray, Sequence[int | None]]],
     results: Iterable[tuple[ShapedArray, Sequence[int | None]]],
 ) -> str:
-    """Shardy's rule of an operation that dimensions of a factor are split alike in, and all others kept whole.
+    """Return Shardy's rule of an operation that splits dimensions with a common factor alike, and replicates others.
 
     Args:
         known: sizes of the factors.
-        operands, results: the type of each, and for each of its dimensions the number of its factor, None without one.
+        operands: type of each operand, and for each of its dimensions the factor's number, or None.
+        results: the same for the results.
     """
     sizes = list(known)
 
     def dimensions(aval: ShapedArray, numbers: Sequence[int | None]) -> str:
-        found = []
+        factors = []
         for size, number in zip(aval.shape, numbers, strict=True):
-            found.append((len(sizes) if number is None else number,))
+            factors.append((len(sizes) if number is None else number,))
             if number is None:
                 sizes.append(size)
-        return dimension_factors(found)
+        return dimension_factors(factors)
 
     sides = [", ".join([dimensions(*each) for each in side]) for side in (operands, results)]
     return sharding_rule(sides, sizes, range(len(known), len(sizes)))
@@ -114,41 +111,41 @@ def sharding_rule(
     reduction: Sequence[int] = (),
     permutation: Sequence[int] = (),
 ) -> str:
-    """The attribute of Shardy: the factors of operands and results as text, the factors' sizes, and their kinds."""
+    """Return Shardy's attribute from the factors of operands and results, as text, and the factors' sizes and kinds."""
     listed = ", ".join(f"{factor(i)}={size}" for i, size in enumerate(sizes))
     kinds = {"reduction": reduction, "need_replication": need_replication, "permutation": permutation}
-    said = "".join(
+    kinds_text = "".join(
         f" {name}={{{', '.join(factor(i) for i in sorted(kind))}}}" for name, kind in kinds.items() if len(kind)
     )
-    return f"#sdy.op_sharding_rule<({sides[0]})->({sides[1]}) {{{listed}}}{said}, custom>"
+    return f"#sdy.op_sharding_rule<({sides[0]})->({sides[1]}) {{{listed}}}{kinds_text}, custom>"
 
 
 def dimension_factors(dimensions: Sequence[Sequence[int]]) -> str:
-    """Text of the factors of each dimension of an operand or result: `[i, jk]`."""
+    """Return the text of the factors of each dimension of an operand or result: `[i, jk]`."""
     return "[" + ", ".join("".join(map(factor, factors)) for factors in dimensions) + "]"
 
 
 def factor(number: int) -> str:
-    """Shardy's name of a factor: `i` to `z`, then `z_1`, `z_2`."""
+    """Return Shardy's name of a factor: `i` to `z`, then `z_1`, `z_2`."""
     return chr(ord("i") + number) if number < 18 else f"z_{number - 17}"
 
 
 def quoted(text: str) -> str:
-    """An MLIR string: what is not printable ASCII is escaped by its bytes."""
+    """Return an MLIR string; bytes that are not printable ASCII are escaped."""
     return quoted_bytes(text.encode())
 
 
 def quoted_bytes(content: bytes) -> str:
-    """The same of bytes."""
+    """Return an MLIR string of bytes."""
     plain = (chr(b) if 32 <= b < 127 and b not in b'"\\' else f"\\{b:02X}" for b in content)
     return f'"{"".join(plain)}"'
 
 
 def literal(value: Any) -> str:
-    """An attribute: Python ints are i64 and floats f64, NumPy's numbers keep their dtype.
+    """Return the text of an attribute: Python ints are i64 and floats f64, NumPy's numbers keep their dtype.
 
     Raises:
-        TypeError: there is no such attribute.
+        TypeError: no attribute has the value's type.
     """
     if isinstance(value, bool | np.bool_):
         return "true" if value else "false"
@@ -162,15 +159,16 @@ def literal(value: Any) -> str:
     if isinstance(value, np.generic) and value.dtype.kind in "iuf":
         return f"{_bare(value)} : {_element(value.dtype)}"
     raise TypeError(
-        "an attribute of a custom call is a number, boolean, string or one-dimensional array of signed integers "
+        "an attribute of a custom call must be a number, boolean, string or one-dimensional array of signed integers "
         f"or floats, got {value!r}"
     )
 
 
 def _bare(x: Any) -> str:
+    """Return a number's text without its type; floats are written as their bits, which is exact."""
     if x.dtype.kind != "f":
         return str(int(x))
-    raw = x.tobytes()  # as its bits, for exactness
+    raw = x.tobytes()
     return f"0x{int.from_bytes(raw, 'little'):0{2 * len(raw)}X}"
 
 
@@ -179,7 +177,7 @@ def _element(dtype: np.dtype[Any]) -> str:
 
 
 def _layouts(avals: Sequence[ShapedArray], column_major: int | None) -> str:
-    """Layouts: axes from the one that varies fastest."""
+    """Return the layouts: for each value its axes, the fastest-varying one first."""
     layouts = []
     for aval in avals:
         axes = list(reversed(range(aval.ndim)))

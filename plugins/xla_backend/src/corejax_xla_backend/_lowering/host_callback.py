@@ -1,8 +1,8 @@
-"""StableHLO of a primitive that has only an impl: the compiled program calls it back on the host.
+"""The derived translation of a primitive that has only an impl rule: the compiled program calls Python on the host.
 
-The translation is a custom call to a target of jaxlib's that calls one of the executable's Python functions. With
-ordered effects it takes and gives a token besides (`regions`). What the function raises would reach the caller as text
-only, so it is kept here meanwhile and found again by a number in the text: the caller gets the very exception.
+The translation is a custom call to a target of jaxlib that calls one of the executable's Python functions. With
+ordered effects the call also takes and returns a token (`regions`). XLA passes on only the text of an exception. So the
+exception is stored here under a number, which is part of the text, and the caller gets the original exception.
 """
 
 from __future__ import annotations
@@ -38,17 +38,20 @@ from corejax_xla_backend._lowering.regions import TOKEN
 from corejax_xla_backend._lowering.types import Value
 
 _TARGETS = {"cpu": "xla_ffi_python_cpu_callback", "cuda": "xla_ffi_python_gpu_callback"}
-# Each device of a program over several calls these, with its parts of the operands; they have no results.
+# Targets for programs over several devices, without results: each device calls them with its parts of the operands.
 _PARTITIONED = {platform: target.replace("_python_", "_partitioned_python_") for platform, target in _TARGETS.items()}
 
 _failures: OrderedDict[int, BaseException] = OrderedDict()
-_FAILURES_LIMIT = 16  # several callbacks of a program may fail, of which one is reported
+_FAILURES_LIMIT = 16  # several callbacks of a program may fail, and XLA reports only one
 clears_cache(_failures.clear)
 _numbers = itertools.count(1)
 
 
 def from_impl(primitive: Primitive) -> Any:
-    """The translation rule that calls a primitive's impl rule back; None where it has none, or runs over devices."""
+    """Return the translation rule that calls a primitive's impl rule on the host.
+
+    None if the primitive is a collective, or lacks an impl or abstract-eval rule.
+    """
     if "collective" in primitive.tags:
         return None
     if not (impl_rules.is_written(primitive) and abstract_eval_rules.is_written(primitive)):
@@ -62,18 +65,17 @@ def from_impl(primitive: Primitive) -> Any:
         avals = tuple(in_avals)
         avals_out = primitive.abstract(avals, params)
         source = ctx.source
-        # Not by shapes: each device may call it with its part.
+        # The key has no shapes, because each device may call the function with its part of the operands.
         types = tuple([(aval.dtype, aval.weak_type) for aval in avals])
-        given = [(name, type(value), exact(value)) for name, value in params.items()]
-        key = (primitive, types, *given, source and source[:2])
+        params_key = [(name, type(value), exact(value)) for name, value in params.items()]
+        key = (primitive, types, *params_key, source and source[:2])
         in_parts = params.get("partitioned", False) and not ordered
         failures = ctx.module.failures
         index = ctx.module.callback(key, lambda: _callback(primitive, avals, params, source, failures))
         targets = _PARTITIONED if in_parts else _TARGETS
+        # Other platforms can only be lowered for, because `export` refuses callbacks; their target does not matter.
         outs = ctx.custom_call(
-            targets.get(
-                ctx.platform, targets["cpu"]
-            ),  # a platform that is only lowered for: `export` refuses callbacks
+            targets.get(ctx.platform, targets["cpu"]),
             *in_vals,
             *([ctx.token] if ordered else []),
             out=[*avals_out, *([TOKEN] if ordered else [])],
@@ -95,10 +97,10 @@ def _callback(
     source: Any,
     failures: Failures | None,
 ) -> Callable[..., tuple[Any, ...]]:
-    """The function that the program calls, on any thread: evaluates the primitive as an eager call does.
+    """Return the function that the program calls, on any thread: it evaluates the primitive as an eager call does.
 
-    What the impl raises has the user's line `source` in its note, where the equation was traced. It is kept in
-    `failures` where the program is to go on.
+    An exception of the impl gets a note with `source`, the user's line that traced the equation. If the program must
+    continue after a failure (over several devices), `failures` stores the exception.
     """
     evaluation = bottom_trace()
 
@@ -107,7 +109,7 @@ def _callback(
         values, tokens = operands[: len(avals)], operands[len(avals) :]
         try:
             callbacks.running = True
-            # Copies: the program's memory is not the impl's to keep.
+            # Copies, because the impl may keep its operands and the program reuses their memory.
             arrays = [
                 Array(np.array(x, aval.dtype), aval if x.shape == aval.shape else aval.update(shape=x.shape))
                 for x, aval in zip(values, avals, strict=True)
@@ -116,30 +118,30 @@ def _callback(
                 outs = evaluation.process_primitive(primitive, arrays, params)
             return (*map(host_value, outs), *tokens)
         except BaseException as error:
-            go_on_with = None if failures is None else failures.keep(error)
-            if go_on_with is None:
-                raise _kept(primitive, error) from None
-            here = tuple([aval.update(shape=x.shape) for x, aval in zip(values, avals, strict=True)])
-            return (*(_filled(out, go_on_with) for out in primitive.abstract(here, params)), *tokens)
+            fill = None if failures is None else failures.keep(error)
+            if fill is None:
+                raise _store_failure(primitive, error) from None
+            actual = tuple([aval.update(shape=x.shape) for x, aval in zip(values, avals, strict=True)])
+            return (*(_filled_array(out, fill) for out in primitive.abstract(actual, params)), *tokens)
         finally:
             callbacks.running = outside
 
     return callback
 
 
-def _filled(aval: ShapedArray, with_: str) -> np.ndarray[Any, Any]:
-    """An array of the type whose elements are "zeros", or the "largest" or "least" of its dtype."""
+def _filled_array(aval: ShapedArray, fill: str) -> np.ndarray[Any, Any]:
+    """Return an array of "zeros", or of the "largest" or "least" elements of its dtype."""
     shape, dtype = aval.shape, aval.dtype
-    if with_ == "zeros" or dtypes.is_bool(dtype):
-        return np.full(shape, with_ == "largest", dtype)
+    if fill == "zeros" or dtypes.is_bool(dtype):
+        return np.full(shape, fill == "largest", dtype)
     if dtypes.is_integer(dtype):
         bounds = dtypes.iinfo(dtype)
-        return np.full(shape, bounds.max if with_ == "largest" else bounds.min, dtype)
-    return np.full(shape, np.inf if with_ == "largest" else -np.inf).astype(dtype)
+        return np.full(shape, bounds.max if fill == "largest" else bounds.min, dtype)
+    return np.full(shape, np.inf if fill == "largest" else -np.inf).astype(dtype)
 
 
-def _kept(primitive: Primitive, error: BaseException) -> HostCallbackError:
-    """The error to give to the program in place of `error`, which is found again by the number in its text."""
+def _store_failure(primitive: Primitive, error: BaseException) -> HostCallbackError:
+    """Store an exception, and return the error for the program, with the number of the exception in its text."""
     number = next(_numbers)
     _failures[number] = error
     while len(_failures) > _FAILURES_LIMIT:
@@ -152,18 +154,19 @@ def _kept(primitive: Primitive, error: BaseException) -> HostCallbackError:
 
 
 def original_failure(error: Exception) -> BaseException:
-    """What to raise for an error of a program that calls back: what the impl raised, if that is the reason.
+    """Return the exception to raise for a program's error: the impl's own exception if the impl caused the error.
 
-    An interrupt may arrive when the callback has just been entered, before it can keep what is raised.
+    An interrupt may arrive just after a callback is entered, before it can store the exception; then it is a
+    KeyboardInterrupt.
     """
-    found = re.search(r"(the impl rule of primitive .*) \[callback failure (\d+)\]", str(error), re.DOTALL)
-    if found is None:
+    numbered = re.search(r"(the impl rule of primitive .*) \[callback failure (\d+)\]", str(error), re.DOTALL)
+    if numbered is None:
         entering = re.search(
             r"error calling callback: Traceback .*\nKeyboardInterrupt[^\n]*\s*$", str(error), re.DOTALL
         )
         return error if entering is None else KeyboardInterrupt()
-    failure = _failures.pop(int(found[2]), None)
-    return HostCallbackError(found[1]) if failure is None else failure
+    failure = _failures.pop(int(numbered[2]), None)
+    return HostCallbackError(numbered[1]) if failure is None else failure
 
 
 xla_translations.derivations.append(

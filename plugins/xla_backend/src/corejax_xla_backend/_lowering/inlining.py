@@ -1,4 +1,4 @@
-"""How a translation context writes programs: their equations, one after the other, or calls of private functions."""
+"""Lowering of programs by a translation context: equation by equation, or as calls of private functions."""
 
 from __future__ import annotations
 
@@ -23,30 +23,30 @@ from corejax.extend import (
 )
 from corejax.extend.messages import describe_source
 from corejax.extend.programs import Literal
-from corejax_xla_backend._lowering.partitioned_calls import equation_in_parts, is_split
+from corejax_xla_backend._lowering.partitioned_calls import partition_equation, should_partition
 from corejax_xla_backend._lowering.regions import TOKEN, Region
 from corejax_xla_backend._lowering.results import results_of_rule
 from corejax_xla_backend._lowering.types import KNOWN_NAN, OWN, KnownValue, Value, tensor_type
 
 # Structural operations that repeat the elements of their first operand.
-_SPREADING = frozenset({"broadcast_in_dim", "reshape"})
-# Tags of primitives whose own operations say how results are laid out over axes of type Explicit.
-_LAYING_OUT = ("higher_order", "collective", "placing")
+_REPEATING = frozenset({"broadcast_in_dim", "reshape"})
+# Tags of primitives that constrain their own results over axes of type Explicit.
+_CONSTRAINING = ("higher_order", "collective", "placing")
 _NOT_INLINED = ' {mhlo.frontend_attributes = {inlineable = "false"}}'
 
 
 class Inlining:
-    """Methods of `TranslationContext`; its attributes are there."""
+    """Methods of `TranslationContext`, which declares the attributes."""
 
     __slots__ = ()
 
     def inline(self, closed: ClosedJaxpr, vals: Sequence[Value]) -> list[Value]:
-        """Write a program's operations here."""
+        """Append a program's operations, and return its results."""
         consts = [self.constant(c, v.aval.dtype) for c, v in zip(closed.consts, closed.jaxpr.constvars, strict=True)]
         return self.inline_jaxpr(closed.jaxpr, [*consts, *vals])
 
     def inline_elementwise(self, closed: ClosedJaxpr, vals: Sequence[Value]) -> list[Value]:
-        """As `inline`, for the body of an elementwise primitive: rules see `in_elementwise` meanwhile."""
+        """Append the body of an elementwise primitive, as `inline` does; `in_elementwise` is True meanwhile."""
         self.module.elementwise += 1
         try:
             return self.inline(closed, vals)
@@ -55,34 +55,39 @@ class Inlining:
 
     @property
     def in_elementwise(self) -> bool:
-        """See `TranslationContext`."""
+        """Whether the body of an elementwise primitive is being lowered."""
         return self.module.elementwise > 0
 
     def inline_jaxpr(self, jaxpr: Jaxpr, vals: Sequence[Value]) -> list[Value]:
-        """Write an open program's operations here; `vals` are its constants and arguments."""
+        """Append an open program's operations; `vals` are its constants and arguments.
+
+        Rules and locations are looked up once for each primitive, and each primitive and line, because programs repeat
+        them. Two facts are tracked beside the values: which scalars are known while the program is lowered
+        (`KnownValue`), and which results the compiler can prove to be NaN (`_mark_nan`).
+        """
         env: dict[Any, Value] = dict(zip((*jaxpr.constvars, *jaxpr.invars), vals, strict=True))
         module, platform = self.module, self.platform
-        around = self.mark, self.scope, self.source
+        outer_state = self.mark, self.scope, self.source
         scope = self.scope
-        ready: dict[Any, Any] = {}
+        rules: dict[Any, Any] = {}
         known = KnownValue in map(type, vals)
         scalars: dict[Var, Any] = {}
-        located: dict[Any, tuple[str, tuple[str, ...]]] = {}
+        marks: dict[Any, tuple[str, tuple[str, ...]]] = {}
 
         def read(atom: Any) -> Value:
             return env[atom] if type(atom) is Var else self.constant(atom.val, atom.aval.dtype)
 
         for eqn in jaxpr.eqns:
             primitive = eqn.primitive
-            rule = ready.get(primitive)
+            rule = rules.get(primitive)
             if rule is None:
-                rule = ready[primitive] = _translation(eqn, platform)
+                rule = rules[primitive] = _translation(eqn, platform)
             source = eqn.source_info
             place = (primitive, id(source[0]), source[1:]) if source is not None else primitive
-            found = located.get(place)
-            if found is None or "name" in eqn.params:
-                found = located[place] = self.module.locations.of_equation(scope, eqn)
-            self.mark, self.scope = found
+            mark_and_scope = marks.get(place)
+            if mark_and_scope is None or "name" in eqn.params:
+                mark_and_scope = marks[place] = self.module.locations.of_equation(scope, eqn)
+            self.mark, self.scope = mark_and_scope
             self.source = source
             invars = eqn.invars
             operands = [env[v] if type(v) is Var else read(v) for v in invars]
@@ -94,40 +99,43 @@ class Inlining:
                 raise
             outs = results_of_rule(primitive, out, eqn.outvars)
             if module.opaque > opaque:
-                outs = self._in_parts(eqn, rule, operands, outs, (opaque, line, constant))
+                outs = self._partition_if_possible(eqn, rule, operands, outs, (opaque, line, constant))
             if known and KnownValue in map(type, operands):
                 outs = _known_results(eqn, operands, outs)
             elif scalars or Literal in map(type, invars):
                 _mark_nan(eqn, scalars, outs)
             for v, x in zip(eqn.outvars, outs, strict=True):
                 if v.aval.refinement is not None:
-                    env.update(zip(eqn.outvars, _laid_out(self, eqn, outs), strict=True))
+                    env.update(zip(eqn.outvars, _constrain_results(self, eqn, outs), strict=True))
                     break
                 env[v] = x
             known = known or type(out) is not Value
-        self.mark, self.scope, self.source = around
+        self.mark, self.scope, self.source = outer_state
         return [read(v) for v in jaxpr.outvars]
 
-    def _in_parts(
+    def _partition_if_possible(
         self,
         eqn: JaxprEqn,
         rule: Callable[..., Any],
         operands: Sequence[Value],
         outs: Sequence[Value],
-        written: tuple[int, int, int],
+        state_before: tuple[int, int, int],
     ) -> Sequence[Value]:
-        """The results of an equation of which operations were written that XLA cannot partition: written anew, so that
-        it can, as far as rules tell how."""
-        self.module.opaque, lines, constants = written
-        if not is_split(self, eqn):
+        """Return the results of an equation with operations that XLA cannot partition.
+
+        If rules say how to partition the equation, its operations are dropped, and a call that can be partitioned
+        takes their place. `state_before` has the counts of opaque operations, lines and constants before the equation.
+        """
+        self.module.opaque, lines, constants = state_before
+        if not should_partition(self, eqn):
             return outs
         del self.lines[lines:]
         for key in list(self._constants)[constants:]:
             del self._constants[key]
-        return equation_in_parts(self, eqn, rule, operands)
+        return partition_equation(self, eqn, rule, operands)
 
     def call(self, closed: ClosedJaxpr, vals: Sequence[Value], name: str = "f") -> list[Value]:
-        """Call a program as a private function, written once for each program object."""
+        """Append a call of a program as a private function, which is written once for each program object."""
         known_nan = any(v.origins & KNOWN_NAN for v in vals)
         symbol, ordered, origins = self._private_function(closed, name, known_nan=known_nan)
         more = ([self.token], [TOKEN]) if ordered else ([], [])
@@ -141,8 +149,8 @@ class Inlining:
     def call_symbol(
         self, symbol: str, vals: Sequence[Value], out_avals: Sequence[ShapedArray], attrs: str = ""
     ) -> list[Value]:
-        """Call a function of the module by its name."""
-        vals = self.apart(vals)
+        """Append a call of a function of the module by its symbol."""
+        vals = self.behind_barriers(vals)
         number = self._counter[0] = self._counter[0] + 1
         names = ", ".join(v.name for v in vals)
         types = ", ".join(tensor_type(v.aval) for v in vals)
@@ -155,10 +163,10 @@ class Inlining:
         return [Value(f"%{number}#{i}", a, origins) for i, a in enumerate(out_avals)]
 
     def function(self, closed: ClosedJaxpr, name: str = "f") -> str:
-        """The symbol of a private function for a program, written once for each program object.
+        """Return the symbol of a private function for a program, which is written once for each program object.
 
         Raises:
-            NotImplementedError: the program has ordered effects, for which it has to be called (`call`).
+            NotImplementedError: the program has ordered effects, so that only `call` can use it.
         """
         symbol, ordered, _ = self._private_function(closed, name)
         if ordered:
@@ -174,16 +182,16 @@ class Inlining:
             known_nan: whether arguments depend on a constant NaN; such calls have a function of their own.
 
         Returns:
-            The symbol of the function; whether it has ordered effects: it then takes the token as its last argument,
-            and returns it as its last result; and the origins of its results.
+            The symbol of the function, whether the function has ordered effects, and the origins of its results. With
+            ordered effects the function takes the token as its last argument and returns it as its last result.
         """
         module = self.module
         key = (id(closed), module.manual, known_nan)
-        found = module.private.get(key)
-        if found is None:
+        entry = module.private.get(key)
+        if entry is None:
             symbol = module.fresh_name(name)
             ctx = type(self)(module, scope=self.scope)
-            # Its arguments may all be given one value.
+            # A call may pass one value as all arguments, so that they have one origin.
             origins = OWN | KNOWN_NAN if known_nan else OWN
             args = [Value(f"%arg{i}", v.aval, origins) for i, v in enumerate(closed.jaxpr.invars)]
             ctx.token = before = module.new_token()
@@ -191,51 +199,53 @@ class Inlining:
             ordered = ctx.token is not before
             for out in outs:
                 origins |= out.origins
-            found = module.private[key] = (symbol, ordered, origins, closed)
+            entry = module.private[key] = (symbol, ordered, origins, closed)
             more = ([before], [ctx.token]) if ordered else ([], [])
             module.add_function("private", symbol, [*args, *more[0]], ctx.lines, [*outs, *more[1]])
-        return found[:3]
+        return entry[:3]
 
-    # -- what values are computed from ----------------------------------------------------------------
+    # -- origins of values ---------------------------------------------------------------------------
 
     def written(self, operand: Value, update: Value) -> Value:
-        """An update, for an operation that writes it to one window of an operand.
+        """Return an update in a form that an operation can safely write to a window of an operand.
 
-        XLA on CPUs writes in place, in the loop that computes the update. Where the operand or the result is reshaped
-        it does not see that the update is computed from the operand, too, and reads what it has just written:
-        `x.at[1:].set(x[:-1])[:, None]`. Such an update is stored before. Of a single element all is read before.
+        XLA on CPUs writes in place, in the loop that computes the update. If the operand or the result is reshaped, XLA
+        misses that the update depends on the operand, and reads elements that it has just written:
+        `x.at[1:].set(x[:-1])[:, None]`. Such an update is materialized first. An update of a single element needs no
+        copy, because it is read completely before it is written.
         """
         shared = operand.origins & update.origins & ~KNOWN_NAN
         return self.materialized(update) if update.aval.size != 1 and shared else update
 
     def materialized(self, x: Value) -> Value:
-        """The same value, stored before it is used: XLA does not compute it in the loop of what takes it.
+        """Return a value that XLA stores before it is used, instead of fusing it into its consumer's loop.
 
-        For CPUs, where barriers are gone by then. A call of a function that does nothing costs nothing.
+        On CPUs only. XLA drops optimization barriers there before fusion, so that a call of an identity function, which
+        is not inlined, does it at no cost.
         """
         if self.platform != "cpu":
             return x
         return self.call_symbol(self.module.identity(x.aval), [x], [x.aval], _NOT_INLINED)[0]
 
     def argument(self, name: str, aval: ShapedArray) -> Value:
-        """One more argument of the function or region."""
+        """Return a further argument of the function or region, with an origin of its own."""
         self._origin_bits += 1
         return Value(name, aval, 1 << (self._origin_bits - 1))
 
     def _origins(self, operands: Sequence[Value], regions: Sequence[str] = ()) -> int:
-        """What results are computed from; of a region that does not tell all around it."""
+        """Return the origins of an operation's results; a region given as plain text may use all enclosing values."""
         origins = 0 if operands else OWN
         for x in operands:
             origins |= x.origins
         if regions:
-            around = (1 << self._origin_bits) - 1
+            enclosing = (1 << self._origin_bits) - 1
             for region in regions:
-                origins |= around & region.origins if type(region) is Region else around
+                origins |= enclosing & region.origins if type(region) is Region else enclosing
         return origins
 
 
 def _known_results(eqn: JaxprEqn, operands: Sequence[Value], outs: Sequence[Value]) -> Sequence[Value]:
-    """The results, known where the operands are: what is computed of an index, to choose a branch by it."""
+    """Return an equation's results, as a `KnownValue` if the operands are known: an index that selects a branch."""
     vals = [_scalar(atom) if type(atom) is Literal else v.known for atom, v in zip(eqn.invars, operands, strict=True)]
     if not _is_scalar_function(eqn, vals):
         return outs
@@ -243,24 +253,24 @@ def _known_results(eqn: JaxprEqn, operands: Sequence[Value], outs: Sequence[Valu
 
 
 def _mark_nan(eqn: JaxprEqn, scalars: dict[Var, Any], outs: Sequence[Value]) -> None:
-    """Mark a result as a known NaN if the compiler can tell that it is one: `log(-1)`, `zeros(8) / zeros(8)`.
+    """Mark a result as a known NaN if the compiler can prove it: `log(-1)`, `zeros(8) / zeros(8)`.
 
-    It can also tell that a product with an infinity or a quotient by zero is NaN, whatever the other operand
-    is computed from (`x * 0 / 0`), so these are marked too. `scalars` has the elements of arrays of equal elements that
-    are computed from literals alone; that of this result is added.
+    The compiler can also prove that a product with an infinity or a quotient by zero is NaN, whatever the other operand
+    is computed from (`x * 0 / 0`), so that these are marked as well. `scalars` maps each variable with equal elements
+    that is computed from literals alone to its element; the result's element is added.
     """
     [out, *more], name = eqn.outvars or [None], eqn.primitive.name
-    spread = name in _SPREADING
-    if out is None or more or eqn.effects or not (spread or "elementwise" in eqn.primitive.tags):
+    repeats = name in _REPEATING
+    if out is None or more or eqn.effects or not (repeats or "elementwise" in eqn.primitive.tags):
         return
     vals = [_scalar(atom) if type(atom) is Literal else scalars.get(atom) for atom in eqn.invars]
     inexact = dtypes.is_inexact(out.aval.dtype)
     if None not in vals:
         try:
-            value = scalars[out] = vals[0] if spread else _evaluate(eqn, vals)
+            value = scalars[out] = vals[0] if repeats else _evaluate(eqn, vals)
         except FloatingPointError:  # `debug_nans` is on
             value = scalars[out] = np.nan
-        except Exception:  # it may have no impl rule, or none for scalars; that is no reason not to compile it
+        except Exception:  # the primitive may have no impl rule, or none for scalars, and compiles all the same
             return
         nan = value != value
     elif inexact and name == "mul":
@@ -276,38 +286,45 @@ def _scalar(literal: Literal) -> Any:
 
 
 def _is_scalar_function(eqn: JaxprEqn, vals: Sequence[Any]) -> bool:
-    """Return whether the equation computes one scalar, without effects, from operands that are all known."""
+    """Return whether an equation computes one scalar, without effects, from operands that are all known."""
     several = eqn.primitive.multiple_results
     return None not in vals and not (eqn.effects or several or eqn.outvars[0].aval.shape)
 
 
 def _evaluate(eqn: JaxprEqn, vals: Sequence[Any]) -> Any:
+    """Return the scalar that an equation computes from known operands."""
     with set_current_trace(bottom_trace()):
         return host_value(eqn.primitive.bind(*vals, **eqn.params))[()]
 
 
 def _translation(eqn: JaxprEqn, platform: str) -> Callable[..., Any]:
+    """Return the translation rule of an equation's primitive for a platform."""
     try:
         return xla_translations.lookup(eqn.primitive, platform)  # type: ignore[no-any-return]
-    except MissingRuleError as error:  # which names the line that had the program compiled
-        error.add_note(f"The operation that has to be translated was traced at {describe_source(eqn.source_info)}.")
+    except MissingRuleError as error:
+        # The error names the line that compiled the program; the note adds the line of the equation.
+        error.add_note(f"The operation that needs a translation was traced at {describe_source(eqn.source_info)}.")
         raise
 
 
-def _laid_out(ctx: Any, eqn: JaxprEqn, outs: Sequence[Value]) -> list[Value]:
-    """The results of an equation, laid out as their types say, where no operand of that shape is laid out so."""
-    if ctx.module.manual is not None or not eqn.primitive.tags.isdisjoint(_LAYING_OUT):
+def _constrain_results(ctx: Any, eqn: JaxprEqn, outs: Sequence[Value]) -> list[Value]:
+    """Constrain an equation's results to the shardings in their types.
+
+    A result needs no constraint if an operand has the same shape and sharding.
+    """
+    if ctx.module.manual is not None or not eqn.primitive.tags.isdisjoint(_CONSTRAINING):
         return list(outs)
     known = {(v.aval.shape, v.aval.explicit_sharding) for v in eqn.invars}
     return [
         x
         if v.aval.explicit_sharding is None or (v.aval.shape, v.aval.explicit_sharding) in known
-        else _constrained(ctx, x, v.aval)
+        else _constrain(ctx, x, v.aval)
         for x, v in zip(outs, eqn.outvars, strict=True)
     ]
 
 
-def _constrained(ctx: Any, x: Value, aval: ShapedArray) -> Value:
+def _constrain(ctx: Any, x: Value, aval: ShapedArray) -> Value:
+    """Append a sharding constraint from a type with a sharding over axes of type Explicit."""
     text = ctx.sharding_text(aval.explicit_sharding, aval.ndim, aval.explicit_sharding.mesh.are_all_axes_explicit)
-    made: Value = ctx.op("sdy.sharding_constraint", x, out=x.aval, attrs=f"sharding = #sdy.sharding{text}")
-    return made
+    constrained: Value = ctx.op("sdy.sharding_constraint", x, out=x.aval, attrs=f"sharding = #sdy.sharding{text}")
+    return constrained

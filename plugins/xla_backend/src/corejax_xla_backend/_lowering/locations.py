@@ -1,8 +1,8 @@
-"""Locations in StableHLO: of each operation its name in the program and the user's line.
+"""Locations in StableHLO: the name of each operation in the program, and the user's line.
 
 A name is a path, `jit(f)/layer1/dot_general`: the compiled function, the named scopes and transformations that the
-equation was traced in (`transpose(jvp(layer1))`), the primitive; operations of a program inside an equation have
-that equation in their path. XLA makes the metadata of its own operations from them, which profilers show.
+equation was traced in (`transpose(jvp(layer1))`), and the primitive. Operations of a program inside an equation have
+that equation in their path. XLA copies the locations to the metadata of its own operations, which profilers show.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _SPECIAL = re.compile(r'[\x00-\x1f"\\\x7f]')
 
 
 class Locations:
-    """The locations of one module: written once each, and referred to by number."""
+    """The locations of one module; each is written once and referred to by number."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
@@ -26,7 +26,7 @@ class Locations:
         self._codes: dict[int, Any] = {}
 
     def of_equation(self, around: tuple[str, ...], eqn: JaxprEqn) -> tuple[str, tuple[str, ...]]:
-        """The mark that ends an equation's operations, and what its programs are inside of."""
+        """Return the mark that ends an equation's operations, and the scope of the programs inside the equation."""
         scope = around + scope_of(eqn.source_info)
         place = locate_source(eqn.source_info, self._codes)
         path = f"{scope_text(scope)}/{eqn.primitive.name}" if scope else eqn.primitive.name
@@ -42,7 +42,7 @@ class Locations:
 
 
 def _label(eqn: JaxprEqn) -> str:
-    """A call's name without the transformations that are in the path already; another primitive's own name."""
+    """Return a call's name without the transformations that are in the path already, or the primitive's name."""
     name = eqn.params.get("name")
     if "higher_order" not in eqn.primitive.tags or not isinstance(name, str):
         return eqn.primitive.name  # type: ignore[no-any-return]
@@ -50,11 +50,12 @@ def _label(eqn: JaxprEqn) -> str:
 
 
 def _string(text: str) -> str:
-    text = text.encode("utf-8", "replace").decode()  # a surrogate alone is no character
+    """Return a quoted and escaped MLIR string."""
+    text = text.encode("utf-8", "replace").decode()  # a lone surrogate cannot be encoded
     escaped = _SPECIAL.sub(lambda found: f"\\{ord(found.group()):02X}", text)
     return f'"{escaped}"'
 
 
 def without_locations(text: str) -> str:
-    """A module's text without locations."""
+    """Return a module's text without locations."""
     return _MARK.sub("", text)

@@ -1,4 +1,4 @@
-"""A StableHLO module: functions as text, parsed once by MLIR in C++."""
+"""A StableHLO module under construction: functions as text, which MLIR's C++ parser parses once."""
 
 from __future__ import annotations
 
@@ -19,23 +19,25 @@ _NONE: Mapping[Any, Any] = MappingProxyType({})
 
 
 class ModuleBuilder:
-    """A StableHLO module under construction: functions as text, private ones shared between their calls.
+    """A StableHLO module under construction: functions as text; all calls of a program share one private function.
 
     Args:
-        platform: the platform that rules are looked up for.
-        name: the compiled function's, for the operations' locations.
-        devices: of a program over several, in order.
+        platform: the platform that translation rules are looked up for.
+        name: the compiled function's name, for the operations' locations.
+        devices: the devices of a program over several, in order.
 
     Attributes:
         private: the private functions of programs; see `Inlining`.
         callbacks: Python functions that the program calls, by index.
-        failures: what these raise, where it is over several devices; None where each raises it at once.
-        meshes: the meshes that it names.
-        partitioners: what partitions its calls of `partitioned_calls`, to be kept until it is compiled.
-        spread: whether arguments are split over devices.
-        elementwise: how many elementwise primitives' bodies are written, one inside of the other.
-        opaque: how many operations were written that XLA cannot partition.
-        manual: the mesh, and the axes of it, that what is written now is written for one element of; None outside.
+        failures: exceptions of the callbacks of a program over several devices; None on one device, where a callback's
+            exception ends the program at once.
+        meshes: the meshes that the module declares.
+        partitioners: partitioners of the calls of `partitioned_calls`; they must live until the module is compiled.
+        is_sharded: whether arguments are sharded over devices.
+        elementwise: the nesting depth of elementwise primitives' bodies that are being lowered.
+        opaque: the number of operations so far that XLA cannot partition.
+        manual: the mesh and the axes of the enclosing manual region, one element of which the next operations compute;
+            None outside such a region.
     """
 
     def __init__(self, platform: str = "cpu", name: str = "", devices: tuple[Any, ...] = ()) -> None:
@@ -49,18 +51,18 @@ class ModuleBuilder:
         self.callbacks: list[Callable[..., Any]] = []
         self.failures = Failures() if len(devices) > 1 else None
         self.partitioners: list[Any] = []
-        self.spread = False
+        self.is_sharded = False
         self.elementwise = 0
         self.opaque = 0
         self._callback_indices: dict[Any, int] = {}
         self._spliced: dict[int, tuple[str, Any]] = {}
         self._identities: dict[ShapedArray, str] = {}
-        self._names = {MAIN: 1, SYMBOL: 1}  # whatever else is called so: XLA starts there
+        self._names = {MAIN: 1, SYMBOL: 1}  # reserved: XLA starts at `main`
         self._tokens = itertools.count()
         self._channels = itertools.count(1)
 
     def fresh_name(self, wanted: str) -> str:
-        """A function name that is not taken."""
+        """Return a function name that is not taken, made from the wanted one."""
         wanted = "".join(c if (c.isascii() and c.isalnum()) or c == "_" else "_" for c in wanted) or "f"
         if wanted[0].isdigit():
             wanted = "_" + wanted
@@ -69,51 +71,51 @@ class ModuleBuilder:
         return wanted if count == 0 else self.fresh_name(f"{wanted}_{count}")
 
     def new_token(self) -> Value:
-        """What ordered effects begin with where the token comes from around: a name of its own."""
+        """Return a token with a fresh name, for ordered effects that take the token from the enclosing function."""
         return Value(f"%t{next(self._tokens)}", TOKEN)
 
     def enter(self, mesh: Any, axes: tuple[Any, ...]) -> None:
-        """Write for one element of some axes of a mesh from now on; None: for the whole program."""
+        """Enter a region that is manual over some axes of a mesh; a mesh of None leaves all manual regions."""
         self.manual = None if mesh is None else (mesh, axes)
         self.meshes.manual = mesh is not None and set(axes) == set(mesh.axis_names)
 
     def new_channel(self) -> int:
-        """A number for one more operation that devices do together."""
+        """Return a fresh channel number for a collective operation."""
         return next(self._channels)
 
     def callback(self, key: Any, make: Callable[[], Callable[..., Any]]) -> int:
-        """Index of the Python function for a key, made once."""
+        """Return the index of a callback; `make` creates the Python function once for each key."""
         index = self._callback_indices.get(key)
         if index is None:
             index = self._callback_indices[key] = len(self.callbacks)
             self.callbacks.append(make())
         return index
 
-    def of_part(self) -> ModuleBuilder:
-        """A builder of the program that one device runs in the place of an operation; of the same Python functions."""
+    def part_builder(self) -> ModuleBuilder:
+        """Return a builder for the program that one device runs in place of an operation; it shares the callbacks."""
         inner = ModuleBuilder(self.platform, self.name, self.meshes.devices)
         inner.callbacks, inner._callback_indices = self.callbacks, self._callback_indices
         inner.failures = self.failures
         return inner
 
     def identity(self, aval: ShapedArray) -> str:
-        """Name of the function that gives its argument back."""
-        found = self._identities.get(aval)
-        if found is None:
-            found = self._identities[aval] = self.fresh_name("identity")
+        """Return the name of the function that returns its argument."""
+        name = self._identities.get(aval)
+        if name is None:
+            name = self._identities[aval] = self.fresh_name("identity")
             x = Value("%arg0", aval)
-            self.add_function("private", found, [x], [], [x])
-        return found
+            self.add_function("private", name, [x], [], [x])
+        return name
 
     def spliced(self, owner: Any, functions: Callable[[Callable[[str], str]], list[str]]) -> str:
-        """Name of the first of some functions that are text already; added once for each owner.
+        """Add functions that are text already, once for each owner, and return the name of the first.
 
         Args:
-            owner: what they are of, by identity.
-            functions: gives them, with names that the function which it is given has made of wanted ones.
+            owner: the object that the functions belong to, by identity.
+            functions: called with a function from wanted to fresh names; returns the functions with fresh names.
         """
-        found = self._spliced.get(id(owner))
-        if found is None:
+        entry = self._spliced.get(id(owner))
+        if entry is None:
             names: list[str] = []
 
             def fresh(wanted: str) -> str:
@@ -121,8 +123,8 @@ class ModuleBuilder:
                 return names[-1]
 
             self.functions += [f"  {text}" for text in functions(fresh)]
-            found = self._spliced[id(owner)] = (names[0], owner)
-        return found[0]
+            entry = self._spliced[id(owner)] = (names[0], owner)
+        return entry[0]
 
     def add_function(
         self,
@@ -134,10 +136,16 @@ class ModuleBuilder:
         attributes: Mapping[str, str] = _NONE,
         result_attributes: Sequence[str] = (),
     ) -> None:
-        """Add a function, "public" or "private".
+        """Add a function.
 
-        `attributes` has for the name of an argument its attribute dictionary, after a space, `result_attributes` the
-        same for each result; they are empty if there are none.
+        Args:
+            visibility: "public" or "private".
+            symbol: its name.
+            args: its arguments.
+            lines: its operations.
+            outs: its results.
+            attributes: name of an argument -> text of its attribute dictionary, after a space.
+            result_attributes: the same text for each result, or empty.
         """
         signature = ", ".join(f"{a.name}: {tensor_type(a.aval)}{attributes.get(a.name, '')}" for a in args)
         types = ", ".join(tensor_type(o.aval) for o in outs)
@@ -148,7 +156,7 @@ class ModuleBuilder:
         self.functions.append(f"  func.func {visibility} @{symbol}({signature}) -> ({types}) {{\n    {body}\n  }}")
 
     def text(self, name: str) -> str:
-        """The module, with the operations' locations."""
+        """Return the text of the module, with the operations' locations."""
         functions = "\n".join([*self.meshes.lines, *self.functions])
         attributes = f"mhlo.num_replicas = 1 : i32, mhlo.num_partitions = {self.meshes.count} : i32"
         module = f"module @{self.fresh_name(name)} attributes {{{attributes}}} {{\n{functions}\n}}\n"

@@ -1,7 +1,8 @@
-"""Operations of a program over several devices that are partitioned by what is written here, and not by XLA.
+"""Calls of a program over several devices that corejax partitions in place of XLA.
 
-A call takes the place of the operations. When XLA's partitioner comes to it, it asks for the program of one device's
-parts, and how operands and results are split for that.
+XLA cannot partition calls of kernels or of Python. Such operations are replaced by a custom call with a partitioner.
+When XLA's partitioner reaches the call, it asks the partitioner for the program that one device runs on its parts, and
+for the shardings of the operands and results.
 """
 
 from __future__ import annotations
@@ -23,18 +24,18 @@ from corejax_xla_backend._lowering.sharding_rules import Factors, factors_of
 from corejax_xla_backend._lowering.types import Value
 from corejax_xla_backend.sharding import Sharding
 
-_warned: set[Any] = set()  # primitives and lines
+_warned: set[Any] = set()  # pairs of a primitive and a user's line
 clears_cache(_warned.clear)
-_BY_STRING = 2  # StableHLO's API version of calls whose `backend_config` is a string
+_BY_STRING = 2  # StableHLO's API version of calls with a string as `backend_config`
 
 
 class Split(NamedTuple):
-    """How a call is done in parts.
+    """A partitioned call.
 
     Attributes:
-        mesh: the mesh; all of its axes have names in the parts.
+        mesh: the mesh; all of its axes are in scope in the program of one device.
         write: `(ctx, *parts of operands) -> parts of results`, values of the program of one device.
-        operands, results: how they are split for that, over the program's devices.
+        operands, results: shardings of the operands and results over the program's devices.
     """
 
     mesh: Any
@@ -44,19 +45,19 @@ class Split(NamedTuple):
 
 
 def is_over_devices(ctx: TranslationContext) -> bool:
-    """Whether what is written now is partitioned by XLA: over several devices, and not each one's own."""
+    """Return whether XLA partitions the next operations: over several devices, outside manual regions."""
     module = ctx.module
     return module.meshes.like is not None and module.meshes.count > 1 and module.manual is None
 
 
 def mesh_of(ctx: TranslationContext) -> Any:
-    """The mesh of a program over several devices, the first that it or its arguments are about."""
+    """Return the mesh of a program over several devices: the first in the program or its arguments."""
     assert ctx.module.meshes.like is not None
     return ctx.module.meshes.like(np.arange(ctx.module.meshes.count)).mesh
 
 
 def part_type(aval: ShapedArray, sharding: Sharding) -> ShapedArray:
-    """The type of one device's part."""
+    """Return the type of one device's part."""
     return aval.update(shape=sharding.shard_shape(aval.shape))
 
 
@@ -67,15 +68,14 @@ def partitioned_call(
     rule: str,
     split: Callable[[Sequence[Sharding], Sequence[Sharding]], Split],
 ) -> list[Value]:
-    """Append a call that `split` says the parts of.
+    """Append a call that `split` partitions.
 
     Args:
-        ctx: the builder, of a program over several devices, outside of its parts that are manual.
+        ctx: the builder, of a program over several devices, outside manual regions.
         vals: the operands.
         out_avals: types of the results.
-        rule: Shardy's attribute that tells how shardings of operands and results depend on each other; empty: they do
-            not.
-        split: from shardings of operands and results, as they have come to be, to how the call is done.
+        rule: Shardy's attribute for how shardings of operands and results depend on each other; empty if they do not.
+        split: function from the shardings that the compiler chose for operands and results to the `Split`.
     """
     from corejax_xla_backend import _jaxlib
 
@@ -85,16 +85,16 @@ def partitioned_call(
     assert like is not None
 
     def partition(operands: Sequence[Any], results: Sequence[Any]) -> Any:
-        made = split([like(t) for t in operands], [like(t) for t in results])
+        chosen = split([like(t) for t in operands], [like(t) for t in results])
         parts = [
             [part_type(aval, s) for aval, s in zip(*side, strict=True)]
-            for side in ((avals, made.operands), (out_avals, made.results))
+            for side in ((avals, chosen.operands), (out_avals, chosen.results))
         ]
         tiles = [
             [s.tiles(aval.ndim) for aval, s in zip(*side, strict=True)]
-            for side in ((avals, made.operands), (out_avals, made.results))
+            for side in ((avals, chosen.operands), (out_avals, chosen.results))
         ]
-        return program_of_part(context(module.of_part()), source, made, *parts), *tiles
+        return program_of_part(context(module.part_builder()), source, chosen, *parts), *tiles
 
     ranks = ([a.ndim for a in avals], [a.ndim for a in out_avals])
     partitioner = _jaxlib.CustomPartitioner(ranks, module.meshes.count, partition)
@@ -111,11 +111,11 @@ def partitioned_call(
 def program_of_part(
     ctx: TranslationContext, source: Any, split: Split, avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray]
 ) -> str:
-    """Return the module of one device's part, written by a context of `ModuleBuilder.of_part`.
+    """Return the text of the module for one device's part; `ctx` builds in a `ModuleBuilder.part_builder`.
 
     Raises:
-        TypeError: it gives other types than the parts of the results have.
-        NotImplementedError: it calls a Python function that the program around does not.
+        TypeError: `split.write` returns other types than the parts of the results have.
+        NotImplementedError: the part calls a Python function that the enclosing program does not call.
     """
     inner = ctx.module
     inner.enter(split.mesh, tuple(name for name, _ in split.mesh.shape_tuple))
@@ -127,7 +127,7 @@ def program_of_part(
     if len(inner.callbacks) > known:
         del inner.callbacks[known:]
         raise NotImplementedError(
-            "what a device does with its part calls back on the host, which has to be known before the program is "
+            "the program of a device's part calls back on the host; callbacks must be known before the program is "
             "partitioned"
         )
     sides = [x.aval for x in outs], out_avals
@@ -135,19 +135,19 @@ def program_of_part(
     if got != wanted:
         shown = [", ".join(a.str_short() for a in each) for each in sides]
         raise TypeError(
-            f"the program of a device's part gives ({shown[0]}), and its part of the results is ({shown[1]})"
+            f"the program of a device's part returns ({shown[0]}), but its part of the results is ({shown[1]})"
         )
     return inner.text("part")
 
 
-# -- of an equation ----------------------------------------------------------------------------------------------------
+# -- partitioning of equations -----------------------------------------------------------------------------------------
 
 
-def is_split(ctx: TranslationContext, eqn: JaxprEqn) -> bool:
-    """Whether an equation of operations that XLA cannot partition is to be partitioned here.
+def should_partition(ctx: TranslationContext, eqn: JaxprEqn) -> bool:
+    """Return whether to partition an equation with operations that XLA cannot partition.
 
-    It is not on one device; in a part of the program that is each device's own; with effects, which happen once; and
-    where one device calls Python for all, because nothing says how it could be done in parts.
+    An equation is not partitioned on one device, in a manual region, or if it has effects, which must happen once.
+    If no rule says how to partition a callback, one device calls Python for all.
     """
     if not is_over_devices(ctx) or eqn.effects:
         return False
@@ -156,15 +156,15 @@ def is_split(ctx: TranslationContext, eqn: JaxprEqn) -> bool:
     entry = xla_translations.rule_of(eqn.primitive, ctx.platform) or xla_translations.rule_of(eqn.primitive)
     if entry is not None and entry.derived is None:
         return "by" not in entry.flags
-    if ctx.module.spread and any(v.aval.ndim for v in eqn.invars):
-        _warn(eqn, "what is spread of its operands is gathered onto the first device, which calls impl for all")
+    if ctx.module.is_sharded and any(v.aval.ndim for v in eqn.invars):
+        _warn(eqn, "its sharded operands are gathered onto the first device, which calls impl for all")
     return False
 
 
-def equation_in_parts(
+def partition_equation(
     ctx: TranslationContext, eqn: JaxprEqn, rule: Callable[..., Any], operands: Sequence[Value]
 ) -> Sequence[Value]:
-    """Append a call of an equation that is done in parts, as its rules tell how; else of whole operands."""
+    """Append a partitioned call of an equation; each device computes all of it if no rule says how to split it."""
     avals, out_avals = [v.aval for v in eqn.invars], [v.aval for v in eqn.outvars]
     factors = _factors(eqn)
 
@@ -176,39 +176,41 @@ def equation_in_parts(
         split = functools.partial(split_by_factors, factors, avals, out_avals, write)
         sides = zip(avals, factors.operands, strict=True), zip(out_avals, factors.results, strict=True)
         return partitioned_call(ctx, operands, out_avals, factors_rule(factors.sizes, *sides), split)
-    return partitioned_call(ctx, operands, out_avals, "", functools.partial(_gathered, eqn, write))
+    return partitioned_call(ctx, operands, out_avals, "", functools.partial(_replicated_split, eqn, write))
 
 
 def _factors(eqn: JaxprEqn) -> Factors | None:
+    """Return the dimensions of an equation that may be split together, or None."""
     return factors_of(eqn.primitive, tuple([v.aval for v in eqn.invars]), eqn.params)
 
 
 def _warn(eqn: JaxprEqn, what: str) -> None:
-    """Once for each primitive and line of the program."""
+    """Warn once for each primitive and line of the program."""
     where = describe_source(eqn.source_info)
     if (eqn.primitive, where) in _warned:
         return
     warn_user(
-        f"primitive {eqn.primitive.name!r}, at {where}: {what}, as nothing says that parts are computed alone. "
-        "What does: a vmap rule that applies the primitive itself to the batch; ctx.custom_call(..., batch_dims=...) "
-        "in its translation; corejax.experimental.custom_partitioning around it. Or translate it to StableHLO",
+        f"primitive {eqn.primitive.name!r}, at {where}: {what}, because no rule says that parts can be computed "
+        "independently. Such rules are: a vmap rule that applies the primitive itself to the batch; "
+        "ctx.custom_call(..., batch_dims=...) in its translation; corejax.experimental.custom_partitioning around it. "
+        "Or translate it to StableHLO",
         DerivedRuleWarning,
     )
     _warned.add((eqn.primitive, where))
 
 
-def _gathered(
+def _replicated_split(
     eqn: JaxprEqn, write: Callable[..., Any], operands: Sequence[Sharding], results: Sequence[Sharding]
 ) -> Split:
-    """Every device does all of it."""
+    """Return the split in which every device computes all of an equation; warn if an operand is sharded."""
     mesh = operands[0].mesh if operands else results[0].mesh
-    spread = [i for i, s in enumerate(operands) if not s.is_fully_replicated]
-    if spread:
-        i = spread[0]
+    sharded = [i for i, s in enumerate(operands) if not s.is_fully_replicated]
+    if sharded:
+        i = sharded[0]
         what = f"operand {i}, {eqn.invars[i].aval.str_short()}, is gathered onto each device, which calls its kernel"
         _warn(eqn, what)
-    whole = [_over(mesh, [()] * v.aval.ndim) for v in (*eqn.invars, *eqn.outvars)]
-    return Split(mesh, write, whole[: len(operands)], whole[len(operands) :])
+    replicated = [_named_sharding(mesh, [()] * v.aval.ndim) for v in (*eqn.invars, *eqn.outvars)]
+    return Split(mesh, write, replicated[: len(operands)], replicated[len(operands) :])
 
 
 def split_by_factors(
@@ -219,32 +221,36 @@ def split_by_factors(
     operands: Sequence[Sharding],
     results: Sequence[Sharding],
 ) -> Split:
-    """Each factor split as the first result or operand is that has it; the same operation does the parts."""
+    """Return the split in which each factor takes the axes of the first result or operand that splits it.
+
+    The same operation computes the parts. An axis is used once, and only for a factor of a size that it divides.
+    """
     mesh = next(s.mesh for s in (*results, *operands))
-    named = [s for s in (*results, *operands) if not s.is_fully_replicated]
-    if named:
-        mesh = named[0].mesh
+    sharded = [s for s in (*results, *operands) if not s.is_fully_replicated]
+    if sharded:
+        mesh = sharded[0].mesh
     sizes = dict(mesh.shape_tuple)
     axes: dict[int, tuple[Any, ...]] = {}
     used: set[Any] = set()
     sides = ((results, factors.results, out_avals), (operands, factors.operands, avals))
     for shardings, numbers, types in sides:
-        for sharding, own, aval in zip(shardings, numbers, types, strict=True):
+        for sharding, dim_factors, aval in zip(shardings, numbers, types, strict=True):
             if sharding.mesh != mesh:
                 continue
-            for number, found in zip(own, sharding.dimension_axes(aval.ndim), strict=True):
-                if number is None or not found or axes.get(number) or not used.isdisjoint(found):
+            for number, names in zip(dim_factors, sharding.dimension_axes(aval.ndim), strict=True):
+                if number is None or not names or axes.get(number) or not used.isdisjoint(names):
                     continue
-                if factors.sizes[number] % math.prod(sizes[name] for name in found) == 0:
-                    axes[number] = tuple(found)
-                    used.update(found)
+                if factors.sizes[number] % math.prod(sizes[name] for name in names) == 0:
+                    axes[number] = tuple(names)
+                    used.update(names)
 
-    def placed(numbers: Sequence[int | None]) -> Sharding:
-        return _over(mesh, [axes.get(n, ()) if n is not None else () for n in numbers])
+    def sharding_of(numbers: Sequence[int | None]) -> Sharding:
+        return _named_sharding(mesh, [axes.get(n, ()) if n is not None else () for n in numbers])
 
-    return Split(mesh, write, [placed(n) for n in factors.operands], [placed(n) for n in factors.results])
+    return Split(mesh, write, [sharding_of(n) for n in factors.operands], [sharding_of(n) for n in factors.results])
 
 
-def _over(mesh: Any, dimensions: Sequence[tuple[Any, ...]]) -> Sharding:
-    made: Sharding = exported("sharding.NamedSharding")(mesh, exported("sharding.PartitionSpec")(*dimensions))
-    return made
+def _named_sharding(mesh: Any, dimensions: Sequence[tuple[Any, ...]]) -> Sharding:
+    """Return a `NamedSharding` over a mesh from the axes of each dimension."""
+    sharding: Sharding = exported("sharding.NamedSharding")(mesh, exported("sharding.PartitionSpec")(*dimensions))
+    return sharding

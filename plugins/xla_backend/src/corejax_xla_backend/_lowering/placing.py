@@ -1,4 +1,4 @@
-"""What a translation context writes of where values are, over several devices: Shardy's operations."""
+"""Methods of a translation context that place values over several devices by Shardy's operations."""
 
 from __future__ import annotations
 
@@ -11,26 +11,26 @@ from corejax_xla_backend._lowering.types import SlicedValue, Value
 
 
 class Placing:
-    """Methods of `TranslationContext`; its attributes are there."""
+    """Methods of `TranslationContext`, which declares the attributes."""
 
     __slots__ = ()
 
     def mesh_symbol(self, mesh: Any) -> str:
-        """The symbol of a mesh (with `shape_tuple` and `device_tuple`), for Shardy's operations: `@mesh`."""
+        """Return the symbol of a mesh (with `shape_tuple` and `device_tuple`) for Shardy's operations: `@mesh`."""
         return self.module.meshes.symbol(mesh)
 
     def sharding_text(self, sharding: Any, ndim: int, closed: bool = True) -> str:
-        """A sharding of values of `ndim` dimensions, for Shardy's operations: `<@mesh, [{"x"}, {}]>`.
+        """Return the text of a sharding of `ndim` dimensions for Shardy's operations: `<@mesh, [{"x"}, {}]>`.
 
-        Where it is not closed, the compiler may split dimensions further.
+        If the sharding is not closed, the compiler may split dimensions further.
         """
         return self.module.meshes.sharding(sharding, ndim, closed)
 
-    def apart(self, vals: Sequence[Value]) -> list[Value]:
-        """Values that are laid out anew, of which none is a slice by itself.
+    def behind_barriers(self, vals: Sequence[Value]) -> list[Value]:
+        """Return values that may be resharded, with each slice behind an optimization barrier.
 
-        XLA's partitioner remembers what a slice that every device has whole was made of as all of the operand, and
-        takes it for the operand where that is to be whole, too. A slice behind a barrier is not laid out.
+        XLA's partitioner caches a replicated slice as if it were its whole operand, and then uses the slice if the
+        operand itself must be replicated. The barrier keeps the slice itself from being resharded.
         """
         divides = self.module.meshes.divides
         return [
@@ -38,11 +38,11 @@ class Placing:
         ]
 
     def undivided(self, x: Value, dims: Iterable[int] | None = None) -> Value:
-        """The same value, of which each device has some dimensions (all unless given) whole.
+        """Return a value with some dimensions (by default all) replicated on every device.
 
-        For operations that XLA's partitioner computes wrongly where these are split.
+        For operations that XLA's partitioner computes wrongly if these dimensions are split.
         """
-        text = self.module.meshes.whole(x.aval.ndim, dims)
+        text = self.module.meshes.replicated_sharding(x.aval.ndim, dims)
         attrs = f"sharding = #sdy.sharding{text}"
         return self.op("sdy.sharding_constraint", x, out=x.aval, attrs=attrs) if text else x
 
@@ -57,28 +57,29 @@ class Placing:
         block_avals: Sequence[ShapedArray],
         body: Callable[..., Any],
     ) -> list[Value]:
-        """Append Shardy's `manual_computation`: `body(ctx, *blocks)` for each element of some axes of a mesh.
+        """Append Shardy's `manual_computation`: `body(ctx, *blocks)` runs for each element of some axes of a mesh.
 
         Args:
             mesh: the mesh.
             axes: names of the axes.
-            vals: the whole operands.
-            in_texts, out_texts: how operands and results are cut into blocks: `<@mesh, [{"x"}, {}]>`.
-            out: types of the whole results.
+            vals: the global operands.
+            in_texts: for each operand, the sharding that cuts it into blocks: `<@mesh, [{"x"}, {}]>`.
+            out_texts: the same for the results.
+            out: types of the global results.
             block_avals: types of the operands' blocks.
-            body: gives the results' blocks.
+            body: returns the results' blocks.
         """
-        around = self.module.manual
-        outer = () if around is None else around[1]
-        self.module.enter(mesh, (*outer, *axes))
+        enclosing = self.module.manual
+        outer_axes = () if enclosing is None else enclosing[1]
+        self.module.enter(mesh, (*outer_axes, *axes))
         try:
             region = self._region(block_avals, body, "sdy", vals)
         finally:
-            self.module.enter(*(around or (None, ())))
-        named = ", ".join(map(quoted, axes))
+            self.module.enter(*(enclosing or (None, ())))
+        axis_names = ", ".join(map(quoted, axes))
         attrs = (
             f"in_shardings = #sdy.sharding_per_value<[{', '.join(in_texts)}]>, "
             f"out_shardings = #sdy.sharding_per_value<[{', '.join(out_texts)}]>, "
-            f"manual_axes = #sdy<manual_axes{{{named}}}>"
+            f"manual_axes = #sdy<manual_axes{{{axis_names}}}>"
         )
         return self.op("sdy.manual_computation", *vals, out=list(out), attrs=attrs, regions=[region])  # type: ignore[no-any-return]

@@ -1,7 +1,9 @@
-"""Which dimensions of a primitive's operands and results may be split together, found out from its vmap rule.
+"""Derivation of sharding rules from vmap rules: dimensions of operands and results that may be split together.
 
-Where the rule makes of an application to a batch an application of the same primitive, with the same parameters, to the
-operands as they are, each element of the batch is computed by itself, and so may be each part of it.
+Suppose that the vmap rule turns a batch of applications into one application of the same primitive, with the same
+parameters, to the unchanged operands. Then each element of the batch is computed independently, and so each device may
+compute its part of the batch. The derivation guesses batch dimensions, stages the vmapped primitive, and accepts the
+guess if the program is that single application.
 """
 
 from __future__ import annotations
@@ -17,17 +19,17 @@ from corejax.extend.messages import clears_cache
 from corejax.extend.transforms import batch_flat, unmapped_aval
 from corejax.extend.types import SymbolicDim
 
-_LIMIT = 4096  # of what is remembered
-_CHOICES = 64  # of the other operands' dimensions for one of a first operand's
+_MAX_CACHED = 4096  # entries of the cache
+_MAX_CANDIDATES = 64  # combinations of the other operands' dimensions that are tried for one dimension
 
 Dims = tuple[int | None, ...]
 
 
 class Factors(NamedTuple):
-    """Dimensions that are split together.
+    """Dimensions that are split together: those with the same factor.
 
     Attributes:
-        operands, results: for each the number of a factor for each dimension; None where it is kept whole.
+        operands, results: for each operand or result the factor's number for each dimension; None if it is not split.
         sizes: the factors' sizes.
     """
 
@@ -36,50 +38,51 @@ class Factors(NamedTuple):
     sizes: tuple[int, ...]
 
 
-_found: dict[Any, Factors | None] = {}
-clears_cache(_found.clear)
+_cache: dict[Any, Factors | None] = {}
+clears_cache(_cache.clear)
 
 
 def factors_of(primitive: Primitive, avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> Factors | None:
-    """The factors of an application; None where nothing may be split."""
+    """Return the factors of an application; None if no dimension may be split."""
     try:
         key = (primitive, tuple(avals), tuple(params.items()))
-        if key in _found:
-            return _found[key]
-    except TypeError:  # a parameter that is not hashable
-        return _derived(primitive, tuple(avals), params)
-    found = _derived(primitive, tuple(avals), params)
-    if len(_found) >= _LIMIT:
-        _found.clear()
-    _found[key] = found
-    return found
+        if key in _cache:
+            return _cache[key]
+    except TypeError:  # a parameter is not hashable
+        return _derive_factors(primitive, tuple(avals), params)
+    factors = _derive_factors(primitive, tuple(avals), params)
+    if len(_cache) >= _MAX_CACHED:
+        _cache.clear()
+    _cache[key] = factors
+    return factors
 
 
-def _derived(primitive: Primitive, avals: tuple[ShapedArray, ...], params: Mapping[str, Any]) -> Factors | None:
+def _derive_factors(primitive: Primitive, avals: tuple[ShapedArray, ...], params: Mapping[str, Any]) -> Factors | None:
+    """Try each dimension of each operand as a batch dimension, and collect the factors that the vmap rule confirms."""
     sizes = {size for aval in avals for size in aval.shape}
     if not vmap_rules.is_written(primitive) or any(isinstance(size, SymbolicDim) for size in sizes):
         return None
     out_avals = primitive.abstract(avals, dict(params))
-    found = _Found(avals, out_avals)
+    builder = _FactorsBuilder(avals, out_avals)
     for i, aval in enumerate(avals):
         for dim, size in enumerate(aval.shape):
-            if size < 2 or found.operands[i][dim] is not None:
+            if size < 2 or builder.operands[i][dim] is not None:
                 continue
-            for dims in _choices(found.operands, avals, i, dim):
-                batch = _batched(primitive, avals, out_avals, params, dims, size)
-                if batch is not None and found.add(dims, batch.dims_out, size):
-                    if len(found.sizes) == 1:
-                        found.add_those_of(batch, dims, factors_of(primitive, batch.elements, batch.params))
+            for dims in _candidate_dims(builder.operands, avals, i, dim):
+                batch = _as_batch(primitive, avals, out_avals, params, dims, size)
+                if batch is not None and builder.add(dims, batch.dims_out, size):
+                    if len(builder.sizes) == 1:
+                        builder.add_inner(batch, dims, factors_of(primitive, batch.elements, batch.params))
                     break
-    return found.factors()
+    return builder.factors()
 
 
 class _Batch(NamedTuple):
-    """An application that is a batch of others.
+    """An application that is a batch of smaller applications.
 
     Attributes:
-        dims_out: where results have the batch.
-        elements, params: types of operands and parameters of one application.
+        dims_out: the batch dimension of each result.
+        elements, params: operand types and parameters of one smaller application.
     """
 
     dims_out: tuple[int, ...]
@@ -87,8 +90,8 @@ class _Batch(NamedTuple):
     params: Mapping[str, Any]
 
 
-class _Found:
-    """The factors that were found, so far."""
+class _FactorsBuilder:
+    """The factors of an application that are confirmed so far."""
 
     def __init__(self, avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray]) -> None:
         self.operands: list[list[int | None]] = [[None] * a.ndim for a in avals]
@@ -96,53 +99,57 @@ class _Found:
         self.sizes: list[int] = []
 
     def add(self, dims: Dims, dims_out: Dims, size: int) -> bool:
-        """A factor of dimensions that are of no other yet; whether they are."""
+        """Add a factor and return True, or return False if one of its dimensions has a factor already."""
         places = [*zip((*self.operands, *self.results), (*dims, *dims_out), strict=True)]
-        if any(d is not None and own[d] is not None for own, d in places):
+        if any(d is not None and numbers[d] is not None for numbers, d in places):
             return False
-        for own, d in places:
+        for numbers, d in places:
             if d is not None:
-                own[d] = len(self.sizes)
+                numbers[d] = len(self.sizes)
         self.sizes.append(size)
         return True
 
-    def add_those_of(self, batch: _Batch, dims: Dims, inner: Factors | None) -> None:
-        """The factors of each element of a batch, too."""
+    def add_inner(self, batch: _Batch, dims: Dims, inner: Factors | None) -> None:
+        """Add the factors of one element of a batch, with dimensions counted in the whole batch."""
         for number, size in enumerate(inner.sizes if inner is not None else ()):
             assert inner is not None
             sides = zip((*inner.operands, *inner.results), (*dims, *batch.dims_out), strict=True)
-            places = [_around(own.index(number) if number in own else None, d) for own, d in sides]
+            places = [_dim_in_batch(numbers.index(number) if number in numbers else None, d) for numbers, d in sides]
             self.add(tuple(places[: len(dims)]), tuple(places[len(dims) :]), size)
 
     def factors(self) -> Factors | None:
-        """All of them."""
+        """Return all confirmed factors, or None."""
         if not self.sizes:
             return None
         return Factors(tuple(map(tuple, self.operands)), tuple(map(tuple, self.results)), tuple(self.sizes))
 
 
-def _around(dim: int | None, batch: int | None) -> int | None:
-    """A dimension of an element, counted with the batch's."""
+def _dim_in_batch(dim: int | None, batch: int | None) -> int | None:
+    """Return the number of an element's dimension in the batch, which has one dimension more."""
     return dim if dim is None or batch is None or dim < batch else dim + 1
 
 
-def _choices(
+def _candidate_dims(
     operands: Sequence[Sequence[int | None]], avals: Sequence[ShapedArray], first: int, dim: int
 ) -> Iterator[Dims]:
-    """Dimensions of all operands that may be one batch with that of the first that has it, likelier ones first."""
-    size, left = avals[first].shape[dim], dim - avals[first].ndim
+    """Yield candidates for the batch dimensions of all operands, likelier ones first.
 
-    def of(k: int) -> list[int | None]:
+    The operand `first` has the batch at `dim`, operands before it are not batched, and operands after it may have the
+    batch at a dimension of the same size.
+    """
+    size, from_end = avals[first].shape[dim], dim - avals[first].ndim
+
+    def candidates(k: int) -> list[int | None]:
         if k <= first:
             return [dim if k == first else None]
         free = [d for d, n in enumerate(avals[k].shape) if n == size and operands[k][d] is None]
-        free.sort(key=lambda d: (d != dim, d - avals[k].ndim != left))
+        free.sort(key=lambda d: (d != dim, d - avals[k].ndim != from_end))
         return [*free, None]
 
-    return itertools.islice(itertools.product(*map(of, range(len(avals)))), _CHOICES)
+    return itertools.islice(itertools.product(*map(candidates, range(len(avals)))), _MAX_CANDIDATES)
 
 
-def _batched(
+def _as_batch(
     primitive: Primitive,
     avals: Sequence[ShapedArray],
     out_avals: Sequence[ShapedArray],
@@ -150,32 +157,37 @@ def _batched(
     dims: Dims,
     size: int,
 ) -> _Batch | None:
-    """What an application is a batch of, which operands have at some dimensions; None if it is none that rules tell."""
+    """Return the batch that an application is if operands have the batch at `dims`; None if the vmap rule disagrees."""
     elements = tuple([_without(a, d) for a, d in zip(avals, dims, strict=True)])
-    for given in _parameters(params, min(d for d in dims if d is not None)):
+    for inner_params in _candidate_params(params, min(d for d in dims if d is not None)):
         try:
-            first = _applied(primitive, elements, given, params, dims, size)
-            if first is None or any(d is None for d in first):
+            dims_out = _batch_dims_out(primitive, elements, inner_params, params, dims, size)
+            if dims_out is None or any(d is None for d in dims_out):
                 continue
-            shapes = [_without(a, d) for a, d in zip(out_avals, first, strict=True)]
+            shapes = [_without(a, d) for a, d in zip(out_avals, dims_out, strict=True)]
             if [(a.shape, a.dtype) for a in shapes] != [
-                (a.shape, a.dtype) for a in primitive.abstract(elements, dict(given))
+                (a.shape, a.dtype) for a in primitive.abstract(elements, dict(inner_params))
             ]:
                 continue
-            # Parts have other sizes: what holds for this one only is no batch.
-            if all(_applied(primitive, elements, given, params, dims, n) == first for n in (1, size + 1)):
-                if not _is_of_scalars(primitive, elements, given):
+            # Parts have other sizes, so that the guess must hold for other sizes of the batch.
+            if all(
+                _batch_dims_out(primitive, elements, inner_params, params, dims, n) == dims_out for n in (1, size + 1)
+            ):
+                if not _is_independent_on_scalars(primitive, elements, inner_params):
                     continue
-                return _Batch(first, elements, given)  # type: ignore[arg-type]
-        except Exception:  # rules need not take what is only guessed
+                return _Batch(dims_out, elements, inner_params)  # type: ignore[arg-type]
+        except Exception:  # a rule may fail for arguments that are only a guess
             continue
     return None
 
 
-def _is_of_scalars(primitive: Primitive, elements: Sequence[ShapedArray], params: Mapping[str, Any]) -> bool:
-    """Whether a batch of scalars is computed one by one, too: rules may promise it and be meant for rows.
+def _is_independent_on_scalars(
+    primitive: Primitive, elements: Sequence[ShapedArray], params: Mapping[str, Any]
+) -> bool:
+    """Return False if the elements are scalars and a batch of two differs from two single applications.
 
-    What normalises along an axis, say, has none there, and its vmap rule gives it that of the batch.
+    A vmap rule may hold for rows only. A primitive that normalises along an axis, say, has no axis for a scalar, and
+    its vmap rule passes it the axis of the batch.
     """
     if any(aval.ndim for aval in elements) or "elementwise" in primitive.tags:
         return True
@@ -192,18 +204,20 @@ def _is_of_scalars(primitive: Primitive, elements: Sequence[ShapedArray], params
 
 
 def _without(aval: ShapedArray, dim: int | None) -> ShapedArray:
+    """Return the type without a dimension."""
     return aval if dim is None else aval.update(shape=aval.shape[:dim] + aval.shape[dim + 1 :])
 
 
-def _parameters(params: Mapping[str, Any], dim: int) -> Iterator[Mapping[str, Any]]:
-    """Parameters that an element of a batch might have: the same, or with axes after the batch's counted without it."""
+def _candidate_params(params: Mapping[str, Any], dim: int) -> Iterator[Mapping[str, Any]]:
+    """Yield candidates for an element's parameters: the batch's own, then with axes counted without the batch's."""
     yield params
-    moved = {name: _moved(value, dim) for name, value in params.items()}
-    if moved != dict(params):
-        yield moved
+    shifted = {name: _shift_axes(value, dim) for name, value in params.items()}
+    if shifted != dict(params):
+        yield shifted
 
 
-def _moved(value: Any, dim: int) -> Any:
+def _shift_axes(value: Any, dim: int) -> Any:
+    """Return a parameter with its axes (an int, or a tuple of ints) after `dim` reduced by one."""
     if type(value) is int:
         return value - 1 if value > dim else value
     if type(value) is tuple and value and all(type(x) is int for x in value):
@@ -211,32 +225,32 @@ def _moved(value: Any, dim: int) -> Any:
     return value
 
 
-def _applied(
+def _batch_dims_out(
     primitive: Primitive,
     elements: Sequence[ShapedArray],
-    given: Mapping[str, Any],
-    wanted: Mapping[str, Any],
+    inner_params: Mapping[str, Any],
+    params: Mapping[str, Any],
     dims: Dims,
     size: int,
 ) -> tuple[int | None, ...] | None:
-    """Batching dimensions of the results, where the batch of applications is one application to the operands."""
+    """Return the results' batch dimensions if vmap turns applications with `inner_params` into one with `params`."""
     dims_out: list[int | None] = []
 
-    def alone(*args: Any) -> list[Any]:
-        out = primitive.bind(*args, **given)
+    def apply(*args: Any) -> list[Any]:
+        out = primitive.bind(*args, **inner_params)
         return list(out) if primitive.multiple_results else [out]
 
-    def flat(*args: Any) -> list[Any]:
-        outs, found = batch_flat(alone, size, args, dims)
-        dims_out.extend(found)
+    def batched(*args: Any) -> list[Any]:
+        outs, out_dims = batch_flat(apply, size, args, dims)
+        dims_out.extend(out_dims)
         return list(outs)
 
     avals = [unmapped_aval(size, d, a) for d, a in zip(dims, elements, strict=True)]
-    jaxpr = stage_closed(flat, avals).jaxpr
+    jaxpr = stage_closed(batched, avals).jaxpr
     if len(jaxpr.eqns) != 1 or jaxpr.constvars:
         return None
     (eqn,) = jaxpr.eqns
     same = eqn.primitive is primitive and list(eqn.invars) == list(jaxpr.invars)
-    if not same or dict(eqn.params) != dict(wanted) or list(eqn.outvars) != list(jaxpr.outvars):
+    if not same or dict(eqn.params) != dict(params) or list(eqn.outvars) != list(jaxpr.outvars):
         return None
     return tuple(dims_out)

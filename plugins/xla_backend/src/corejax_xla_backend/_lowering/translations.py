@@ -1,4 +1,4 @@
-"""StableHLO of every primitive that has only a decomposition."""
+"""The derived translation of primitives that have a decomposition."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from corejax_xla_backend._lowering.types import Value
 
 
 def _from_decomposition(primitive: Primitive) -> Callable[..., Any] | None:
+    """Return the translation rule that lowers a primitive's decomposition; None if it has no decomposition."""
     if primitive.decomposition is None:
         return None
     elementwise = "elementwise" in primitive.tags

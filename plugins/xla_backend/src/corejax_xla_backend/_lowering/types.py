@@ -1,4 +1,4 @@
-"""Types, values and numbers as MLIR writes them."""
+"""Types, values and numbers in MLIR's syntax."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ clears_cache(_types.clear)
 
 
 def element_type(dtype: Any) -> str:
-    """MLIR's name of a NumPy dtype (StableHLO specification, "Types").
+    """Return MLIR's name of a NumPy dtype (StableHLO specification, "Types").
 
     Raises:
         TypeError: StableHLO has no such type.
@@ -32,20 +32,20 @@ def element_type(dtype: Any) -> str:
 
 
 def tensor_type(aval: ShapedArray) -> str:
-    """MLIR's tensor type of an aval: `tensor<3x4xf32>`."""
+    """Return MLIR's tensor type of an aval: `tensor<3x4xf32>`."""
     text = _types.get(aval)
     if text is None:
         if aval.nbytes > _ADDRESSABLE:
             takes = f"an array of shape {aval.shape} and dtype {aval.dtype.name} takes {bytes_text(aval.nbytes)}"
-            raise MemoryError(f"{takes}, which no program addresses")
+            raise MemoryError(f"{takes}, which is more than a program can address")
         dims = "".join(f"{d}x" for d in aval.shape)
         text = f"tensor<{dims}{element_type(aval.dtype)}>"
-        if not any(isinstance(d, SymbolicDim) for d in aval.shape):  # those are of one export
+        if not any(isinstance(d, SymbolicDim) for d in aval.shape):  # symbolic sizes belong to one export
             _types[aval] = text
     return text
 
 
-# Bits of `Value.origins` beside those of arguments.
+# Bits of `Value.origins` in addition to the bits of arguments.
 OWN = 1
 KNOWN_NAN = 2
 
@@ -56,13 +56,13 @@ class Value:
     Attributes:
         name: its SSA name, `%12`.
         aval: its type; the weak type has no meaning here.
-        origins: what it is computed from: a bit for each argument of the function and of the regions around, one,
-            `OWN`, for what is made without any, and one, `KNOWN_NAN`, for constants that are NaN.
+        origins: a bit set of what the value is computed from: one bit for each argument of the function and of the
+            enclosing regions, `OWN` for operations without operands, and `KNOWN_NAN` for constants that are NaN.
     """
 
     __slots__ = ("aval", "name", "origins")
 
-    known: Any = None  # of `KnownValue`
+    known: Any = None  # set by `KnownValue`
 
     def __init__(self, name: str, aval: ShapedArray, origins: int = 0) -> None:
         self.name = name
@@ -74,30 +74,26 @@ class Value:
 
 
 class SlicedValue(Value):
-    """The result of a slice: see `TranslationContext.apart`."""
+    """The result of a slice; see `TranslationContext.behind_barriers`."""
 
     __slots__ = ()
 
 
 def check_operands(name: str, operands: Sequence[Any]) -> None:
-    """Refuse what is no value of a program among the operands of an operation.
-
-    Raises:
-        TypeError: one is none.
-    """
+    """Raise TypeError if an operand of an operation is not a value of the program."""
     for i, x in enumerate(operands):
         if not isinstance(x, Value):
             raise TypeError(
-                f"ctx.op({name!r}): operand {i} is {x!r} of type {type(x).__name__}; operands are what the rule is "
-                "given and what ctx makes: ctx.full(aval, number) for a number, ctx.constant(array) for an array"
+                f"ctx.op({name!r}): operand {i} is {x!r} of type {type(x).__name__}; pass the rule's own operands or "
+                "values that ctx returns: ctx.full(aval, number) for a number, ctx.constant(array) for an array"
             )
 
 
 class KnownValue(Value):
-    """A value that is known while the program is written: translations may choose by it.
+    """A value that is known while the program is lowered, so that translations can branch on it.
 
     Attributes:
-        known: the value, a scalar of NumPy's of the dtype.
+        known: the value, a NumPy scalar of the dtype.
     """
 
     __slots__ = ("known",)
@@ -108,7 +104,7 @@ class KnownValue(Value):
 
 
 def element_text(x: Any) -> str:
-    """One element as MLIR text, exactly: floats as their bits."""
+    """Return one element as MLIR text; floats are written as their bits, which is exact."""
     dtype = x.dtype
     if dtype == np.bool_:
         return "true" if x else "false"

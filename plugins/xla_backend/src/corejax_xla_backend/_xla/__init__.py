@@ -1,3 +1,5 @@
-"""XLA as a backend: `backend` is what the plugin provides, `executable` lowers, compiles and runs, `dispatch` is the
+"""The backend `xla`.
+
+`backend` is the class that the plugin provides, `executable` lowers, compiles and runs programs, and `dispatch` is the
 fast path of calls.
 """

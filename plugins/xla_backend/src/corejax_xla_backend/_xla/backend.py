@@ -1,4 +1,4 @@
-"""The backend `xla`: programs through StableHLO to XLA, on the devices that jaxlib knows."""
+"""The backend `xla`: it lowers programs to StableHLO and compiles them by XLA, for jaxlib's devices."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ clears_cache(_jaxlib.forget_scalars)
 
 
 class XlaBackend(Backend):
-    """XLA through jaxlib. Importing this module imports jaxlib; devices are asked for when something is on them."""
+    """XLA through jaxlib. Importing this module imports jaxlib; devices start when they are first used."""
 
     name = "xla"
     capabilities = Capabilities(
@@ -34,26 +34,26 @@ class XlaBackend(Backend):
     device_type = _jaxlib.Device | _jaxlib.CompileOnlyDevice
 
     def platform(self) -> str:
-        """CUDA where it starts, else the CPU."""
+        """Return the default platform: CUDA if it starts, else the CPU."""
         return _jaxlib.default_backend()
 
     def devices(self, platform: str | None = None) -> list[Any]:
-        """jaxlib's."""
+        """Return jaxlib's devices of a platform."""
         return _jaxlib.devices(platform)
 
     def topology(self, name: str, platform: str) -> list[Any]:
-        """Devices that need not be there, to compile for: as many as the product of the sizes in a name, `8x8`."""
+        """Return devices to compile for without attaching them; a name such as `8x8` says how many."""
         return _jaxlib.Topology(name, platform).devices
 
     def default_device(self, platform: str | None = None) -> Any:
-        """What the setting `default_device` says, else the first device."""
+        """Return the device of the setting `default_device`, else the first device."""
         chosen = config.default_device
         if chosen is not None and platform in (None, chosen.platform):
             return chosen
         return _jaxlib.default_device() if platform is None else _jaxlib.local_devices(platform)[0]
 
     def put(self, value: Any, aval: ShapedArray, device: Any = None) -> Any:
-        """The buffer shares the array's memory where it can; `device` may be a sharding."""
+        """Return a buffer on a device or sharding; it shares the memory of a NumPy array if possible."""
         if isinstance(device, SingleDeviceSharding):
             (one,), kind = device.device_tuple, other_memory(device)
             return _jaxlib.copy_to(self.put(value, aval, one), one, committed=True, memory_kind=kind)
@@ -67,28 +67,28 @@ class XlaBackend(Backend):
         return _jaxlib.put(value, aval, device or config.default_device, committed=device is not None, alias=True)
 
     def put_copy(self, value: np.ndarray[Any, Any], aval: ShapedArray, sharding: Sharding) -> Any:
-        """A buffer over the devices of a sharding, which it fits, of an array that its owner may write to."""
+        """Return a buffer over a sharding's devices with a copy of an array that its owner may write to."""
         return _jaxlib.put_parts(value, aval, _jaxlib.placement(sharding, aval.ndim), alias=False)
 
     def fetch(self, buffer: Any) -> np.ndarray[Any, Any]:
-        """A view of the buffer's memory where that is on the host."""
+        """Return a NumPy array; a view of the buffer's memory if the memory is the host's."""
         return _jaxlib.whole(buffer) if _jaxlib.is_spread(buffer) else _jaxlib.to_numpy(buffer)
 
     def start_fetch(self, buffer: Any) -> None:
-        """Nothing to do where the buffer's memory is the host's."""
+        """Start a copy to the host, unless the buffer's memory is the host's."""
         if not _jaxlib.is_spread(buffer) and _jaxlib.device_of(buffer).platform != "cpu":
             _jaxlib.start_copy_to_host(buffer)
 
     def device_of(self, buffer: Any) -> Any:
-        """The one device; of a buffer over several its sharding."""
+        """Return the buffer's device, or the sharding of a buffer over several devices."""
         return _jaxlib.device_of(buffer)
 
     def bound_to(self, buffer: Any) -> Any:
-        """jaxlib's word is committed."""
+        """Return the device or sharding that a buffer is bound to (in jaxlib's word, committed to), or None."""
         return _jaxlib.device_of(buffer) if _jaxlib.is_committed(buffer) else None
 
     def evaluate(self, primitive: Any, arrays: Any, params: Any) -> list[Any]:
-        """The operation compiled by itself, for the devices of its operands."""
+        """Compile an operation by itself for its operands' devices, and run it."""
         return dispatched(primitive, arrays, params, _HERE)
 
     def run_program(self, closed: Any, arrays: Any, name: str) -> list[Any] | None:
@@ -96,11 +96,11 @@ class XlaBackend(Backend):
         return run_program(closed, arrays, name)
 
     def is_ready(self, buffer: Any) -> bool:
-        """Whether XLA has computed it."""
+        """Return whether XLA has computed the buffer."""
         return _jaxlib.is_ready(buffer)
 
     def block_until_ready(self, buffers: Any) -> None:
-        """Wait."""
+        """Wait until XLA has computed the buffers."""
         _jaxlib.block_until_ready(buffers)
 
     def compile(
@@ -111,7 +111,7 @@ class XlaBackend(Backend):
         platform: str | None = None,
         options: CompileOptions = DEFAULT_OPTIONS,
     ) -> executable.XlaExecutable:
-        """By XLA."""
+        """Compile a program by XLA."""
         device = self.default_device(platform) if options.device is None else options.device
         if options.devices:
             device = options.devices[0]
@@ -126,13 +126,13 @@ class XlaBackend(Backend):
         platform: str | None = None,
         options: CompileOptions = DEFAULT_OPTIONS,
     ) -> executable.Lowering:
-        """StableHLO."""
+        """Lower a program to StableHLO."""
         if options.device is not None or options.devices:
             platform = (options.device or options.devices[0]).platform
         return executable.lower(closed, name, platform or self.platform(), options)
 
     dispatcher = staticmethod(dispatch.dispatcher)
-    # Without a method's call: the first is asked of all donated arrays, the second in eager operations.
+    # Static methods save a call: `is_deleted` runs for each donated array, `is_spread` in each eager operation.
     is_deleted = staticmethod(_jaxlib.is_deleted)
     is_spread = staticmethod(_jaxlib.is_spread)
     other_memory_of = staticmethod(_jaxlib.other_memory_of)

@@ -1,9 +1,9 @@
-"""Calls of programs that call Python back, through a dispatcher of their own.
+"""Calls of programs with callbacks, through a dispatcher of their own.
 
-Python functions run in such a call, which may call the jitted function again, or wait for threads that do. A dispatcher
-lets nobody else in with the signature that it asks Python for, so nothing is run while it asks: it is told what to do
-in a call of its own, after the program has run. And C++ tells of errors by their text alone, so calls are made from
-Python, which raises what the callback raised.
+A callback may call the jitted function again, or wait for a thread that does. A dispatcher blocks all calls with a
+signature while its miss function runs for that signature. So the program must not run inside a miss: it runs first, and
+a second call, in which nothing runs, then teaches the dispatcher the fast path of the signature. C++ passes on only the
+text of an exception, so that Python makes the calls and raises the callback's own exception.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from corejax_xla_backend._xla.executable import XlaExecutable
 
 
 class CallingBack:
-    """Calls of a jitted function whose programs call Python back, some of them at least.
+    """The calls of a jitted function with callbacks in at least one of its programs.
 
     Args:
-        miss: runs a call, and says how to repeat it.
-        make: makes a dispatcher of what it asks.
-        fastpath: what a dispatcher is told of a call; None: it cannot repeat it.
+        miss: runs a call, and returns the result and the call to repeat.
+        make: makes a dispatcher from its miss function.
+        fastpath: returns the dispatcher's entry for a call; None if the dispatcher cannot repeat the call.
     """
 
     def __init__(
@@ -38,18 +38,18 @@ class CallingBack:
         self._miss = miss
         self._fastpath = fastpath
         self._lessons = _Lessons()
-        # Of programs over several devices, with how many there were when the dispatcher was told of the program.
+        # The failures of each program over several devices, with their count when the dispatcher learned the program.
         self._failures: dict[Failures, int] = {}
-        self.dispatch = make(self._lessons.asked)
+        self.dispatch = make(self._lessons.miss)
 
     def __call__(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The result; raises what a callback raised."""
-        given = self._lessons.given
-        result = self.repeated(args, kwargs)
-        return self._slowly(args, kwargs, given) if result is _jaxlib.ASK_AGAIN else result
+        """Return the result of a call; raise the exception of a callback that failed."""
+        version = self._lessons.version
+        result = self.call_fast(args, kwargs)
+        return self._call_slow(args, kwargs, version) if result is _jaxlib.ASK_AGAIN else result
 
-    def repeated(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """The same, but `ASK_AGAIN` for a signature that the dispatcher does not know."""
+    def call_fast(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """Return the result of a call, or `ASK_AGAIN` if the dispatcher does not know the signature."""
         failed = {failures: failures.count for failures in list(self._failures)}
         try:
             result = run_calling_back(self.dispatch, *args, **kwargs)
@@ -58,55 +58,60 @@ class CallingBack:
             if failure is error:
                 raise
         else:
-            for failures, count in list(self._failures.items()):  # another thread may have told it meanwhile
-                failures.tell_since(failed.get(failures, count))
+            for failures, count in list(self._failures.items()):  # another thread may have added a program meanwhile
+                failures.raise_since(failed.get(failures, count))
             return result
         raise failure
 
-    def _slowly(self, args: tuple[Any, ...], kwargs: dict[str, Any], given: int) -> Any:
+    def _call_slow(self, args: tuple[Any, ...], kwargs: dict[str, Any], version: int) -> Any:
+        """Return the result of a call with an unknown signature, and teach the dispatcher the signature."""
         leaves, structure = tree.tree_flatten((args, kwargs))
         result, call = self._miss(*args, **kwargs)
         fastpath = None if call is None else self._fastpath(call)
         failures = None if call is None else getattr(call.executable, "failures", None)
         if failures is not None:
             self._failures.setdefault(failures, failures.count)
-        if fastpath is not None and _consists_of(leaves, structure, (args, kwargs)):
-            self._lessons.give(self.dispatch, args, kwargs, fastpath, given)
+        if fastpath is not None and _is_unchanged(leaves, structure, (args, kwargs)):
+            self._lessons.teach(self.dispatch, args, kwargs, fastpath, version)
         return result
 
 
-def _consists_of(leaves: list[Any], structure: Any, arguments: Any) -> bool:
-    """Whether no callback has changed containers among a call's arguments."""
+def _is_unchanged(leaves: list[Any], structure: Any, arguments: Any) -> bool:
+    """Return whether no callback has changed containers among a call's arguments."""
     leaves_now, structure_now = tree.tree_flatten(arguments)
     return structure == structure_now and all(x is y for x, y in zip(leaves, leaves_now, strict=True))
 
 
 class _Lessons:
-    """What a dispatcher is told: by one thread at a time, and nothing that it knows, for it would run the program.
+    """Lessons that teach a dispatcher the fast path of a signature.
+
+    A lesson is a call of the dispatcher in which the miss function returns the fast path and runs no program. Only
+    one thread teaches at a time, and never a signature that the dispatcher knows, because it would run the program.
 
     Attributes:
-        given: changes when one begins, and when it is over.
+        version: a number that changes when a lesson begins and when it ends.
     """
 
     def __init__(self) -> None:
-        self.given = 0
-        self._now: dict[None, tuple[int, Any]] = {}  # the thread that gives one, and what it says
+        self.version = 0
+        self._current: dict[None, tuple[int, Any]] = {}  # the thread that teaches, and the fast path
 
-    def asked(self, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
-        """What the dispatcher asks of a signature that it does not know."""
-        thread, fastpath = self._now.get(None, (0, None))
+    def miss(self, *args: Any, **kwargs: Any) -> tuple[Any, Any]:
+        """Return the fast path that the current thread teaches, else `ASK_AGAIN` as the result of the call."""
+        thread, fastpath = self._current.get(None, (0, None))
         return (None, fastpath) if thread == threading.get_ident() else (_jaxlib.ASK_AGAIN, None)
 
-    def give(self, dispatch: Any, args: tuple[Any, ...], kwargs: dict[str, Any], fastpath: Any, given: int) -> None:
-        """Tell the dispatcher of a signature that it did not know when so many were given; not if it may know it now.
+    def teach(self, dispatch: Any, args: tuple[Any, ...], kwargs: dict[str, Any], fastpath: Any, version: int) -> None:
+        """Teach the dispatcher a signature that it did not know at a version; do nothing if it may know it by now.
 
-        Wherever an interrupt arrives, the next one can be given (as `corejax.base.restoring`).
+        Both `finally` clauses end the lesson, so that an interrupt at any point leaves the next lesson possible (as in
+        `corejax.base.restoring`).
         """
         lesson = threading.get_ident(), fastpath
         try:
             try:
-                if self._now.setdefault(None, lesson) is lesson and self.given == given:
-                    self.given += 1
+                if self._current.setdefault(None, lesson) is lesson and self.version == version:
+                    self.version += 1
                     dispatch(*args, **kwargs)
             finally:
                 self._end(lesson)
@@ -114,15 +119,15 @@ class _Lessons:
             self._end(lesson)
 
     def _end(self, lesson: tuple[int, Any]) -> None:
-        if self._now.get(None) is lesson:
-            self.given += 1
-            self._now.pop(None, None)
+        if self._current.get(None) is lesson:
+            self.version += 1
+            self._current.pop(None, None)
 
 
 def can_wait(executable: XlaExecutable) -> bool:
-    """Whether a call in C++ ends when the program has run, callbacks and all, if its arguments are there.
+    """Return whether a call in C++ can end after the program and its callbacks, if the arguments are computed.
 
-    On one CPU device it does; on several if its first result is waited for.
+    On one CPU device every call does; on several devices a call does if its first result is waited for.
     """
     program = executable.executable
     if program.device.platform != "cpu" or config.cpu_enable_async_dispatch:
@@ -132,9 +137,10 @@ def can_wait(executable: XlaExecutable) -> bool:
 
 
 def wait(buffer: Any) -> None:
-    """Wait for a buffer that the program will read.
+    """Wait for a buffer that a program with callbacks will read.
 
-    A program that is queued up would run on a thread of XLA's, of which its callbacks' own computations may need one.
+    A program with pending arguments is queued and occupies one of XLA's threads, which computations of its callbacks
+    may need.
     """
     if type(buffer) is _jaxlib.Buffer and not buffer.is_deleted() and not buffer.is_ready():
         _jaxlib.block_until_ready((buffer,))

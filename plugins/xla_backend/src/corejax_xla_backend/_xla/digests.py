@@ -1,4 +1,4 @@
-"""SHA-256, imported when it is used: OpenSSL is 3 MiB of a process, and two milliseconds of its first program."""
+"""SHA-256, imported at first use: OpenSSL takes 3 MiB of a process, and two milliseconds of its first program."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 
 def sha256(data: Any = b"") -> Any:
-    """`hashlib.sha256` of bytes."""
+    """Return `hashlib.sha256` of bytes."""
     import hashlib
 
     return hashlib.sha256(data)

@@ -1,8 +1,8 @@
-"""The cache of compiled programs on disk: which directory, which entry, and what happens if a file cannot be used.
+"""The cache of compiled programs on disk: its directory, the keys of its entries, and its errors.
 
 An entry is machine code, so its directory must belong to the user alone. The key of an entry is a digest of everything
 that its executable depends on: the program without source lines, XLA's options, jaxlib, the processor, and the versions
-of the installed plugins, whose kernels it may call.
+of the installed plugins, because a program may call their kernels.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ ORIGIN = "read from the cache on disk"
 
 
 class Counts:
-    """What this process found in the cache."""
+    """The number of cache hits and misses of this process."""
 
     hits = 0
     misses = 0
 
 
-_warned: set[str] = set()  # directories
+_warned: set[str] = set()  # directories that the user was warned about
 
 
 class Compiled(NamedTuple):
-    """An executable, and where it is from if it was not compiled now."""
+    """An executable and its origin, which is empty if it was compiled now."""
 
     executable: _jaxlib.Executable | _jaxlib.AheadProgram
     origin: str
@@ -62,14 +62,14 @@ def compile_text(
     """
     options = {"overrides": overrides, "committed": committed, "partitions": partitions}
     if _jaxlib.is_absent(device):
-        made = _jaxlib.compile_ahead(
+        ahead = _jaxlib.compile_ahead(
             _jaxlib.parse_module(text), out_avals, partitions, overrides=overrides, callbacks=callbacks
         )
-        return Compiled(made, "")
+        return Compiled(ahead, "")
     if callbacks or not cached:
         module = _jaxlib.parse_module(text)
         return Compiled(_jaxlib.compile_module(module, out_avals, device, callbacks=callbacks, **options), "")
-    if partitions is not None:  # which know more than XLA is told: names of axes
+    if partitions is not None:  # partitions have names of axes, which the text lacks: not in the cache of the process
         return _from_disk(text, out_avals, device, options)
     others = (device, tuple(out_avals), committed, _jaxlib.compilation_fingerprint(device, overrides))
     return Compiled(*recent(text, others, lambda: _from_disk(text, out_avals, device, options)))
@@ -81,10 +81,10 @@ def _from_disk(text: str, out_avals: Sequence[Any], device: Any, options: dict[s
     if files is None or not _is_private(files):
         return Compiled(_jaxlib.compile_module(_jaxlib.parse_module(text), out_avals, device, **options), "")
     name = entry_name(text, device, options["overrides"], options["partitions"])
-    found = _read(files, name, text, out_avals, device, options)
-    if found is not None:
+    loaded = _read(files, name, text, out_avals, device, options)
+    if loaded is not None:
         Counts.hits += 1
-        return Compiled(found, ORIGIN)
+        return Compiled(loaded, ORIGIN)
     Counts.misses += 1
     started = time.perf_counter()
     executable = _jaxlib.compile_module(_jaxlib.parse_module(text), out_avals, device, **options)
@@ -94,7 +94,7 @@ def _from_disk(text: str, out_avals: Sequence[Any], device: Any, options: dict[s
 
 
 def current_files() -> ProgramFiles | None:
-    """Return the directory of the cache, None if the settings switch the cache off."""
+    """Return the directory of the cache, or None if the settings switch the cache off."""
     directory, max_size = config.compilation_cache_dir, config.compilation_cache_max_size
     if not directory or not config.compilation_cache or not max_size:
         return None
@@ -103,7 +103,7 @@ def current_files() -> ProgramFiles | None:
 
 @cache
 def _user_directory() -> str:
-    """Return the directory `corejax/programs` where the platform keeps the caches of a user."""
+    """Return the directory `corejax/programs` in the platform's directory for a user's caches."""
     import platformdirs
 
     return str(platformdirs.user_cache_path("corejax", appauthor=False) / "programs")
@@ -120,14 +120,14 @@ def _is_private(files: ProgramFiles) -> bool:
         _warn_once(
             files,
             f"the cache of compiled programs in {str(files.directory)!r} is not used: {reason}, and programs in it "
-            "are machine code. Make the directory your own (chmod 700), name another one (the setting "
+            "are machine code. Make the directory your own (chmod 700), choose another one (the setting "
             "compilation_cache_dir), or switch the cache off (COREJAX_COMPILATION_CACHE=off).",
         )
     return not reason
 
 
 def entry_name(text: str, device: Any, overrides: Sequence[tuple[str, Any]] = (), partitions: Any = None) -> str:
-    """Return the program's name and a digest of all that its executable depends on; source lines do not count."""
+    """Return the program's name with a digest of everything that its executable depends on, without source lines."""
     digest = sha256()
     fingerprint = _jaxlib.compilation_fingerprint(device, overrides, partitions)
     for part in (fingerprint, _plugin_versions(), without_locations(text).encode()):
@@ -138,22 +138,25 @@ def entry_name(text: str, device: Any, overrides: Sequence[tuple[str, Any]] = ()
 
 @cache
 def _plugin_versions() -> bytes:
+    """Return the names and versions of all installed plugins."""
     return "\n".join(sorted(f"{record.name} {record.version}" for record in plugin_records())).encode()
 
 
 def forget_warnings() -> None:
-    """Warn again of a directory that was warned of before."""
+    """Allow a second warning about each directory."""
     _warned.clear()
 
 
 def _module_name(text: str) -> str:
-    found = re.match(r"module @(\w+)", text)
-    return found[1] if found else "main"
+    """Return the name of a module from its text."""
+    head = re.match(r"module @(\w+)", text)
+    return head[1] if head else "main"
 
 
 def _read(
     files: ProgramFiles, name: str, text: str, out_avals: Sequence[Any], device: Any, options: dict[str, Any]
 ) -> _jaxlib.Executable | None:
+    """Return the executable of an entry; None if there is no entry, or the entry cannot be used."""
     try:
         data = files.read(name)
     except OSError as error:
@@ -163,7 +166,7 @@ def _read(
         return None
     try:
         return _jaxlib.load(data, out_avals, device, name=_module_name(text), **options)
-    except (RuntimeError, ValueError):  # jaxlib cannot make anything of it; it may lack a kernel, too
+    except (RuntimeError, ValueError):  # jaxlib cannot load the entry, or a kernel is missing
         files.discard(name)
         if config.raise_persistent_cache_errors:
             raise
@@ -171,9 +174,10 @@ def _read(
 
 
 def _write(files: ProgramFiles, name: str, executable: _jaxlib.Executable) -> None:
+    """Write an executable to the cache, if it can be serialised and is large enough."""
     try:
         data = executable.serialize()
-    except RuntimeError:  # XLA's: a platform or program that cannot be serialised
+    except RuntimeError:  # XLA cannot serialise the program, or any program of the platform
         return
     if len(data) < config.persistent_cache_min_entry_size_bytes:
         return
@@ -194,13 +198,13 @@ def _warn(files: ProgramFiles, verb: str, error: OSError, consequence: str) -> N
     """
     if config.raise_persistent_cache_errors:
         raise error
-    said = f"the cache of compiled programs in {str(files.directory)!r} cannot be {verb}: {error}. {consequence}"
+    message = f"the cache of compiled programs in {str(files.directory)!r} cannot be {verb}: {error}. {consequence}"
     if config.compilation_cache_dir == "auto":
-        logging.getLogger("corejax").debug(said)
+        logging.getLogger("corejax").debug(message)
         return
     _warn_once(
         files,
-        f"{said} Make room or mend its permissions, or name another directory (the setting compilation_cache_dir, "
+        f"{message} Make room or fix its permissions, or choose another directory (the setting compilation_cache_dir, "
         "COREJAX_COMPILATION_CACHE_DIR); an empty name turns the cache off.",
     )
 

@@ -1,4 +1,11 @@
-"""The fast path: jaxlib's C++ dispatcher over arrays, which sees their buffers, and what calls depend on besides."""
+"""The fast path of jitted calls: jaxlib's C++ dispatcher.
+
+The dispatcher flattens the arguments, reads the arrays' buffers and types, finds the executable, runs it and wraps the
+results, without Python. For this it needs three things from here: functions that flatten arrays and registered
+containers (`DispatchRegistry`), a conversion of host values to buffers, and a number for everything else that a call
+depends on (`_follow_context`). The invariant: a call that Python would handle differently has another signature, or the
+dispatcher never learns it (`_fastpath` returns None).
+"""
 
 from __future__ import annotations
 
@@ -23,15 +30,15 @@ _NOT_AN_ARRAY = object()
 
 
 def _host_to_buffer(value: Any) -> Any:
-    """A buffer for a host value met by the dispatcher: NumPy arrays are copied, for their owner may write to them.
+    """Return a buffer for a host value; NumPy arrays are copied, because their owner may write to them.
 
-    What is not an array stays a leaf that the dispatcher does not know: the call then goes to Python, which names
-    the argument in its error.
+    For a value that is not an array, return a leaf that the dispatcher does not know. The call then goes to Python,
+    which names the argument in its error.
     """
     try:
         if type(value) is np.ndarray:
             aval = get_aval(value)
-            if aval.dtype is not value.dtype:  # under `config.x64_compat`
+            if aval.dtype is not value.dtype:  # `config.x64_compat` narrows it
                 value = host_value(value)
             return _jaxlib.put(value, aval, config.default_device, alias=False)
         return as_array(value)._buf
@@ -40,54 +47,60 @@ def _host_to_buffer(value: Any) -> Any:
 
 
 def _to_array(_: None, children: Any, new: Any = Array.__new__, array_type: type = Array) -> Array:
-    """`Array(*children)` without the constructor's call: each result of each call comes this way."""
+    """Return `Array(*children)` without a call of the constructor, because this runs for each result of each call."""
     array = new(array_type)
     array._buf = children[0]
     return array  # type: ignore[no-any-return]
 
 
-def _numbers(held: Any) -> Any:
+def _plain_buffer(held: Any) -> Any:
+    """Return the buffer of numbers behind one with an extended dtype, such as keys."""
     return held.buffer if type(held) is ElementBuffer else held
 
 
 def _wait(held: Any) -> None:
-    wait(_numbers(held))
+    """Wait for an argument of a program with callbacks."""
+    wait(_plain_buffer(held))
 
 
 def _host_to_ready_buffer(value: Any) -> Any:
+    """Return a computed buffer for a host value."""
     buffer = _host_to_buffer(value)
     wait(buffer)
     return buffer
 
 
 def _registry(waits: bool) -> _jaxlib.DispatchRegistry:
+    """Return a registry for dispatchers, which wait for arguments before a call or do not."""
     if waits:
         return _jaxlib.DispatchRegistry(Array, _to_array, _host_to_ready_buffer, wait=_wait)
     return _jaxlib.DispatchRegistry(Array, _to_array, _host_to_buffer)
 
 
-dispatch_registry, calling_registry = _registry(waits=False), _registry(waits=True)  # the latter of what calls back
+# The second registry is for programs with callbacks.
+dispatch_registry, calling_registry = _registry(waits=False), _registry(waits=True)
 _registries = (dispatch_registry, calling_registry)
 
-for each in _registries:  # the numbers of keys are told from other numbers by the dtype
+for each in _registries:  # the dtype, as metadata, distinguishes keys from plain numbers
     each.register_node(
         ElementBuffer, lambda x: ((x.buffer,), x.dtype), lambda dtype, children: ElementBuffer(*children, dtype)
     )
 
 
-_accelerated = _jaxlib.cuda_plugin_path() is not None  # looked for once: the files' system is asked for it
+_accelerated = _jaxlib.cuda_plugin_path() is not None  # looked up once, because it searches the file system
 
 
 def _choose_host_values() -> None:
-    """How wide Python's scalars are; and whether all host values become buffers before the dispatcher sees them.
+    """Set the dtypes of Python scalars, and whether all host values become buffers before the dispatcher sees them.
 
-    They do where they are narrowed, which it cannot be told, and where programs may run when a call has returned.
+    They become buffers if they are narrowed, which the dispatcher cannot do, or if programs may still read them after a
+    call has returned.
     """
     for each in _registries:
         if config.x64_compat or config.cpu_enable_async_dispatch or _accelerated:
             each.make_buffers()
         if not each.makes_buffers:
-            # NumPy's scalars cost the dispatcher three times as much as its arrays.
+            # The dispatcher takes three times as long for NumPy scalars as for NumPy arrays.
             each.make_scalars({kind: dtypes.scalar_dtype(kind) for kind in (bool, int, float, complex)})
 
 
@@ -97,10 +110,10 @@ _jaxlib.before_jax(lambda: [each.make_buffers() for each in _registries])
 
 
 def _with_large_put(args: tuple[Any, ...], kwargs: dict[str, Any], static: set[int]) -> Any:
-    """Return a call's `(args, kwargs)` with buffers for its large NumPy arrays; None if there are none.
+    """Return a call's `(args, kwargs)` with copies of its large NumPy arrays in buffers; None if it has none.
 
-    C++ would read the memory of such an array when the call has returned, and its owner may have written to it.
-    `static` has the `id` of each static argument, in which nothing is looked for.
+    C++ reads the memory of such an array after the call has returned, when the array's owner may have written to it.
+    `static` has the `id` of each static argument; these are not searched.
     """
     if dispatch_registry.makes_buffers or (not kwargs and set(map(type, args)) == {Array}):
         return None
@@ -113,11 +126,12 @@ def _with_large_put(args: tuple[Any, ...], kwargs: dict[str, Any], static: set[i
 
 
 def _is_large(x: np.ndarray[Any, Any]) -> bool:
+    """Return whether jaxlib would read an array after the call; byte-swapped arrays are copied as well."""
     return x.nbytes > _jaxlib.SMALL or not x.dtype.isnative
 
 
 def learn_nodes(values: Any) -> None:
-    """Teach dispatchers the registered containers in a pytree, so that calls with them have a fast path too."""
+    """Teach the dispatchers the registered containers in a pytree, so that calls with them take the fast path."""
     for leaf in dispatch_registry.flatten(values)[0]:
         kind = type(leaf)
         if kind is not _jaxlib.Buffer and tree.is_tree_node(kind) and not dispatch_registry.is_node(kind):
@@ -129,7 +143,7 @@ def learn_nodes(values: Any) -> None:
 
 
 class _Unhashable:
-    """Metadata without a hash, and their content as it is now: what is written to them later makes another key."""
+    """Metadata without a hash, with a copy of its present content, so that a later change makes another key."""
 
     __slots__ = ("content", "metadata")
 
@@ -138,7 +152,7 @@ class _Unhashable:
         try:
             self.content = tree.metadata_content(kind, metadata)
         except TypeError:
-            self.content = object()  # equal to nothing, so that the call goes to Python, whose error it is
+            self.content = object()  # equal to nothing, so that the call goes to Python, which raises the error
 
     def __eq__(self, other: object) -> bool:
         return type(other) is _Unhashable and self.content == other.content and bool(self.metadata == other.metadata)
@@ -148,7 +162,7 @@ class _Unhashable:
 
 
 def _parts(node: Any) -> tuple[Sequence[Any], Any]:
-    """Children and metadata of a registered node, without a treedef: each argument of each call comes this way."""
+    """Return children and metadata of a registered node, without a treedef: this runs for each node of each call."""
     try:
         children, metadata = tree.flatten_one_level(node)
     except Exception:
@@ -161,16 +175,19 @@ def _parts(node: Any) -> tuple[Sequence[Any], Any]:
 
 
 def _from_parts(kind: type, metadata: Any, children: Any) -> Any:
+    """Return the node of a registered class with some children and metadata."""
     if type(metadata) is _Unhashable:
         metadata = metadata.metadata
     return tree.unflatten_one_level(kind, metadata, children)
 
 
 def _one_level(node: Any) -> tuple[list[Any], Any]:
+    """Flatten one level of a node that another library registered."""
     return tree.tree_flatten(node, is_leaf=lambda x: x is not node)  # type: ignore[no-any-return]
 
 
 def _from_one_level(treedef: Any, children: Any) -> Any:
+    """Unflatten one level of a node that another library registered."""
     return tree.tree_unflatten(treedef, children)
 
 
@@ -181,10 +198,13 @@ def dispatcher(
     static_argnums: Sequence[int] = (),
     static_argnames: Sequence[str] = (),
 ) -> Any:
-    """jaxlib's C++ dispatcher; see `corejax.extend.Backend.dispatcher`."""
+    """Return jaxlib's C++ dispatcher; see `corejax.extend.Backend.dispatcher`.
+
+    Programs with callbacks go through a second dispatcher (`CallingBack`), which is made at the first such program.
+    """
     make = functools.partial(_jaxlib.fast_dispatch, static_argnums=static_argnums, static_argnames=static_argnames)
 
-    def asked(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
+    def run_miss(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
         result, call = miss(*args, **kwargs)
         if call is None or not _calls_back(call):
             return result, None if call is None else _fastpath(call, dispatch_registry)
@@ -193,15 +213,15 @@ def dispatcher(
             own._calling = CallingBack(
                 miss, lambda ask: make(name, ask, calling_registry), lambda call: _fastpath(call, calling_registry)
             )
-            own._clear_cache = functools.partial(_forget, this)
+            own._clear_cache = functools.partial(_clear_both, this)
         return result, None
 
-    def missed(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
+    def on_miss(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
         own = this()
         calling = getattr(own, "_calling", None)
         if calling is not None:
-            type(own)._clear_cache(own)  # nobody waits for what is called back
-            result = calling.repeated(args, kwargs)
+            type(own)._clear_cache(own)  # so that no other call waits for this one, which runs callbacks
+            result = calling.call_fast(args, kwargs)
             if result is not _jaxlib.ASK_AGAIN:
                 return result, None
         static = {id(x) for i, x in enumerate(args) if i in static_argnums}
@@ -210,15 +230,15 @@ def dispatcher(
         args, kwargs = put or (args, kwargs)
         if calling is not None:
             return calling(args, kwargs), None
-        return asked(*args, **kwargs) if put is None else (own(*args, **kwargs), None)
+        return run_miss(*args, **kwargs) if put is None else (own(*args, **kwargs), None)
 
-    dispatch = make(name, missed, dispatch_registry)
-    this = weakref.ref(dispatch)  # a dispatcher that held itself would not be freed
+    dispatch = make(name, on_miss, dispatch_registry)
+    this = weakref.ref(dispatch)  # a weak reference, because a dispatcher that held itself would not be freed
     return dispatch
 
 
-def _forget(this: weakref.ref[Any]) -> None:
-    """Have a dispatcher, and the one for the calls that call back, ask again."""
+def _clear_both(this: weakref.ref[Any]) -> None:
+    """Clear the caches of a dispatcher and of its second dispatcher, for programs with callbacks."""
     own = this()
     if own is not None:
         type(own)._clear_cache(own)
@@ -226,24 +246,25 @@ def _forget(this: weakref.ref[Any]) -> None:
 
 
 def _waits(call: RepeatableCall) -> bool:
-    """Whether a program over several devices is waited for: as in `PartitionedExecutable.waits`, or to call back."""
+    """Return whether calls wait for a program over several devices: `PartitionedExecutable.waits`, or callbacks."""
     program = getattr(call.executable, "executable", None)
-    several = isinstance(program, _jaxlib.PartitionedExecutable)
-    return several and (program.waits or _calls_back(call))
+    is_partitioned = isinstance(program, _jaxlib.PartitionedExecutable)
+    return is_partitioned and (program.waits or _calls_back(call))
 
 
 def _calls_back(call: RepeatableCall) -> bool:
+    """Return whether the program of a call has callbacks."""
     return bool(getattr(call.executable, "callbacks", ()))
 
 
 class _Awaited(Array):
-    """The first result of a program that is waited for; the others are there when it is."""
+    """The first result of a program that calls wait for; the other results are computed at the same time."""
 
     __slots__ = ()
 
 
 def _awaited(result: Any) -> Any:
-    """A result, for dispatchers that wait for the like of it."""
+    """Return a result with its first array as `_Awaited`, so that dispatchers wait for it."""
     leaves, structure = tree.tree_flatten(result)
     if leaves:
         leaves[0] = _Awaited(leaves[0]._buf, leaves[0].aval)
@@ -251,8 +272,9 @@ def _awaited(result: Any) -> Any:
 
 
 def _to_awaited_array(_: None, children: Any) -> Array:
+    """Return the array of a result after waiting for it."""
     (held,) = children
-    _jaxlib.block_until_ready((_numbers(held),))
+    _jaxlib.block_until_ready((_plain_buffer(held),))
     return _to_array(None, children)
 
 
@@ -261,15 +283,17 @@ for each in _registries:
 
 
 def _fastpath(call: RepeatableCall, registry: _jaxlib.DispatchRegistry) -> Any:
+    """Return the dispatcher's entry for a call; None if C++ cannot repeat the call."""
     executable = call.executable
+    # C++ cannot run another backend's executable, nor raise the error of a callback that a call does not wait for.
     if not isinstance(executable, XlaExecutable) or (executable.callbacks and not can_wait(executable)):
-        return None  # another backend's; or what callbacks raise is told when it is waited for
+        return None
     leaves = tree.tree_leaves((call.args, call.kwargs))
     learn_nodes((call.args, call.kwargs, call.result))
     seen = registry.inputs(call.args, call.kwargs)
     if seen is None or len(seen) != len(leaves):
-        return None  # a pytree that only the Python side knows, or another backend's buffer
-    consts = [*executable.consts, *(_numbers(const._buf) for const in call.consts)]
+        return None  # a pytree that only Python can flatten, or another backend's buffer
+    consts = [*executable.consts, *(_plain_buffer(const._buf) for const in call.consts)]
     if not all(type(buffer) is _jaxlib.Buffer for buffer in consts):
         return None
     if isinstance(executable.executable, _jaxlib.PartitionedExecutable):
@@ -285,11 +309,11 @@ def _fastpath(call: RepeatableCall, registry: _jaxlib.DispatchRegistry) -> Any:
     )
 
 
-_settings: dict[Any, int] = {}
+_settings: dict[Any, int] = {}  # combinations of settings -> their number in the dispatchers' signatures
 
 
 def _follow_context() -> None:
-    """Make what a call depends on part of the dispatchers' signatures: staging and named axes, and settings."""
+    """Add the settings, and whether a trace or named axes are in scope, to the dispatchers' signatures."""
     context = _jaxlib.dispatch_context()
 
     def settings_changed() -> None:
@@ -306,9 +330,9 @@ def _follow_context() -> None:
 
 
 def _follow_transfer_guards() -> None:
-    """The settings hold in every thread that is in no `with transfer_guard(...)`."""
-    every = config.transfer_guard
-    levels = {name: getattr(config, f"transfer_guard_{name}") or every for name in DIRECTIONS}
+    """Pass the settings of transfer guards to jaxlib; they hold in threads outside of `with transfer_guard(...)`."""
+    default = config.transfer_guard
+    levels = {name: getattr(config, f"transfer_guard_{name}") or default for name in DIRECTIONS}
     _jaxlib.set_default_transfer_guards(levels)
 
 

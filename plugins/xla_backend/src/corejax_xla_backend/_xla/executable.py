@@ -1,4 +1,4 @@
-"""From a program to StableHLO, and from that to an executable."""
+"""Lowering of a program to StableHLO, and compilation of StableHLO to an executable."""
 
 from __future__ import annotations
 
@@ -30,17 +30,17 @@ _OVER_SEVERAL = _jaxlib.PartitionedExecutable | _jaxlib.AheadProgram
 
 
 class XlaExecutable(NamedTuple):
-    """A program compiled for one device.
+    """A compiled program.
 
     Attributes:
-        executable: it takes the operands that are used.
-        kept: which of (constants, arguments) those are.
+        executable: jaxlib's executable, which takes the used operands only.
+        kept: a flag for each of (constants, arguments): whether the executable takes it.
         consts: buffers of the constants.
-        callbacks: Python functions that it calls.
-        name: the program's, for messages.
+        callbacks: Python functions that the program calls.
+        name: the program's name, for messages.
         nbytes: bytes of the machine's memory that its results and temporaries take.
-        origin: where it is from, if it was not compiled by this process.
-        failures: what its callbacks raise, if it is to run to its end nevertheless.
+        origin: where the executable comes from; empty if this process has compiled it now.
+        failures: exceptions of the callbacks, if the program must run to its end in spite of them.
     """
 
     executable: Any
@@ -54,7 +54,7 @@ class XlaExecutable(NamedTuple):
 
     @property
     def calls_python(self) -> bool:
-        """Whether it calls rules of primitives back."""
+        """Whether the program calls Python functions."""
         return bool(self.callbacks)
 
     def run(self, buffers: Sequence[Any]) -> list[Any]:
@@ -77,37 +77,37 @@ class XlaExecutable(NamedTuple):
 
     @property
     def input_shardings(self) -> list[Any]:
-        """Where (constants, arguments) have to be; None of those that it does not take."""
+        """Shardings that (constants, arguments) must have; None for those that the executable does not take."""
         if isinstance(self.executable, _OVER_SEVERAL):
             shardings = iter(self.executable.in_shardings)
             return [next(shardings) if keep else None for keep in self.kept]
-        here = SingleDeviceSharding(self.executable.device)
-        return [here if keep else None for keep in self.kept]
+        sharding = SingleDeviceSharding(self.executable.device)
+        return [sharding if keep else None for keep in self.kept]
 
     @property
     def output_shardings(self) -> list[Any]:
-        """Where the results are."""
+        """Shardings of the results."""
         if isinstance(self.executable, _OVER_SEVERAL):
             return list(self.executable.out_shardings)
         return [SingleDeviceSharding(self.executable.device)] * len(self.executable.out_avals)
 
     def as_text(self) -> str:
-        """The program as XLA runs it, in HLO text."""
+        """Return the optimised program, in HLO text."""
         return self.executable.optimized_hlo()  # type: ignore[no-any-return]
 
     def cost_analysis(self) -> dict[str, float]:
-        """XLA's estimates for one run, by name (`flops`, `bytes accessed`, ...)."""
+        """Return XLA's estimates for one run, by name (`flops`, `bytes accessed`, ...)."""
         return self.executable.cost_analysis()  # type: ignore[no-any-return]
 
     def memory_analysis(self) -> dict[str, int]:
-        """Bytes of arguments, outputs, temporaries and code."""
+        """Return the bytes of arguments, outputs, temporaries and code."""
         return self.executable.memory_analysis()  # type: ignore[no-any-return]
 
     def _run_with_callbacks(self, buffers: list[Any]) -> list[Any]:
-        """Run, and wait before and after.
+        """Run a program with callbacks, and wait before and after.
 
-        Were such programs queued up, the callbacks of the first could wait for computations of their own that found no
-        place behind the others.
+        If such programs were queued, the computations of the first one's callbacks would be queued behind the other
+        programs and never run.
         """
         _jaxlib.block_until_ready(buffers)
         failed = 0 if self.failures is None else self.failures.count
@@ -119,25 +119,26 @@ class XlaExecutable(NamedTuple):
                 raise
         else:
             if self.failures is not None:
-                self.failures.tell_since(failed)
+                self.failures.raise_since(failed)
             return outs
         raise failure
 
     def _program(self) -> str:
+        """Return the program's name and the types of its results, for messages."""
         results = ", ".join(aval.str_short(short_dtypes=False) for aval in self.executable.out_avals)
         return f"the compiled program {self.name!r}, with results [{results}],"
 
 
 class Lowering(NamedTuple):
-    """A program as text.
+    """A program lowered to text.
 
     Attributes:
         text: StableHLO, with locations.
-        kept: which of (constants, arguments) it takes.
-        callbacks: Python functions that it calls, by index.
-        unusable: types of donated arguments whose memory no result can take.
-        partitioners: what partitions some of its operations.
-        failures: what its callbacks raise, if it is over several devices.
+        kept: a flag for each of (constants, arguments): whether the program takes it.
+        callbacks: Python functions that the program calls, by index.
+        unusable: types of donated arguments that no result can alias.
+        partitioners: the partitioners of its calls that XLA cannot partition.
+        failures: exceptions of the callbacks of a program over several devices.
     """
 
     text: str
@@ -148,25 +149,25 @@ class Lowering(NamedTuple):
     failures: Failures | None = None
 
     def as_text(self, *, pretty: bool = True, debug_info: bool = False) -> str:
-        """As `Lowered.as_text`."""
+        """Return the StableHLO text; see `Lowered.as_text`."""
         text = self.text if debug_info else without_locations(self.text)
         return _jaxlib.module_text(_jaxlib.parse_module(text), debug_info=debug_info) if pretty else text
 
     def module(self) -> Any:
-        """The program as an MLIR module."""
+        """Return the program as an MLIR module."""
         return _jaxlib.parse_module(self.text)
 
     def hlo(self) -> Any:
-        """The program in XLA's language, before optimisation; `as_hlo_text()` shows it."""
+        """Return the program as an XLA computation, before optimisation; `as_hlo_text()` returns its text."""
         return _jaxlib.xla_computation(self.module())
 
     def cost_analysis(self) -> dict[str, float]:
-        """XLA's estimates for one run, by name, before optimisation."""
+        """Return XLA's estimates for one run, by name, before optimisation."""
         return _jaxlib.hlo_cost_analysis(self.hlo())
 
 
 def lower(closed: ClosedJaxpr, name: str, platform: str, options: CompileOptions = DEFAULT_OPTIONS) -> Lowering:
-    """StableHLO of a program."""
+    """Lower a program to StableHLO."""
     jaxpr = closed.jaxpr
     binders = (*jaxpr.constvars, *jaxpr.invars)
     used = {v for eqn in jaxpr.eqns for v in eqn.invars if type(v) is Var} | {
@@ -179,18 +180,18 @@ def lower(closed: ClosedJaxpr, name: str, platform: str, options: CompileOptions
     builder = ModuleBuilder(platform, name, options.devices)
     if options.devices:
         builder.meshes.like = like_of(closed, options)
-        builder.spread = any(s is not None and not s.is_fully_replicated for s in options.in_shardings)
-    several = options.devices or names_shardings(options)
-    word = "jax.buffer_donor = true" if several else "tf.aliasing_output = {} : i32"
-    said = {i: [word.format(k)] for i, k in aliases.items()}
+        builder.is_sharded = any(s is not None and not s.is_fully_replicated for s in options.in_shardings)
+    is_sharded = options.devices or names_shardings(options)
+    donation = "jax.buffer_donor = true" if is_sharded else "tf.aliasing_output = {} : i32"
+    attributes = {i: [donation.format(k)] for i, k in aliases.items()}
     for i, sharding in enumerate(options.in_shardings):
         if sharding is not None:
-            said.setdefault(i, []).append(builder.meshes.attribute(sharding, binders[i].aval.ndim))
+            attributes.setdefault(i, []).append(builder.meshes.attribute(sharding, binders[i].aval.ndim))
     results = [
         builder.meshes.attribute(sharding, aval.ndim)
         for sharding, aval in zip(options.out_shardings, closed.out_avals, strict=False)
     ]
-    add_main(builder, closed, kept, {i: ", ".join(texts) for i, texts in said.items()}, results, known=known)
+    add_main(builder, closed, kept, {i: ", ".join(texts) for i, texts in attributes.items()}, results, known=known)
     text = builder.text(f"jit_{name}")
     return Lowering(text, kept, builder.callbacks, unusable, tuple(builder.partitioners), builder.failures)
 
@@ -198,34 +199,42 @@ def lower(closed: ClosedJaxpr, name: str, platform: str, options: CompileOptions
 def _aliases(
     avals: Sequence[ShapedArray], kept: Sequence[bool], donated: Sequence[bool], results: Sequence[ShapedArray]
 ) -> tuple[dict[int, int], tuple[ShapedArray, ...]]:
-    """Which result takes the memory of which donated argument: the first left of its shape and dtype.
+    """Choose the result that aliases each donated argument: the first free one of its shape and dtype.
 
     Returns:
-        Index of an argument -> of the result; and the types of arguments that no result can take.
+        A mapping from an argument's index to its result's, and the types of arguments that no result can alias.
     """
     aliases: dict[int, int] = {}
     unusable = []
-    left = list(range(len(results)))
+    free = list(range(len(results)))
     for i, aval in enumerate(avals):
         if i < len(donated) and donated[i] and kept[i]:
-            same = (k for k in left if (results[k].shape, results[k].dtype) == (aval.shape, aval.dtype))
-            found = next(same, None)
-            if found is None:
+            same_type = (k for k in free if (results[k].shape, results[k].dtype) == (aval.shape, aval.dtype))
+            result = next(same_type, None)
+            if result is None:
                 unusable.append(aval)
             else:
-                aliases[i] = found
-                left.remove(found)
+                aliases[i] = result
+                free.remove(result)
     return aliases, tuple(unusable)
 
 
 def compile_program(
     closed: ClosedJaxpr, name: str, device: Any, consts: list[Any], options: CompileOptions = DEFAULT_OPTIONS
 ) -> XlaExecutable:
-    """Compile for a device, or for those of the options; `consts` are buffers of the program's constants.
+    """Compile a program for a device, or for the devices of the options.
+
+    Args:
+        closed: the program.
+        name: its name.
+        device: the device.
+        consts: buffers of the program's constants.
+        options: the compile options.
 
     Raises:
-        ValueError: XLA has no such option, or not with this value; or sizes of the program's arguments are symbols.
-        BackendError: it cannot be compiled; names the primitive, where that is known.
+        ValueError: XLA does not know an option or rejects its value, or sizes of the program's arguments are symbolic.
+        BackendError: XLA cannot compile the program; the message names the primitive if it is known.
+        MemoryError: the memory does not suffice to compile the program.
     """
     _check_sizes(closed, name)
     if _jaxlib.is_absent(device) and not options.devices:
@@ -237,8 +246,8 @@ def compile_program(
     if unusable:
         types = ", ".join(aval.str_short(short_dtypes=False) for aval in unusable)
         warn_user(
-            f"Some donated buffers were not usable in jit of {name}: {types}; the program has no result of that shape "
-            "and dtype left to take the memory, and the arrays stay"
+            f"Some donated buffers were not usable in jit of {name}: {types}; the program has no further result of "
+            "that shape and dtype to reuse the memory, and the arrays are not deleted"
         )
     flags, asked = flags_for(closed.jaxpr, text, device, options)
     try:
@@ -255,7 +264,7 @@ def compile_program(
                     cached=not partitioners,
                 ),
                 flags,
-                flags if partitioners else asked,  # they are Python functions, and not called again
+                flags if partitioners else asked,  # no second try, because XLA calls partitioners only once
             )
     except BackendError:
         raise
@@ -264,10 +273,10 @@ def compile_program(
         if failure is not None:
             raise failure from None
         if options.flags and "option" in str(error):
-            given = ", ".join(f"{key}={value!r}" for key, value in options.flags)
-            raise ValueError(f"jit of {name}: XLA refuses compiler_options ({given}): {error}") from None
+            listed = ", ".join(f"{key}={value!r}" for key, value in options.flags)
+            raise ValueError(f"jit of {name}: XLA rejects compiler_options ({listed}): {error}") from None
         if _jaxlib.is_out_of_memory(error):
-            raise MemoryError(f"jit of {name}: there is no memory to compile it: {error}") from None
+            raise MemoryError(f"jit of {name}: the memory does not suffice to compile the program: {error}") from None
         raise compile_failure(name, text, error) from None
     if len(options.devices) > 1 and device.platform == "cpu":
         check_collectives(name, text, executable.optimized_hlo)
@@ -278,7 +287,7 @@ def compile_program(
 
 
 def _compile(compile_with: Callable[..., Compiled], flags: Flags, asked: Flags) -> Compiled:
-    """With all flags, or with those alone that were asked for: what fusions can do, XLA has not everywhere."""
+    """Compile with all flags, or with only the requested ones if XLA lacks an implementation without fusions."""
     try:
         return compile_with(overrides=flags)
     except _jaxlib.COMPILE_ERRORS as error:
@@ -290,15 +299,15 @@ def _compile(compile_with: Callable[..., Compiled], flags: Flags, asked: Flags) 
 def _partitions(
     closed: ClosedJaxpr, kept: Sequence[bool], options: CompileOptions, before_runs: Callable[[], None] | None
 ) -> _jaxlib.Partitions | None:
-    """How the program is shared out over devices; None for one on one device."""
+    """Return how a program is partitioned over devices; None for a program on one device."""
     if not options.devices:
         return None
     avals = [v.aval for v in (*closed.jaxpr.constvars, *closed.jaxpr.invars)]
-    given = options.in_shardings or (None,) * len(avals)
+    inputs = options.in_shardings or (None,) * len(avals)
     outputs = options.out_shardings or (None,) * len(closed.out_avals)
     return _jaxlib.Partitions(
         options.devices,
-        tuple(concrete(x, a.ndim) for x, a, keep in zip(given, avals, kept, strict=True) if keep),
+        tuple(concrete(x, a.ndim) for x, a, keep in zip(inputs, avals, kept, strict=True) if keep),
         tuple(concrete(x, a.ndim) for x, a in zip(outputs, closed.out_avals, strict=True)),
         tuple(aval.ndim for aval, keep in zip(avals, kept, strict=True) if keep),
         like_of(closed, options),
@@ -307,9 +316,10 @@ def _partitions(
 
 
 def _check_sizes(closed: ClosedJaxpr, name: str) -> None:
+    """Raise ValueError if an argument has a symbolic size."""
     for aval in closed.in_avals:
         if any(isinstance(d, SymbolicDim) for d in aval.shape):
             raise ValueError(
-                f"{name} is compiled for integer sizes, and an argument is {aval.str_short()}: functions of sizes that "
-                "are symbols are exported (corejax.export), and compiled for each call's sizes"
+                f"{name}: programs are compiled for integer sizes, but an argument is {aval.str_short()}. Export a "
+                "function of symbolic sizes (corejax.export); it is compiled for each call's sizes"
             )

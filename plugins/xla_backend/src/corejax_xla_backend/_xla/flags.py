@@ -1,4 +1,9 @@
-"""XLA's flags for a program: the caller's, and those that compile it sooner."""
+"""XLA's flags for a program: the flags that the caller requests, and flags that shorten its compilation.
+
+XLA's CPU compiler has special emitters for fusions, which make large programs faster and compilation slower. A small
+program runs as fast without them and compiles in 0.55 to 0.8 of the time. So the program's size, its loops and its
+repeated kernels decide (`is_plain`). A very deep program keeps the emitters, because XLA recurses without them.
+"""
 
 from __future__ import annotations
 
@@ -16,25 +21,24 @@ from corejax_xla_backend import _jaxlib
 from corejax_xla_backend.settings import EFFORTS
 
 M = TypeVar("M")
-Flags = tuple[tuple[str, Any], ...]  # by name
-# Elements of the largest array of a small program: loops over so many are written out, whatever they read and write.
+Flags = tuple[tuple[str, Any], ...]  # pairs of a name and a value
+# Elements of the largest array of a small program: loops of this length are unrolled, whatever they read and write.
 SMALL = 64
-SMALL_KERNEL = 32768  # of one whose only loop is over elements
-SINGLE = 2  # operations of one whose arrays may be of any size: a comparison and a choice, say
-# Kernels like another one of the program: with emitters equal ones are compiled once, layers of a network say.
+SMALL_KERNEL = 32768  # elements of the largest array of a program that is one elementwise loop
+SINGLE = 2  # operations of a program that may have arrays of any size: a comparison and a choice, say
+# Repeated kernels of a program: with emitters, equal kernels (such as layers of a network) are compiled once.
 REPEATS = 6
-# Operations one after the other in a program without emitters of fusions: XLA recurses along them, and 5,500 fill a
-# stack of 8 MiB, which ends the process.
+# The longest chain of operations in a program without emitters: XLA recurses along the chain, and 5,500 operations fill
+# a stack of 8 MiB, which ends the process.
 DEEP = 1000
-_BYTES = 16  # of an artifact, at least, for each operation
+_BYTES = 16  # the least number of bytes that an operation takes in an exported artifact
 
 
 def flags_for(jaxpr: Jaxpr, text: str, device: Any, options: CompileOptions) -> tuple[Flags, Flags]:
-    """Flags by name: all of them, and those that were asked for.
+    """Return two sets of flags: all flags, and only the requested ones.
 
-    Asked for are the program's own, and before them what settings say of efforts. All are with the quick ones, where
-    that is the setting, or with those for small programs: fusions have emitters of their own, without which small
-    programs are compiled in 0.55 to 0.8 of the time.
+    The requested flags are the compiler options of the program, which override the settings of efforts. All flags
+    include those that shorten compilation: of the setting `disable_most_optimizations`, or of a small program on CPUs.
     """
     efforts = {name: value for name in EFFORTS if (value := getattr(config, name)) not in (0.0, "UNKNOWN")}
     asked = efforts | dict(options.flags)
@@ -50,51 +54,52 @@ def flags_for(jaxpr: Jaxpr, text: str, device: Any, options: CompileOptions) -> 
     return tuple((more | asked).items()), tuple(asked.items())
 
 
-def _kept(measure: Callable[[Jaxpr], M]) -> Callable[[Jaxpr], M]:
-    """Keep what a function finds of a program with the program, which may be called more than once."""
+def _memoized(measure: Callable[[Jaxpr], M]) -> Callable[[Jaxpr], M]:
+    """Memoize a function of a program with the program, which other programs may contain several times."""
     key = measure.__name__
 
     @functools.wraps(measure)
-    def kept(jaxpr: Jaxpr) -> M:
+    def memoized(jaxpr: Jaxpr) -> M:
         if key not in jaxpr.memo:
             jaxpr.memo[key] = measure(jaxpr)
         return jaxpr.memo[key]  # type: ignore[no-any-return]
 
-    return kept
+    return memoized
 
 
-@_kept
+@_memoized
 def depth_of(jaxpr: Jaxpr) -> int:
-    """How many operations follow one another at most, those of programs in it included."""
+    """Return the length of the longest chain of operations, including those of inner programs."""
     depths: dict[Any, int] = {}
     for eqn in jaxpr.eqns:
         inside = [depth_of(getattr(program, "jaxpr", program)) for program in subjaxprs(eqn.params)]
-        if "exported" in eqn.params:  # an artifact, whose program is bytes
+        if "exported" in eqn.params:  # the program of an exported artifact is bytes: estimate its operations
             inside.append(len(eqn.params["exported"].mlir_module_serialized) // _BYTES)
         before = [depths.get(v, 0) for v in eqn.invars if isinstance(v, Var)]
         depths.update(dict.fromkeys(eqn.outvars, 1 + max(inside, default=0) + max(before, default=0)))
     return max(depths.values(), default=0)
 
 
-# Operations that XLA's CPU compiler does not compute twice: a result that is read twice ends a kernel.
+# Operations that XLA's CPU compiler never computes twice, so that a kernel ends at a result with two readers.
 _ENDS = re.compile(r'(%\d+) = "stablehlo\.(?:atan2|cbrt|divide|log|log_plus_one|power|remainder|rsqrt|sqrt|tan)"')
 _OPERATIONS = re.compile(r'"stablehlo\.(?!constant|broadcast_in_dim)')
 _NAMES = re.compile(r"%\d+\b")
-# What has kernels write where they read; and what becomes several operations of those.
+# Tags of operations that may be inside a kernel.
 _INNER = frozenset({"elementwise", "structural", "collective"})
+# Words for kernels that write to memory that they read, and for operations that expand to several others.
 _IN_PLACE = ("stablehlo.while", "tf.aliasing_output", "jax.buffer_donor", "chlo.")
 
 
 def is_plain(jaxpr: Jaxpr, text: str) -> bool:
-    """Whether a program runs as fast without emitters of fusions, and is compiled sooner.
+    """Return whether a program runs as fast without emitters of fusions, and so should be compiled without them.
 
-    A single operation, `sqrt` or `tanh` of a million numbers, is no fusion, and runs in a third to three quarters of
-    the time without them.
+    A single operation, such as `sqrt` or `tanh` of a million numbers, is no fusion, and runs in a third to three
+    quarters of the time without emitters.
 
-    Kernels that write to the memory that they read, number after number, are then slower by up to fourteen times, for
-    LLVM cannot tell that they may be computed as vectors: carries of loops, donated arrays, intermediate results that
-    the next kernel takes. Left are arrays of a few elements, and programs of one kernel over elements. None has floats
-    of eight bits: those are rounded otherwise than by fusions, and not as they are here.
+    Without emitters, LLVM cannot vectorise kernels that write to memory that they read: carries of loops, donated
+    arrays, and intermediate results between kernels. Such kernels are slower by up to fourteen times. So the result is
+    True only for programs on arrays of a few elements, and for programs of one elementwise kernel. Programs with 8-bit
+    floats keep the emitters, which round them as the eager rules do.
     """
     largest, elementwise = extent_of(jaxpr)
     if largest <= SMALL:
@@ -103,13 +108,13 @@ def is_plain(jaxpr: Jaxpr, text: str) -> bool:
         return False
     if largest > SMALL_KERNEL and (SMALL_KERNEL < 0 or len(_OPERATIONS.findall(text)) > SINGLE):
         return False
-    named = Counter(_NAMES.findall(text))
-    return all(named[name] <= 2 for name in _ENDS.findall(text))  # where it is made, and read
+    uses = Counter(_NAMES.findall(text))
+    return all(uses[name] <= 2 for name in _ENDS.findall(text))  # one definition and one reader
 
 
-@_kept
+@_memoized
 def extent_of(jaxpr: Jaxpr) -> tuple[float, bool]:
-    """Elements of the largest array of a program, and of programs in it; whether all operations are elementwise."""
+    """Return the size of the largest array of a program and its inner ones, and whether all is elementwise."""
     largest, elementwise = 0.0, True
     for eqn in jaxpr.eqns:
         sizes = [_size(atom) for atom in eqn.invars]
@@ -117,28 +122,30 @@ def extent_of(jaxpr: Jaxpr) -> tuple[float, bool]:
         extents = [extent_of(program) for program in inner]
         called = len(inner) == 1 and [_size(v) for v in inner[0].invars] == sizes and extents[0][1]
         elementwise = elementwise and (called or "elementwise" in eqn.primitive.tags)
-        unknown = math.inf if "exported" in eqn.params else 0  # an artifact, whose program is bytes
-        # Where a program is each device's own, its types are those of a part.
+        unknown = math.inf if "exported" in eqn.params else 0  # the program of an exported artifact is bytes
+        # Each device runs the program of such an equation on its part, so that only the inner types count.
         own = [] if "binds_axes" in eqn.primitive.tags else [*sizes, *map(_size, eqn.outvars)]
         largest = max([largest, unknown, *own, *[size for size, _ in extents]])
     return largest, elementwise
 
 
-@_kept
+@_memoized
 def repeats_of(jaxpr: Jaxpr) -> int:
-    """How many kernels of a program, and of programs in it, are like one before: of one operation on the same types.
+    """Return how many kernels of a program and its inner ones repeat an earlier one: one operation on the same types.
 
-    A kernel ends in a result, and with an operation that is neither elementwise nor one of indices or between devices.
+    A kernel ends at a result of the program, and at each operation that is not elementwise, structural or collective.
     """
-    made = {v: eqn for eqn in jaxpr.eqns for v in eqn.outvars}
+    producers = {v: eqn for eqn in jaxpr.eqns for v in eqn.outvars}
     ends = [eqn for eqn in jaxpr.eqns if _INNER.isdisjoint(eqn.primitive.tags)]
-    ends += [made[v] for v in jaxpr.outvars if v in made and not _INNER.isdisjoint(made[v].primitive.tags)]
+    results = [producers[v] for v in jaxpr.outvars if v in producers]
+    ends += [eqn for eqn in results if not _INNER.isdisjoint(eqn.primitive.tags)]
     kinds = {(eqn.primitive, *[atom.aval for atom in eqn.invars]) for eqn in ends}
     inner = [getattr(program, "jaxpr", program) for eqn in jaxpr.eqns for program in subjaxprs(eqn.params)]
     return len(ends) - len(kinds) + sum(map(repeats_of, inner))
 
 
 def _size(atom: Any) -> float:
+    """Return the number of elements of a value: 0 for a token, infinity for 8-bit floats."""
     aval = atom.aval
     if not isinstance(aval, ShapedArray):  # tokens
         return 0

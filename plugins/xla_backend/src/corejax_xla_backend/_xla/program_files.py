@@ -45,13 +45,13 @@ class Entry(NamedTuple):
 class ProgramFiles:
     """Compiled programs by name.
 
-    An entry is written under a temporary name and renamed, so that a reader sees a whole entry or none, and its digest
-    is compared before it is used. Entries are machine code, so the directory is created with permissions for its owner
+    An entry is written under a temporary name and renamed, so that a reader sees a complete entry or none, and its
+    digest is checked before use. Entries are machine code, so the directory is created with permissions for its owner
     only (`shared_with`).
 
     Args:
-        directory: created when the first entry is written.
-        max_size: bytes of all entries together; -1: no limit.
+        directory: the directory, which is created when the first entry is written.
+        max_size: the largest number of bytes of all entries together; -1 for no limit.
     """
 
     def __init__(self, directory: str, max_size: int = -1) -> None:
@@ -59,23 +59,25 @@ class ProgramFiles:
         self.max_size = max_size
 
     def shared_with(self) -> str:
-        """Return why the directory is not the user's own, as part of a sentence; empty if it is, or does not exist yet.
+        """Return a clause that says why others can write to the directory; empty if only the user can.
+
+        The clause is also empty if the directory does not exist yet.
 
         Raises:
-            OSError: the directory cannot be looked at.
+            OSError: the directory's permissions cannot be read.
         """
         if not hasattr(os, "geteuid"):  # Windows: caches are in the user's profile
             return ""
         try:
-            found = self.directory.stat()
+            status = self.directory.stat()
         except FileNotFoundError:
             return ""
-        if found.st_uid != os.geteuid():
-            return f"it belongs to the user with number {found.st_uid}"
-        return "other users can write to it" if found.st_mode & 0o022 else ""
+        if status.st_uid != os.geteuid():
+            return f"it belongs to the user with number {status.st_uid}"
+        return "other users can write to it" if status.st_mode & 0o022 else ""
 
     def read(self, name: str) -> bytes | None:
-        """Return what was written under a name, None if there is no such entry or its file is damaged.
+        """Return the content of an entry; None if the entry does not exist or its file is damaged.
 
         Raises:
             OSError: the directory or the file cannot be read.
@@ -85,21 +87,21 @@ class ProgramFiles:
             data = path.read_bytes()
         except FileNotFoundError:
             return None
-        found = _unpacked(data)
-        if found is None:
+        content = _unpacked(data)
+        if content is None:
             self.discard(name)
         else:
             with suppress(OSError):  # the directory may be read-only
                 os.utime(path)
                 with open(_hits_path(str(path)), "ab") as hits:
                     hits.write(b".")
-        return found
+        return content
 
     def write(self, name: str, content: bytes) -> None:
-        """Write bytes under a name, and evict the least recently used entries until the rest is small enough.
+        """Write an entry, and evict the least recently used entries until all fit in `max_size`.
 
         Raises:
-            OSError: the directory cannot be made or written to, or the disk is full.
+            OSError: the directory cannot be created or written to, or the disk is full.
         """
         data = _packed(content)
         if 0 <= self.max_size < len(data):
@@ -125,7 +127,7 @@ class ProgramFiles:
         return sorted(self._files(SUFFIX))
 
     def clear(self) -> None:
-        """Remove all entries, and nothing else."""
+        """Remove all entries, but no other files."""
         for entry in self.entries():
             _remove(entry.path)
 
@@ -133,9 +135,10 @@ class ProgramFiles:
         return self.directory / (name + SUFFIX)
 
     def _files(self, suffix: str) -> Iterator[Entry]:
+        """Yield the files with a suffix, in any order."""
         try:
-            with os.scandir(self.directory) as found:
-                for each in found:
+            with os.scandir(self.directory) as files:
+                for each in files:
                     if each.name.endswith(suffix):
                         with suppress(FileNotFoundError):  # another process removed it
                             stat = each.stat()
@@ -144,6 +147,7 @@ class ProgramFiles:
             return
 
     def _evict(self) -> None:
+        """Remove abandoned unfinished files, and the least recently used entries above `max_size`."""
         for entry in self._files(_UNFINISHED):
             if time.time() - entry.used > _ABANDONED:
                 _remove(entry.path)
@@ -159,6 +163,7 @@ class ProgramFiles:
 
 
 def _remove(path: str) -> None:
+    """Remove the file of an entry and its file of hits, if they exist."""
     for each in (path, _hits_path(path)):
         with suppress(OSError):
             os.unlink(each)
@@ -169,11 +174,13 @@ def _hits_path(path: str) -> str:
 
 
 def _packed(content: bytes) -> bytes:
+    """Return the bytes of an entry's file: magic, digest and compressed content."""
     body = zlib.compress(content, 1)
     return MAGIC + sha256(body).digest() + body
 
 
 def _unpacked(data: bytes) -> bytes | None:
+    """Return the content of an entry's file; None if the file is damaged."""
     start = len(MAGIC) + _DIGEST
     body = memoryview(data)[start:]
     if not data.startswith(MAGIC) or sha256(body).digest() != data[len(MAGIC) : start]:

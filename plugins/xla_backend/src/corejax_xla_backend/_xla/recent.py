@@ -1,7 +1,8 @@
-"""Executables of this process by what they were compiled of: a function that is defined again is not compiled again.
+"""The cache of this process's executables by the text of their programs.
 
-`jit(lambda x: ...)` and `jit(grad(f))` in a loop, and a cell of a notebook that is run once more, make new functions
-that are traced to programs which were compiled before. The setting `kept_programs` says how many are kept for that.
+`jit(lambda x: ...)` and `jit(grad(f))` in a loop, or a notebook cell that is run again, make new functions that are
+traced to programs which were compiled before. This cache avoids compiling them again. The setting `kept_programs` is
+its size.
 """
 
 from __future__ import annotations
@@ -13,33 +14,34 @@ from corejax.extend import config
 from corejax.extend.messages import clears_cache, drop_oldest
 from corejax_xla_backend._xla.digests import sha256
 
-_LONG = 1 << 16  # characters: of longer texts digests are kept
+_LONG = 1 << 16  # characters; the keys of longer texts are digests
 ORIGIN = "an equal program was compiled before"
 
-_recent: dict[Any, Any] = {}  # the latest used last
+_recent: dict[Any, Any] = {}  # the most recently used entry is the last
 clears_cache(_recent.clear)
 
 E = TypeVar("E")
 
 
 def recent(text: str, others: tuple[Any, ...], make: Callable[[], tuple[E, str]]) -> tuple[E, str]:
-    """An executable, and where it is from if it was not compiled now.
+    """Return a cached executable, or make and cache one; also return its origin ("" if it was compiled now).
 
     Args:
-        text: the module's, whose locations count: they are in what is shown of the executable, and in profiles.
-        others: what else it depends on, hashable.
-        make: compiles it, or reads it from somewhere.
+        text: the module's text with locations, which are part of the key because the executable's text and profiles
+            show them.
+        others: everything else that the executable depends on, hashable.
+        make: compiles the program, or reads it from the disk.
     """
     if config.kept_programs == 0:
         return make()
     key = (text if len(text) < _LONG else sha256(text.encode()).digest(), *others)
-    found = _recent.pop(key, None)
+    executable = _recent.pop(key, None)
     origin = ORIGIN
-    if found is None:
-        found, origin = make()
-    _recent[key] = found
+    if executable is None:
+        executable, origin = make()
+    _recent[key] = executable
     drop_oldest(_recent, config.kept_programs)
-    return found, origin
+    return executable, origin
 
 
 config.changed.connect(lambda: drop_oldest(_recent, config.kept_programs))

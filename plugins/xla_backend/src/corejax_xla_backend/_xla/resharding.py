@@ -1,4 +1,4 @@
-"""Values to several devices, and from some of them to others."""
+"""Moving values to a sharding over several devices, and from one sharding to another."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from corejax_xla_backend.sharding import Sharding, TiledSharding, check_fits
 
 
 def put_sharded(backend: Backend, value: Any, aval: ShapedArray, sharding: Sharding) -> Any:
-    """Return a buffer over the devices of a sharding, of a NumPy array that is not written to, or of another buffer.
+    """Return a buffer over the devices of a sharding, from an immutable NumPy array or another buffer.
 
     Raises:
-        ValueError: the sharding says more than the array has dimensions, or a size does not divide.
+        ValueError: the sharding has more dimensions than the array, or does not divide a size.
     """
     check_fits("device", sharding, aval.shape)
     place = _jaxlib.placement(sharding, aval.ndim)
@@ -33,10 +33,10 @@ def put_sharded(backend: Backend, value: Any, aval: ShapedArray, sharding: Shard
 
 
 def by_program(backend: Backend, buffer: Any, start: Sharding, end: Sharding) -> Any:
-    """The buffer with its parts elsewhere on the same devices, moved by XLA; all processes that have parts call it."""
+    """Reshard a buffer over the same devices by a compiled program; all processes that hold parts must call this."""
     ndim, devices = buffer.aval.ndim, start.device_tuple
     to = end
-    if end.device_tuple != devices:  # in a program all shardings number the devices alike
+    if end.device_tuple != devices:  # all shardings of a program must have the devices in one order
         position = {device: i for i, device in enumerate(devices)}
         to = TiledSharding(devices, np.array([position[d] for d in end.device_tuple])[end.tiles(ndim)])
     options = DEFAULT_OPTIONS._replace(devices=devices, in_shardings=(start,), out_shardings=(to,), binds=True)
