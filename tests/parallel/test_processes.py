@@ -273,5 +273,5 @@ print(corejax.distributed.is_initialized(), corejax.jit(lambda x: x + 1)(1.0))
     )
     text, _ = start(program, free_port()).communicate(timeout=60)
     assert "process 0 of 2 waited 1 s for the others to join at 127.0.0.1:" in text
-    assert "process 0 of 2 has waited for the others in vain, and cannot try again; start it anew" in text
+    assert "process 0 of 2 has waited for the others in vain and cannot try again; restart it" in text
     assert "False 2.0" in text

@@ -43,7 +43,7 @@ def is_immutable(value: np.ndarray) -> bool:
 
 
 def aligned_copy(value: np.ndarray) -> np.ndarray:
-    """Return a C-contiguous copy of an array in memory whose alignment lets XLA share it."""
+    """Return a C-contiguous copy of an array in memory that is aligned, so that XLA can share it."""
     copied = aligned_empty(value.shape, value.dtype)
     bits = _BITS.get(value.itemsize)
     if bits is None:
@@ -184,7 +184,7 @@ def other_memory_of(buffer: Buffer) -> str | None:
 
 
 def is_spread(buffer: Buffer) -> bool:
-    """Return whether the buffer is sharded: laid out by a sharding over several devices."""
+    """Return whether the buffer is sharded over several devices."""
     return type(buffer._sharding) is not xla_client.SingleDeviceSharding
 
 

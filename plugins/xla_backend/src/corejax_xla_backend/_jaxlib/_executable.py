@@ -218,14 +218,14 @@ def compile_module(
     callbacks: Sequence[Callable[..., Any]] = (),
     **options: Any,
 ) -> Executable:
-    """Compile a module whose public ``main`` takes and returns tensors, and load it on one device.
+    """Compile a module and load it on one device, or on several by the option `partitions`.
 
     Args:
-        module: a module of the dialects StableHLO, CHLO and func.
+        module: a module of the dialects StableHLO, CHLO and func; its public ``main`` takes and returns tensors.
         out_avals: the avals of the results of ``main``.
         device: the default device unless given.
         callbacks: Python functions from NumPy arrays to tuples of arrays. The program calls them by
-            ``custom_call @xla_ffi_python_cpu_callback``, whose attribute ``index`` (``ui64``) selects one.
+            ``custom_call @xla_ffi_python_cpu_callback``; its attribute ``index`` (``ui64``) selects one.
         options: ``overrides``, XLA flags by name for this program alone; ``committed``, whether its outputs are
             bound to the device; ``partitions``, `_partitioned.Partitions` of a program over several devices.
 

@@ -2,8 +2,8 @@
 
 The interpreter is slow and simple, follows StableHLO's specification closely, and comes with jaxlib: an oracle for
 translation rules. It returns results as MLIR attributes, which Python can read only for some element types (reading
-a complex attribute aborts the process). So the program is wrapped in a ``main`` whose results are readable: the
-bits of small floats, wider integers for those narrower than a byte, real and imaginary parts.
+a complex attribute aborts the process). So the program is wrapped in a ``main`` with readable results: the bits of
+small floats, wider integers for those narrower than a byte, real and imaginary parts.
 """
 
 from __future__ import annotations
