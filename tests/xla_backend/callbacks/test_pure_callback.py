@@ -201,7 +201,7 @@ def test_nested_and_empty_batches(way: Any) -> None:
         f = lambda x, m=method: pure_callback(lambda x: np.asarray(x) + 1, F32, x, vmap_method=m)
         np.testing.assert_array_equal(way(cj.vmap(cj.vmap(f)))(X), X + 1)
         assert way(cj.vmap(f))(X[0, :0]).shape == (0,)
-    with pytest.raises(NotImplementedError, match=r"choose how the callback .* handles a batch: pass vmap_method") as info:
+    with pytest.raises(NotImplementedError, match=r"choose how the callback .* handles a batch") as info:
         way(cj.vmap(lambda x: pure_callback(np.sin, F32, x)))(X[0])
     assert "test_pure_callback.py" in info.value.__notes__[0]
 
