@@ -145,9 +145,9 @@ def test_errors_of_topologies_and_meshes() -> None:
     four = topologies.get_topology_desc("2x2")
     with pytest.raises(ValueError, match=r"mesh_shape \(2, 3\) is of 6 devices, and the topology has 4"):
         topologies.make_mesh(four, (2, 3), ("a", "b"))
-    with pytest.raises(ValueError, match=r"make_mesh: axis_shapes \(2, 3\) are 6 devices, and there are 4"):
+    with pytest.raises(ValueError, match=r"make_mesh: axis_shapes \(2, 3\) are 6 devices, but there are 4"):
         corejax.make_mesh((2, 3), ("a", "b"), devices=four.devices)
-    with pytest.raises(ValueError, match="devices are all there, or all of one topology"):
+    with pytest.raises(ValueError, match="devices must all exist, or all belong to one topology"):
         Mesh([corejax.devices()[0], four.devices[0]], "a")
 
 
