@@ -74,7 +74,7 @@ for got, wanted in zip(together, [xs, xs[::2], xs, np.arange(count)], strict=Tru
 try:
     multihost_utils.process_allgather(x)
 except ValueError as error:
-    assert "process_allgather: an array of shape (16, 3) is spread" in str(error)
+    assert "process_allgather: an array of shape (16, 3) is sharded" in str(error)
 else:
     raise AssertionError("not refused")
 sent = multihost_utils.broadcast_one_to_all(np.array([1.5, np.nan]) * (number + 1), is_source=number == 1)
