@@ -109,7 +109,7 @@ def test_no_space(tmp_path: Path) -> None:
     checkpoints.save(path, {"step": 1})
     said, errors = start(FULL, path).communicate(timeout=120)
     assert "OSError 27 [Errno 27] File too large" in said, errors
-    assert f"corejax.checkpoints: {path} was not saved, what was there is whole" in said
+    assert f"corejax.checkpoints: {path} was not saved, the earlier checkpoint is intact" in said
     assert [p.name for p in tmp_path.iterdir()] == ["c"] and checkpoints.restore(path) == {"step": 1}
 
 

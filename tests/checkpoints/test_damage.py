@@ -52,7 +52,7 @@ def test_a_bit_that_flipped(saved: Path, at: int) -> None:
     data = bytearray(file_of(saved).read_bytes())
     data[at] ^= 1
     file_of(saved).write_bytes(data)
-    told(saved, PART + r"bytes 0 to 48 of it have the checksum [0-9a-f]{8}, and the index says [0-9a-f]{8}")
+    told(saved, PART + r"bytes 0 to 48 have the checksum [0-9a-f]{8}, but the index says [0-9a-f]{8}")
     got = checkpoints.restore(saved, check=False)["w"]
     assert (got != np.arange(6.0).reshape(2, 3)).sum() == 1
 
@@ -60,8 +60,8 @@ def test_a_bit_that_flipped(saved: Path, at: int) -> None:
 @pytest.mark.parametrize(
     ("size", "words"),
     [
-        (-1, r"its bytes are 0 to 48 of 47: the file is cut short"),
-        (60, r"it has 60 bytes, which is less than its header: the file is cut short"),
+        (-1, r"its bytes are 0 to 48 of 47: the file is truncated"),
+        (60, r"it has 60 bytes, which is less than its header: the file is truncated"),
         (4, r"it has 4 bytes"),
         (0, r"it has 0 bytes"),
     ],
@@ -90,13 +90,13 @@ def test_a_file_of_something_else(saved: Path) -> None:
 def test_a_file_of_another_checkpoint(saved: Path) -> None:
     checkpoints.save(saved.parent / "d", {"w": np.arange(6.0).reshape(2, 3), "step": 3})
     shutil.copy(file_of(saved.parent / "d"), file_of(saved))
-    told(saved, PART + r"the file is of checkpoint [0-9a-f]{16}, and the index of [0-9a-f]{16}")
+    told(saved, PART + r"the file is of checkpoint [0-9a-f]{16}, but the index of [0-9a-f]{16}")
 
 
 def test_a_header_that_says_otherwise(saved: Path) -> None:
     data = file_of(saved).read_bytes()
     file_of(saved).write_bytes(data.replace(b"[2,3]", b"[3,2]"))
-    told(saved, PART + r"its header says F64\[3, 2\], and the index F64\[2, 3\]")
+    told(saved, PART + r"its header says F64\[3, 2\], but the index F64\[2, 3\]")
     file_of(saved).write_bytes(data.replace(b'"w"', b'"v"'))
     told(saved, PART + "the file has no tensor 'w'")
 
@@ -104,13 +104,13 @@ def test_a_header_that_says_otherwise(saved: Path) -> None:
 def test_an_index_that_is_damaged(saved: Path) -> None:
     text = (saved / "index.json").read_text()
     (saved / "index.json").write_text(text[: len(text) // 2])
-    told(saved, "index.json: the index is damaged, it is no JSON")
+    told(saved, "index.json: the index is damaged, it is not JSON")
     (saved / "index.json").write_text(text.replace('"value": 3', '"value": 4'))
     told(saved, "index.json: the index is damaged, its checksum is")
     (saved / "index.json").write_text("[]")
-    told(saved, "index.json is no index of a checkpoint")
+    told(saved, "index.json is not the index of a checkpoint")
     (saved / "index.json").write_bytes(b"\xff\xfe")
-    told(saved, "index.json: the index is damaged, it is no JSON")
+    told(saved, "index.json: the index is damaged, it is not JSON")
 
 
 def test_an_index_of_a_newer_version(saved: Path) -> None:
@@ -120,7 +120,7 @@ def test_an_index_of_a_newer_version(saved: Path) -> None:
 
 def test_parts_that_are_missing(saved: Path) -> None:
     rewrite(saved, lambda document: document["leaves"][1].update(parts=[]))
-    told(saved, r"the parts of \['w'\] have 0 elements in 0 parts, and float64\[2,3\] has 6")
+    told(saved, r"the parts of \['w'\] have 0 elements in 0 parts, but float64\[2,3\] has 6")
 
 
 def test_keys_of_an_unknown_generator(tmp_path: Path) -> None:
@@ -128,7 +128,7 @@ def test_keys_of_an_unknown_generator(tmp_path: Path) -> None:
 
     checkpoints.save(tmp_path / "c", {"key": corejax.random.key(0)})
     rewrite(tmp_path / "c", lambda document: document["leaves"][0].update(impl="lava"))
-    with pytest.raises(CheckpointError, match=r"\['key'\] has keys of the generator 'lava', which is not known here"):
+    with pytest.raises(CheckpointError, match=r"\['key'\] has keys of the generator 'lava', which is not registered"):
         checkpoints.restore(tmp_path / "c")
 
 
@@ -151,5 +151,5 @@ def test_slices_check_the_blocks_that_they_touch(tmp_path: Path, monkeypatch: py
         for box in [(slice(0, 6), slice(0, 8)), (slice(2, 5), slice(3, 4)), (slice(7, 7), slice(0, 8))]:
             np.testing.assert_array_equal(reader.read(leaf, leaf.parts[0], np.dtype(np.float32), box), whole[box])
         for box in [(slice(5, 7), slice(0, 8)), (slice(0, 8), slice(0, 1))]:
-            with pytest.raises(CheckpointError, match="bytes 192 to 256 of it"):
+            with pytest.raises(CheckpointError, match="bytes 192 to 256 have"):
                 reader.read(leaf, leaf.parts[0], np.dtype(np.float32), box)

@@ -121,7 +121,7 @@ assert np.asarray(got["host"]).tolist() == [0, 1, 2] and got["mine"] == 0
 try:
     checkpoints.restore(path, shardings=corejax.devices()[2 - 2 * number])
 except ValueError as error:
-    assert "['copies'] float32[16,8] cannot be put on" in str(error) and "which is another process's" in str(error)
+    assert "['copies'] float32[16,8] cannot be put on" in str(error) and "belongs to another process" in str(error)
 else:
     raise AssertionError("it was restored")
 checkpoints.save(path + "2", got)

@@ -27,12 +27,15 @@ def leaves_nothing(path: Path) -> bool:
 @pytest.mark.parametrize(
     ("tree", "words"),
     [
-        ({"a": [1, object]}, r"save: \['a'\]\[1\] is <class 'object'> of type type; arrays, Python's numbers and text"),
+        (
+            {"a": [1, object]},
+            r"save: \['a'\]\[1\] is <class 'object'> of type type; leaves can be arrays, Python numbers",
+        ),
         ({"a": Colour.RED}, r"\['a'\] is <Colour.RED: 1> of type Colour"),
         ({"a": b"bytes"}, r"\['a'\] is b'bytes' of type bytes"),
         (print, "the tree, which is one leaf, is <built-in function print>"),
-        ({"a": np.array([None, 1])}, r"\['a'\]: arrays of dtype object are not saved"),
-        ({"a": np.zeros(2, [("x", "f4")])}, r"\['a'\]: arrays of dtype \[\('x', '<f4'\)\] are not saved"),
+        ({"a": np.array([None, 1])}, r"\['a'\]: arrays of dtype object cannot be saved"),
+        ({"a": np.zeros(2, [("x", "f4")])}, r"\['a'\]: arrays of dtype \[\('x', '<f4'\)\] cannot be saved"),
     ],
     ids=["class", "enum", "bytes", "function", "objects", "fields"],
 )
@@ -58,26 +61,26 @@ def test_donated_arrays(tmp_path: Path) -> None:
     corejax.jit(lambda x: x + 1, donate_argnums=0)(x)
     with pytest.raises(RuntimeError, match=r"deleted|donated") as caught:
         checkpoints.save(tmp_path / "c", {"w": x})
-    assert caught.value.__notes__ == ["save: it is ['w'] of the tree"]
+    assert caught.value.__notes__ == ["save: the array is ['w'] of the tree"]
     assert leaves_nothing(tmp_path)
 
 
 @pytest.mark.parametrize("metadata", [{"a": np.float32(1)}, float("nan"), {1, 2}], ids=repr)
 def test_metadata(tmp_path: Path, metadata: Any) -> None:
-    with pytest.raises(TypeError, match="metadata is what JSON can hold"):
+    with pytest.raises(TypeError, match="JSON cannot represent the metadata"):
         checkpoints.save(tmp_path / "c", {}, metadata=metadata)
 
 
 @pytest.mark.parametrize("seconds", [0, -1.0, "1", True])
 def test_timeouts(tmp_path: Path, seconds: Any) -> None:
-    with pytest.raises(ValueError, match="save: timeout_seconds is a positive number, got"):
+    with pytest.raises(ValueError, match="save: timeout_seconds must be a positive number, got"):
         checkpoints.save(tmp_path / "c", {}, timeout_seconds=seconds)
 
 
 def test_places(tmp_path: Path) -> None:
-    with pytest.raises(TypeError, match="save: path is a path, got 3 of type int"):
+    with pytest.raises(TypeError, match="save: path must be a path, got 3 of type int"):
         checkpoints.save(3, {})  # type: ignore[arg-type]
-    with pytest.raises(FileNotFoundError, match=r"there is no directory .*/no to put the checkpoint c in"):
+    with pytest.raises(FileNotFoundError, match=r"there is no directory .*/no for the checkpoint c"):
         checkpoints.save(tmp_path / "no" / "c", {})
     checkpoints.save(tmp_path / "c", {"a": 1})
     with pytest.raises(FileExistsError, match=r"there is a checkpoint .*/c; overwrite=True replaces it"):
@@ -87,7 +90,7 @@ def test_places(tmp_path: Path) -> None:
     (tmp_path / "directory").mkdir()
     (tmp_path / "directory" / "mine").write_text("mine")
     for name in ("file", "directory"):
-        with pytest.raises(FileExistsError, match=f"{name} is there and is no checkpoint, so it is not replaced"):
+        with pytest.raises(FileExistsError, match=f"{name} exists and is not a checkpoint, so it is not replaced"):
             checkpoints.save(tmp_path / name, {}, overwrite=True)
     (tmp_path / "empty").mkdir()
     checkpoints.save(tmp_path / "empty", {"a": 2})
@@ -100,8 +103,8 @@ def test_what_is_no_checkpoint(tmp_path: Path) -> None:
     checkpoints.save(tmp_path / "step_2", {})
     for name, words in [
         ("missing", "there is no checkpoint .*/missing: no such directory"),
-        ("file", "file is no checkpoint: it is a file"),
-        ("", "there is no index.json in it; those in it are step_1, step_2"),
+        ("file", "file is not a checkpoint: it is a file"),
+        ("", "there is no index.json in it; it contains the checkpoints step_1, step_2"),
     ]:
         for function in (checkpoints.restore, checkpoints.describe, checkpoints.verify):
             with pytest.raises(FileNotFoundError, match=words):
@@ -129,16 +132,16 @@ def like(**changes: Any) -> Any:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        (like(more=1), r"at \['more'\] like has a leaf, and the checkpoint has none$"),
-        (like(layers=[{"b": np.zeros(3)}]), r"at \['layers'\] the checkpoint has None under 1, and like has none"),
-        (like(layers=[{"b": np.zeros(3)}, 1]), r"at \['layers'\]\[1\] the checkpoint has None, and like has a leaf"),
-        (like(layers=[]), r"at \['layers'\] the checkpoint has a dict with 'b' under 0, and like has none"),
-        (like(layers=1), r"at \['layers'\] the checkpoint has a list of 2, and like has a leaf"),
-        (like(w={"x": 1, "y": 2}), r"at \['w'\] the checkpoint has a leaf, and like has a dict with 'x', 'y'"),
-        (like(w=None), r"at \['w'\] the checkpoint has a leaf, and like has None.*partial=True leaves out"),
-        ({}, r"at the root the checkpoint has a leaf under 'key', and like has none; .*partial=True leaves out"),
-        ([1], r"at \[0\] like has a leaf, and the checkpoint has none"),
-        (3, "at the root the checkpoint has a dict with 'key', 'layers', 'step', 'w', and like has a leaf"),
+        (like(more=1), r"at \['more'\] like has a leaf, but the checkpoint has none$"),
+        (like(layers=[{"b": np.zeros(3)}]), r"at \['layers'\] the checkpoint has None under 1, but like has none"),
+        (like(layers=[{"b": np.zeros(3)}, 1]), r"at \['layers'\]\[1\] the checkpoint has None, but like has a leaf"),
+        (like(layers=[]), r"at \['layers'\] the checkpoint has a dict with 'b' under 0, but like has none"),
+        (like(layers=1), r"at \['layers'\] the checkpoint has a list of 2, but like has a leaf"),
+        (like(w={"x": 1, "y": 2}), r"at \['w'\] the checkpoint has a leaf, but like has a dict with 'x', 'y'"),
+        (like(w=None), r"at \['w'\] the checkpoint has a leaf, but like has None.*partial=True skips"),
+        ({}, r"at the root the checkpoint has a leaf under 'key', but like has none; .*partial=True skips"),
+        ([1], r"at \[0\] like has a leaf, but the checkpoint has none"),
+        (3, "at the root the checkpoint has a dict with 'key', 'layers', 'step', 'w', but like has a leaf"),
     ],
     ids=str,
 )
@@ -150,7 +153,7 @@ def test_structures(saved: Path, given: Any, words: str) -> None:
 def test_partial(saved: Path) -> None:
     got = checkpoints.restore(saved, {"w": np.zeros((2, 3), np.float32), "layers": None}, partial=True)
     assert got.keys() == {"w", "layers"} and got["layers"] is None and (got["w"] == 1).all()
-    with pytest.raises(ValueError, match=r"at \['v'\] like has a leaf, and the checkpoint has none"):
+    with pytest.raises(ValueError, match=r"at \['v'\] like has a leaf, but the checkpoint has none"):
         checkpoints.restore(saved, {"v": 1}, partial=True)
 
 
@@ -160,22 +163,26 @@ def test_partial(saved: Path) -> None:
         (
             like(w=np.ones((3, 2), np.float32)),
             ValueError,
-            r"\['w'\] of .* is float32\[2,3\], and like has float32\[3,2\]",
+            r"\['w'\] of .* is float32\[2,3\], but like has float32\[3,2\]",
         ),
         (
             like(w=corejax.ShapeDtypeStruct((2, 3), jnp.bfloat16)),
             ValueError,
-            r"\['w'\] of .* like has bfloat16\[2,3\] there. Have float32 in like, and convert .*x.astype\('bfloat16'\)",
+            r"\['w'\] of .* like has bfloat16\[2,3\] there. Use float32 in like, and convert .*x.astype\('bfloat16'\)",
         ),
         (
             like(w=1.0),
             TypeError,
-            r"\['w'\] of .* is a float32\[2,3\], and like has 1.0 of type float there; .* an array",
+            r"\['w'\] of .* is a float32\[2,3\], but like has 1.0 of type float there; it must be an array",
         ),
-        (like(step=np.int32(1)), TypeError, r"\['step'\] of .* is an int, and like has int32\[\] there; .* an int"),
+        (
+            like(step=np.int32(1)),
+            TypeError,
+            r"\['step'\] of .* is an int, but like has int32\[\] there; it must be an int",
+        ),
         (like(step="3"), TypeError, r"\['step'\] .* like has '3' of type str"),
         (like(step=True), TypeError, r"\['step'\] .* like has True of type bool"),
-        (like(key=np.zeros(2, np.uint32)), ValueError, r"\['key'\] of .* is key<fry>\[\], and like has uint32\[2\]"),
+        (like(key=np.zeros(2, np.uint32)), ValueError, r"\['key'\] of .* is key<fry>\[\], but like has uint32\[2\]"),
         (like(key=corejax.random.key(0, impl="rbg")), ValueError, r"\['key'\] .* like has key<rbg>\[\]"),
     ],
     ids=["shape", "dtype", "number", "array", "text", "bool", "words", "generator"],
@@ -193,7 +200,7 @@ def test_shardings(saved: Path) -> None:
         TypeError, match=r"restore: shardings, of \['w'\]: expected a sharding .* got 'cpu' of type str"
     ):
         checkpoints.restore(saved, shardings={"w": "cpu", "layers": None, "step": None, "key": None})
-    with pytest.raises(ValueError, match="restore: shardings are no prefix of the tree"):
+    with pytest.raises(ValueError, match="restore: shardings are not a prefix of the tree"):
         checkpoints.restore(saved, shardings={"w": device})
 
 

@@ -112,7 +112,7 @@ def test_a_failure_that_nobody_waits_for(tmp_path: Path, monkeypatch: pytest.Mon
     saving = checkpoints.save_async(tmp_path / "c", {"a": np.arange(3)})
     while not saving.done():
         time.sleep(0.001)
-    with pytest.warns(UserWarning, match=r"c was not saved, and nobody waited to hear: OSError\(28"):
+    with pytest.warns(UserWarning, match=r"c was not saved, and wait\(\) was not called: OSError\(28"):
         del saving
         gc.collect()
     assert not any(tmp_path.iterdir())

@@ -94,7 +94,7 @@ def test_beside_jax(name: str) -> None:
         (lambda x: jnp.mean(x, ("j", 0)), NameError, "^mean: no axis is named 'j'"),
         (lambda x: x.max("j"), NameError, "^max: no axis is named 'j'"),
         (lambda x: jnp.sum(x, ("i", 5)), ValueError, "^sum: axis 5 is out of bounds"),
-        (lambda x: jnp.sum(x, ("i", "i")), ValueError, "each name is given once"),
+        (lambda x: jnp.sum(x, ("i", "i")), ValueError, "each name must be given once"),
         (lambda x: jnp.cumsum(x, "i"), TypeError, "^cumsum: axis is an integer, got 'i'"),
     ],
 )

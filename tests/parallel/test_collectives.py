@@ -211,14 +211,18 @@ def test_names_that_are_not_bound() -> None:
         (lambda a: lax.psum(a, ("i", "i")), ValueError, "given once"),
         (lambda a: lax.psum("a", "i"), TypeError, "psum: x is a pytree of arrays"),
         (lambda a: lax.pmax(1j * a, "i"), TypeError, "complex numbers have no order"),
-        (lambda a: lax.psum_scatter(a, "i"), ValueError, r"scatter_dimension=0 has to be as long.*4.*float32\[8,4\]"),
+        (
+            lambda a: lax.psum_scatter(a, "i"),
+            ValueError,
+            r"scatter_dimension=0 must have the length.*4.*float32\[8,4\]",
+        ),
         (lambda a: lax.all_to_all(a, "i", 0, 5), ValueError, "concat_axis=5 is no axis"),
         (lambda a: lax.ppermute(a, "i", [(0, 4)]), ValueError, "target 4 is no index"),
-        (lambda a: lax.ppermute(a, "i", [(0, 1), (0, 2)]), ValueError, "source 0 is there 2 times"),
+        (lambda a: lax.ppermute(a, "i", [(0, 1), (0, 2)]), ValueError, "source 0 occurs 2 times"),
         (lambda a: lax.ppermute(a, "i", 3), TypeError, "sequence of pairs"),
         (lambda a: lax.pshuffle(a, "i", [0, 1, 1, 2]), ValueError, "each index of the axes"),
         (lambda a: lax.pbroadcast(a, "i", 4), ValueError, "source=4"),
-        (lambda a: lax.all_gather(a, "i", to="else"), ValueError, "to is"),
+        (lambda a: lax.all_gather(a, "i", to="else"), ValueError, "to must be"),
     ],
 )
 def test_what_is_refused(fun: Callable[[Any], Any], error: type[Exception], words: str) -> None:

@@ -325,12 +325,12 @@ def the_mesh(mesh: Any, args: Any, result: Any) -> Any:
 
 
 BAD: dict[str, tuple[Any, type[Exception], str]] = {
-    "not four": (answering(the_mesh), TypeError, "partition gives \\(mesh, lower_fn"),
+    "not four": (answering(the_mesh), TypeError, "partition must return \\(mesh, lower_fn"),
     "no mesh": (answering(lambda *a: None, place, place, places), TypeError, "a Mesh and a function first"),
     "no shardings": (
         answering(the_mesh, lambda *a: corejax.numpy.sin, lambda *a: 3, places),
         TypeError,
-        "result_shardings of partition are shardings, got 3",
+        "result_shardings of partition must be shardings, got 3",
     ),
     "structure": (
         answering(the_mesh, lambda *a: corejax.numpy.sin, place, lambda *a: (place(*a), place(*a))),
@@ -347,7 +347,7 @@ BAD: dict[str, tuple[Any, type[Exception], str]] = {
     "other types": (
         answering(the_mesh, lambda *a: lambda x: x[:1], place, places),
         ValueError,
-        "lower_fn gives \\(f32\\[1,8\\]\\) for a device's part, and of result_shardings it is \\(f32\\[4,8\\]\\)",
+        "lower_fn returns \\(f32\\[1,8\\]\\) for a device's part, but by result_shardings a part is \\(f32\\[4,8\\]\\)",
     ),
     "an error of its own": (
         answering(the_mesh, lambda *a: lambda x: {}["missing"], place, places),
@@ -371,7 +371,7 @@ def test_what_is_refused_before() -> None:
         f(X)
     with pytest.raises(TypeError, match="takes a function, got 3"):
         custom_partitioning(3)
-    with pytest.raises(TypeError, match="partition is a function, got None"):
+    with pytest.raises(TypeError, match="partition must be a function, got None"):
         f.def_partition(None)
     with pytest.raises(ValueError, match="reduction_factors belong to a sharding_rule that is text"):
         f.def_partition(lambda *a: None, reduction_factors=("i",))
@@ -441,9 +441,9 @@ def test_rules_of_other_types_than_text() -> None:
 @pytest.mark.parametrize(
     "rule, more, text",
     [
-        ("i -> i", {}, "has 1 dimensions, and it is f32\\[16,8\\]"),
-        ("i j, k -> i j", {}, "has 2 operands, and it has 1"),
-        ("i j -> i j, i", {}, "has 2 results, and it has 1"),
+        ("i -> i", {}, "has 1 dimensions, but it is f32\\[16,8\\]"),
+        ("i j, k -> i j", {}, "has 2 operands, but it has 1"),
+        ("i j -> i j, i", {}, "has 2 results, but it has 1"),
         ("(a b) j -> (a b) j", {"a": 3, "b": 4}, "dimension of size 16"),
         ("... i j k -> ... i j", {}, "dimensions"),
     ],

@@ -156,10 +156,7 @@ else:
         (8, ["called"]),
         (
             2,
-            [
-                "the program is for an abstract mesh of 8 devices",
-                "is for 8 devices, and is called in a program on 2; put its",
-            ],
+            ["the program is for an abstract mesh of 8 devices", "is for 8 devices but is called in a program on 2; put its"],
         ),
     ],
 )
@@ -182,13 +179,13 @@ def test_in_another_process(tmp_path: pathlib.Path, devices: int, printed: list[
         (lambda f: f.call(X, W), r"the program is for an abstract mesh of 8 devices.*set_mesh\(mesh\)"),
         (
             lambda f: f.call(corejax.device_put(X, corejax.devices()[1]), W),
-            r"the exported function .* is for 8 devices, and is called in a program on 1; .*in_shardings_jax\(mesh\)",
+            r"the exported function .* is for 8 devices but is called in a program on 1; .*in_shardings_jax\(mesh\)",
         ),
         (
             lambda f: corejax.shard_map(lambda x: f.call(x, W), mesh=mesh(8), in_specs=P(), out_specs=P())(X),
-            "is for 8 devices, and is called by one of them, in shard_map or pmap",
+            "is for 8 devices but is called by one of them, in shard_map or pmap",
         ),
-        (lambda f: f.in_shardings_jax(mesh(4)), r"is for 8 devices, and Mesh\('x': 4.* has 4"),
+        (lambda f: f.in_shardings_jax(mesh(4)), r"is for 8 devices, but Mesh\('x': 4.* has 4"),
         (
             lambda f: corejax.grad(lambda x: jnp.sum(f.call(x, W)))(X),
             "the program is for an abstract mesh of 8 devices",
@@ -202,7 +199,7 @@ def test_other_numbers_of_devices(call: Callable[..., Any], message: str) -> Non
 
 def test_symbols_are_for_one_device() -> None:
     (size,) = export.symbolic_shape("8*n")
-    with pytest.raises(NotImplementedError, match=r"its sizes are symbols, and it is for 8 devices"):
+    with pytest.raises(NotImplementedError, match=r"symbolic sizes cannot be partitioned over 8 devices"):
         export.export(corejax.jit(lambda x: lax.with_sharding_constraint(x, NamedSharding(mesh(8), P(None, "x")))))(
             corejax.ShapeDtypeStruct((size, 8), np.float32)
         )

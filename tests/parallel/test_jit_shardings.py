@@ -285,7 +285,7 @@ def test_the_cache_on_disk_tells_devices_and_shardings(mesh: Mesh, tmp_path: Any
             lambda s, o: jit(lambda x: x, in_shardings=s)(corejax.device_put(VALUE, NamedSharding(s.mesh, P("b")))),
             r"committed to",
         ),
-        (lambda s, o: jit(lambda x: x, in_shardings=P("a"))(VALUE), r"in_shardings: .*none is set"),
+        (lambda s, o: jit(lambda x: x, in_shardings=P("a"))(VALUE), r"in_shardings: .*no mesh is set"),
         (lambda s, o: lax.with_sharding_constraint(VALUE[:6], s), r"with_sharding_constraint: .*into 4 parts"),
         (lambda s, o: lax.with_sharding_constraint(VALUE[0], s), r"with_sharding_constraint: .*at least 2 dimensions"),
         (lambda s, o: lax.with_sharding_constraint(VALUE, "a"), r"shardings: expected one of .*got 'a'"),

@@ -59,9 +59,9 @@ def test_local_arrays_become_global_ones_and_back() -> None:
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [
-        (lambda: mesh_utils.create_device_mesh((3, 2)), ValueError, r"\(3, 2\) is of 6 devices, and there are 8"),
+        (lambda: mesh_utils.create_device_mesh((3, 2)), ValueError, r"\(3, 2\) is of 6 devices, but there are 8"),
         (lambda: mesh_utils.create_hybrid_device_mesh((2,), (2, 2)), ValueError, "a size for each axis"),
-        (lambda: mesh_utils.create_hybrid_device_mesh((4,), (2,)), ValueError, "2 groups of devices, and there are 1"),
+        (lambda: mesh_utils.create_hybrid_device_mesh((4,), (2,)), ValueError, "2 groups of devices, but there are 1"),
         (
             lambda: multihost_utils.host_local_array_to_global_array(np.ones(8), corejax.make_mesh((8,), "x"), "x"),
             TypeError,

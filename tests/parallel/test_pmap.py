@@ -87,7 +87,7 @@ def test_nested_is_what_vmap_of_vmap_is() -> None:
 @pytest.mark.parametrize(
     ("call", "error", "words"),
     [
-        (lambda: corejax.pmap(lambda a: a)(np.ones(9)), ValueError, "9 elements, and there are 8 devices"),
+        (lambda: corejax.pmap(lambda a: a)(np.ones(9)), ValueError, "9 elements, but there are 8 devices"),
         (lambda: corejax.pmap(lambda a, b: a)(np.ones(4), np.ones(3)), ValueError, r"one size, got sizes \[4, 3\]"),
         (lambda: corejax.pmap(lambda a: a, out_axes=None)(X), ValueError, "out_axes is None for result 0"),
         (lambda: corejax.pmap(lambda a: a, in_axes=2)(X), ValueError, "in_axes has 2"),

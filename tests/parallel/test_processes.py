@@ -74,7 +74,7 @@ for got, wanted in zip(together, [xs, xs[::2], xs, np.arange(count)], strict=Tru
 try:
     multihost_utils.process_allgather(x)
 except ValueError as error:
-    assert "process_allgather: an array of shape (16, 3) is spread" in str(error)
+    assert "process_allgather: an array of shape (16, 3) is sharded" in str(error)
 else:
     raise AssertionError("not refused")
 sent = multihost_utils.broadcast_one_to_all(np.array([1.5, np.nan]) * (number + 1), is_source=number == 1)
@@ -273,5 +273,5 @@ print(corejax.distributed.is_initialized(), corejax.jit(lambda x: x + 1)(1.0))
     )
     text, _ = start(program, free_port()).communicate(timeout=60)
     assert "process 0 of 2 waited 1 s for the others to join at 127.0.0.1:" in text
-    assert "process 0 of 2 has waited for the others in vain, and cannot try again; start it anew" in text
+    assert "process 0 of 2 has waited for the others in vain and cannot try again; restart it" in text
     assert "False 2.0" in text

@@ -352,7 +352,7 @@ def test_arrays_are_made_of_parts(mesh: Mesh) -> None:
         ),
         (lambda s, x: corejax.device_put(np.ones((6, 4)), s), r"device_put: .*axis 0 into 4 parts.*\(6, 4\)"),
         (lambda s, x: corejax.device_put(np.float32(1), s), r"device_put: .*at least 1 dimensions.*one of 0"),
-        (lambda s, x: corejax.device_put(VALUE, P("a")), r"none is set"),
+        (lambda s, x: corejax.device_put(VALUE, P("a")), r"no mesh is set"),
         (lambda s, x: corejax.device_put(VALUE, NamedSharding(s.mesh.abstract_mesh, P("a"))), r"has no devices"),
         (lambda s, x: x.addressable_data(1), r"list index"),
     ],

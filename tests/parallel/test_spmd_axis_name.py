@@ -117,13 +117,13 @@ def _with_its_name() -> Any:
         (
             lambda: corejax.vmap(constrained(corejax, P("m")), spmd_axis_name="m"),
             X,
-            r"laid out as P\('m',\).*'m' twice",
+            r"with spec P\('m',\).*'m' twice",
         ),
         (lambda: corejax.vmap(constrained(corejax, P("m")), spmd_axis_name="q"), X, "names axis 'q'"),
         (lambda: corejax.vmap(constrained(corejax, P("m")), spmd_axis_name="d"), X[:3], "size 3 there"),
         (lambda: corejax.vmap(summed(corejax, P), spmd_axis_name="m"), X, "'m', which P.* names already"),
-        (lambda: corejax.vmap(summed(corejax, P), spmd_axis_name="d"), X[:3], "size 3 is no multiple of 4"),
-        (_with_its_name, X, "uses the mapped axis 'i', and spmd_axis_name splits that"),
+        (lambda: corejax.vmap(summed(corejax, P), spmd_axis_name="d"), X[:3], "size 3 is not a multiple of 4"),
+        (_with_its_name, X, "uses the mapped axis 'i', but spmd_axis_name splits that"),
         (lambda: corejax.vmap(summed(corejax, P), spmd_axis_name=("d", "d")), X, "has an axis twice"),
     ],
 )

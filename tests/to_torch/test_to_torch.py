@@ -194,5 +194,5 @@ def test_what_is_refused() -> None:
 
 def test_torch_func_of_a_kernel_while_compiling_is_refused() -> None:
     f = corejax.to_torch(find_primitive("sin"), as_kernel=True)
-    with pytest.raises(Exception, match=r"sin is a kernel, and torch.func inside of torch.compile"):
+    with pytest.raises(Exception, match=r"sin is a kernel, and torch.func inside torch.compile"):
         torch.compile(func.grad(lambda x: f(x).sum()), fullgraph=True, backend="aot_eager")(X)

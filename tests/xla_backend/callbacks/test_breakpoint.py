@@ -112,9 +112,9 @@ def test_standard_input(monkeypatch: Any, capsys: Any) -> None:
 
 
 def test_wrong_arguments() -> None:
-    with pytest.raises(ValueError, match=r"the backend is one of \('cli',\) or None, got 'web'"):
+    with pytest.raises(ValueError, match=r"backend must be one of \('cli',\) or None, got 'web'"):
         debug.breakpoint(backend="web")
-    with pytest.raises(ValueError, match="num_frames is at least 1, got 0"):
+    with pytest.raises(ValueError, match="num_frames must be at least 1, got 0"):
         debug.breakpoint(num_frames=0)
     with pytest.raises(TypeError, match="takes stdin and stdout for its backend, got input"):
         debug.breakpoint(input=3)

@@ -55,13 +55,13 @@ def test_formats_are_checked_at_the_call() -> None:
         debug.print("x", y=1)
     with pytest.raises(ValueError, match="no placeholder for 1"):
         debug.print("{}", 1, 2)
-    with pytest.raises(IndexError, match="a placeholder for 1, and there is no such argument"):
+    with pytest.raises(IndexError, match="a placeholder for 1, but there is no such argument"):
         debug.print("{} {}", 1)
     with pytest.raises(KeyError, match="a placeholder for 'y'"):
         jit(lambda x: debug.print("{y}", x=x))(1.0)
-    with pytest.raises(TypeError, match="the format is a string, got 3 of type int"):
+    with pytest.raises(TypeError, match="the format must be a string, got 3 of type int"):
         debug.print(3)
-    with pytest.raises(TypeError, match="the callback is a function, got 'x'"):
+    with pytest.raises(TypeError, match="the callback must be a function, got 'x'"):
         debug.callback("x")
 
 

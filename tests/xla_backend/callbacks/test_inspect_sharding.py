@@ -45,7 +45,7 @@ def test_pictures(way: Any, capsys: Any) -> None:
 def test_wrong_arguments() -> None:
     with pytest.raises(TypeError, match="takes an array, got 'x' of type str"):
         debug.inspect_array_sharding("x", callback=print)
-    with pytest.raises(TypeError, match="the callback is a function, got 3"):
+    with pytest.raises(TypeError, match="the callback must be a function, got 3"):
         debug.inspect_array_sharding(1.0, callback=3)  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"one or two dimensions, got the shape \(\)"):
         debug.visualize_array_sharding(jnp.ones(()))

@@ -145,7 +145,7 @@ def test_what_it_raises_and_what_it_gives(way: Any) -> None:
             way(lambda x, ordered=ordered: io_callback(refuse, None, x, ordered=ordered))(1.0)
         assert info.value is error
     assert "refuse' of io_callback, called at" in error.__notes__[0]
-    with pytest.raises(TypeError, match=r"structure .*where result_shape_dtypes has"):
+    with pytest.raises(TypeError, match=r"structure .*but result_shape_dtypes has"):
         way(lambda x: io_callback(lambda x: 5, None, x))(1.0)
 
 

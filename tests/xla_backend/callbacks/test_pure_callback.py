@@ -97,7 +97,7 @@ def test_results_of_numbers_other_widths_and_lists(way: Any) -> None:
 @pytest.mark.parametrize(
     ("out", "said"),
     [
-        (np.zeros(2, np.float32), r"float32\[2\] as result\['a'\], where result_shape_dtypes promises float32\[\]"),
+        (np.zeros(2, np.float32), r"float32\[2\] as result\['a'\], but result_shape_dtypes has float32\[\]"),
         (np.int32(1), r"int32\[\] as result\['a'\]"),
         (1j, r"1j of type complex"),
         ("text", r"'text' of type str"),
@@ -107,24 +107,24 @@ def test_wrong_results_name_the_callback_and_the_line(out: Any, said: str, way: 
     def misled(x: Any) -> Any:
         return {"a": out}
 
-    with pytest.raises(TypeError, match=r"pure_callback: the callback .*misled' gives " + said) as info:
+    with pytest.raises(TypeError, match=r"pure_callback: the callback .*misled' returned " + said) as info:
         way(lambda x: pure_callback(misled, {"a": F32}, x))(1.0)
     (note,) = info.value.__notes__
     assert "test_pure_callback.py" in note and "misled" in note
-    with pytest.raises(TypeError, match=r"gives a result of the structure .*where result_shape_dtypes has"):
+    with pytest.raises(TypeError, match=r"returned a result of the structure .*but result_shape_dtypes has"):
         way(lambda x: pure_callback(lambda x: (x, x), F32, x))(1.0)
 
 
 def test_wrong_arguments() -> None:
-    with pytest.raises(TypeError, match=r"pure_callback: the callback is a function, got 3"):
+    with pytest.raises(TypeError, match=r"pure_callback: the callback must be a function, got 3"):
         pure_callback(3, F32)
-    with pytest.raises(TypeError, match=r"result_shape_dtypes is a pytree of things with shape and dtype.*got 1.0"):
+    with pytest.raises(TypeError, match=r"result_shape_dtypes is a pytree of objects with shape and dtype.*got 1.0"):
         pure_callback(np.sin, [F32, 1.0], 1.0)
     with pytest.raises(TypeError, match=r"argument kwargs\['b'\]\[1\] is 'x' of type str"):
         pure_callback(np.sin, F32, 1.0, b=(2.0, "x"))
-    with pytest.raises(ValueError, match=r"vmap_method is one of .*got 'vectorized'"):
+    with pytest.raises(ValueError, match=r"vmap_method must be one of .*got 'vectorized'"):
         pure_callback(np.sin, F32, 1.0, vmap_method="vectorized")
-    with pytest.raises(NotImplementedError, match="sharding is None or of one device"):
+    with pytest.raises(NotImplementedError, match="sharding must be None or on a single device"):
         pure_callback(np.sin, F32, 1.0, sharding="somewhere")
 
 
@@ -201,7 +201,7 @@ def test_nested_and_empty_batches(way: Any) -> None:
         f = lambda x, m=method: pure_callback(lambda x: np.asarray(x) + 1, F32, x, vmap_method=m)
         np.testing.assert_array_equal(way(cj.vmap(cj.vmap(f)))(X), X + 1)
         assert way(cj.vmap(f))(X[0, :0]).shape == (0,)
-    with pytest.raises(NotImplementedError, match=r"say how the callback .* takes a batch, by vmap_method") as info:
+    with pytest.raises(NotImplementedError, match=r"choose how the callback .* handles a batch") as info:
         way(cj.vmap(lambda x: pure_callback(np.sin, F32, x)))(X[0])
     assert "test_pure_callback.py" in info.value.__notes__[0]
 

@@ -55,7 +55,7 @@ def test_callbacks_are_refused() -> None:
     with (
         warnings.catch_warnings(),
         pytest.raises(
-            NotImplementedError, match=r"export of f: primitive 'test.host' calls Python back.*test_checks.py:\d+"
+            NotImplementedError, match=r"export of f: primitive 'test.host' calls back into Python.*test_checks.py:\d+"
         ),
     ):
         warnings.simplefilter("ignore")

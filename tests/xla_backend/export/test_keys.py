@@ -148,5 +148,5 @@ def test_a_generator_that_is_not_there(tmp_path: Path) -> None:
     path = tmp_path / "artifact"
     made = _process(REGISTERING, path)
     assert made.stdout.strip() == "[5, 5]", made.stderr
-    with pytest.raises(ValueError, match=r"arrays of dtype key<nearly>, which is not known here: .*register_generator"):
+    with pytest.raises(ValueError, match=r"arrays of dtype key<nearly>, which is not known in .*register_generator"):
         export.deserialize(path.read_bytes())

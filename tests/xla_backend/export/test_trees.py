@@ -86,21 +86,21 @@ def test_nodes_that_are_not_registered() -> None:
             export.export(corejax.jit(lambda x: 0))(tree).serialize()
     with pytest.raises(ValueError, match=r"class collections\.deque"):
         trees.tree_to_json(tree_structure(deque([1])))
-    with pytest.raises(ValueError, match=r"text or integers, got 1\.5"):
+    with pytest.raises(ValueError, match=r"strings or integers, got 1\.5"):
         trees.tree_to_json(tree_structure({1.5: 0}))
 
 
 def test_names_and_classes_are_registered_once() -> None:
     export.register_namedtuple_serialization(Pair, serialized_name="test.Pair")
-    with pytest.raises(ValueError, match=r"serialized already, as 'test\.Pair'"):
+    with pytest.raises(ValueError, match=r"registered for artifacts already, as 'test\.Pair'"):
         export.register_namedtuple_serialization(Pair, serialized_name="test.Other")
-    with pytest.raises(ValueError, match=r"'test\.Pair' is that of Pair"):
+    with pytest.raises(ValueError, match=r"'test\.Pair' is registered for Pair"):
         export.register_pytree_node_serialization(
             Scaled, serialized_name="test.Pair", serialize_auxdata=str.encode, deserialize_auxdata=bytes.decode
         )
-    with pytest.raises(ValueError, match="no namedtuple"):
+    with pytest.raises(ValueError, match="not a namedtuple"):
         export.register_namedtuple_serialization(Scaled, serialized_name="test.Scaled")
-    with pytest.raises(ValueError, match="no pytree node"):
+    with pytest.raises(ValueError, match="not a pytree node"):
         export.register_pytree_node_serialization(
             int, serialized_name="test.int", serialize_auxdata=bytes, deserialize_auxdata=bytes
         )

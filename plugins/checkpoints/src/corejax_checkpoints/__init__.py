@@ -1,1 +1,1 @@
-"""Pytrees of arrays on disk: `corejax.checkpoints`."""
+"""`corejax.checkpoints`: save pytrees of arrays to disk and restore them."""

@@ -1,11 +1,12 @@
-"""`corejax.checkpoints`: pytrees of arrays on disk, for any number of devices and processes.
+"""`corejax.checkpoints`: save and restore pytrees of arrays, for any number of devices and processes.
 
     checkpoints.save("run/step_100", {"params": params, "step": 100})
     state = checkpoints.restore("run/step_100", like=state)       # with the shardings that `state` has now
 
-A checkpoint is a directory with an index and safetensors files. It is there as a whole or not at all, whenever the
-process dies. Every part has checksums, which reading compares. Each process writes its own parts, and reads what its
-devices need, so that who restores may have other devices, meshes and numbers of processes than who saved.
+A checkpoint is a directory with an index and safetensors files. It is committed as a whole: if a process dies, the
+checkpoint exists completely or not at all. Every part has checksums, which are compared on reading. Each process writes
+its own parts and reads only the numbers that its devices need. So a checkpoint can be restored on other devices, meshes
+and numbers of processes than it was saved from.
 """
 
 from __future__ import annotations
@@ -54,23 +55,27 @@ def save(
     overwrite: bool = False,
     timeout_seconds: float = 1800.0,
 ) -> None:
-    """Save a pytree. Of several processes each calls it, with the same arguments, on a file system that they share.
+    """Save a pytree.
+
+    If there are several processes, each must call this function with the same arguments, and they must share a file
+    system.
 
     Args:
-        path: the directory that becomes the checkpoint; the one around it has to be there.
-        tree: a pytree of arrays of any dtype, keys among them, NumPy's arrays and scalars, Python's numbers and text.
-            Of a class that is a node, the children are saved, and not what else it holds.
-        metadata: what JSON can hold, for `describe`.
-        overwrite: whether a checkpoint that is there may be replaced; it is whole until the new one is.
+        path: directory of the checkpoint; its parent directory must exist.
+        tree: a pytree of arrays of any dtype, including random keys, NumPy arrays and scalars, Python numbers and
+            strings. For nodes of a registered class, only the children are saved, not the metadata.
+        metadata: a value that JSON can represent, which `describe` returns.
+        overwrite: whether to replace an existing checkpoint, which stays intact until the new one is committed.
         timeout_seconds: how long to wait for other processes.
 
     Raises:
-        TypeError: a leaf is nothing that is saved, or traced; the metadata are not JSON.
-        FileExistsError: a checkpoint is there, or something else; or another save of it is running.
-        FileNotFoundError: there is no directory around it.
-        CheckpointError: another process could not write; says which, and why.
-        OSError: this one could not; nothing is left of what it had written.
-        BackendError: a process did not come in time.
+        TypeError: a leaf cannot be saved or is traced, or JSON cannot represent the metadata.
+        ValueError: `timeout_seconds` is not positive.
+        FileExistsError: a checkpoint or something else exists at the path, or another save to it is running.
+        FileNotFoundError: the parent directory does not exist.
+        CheckpointError: another process could not write its parts; the message names it and the reason.
+        OSError: this process could not write its parts; the files that it wrote are removed.
+        BackendError: waiting for another process timed out.
     """
     job = _job(path, tree, metadata, overwrite, timeout_seconds, copy=False)
     begun = saving.begin(job)
@@ -87,13 +92,21 @@ def save_async(
     overwrite: bool = False,
     timeout_seconds: float = 1800.0,
 ) -> Saving:
-    """Save a pytree by a thread, as it is now: arrays may be donated and NumPy's be written to at once.
+    """Save a pytree in a background thread.
 
-    Arguments and errors are those of `save`; what goes wrong while the thread writes is raised by `wait`. Python ends
-    when the thread has.
+    The values are those at the time of the call: afterwards, arrays may be donated and NumPy arrays modified. The
+    arguments and errors are those of `save`; `wait` raises errors that occur in the thread. Python does not exit before
+    the thread has ended.
+
+    Args:
+        path: directory of the checkpoint; its parent directory must exist.
+        tree: a pytree, as for `save`.
+        metadata: a value that JSON can represent, which `describe` returns.
+        overwrite: whether to replace an existing checkpoint, which stays intact until the new one is committed.
+        timeout_seconds: how long to wait for other processes.
 
     Returns:
-        A `Saving`, whose `wait()` returns when the checkpoint is there.
+        A `Saving`; its method `wait()` returns when the checkpoint is committed.
     """
     begun = saving.begin(_job(path, tree, metadata, overwrite, timeout_seconds, copy=True))
     try:
@@ -104,7 +117,7 @@ def save_async(
 
 
 class Saving:
-    """A checkpoint that a thread is writing: what `save_async` returns."""
+    """A checkpoint that a background thread writes; the result of `save_async`."""
 
     def __init__(self, begun: saving.Begun) -> None:
         self._path = begun.job.path
@@ -112,7 +125,7 @@ class Saving:
 
         def write() -> None:
             try:
-                saving.finish(begun, None)  # a thread that outlives the main one can start no others
+                saving.finish(begun, None)  # no pool: after the main thread ends, no more threads can be started
             except BaseException as error:
                 outcome.error = error
 
@@ -120,23 +133,23 @@ class Saving:
         self._thread.start()
 
     def done(self) -> bool:
-        """Whether the thread has ended; `wait` says how, at once."""
+        """Return whether the thread has ended, so that `wait` returns or raises at once."""
         return not self._thread.is_alive()
 
     def wait(self, timeout: float | None = None) -> None:
-        """Wait until the checkpoint is there.
+        """Wait until the checkpoint is committed.
 
         Args:
-            timeout: in seconds; without one it takes as long as it takes.
+            timeout: the longest time to wait, in seconds; unlimited if None.
 
         Raises:
             TimeoutError: the thread is still writing.
-            Exception: what went wrong, as `save` raises it.
+            Exception: the error of the save, as `save` raises it.
         """
         self._thread.join(timeout)
         if self._thread.is_alive():
             raise TimeoutError(f"{self._path} is still being written after {timeout} s")
-        self._outcome.told = True
+        self._outcome.is_reported = True
         if self._outcome.error is not None:
             raise self._outcome.error
 
@@ -146,15 +159,15 @@ class Saving:
 
 
 class _Outcome:
-    """What became of a saving; a failure that nobody waits for is a warning when the last reference is gone."""
+    """The outcome of a save; if its error was not reported by `wait`, deleting the last reference warns."""
 
     def __init__(self, path: Path) -> None:
-        self.path, self.told = path, False
+        self.path, self.is_reported = path, False
         self.error: BaseException | None = None
 
     def __del__(self) -> None:
-        if self.error is not None and not self.told:
-            warnings.warn(f"{self.path} was not saved, and nobody waited to hear: {self.error!r}", stacklevel=2)
+        if self.error is not None and not self.is_reported:
+            warnings.warn(f"{self.path} was not saved, and wait() was not called: {self.error!r}", stacklevel=2)
 
 
 def _job(path: Any, value: Any, metadata: Any, overwrite: bool, timeout: float, *, copy: bool) -> saving.Job:
@@ -162,20 +175,20 @@ def _job(path: Any, value: Any, metadata: Any, overwrite: bool, timeout: float, 
     try:
         metadata = json.loads(json.dumps(metadata, allow_nan=False))
     except (TypeError, ValueError) as error:
-        raise TypeError(f"save: metadata is what JSON can hold, got {metadata!r}: {error}") from None
+        raise TypeError(f"save: JSON cannot represent the metadata {metadata!r}: {error}") from None
     if isinstance(timeout, bool) or not isinstance(timeout, int | float) or timeout <= 0:
-        raise ValueError(f"save: timeout_seconds is a positive number, got {timeout!r}")
+        raise ValueError(f"save: timeout_seconds must be a positive number, got {timeout!r}")
     skeleton, leaves = structure.encode(value)
     here = saving.this_place(timeout)
     taken = tuple(take(where, leaf, here.process, copy) for where, leaf in leaves)
     return saving.Job(place, skeleton, taken, metadata, overwrite, here)
 
 
-def _path(name: str, given: Any) -> Path:
+def _path(name: str, path: Any) -> Path:
     try:
-        return Path(given).absolute()
+        return Path(path).absolute()
     except TypeError:
-        raise TypeError(f"{name}: path is a path, got {given!r} of type {type(given).__name__}") from None
+        raise TypeError(f"{name}: path must be a path, got {path!r} of type {type(path).__name__}") from None
 
 
 @api_boundary
@@ -187,21 +200,22 @@ def restore(
     partial: bool = False,
     check: bool = True,
 ) -> Any:
-    """The pytree of a checkpoint. Each process reads what its devices need.
+    """Restore the pytree of a checkpoint. Each process reads only the numbers that its devices need.
 
     Args:
-        path: the checkpoint's directory.
-        like: a pytree of the same structure, with arrays or `ShapeDtypeStruct`s of the same shapes and dtypes: the
-            result has its classes, and lies where its arrays lie. Without it nodes are dicts, lists and tuples.
-        shardings: where arrays are put, instead: a pytree of shardings or devices that is a prefix of the tree; None
-            for where `like` has them, and for the host without it.
-        partial: whether `like` may have fewer leaves than the checkpoint; the others are not read.
-        check: whether checksums are compared.
+        path: directory of the checkpoint.
+        like: a pytree of the same structure, with arrays or `ShapeDtypeStruct`s of the same shapes and dtypes. The
+            result has its classes and its arrays' shardings. Without `like`, nodes are dicts, lists and tuples.
+        shardings: shardings or devices for the arrays, in a pytree that is a prefix of the tree. For None, arrays have
+            the shardings of `like`, or are on the host if there is no `like`.
+        partial: whether `like` may have fewer leaves than the checkpoint; the other leaves are not read.
+        check: whether to compare checksums.
 
     Raises:
         FileNotFoundError: there is no checkpoint.
-        CheckpointError: it is damaged; says which array, part and file, and what is wrong.
-        ValueError, TypeError: `like` has another structure, shape or dtype, says where; or a sharding does not fit.
+        CheckpointError: the checkpoint is damaged; the message names the array, part and file, and the damage.
+        ValueError, TypeError: `like` has another structure, shape or dtype (the message says where), or a sharding does
+            not fit its array.
     """
     place = _path("restore", path)
     while True:
@@ -209,7 +223,7 @@ def restore(
         try:
             return _restored(place, index, like, shardings, partial, check)
         except CheckpointError:
-            if index_file.load(place).ident == index.ident:  # else it was replaced meanwhile
+            if index_file.load(place).ident == index.ident:  # otherwise it was replaced while it was read: try again
                 raise
 
 
@@ -229,11 +243,11 @@ def _restored(place: Path, index: index_file.Index, like: Any, shardings: Any, p
 def _targets(
     place: Path, index: index_file.Index, like: Any, partial: bool
 ) -> tuple[list[int], list[Any], Callable[[list[Any]], Any]]:
-    """Numbers of the leaves to restore, what `like` has for each, and what makes a tree of values in that order."""
+    """Return the indices of the leaves to restore, `like`'s leaf for each, and a function from values to the tree."""
     if like is None:
         numbers, treedef = tree.tree_flatten(structure.decode(index.structure, lambda number: number))
         return numbers, numbers, lambda values: tree.tree_unflatten(treedef, values)
-    found, differences = structure.match(index.structure, like, partial)
+    matches, differences = structure.match(index.structure, like, partial)
     if differences:
         more = f"; and {len(differences) - 5} more" if len(differences) > 5 else ""
         raise ValueError(
@@ -241,33 +255,34 @@ def _targets(
             + (
                 ""
                 if partial
-                else ". partial=True leaves out what like has not"
+                else ". partial=True skips leaves that like does not have"
                 * any(d.endswith(("like has none", "like has None")) for d in differences)
             )
         )
     treedef = tree.tree_structure(like)
-    return [n for n, _, _ in found], [leaf for _, _, leaf in found], lambda values: tree.tree_unflatten(treedef, values)
+    numbers = [number for number, _, _ in matches]
+    return numbers, [leaf for _, _, leaf in matches], lambda values: tree.tree_unflatten(treedef, values)
 
 
 def _places(shardings: Any, full: Any) -> list[Any]:
     try:
         return tree.broadcast_prefix(shardings, full, lambda x: x is None or structure.is_leaf(x))
     except ValueError as error:
-        raise ValueError(f"restore: shardings are no prefix of the tree: {error}") from None
+        raise ValueError(f"restore: shardings are not a prefix of the tree: {error}") from None
 
 
-# -- looking -----------------------------------------------------------------------------------------------------------
+# -- inspection --------------------------------------------------------------------------------------------------------
 
 
 class LeafDescription(NamedTuple):
-    """What a checkpoint says of a leaf.
+    """The description of a leaf of a checkpoint.
 
     Attributes:
-        path: where in the tree it is: `['layers'][0].w`.
-        type: `float32[2,3]`, or `int` and its like.
-        value: of Python's numbers and text; None of arrays.
-        parts: how many an array is in.
-        nbytes: of all of them.
+        path: path in the tree, such as `['layers'][0].w`.
+        type: the type as text: `float32[2,3]`, or the name of a Python type.
+        value: value of a Python number or string; None for arrays.
+        parts: number of parts of an array.
+        nbytes: bytes of all parts.
     """
 
     path: str
@@ -278,13 +293,13 @@ class LeafDescription(NamedTuple):
 
 
 class Description(NamedTuple):
-    """What a checkpoint says of itself; `str` of it is a table.
+    """The description of a checkpoint; its `str` is a table.
 
     Attributes:
-        path: its directory.
-        metadata: what `save` was given.
-        num_processes: how many saved it.
-        leaves: a `LeafDescription` for each.
+        path: directory of the checkpoint.
+        metadata: the metadata passed to `save`.
+        num_processes: number of processes that saved it.
+        leaves: a `LeafDescription` for each leaf.
     """
 
     path: Path
@@ -294,7 +309,7 @@ class Description(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all arrays."""
+        """The bytes of all arrays."""
         return sum(leaf.nbytes for leaf in self.leaves)
 
     def __str__(self) -> str:
@@ -304,8 +319,8 @@ class Description(NamedTuple):
         ]
         left, middle = (max((len(row[i]) for row in rows), default=0) for i in (0, 1))
         lines = [
-            f"  {where:{left}}  {kind:{middle}}{f'  {parts} parts' if parts > 1 else ''}".rstrip()
-            for where, kind, parts in rows
+            f"  {name:{left}}  {kind:{middle}}{f'  {parts} parts' if parts > 1 else ''}".rstrip()
+            for name, kind, parts in rows
         ]
         by = f"{self.num_processes} process" + "es" * (self.num_processes > 1)
         size = bytes_text(self.nbytes) if self.nbytes >= 1024 else f"{self.nbytes} bytes"
@@ -316,11 +331,14 @@ class Description(NamedTuple):
 
 @api_boundary
 def describe(path: str | os.PathLike[str]) -> Description:
-    """What a checkpoint holds, without reading any array.
+    """Describe the content of a checkpoint, without reading any array.
+
+    Args:
+        path: directory of the checkpoint.
 
     Raises:
         FileNotFoundError: there is no checkpoint.
-        CheckpointError: its index is damaged.
+        CheckpointError: the index is damaged.
     """
     place = _path("describe", path)
     index = index_file.load(place)
@@ -332,11 +350,14 @@ def describe(path: str | os.PathLike[str]) -> Description:
 
 @api_boundary
 def verify(path: str | os.PathLike[str]) -> None:
-    """Read all of a checkpoint, and compare all checksums.
+    """Read a whole checkpoint and compare all checksums.
+
+    Args:
+        path: directory of the checkpoint.
 
     Raises:
         FileNotFoundError: there is no checkpoint.
-        CheckpointError: it is damaged; says which array, part and file, and what is wrong.
+        CheckpointError: the checkpoint is damaged; the message names the array, part and file, and the damage.
     """
     place = _path("verify", path)
     index = index_file.load(place)

@@ -1,7 +1,7 @@
-"""The files with the numbers: safetensors, written by that library, and read as mapped memory.
+"""The safetensors files with the numbers, written by the safetensors library and read as mapped memory.
 
-The library's own reader copies each tensor twice and has not all dtypes for NumPy; the format is a header in JSON with
-offsets, which is read here. What the format has no dtype for is in it as bytes.
+The library's own reader copies each tensor twice and lacks dtypes for NumPy. The format is a JSON header with offsets,
+so this module reads it itself. Arrays of a dtype that the format lacks are stored as bytes.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from corejax_checkpoints.index import BLOCK, CheckpointError, Leaf, Part
 
 Host = np.ndarray[Any, Any]
 
-# What is in a file under the name of its own dtype, and how the format spells that.
+# The dtypes that the format has, and its names for them.
 _OF_FORMAT = {
     "bool": "BOOL",
     "int8": "I8",
@@ -46,14 +46,14 @@ _OF_FORMAT = {
 
 
 def of_format(value: Host) -> Host:
-    """An array as the format can hold it: itself, or its bytes along a last axis; in one piece of memory."""
+    """Return a contiguous array of a dtype that the format has: the array, or its bytes along an added last axis."""
     if value.dtype.isnative and value.dtype.name in _OF_FORMAT:
         return np.ascontiguousarray(value).reshape(value.shape)
     return np.ascontiguousarray(value).reshape(*value.shape, 1).view(np.uint8)
 
 
 def checksums(value: Host) -> tuple[int, ...]:
-    """CRC-32 of each block of an array's bytes."""
+    """Return the CRC-32 of each block of an array's bytes."""
     raw = value.reshape(-1).view(np.uint8)
     return tuple(zlib.crc32(raw[at : at + BLOCK]) for at in range(0, raw.nbytes, BLOCK))
 
@@ -62,13 +62,13 @@ def write(path: Path, tensors: Mapping[str, Host], metadata: Mapping[str, str]) 
     """Write a file, and wait until it is on the disk.
 
     Raises:
-        OSError: it cannot be written; of the class that the system's error number says.
+        OSError: the file cannot be written; of the subclass for the system's error number.
     """
     try:
         save_file(dict(tensors), path, metadata=dict(metadata))
     except SafetensorError as error:
         raise _as_os_error(error, path) from None
-    path.chmod(path.parent.stat().st_mode & 0o666)  # the library lets nobody else read it
+    path.chmod(path.parent.stat().st_mode & 0o666)  # the library makes the file private to the user
     sync(path)
 
 
@@ -79,7 +79,7 @@ def _as_os_error(error: Exception, path: Path) -> OSError:
 
 
 def sync(path: Path) -> None:
-    """Wait until a file, or the names in a directory, are on the disk."""
+    """Wait until a file, or the entries of a directory, are on the disk."""
     opened = os.open(path, os.O_RDONLY)
     try:
         os.fsync(opened)
@@ -91,20 +91,25 @@ def sync(path: Path) -> None:
 
 
 class _Opened(NamedTuple):
-    """A mapped file: its bytes behind the header, and what the header says of each tensor."""
+    """A mapped file.
+
+    Attributes:
+        data: the bytes after the header.
+        tensors: dict from key to the header's entry.
+    """
 
     data: Host
     tensors: dict[str, Any]
 
 
 class Files:
-    """The files of a checkpoint, opened when something of them is asked for.
+    """The files of a checkpoint, each opened on first use.
 
     Args:
-        place: the directory.
-        ident: what the files have to carry.
-        check: whether checksums are compared.
-        pool: what computes several at once.
+        place: directory of the checkpoint.
+        ident: id of the checkpoint, which the files must contain.
+        check: whether to compare checksums.
+        pool: executor that computes checksums in parallel.
     """
 
     def __init__(self, place: Path, ident: str, check: bool, pool: Executor) -> None:
@@ -113,30 +118,30 @@ class Files:
         self._checked: set[tuple[str, str, int]] = set()
 
     def read(self, leaf: Leaf, part: Part, dtype: np.dtype[Any], box: tuple[slice, ...]) -> Host:
-        """A box of a part, as mapped memory, whose blocks were checked.
+        """Return a box of a part as mapped memory, after checking the blocks that it touches.
 
         Raises:
-            CheckpointError: the file is missing, damaged, or of another checkpoint; says what of it.
-            OSError: it cannot be read.
+            CheckpointError: the file is missing, damaged, or of another checkpoint; the message says what is wrong.
+            OSError: the file cannot be read.
         """
         raw = self._bytes(leaf, part, dtype)
-        whole = raw.view(dtype).reshape(part.shape)
-        if self.check and raw.size and (touched := _touched(box, part.shape)) is not None:
-            low, high = touched
+        values = raw.view(dtype).reshape(part.shape)
+        if self.check and raw.size and (span := _memory_span(box, part.shape)) is not None:
+            low, high = span
             self._compare(leaf, part, raw, range(low * dtype.itemsize // BLOCK, -(-high * dtype.itemsize // BLOCK)))
-        return whole[box]
+        return values[box]
 
     def _compare(self, leaf: Leaf, part: Part, raw: Host, blocks: Iterable[int]) -> None:
         new = [n for n in blocks if (part.file, part.key, n) not in self._checked]
         pieces = [raw[n * BLOCK : (n + 1) * BLOCK] for n in new]
-        found = self.pool.map(zlib.crc32, pieces) if len(new) > 1 else map(zlib.crc32, pieces)
-        for n, crc in zip(new, found, strict=True):
+        computed = self.pool.map(zlib.crc32, pieces) if len(new) > 1 else map(zlib.crc32, pieces)
+        for n, crc in zip(new, computed, strict=True):
             if n >= len(part.crc32) or crc != part.crc32[n]:
                 raise self._damaged(
                     leaf,
                     part,
-                    f"bytes {n * BLOCK} to {min((n + 1) * BLOCK, raw.size)} of it have the checksum {crc:08x}, and the "
-                    f"index says {f'{part.crc32[n]:08x}' if n < len(part.crc32) else 'nothing'}",
+                    f"bytes {n * BLOCK} to {min((n + 1) * BLOCK, raw.size)} have the checksum {crc:08x}, but the index "
+                    f"says {f'{part.crc32[n]:08x}' if n < len(part.crc32) else 'nothing'}",
                 )
             self._checked.add((part.file, part.key, n))
 
@@ -144,22 +149,22 @@ class Files:
         opened = self._opened.get(part.file)
         if opened is None:
             opened = self._opened[part.file] = self._open(leaf, part)
-        said = opened.tensors.get(part.key)
-        if said is None:
+        entry = opened.tensors.get(part.key)
+        if entry is None:
             raise self._damaged(leaf, part, f"the file has no tensor {part.key!r}")
         name, shape = _OF_FORMAT.get(dtype.name) if dtype.isnative else None, list(part.shape)
         if name is None:
             name, shape = "U8", [*shape, dtype.itemsize]
-        if said.get("dtype") != name or said.get("shape") != shape:
+        if entry.get("dtype") != name or entry.get("shape") != shape:
             raise self._damaged(
-                leaf, part, f"its header says {said.get('dtype')}{said.get('shape')}, and the index {name}{shape}"
+                leaf, part, f"its header says {entry.get('dtype')}{entry.get('shape')}, but the index {name}{shape}"
             )
-        low, high = said["data_offsets"]
+        low, high = entry["data_offsets"]
         if high - low != math.prod(part.shape) * dtype.itemsize or not 0 <= low <= high <= opened.data.size:
             raise self._damaged(
                 leaf,
                 part,
-                f"its bytes are {low} to {high} of {opened.data.size}: the file is cut short, or its header bad",
+                f"its bytes are {low} to {high} of {opened.data.size}: the file is truncated, or its header damaged",
             )
         return opened.data[low:high]
 
@@ -173,7 +178,7 @@ class Files:
         length = int.from_bytes(bytes(mapped[:8]), "little")
         if size < 8 or length > size - 8:
             raise self._damaged(
-                leaf, part, f"it has {size} bytes, which is less than its header: the file is cut short"
+                leaf, part, f"it has {size} bytes, which is less than its header: the file is truncated"
             )
         try:
             header = json.loads(bytes(mapped[8 : 8 + length]))
@@ -181,7 +186,7 @@ class Files:
         except (ValueError, AttributeError, TypeError):
             raise self._damaged(leaf, part, "it does not begin with the header of a safetensors file") from None
         if ident != self.ident:
-            raise self._damaged(leaf, part, f"the file is of checkpoint {ident}, and the index of {self.ident}")
+            raise self._damaged(leaf, part, f"the file is of checkpoint {ident}, but the index of {self.ident}")
         return _Opened(np.asarray(mapped)[8 + length :], header)
 
     def _damaged(self, leaf: Leaf, part: Part, what: str) -> CheckpointError:
@@ -189,8 +194,8 @@ class Files:
         return CheckpointError(f"{self.place}: {leaf.name} {leaf.type_text}, part [{box}] in {part.file}: {what}")
 
 
-def _touched(box: Sequence[slice], shape: Sequence[int]) -> tuple[int, int] | None:
-    """First element of a box, in the order of memory, and the one behind its last; None if it has none."""
+def _memory_span(box: Sequence[slice], shape: Sequence[int]) -> tuple[int, int] | None:
+    """Return the offset of a box's first element in memory, and of the one after its last; None if it is empty."""
     first = last = 0
     for part, size in zip(box, shape, strict=True):
         if part.start >= part.stop:

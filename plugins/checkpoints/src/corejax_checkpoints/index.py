@@ -1,6 +1,7 @@
-"""The index of a checkpoint, `index.json`: its structure, and for each leaf its value or where the parts of it are.
+"""The index of a checkpoint, `index.json`: the tree's structure, and each leaf's value or its parts' places.
 
-It is JSON with a line for each leaf, a version, and a checksum over all the rest. Who replaces it, commits.
+The index is JSON with a line for each leaf, a version, and a checksum of everything else. Replacing it commits a
+checkpoint.
 """
 
 from __future__ import annotations
@@ -18,23 +19,23 @@ from corejax.extend.messages import CorejaxError
 
 NAME = "index.json"
 FORMAT, VERSION = "corejax-checkpoint", 1
-BLOCK = 1 << 24  # bytes that one checksum is of: a slice of a part is checked without reading all of that
+BLOCK = 1 << 24  # bytes covered by one checksum, so that a slice of a part is checked without reading the whole part
 ARRAY_KINDS = ("array", "numpy", "scalar")
 
 
 class CheckpointError(CorejaxError, ValueError):
-    """A checkpoint is damaged, or could not be made: the message says which file, which array, and what is wrong."""
+    """Raised if a checkpoint is damaged or could not be saved; the message names the file, the array and the reason."""
 
 
 class Part(NamedTuple):
-    """A box of an array, in a file.
+    """A box of an array, stored in a file.
 
     Attributes:
-        start: where in the array it begins.
-        shape: its sizes.
-        file: relative to the checkpoint.
-        key: its name in the file.
-        crc32: of its bytes, one for each block of them.
+        start: the box's first index in the array.
+        shape: the box's shape.
+        file: path of the file, relative to the checkpoint.
+        key: name of the tensor in the file.
+        crc32: CRC-32 of each block of the box's bytes.
     """
 
     start: tuple[int, ...]
@@ -48,15 +49,15 @@ class Leaf(NamedTuple):
     """A leaf of a checkpoint.
 
     Attributes:
-        path: where in the tree it is: `['layers'][0].w`.
-        kind: "array", "numpy" (an array of NumPy's), "scalar" (of NumPy's), "bool", "int", "float", "complex", "str".
-        dtype: by name, as NumPy or the table of extended dtypes has it; empty unless it is an array.
-        shape: of the whole array.
-        parts: which together are the array.
-        value: of Python's numbers and texts.
+        path: path of the leaf in the tree, such as `['layers'][0].w`.
+        kind: "array", "numpy" (a NumPy array), "scalar" (a NumPy scalar), "bool", "int", "float", "complex", "str".
+        dtype: name of the dtype, NumPy's or that of an extended dtype; empty if the leaf is not an array.
+        shape: shape of the whole array.
+        parts: the parts that make up the array.
+        value: the value of a Python number or string.
         weak_type: whether the array's dtype came from a Python scalar.
-        impl: of an array of keys, the name of its generator.
-        inner: of an array of keys, the axes of a key's words; parts have them too, behind the array's own.
+        impl: name of the generator, for an array of random keys.
+        inner: shape of a key's words, for an array of random keys; parts have these axes after the array's own.
     """
 
     path: str
@@ -71,29 +72,29 @@ class Leaf(NamedTuple):
 
     @property
     def nbytes(self) -> int:
-        """Bytes of all numbers."""
+        """The bytes of all numbers."""
         return math.prod(self.shape + self.inner) * held_dtype(self).itemsize if self.kind in ARRAY_KINDS else 0
 
     @property
     def type_text(self) -> str:
-        """`float32[2,3]`, or the Python type."""
+        """The type as text: `float32[2,3]`, or the name of the Python type."""
         return f"{self.dtype}[{','.join(map(str, self.shape))}]" if self.kind in ARRAY_KINDS else self.kind
 
     @property
     def name(self) -> str:
-        """The path, for messages."""
+        """The leaf's name in messages: its path, or a description of the root."""
         return self.path or "the tree, which is one leaf,"
 
 
 class Index(NamedTuple):
-    """What an index says.
+    """The content of an index.
 
     Attributes:
-        ident: of this saving, random; its files carry it.
-        processes: how many wrote.
-        metadata: what the user gave.
-        structure: of the tree (see `structure`).
-        leaves: in the order of their numbers.
+        ident: random id of the save, which its files contain.
+        processes: number of processes that saved.
+        metadata: the user's metadata.
+        structure: structure of the tree (see `structure`).
+        leaves: the leaves, in the order of their indices in the structure.
     """
 
     ident: str
@@ -107,7 +108,7 @@ class Index(NamedTuple):
 
 
 def leaf_to_json(leaf: Leaf) -> dict[str, Any]:
-    """A leaf as JSON, without what is as it is by default."""
+    """Convert a leaf to JSON, without fields that have their default value."""
     document = {name: value for name, value in leaf._asdict().items() if value != Leaf._field_defaults.get(name, leaf)}
     if leaf.kind in ARRAY_KINDS:
         document["shape"] = list(leaf.shape)
@@ -118,7 +119,7 @@ def leaf_to_json(leaf: Leaf) -> dict[str, Any]:
 
 
 def leaf_from_json(document: dict[str, Any]) -> Leaf:
-    """The leaf again."""
+    """Convert the JSON of `leaf_to_json` back to a leaf."""
     leaf = Leaf(**document)
     if leaf.kind in _FROM_JSON:
         leaf = leaf._replace(value=_FROM_JSON[leaf.kind](leaf.value))
@@ -129,23 +130,19 @@ def leaf_from_json(document: dict[str, Any]) -> Leaf:
     return leaf._replace(shape=tuple(leaf.shape), inner=tuple(leaf.inner), parts=tuple(parts))
 
 
-# Floats as text: `repr` gives back every bit, and JSON has neither infinities nor NaN.
+# Floats are stored as text: `repr` preserves every bit, and JSON has neither infinities nor NaN.
 _TO_JSON = {"float": repr, "complex": lambda z: [repr(z.real), repr(z.imag)]}
 _FROM_JSON = {"float": float, "complex": lambda pair: complex(*map(float, pair))}
 
 
 def check_complete(leaf: Leaf, place: Path) -> None:
-    """Refuse parts that are not all of an array.
-
-    Raises:
-        CheckpointError: some are missing, or overlap.
-    """
+    """Raise CheckpointError if parts of an array are missing or overlap."""
     if leaf.kind not in ARRAY_KINDS:
         return
     have, want = sum(math.prod(part.shape) for part in leaf.parts), math.prod(leaf.shape + leaf.inner)
     if have != want or not leaf.parts or len({part.start for part in leaf.parts}) != len(leaf.parts):
         raise CheckpointError(
-            f"{place}: the parts of {leaf.name} have {have} elements in {len(leaf.parts)} parts, and {leaf.type_text} "
+            f"{place}: the parts of {leaf.name} have {have} elements in {len(leaf.parts)} parts, but {leaf.type_text} "
             f"has {want}"
         )
 
@@ -154,10 +151,10 @@ def check_complete(leaf: Leaf, place: Path) -> None:
 
 
 def dtype_text(dtype: np.dtype[Any]) -> str:
-    """The name of a dtype, from which `numpy.dtype` makes it again.
+    """Return a name of a dtype from which `numpy.dtype` recreates it.
 
     Raises:
-        TypeError: it has none: elements are Python objects, or have fields.
+        TypeError: the dtype has no such name, because its elements are Python objects or have fields.
     """
     for text in (dtype.name, dtype.str):
         try:
@@ -165,11 +162,11 @@ def dtype_text(dtype: np.dtype[Any]) -> str:
                 return text
         except TypeError:
             continue
-    raise TypeError(f"arrays of dtype {dtype} are not saved, they are not made of numbers or text")
+    raise TypeError(f"arrays of dtype {dtype} cannot be saved, only arrays of numbers or text")
 
 
 def held_dtype(leaf: Leaf) -> np.dtype[Any]:
-    """The dtype of the numbers in an array's parts."""
+    """Return the dtype of the numbers in an array's parts."""
     return np.dtype(np.uint32 if leaf.impl else leaf.dtype)
 
 
@@ -210,12 +207,12 @@ def write_durably(path: Path, text: str) -> None:
 
 
 def load(place: Path) -> Index:
-    """The index of the checkpoint in a directory.
+    """Load the index of the checkpoint in a directory.
 
     Raises:
         FileNotFoundError: there is no checkpoint.
-        CheckpointError: it is damaged, or of a newer version.
-        OSError: it cannot be read.
+        CheckpointError: the index is damaged, or of a newer version.
+        OSError: the index cannot be read.
     """
     path = place / NAME
     try:
@@ -225,18 +222,18 @@ def load(place: Path) -> Index:
     try:
         document = json.loads(text)
     except ValueError as error:
-        raise CheckpointError(f"{path}: the index is damaged, it is no JSON: {error}") from None
+        raise CheckpointError(f"{path}: the index is damaged, it is not JSON: {error}") from None
     if not isinstance(document, dict) or document.get("format") != FORMAT:
-        raise CheckpointError(f'{path} is no index of a checkpoint: it has no "format": {FORMAT!r}')
+        raise CheckpointError(f'{path} is not the index of a checkpoint: it has no "format": {FORMAT!r}')
     version = document.get("version")
     if not isinstance(version, int) or version > VERSION:
         raise CheckpointError(
-            f"{path} has version {version} of the format, and this corejax-checkpoints reads versions up to {VERSION}: "
+            f"{path} has version {version} of the format, but this corejax-checkpoints reads versions up to {VERSION}: "
             "upgrade it (pip install -U corejax-checkpoints)"
         )
     if document.get("crc32") != _checksum(document):
         raise CheckpointError(
-            f"{path}: the index is damaged, its checksum is {_checksum(document)} where it says {document.get('crc32')}"
+            f"{path}: the index is damaged, its checksum is {_checksum(document)} but it says {document.get('crc32')}"
         )
     leaves = tuple(map(leaf_from_json, document["leaves"]))
     return Index(document["id"], document["processes"], document["metadata"], document["structure"], leaves)
@@ -246,7 +243,7 @@ def _nothing_there(place: Path) -> str:
     if not place.exists():
         return f"there is no checkpoint {place}: no such directory"
     if not place.is_dir():
-        return f"{place} is no checkpoint: it is a file, and a checkpoint is a directory"
+        return f"{place} is not a checkpoint: it is a file, and a checkpoint is a directory"
     inside = sorted(path.parent.name for path in place.glob(f"*/{NAME}"))
-    advice = f"; those in it are {', '.join(inside[-5:])}" if inside else ""
-    return f"{place} is no checkpoint: there is no {NAME} in it{advice}"
+    advice = f"; it contains the checkpoints {', '.join(inside[-5:])}" if inside else ""
+    return f"{place} is not a checkpoint: there is no {NAME} in it{advice}"

@@ -1,4 +1,4 @@
-"""Leaves of a tree, taken apart into what is saved of them: a description, and the parts that this process writes."""
+"""Convert the leaves of a tree to the data that is saved: a description, and the parts that this process writes."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _PYTHON = {kind: kind.__name__ for kind in (bool, int, float, complex, str)}
 
 
 class Taken(NamedTuple):
-    """A leaf as it was when it was taken.
+    """A leaf at the time of the save.
 
     Attributes:
         leaf: the description, without parts.
-        own: the parts that this process writes: where in the array they begin, and the numbers.
+        own: the parts that this process writes: pairs of their start in the array and their numbers.
     """
 
     leaf: Leaf
@@ -28,23 +28,24 @@ class Taken(NamedTuple):
 
 
 def take(path: str, value: Any, process: int, copy: bool) -> Taken:
-    """What of a leaf this process saves.
+    """Return the data of a leaf that this process saves.
 
-    Of an array over several devices each part is written by the process that has its first copy; all else by process 0.
+    Each part of an array over several devices is written by the process that has its first copy, and everything else by
+    process 0.
 
     Args:
-        path: where the leaf is, for messages.
+        path: path of the leaf, for the index and messages.
         value: the leaf.
-        process: the number of this process.
-        copy: whether the leaf may change before it is written; what others may write to is copied then.
+        process: number of this process.
+        copy: whether the leaf may be modified before it is written; NumPy arrays are then copied.
 
     Raises:
-        TypeError: it is nothing that is saved; says which leaf.
+        TypeError: the leaf's type cannot be saved; the message names the leaf.
         RuntimeError: the array was deleted.
     """
     name = path or "the tree, which is one leaf,"
     if isinstance(value, Tracer):
-        raise TypeError(f"save: {name} is traced, {value!r}; save outside of the function that is transformed")
+        raise TypeError(f"save: {name} is traced, {value!r}; save outside of the transformed function")
     if array_method(type(value)) is not None:
         value = as_array(value)
     if type(value) is Array:
@@ -57,8 +58,8 @@ def take(path: str, value: Any, process: int, copy: bool) -> Taken:
     if type(value) in _PYTHON:
         return Taken(Leaf(path, _PYTHON[type(value)], value=value), ())
     raise TypeError(
-        f"save: {name} is {value!r} of type {type(value).__qualname__}; arrays, Python's numbers and text are saved. "
-        "Leave it out of the tree, or make its class a node: corejax.tree.register_pytree_node"
+        f"save: {name} is {value!r} of type {type(value).__qualname__}; leaves can be arrays, Python numbers and "
+        "strings. Leave it out of the tree, or make its class a node: corejax.tree.register_pytree_node"
     )
 
 
@@ -78,18 +79,18 @@ def _of_array(path: str, name: str, x: Array, process: int) -> Taken:
     try:
         return Taken(leaf, _own(x, process))
     except RuntimeError as error:
-        error.add_note(f"save: it is {name} of the tree")
+        error.add_note(f"save: the array is {name} of the tree")
         raise
 
 
 def _generator(name: str, keys: Array) -> str:
-    found = corejax.random.key_impl(keys) if dtypes.issubdtype(keys.dtype, dtypes.prng_key) else None
-    if not isinstance(found, str):
+    impl = corejax.random.key_impl(keys) if dtypes.issubdtype(keys.dtype, dtypes.prng_key) else None
+    if not isinstance(impl, str):
         raise TypeError(
-            f"save: {name} has dtype {dtypes.short_name(keys.dtype)}, which no checkpoint can name; keys of registered "
-            "generators are saved. Save its numbers: corejax.random.key_data(x)"
+            f"save: {name} has dtype {dtypes.short_name(keys.dtype)}, which a checkpoint cannot store; only keys of "
+            "registered generators can be saved. Save its numbers: corejax.random.key_data(x)"
         )
-    return found
+    return impl
 
 
 def _inner(x: Array) -> tuple[int, ...]:

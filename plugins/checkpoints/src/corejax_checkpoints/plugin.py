@@ -1,4 +1,4 @@
-"""What the plugin contributes. Discovery imports this module, so everything else is imported inside the hooks."""
+"""The plugin's hooks. Discovery imports this module, so everything else is imported inside the hooks."""
 
 from __future__ import annotations
 
@@ -9,5 +9,5 @@ from corejax.extend import hookimpl
 
 @hookimpl
 def corejax_export_namespaces() -> Mapping[str, str]:
-    """`corejax.checkpoints`."""
+    """Export the namespace `corejax.checkpoints`."""
     return {"checkpoints": "corejax_checkpoints.checkpoints"}

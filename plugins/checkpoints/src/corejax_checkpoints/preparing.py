@@ -1,4 +1,9 @@
-"""Where a checkpoint is written before it is one: a directory beside it, with a lock that ends with its process."""
+"""The directory in which a checkpoint is written before it is committed, with a lock that is released with its process.
+
+The lock is a file that its process has locked by `flock`, so the system releases it if the process is killed. A
+directory is created under a unique name, locked, and then renamed to PATH.saving, so that PATH.saving always has its
+lock. A directory with an unlocked lock file is a leftover of a crash, which the next save removes.
+"""
 
 from __future__ import annotations
 
@@ -21,37 +26,37 @@ except ImportError:  # Windows
     fcntl = None  # type: ignore[assignment]
 
 SUFFIX = ".saving"
-LOCK, ID = "lock", "id"  # files in it; whoever has written the second one has the lock
+LOCK, ID = "lock", "id"  # files in the directory; only the process that holds the lock writes the id
 _UNIQUE = re.compile(rf"\.[0-9a-f]{{8}}{re.escape(SUFFIX)}$")
-_preparing = threading.Lock()  # between a directory and its lock
+_preparing = threading.Lock()  # held from the creation of a directory until it is locked
 
 
 def saving_directory(path: Path) -> Path:
-    """Where a checkpoint is while it is written."""
+    """Return the directory in which a checkpoint is written."""
     return path.with_name(path.name + SUFFIX)
 
 
 def check_target(path: Path, overwrite: bool) -> None:
-    """Refuse a place where a checkpoint cannot go.
+    """Raise an error if a checkpoint cannot be saved at a path.
 
     Raises:
-        FileExistsError: a checkpoint is there and is not to be replaced, or something else.
-        FileNotFoundError: the directory to put it in is not there.
+        FileExistsError: a checkpoint exists and `overwrite` is False, or something else exists.
+        FileNotFoundError: the parent directory does not exist.
     """
     if not path.parent.is_dir():
-        raise FileNotFoundError(
-            f"save: there is no directory {path.parent} to put the checkpoint {path.name} in; make it"
-        )
+        raise FileNotFoundError(f"save: there is no directory {path.parent} for the checkpoint {path.name}; create it")
     if (path / index_file.NAME).exists():
         if not overwrite:
             raise FileExistsError(f"save: there is a checkpoint {path}; overwrite=True replaces it")
     elif path.exists() and (not path.is_dir() or any(path.iterdir())):
-        raise FileExistsError(f"save: {path} is there and is no checkpoint, so it is not replaced; take another name")
+        raise FileExistsError(
+            f"save: {path} exists and is not a checkpoint, so it is not replaced; choose another name"
+        )
 
 
 @contextlib.contextmanager
 def prepared(path: Path) -> Iterator[Path]:
-    """An empty directory to write to, locked while it is used, and removed unless it was renamed.
+    """Create an empty directory to write to, locked within the block, and removed afterwards unless it was renamed.
 
     Raises:
         FileExistsError: another save of this path is running.
@@ -59,38 +64,39 @@ def prepared(path: Path) -> Iterator[Path]:
     saving = saving_directory(path)
     with contextlib.ExitStack() as stack:
         with _preparing:
-            made = _made(saving, stack)
-        try:  # the lock is held until all is removed
+            inode = _create(saving, stack)
+        try:  # the lock is held until everything is removed
             yield saving
         finally:
             with contextlib.suppress(OSError):
-                if saving.stat().st_ino == made:  # not the next save's, after this one was renamed
+                if saving.stat().st_ino == inode:  # otherwise this one was renamed, and that is the next save's
                     _discard(saving)
 
 
-def _made(saving: Path, stack: contextlib.ExitStack) -> int:
-    """Make the directory, with the lock, which a stack releases; its number in the file system."""
+def _create(saving: Path, stack: contextlib.ExitStack) -> int:
+    """Create the directory, locked until the stack is closed, and return its inode."""
     remove_leftover(saving)
     for other in saving.parent.glob(f"*{SUFFIX}"):
         with contextlib.suppress(OSError):
-            # Of this path: another's save may be about to lock its own.
+            # A directory without an id may belong to a running save that is about to lock it. Only the leftovers of
+            # this path are known not to.
             unique = _UNIQUE.sub(SUFFIX, other.name) == saving.name != other.name
-            if (other / ID).exists() or (unique and (other / LOCK).exists()):  # it is a save's
+            if (other / ID).exists() or (unique and (other / LOCK).exists()):
                 remove_leftover(other, surely=True)
             elif unique:
-                other.rmdir()  # it was killed before it had a lock
+                other.rmdir()  # its process was killed before it created the lock
     making = _unique(saving)
     making.mkdir()
     try:
         try:
             locked = _locked(stack.enter_context((making / LOCK).open("w")))
             if locked is not False:
-                os.rename(making, saving)  # with its lock from the first moment on
+                os.rename(making, saving)  # so PATH.saving has its lock from the start
         except OSError as error:
             if error.errno not in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOENT):
                 raise
             locked = False
-        if locked is False:  # another was there first, or takes this one for a leftover
+        if locked is False:  # another save was first, or is removing this directory as a leftover
             raise _running(saving)
         return saving.stat().st_ino
     except BaseException:
@@ -99,33 +105,33 @@ def _made(saving: Path, stack: contextlib.ExitStack) -> int:
 
 
 def remove_leftover(saving: Path, surely: bool = False) -> None:
-    """Remove what a save left that did not end.
+    """Remove the directory of a save that crashed, if it exists.
 
     Args:
         saving: the directory.
-        surely: whether one is left alone on a file system that has no locks.
+        surely: whether to keep the directory if the file system has no locks, so that its save may be running.
 
     Raises:
-        FileExistsError: it is still running.
+        FileExistsError: the save is still running.
     """
     try:
         with (saving / LOCK).open("r+") as lock:
             locked = _locked(lock)
             if locked is False or os.fstat(lock.fileno()).st_ino != (saving / LOCK).stat().st_ino:
-                raise _running(saving)  # or it has ended just now, and this lock is the next save's
+                raise _running(saving)  # or the save has just ended, and the lock belongs to the next save
             if locked or not surely:
                 _discard(saving)
     except (FileNotFoundError, NotADirectoryError):
-        if saving.is_dir() and not (saving / LOCK).exists():  # somebody was removing it
+        if saving.is_dir() and not (saving / LOCK).exists():  # another process began to remove it
             _discard(saving)
 
 
 def _discard(saving: Path) -> None:
-    """Remove a directory, for who looks for it in one step: the next save's has its name at once."""
-    going = _unique(saving)
-    with contextlib.suppress(FileNotFoundError):  # another removes it
-        os.rename(saving, going)
-    shutil.rmtree(going, ignore_errors=True)
+    """Rename a directory and then remove it, so that its name is free at once, in one step."""
+    doomed = _unique(saving)
+    with contextlib.suppress(FileNotFoundError):  # another process removes it
+        os.rename(saving, doomed)
+    shutil.rmtree(doomed, ignore_errors=True)
 
 
 def _unique(saving: Path) -> Path:
@@ -138,7 +144,7 @@ def _running(saving: Path) -> FileExistsError:
 
 
 def _locked(file: IO[str]) -> bool | None:
-    """Whether a lock could be had; None where there are none."""
+    """Try to lock a file and return whether that succeeded; None if the system has no locks."""
     if fcntl is None:
         return None
     try:

@@ -1,4 +1,4 @@
-"""Restoring: for each device the boxes of arrays that it is to hold, put together of the parts that have them."""
+"""Restoring: for each device, read the boxes of arrays that it will hold and assemble them from the saved parts."""
 
 from __future__ import annotations
 
@@ -18,20 +18,20 @@ from corejax.extend.types import ShapeDtypeStruct, device_buffer
 from corejax_checkpoints.files import Files, Host
 from corejax_checkpoints.index import ARRAY_KINDS, CheckpointError, Leaf, held_dtype
 
-Box = tuple[tuple[int, int], ...]  # first and behind last, in each dimension
+Box = tuple[tuple[int, int], ...]  # start and stop in each dimension
 
 T, R = TypeVar("T"), TypeVar("R")
 
 
 class Wanted(NamedTuple):
-    """A leaf as it is to be restored.
+    """A leaf to restore.
 
     Attributes:
-        leaf: what the checkpoint has.
-        kind: what it becomes; see `Leaf.kind`.
-        dtype: of the array.
-        sharding: where it is put; None for the host.
-        boxes: which parts of its numbers this process needs.
+        leaf: the leaf of the checkpoint.
+        kind: kind of the result; see `Leaf.kind`.
+        dtype: dtype of the array.
+        sharding: sharding of the array; None for the host.
+        boxes: the boxes of the numbers that this process needs.
     """
 
     leaf: Leaf
@@ -42,23 +42,23 @@ class Wanted(NamedTuple):
 
 
 def wanted(leaf: Leaf, like: Any, sharding: Any, place: Path) -> Wanted:
-    """What becomes of a leaf.
+    """Determine how to restore a leaf.
 
     Args:
-        leaf: what the checkpoint has.
-        like: what the user has in its place; the leaf itself, where nothing was said.
-        sharding: where it is to be put; None for where `like` is.
-        place: of the checkpoint, for messages.
+        leaf: the leaf of the checkpoint.
+        like: the user's value in its place; `leaf` itself if there is no `like` tree.
+        sharding: sharding or device for the result; None for that of `like`.
+        place: directory of the checkpoint, for messages.
 
     Raises:
-        TypeError: `like` is of another kind, or the sharding is none.
+        TypeError: `like` is of another kind, or `sharding` is neither a sharding nor a device.
         ValueError: `like` has another shape or dtype, or the sharding does not divide the array.
     """
     kind = leaf.kind if like is leaf else _kind_like(like)
     if (kind in ARRAY_KINDS) != (leaf.kind in ARRAY_KINDS) or (kind not in ARRAY_KINDS and kind != leaf.kind):
         raise TypeError(
-            f"restore: {leaf.name} of {place} is {_article(leaf.type_text)}, and like has {_shown(like)} there; "
-            f"like has to have {'an array' if leaf.kind in ARRAY_KINDS else _article(leaf.kind)}, too"
+            f"restore: {leaf.name} of {place} is {_article(leaf.type_text)}, but like has {_shown(like)} there; "
+            f"it must be {'an array' if leaf.kind in ARRAY_KINDS else _article(leaf.kind)}"
         )
     if kind not in ARRAY_KINDS:
         return Wanted(leaf, kind)
@@ -66,21 +66,21 @@ def wanted(leaf: Leaf, like: Any, sharding: Any, place: Path) -> Wanted:
     if like is not leaf:
         _check_type(leaf, dtype, like, place)
         sharding = _sharding_of(like) if sharding is None else sharding
-    whole = tuple((0, n) for n in leaf.shape + leaf.inner)
+    full = tuple((0, n) for n in leaf.shape + leaf.inner)
     if sharding is None:
-        return Wanted(leaf, kind, dtype, None, (whole,))
+        return Wanted(leaf, kind, dtype, None, (full,))
     sharding = _as_sharding(sharding, leaf)
     try:
         boxes = [
-            (*(index.indices(n)[:2] for index, n in zip(each, leaf.shape, strict=True)), *whole[len(leaf.shape) :])
+            (*(index.indices(n)[:2] for index, n in zip(each, leaf.shape, strict=True)), *full[len(leaf.shape) :])
             for each in sharding.addressable_devices_indices_map(leaf.shape).values()
         ]
     except ValueError as error:
         raise ValueError(f"restore: {leaf.name} {leaf.type_text}: {error}") from None
     if not boxes and len(sharding.device_tuple) == 1:
         raise ValueError(
-            f"restore: {leaf.name} {leaf.type_text} cannot be put on {sharding.device_tuple[0]}, which is another "
-            "process's; the devices of this one are corejax.local_devices()"
+            f"restore: {leaf.name} {leaf.type_text} cannot be put on {sharding.device_tuple[0]}, which belongs to "
+            "another process; the devices of this process are corejax.local_devices()"
         )
     return Wanted(leaf, "array", dtype, sharding, tuple(dict.fromkeys(boxes)))
 
@@ -109,11 +109,11 @@ def _text_of(like: Any) -> str:
 
 def _check_type(leaf: Leaf, dtype: np.dtype[Any], like: Any, place: Path) -> None:
     if tuple(like.shape) != leaf.shape:
-        raise ValueError(f"restore: {leaf.name} of {place} is {leaf.type_text}, and like has {_text_of(like)} there")
+        raise ValueError(f"restore: {leaf.name} of {place} is {leaf.type_text}, but like has {_text_of(like)} there")
     if like.dtype != dtype:
         raise ValueError(
-            f"restore: {leaf.name} of {place} is {leaf.type_text}, and like has {_text_of(like)} there. Have "
-            f"{leaf.dtype} in like, and convert what was restored: x.astype({str(like.dtype)!r})"
+            f"restore: {leaf.name} of {place} is {leaf.type_text}, but like has {_text_of(like)} there. Use "
+            f"{leaf.dtype} in like, and convert the restored array: x.astype({str(like.dtype)!r})"
         )
 
 
@@ -124,7 +124,7 @@ def _dtype_of(leaf: Leaf, like: Any, place: Path) -> Any:
         return corejax.random.key_dtype(leaf.impl)
     except (AttributeError, TypeError, ValueError) as error:
         raise CheckpointError(
-            f"{place}: {leaf.name} has keys of the generator {leaf.impl!r}, which is not known here: {error}"
+            f"{place}: {leaf.name} has keys of the generator {leaf.impl!r}, which is not registered: {error}"
         ) from None
 
 
@@ -134,18 +134,18 @@ def _sharding_of(like: Any) -> Any:
     return like.sharding if type(like) is Array and device_buffer(like) is not None and like.committed else None
 
 
-def _as_sharding(given: Any, leaf: Leaf) -> Any:
-    if isinstance(given, corejax.sharding.Sharding):
-        return given
+def _as_sharding(place: Any, leaf: Leaf) -> Any:
+    if isinstance(place, corejax.sharding.Sharding):
+        return place
     what = f"restore: shardings, of {leaf.name}"
-    if type(given).__name__ == "PartitionSpec" and (in_context := exported("sharding.in_context")):
-        return in_context(given, what)
+    if type(place).__name__ == "PartitionSpec" and (in_context := exported("sharding.in_context")):
+        return in_context(place, what)
     try:
-        return corejax.sharding.SingleDeviceSharding(given)
+        return corejax.sharding.SingleDeviceSharding(place)
     except TypeError:
         raise TypeError(
             f"{what}: expected a sharding (corejax.NamedSharding(mesh, spec)) or one of corejax.devices(), got "
-            f"{given!r} of type {type(given).__name__}"
+            f"{place!r} of type {type(place).__name__}"
         ) from None
 
 
@@ -153,12 +153,12 @@ def _as_sharding(given: Any, leaf: Leaf) -> Any:
 
 
 def restored(wants: Iterable[Wanted], files: Files, pool: Executor) -> list[Any]:
-    """The values of leaves: numbers are read and checked some leaves ahead of where they are put on devices."""
-    return [_value(want, boxes) for want, boxes in _ahead(pool, lambda want: _read(want, files), wants)]
+    """Return the values of leaves; a pool reads and checks some leaves ahead while others are put on devices."""
+    return [_value(want, boxes) for want, boxes in _map_ahead(pool, lambda want: _read(want, files), wants)]
 
 
-def _ahead(pool: Executor, function: Callable[[T], R], items: Iterable[T], count: int = 4) -> Iterator[tuple[T, R]]:
-    """Items with the results of a function, which a pool computes for some that follow."""
+def _map_ahead(pool: Executor, function: Callable[[T], R], items: Iterable[T], count: int = 4) -> Iterator[tuple[T, R]]:
+    """Yield items with the results of a function, which a pool computes for the next `count` items in advance."""
     waiting: deque[tuple[T, Future[R]]] = deque()
     try:
         for item in items:
@@ -180,7 +180,7 @@ def _read(want: Wanted, files: Files) -> dict[Box, Host]:
 
 
 def _box(leaf: Leaf, box: Box, dtype: Any, files: Files) -> Host:
-    """The numbers of a box, in memory of their own."""
+    """Copy the numbers of a box from the parts that overlap it into new memory."""
     out = _aligned([stop - start for start, stop in box], dtype)
     for part in leaf.parts:
         low = [max(a, start) for (a, _), start in zip(box, part.start, strict=True)]
@@ -194,7 +194,7 @@ def _box(leaf: Leaf, box: Box, dtype: Any, files: Files) -> Host:
 
 
 def _aligned(shape: Sequence[int], dtype: np.dtype[Any]) -> Host:
-    """Memory that XLA's CPU devices can take for theirs: at a multiple of 64 bytes."""
+    """Return an uninitialised array aligned to 64 bytes, which XLA's CPU devices can share."""
     nbytes = math.prod(shape) * dtype.itemsize
     raw = np.empty(nbytes + 64, np.uint8)
     skipped = -raw.ctypes.data % 64
@@ -216,7 +216,7 @@ def _value(want: Wanted, boxes: dict[Box, Host]) -> Any:
 
 
 def _immutable(host: Host) -> Host:
-    """Nobody writes to it any more, so that a device may share the memory."""
+    """Make an array read-only, so that a device may share its memory."""
     if host.base is not None:
         host.base.flags.writeable = False
     host.flags.writeable = False
@@ -224,7 +224,7 @@ def _immutable(host: Host) -> Host:
 
 
 def _on_devices(want: Wanted, boxes: dict[Box, Host]) -> Array:
-    """An array of parts on devices; keys as the array of their words, along whose axes nothing is split."""
+    """Assemble an array from parts on devices; keys as an array of their words, which are never split."""
     leaf, sharding = want.leaf, want.sharding
     shape = leaf.shape + leaf.inner
     if leaf.inner and len(sharding.device_tuple) > 1:

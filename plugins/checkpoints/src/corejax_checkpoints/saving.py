@@ -1,11 +1,15 @@
-"""Saving: all is written beside the checkpoint and becomes it by one rename, after every process has written its parts.
+"""Saving: write the files beside the checkpoint, and commit by one rename after every process has written its parts.
 
-    PATH/index.json          what is the checkpoint: whoever replaces this file, commits
+    PATH/index.json          the index; replacing this file commits a checkpoint
     PATH/<id>/*.safetensors  the numbers
-    PATH.saving/             the same, while it is written; with a lock that is gone when its process is
+    PATH.saving/             the same files while they are written, with a lock that is released when its process ends
 
-A new checkpoint appears by the rename of PATH.saving. One that is replaced gets the new files beside the old ones,
-which its index does not name, and then the new index. Whatever a crash leaves, the next save beside it removes.
+A new checkpoint appears by renaming PATH.saving. To replace a checkpoint, the new files are first moved beside the old
+ones, where the old index does not refer to them; then the new index replaces the old one. The next save removes
+leftovers of a crash.
+
+Process 0 leads: it prepares PATH.saving and broadcasts the outcome. Then every process writes its own parts, and the
+others report them in files; after a barrier, process 0 collects the reports and commits.
 """
 
 from __future__ import annotations
@@ -34,15 +38,23 @@ from corejax_checkpoints.index import CheckpointError, Index, Leaf, Part
 from corejax_checkpoints.leaves import Taken
 from corejax_checkpoints.preparing import ID, LOCK, check_target, prepared, saving_directory
 
-FILE_BYTES = 1 << 30  # a file is closed when it has so many: an interrupt is heard between files
-SEEN_WITHIN = 60.0  # seconds until a file of another process is seen: shared file systems remember what was not there
-FAILED, REPORT = "failed", "report-{}"  # files beside the numbers: what went wrong, what each process has written
-_SAID = 1024  # bytes that process 0 says to the others
-_numbers = itertools.count()  # of savings, the same in all processes, which save in the same order
+FILE_BYTES = 1 << 30  # a file of this size is complete; Python handles interrupts between files
+# Timeout in seconds for a file of another process to appear: shared file systems cache that a file is missing.
+SEEN_WITHIN = 60.0
+FAILED, REPORT = "failed", "report-{}"  # files in PATH.saving: an error, and the parts that a process has written
+_BROADCAST_BYTES = 1024  # the length of a broadcast message
+_numbers = itertools.count()  # numbers the saves; all processes save in the same order, so they agree on the numbers
 
 
 class Place(NamedTuple):
-    """This process among those that save together."""
+    """The place of this process among those that save together.
+
+    Attributes:
+        process: number of this process.
+        count: number of processes.
+        number: number of the save.
+        timeout: how long to wait for other processes, in seconds.
+    """
 
     process: int
     count: int
@@ -50,21 +62,21 @@ class Place(NamedTuple):
     timeout: float
 
     def wait(self, step: str) -> None:
-        """Until all processes are at a step."""
+        """Wait until all processes have reached a step."""
         if self.count > 1:
             corejax.distributed.wait_at_barrier(f"corejax.checkpoints {self.number} {step}", self.timeout)
 
-    def hear(self, said: str = "") -> str:
-        """What process 0 says, in all processes."""
+    def broadcast(self, message: str = "") -> str:
+        """Return process 0's message in all processes; the others' messages are ignored."""
         if self.count == 1:
-            return said
-        text = np.frombuffer(said.encode()[:_SAID].ljust(_SAID, b"\0"), np.uint8)
-        heard: Host = corejax.experimental.multihost_utils.broadcast_one_to_all(text)
-        return heard.tobytes().rstrip(b"\0").decode("utf-8", "replace")
+            return message
+        text = np.frombuffer(message.encode()[:_BROADCAST_BYTES].ljust(_BROADCAST_BYTES, b"\0"), np.uint8)
+        received: Host = corejax.experimental.multihost_utils.broadcast_one_to_all(text)
+        return received.tobytes().rstrip(b"\0").decode("utf-8", "replace")
 
 
 def this_place(timeout: float) -> Place:
-    """Where this process is, with the number of the saving that begins."""
+    """Return the place of this process, with a new save's number."""
     if not corejax.distributed.is_initialized():
         return Place(0, 1, next(_numbers), timeout)
     return Place(corejax.process_index(), corejax.process_count(), next(_numbers), timeout)
@@ -74,7 +86,13 @@ def this_place(timeout: float) -> Place:
 
 
 class _File(NamedTuple):
-    """A file to be written: tensors by key, and for each the number of the leaf and the part without checksums."""
+    """A file to write.
+
+    Attributes:
+        name: relative to the checkpoint.
+        tensors: dict from key to numbers.
+        parts: for each tensor, the number of the leaf and the part, which has no checksums yet.
+    """
 
     name: str
     tensors: dict[str, Host]
@@ -82,9 +100,9 @@ class _File(NamedTuple):
 
 
 def files_of(taken: Sequence[Taken], ident: str, place: Place) -> list[_File]:
-    """This process's parts, shared out over files."""
+    """Distribute this process's parts over files."""
     files: list[_File] = []
-    keys = {"__metadata__"}  # the format's own
+    keys = {"__metadata__"}  # reserved by the format
     size = FILE_BYTES
     for number, (leaf, own) in enumerate(taken):
         for start, host in own:
@@ -99,7 +117,7 @@ def files_of(taken: Sequence[Taken], ident: str, place: Place) -> list[_File]:
 
 
 def _key(leaf: Leaf, start: tuple[int, ...], host: Host, used: set[str]) -> str:
-    """A name that other readers of such files find readable: `layers.0.w`, and with `[0:4,8:16]` for a part."""
+    """Return an unused key that is readable for other tools: `layers.0.w`, with `[0:4,8:16]` added for a part."""
     key = leaf.path.replace("']['", ".").replace("['", ".").replace("']", "").replace("[", ".").replace("]", "")
     key = key.strip(".") or "leaf"
     if host.shape != leaf.shape + leaf.inner:
@@ -111,11 +129,7 @@ def _key(leaf: Leaf, start: tuple[int, ...], host: Host, used: set[str]) -> str:
 
 
 def write_parts(files: Sequence[_File], saving: Path, ident: str, pool: Executor | None) -> list[tuple[int, Part]]:
-    """Write files; with a pool while checksums are computed.
-
-    Returns:
-        The parts with their checksums.
-    """
+    """Write files and return their parts with checksums, which the pool, if given, computes meanwhile."""
     done: list[tuple[int, Part]] = []
     for file in files:
         tensors = {key: of_format(host) for key, host in file.tensors.items()}
@@ -134,7 +148,16 @@ def write_parts(files: Sequence[_File], saving: Path, ident: str, pool: Executor
 
 
 class Job(NamedTuple):
-    """A checkpoint that is to be written: what was taken of the tree, and where it goes."""
+    """A checkpoint to write.
+
+    Attributes:
+        path: the checkpoint's directory.
+        structure: structure of the tree (see `structure`).
+        taken: the leaves.
+        metadata: the user's metadata.
+        overwrite: whether an existing checkpoint may be replaced.
+        place: this process's place.
+    """
 
     path: Path
     structure: Any
@@ -145,7 +168,14 @@ class Job(NamedTuple):
 
 
 class Begun(NamedTuple):
-    """A save for which all is prepared; whoever leaves `stack` removes what was not committed."""
+    """A prepared save.
+
+    Attributes:
+        job: the checkpoint to write.
+        saving: the directory for the files while they are written.
+        ident: the save's random id.
+        stack: closing it removes files that were not committed.
+    """
 
     job: Job
     saving: Path
@@ -154,17 +184,17 @@ class Begun(NamedTuple):
 
 
 def begin(job: Job) -> Begun:
-    """Prepare a save, in each of the processes that save together: process 0 does, and tells the others.
+    """Prepare a save, in each of the processes that save together; process 0 broadcasts the outcome.
 
     Raises:
-        FileExistsError, FileNotFoundError: as `check_target` and `prepared`, in all processes.
-        OSError: nothing can be written there.
+        FileExistsError, FileNotFoundError: errors of `check_target` and `prepared`, in all processes.
+        OSError: the directory cannot be written.
     """
     stack, saving, place = contextlib.ExitStack(), saving_directory(job.path), job.place
     if place.process:
-        ident, _, failure = place.hear().partition(" ")
+        ident, _, failure = place.broadcast().partition(" ")
         if failure:
-            kind = getattr(builtins, ident, None)  # where the name of the class is, then
+            kind = getattr(builtins, ident, None)  # the message of a failure begins with the error's class
             known = isinstance(kind, type) and issubclass(kind, OSError)
             raise (kind if known else CheckpointError)(f"process 0 says: {failure}")
         return Begun(job, saving, ident, stack)
@@ -176,32 +206,32 @@ def begin(job: Job) -> Begun:
         index_file.write_durably(saving / ID, ident)
     except Exception as error:
         stack.close()
-        place.hear(f"{type(error).__name__} {error}")
+        place.broadcast(f"{type(error).__name__} {error}")
         raise
-    place.hear(ident)
+    place.broadcast(ident)
     return Begun(job, saving, ident, stack)
 
 
 def finish(begun: Begun, pool: Executor | None) -> None:
-    """Write a checkpoint, in each of the processes that save together.
+    """Write and commit a checkpoint, in each of the processes that save together.
 
     Raises:
-        CheckpointError: another process could not write its parts; says which, and why.
-        OSError: this one could not.
-        BackendError: a process did not come in time.
+        CheckpointError: another process could not write its parts; the message names it and the reason.
+        OSError: this process could not write its parts.
+        BackendError: waiting for another process timed out.
     """
     with begun.stack:
         job = begun.job
         try:
             (_follow if job.place.process else _lead)(job, begun.saving, begun.ident, pool)
         except OSError as error:
-            whole = ", what was there is whole" if job.overwrite else ""
-            error.add_note(f"corejax.checkpoints: {job.path} was not saved{whole}")
+            intact = ", the earlier checkpoint is intact" if job.overwrite else ""
+            error.add_note(f"corejax.checkpoints: {job.path} was not saved{intact}")
             raise
 
 
 def _lead(job: Job, saving: Path, ident: str, pool: Executor | None) -> None:
-    """Process 0: writes its parts, and commits what all have written."""
+    """Write the parts of process 0, and commit the parts of all processes."""
     error: Exception | None = None
     try:
         own = write_parts(files_of(job.taken, ident, job.place), saving, ident, pool)
@@ -217,32 +247,32 @@ def _lead(job: Job, saving: Path, ident: str, pool: Executor | None) -> None:
             with contextlib.suppress(OSError):
                 index_file.write_durably(saving / FAILED, f"{type(failed).__name__}: {failed}")
         job.place.wait("committed")
-        job.place.wait("told")
+        job.place.wait("failure read")
         raise
     job.place.wait("committed")
 
 
 def _follow(job: Job, saving: Path, ident: str, pool: Executor | None) -> None:
-    """Any other process: writes its parts, tells of them in a file, and sees what became of it."""
+    """Write the parts of another process, report them in a file, and wait for the outcome."""
     error: Exception | None = None
     try:
-        _seen(saving / ID, job)
+        _wait_for_file(saving / ID, job)
         parts = write_parts(files_of(job.taken, ident, job.place), saving, ident, pool)
-        told = json.dumps([_signature(job), [[n, part._asdict()] for n, part in parts]])
+        report = json.dumps([_signature(job), [[n, part._asdict()] for n, part in parts]])
     except Exception as failed:
-        error, told = failed, json.dumps(f"{type(failed).__name__}: {failed}")
-    with contextlib.suppress(OSError):  # process 0 will miss it, and say so
-        index_file.write_durably(saving / REPORT.format(job.place.process), told)
+        error, report = failed, json.dumps(f"{type(failed).__name__}: {failed}")
+    with contextlib.suppress(OSError):  # if the report cannot be written, process 0 raises an error
+        index_file.write_durably(saving / REPORT.format(job.place.process), report)
     job.place.wait("written")
     job.place.wait("committed")
     failure = _outcome(job, saving, ident)
     if failure is not None:
-        job.place.wait("told")
+        job.place.wait("failure read")
         raise error or CheckpointError(f"{job.path} was not saved, process 0 says: {failure}")
 
 
-def _seen(path: Path, job: Job) -> str:
-    """The text of a file of another process, as soon as it is seen here."""
+def _wait_for_file(path: Path, job: Job) -> str:
+    """Return the text of a file that another process writes, as soon as it is visible."""
     until = time.monotonic() + SEEN_WITHIN
     while True:
         with contextlib.suppress(OSError):
@@ -257,26 +287,26 @@ def _seen(path: Path, job: Job) -> str:
 
 
 def _report(saving: Path, process: int, job: Job) -> list[tuple[int, Part]]:
-    """What another process has written."""
-    told = json.loads(_seen(saving / REPORT.format(process), job))
-    if isinstance(told, str):
-        raise CheckpointError(f"{job.path} was not saved, process {process} says: {told}")
-    signature, parts = told
+    """Return the parts that another process has reported."""
+    report = json.loads(_wait_for_file(saving / REPORT.format(process), job))
+    if isinstance(report, str):
+        raise CheckpointError(f"{job.path} was not saved, process {process} says: {report}")
+    signature, parts = report
     if signature != _signature(job):
         raise CheckpointError(
-            f"{job.path} was not saved: process {process} saves another tree than process 0; all have to call save "
-            "with the same structure, shapes and dtypes, in the same order"
+            f"{job.path} was not saved: process {process} saves another tree than process 0; all processes must call "
+            "save with the same structure, shapes and dtypes, in the same order"
         )
     return [(n, Part(**{k: tuple(v) if isinstance(v, list) else v for k, v in part.items()})) for n, part in parts]
 
 
 def _signature(job: Job) -> int:
-    """The same in all processes that save the same tree."""
+    """Return a number that is equal in all processes that save the same tree."""
     return zlib.crc32(json.dumps([str(job.path), job.structure, [t.leaf.type_text for t in job.taken]]).encode())
 
 
 def _outcome(job: Job, saving: Path, ident: str) -> str | None:
-    """What process 0 said of a failure; None if the checkpoint is there."""
+    """Return process 0's error message, or None if the checkpoint was committed."""
     until = time.monotonic() + SEEN_WITHIN
     while True:
         with contextlib.suppress(OSError, CheckpointError):
@@ -285,12 +315,12 @@ def _outcome(job: Job, saving: Path, ident: str) -> str | None:
         with contextlib.suppress(OSError):
             return (saving / FAILED).read_text(encoding="utf-8")
         if time.monotonic() > until:
-            return "nothing, and the checkpoint is not there"
+            return "nothing, but the checkpoint does not exist"
         time.sleep(0.02)
 
 
 def _commit(job: Job, saving: Path, ident: str, reports: Sequence[list[tuple[int, Part]]]) -> None:
-    """Write the index, and make it the checkpoint's."""
+    """Write the index and commit the checkpoint."""
     parts: list[list[Part]] = [[] for _ in job.taken]
     for number, part in itertools.chain.from_iterable(reports):
         parts[number].append(part)
@@ -308,14 +338,14 @@ def _commit(job: Job, saving: Path, ident: str, reports: Sequence[list[tuple[int
     else:
         os.rename(saving, job.path)
         sync(job.path.parent)
-    with contextlib.suppress(OSError):  # it is saved; what cannot be removed now, the next save removes
-        _remove_unnamed(job.path, ident)
+    with contextlib.suppress(OSError):  # the checkpoint is committed; the next save removes what remains
+        _remove_unreferenced(job.path, ident)
 
 
-def _remove_unnamed(path: Path, ident: str) -> None:
-    """Remove what the index does not name: of older checkpoints, of saves that crashed, and the files of this one."""
-    for found in path.iterdir():
-        if found.is_dir() and found.name != ident and re.fullmatch("[0-9a-f]{16}", found.name):
-            shutil.rmtree(found)
-        elif found.name in (LOCK, ID) or found.name.startswith(REPORT.format("")):
-            found.unlink()
+def _remove_unreferenced(path: Path, ident: str) -> None:
+    """Remove directories that the index does not refer to, of older saves, and this save's auxiliary files."""
+    for entry in path.iterdir():
+        if entry.is_dir() and entry.name != ident and re.fullmatch("[0-9a-f]{16}", entry.name):
+            shutil.rmtree(entry)
+        elif entry.name in (LOCK, ID) or entry.name.startswith(REPORT.format("")):
+            entry.unlink()

@@ -1,4 +1,4 @@
-"""The structure of a pytree as JSON: written, read back without the classes, and held against another tree.
+"""The structure of a pytree as JSON: encode it, decode it without the classes, and compare it with another tree.
 
 node = number of a leaf | null
      | ["dict", [[key, node], ...]] | ["list", [node, ...]] | ["tuple", [node, ...]]
@@ -20,7 +20,7 @@ _SEQUENCES: dict[Any, str] = {list: "list", tuple: "tuple"}
 
 
 def encode(value: Any) -> tuple[Any, list[tuple[str, Any]]]:
-    """A tree's structure, and its leaves with their paths as text; leaf number i of the structure is element i."""
+    """Return a tree's structure, and its leaves with their paths as text; the structure has the leaves' indices."""
     leaves: list[tuple[str, Any]] = []
     return _encode((), value, leaves), leaves
 
@@ -40,19 +40,20 @@ def _encode(path: tuple[Any, ...], value: Any, leaves: list[tuple[str, Any]]) ->
 
 
 def is_leaf(value: Any) -> bool:
-    """Whether a value is a leaf of pytrees (None is not)."""
+    """Return whether a value is a leaf of a pytree (None is not)."""
     if tree.is_tree_node(type(value)):
         return False
-    return not isinstance(value, tuple) or tree.treedef_is_leaf(tree.tree_structure(value))  # namedtuples are nodes
+    # Named tuples are nodes without being registered.
+    return not isinstance(value, tuple) or tree.treedef_is_leaf(tree.tree_structure(value))
 
 
 def path_text(path: Sequence[Any]) -> str:
-    """A path for messages and the index: `['layers'][0].w`; that of a tree that is a leaf is empty."""
+    """Return a path as text, such as `['layers'][0].w`; empty if the tree is a single leaf."""
     return tree.keystr(tuple(path))
 
 
 def encoded_key(key: Any) -> Any:
-    """What a key of a path holds, as JSON."""
+    """Return the content of a path's key as JSON."""
     return _encoded(key.content if isinstance(key, _KEYS) else key)
 
 
@@ -69,7 +70,7 @@ def _decoded(key: Any) -> Any:
 
 
 def _children(node: Any) -> list[tuple[Any, Any]]:
-    """Encoded keys and nodes of an inner node."""
+    """Return the encoded keys and the child nodes of an inner node."""
     if node is None:
         return []
     name, content = node
@@ -77,11 +78,13 @@ def _children(node: Any) -> list[tuple[Any, Any]]:
 
 
 def decode(node: Any, leaf: Callable[[int], Any]) -> Any:
-    """The tree of a structure, of dicts, lists and tuples: nodes of classes are dicts, or lists if they name nothing.
+    """Return the tree of a structure, made of dicts, lists and tuples.
+
+    Nodes of other classes become dicts, or lists if their keys are integers.
 
     Args:
         node: the structure.
-        leaf: gives the value of the leaf of a number; called in order.
+        leaf: function from the index of a leaf to its value; called in order.
     """
     if node is None:
         return None
@@ -97,51 +100,51 @@ def decode(node: Any, leaf: Callable[[int], Any]) -> Any:
 
 
 def match(node: Any, like: Any, partial: bool) -> tuple[list[tuple[int, str, Any]], list[str]]:
-    """A structure held against a tree, node by node, by the keys of their children.
+    """Compare a structure with a tree, node by node, by the keys of their children.
 
     Args:
         node: the structure.
         like: the tree.
-        partial: whether the tree may have less.
+        partial: whether the tree may lack leaves of the structure.
 
     Returns:
-        Number, path and leaf for each leaf of the tree, in its order; and what differs, in words.
+        The index, path and leaf for each leaf of the tree, in order; and descriptions of the differences.
     """
-    found: list[tuple[int, str, Any]] = []
+    matches: list[tuple[int, str, Any]] = []
     differences: list[str] = []
-    _match((), node, like, partial, found, differences)
-    return found, differences
+    _match((), node, like, partial, matches, differences)
+    return matches, differences
 
 
 def _match(
-    path: tuple[Any, ...], node: Any, like: Any, partial: bool, found: list[Any], differences: list[str]
+    path: tuple[Any, ...], node: Any, like: Any, partial: bool, matches: list[Any], differences: list[str]
 ) -> None:
-    where = path_text(path) or "the root"
-    theirs_is_leaf = like is not None and is_leaf(like)
-    if type(node) is int and theirs_is_leaf:
-        found.append((node, path_text(path), like))
+    place = path_text(path) or "the root"
+    like_is_leaf = like is not None and is_leaf(like)
+    if type(node) is int and like_is_leaf:
+        matches.append((node, path_text(path), like))
         return
-    if type(node) is int or theirs_is_leaf:
+    if type(node) is int or like_is_leaf:
         if not (partial and like is None):
             differences.append(
-                f"at {where} the checkpoint has {_described(node)}, and like has {_described_like(like)}"
+                f"at {place} the checkpoint has {_described(node)}, but like has {_described_like(like)}"
             )
         return
-    ours = {json.dumps(key): (key, child) for key, child in _children(node)}
-    theirs = [] if like is None else tree.flatten_one_level_with_keys(like)[0]
-    by_key = {json.dumps(encoded_key(key)): key for key, _ in theirs}
-    for text, (key, child) in ours.items():
+    saved = {json.dumps(key): (key, child) for key, child in _children(node)}
+    pairs = [] if like is None else tree.flatten_one_level_with_keys(like)[0]
+    by_key = {json.dumps(encoded_key(key)): key for key, _ in pairs}
+    for text, (key, child) in saved.items():
         if text not in by_key and not partial:
             differences.append(
-                f"at {where} the checkpoint has {_described(child)} under {_decoded(key)!r}, and like has none"
+                f"at {place} the checkpoint has {_described(child)} under {_decoded(key)!r}, but like has none"
             )
-    for key, child in theirs:
+    for key, child in pairs:
         text = json.dumps(encoded_key(key))
-        if text in ours:
-            _match((*path, key), ours[text][1], child, partial, found, differences)
+        if text in saved:
+            _match((*path, key), saved[text][1], child, partial, matches, differences)
         elif child is not None:
             differences.append(
-                f"at {path_text((*path, key))} like has {_described_like(child)}, and the checkpoint has none"
+                f"at {path_text((*path, key))} like has {_described_like(child)}, but the checkpoint has none"
             )
 
 

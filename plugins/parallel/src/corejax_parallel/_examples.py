@@ -1,6 +1,6 @@
-"""Applications of the plugin's primitives, for whoever checks its rules (`corejax verify parallel`).
+"""Example applications of the plugin's primitives, which `corejax verify parallel` uses to check their rules.
 
-A collective is applied inside of `shard_map`, along an axis of as many devices as there are, up to four.
+A collective is applied inside `shard_map`, along an axis of up to four devices.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ F32 = np.dtype(np.float32)
 
 
 def examples_of(primitive: str) -> list[Example]:
-    """Applications of one primitive; none for a name that is not of this plugin."""
+    """Return the examples of a primitive; an empty list if it does not belong to this plugin."""
     return _MAKERS[primitive]() if primitive in _MAKERS else []
 
 
@@ -31,7 +31,7 @@ def _mesh() -> Mesh:
 
 
 def _mapped(apply: Callable[..., Any]) -> Callable[..., Any]:
-    """`apply` of blocks, each of which is one element along the first axis of its operand."""
+    """Map `apply` over blocks along the first axis of its operands."""
     from corejax_parallel.mapping.shard_map import shard_map
 
     spec = PartitionSpec(AXIS)
@@ -39,7 +39,7 @@ def _mapped(apply: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _collective(*shapes: tuple[int, ...], dtype: Any = F32, **params: Any) -> list[Example]:
-    """Of blocks of these shapes."""
+    """Return examples of a collective, with blocks of these shapes."""
     size = _mesh().size
     return [
         Example((ShapedArray((size * shape[0], *shape[1:]), np.dtype(dtype)),), params, within=_mapped)
@@ -47,38 +47,38 @@ def _collective(*shapes: tuple[int, ...], dtype: Any = F32, **params: Any) -> li
     ]
 
 
-def _reductions(**more: Any) -> list[Example]:
-    together = _collective((3,), (2, 3), axis_name=(AXIS,), axis_index_groups=None, **more)
-    alone = tuple((k,) for k in range(_mesh().size))
-    return [*together, *_collective((2,), axis_name=(AXIS,), axis_index_groups=alone, **more)]
+def _reductions(**params: Any) -> list[Example]:
+    ungrouped = _collective((3,), (2, 3), axis_name=(AXIS,), axis_index_groups=None, **params)
+    singletons = tuple((k,) for k in range(_mesh().size))
+    return [*ungrouped, *_collective((2,), axis_name=(AXIS,), axis_index_groups=singletons, **params)]
 
 
 def _gathers() -> list[Example]:
-    given: dict[str, Any] = {"axis_name": AXIS, "axis_index_groups": None, "size": _mesh().size}
+    params: dict[str, Any] = {"axis_name": AXIS, "axis_index_groups": None, "size": _mesh().size}
     return [
-        *_collective((2, 3), axis=1, tiled=False, **given),
-        *_collective((2, 3), axis=0, tiled=True, **given),
+        *_collective((2, 3), axis=1, tiled=False, **params),
+        *_collective((2, 3), axis=0, tiled=True, **params),
     ]
 
 
 def _scatters() -> list[Example]:
     size = _mesh().size
-    given: dict[str, Any] = {"axis_name": AXIS, "axis_index_groups": None, "size": size}
+    params: dict[str, Any] = {"axis_name": AXIS, "axis_index_groups": None, "size": size}
     return [
-        *_collective((3, size), axis=1, tiled=False, **given),
-        *_collective((2 * size,), axis=0, tiled=True, **given),
+        *_collective((3, size), axis=1, tiled=False, **params),
+        *_collective((2 * size,), axis=0, tiled=True, **params),
     ]
 
 
 def _exchanges() -> list[Example]:
-    size = _mesh().size  # numbers, as only an axis of this size can be exchanged
+    size = _mesh().size  # the operand has values, because only an axis of this size can be exchanged
     x = np.random.default_rng(0).uniform(-2, 2, (size * size, 3)).astype(F32)
     params = {"axis_name": AXIS, "axis_index_groups": None, "axis": 0}
     return [Example((x,), params, within=_mapped)]
 
 
 def _ragged() -> list[Example]:
-    """Two rows of each element for each other, which have room for them."""
+    """Return an example in which each element sends two rows to each element."""
     size = _mesh().size
     rng = np.random.default_rng(0)
     rows, room = (rng.uniform(-2, 2, (size * 2 * size, 3)).astype(F32) for _ in range(2))
@@ -105,7 +105,7 @@ def _indices() -> list[Example]:
 
 
 def _of_program(primitive: Primitive, fun: Callable[..., Any], *operands: Any) -> Example:
-    """The application of a primitive that a function makes."""
+    """Return the example of a primitive's equation in the program of a function."""
     eqn = next(
         eqn
         for eqn in stage_closed(lambda *args: [fun(*args)], [get_aval(x) for x in operands]).jaxpr.eqns
@@ -119,15 +119,15 @@ def _maps() -> list[Example]:
     from corejax_parallel.collectives.reductions import psum
     from corejax_parallel.mapping.shard_map import shard_map
 
-    mesh, spec, whole = _mesh(), PartitionSpec(AXIS), PartitionSpec()
+    mesh, spec, replicated = _mesh(), PartitionSpec(AXIS), PartitionSpec()
     x, w = np.ones((2 * mesh.size, 3), F32), np.ones((2 * mesh.size, 2), F32)
     summed = shard_map(
         lambda x, w: psum(lax.dot_general(lax.sin(x), w, (((0,), (0,)), ((), ()))), AXIS),
         mesh=mesh,
         in_specs=spec,
-        out_specs=whole,
+        out_specs=replicated,
     )
-    blocks = shard_map(lambda x, y: x * y, mesh=mesh, in_specs=(spec, whole), out_specs=spec)
+    blocks = shard_map(lambda x, y: x * y, mesh=mesh, in_specs=(spec, replicated), out_specs=spec)
     p = find_primitive("shard_map")
     return [_of_program(p, summed, x, w), _of_program(p, blocks, x, np.ones((2, 3), F32))]
 
@@ -158,7 +158,7 @@ def _partitioned() -> list[Example]:
     fun = custom_partitioning(sines)
     fun.def_partition(partition, sharding_rule="i j -> i j")
     example = _of_program(custom_partitioning_p, fun, np.ones((4, 2), F32))
-    return [replace(example, skip={"text": "what says how it is partitioned is a Python function"})]
+    return [replace(example, skip={"text": "the partitioning is a Python function"})]
 
 
 _MAKERS: dict[str, Callable[[], list[Example]]] = {

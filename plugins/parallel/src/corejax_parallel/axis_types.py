@@ -1,6 +1,6 @@
-"""`sharding.auto_axes`, `explicit_axes`: functions that see axes of the context's mesh as of another type.
+"""`sharding.auto_axes` and `explicit_axes`: run a function with another type for some axes of the context's mesh.
 
-Their arguments and results have types over a mesh with such axes, and are where they were.
+The types of arguments and results are converted to a mesh with these axis types; the values are not moved.
 """
 
 from __future__ import annotations
@@ -19,20 +19,20 @@ from corejax_parallel.named_sharding import NamedSharding
 def auto_axes(
     f: Callable[..., Any] | None = None, /, *, axes: str | tuple[str, ...] | None = None, out_sharding: Any = None
 ) -> Any:
-    """A function for which axes of the mesh are of type Auto, and whose result is laid out as is said.
+    """Run a function with axes of the mesh as Auto axes, and reshard its result.
 
     Args:
-        f: the function; without it, a decorator.
-        axes: names of the axes; all of the mesh unless given.
-        out_sharding: where results are: a sharding or a `PartitionSpec`, or a pytree of these that is a prefix of the
-            result. Unless given, the argument `out_sharding` of each call, by keyword.
+        f: the function. If omitted, the result is a decorator.
+        axes: names of the axes; all axes of the mesh unless given.
+        out_sharding: sharding of the results: a sharding or a `PartitionSpec`, or a pytree of these that is a prefix of
+            the result. If it is omitted, each call must pass `out_sharding` by keyword.
 
     Returns:
-        The function; where no mesh is set and no sharding has one, results are where they are.
+        The wrapped function. If no mesh is set and no sharding has one, it calls `f` without resharding its result.
 
     Raises:
-        TypeError: a call is not told `out_sharding`, and neither was this.
-        ValueError: the mesh has no such axis, or shardings are over another mesh than the context's.
+        TypeError: `out_sharding` is passed neither here nor to the call.
+        ValueError: the mesh does not have an axis, or a sharding is over another mesh than the context's.
     """
     if f is None:
         return functools.partial(auto_axes, axes=axes, out_sharding=out_sharding)
@@ -40,7 +40,7 @@ def auto_axes(
     @functools.wraps(f)
     @api_boundary
     def call(*args: Any, **kwargs: Any) -> Any:
-        wanted = _taken("auto_axes", "out_sharding", out_sharding, kwargs)
+        wanted = _sharding_argument("auto_axes", "out_sharding", out_sharding, kwargs)
         mesh = _mesh("auto_axes", wanted)
         if mesh is None:
             return f(*args, **kwargs)
@@ -54,20 +54,20 @@ def auto_axes(
 def explicit_axes(
     f: Callable[..., Any] | None = None, /, *, axes: str | tuple[str, ...] | None = None, in_sharding: Any = None
 ) -> Any:
-    """A function for which axes of the context's mesh are of type Explicit, of arguments laid out as is said.
+    """Run a function with axes of the context's mesh as Explicit axes, on resharded arguments.
 
     Args:
-        f: the function; without it, a decorator.
-        axes: names of the axes; all of the mesh unless given.
-        in_sharding: where the positional arguments are: a sharding or a `PartitionSpec`, or a pytree of these that is a
-            prefix of the tuple of arguments. Unless given, the argument `in_sharding` of each call, by keyword.
+        f: the function. If omitted, the result is a decorator.
+        axes: names of the axes; all axes of the mesh unless given.
+        in_sharding: sharding of the positional arguments: a sharding or a `PartitionSpec`, or a pytree of these that is
+            a prefix of the tuple of arguments. If it is omitted, each call must pass `in_sharding` by keyword.
 
     Returns:
-        The function.
+        The wrapped function.
 
     Raises:
-        TypeError: a call is not told `in_sharding`, and neither was this.
-        ValueError: no mesh is set, or it has no such axis, or shardings are over another one.
+        TypeError: `in_sharding` is passed neither here nor to the call.
+        ValueError: no mesh is set, the mesh does not have an axis, or a sharding is over another mesh.
     """
     if f is None:
         return functools.partial(explicit_axes, axes=axes, in_sharding=in_sharding)
@@ -75,7 +75,7 @@ def explicit_axes(
     @functools.wraps(f)
     @api_boundary
     def call(*args: Any, **kwargs: Any) -> Any:
-        wanted = _taken("explicit_axes", "in_sharding", in_sharding, kwargs)
+        wanted = _sharding_argument("explicit_axes", "in_sharding", in_sharding, kwargs)
         mesh = _mesh("explicit_axes", wanted)
         if config.context_mesh is None:
             raise ValueError("explicit_axes: no mesh is set; set one: with corejax.set_mesh(mesh)")
@@ -87,31 +87,31 @@ def explicit_axes(
     return call
 
 
-def _taken(what: str, name: str, given: Any, kwargs: dict[str, Any]) -> Any:
-    if given is not None:
-        return given
+def _sharding_argument(what: str, name: str, value: Any, kwargs: dict[str, Any]) -> Any:
+    if value is not None:
+        return value
     if name not in kwargs:
         raise TypeError(f"{what}: {name} is given neither to it nor, by keyword, to the call of the function")
     return kwargs.pop(name)
 
 
 def _mesh(what: str, shardings: Any) -> Any:
-    """The mesh of the context, which shardings have to be over; theirs where none is set."""
-    found = config.context_mesh
+    """Return the mesh of the context, or of the shardings if none is set; raise ValueError if they differ."""
+    mesh = config.context_mesh
     for sharding in tree.tree_leaves(shardings):
         if isinstance(sharding, NamedSharding):
-            if found is not None and sharding.mesh.abstract_mesh.shape_tuple != found.abstract_mesh.shape_tuple:
-                raise ValueError(f"{what}: {sharding} is over another mesh than {found}, the context's")
-            found = sharding.mesh if found is None else found
-    return found
+            if mesh is not None and sharding.mesh.abstract_mesh.shape_tuple != mesh.abstract_mesh.shape_tuple:
+                raise ValueError(f"{what}: {sharding} is over another mesh than {mesh}, the context's")
+            mesh = sharding.mesh if mesh is None else mesh
+    return mesh
 
 
 def _types(what: str, mesh: Any, axes: Any, kind: AxisType) -> dict[Any, AxisType]:
-    """The new type of each axis."""
+    """Return the new type of each axis, as a dict."""
     names = mesh.axis_names if axes is None else (axes,) if isinstance(axes, str) else tuple(axes)
     for name in names:
         if name not in mesh.axis_names:
-            raise ValueError(f"{what}: axes names {name!r}, and the mesh has {', '.join(map(repr, mesh.axis_names))}")
+            raise ValueError(f"{what}: axes names {name!r}, but the mesh has {', '.join(map(repr, mesh.axis_names))}")
     return dict.fromkeys(names, kind)
 
 
@@ -121,13 +121,13 @@ def _within(mesh: Any, types: dict[Any, AxisType]) -> list[Restoring]:
 
 
 def _cast(xs: Any, types: dict[Any, AxisType]) -> Any:
-    """Values whose types are over a mesh, over one with other types of axes; where they are they stay."""
+    """Convert the explicit shardings of values' types to other axis types, without moving the values."""
     return tree.tree_map(lambda x: _cast_leaf(x, types), xs)
 
 
 def _cast_leaf(x: Any, types: dict[Any, AxisType]) -> Any:
-    told = get_aval(x).explicit_sharding if is_array_like(x) else None
-    if told is None or not types.keys() <= set(told.mesh.axis_names):
+    sharding = get_aval(x).explicit_sharding if is_array_like(x) else None
+    if sharding is None or not types.keys() <= set(sharding.mesh.axis_names):
         return x
-    mesh = told.mesh.update_axis_types(types)
-    return x if mesh == told.mesh else told.update(mesh=mesh).place(x)
+    mesh = sharding.mesh.update_axis_types(types)
+    return x if mesh == sharding.mesh else sharding.update(mesh=mesh).place(x)

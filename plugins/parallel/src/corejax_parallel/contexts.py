@@ -1,4 +1,4 @@
-"""The mesh of the context: `set_mesh`, and what asks for it where a spec is given without a mesh."""
+"""The mesh of the context: `set_mesh`, `get_mesh`, and shardings from specs without a mesh."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ from corejax_parallel.named_sharding import NamedSharding
 from corejax_parallel.partition_spec import PartitionSpec
 
 
-def check_mesh(given: Any) -> Any:
-    """The value of the setting `context_mesh`: a mesh, or None.
+def check_mesh(value: Any) -> Any:
+    """Return the value of the setting `context_mesh`: a mesh that is not empty, or None.
 
     Raises:
-        ValueError: it is neither.
+        ValueError: the value is neither a mesh nor None.
     """
-    if given is None or isinstance(given, Mesh | AbstractMesh):
-        return None if given is not None and given.empty else given
-    raise ValueError(f"context_mesh is a Mesh or None, got {given!r}")
+    if value is None or isinstance(value, Mesh | AbstractMesh):
+        return None if value is not None and value.empty else value
+    raise ValueError(f"context_mesh must be a Mesh or None, got {value!r}")
 
 
 class _SetMesh(Restoring):
-    """A mesh that is the context's from now on, or for the length of a `with` block."""
+    """A context manager that makes a mesh the context's, at once if `now` is set, else when its block is entered."""
 
     __slots__ = ("earlier", "mesh")
 
@@ -37,7 +37,7 @@ class _SetMesh(Restoring):
         if now:
             try:
                 config.update("context_mesh", mesh)
-            except BaseException:  # an interrupt: nobody has what would restore it
+            except BaseException:  # an interrupt: the caller never gets the object that restores the setting
                 self.restore()
                 raise
 
@@ -51,12 +51,12 @@ class _SetMesh(Restoring):
         return self.mesh
 
     def restore(self) -> None:
-        """As it was before."""
+        """Restore the earlier mesh."""
         config.update("context_mesh", self.earlier)
 
 
 def within(mesh: Any) -> Restoring:
-    """A mesh, with devices or without, that is the context's for the length of a `with` block."""
+    """Return a context manager that makes a mesh, with or without devices, the context's within its block."""
     return _SetMesh(mesh, now=False)
 
 
@@ -67,17 +67,17 @@ def _checked(what: str, mesh: Any) -> Any:
 
 
 def set_mesh(mesh: Mesh | None) -> Restoring:
-    """Make a mesh the context's, of the whole process: specs that are given without a mesh are of it.
+    """Set the mesh of the context, for the whole process: specs that are given without a mesh refer to it.
 
     Args:
         mesh: the mesh; None for no mesh.
 
     Returns:
-        A context manager, for a `with` block: after it the mesh is what it was before the call.
+        A context manager; the end of its `with` block restores the mesh that was set before this call.
 
     Raises:
-        TypeError: it is no `Mesh`.
-        ValueError: an axis of it is of type Manual.
+        TypeError: `mesh` is not a `Mesh`.
+        ValueError: an axis of the mesh is of type Manual.
     """
     if mesh is not None and any(kind is AxisType.Manual for kind in _checked("set_mesh", mesh).axis_types):
         raise ValueError(f"set_mesh: {mesh} contains manual axes; axes are Manual in the function of a shard_map only")
@@ -85,25 +85,27 @@ def set_mesh(mesh: Mesh | None) -> Restoring:
 
 
 def use_mesh(mesh: Mesh) -> Restoring:
-    """As `set_mesh`, for the length of a `with` block only."""
+    """Return a context manager that makes a mesh the context's within its `with` block only; see `set_mesh`."""
     return within(_checked("use_mesh", mesh))
 
 
 def use_abstract_mesh(mesh: AbstractMesh) -> Restoring:
-    """Make axes those of the context, for the length of a `with` block: the mesh that is set, with other types of axes.
+    """Return a context manager that makes an `AbstractMesh` the context's within its `with` block.
 
-    Where none with the same axes is set, specs are of a mesh without devices: programs find out by their arguments
-    which these are.
+    If the current mesh has the same axes, its devices are kept, with the types of the new axes. Otherwise specs refer
+    to a mesh without devices, and a program takes the devices of its arguments.
 
     Raises:
-        TypeError: it is no `AbstractMesh`.
-        ValueError: the mesh that is set is of another number of devices.
+        TypeError: `mesh` is not an `AbstractMesh`.
+        ValueError: the current mesh has another number of devices.
     """
     if not isinstance(mesh, AbstractMesh):
         raise TypeError(f"use_abstract_mesh: expected an AbstractMesh, got {mesh!r} of type {type(mesh).__name__}")
     current = config.context_mesh
     if current is not None and not mesh.empty and current.size != mesh.size:
-        raise ValueError(f"use_abstract_mesh: {mesh} is of {mesh.size} devices, and {current}, which is set, of others")
+        raise ValueError(
+            f"use_abstract_mesh: {mesh} has {mesh.size} devices, but the current mesh {current} has {current.size}"
+        )
     if isinstance(current, Mesh) and current.shape_tuple == mesh.shape_tuple:
         return within(current.update_axis_types(dict(zip(mesh.axis_names, mesh.axis_types, strict=True))))
     return within(None if mesh.empty else mesh)
@@ -111,7 +113,13 @@ def use_abstract_mesh(mesh: AbstractMesh) -> Restoring:
 
 @dataclass(frozen=True)
 class Body:
-    """Of a function of blocks, where it is traced: the mesh that it is mapped over, along which axes, and its name."""
+    """An entry of the axes in scope while a function of blocks is traced.
+
+    Attributes:
+        mesh: the mesh of the `shard_map`.
+        manual: the mapped axes, including those of enclosing functions over the same mesh.
+        what: name of the `shard_map`, for messages.
+    """
 
     mesh: Any
     manual: tuple[Any, ...]
@@ -119,14 +127,14 @@ class Body:
 
 
 def axes_of_body(mesh: Any, sizes: dict[Any, int], what: str = "shard_map") -> tuple[tuple[Any, int | None], ...]:
-    """What is in scope in a function of blocks: the axes it is mapped over, and the mesh, which is its context's."""
-    around = _body()
-    outer = around.manual if around is not None and around.mesh.axis_names == mesh.axis_names else ()
+    """Return the entries of the axes in scope in a function of blocks: the mapped axes and the `Body`."""
+    enclosing = _body()
+    outer = enclosing.manual if enclosing is not None and enclosing.mesh.axis_names == mesh.axis_names else ()
     return (*sizes.items(), (Body(mesh, (*outer, *sizes), what), None))
 
 
 def bodies() -> list[Body]:
-    """The functions of blocks that are traced, the outermost first."""
+    """Return the functions of blocks that are being traced, the outermost first."""
     return [name for name, _ in axes_in_scope() if isinstance(name, Body)]
 
 
@@ -135,26 +143,28 @@ def _body() -> Body | None:
 
 
 def mesh_of_body() -> Any:
-    """The mesh of the `shard_map` whose function is traced; None elsewhere."""
+    """Return the mesh of the innermost `shard_map` that is being traced, or None."""
     body = _body()
     return None if body is None else body.mesh
 
 
 def get_mesh() -> Any:
-    """The mesh of the context: within the function of a `shard_map` that one's; an empty `AbstractMesh` where none is
-    set."""
-    found = mesh_of_body() or config.context_mesh
-    return AbstractMesh((), ()) if found is None else found
+    """Return the mesh of the context, or an empty `AbstractMesh` if none is set.
+
+    Within the function of a `shard_map`, this is the mesh of the `shard_map`.
+    """
+    mesh = mesh_of_body() or config.context_mesh
+    return AbstractMesh((), ()) if mesh is None else mesh
 
 
 def get_abstract_mesh() -> AbstractMesh:
-    """The axes of the mesh of the context; of an empty one where none is set.
+    """Return the `AbstractMesh` of the context's mesh; it is empty if none is set.
 
-    Within the function of a `shard_map` those that it is mapped over are of type `Manual`.
+    Within the function of a `shard_map`, the mapped axes are of type `Manual`.
     """
     body = _body()
-    found: AbstractMesh = get_mesh().abstract_mesh
-    return found if body is None else found.update_axis_types(dict.fromkeys(body.manual, AxisType.Manual))
+    mesh: AbstractMesh = get_mesh().abstract_mesh
+    return mesh if body is None else mesh.update_axis_types(dict.fromkeys(body.manual, AxisType.Manual))
 
 
 @unsplit_sharding.provide
@@ -164,34 +174,38 @@ def _unsplit(ndim: int) -> NamedSharding | None:
 
 
 def reshard(xs: Any, out_shardings: Any) -> Any:
-    """Arrays (in a pytree) moved to where shardings say, inside of compiled functions too.
+    """Move arrays to other shardings, also inside compiled functions.
 
     Args:
-        xs: the arrays.
+        xs: a pytree of arrays.
         out_shardings: a sharding, or a `PartitionSpec` over the mesh of the context, or a pytree of these that is a
             prefix of `xs`.
 
     Returns:
-        The same values.
+        A pytree of arrays with the same values.
 
     Raises:
-        TypeError: a leaf is not an array, or a sharding is none.
-        ValueError: a sharding says more than an array has dimensions, or a size does not divide.
-        RuntimeError: a `PartitionSpec` is given, and the context has no mesh.
+        TypeError: a leaf is not an array, or a sharding is neither a sharding nor a `PartitionSpec`.
+        ValueError: a sharding has more entries than its array has dimensions, or a size is not divisible.
+        RuntimeError: a `PartitionSpec` is given, but the context has no mesh.
     """
     return lax.with_sharding_constraint(xs, out_shardings)
 
 
 def in_context(spec: PartitionSpec, what: str) -> NamedSharding:
-    """The sharding of a spec over the mesh of the context; `what` asks for it.
+    """Return the sharding of a spec over the mesh of the context.
+
+    Args:
+        spec: the spec.
+        what: the function or argument that needs the sharding, for messages.
 
     Raises:
-        RuntimeError: none is set.
+        RuntimeError: no mesh is set.
     """
     mesh = get_mesh()
     if mesh.empty:
         raise RuntimeError(
-            f"{what}: {spec} is of the axes of a mesh, and none is set. Give corejax.NamedSharding(mesh, {spec}), "
-            "or set one: with corejax.set_mesh(mesh)"
+            f"{what}: {spec} names axes of a mesh, but no mesh is set. Pass corejax.NamedSharding(mesh, {spec}), or "
+            "set a mesh: with corejax.set_mesh(mesh)"
         )
     return NamedSharding(mesh, spec)

@@ -1,4 +1,4 @@
-"""`corejax.experimental.pjit`: the name that `jit` had where it was told shardings."""
+"""`corejax.experimental.pjit`: the former name of `jit` with shardings."""
 
 from corejax import jit as pjit
 

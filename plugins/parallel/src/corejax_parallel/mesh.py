@@ -1,4 +1,4 @@
-"""Meshes: devices in a grid with named axes."""
+"""Meshes: grids of devices with named axes."""
 
 from __future__ import annotations
 
@@ -21,24 +21,24 @@ from corejax.sharding import devices_of_text, devices_text
 
 @register_param_type
 class AxisType(enum.Enum):
-    """What decides how arrays are split over an axis of a mesh."""
+    """The type of a mesh's axis: what determines how arrays are split over the axis."""
 
-    Auto = "auto"  # the compiler, from what shardings are given
-    Explicit = "explicit"  # the types of arrays, which say it: `f32[8@x]`; results' follow from operands'
-    Manual = "manual"  # the program, inside of `shard_map`
+    Auto = "auto"  # the compiler, from the given shardings
+    Explicit = "explicit"  # the types of arrays, such as `f32[8@x]`; types of results follow from those of operands
+    Manual = "manual"  # the program, inside `shard_map`
 
     def __repr__(self) -> str:
         return self.name
 
 
 class _Axes:
-    """What meshes with devices and without have in common.
+    """The base class of meshes with and without devices.
 
     Attributes:
         axis_names: names of the axes.
-        axis_sizes: their sizes.
-        axis_types: their types.
-        device_tuple: the devices, row by row; empty for a mesh of any devices.
+        axis_sizes: sizes of the axes.
+        axis_types: types of the axes.
+        device_tuple: the devices in row-major order; empty for a mesh without devices.
     """
 
     axis_names: tuple[Any, ...]
@@ -48,22 +48,22 @@ class _Axes:
 
     @property
     def shape_tuple(self) -> tuple[tuple[Any, int], ...]:
-        """Name and size of each axis."""
+        """The name and size of each axis."""
         return tuple(zip(self.axis_names, self.axis_sizes, strict=True))
 
     @property
     def shape(self) -> collections.OrderedDict[Any, int]:
-        """Size of each axis by name."""
+        """The size of each axis by name."""
         return collections.OrderedDict(self.shape_tuple)
 
     @property
     def size(self) -> int:
-        """How many devices it is of."""
+        """The number of devices."""
         return math.prod(self.axis_sizes) if self.axis_sizes else 0
 
     @property
     def empty(self) -> bool:
-        """Whether it is of none."""
+        """Whether the mesh has no devices."""
         return self.size == 0
 
     def _of_type(self, kind: AxisType) -> tuple[Any, ...]:
@@ -71,17 +71,17 @@ class _Axes:
 
     @property
     def auto_axes(self) -> tuple[Any, ...]:
-        """Names of the axes of type Auto."""
+        """The names of the axes of type Auto."""
         return self._of_type(AxisType.Auto)
 
     @property
     def explicit_axes(self) -> tuple[Any, ...]:
-        """Names of the axes of type Explicit."""
+        """The names of the axes of type Explicit."""
         return self._of_type(AxisType.Explicit)
 
     @property
     def manual_axes(self) -> tuple[Any, ...]:
-        """Names of the axes of type Manual."""
+        """The names of the axes of type Manual."""
         return self._of_type(AxisType.Manual)
 
     @property
@@ -101,7 +101,7 @@ class _Axes:
 
     @property
     def is_scalar(self) -> bool:
-        """Whether it is one device without axes."""
+        """Whether the mesh is a single device without axes."""
         return self.size == 1 and not self.axis_names
 
     def _all_of_type(self, kind: AxisType) -> bool:
@@ -117,12 +117,12 @@ class _Axes:
 
 @dataclasses.dataclass(frozen=True)
 class AbstractDevice:
-    """The kind of the devices of a mesh without devices.
+    """The kind of devices that an `AbstractMesh` stands for.
 
     Attributes:
-        device_kind: the name of the kind.
-        num_cores: cores of a device, None if it does not say.
-        platform: the platform.
+        device_kind: name of the kind.
+        num_cores: number of cores of a device, None if unknown.
+        platform: name of the platform.
     """
 
     device_kind: str
@@ -132,18 +132,17 @@ class AbstractDevice:
 
 @register_param_type
 class AbstractMesh(_Axes):
-    """Axes with sizes, and no devices: programs over it run on any that many.
+    """A mesh without devices: axes with names and sizes. Programs over it run on any devices of that number.
 
     Args:
         axis_sizes: sizes of the axes.
-        axis_names: their names.
-        axis_types: their types; Auto unless given.
-        abstract_device: an `AbstractDevice`, or None: the kind of devices that it is of. Meshes that differ in nothing
-            else are equal.
+        axis_names: names of the axes.
+        axis_types: types of the axes; Auto unless given.
+        abstract_device: the kind of the devices, an `AbstractDevice` or None; ignored when meshes are compared.
 
     Raises:
-        ValueError: names are not as many as sizes, or one is there twice.
-        TypeError: a size is no integer, or a type no `AxisType`.
+        ValueError: the numbers of names, sizes and types differ, or a name occurs twice.
+        TypeError: a size is not an integer, or a type is not an `AxisType`.
     """
 
     __slots__ = ("abstract_device", "axis_names", "axis_sizes", "axis_types")
@@ -154,7 +153,7 @@ class AbstractMesh(_Axes):
         self, axis_sizes: Sequence[int], axis_names: Any, axis_types: Any = None, *, abstract_device: Any = None
     ) -> None:
         if not isinstance(abstract_device, AbstractDevice | None):
-            raise TypeError(f"AbstractMesh: abstract_device is an AbstractDevice or None, got {abstract_device!r}")
+            raise TypeError(f"AbstractMesh: abstract_device must be an AbstractDevice or None, got {abstract_device!r}")
         self.abstract_device = abstract_device
         self.axis_sizes = _sizes("AbstractMesh", axis_sizes)
         self.axis_names = _names("AbstractMesh", axis_names, len(self.axis_sizes), f"axis_sizes {self.axis_sizes}")
@@ -162,21 +161,21 @@ class AbstractMesh(_Axes):
 
     @property
     def abstract_mesh(self) -> AbstractMesh:
-        """Itself."""
+        """The mesh itself."""
         return self
 
     def update(self, axis_sizes: Any = None, axis_names: Any = None, axis_types: Any = None) -> AbstractMesh:
-        """With other sizes, names or types of axes."""
-        given = (axis_sizes, self.axis_sizes), (axis_names, self.axis_names), (axis_types, self.axis_types)
-        return AbstractMesh(*[own if new is None else new for new, own in given], abstract_device=self.abstract_device)
+        """Return a copy with other sizes, names or types of axes."""
+        pairs = (axis_sizes, self.axis_sizes), (axis_names, self.axis_names), (axis_types, self.axis_types)
+        return AbstractMesh(*[own if new is None else new for new, own in pairs], abstract_device=self.abstract_device)
 
     def update_axis_types(self, name_to_type: Mapping[Any, AxisType]) -> AbstractMesh:
-        """The same axes, some of another type."""
+        """Return a copy with other types for some axes."""
         return self.update(axis_types=self._types_with(name_to_type))
 
     @property
     def devices(self) -> Any:
-        """It has none.
+        """The devices, which an abstract mesh does not have.
 
         Raises:
             ValueError: always.
@@ -201,22 +200,22 @@ class AbstractMesh(_Axes):
 
 
 class Mesh(_Axes):
-    """Devices in a grid with named axes; hashable, equal where devices, names and types are.
+    """A grid of devices with named axes. Meshes of equal devices, names and types are equal; meshes are hashable.
 
     `with mesh:` makes it the mesh of the context, as `set_mesh` does.
 
     Args:
-        devices: an array of devices, or a sequence of them, a grid with an axis for each name.
-        axis_names: names of the axes; a string is one name.
-        axis_types: their types; Auto unless given.
+        devices: an array or nested sequence of devices, with an axis for each name.
+        axis_names: names of the axes; a string is a single name.
+        axis_types: types of the axes; Auto unless given.
 
     Attributes:
-        devices: the devices, a NumPy array of objects that nobody writes to.
+        devices: the devices, a read-only NumPy array of objects.
 
     Raises:
-        ValueError: names are not as many as axes, or one is there twice; or a device is, or devices are of several
+        ValueError: the numbers of names and axes differ, a name or device occurs twice, or devices belong to several
             topologies.
-        TypeError: what is given are no devices.
+        TypeError: an entry of `devices` is not a device.
     """
 
     def __init__(self, devices: Any, axis_names: Any, axis_types: Any = None) -> None:
@@ -229,43 +228,43 @@ class Mesh(_Axes):
         for device in self.device_tuple:
             if not hasattr(device, "device_kind"):
                 raise TypeError(
-                    f"Mesh: devices are some of corejax.devices(), got {device!r} of type {type(device).__name__}"
+                    f"Mesh: devices must be of corejax.devices(), got {device!r} of type {type(device).__name__}"
                 )
         topologies = {getattr(device, "topology", None) for device in self.device_tuple}
         if len(topologies) > 1:
-            raise ValueError(f"Mesh: devices are all there, or all of one topology; got some of {topologies}")
+            raise ValueError(f"Mesh: devices must all exist, or all belong to one topology; got some of {topologies}")
         if len(set(self.device_tuple)) != len(self.device_tuple):
-            raise ValueError(f"Mesh: a device is there twice: {list(self.device_tuple)}")
+            raise ValueError(f"Mesh: a device occurs twice: {list(self.device_tuple)}")
         self._hash = hash((self.device_tuple, self.axis_sizes, self.axis_names, self.axis_types))
         self._entered: list[Restoring] = []
 
     @property
     def abstract_mesh(self) -> AbstractMesh:
-        """The same axes without the devices."""
+        """The `AbstractMesh` with the same axes."""
         device = None
-        for d in self.device_tuple[:1]:  # devices of a mesh are of one kind
+        for d in self.device_tuple[:1]:  # all devices of a mesh are of the same kind
             device = AbstractDevice(d.device_kind, getattr(d, "num_cores", None), d.platform)
         return AbstractMesh(self.axis_sizes, self.axis_names, self.axis_types, abstract_device=device)
 
     @property
     def device_ids(self) -> np.ndarray[Any, Any]:
-        """The devices' numbers, in the grid."""
+        """The ids of the devices, an array of the mesh's shape."""
         return np.array([d.id for d in self.device_tuple], dtype=np.int64).reshape(self.axis_sizes)
 
     @property
     def is_multi_process(self) -> bool:
-        """Whether it is of devices of several processes."""
+        """Whether the devices belong to several processes."""
         return len({d.process_index for d in self.device_tuple}) > 1
 
     @property
     def local_devices(self) -> list[Any]:
-        """Those of its devices that are this process's."""
+        """The devices of this process."""
         own = set(corejax.local_devices())
         return [d for d in self.device_tuple if d in own]
 
     @property
     def local_mesh(self) -> Mesh:
-        """This process's part of it, which has to be a grid."""
+        """The mesh of this process's devices; raises ValueError if they are not a grid."""
         own = set(corejax.local_devices())
         here = np.vectorize(lambda d: d in own, otypes=[bool])(self.devices)
         if here.all():
@@ -276,12 +275,12 @@ class Mesh(_Axes):
         return Mesh(self.devices[kept], self.axis_names, self.axis_types)
 
     def update(self, devices: Any = None, axis_names: Any = None, axis_types: Any = None) -> Mesh:
-        """With other devices, names or types of axes."""
-        given = (devices, self.devices), (axis_names, self.axis_names), (axis_types, self.axis_types)
-        return Mesh(*[own if new is None else new for new, own in given])
+        """Return a copy with other devices, names or types of axes."""
+        pairs = (devices, self.devices), (axis_names, self.axis_names), (axis_types, self.axis_types)
+        return Mesh(*[own if new is None else new for new, own in pairs])
 
     def update_axis_types(self, name_to_type: Mapping[Any, AxisType]) -> Mesh:
-        """The same devices and axes, some of another type."""
+        """Return a copy with other types for some axes."""
         return Mesh(self.devices, self.axis_names, self._types_with(name_to_type))
 
     def __enter__(self) -> Mesh:
@@ -321,66 +320,66 @@ class Mesh(_Axes):
 
 @register_param_type
 def mesh_of(devices: str, sizes: Any, names: Any, types: Any) -> Mesh:
-    """A mesh that was pickled or printed, of this process's devices of the same platform and numbers.
+    """Rebuild a mesh that was pickled or printed, with this process's devices of the same platform and ids.
 
     Raises:
-        ValueError: there are no such devices.
+        ValueError: the devices do not exist.
     """
     return Mesh(grid(devices_of_text(devices), sizes), names, types)
 
 
 def grid(devices: Sequence[Any], shape: Sequence[int]) -> np.ndarray[Any, Any]:
-    """Devices in an array of objects of a shape, row by row."""
-    found = np.empty(len(devices), dtype=object)
-    found[:] = devices
-    return found.reshape(shape)
+    """Return devices as an array of objects of a shape, in row-major order."""
+    flat = np.empty(len(devices), dtype=object)
+    flat[:] = devices
+    return flat.reshape(shape)
 
 
 def make_mesh(
     axis_shapes: Sequence[int], axis_names: Any, axis_types: Any = None, *, devices: Sequence[Any] | None = None
 ) -> Mesh:
-    """A mesh of the first devices that there are.
+    """Return a mesh of the first available devices.
 
     Args:
         axis_shapes: sizes of the axes.
-        axis_names: their names.
-        axis_types: their types; Auto unless given.
-        devices: of which devices; of `corejax.devices()` unless given.
+        axis_names: names of the axes.
+        axis_types: types of the axes; Auto unless given.
+        devices: devices to choose from; `corejax.devices()` unless given.
 
     Raises:
-        ValueError: there are fewer devices, or names are not as many as sizes.
+        ValueError: there are not enough devices, or the numbers of names and sizes differ.
     """
     sizes = _sizes("make_mesh", axis_shapes)
     names = _names("make_mesh", axis_names, len(sizes), f"axis_shapes {sizes}")
-    found = list(corejax.devices() if devices is None else devices)
+    available = list(corejax.devices() if devices is None else devices)
     count = math.prod(sizes)
-    if count > len(found):
+    if count > len(available):
         raise ValueError(
-            f"make_mesh: axis_shapes {sizes} are {count} devices, and there are {len(found)}. For more CPU devices set "
-            "corejax.config.num_cpu_devices before the first use"
+            f"make_mesh: axis_shapes {sizes} are {count} devices, but there are {len(available)}. For more CPU devices "
+            "set corejax.config.num_cpu_devices before the first use"
         )
-    return Mesh(grid(found[:count], sizes), names, axis_types)
+    return Mesh(grid(available[:count], sizes), names, axis_types)
 
 
-def _sizes(what: str, given: Any) -> tuple[int, ...]:
+def _sizes(what: str, axis_sizes: Any) -> tuple[int, ...]:
     try:
-        sizes = tuple(map(as_dim, given))
+        sizes = tuple(map(as_dim, axis_sizes))
     except TypeError:
-        raise TypeError(f"{what}: sizes of axes are integers in a tuple, got {given!r}") from None
-    if any(size < 0 for size in sizes) or sizes != tuple(given):
-        raise ValueError(f"{what}: sizes of axes are integers, not negative; got {tuple(given)}")
+        raise TypeError(f"{what}: sizes of axes are integers in a tuple, got {axis_sizes!r}") from None
+    if any(size < 0 for size in sizes) or sizes != tuple(axis_sizes):
+        raise ValueError(f"{what}: sizes of axes are integers, not negative; got {tuple(axis_sizes)}")
     return sizes
 
 
-def _names(what: str, given: Any, count: int, sized: str) -> tuple[Any, ...]:
-    if not isinstance(given, Iterable):
-        raise TypeError(f"{what}: axis_names are strings in a tuple, got {given!r}")
-    names = (given,) if isinstance(given, str) else tuple(given)
+def _names(what: str, axis_names: Any, count: int, sized: str) -> tuple[Any, ...]:
+    if not isinstance(axis_names, Iterable):
+        raise TypeError(f"{what}: axis_names are strings in a tuple, got {axis_names!r}")
+    names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
     if len(names) != count:
-        raise ValueError(f"{what}: {sized} have {count} axes, and axis_names are {len(names)}: {names}")
+        raise ValueError(f"{what}: {sized} have {count} axes, but axis_names are {len(names)}: {names}")
     for name in names:
         if names.count(name) > 1:
-            raise ValueError(f"{what}: axis name {name!r} is there twice: {names}")
+            raise ValueError(f"{what}: axis name {name!r} occurs twice: {names}")
         if name is None or not isinstance(name, str):
             raise TypeError(f"{what}: names of axes are strings, got {name!r}")
     return names

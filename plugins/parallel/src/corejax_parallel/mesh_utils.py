@@ -1,4 +1,4 @@
-"""`corejax.experimental.mesh_utils`: grids of devices, for `corejax.sharding.Mesh`."""
+"""`corejax.experimental.mesh_utils`: create grids of devices for `corejax.sharding.Mesh`."""
 
 from __future__ import annotations
 
@@ -21,27 +21,28 @@ def create_device_mesh(
     contiguous_submeshes: bool = False,
     allow_split_physical_axes: bool = False,
 ) -> np.ndarray[Any, Any]:
-    """Devices in a grid, in their order: those of one process are neighbours along the last axes.
+    """Arrange devices in a grid, in order, so that devices of one process are neighbours along the last axes.
 
     Args:
-        mesh_shape: sizes of the axes; their product is the number of devices.
-        devices: which devices; of `corejax.devices()` unless given.
-        contiguous_submeshes, allow_split_physical_axes: of devices in a torus, which CPUs and GPUs are not.
+        mesh_shape: sizes of the axes; their product must be the number of devices.
+        devices: the devices; `corejax.devices()` unless given.
+        contiguous_submeshes: ignored; it concerns devices that are connected as a torus, unlike CPUs and GPUs.
+        allow_split_physical_axes: ignored for the same reason.
 
     Returns:
         An array of devices, of shape `mesh_shape`.
 
     Raises:
-        ValueError: there are more or fewer devices.
+        ValueError: the number of devices is wrong.
     """
     shape = tuple(mesh_shape)
-    found = list(corejax.devices() if devices is None else devices)
-    if math.prod(shape) != len(found):
+    available = list(corejax.devices() if devices is None else devices)
+    if math.prod(shape) != len(available):
         raise ValueError(
-            f"create_device_mesh: mesh_shape {shape} is of {math.prod(shape)} devices, and there are {len(found)}; "
-            "give as many (devices=)"
+            f"create_device_mesh: mesh_shape {shape} is of {math.prod(shape)} devices, but there are {len(available)}; "
+            "pass as many (devices=)"
         )
-    return grid(found, shape)
+    return grid(available, shape)
 
 
 def create_hybrid_device_mesh(
@@ -53,27 +54,27 @@ def create_hybrid_device_mesh(
     should_sort_granules_by_key: bool = True,
     allow_split_physical_axes: bool = False,
 ) -> np.ndarray[Any, Any]:
-    """A grid of devices that are connected fast in groups, and slowly between these.
+    """Arrange devices in a grid of groups, for devices that are connected fast within groups and slowly between them.
 
     Args:
         mesh_shape: sizes of the axes within a group.
-        dcn_mesh_shape: for each axis how many groups follow each other along it.
-        devices: which devices; of `corejax.devices()` unless given.
-        process_is_granule: whether a group is the devices of a process; else those of one `slice_index`, or of a
-            process where devices have none.
-        should_sort_granules_by_key: whether groups are in the order of their numbers; else as they come.
-        allow_split_physical_axes: see `create_device_mesh`.
+        dcn_mesh_shape: number of groups along each axis.
+        devices: the devices; `corejax.devices()` unless given.
+        process_is_granule: whether a group is the devices of a process. Otherwise it is the devices with the same
+            `slice_index`, or of a process if devices have no `slice_index`.
+        should_sort_granules_by_key: whether to sort the groups by their numbers.
+        allow_split_physical_axes: ignored; see `create_device_mesh`.
 
     Returns:
-        An array of devices; its sizes are the products of both.
+        An array of devices; its sizes are the products of the sizes in both shapes.
 
     Raises:
-        ValueError: the shapes differ in length, or there are not as many groups.
+        ValueError: the shapes differ in length, or the number of groups or devices is wrong.
     """
     inner, outer = tuple(mesh_shape), tuple(dcn_mesh_shape)
     if len(inner) != len(outer):
         raise ValueError(
-            f"create_hybrid_device_mesh: mesh_shape {inner} and dcn_mesh_shape {outer} have a size for each axis"
+            f"create_hybrid_device_mesh: mesh_shape {inner} and dcn_mesh_shape {outer} must have a size for each axis"
         )
     groups: dict[int, list[Any]] = {}
     for device in corejax.devices() if devices is None else devices:
@@ -81,7 +82,7 @@ def create_hybrid_device_mesh(
         groups.setdefault(key, []).append(device)
     if math.prod(outer) != len(groups):
         raise ValueError(
-            f"create_hybrid_device_mesh: dcn_mesh_shape {outer} is of {math.prod(outer)} groups of devices, and there "
+            f"create_hybrid_device_mesh: dcn_mesh_shape {outer} is of {math.prod(outer)} groups of devices, but there "
             f"are {len(groups)}: {sorted(groups)}"
         )
     order = sorted(groups) if should_sort_granules_by_key else list(groups)

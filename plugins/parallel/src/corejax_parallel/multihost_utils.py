@@ -1,4 +1,4 @@
-"""`corejax.experimental.multihost_utils`: values between processes. Each function is called by all of them."""
+"""`corejax.experimental.multihost_utils`: exchange values between processes. All processes must call each function."""
 
 from __future__ import annotations
 
@@ -22,24 +22,24 @@ __all__ = [
     "sync_global_devices",
 ]
 
-_numbers = itertools.count()  # the same in all processes, which call in the same order
+_numbers = itertools.count()  # numbers the barriers; all processes call them in the same order
 
 
 def sync_global_devices(name: str, timeout_seconds: float = 300.0) -> None:
-    """Wait until all processes are here.
+    """Wait until all processes have called this function.
 
     Args:
-        name: the same in all of them.
+        name: name of the barrier, the same in all processes.
         timeout_seconds: how long to wait.
 
     Raises:
-        BackendError: one did not come.
+        BackendError: waiting for a process timed out.
     """
     corejax.distributed.wait_at_barrier(f"{name} {next(_numbers)}", timeout_seconds)
 
 
 def _over_processes() -> Mesh:
-    """A device of each process."""
+    """Return a mesh of one device of each process."""
     first: dict[int, Any] = {}
     for device in corejax.devices():
         first.setdefault(device.process_index, device)
@@ -47,51 +47,52 @@ def _over_processes() -> Mesh:
 
 
 def _stacked(leaf: Any) -> Any:
-    """An array of what all processes have, along a first axis; each has its own part."""
+    """Stack the values of all processes along a first axis, as an array of which each process has its own part."""
     value = np.asarray(leaf)[None]
     sharding = NamedSharding(_over_processes(), PartitionSpec("processes"))
     return corejax.make_array_from_process_local_data(sharding, value)
 
 
-def _everywhere(fun: Any, stacked: Any) -> np.ndarray[Any, Any]:
-    whole = NamedSharding(stacked.sharding.mesh, PartitionSpec())
-    return np.asarray(corejax.jit(fun, out_shardings=whole)(stacked))
+def _replicated(fun: Any, stacked: Any) -> np.ndarray[Any, Any]:
+    """Apply a function and return the result on each process."""
+    everywhere = NamedSharding(stacked.sharding.mesh, PartitionSpec())
+    return np.asarray(corejax.jit(fun, out_shardings=everywhere)(stacked))
 
 
-def _same(x: Any) -> Any:
+def _identity(x: Any) -> Any:
     return x
 
 
 def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
-    """What all processes have, for each of them.
+    """Gather the values of all processes, and return the result on each.
 
     Args:
         in_tree: a pytree of arrays, of the same structure, shapes and dtypes in all processes.
-        tiled: whether arrays are concatenated along their first axis; else they are stacked. Of arrays that are spread
-            over the processes the parts are put together, and it is True.
+        tiled: whether to concatenate arrays along their first axis instead of stacking them. Must be True for arrays
+            that are sharded over the processes; their parts are assembled to the whole array.
 
     Returns:
         A pytree of NumPy arrays.
 
     Raises:
-        ValueError: `tiled` is False, and an array is spread over the processes.
+        ValueError: `tiled` is False and an array is sharded over the processes.
     """
 
     def one(leaf: Any) -> Any:
         if isinstance(leaf, corejax.Array) and not leaf.is_fully_addressable:
-            return _put_together(leaf, tiled)
-        found = np.asarray(leaf)[None] if corejax.process_count() == 1 else _everywhere(_same, _stacked(leaf))
-        return found.reshape(-1, *found.shape[2:]) if tiled else found
+            return _assembled(leaf, tiled)
+        gathered = np.asarray(leaf)[None] if corejax.process_count() == 1 else _replicated(_identity, _stacked(leaf))
+        return gathered.reshape(-1, *gathered.shape[2:]) if tiled else gathered
 
     return tree.tree_map(one, in_tree)
 
 
-def _put_together(x: Any, tiled: bool) -> np.ndarray[Any, Any]:
-    """The whole value of an array whose parts several processes have."""
+def _assembled(x: Any, tiled: bool) -> np.ndarray[Any, Any]:
+    """Return the whole value of an array that is sharded over several processes."""
     if not tiled:
         raise ValueError(
-            f"process_allgather: an array of shape {x.shape} is spread over the processes, which have none of their "
-            "own to be stacked; with tiled=True it is put together"
+            f"process_allgather: an array of shape {x.shape} is sharded over the processes, so there are no arrays of "
+            "single processes to stack; tiled=True returns the whole array"
         )
     devices = sorted(x.sharding.device_set, key=lambda device: int(device.id))
     mesh = x.sharding.mesh if isinstance(x.sharding, NamedSharding) else Mesh(np.array(devices), ("devices",))
@@ -99,11 +100,11 @@ def _put_together(x: Any, tiled: bool) -> np.ndarray[Any, Any]:
 
 
 def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
-    """What one process has, for all.
+    """Return the values of one process on all processes.
 
     Args:
         in_tree: a pytree of arrays, of the same structure, shapes and dtypes in all processes.
-        is_source: whether this is the process; exactly one says True. By default that with number 0.
+        is_source: whether this process is the source; exactly one process must pass True. By default process 0.
 
     Returns:
         A pytree of NumPy arrays.
@@ -114,8 +115,9 @@ def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
 
     def one(leaf: Any) -> Any:
         value = np.asarray(leaf)
-        flat = np.frombuffer(value.tobytes(), np.uint8)  # any dtype, and no number changes
-        total = _everywhere(_sum, _stacked(flat if source else np.zeros_like(flat)))
+        # The sum of the source's bytes and the others' zeros preserves every bit of every dtype.
+        flat = np.frombuffer(value.tobytes(), np.uint8)
+        total = _replicated(_sum, _stacked(flat if source else np.zeros_like(flat)))
         return np.frombuffer(total.tobytes(), value.dtype).reshape(value.shape)
 
     return tree.tree_map(one, in_tree)
@@ -126,18 +128,19 @@ def _sum(x: Any) -> Any:
 
 
 def host_local_array_to_global_array(local_inputs: Any, global_mesh: Mesh, pspecs: Any) -> Any:
-    """Arrays over the mesh, of the parts that each process has.
+    """Assemble arrays over a mesh from the parts of each process.
 
     Args:
-        local_inputs: a pytree of arrays: this process's part of each, along what is split over processes.
+        local_inputs: a pytree of arrays, each this process's part of a global array.
         global_mesh: a mesh of devices of all processes.
-        pspecs: how the arrays are split over it: a pytree of `PartitionSpec`s that is a prefix; None for copies.
+        pspecs: a pytree of `PartitionSpec`s that is a prefix of `local_inputs`: how the global arrays are split over
+            the mesh. None stands for replicated arrays.
 
     Returns:
-        A pytree of arrays.
+        A pytree of global arrays.
 
     Raises:
-        TypeError, ValueError: a spec is none, or does not fit.
+        TypeError, ValueError: a spec is not a `PartitionSpec`, or does not fit its array.
     """
     leaves, specs, treedef = _with_specs("host_local_array_to_global_array", local_inputs, pspecs)
     return tree.tree_unflatten(
@@ -150,16 +153,21 @@ def host_local_array_to_global_array(local_inputs: Any, global_mesh: Mesh, pspec
 
 
 def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspecs: Any) -> Any:
-    """This process's parts of arrays, as arrays over its own devices; arguments as above, whole arrays first.
+    """Return this process's parts of global arrays, as arrays over its own devices.
 
-    An array of which this process has all parts is returned itself.
+    The inverse of `host_local_array_to_global_array`. An array with all parts on this process is returned itself.
+
+    Args:
+        global_inputs: a pytree of global arrays.
+        global_mesh: a mesh of devices of all processes.
+        pspecs: a pytree of `PartitionSpec`s that is a prefix of `global_inputs`; None stands for replicated arrays.
     """
     leaves, specs, treedef = _with_specs("global_array_to_host_local_array", global_inputs, pspecs)
 
     def local(x: Any, spec: Any) -> Any:
         sharding = NamedSharding(global_mesh, spec)
         if not sharding.is_equivalent_to(getattr(x, "sharding", None), np.ndim(x)):
-            x = corejax.jit(_same, out_shardings=sharding)(x)
+            x = corejax.jit(_identity, out_shardings=sharding)(x)
         if x.is_fully_addressable:
             return x
         own = NamedSharding(global_mesh.local_mesh, spec)
@@ -182,10 +190,11 @@ def _with_specs(what: str, values: Any, pspecs: Any) -> tuple[list[Any], list[An
 
 
 def assert_equal(in_tree: Any, fail_message: str = "") -> None:
-    """Have all processes check that they have the same.
+    """Raise AssertionError if the values of this process differ from those of process 0.
 
-    Raises:
-        AssertionError: this one has something else than process 0.
+    Args:
+        in_tree: a pytree of arrays, of the same structure, shapes and dtypes in all processes.
+        fail_message: the beginning of the error's message.
     """
     expected = broadcast_one_to_all(in_tree)
     for got, want in zip(tree.tree_leaves(in_tree), tree.tree_leaves(expected), strict=True):

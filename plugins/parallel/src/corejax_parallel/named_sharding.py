@@ -1,4 +1,4 @@
-"""`NamedSharding`: arrays split over the axes of a mesh."""
+"""`NamedSharding`: shardings of arrays over the named axes of a mesh."""
 
 from __future__ import annotations
 
@@ -16,56 +16,60 @@ from corejax_parallel.partition_spec import UNCONSTRAINED, PartitionSpec
 from corejax_parallel.types.refinement import MeshAxes
 
 _latest: dict[AbstractMesh, tuple[Any, ...]] = {}
-"""By axes the devices of the last mesh that an array was put on whose type names some of them."""
+"""Dict from a mesh's axes to the devices of the latest mesh with these axes, some of them Explicit, that held an array.
+
+A type has an explicit sharding over a mesh without devices; this dict leads back to the devices.
+"""
 
 
 @register_param_type
 class NamedSharding(Sharding):
-    """Dimensions of an array split over axes of a mesh; copies along the axes that its spec does not name.
+    """A sharding that splits the dimensions of an array over axes of a mesh, and replicates it along all other axes.
 
     Args:
-        mesh: a `Mesh`, or an `AbstractMesh`: then it says of no devices.
-        spec: the axes for each dimension.
-        memory_kind: a kind of memory that the devices have; their default one unless given.
+        mesh: a `Mesh`, or an `AbstractMesh` for a sharding without devices.
+        spec: the axes that split each dimension.
+        memory_kind: a kind of memory of the devices; their default memory unless given.
 
     Raises:
-        TypeError: they are no mesh and no spec.
-        ValueError: the mesh has no such axis, or the devices no such memory.
+        TypeError: `mesh` is not a mesh, or `spec` not a `PartitionSpec`.
+        ValueError: the mesh does not have an axis of the spec, or the devices do not have the memory.
     """
 
     def __init__(self, mesh: Any, spec: Any, *, memory_kind: str | None = None) -> None:
         if not isinstance(mesh, Mesh | AbstractMesh):
-            raise TypeError(f"NamedSharding: mesh is a Mesh, got {mesh!r} of type {type(mesh).__name__}")
+            raise TypeError(f"NamedSharding: mesh must be a Mesh, got {mesh!r} of type {type(mesh).__name__}")
         if not isinstance(spec, PartitionSpec):
             raise TypeError(
-                f"NamedSharding: spec is a PartitionSpec, P('x', None) say, got {spec!r} of type {type(spec).__name__}"
+                f"NamedSharding: spec must be a PartitionSpec such as P('x', None), got {spec!r} of type "
+                f"{type(spec).__name__}"
             )
         if spec.unreduced or spec.reduced:
-            raise NotImplementedError(f"NamedSharding: arrays have their sums here, got {spec}; sum with lax.psum")
+            raise NotImplementedError(f"NamedSharding: unreduced arrays do not exist, got {spec}; sum with lax.psum")
         for axes in spec.axes():
             for name in axes or ():
                 if name not in mesh.axis_names:
                     known = ", ".join(map(repr, mesh.axis_names)) or "none"
-                    raise ValueError(f"NamedSharding: {spec} names axis {name!r}, and the mesh has {known}")
+                    raise ValueError(f"NamedSharding: {spec} names axis {name!r}, but the mesh has {known}")
         self.mesh = mesh
         self.spec = spec
         self.device_tuple = mesh.device_tuple
         self.memory_kind = _checked_memory(mesh, memory_kind)
         self._hash = hash((mesh, spec, self.memory_kind))
-        self._known: dict[int, np.ndarray[Any, Any]] = {}
+        self._tiles_by_ndim: dict[int, np.ndarray[Any, Any]] = {}
         self._explicit: dict[int, NamedSharding | None] = {}
 
     @property
     def replicated_axes(self) -> frozenset[Any]:
-        """The mesh's axes that the spec does not name: along them are copies."""
+        """The mesh's axes that the spec does not name, along which arrays are replicated."""
         return frozenset(self.mesh.axis_names).difference(*(axes or () for axes in self.spec.axes()))
 
     def tiles(self, ndim: int) -> np.ndarray[Any, Any]:
-        """As the spec says; dimensions that it leaves open are whole."""
-        found = self._known.get(ndim)
-        if found is None:
-            found = self._known[ndim] = self._tiles(ndim)
-        return found
+        """Return the tiles; UNCONSTRAINED dimensions are not split."""
+        tiles = self._tiles_by_ndim.get(ndim)
+        if tiles is None:
+            tiles = self._tiles_by_ndim[ndim] = self._tiles(ndim)
+        return tiles
 
     def _tiles(self, ndim: int) -> np.ndarray[Any, Any]:
         sizes, order, shape = self.mesh.axis_sizes, [], []
@@ -78,11 +82,11 @@ class NamedSharding(Sharding):
         return positions.transpose(order + rest).reshape(*shape, -1)
 
     def dimension_axes(self, ndim: int) -> tuple[tuple[str, ...] | None, ...]:
-        """The spec's entries, and nothing for dimensions that it does not have."""
+        """Return the axes that split each dimension: the spec's entries, padded with empty tuples."""
         axes = self.spec.axes()
         if len(axes) > ndim:
             raise ValueError(
-                f"{self} is of arrays of at least {len(axes)} dimensions, and is given for one of {ndim}; leave "
+                f"{self} is for arrays of at least {len(axes)} dimensions, but is given for one of {ndim}; leave "
                 "entries of its spec out"
             )
         return axes + ((),) * (ndim - len(axes))
@@ -90,73 +94,73 @@ class NamedSharding(Sharding):
     # -- in types (`corejax_parallel.types`) ---------------------------------------------------------------------------
 
     def of_type(self, ndim: int) -> MeshAxes | None:
-        """Return the refinement of types of arrays that lie so; None if the mesh has no axes of type Explicit."""
+        """Return the refinement of types of arrays with this sharding; None if the mesh has no Explicit axes."""
         sharding = self.explicit_part(ndim)
         return None if sharding is None else MeshAxes(sharding=sharding)
 
     def explicit_part(self, ndim: int) -> NamedSharding | None:
-        """Return the sharding over the axes of type Explicit, of a mesh without devices; None if there are none."""
+        """Return the sharding over the Explicit axes, on a mesh without devices; None if there are no such axes."""
         if ndim not in self._explicit:
             self._explicit[ndim] = self._explicit_part(ndim)
         return self._explicit[ndim]
 
     def _explicit_part(self, ndim: int) -> NamedSharding | None:
-        told = self.mesh.explicit_axes
-        if not told:
+        explicit = self.mesh.explicit_axes
+        if not explicit:
             return None
         if self.device_tuple:
             _latest[self.mesh.abstract_mesh] = self.device_tuple
-        axes = [x if x is None else tuple(name for name in x if name in told) for x in self.dimension_axes(ndim)]
+        axes = [x if x is None else tuple(name for name in x if name in explicit) for x in self.dimension_axes(ndim)]
         return NamedSharding(self.mesh.abstract_mesh, _spec(axes))
 
     def with_axes(self, axes: Sequence[tuple[Any, ...] | None]) -> NamedSharding:
-        """Over the same mesh, with other axes for each dimension; None where the compiler may choose."""
+        """Return a sharding over the same mesh with other axes for each dimension; None leaves it to the compiler."""
         return NamedSharding(self.mesh, _spec(axes))
 
     def known_devices(self) -> tuple[Any, ...]:
-        """Those of the context's mesh, or of the last one with these axes that types are about."""
-        axes, found = self.mesh.abstract_mesh, config.context_mesh
-        if found is not None and found.abstract_mesh == axes and found.device_tuple:
-            return tuple(found.device_tuple)
+        """Return the devices of the context's mesh if it has these axes, else of the latest such mesh of an array."""
+        axes, current = self.mesh.abstract_mesh, config.context_mesh
+        if current is not None and current.abstract_mesh == axes and current.device_tuple:
+            return tuple(current.device_tuple)
         return _latest.get(axes, self.device_tuple)
 
     def place(self, x: Any) -> Any:
-        """A value laid out so."""
+        """Return a value with this sharding as a constraint."""
         return lax.with_sharding_constraint(x, self)
 
     # ------------------------------------------------------------------------------------------------------------------
 
     def like(self, tiles: np.ndarray[Any, Any]) -> Sharding:
-        """A spec over the same mesh, where one says it."""
+        """Return a sharding with these tiles: a `NamedSharding` over the same mesh if a spec expresses them."""
         spec = spec_of_tiles(self.mesh, tiles)
         return super().like(tiles) if spec is None else NamedSharding(self.mesh, spec)
 
     def over(self, devices: Sequence[Any]) -> NamedSharding:
-        """The same spec over a mesh of these devices, row by row."""
+        """Return a sharding with the same spec over a mesh of these devices, in row-major order."""
         mesh = Mesh(grid(devices, self.mesh.axis_sizes), self.mesh.axis_names, self.mesh.axis_types)
         return NamedSharding(mesh, self.spec, memory_kind=self.memory_kind)
 
     def batched(self, dim: int, names: tuple[str, ...] = ()) -> Sharding:
-        """With a dimension more: split over axes of the mesh, or unconstrained.
+        """Insert a dimension that is split over axes of the mesh, or is unconstrained if no axes are given.
 
         Raises:
-            ValueError: the mesh does not have the axes, or another dimension is split over one.
+            ValueError: the mesh does not have an axis, or the axis splits another dimension.
         """
         entries = [*self.spec, *[None] * (dim - len(self.spec))]
         try:
             spec = PartitionSpec(*entries[:dim], names or UNCONSTRAINED, *entries[dim:])
             return NamedSharding(self.mesh, spec, memory_kind=self.memory_kind)
         except ValueError as error:
-            raise ValueError(f"vmap with spmd_axis_name={names} of what is laid out as {self.spec}: {error}") from None
+            raise ValueError(f"vmap with spmd_axis_name={names} of a value with spec {self.spec}: {error}") from None
 
     def update(self, *, mesh: Any = None, spec: Any = None) -> NamedSharding:
-        """With another mesh or spec."""
+        """Return a copy with another mesh or spec."""
         return NamedSharding(
             self.mesh if mesh is None else mesh, self.spec if spec is None else spec, memory_kind=self.memory_kind
         )
 
     def with_memory_kind(self, kind: str | None) -> NamedSharding:
-        """The same placement, with a kind of memory."""
+        """Return a copy with another kind of memory."""
         return NamedSharding(self.mesh, self.spec, memory_kind=kind)
 
     def _least_ndim(self) -> int:
@@ -197,7 +201,7 @@ def _rebuild(mesh: Any, spec: Any, memory_kind: str | None) -> NamedSharding:
 
 
 def _checked_memory(mesh: Any, kind: str | None) -> str | None:
-    """The kind of memory by name: the devices' default one unless given."""
+    """Return the kind of memory, the devices' default unless given; raise ValueError if they do not have it."""
     if not mesh.device_tuple or not hasattr(mesh.device_tuple[0], "default_memory"):
         return kind
     kinds = [memory.kind for memory in mesh.device_tuple[0].addressable_memories()]
@@ -209,17 +213,17 @@ def _checked_memory(mesh: Any, kind: str | None) -> str | None:
 
 
 def spec_of_tiles(mesh: Any, tiles: np.ndarray[Any, Any]) -> PartitionSpec | None:
-    """The spec over a mesh that has these tiles; None where none has.
+    """Return the spec over a mesh that has these tiles, or None if there is no such spec.
 
-    A step along an axis of the mesh moves along one dimension of the tiles or along none: its stride there tells the
-    axes that split a dimension, and their order.
+    If a spec has these tiles, a step along an axis of the mesh moves along at most one dimension of the tiles. So the
+    strides of these steps determine the axes that split a dimension, and their order.
     """
     sizes = mesh.axis_sizes
-    place = np.empty((tiles.size, tiles.ndim - 1), np.int64)  # which tile a device holds
-    for where in np.ndindex(tiles.shape[:-1]):
-        place[tiles[where]] = where
+    place = np.empty((tiles.size, tiles.ndim - 1), np.int64)  # the index of each device's tile
+    for index in np.ndindex(tiles.shape[:-1]):
+        place[tiles[index]] = index
     place = place.reshape(*sizes, tiles.ndim - 1)
-    found: list[list[tuple[int, Any]]] = [[] for _ in range(tiles.ndim - 1)]
+    strides: list[list[tuple[int, Any]]] = [[] for _ in range(tiles.ndim - 1)]
     for i, (name, size) in enumerate(mesh.shape_tuple):
         if size == 1:
             continue
@@ -228,8 +232,8 @@ def spec_of_tiles(mesh: Any, tiles: np.ndarray[Any, Any]) -> PartitionSpec | Non
         if len(moved) > 1:
             return None
         if len(moved):
-            found[moved[0]].append((-int(step[moved[0]]), name))
-    entries: list[Any] = [tuple(name for _, name in sorted(axes, key=lambda x: x[0])) for axes in found]
+            strides[moved[0]].append((-int(step[moved[0]]), name))
+    entries: list[Any] = [tuple(name for _, name in sorted(axes, key=lambda x: x[0])) for axes in strides]
     while entries and not entries[-1]:
         entries.pop()
     spec = PartitionSpec(*entries)

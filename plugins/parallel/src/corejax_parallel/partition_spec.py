@@ -1,4 +1,4 @@
-"""`PartitionSpec`: over which axes of a mesh each dimension of an array is split."""
+"""`PartitionSpec`: the axes of a mesh that split each dimension of an array."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from corejax.extend.programs import register_param_type
 
 
 class _Unconstrained:
-    """Says of a dimension that the compiler may choose."""
+    """The class of `UNCONSTRAINED`, the entry that leaves a dimension to the compiler."""
 
     def __repr__(self) -> str:
         return "UNCONSTRAINED"
@@ -26,26 +26,27 @@ UNCONSTRAINED = _Unconstrained()
 
 @register_param_type
 def unconstrained() -> _Unconstrained:
-    """The one that there is."""
+    """Return the only instance, `UNCONSTRAINED`."""
     return UNCONSTRAINED
 
 
 @register_param_type
 class PartitionSpec:
-    """For each leading dimension of an array the axes of a mesh that it is split over; the others are whole.
+    """The axes of a mesh that split each leading dimension of an array; the remaining dimensions are not split.
 
-    A sequence; equal to a tuple of the same entries. Also `corejax.P`.
+    A `PartitionSpec` is a sequence, and equal to a tuple of the same entries. It is also available as `corejax.P`.
 
     Args:
-        unreduced: axes over which the array would still have to be summed. No array is like that here: such a spec is
-            data, and a `NamedSharding` refuses it.
-        reduced: axes over which cotangents would still have to be summed; as `unreduced`.
-        partitions: of each dimension None (whole), a name, a tuple of names (the first is the major one), or
-            `PartitionSpec.UNCONSTRAINED` (the compiler may choose). A tuple of one name is the name, an empty one None.
+        partitions: for each dimension None (not split), a name, a tuple of names of which the first is the major one,
+            or `PartitionSpec.UNCONSTRAINED` (the compiler may choose). A tuple of a single name equals the name, an
+            empty tuple equals None.
+        unreduced: axes over which the array remains to be summed. Arrays are never like that here: a `NamedSharding`
+            does not accept such a spec.
+        reduced: axes over which cotangents remain to be summed, with the same restriction.
 
     Raises:
-        TypeError: an entry is none of these, or `unreduced` or `reduced` is no set.
-        ValueError: a name is there twice.
+        TypeError: an entry is none of these, or `unreduced` or `reduced` is not a set.
+        ValueError: a name occurs twice.
     """
 
     __slots__ = ("_hash", "_partitions", "_sums")
@@ -64,7 +65,7 @@ class PartitionSpec:
         self._hash = hash((self._partitions, *self._sums) if any(self._sums) else self._partitions)
 
     def axes(self) -> tuple[tuple[Any, ...] | None, ...]:
-        """The entries, each a tuple of names; None for UNCONSTRAINED."""
+        """Return the entries as tuples of names, with None for UNCONSTRAINED."""
         return tuple(
             None if x is UNCONSTRAINED else () if x is None else x if isinstance(x, tuple) else (x,)
             for x in self._partitions
@@ -77,26 +78,26 @@ class PartitionSpec:
 
     @property
     def unreduced(self) -> frozenset[Any]:
-        """Axes over which the array is still to be summed."""
+        """The axes over which the array remains to be summed."""
         return self._sums[0]
 
     @property
     def reduced(self) -> frozenset[Any]:
-        """Axes over which cotangents are still to be summed."""
+        """The axes over which cotangents remain to be summed."""
         return self._sums[1]
 
     def update(self, partitions: Any = None, unreduced: Any = None, reduced: Any = None) -> PartitionSpec:
-        """With other entries, or sets of axes."""
-        given = self._sums if unreduced is None else (unreduced, self._sums[1])
-        given = given if reduced is None else (given[0], reduced)
-        return PartitionSpec(*(self if partitions is None else partitions), unreduced=given[0], reduced=given[1])
+        """Return a copy with other entries or sets of axes."""
+        sums = self._sums if unreduced is None else (unreduced, self._sums[1])
+        sums = sums if reduced is None else (sums[0], reduced)
+        return PartitionSpec(*(self if partitions is None else partitions), unreduced=sums[0], reduced=sums[1])
 
     def index(self, value: Any) -> int:
-        """Position of the first entry that equals a value."""
+        """Return the position of the first entry that equals a value."""
         return self._partitions.index(value)
 
     def count(self, value: Any) -> int:
-        """How many entries equal a value."""
+        """Return the number of entries that equal a value."""
         return self._partitions.count(value)
 
     def __len__(self) -> int:
@@ -133,7 +134,7 @@ class PartitionSpec:
         return f"P({listed[0]},)" if len(self._partitions) == len(listed) == 1 else f"P({', '.join(listed)})"
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_made, (self._partitions, *self._sums)) if any(self._sums) else (PartitionSpec, self._partitions)
+        return (_rebuild, (self._partitions, *self._sums)) if any(self._sums) else (PartitionSpec, self._partitions)
 
     def __param_text__(self) -> tuple[Any, ...]:
         return PartitionSpec, self._partitions
@@ -142,7 +143,7 @@ class PartitionSpec:
 P = PartitionSpec
 
 
-def _made(partitions: tuple[Any, ...], unreduced: Any, reduced: Any) -> PartitionSpec:
+def _rebuild(partitions: tuple[Any, ...], unreduced: Any, reduced: Any) -> PartitionSpec:
     return PartitionSpec(*partitions, unreduced=unreduced, reduced=reduced)
 
 
@@ -157,7 +158,7 @@ def _names(what: str, given: Any) -> frozenset[Any]:
 
 
 def _entry(given: Any, partitions: tuple[Any, ...]) -> Any:
-    """An entry in its shortest form."""
+    """Return an entry in its shortest form, or raise TypeError if it is not an entry."""
     if isinstance(given, list):
         given = tuple(given)
     if isinstance(given, tuple):

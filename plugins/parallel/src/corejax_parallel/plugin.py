@@ -1,4 +1,4 @@
-"""What the plugin contributes. Discovery imports this module, so everything else is imported inside the hooks."""
+"""The plugin's hooks. Discovery imports this module, so everything else is imported inside the hooks."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 from corejax.extend import Primitive, hookimpl
 
-# Module -> what `corejax` has of it.
+# Module -> the names in `corejax` that it defines.
 _NAMES = {
     "axis_types": "sharding.auto_axes sharding.explicit_axes",
     "collectives.exchanges": """
@@ -35,7 +35,7 @@ _NAMES = {
 
 @hookimpl
 def corejax_declare_settings() -> dict[str, tuple[Any, ...]]:
-    """The mesh that `set_mesh` sets, which traces depend on."""
+    """Declare the setting `context_mesh`, the mesh of `set_mesh`, which traces depend on."""
 
     def parse(given: Any) -> Any:
         from corejax_parallel.contexts import check_mesh
@@ -47,7 +47,7 @@ def corejax_declare_settings() -> dict[str, tuple[Any, ...]]:
 
 @hookimpl
 def corejax_export_names() -> dict[str, str]:
-    """Collectives in `corejax.lax`; meshes and shardings in `corejax` and in `corejax.sharding`."""
+    """Export collectives to `corejax.lax`, and meshes and shardings to `corejax` and `corejax.sharding`."""
     return {
         name: f"corejax_parallel.{place}:{name.rpartition('.')[2]}"
         for place, names in _NAMES.items()
@@ -57,7 +57,7 @@ def corejax_export_names() -> dict[str, str]:
 
 @hookimpl
 def corejax_export_namespaces() -> dict[str, str]:
-    """Those below `corejax.experimental`."""
+    """Export the namespaces below `corejax.experimental`."""
     return {
         "experimental.custom_partitioning": "corejax_parallel.partitioning.custom_partitioning",
         "experimental.mesh_utils": "corejax_parallel.mesh_utils",
@@ -69,7 +69,7 @@ def corejax_export_namespaces() -> dict[str, str]:
 
 @hookimpl
 def corejax_provide_examples(primitive: str) -> list[Any]:
-    """Applications of the plugin's primitives."""
+    """Return example applications of a primitive of the plugin."""
     from corejax_parallel._examples import examples_of
 
     return examples_of(primitive)
@@ -77,7 +77,7 @@ def corejax_provide_examples(primitive: str) -> list[Any]:
 
 @hookimpl
 def corejax_register_primitives() -> None:
-    """Collectives and mapped functions, with their rules, and the types of their parameters."""
+    """Register collectives and mapped functions, with their rules and the types of their parameters."""
     import corejax_parallel.collectives.exchanges
     import corejax_parallel.collectives.gathers
     import corejax_parallel.collectives.ragged
@@ -92,6 +92,6 @@ def corejax_register_primitives() -> None:
 
 @hookimpl
 def corejax_register_rules(kind: str, primitive: Primitive | None) -> None:
-    """Translations are imported when something is lowered first."""
+    """Import the translations when the first program is lowered."""
     if kind == "xla_translation":
         import corejax_parallel.translations  # noqa: F401

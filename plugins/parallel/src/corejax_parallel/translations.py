@@ -1,4 +1,4 @@
-"""StableHLO of collectives, between the devices of a mesh, and of mapped and partitioned functions."""
+"""Translations to StableHLO of collectives between the devices of a mesh, and of mapped and partitioned functions."""
 
 from __future__ import annotations
 
@@ -33,10 +33,10 @@ from corejax_parallel.partitioning.custom_partitioning import custom_partitionin
 
 
 def _mesh(ctx: Any, what: str, names: Sequence[Any]) -> Any:
-    """The mesh that the operation is on.
+    """Return the mesh of the enclosing `shard_map`.
 
     Raises:
-        NameError: it has no axis of such a name, or the program is of no mesh.
+        NameError: an axis is not bound there, or there is no enclosing `shard_map`.
     """
     manual = ctx.module.manual
     bound = () if manual is None else manual[1]
@@ -47,9 +47,9 @@ def _mesh(ctx: Any, what: str, names: Sequence[Any]) -> Any:
 
 
 def device_groups(ctx: Any, what: str, names: Sequence[Any], groups: Groups = None) -> np.ndarray:
-    """Numbers of devices in the program, a row for each group of devices that differ along some axes only.
+    """Return the devices' numbers in the program, a row for each group of devices that differ along `names` only.
 
-    The order within a row is that of the axes as they are named.
+    The devices in a row are ordered by the axes in the order of `names`.
     """
     mesh = _mesh(ctx, what, names)
     numbers = ctx.module.meshes.numbers(mesh).reshape(mesh.axis_sizes)
@@ -71,26 +71,28 @@ def _channel(ctx: Any) -> str:
     return f"channel_handle = #stablehlo.channel_handle<handle = {ctx.module.new_channel()}, type = 1>"
 
 
-def _together(ctx: Any, rows: np.ndarray, ids: bool = True) -> str:
+def _group_attributes(ctx: Any, rows: np.ndarray, ids: bool = True) -> str:
     return f"replica_groups = {_text(rows)}, {_channel(ctx)}" + (", use_global_device_ids" if ids else "")
 
 
 _BITS = {"int2": np.int8, "int4": np.int8, "uint2": np.uint8, "uint4": np.uint8}
 
 
-def _sent(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The dtype in which elements go from one device to another: bytes for integers of fewer bits, of which the lowest
-    count; XLA has no collectives of these."""
+def _transfer_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the dtype in which elements are transferred: bytes for narrower integers.
+
+    XLA has no collectives for integers narrower than a byte. Converting back keeps their lowest bits.
+    """
     return np.dtype(_BITS.get(dtype.name, dtype))
 
 
-def _reduced(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """The same where they are combined: XLA loses the NaN of some floats of eight bits."""
-    return np.dtype(np.float32) if dtype.name.startswith(("float8_", "float6_", "float4_")) else _sent(dtype)
+def _reduction_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    """Return the dtype in which elements are combined: float32 for narrow floats, as XLA loses some NaNs of these."""
+    return np.dtype(np.float32) if dtype.name.startswith(("float8_", "float6_", "float4_")) else _transfer_dtype(dtype)
 
 
 def _in_dtype(choose: Callable[[Any], Any], rule: Callable[..., Any]) -> Callable[..., Any]:
-    """The rule, of elements in a dtype that is chosen for theirs."""
+    """Return a rule that converts operands to the dtype that `choose` returns, and results back."""
 
     @functools.wraps(rule)
     def wide(ctx: Any, in_avals: Any, in_vals: Any, **params: Any) -> Any:
@@ -106,14 +108,14 @@ def _in_dtype(choose: Callable[[Any], Any], rule: Callable[..., Any]) -> Callabl
 
 def _combining(primitive: Primitive, operation: str) -> None:
     @xla_translations.register(primitive)
-    @functools.partial(_in_dtype, _reduced)
+    @functools.partial(_in_dtype, _reduction_dtype)
     def _all_reduce(
         ctx: Any, in_avals: Any, in_vals: Any, *, axis_name: tuple[Any, ...], axis_index_groups: Groups
     ) -> Any:
         (x,), (aval,) = in_vals, in_avals
         rows = device_groups(ctx, primitive.name, axis_name, axis_index_groups)
         region = _combiner(ctx, operation, aval)
-        return ctx.op("all_reduce", x, out=aval, attrs=_together(ctx, rows), regions=[region])
+        return ctx.op("all_reduce", x, out=aval, attrs=_group_attributes(ctx, rows), regions=[region])
 
 
 def _combiner(ctx: Any, operation: str, aval: ShapedArray) -> str:
@@ -128,7 +130,7 @@ _combining(pmin_p, "minimum")
 
 @xla_translations.register(all_gather_invariant_p)
 @xla_translations.register(all_gather_p)
-@functools.partial(_in_dtype, _sent)
+@functools.partial(_in_dtype, _transfer_dtype)
 def _all_gather(
     ctx: Any,
     in_avals: Any,
@@ -147,14 +149,14 @@ def _all_gather(
         shape.insert(axis, 1)
         x = ctx.reshape(x, shape)
     shape[axis] *= size
-    if 0 in shape:  # which StableHLO refuses
+    if 0 in shape:  # StableHLO does not allow empty results
         return ctx.full(aval.update(shape=tuple(shape)), 0)
-    attrs = f"all_gather_dim = {axis} : i64, {_together(ctx, rows)}"
+    attrs = f"all_gather_dim = {axis} : i64, {_group_attributes(ctx, rows)}"
     return ctx.op("all_gather", x, out=aval.update(shape=tuple(shape)), attrs=attrs)
 
 
 @xla_translations.register(reduce_scatter_p)
-@functools.partial(_in_dtype, _reduced)
+@functools.partial(_in_dtype, _reduction_dtype)
 def _reduce_scatter(
     ctx: Any,
     in_avals: Any,
@@ -170,9 +172,9 @@ def _reduce_scatter(
     rows = device_groups(ctx, "psum_scatter", (axis_name,), axis_index_groups)
     shape = list(aval.shape)
     shape[axis] //= size
-    if 0 in shape:  # which XLA refuses
+    if 0 in shape:  # XLA does not allow empty results
         return ctx.full(aval.update(shape=tuple(shape if tiled else [*shape[:axis], *shape[axis + 1 :]])), 0)
-    attrs = f"scatter_dimension = {axis} : i64, {_together(ctx, rows)}"
+    attrs = f"scatter_dimension = {axis} : i64, {_group_attributes(ctx, rows)}"
     out = ctx.op(
         "reduce_scatter", x, out=aval.update(shape=tuple(shape)), attrs=attrs, regions=[_combiner(ctx, "add", aval)]
     )
@@ -180,12 +182,12 @@ def _reduce_scatter(
 
 
 @xla_translations.register(all_to_all_p)
-@functools.partial(_in_dtype, _sent)
+@functools.partial(_in_dtype, _transfer_dtype)
 def _all_to_all(ctx: Any, in_avals: Any, in_vals: Any, *, axis_name: Any, axis_index_groups: Groups, axis: int) -> Any:
     rows = device_groups(ctx, "all_to_all", (axis_name,), axis_index_groups)
     attrs = (
         f"split_dimension = {axis} : i64, concat_dimension = {axis} : i64, split_count = {rows.shape[1]} : i64, "
-        f"{_together(ctx, rows, ids=False)}"
+        f"{_group_attributes(ctx, rows, ids=False)}"
     )
     return ctx.op("all_to_all", *in_vals, out=in_avals[0], attrs=attrs)
 
@@ -208,7 +210,12 @@ def _ppermute(ctx: Any, in_avals: Any, in_vals: Any, *, axis_name: tuple[Any, ..
 
 @xla_translations.register(axis_index_p)
 def _axis_index(ctx: Any, in_avals: Any, in_vals: Any, *, axis_name: Any) -> Any:
-    """From the device's number in the program. Where other axes are the compiler's, that is asked for each device."""
+    """Compute the index from the device's number in the program.
+
+    If the compiler partitions over other axes, the number is computed in a nested computation that is manual over these
+    axes, so that it differs between all devices. The index is a digit of the number if the devices are in order;
+    otherwise it is looked up in a table.
+    """
     mesh = _mesh(ctx, "axis_index", (axis_name,))
     scalar = ShapedArray((), np.dtype(np.uint32))
     free = tuple([name for name in mesh.axis_names if name not in ctx.module.manual[1]])
@@ -221,23 +228,23 @@ def _axis_index(ctx: Any, in_avals: Any, in_vals: Any, *, axis_name: Any) -> Any
         device = ctx.manual_computation(mesh, free, [], [], [text], [scalar], [], number)[0]
     else:
         device = number(ctx)
-    indices = np.empty(mesh.size, dtype=np.int32)  # along the axis, by the device's number in the program
+    indices = np.empty(mesh.size, dtype=np.int32)  # the index along the axis, by the device's number in the program
     grid = np.indices(mesh.axis_sizes)[mesh.axis_names.index(axis_name)]
     indices[ctx.module.meshes.numbers(mesh)] = grid.reshape(-1)
     count = mesh.axis_sizes[mesh.axis_names.index(axis_name)]
-    stride = int(np.argmax(indices != indices[0])) or 1  # how many devices follow each other with one index
+    stride = int(np.argmax(indices != indices[0])) or 1  # the number of consecutive devices with the same index
     if np.array_equal(indices, np.arange(mesh.size) // stride % count):
         return ctx.convert(_digit(ctx, device, stride, count, mesh.size), np.int32)
     table = ctx.constant(indices)
     start = ctx.convert(device, np.int32)
-    found = ctx.op(
+    index = ctx.op(
         "dynamic_slice", table, start, out=ShapedArray((1,), np.dtype(np.int32)), attrs=f"slice_sizes = {ctx.i64([1])}"
     )
-    return ctx.reshape(found, ())
+    return ctx.reshape(index, ())
 
 
 def _digit(ctx: Any, number: Any, stride: int, count: int, total: int) -> Any:
-    """`number // stride % count`, of numbers below `total`."""
+    """Emit `number // stride % count`, for a number less than `total`."""
     if stride > 1:
         number = ctx.op("divide", number, ctx.full(number.aval, stride), out=number.aval)
     if stride * count < total:
@@ -257,7 +264,7 @@ def _shard_map(
     out_specs: Specs,
     axis_name: tuple[Any, ...],
 ) -> list[Any]:
-    if _elsewhere(ctx, mesh, axis_name):
+    if _is_off_mesh(ctx, mesh, axis_name):
         program = whole_program(jaxpr, mesh, in_specs, out_specs, axis_name, in_avals)
         return ctx.inline(program, in_vals)  # type: ignore[no-any-return]
     sizes = sizes_of(mesh, axis_name)
@@ -267,17 +274,17 @@ def _shard_map(
         for specs, avals in ((in_specs, in_avals), (out_specs, out))
     ]
     body = functools.partial(_body, jaxpr)
-    if not out:  # XLA inlines what has no results, and what it does has no sharding then
+    if not out:  # XLA inlines computations without results, and their operations would lose the sharding
         texts[1] = [ctx.sharding_text(NamedSharding(mesh, PartitionSpec()), 0)]
-        out, body = [_NOTHING], _and_nothing(body)
+        out, body = [_DUMMY], _with_dummy_result(body)
     results = ctx.manual_computation(mesh, axis_name, in_vals, *texts, out, jaxpr.in_avals, body)
     return list(results)[: len(jaxpr.out_avals)]
 
 
-_NOTHING = ShapedArray((), np.dtype(np.bool_))
+_DUMMY = ShapedArray((), np.dtype(np.bool_))
 
 
-def _and_nothing(body: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
+def _with_dummy_result(body: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
     def with_result(ctx: Any, *blocks: Any) -> list[Any]:
         return [*body(ctx, *blocks), ctx.constant(np.False_)]
 
@@ -295,12 +302,12 @@ def _pmap_translation(
     return ctx.inline(memoised(call_jaxpr, key, lambda: stage_closed(flat, in_avals)), in_vals)  # type: ignore[no-any-return]
 
 
-def _elsewhere(ctx: Any, mesh: Any, axis_name: tuple[Any, ...]) -> bool:
-    """Whether its mesh is not the program's: of other devices, or inside of one element of another mesh."""
-    around = ctx.module.manual
-    if around is not None:
-        return around[0].shape_tuple != mesh.shape_tuple or not set(axis_name).isdisjoint(around[1])
-    return mesh.size == 1 or ctx.module.meshes.count not in (1, mesh.size)  # XLA partitions for several
+def _is_off_mesh(ctx: Any, mesh: Any, axis_name: tuple[Any, ...]) -> bool:
+    """Return whether the program is not over the mesh: over other devices, or inside one element of another mesh."""
+    manual = ctx.module.manual
+    if manual is not None:
+        return manual[0].shape_tuple != mesh.shape_tuple or not set(axis_name).isdisjoint(manual[1])
+    return mesh.size == 1 or ctx.module.meshes.count not in (1, mesh.size)  # XLA partitions for several devices only
 
 
 def _body(jaxpr: ClosedJaxpr, ctx: Any, *blocks: Any) -> list[Any]:
@@ -315,7 +322,7 @@ def whole_program(
     axis_name: tuple[Any, ...],
     in_avals: Sequence[ShapedArray],
 ) -> ClosedJaxpr:
-    """The same as a program of whole arrays on one device."""
+    """Return a program of whole arrays that computes the `shard_map` on one device."""
 
     def flat(*args: Any) -> list[Any]:
         return over_blocks(jaxpr_as_fun(jaxpr), sizes_of(mesh, axis_name), in_specs, out_specs, args)

@@ -1,4 +1,4 @@
-"""Refinements of types from text: `[8@x,4]{V:i}`, as they are in printed programs."""
+"""Parse refinements of types as they appear in printed programs: `[8@x,4]{V:i}`."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ _SIZE = re.compile(r"\w+(?:@(?:(\w+)|\(([\w,\s]+)\)))?")
 
 @refinement_reader.provide
 def read_refinement(text: str, earlier: Sequence[MeshAxes]) -> MeshAxes:
-    """Read a refinement; the axes of sizes are axes of the context's mesh, or of the last type that named axes.
+    """Parse a refinement; axes of sizes belong to the context's mesh, or to the mesh of the last type with axes.
 
     Raises:
-        ValueError: it is not a refinement's text, or that mesh does not have the axes.
+        ValueError: the text is not a refinement, or the mesh does not have the axes.
     """
-    found = _TEXT.fullmatch(text)
-    if found is None:
+    match = _TEXT.fullmatch(text)
+    if match is None:
         raise ValueError(f"`{text}` is not a shape over the axes of a mesh, such as `[8@x,4]` or `[3]{{V:i}}`")
-    vma = frozenset(_names(found["vma"])) if found["vma"] else frozenset()
-    if "@" not in found["sizes"]:
+    vma = frozenset(_names(match["vma"])) if match["vma"] else frozenset()
+    if "@" not in match["sizes"]:
         return MeshAxes(vma)
-    axes = [_names(one or several) for one, several in _SIZE.findall(found["sizes"])]
+    axes = [_names(one or several) for one, several in _SIZE.findall(match["sizes"])]
     mesh = config.context_mesh or next((r.sharding.mesh for r in reversed(earlier) if r.sharding is not None), None)
     if mesh is None or not {name for names in axes for name in names} <= set(mesh.explicit_axes):
         raise ValueError(
-            f"`[{found['sizes']}]` names axes of type Explicit of the mesh of the context, which is {mesh}"
+            f"`[{match['sizes']}]` names axes of type Explicit of the mesh of the context, which is {mesh}"
         )
     return MeshAxes(vma, NamedSharding(mesh, PartitionSpec(*axes)).explicit_part(len(axes)))
 

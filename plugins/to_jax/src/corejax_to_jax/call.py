@@ -50,17 +50,17 @@ class Program:
 
 def program_of(closed: ClosedJaxpr) -> Program:
     """Return the parameter for a program: the same object at every call."""
-    found = closed.memo.get("to_jax")
-    if found is None:
-        found = closed.memo["to_jax"] = Program(closed)
-    return found  # type: ignore[no-any-return]
+    program = closed.memo.get("to_jax")
+    if program is None:
+        program = closed.memo["to_jax"] = Program(closed)
+    return program  # type: ignore[no-any-return]
 
 
 def call(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
     """Call a program with JAX arrays or tracers.
 
-    Inside of `jax.shard_map` operands vary over some of the mesh's axes. The operands of a program are made to vary
-    over the same axes, because it is not known on which operands a result depends.
+    Inside `jax.shard_map`, operands vary over some of the mesh's axes. All operands of a program are made to vary over
+    the same axes, because it is not known on which operands a result depends.
     """
     varying: frozenset[Any] = frozenset().union(*map(_varying_axes, args))
     if varying:
@@ -102,15 +102,15 @@ def _impl(*args: Any, program: Program) -> list[Any]:
 def linearised(closed: ClosedJaxpr, nonzeros: Sequence[bool]) -> tuple[ClosedJaxpr, ClosedJaxpr, list[bool]]:
     """Return the linearisation of a program in two parts, memoised.
 
-    The tangents are a program of their own. JAX's partial evaluation could not separate primal results and tangents of
-    one call.
+    The tangents have a separate program, because JAX's partial evaluation could not split a call that computes primal
+    results and tangents together.
 
     Args:
         closed: a program `a -> b`.
-        nonzeros: which arguments have tangents.
+        nonzeros: whether each argument has a tangent.
 
     Returns:
-        `a -> (b, res)`, `(res, nonzero T a) -> nonzero T b`, and which results have tangents.
+        `a -> (b, res)`, `(res, nonzero T a) -> nonzero T b`, and whether each result has a tangent.
     """
     nonzeros = tuple(nonzeros)
 
@@ -134,10 +134,10 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, program: Program) -
         outs = call(program.closed, primals)
         return outs, [_zero(x) for x in outs]
     known, linear, nonzeros_out = linearised(program.closed, nonzeros)
-    found = call(known, primals)
-    outs, residuals = found[: len(nonzeros_out)], found[len(nonzeros_out) :]
-    moved = call(linear, [*residuals, *select_list(nonzeros, tangents)]) if any(nonzeros_out) else []
-    tangents_out = spread_list(nonzeros_out, moved)
+    results = call(known, primals)
+    outs, residuals = results[: len(nonzeros_out)], results[len(nonzeros_out) :]
+    pushed = call(linear, [*residuals, *select_list(nonzeros, tangents)]) if any(nonzeros_out) else []
+    tangents_out = spread_list(nonzeros_out, pushed)
     return outs, [_zero(x) if t is None else t for x, t in zip(outs, tangents_out, strict=True)]
 
 
@@ -146,10 +146,10 @@ def _transpose(cotangents: Sequence[Any], *args: Any, program: Program) -> list[
     nonzeros = [type(ct) is not ad.Zero for ct in cotangents]
     transposed, nonzeros_in = transpose_jaxpr(program.closed, linear, nonzeros)
     residuals = [x for x in args if not ad.is_undefined_primal(x)]
-    found = spread_list(nonzeros_in, call(transposed, [*residuals, *select_list(nonzeros, cotangents)]))
+    cts_in = spread_list(nonzeros_in, call(transposed, [*residuals, *select_list(nonzeros, cotangents)]))
     operands = select_list(linear, args)
-    filled = [ad.Zero(x.aval) if ct is None else ct for x, ct in zip(operands, found, strict=True)]
-    return merge_lists(linear, [None] * len(residuals), filled)
+    instantiated = [ad.Zero(x.aval) if ct is None else ct for x, ct in zip(operands, cts_in, strict=True)]
+    return merge_lists(linear, [None] * len(residuals), instantiated)
 
 
 def _batch(args: Sequence[Any], dims: Sequence[int | None], *, program: Program) -> tuple[list[Any], list[int | None]]:

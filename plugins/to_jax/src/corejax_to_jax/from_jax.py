@@ -13,7 +13,7 @@ from corejax_to_jax.jax_call import JaxProgram, jax_call_p
 
 
 def from_jax(fun: Any, **params: Any) -> Callable[..., Any]:
-    """Make a JAX function or primitive a function of corejax.
+    """Convert a JAX function or primitive to a function of corejax.
 
     corejax can trace, differentiate, batch and compile the result. The rules are those of JAX, and a compiled program
     contains the StableHLO that JAX writes. The function is traced once for each signature.
@@ -35,10 +35,10 @@ def from_jax(fun: Any, **params: Any) -> Callable[..., Any]:
     def in_corejax(*args: Any, **kwargs: Any) -> Any:
         leaves, in_tree = tree.tree_flatten((args, kwargs))
         avals = tuple(_aval(x, name) for x in leaves)
-        found = traced.get((in_tree, avals))
-        if found is None:
-            found = traced[in_tree, avals] = _trace(bound, name, in_tree, avals)
-        program, out_tree = found
+        entry = traced.get((in_tree, avals))
+        if entry is None:
+            entry = traced[in_tree, avals] = _trace(bound, name, in_tree, avals)
+        program, out_tree = entry
         return tree.tree_unflatten(out_tree, jax_call_p.bind(*leaves, program=program))
 
     in_corejax.__name__ = in_corejax.__qualname__ = name

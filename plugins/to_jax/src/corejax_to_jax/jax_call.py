@@ -59,16 +59,16 @@ class JaxProgram:
         self, key: tuple[Any, ...], fun: Callable[..., Sequence[Any]], in_avals: Sequence[ShapedArray]
     ) -> JaxProgram:
         """Return the program of a transformed function, the same object for the same key."""
-        found = self._memo.get(key)
-        if found is None:
-            found = self._memo[key] = JaxProgram(fun, in_avals)
-        return found
+        program = self._memo.get(key)
+        if program is None:
+            program = self._memo[key] = JaxProgram(fun, in_avals)
+        return program
 
     def stablehlo(self, platform: str) -> str:
         """Return the program as JAX lowers it for a platform.
 
         Raises:
-            NotImplementedError: the program calls back into Python, through an executable that is JAX's.
+            NotImplementedError: the program calls back into Python, which only JAX's own executables can do.
         """
         with _widths(self.in_avals):
             traced = self.jitted.trace(*map(_struct, self.in_avals))
@@ -86,7 +86,7 @@ class JaxProgram:
 
 
 def _widths(avals: Sequence[ShapedArray]) -> AbstractContextManager[Any]:
-    """Return a context in which JAX keeps arguments of 64 bits as they are."""
+    """Return a context in which JAX does not narrow 64-bit arguments."""
     import jax
 
     wide = any(a.dtype.itemsize == (16 if dtypes.is_complex(a.dtype) else 8) for a in avals)
@@ -122,18 +122,18 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], program: JaxProgram) -
     count = len(primals)
 
     def tangent(*args: Any) -> list[Any]:
-        xs, moving = args[:count], iter(args[count:])
+        xs, given = args[:count], iter(args[count:])
         directions = [
-            next(moving) if nonzero else np.zeros(x.shape, x.dtype if dtypes.is_inexact(x.dtype) else jax.dtypes.float0)
+            next(given) if nonzero else np.zeros(x.shape, x.dtype if dtypes.is_inexact(x.dtype) else jax.dtypes.float0)
             for x, nonzero in zip(xs, nonzeros, strict=True)
         ]
-        moved = jax.jvp(lambda *ys: program.fun(*ys), tuple(xs), tuple(directions))[1]
-        return select_list(smooth, moved)
+        tangents_out = jax.jvp(lambda *ys: program.fun(*ys), tuple(xs), tuple(directions))[1]
+        return select_list(smooth, tangents_out)
 
     in_avals = [*program.in_avals, *select_list(nonzeros, program.in_avals)]
     linear = program.transformed(("tangent", nonzeros), tangent, in_avals)
-    moved = iter(jax_call_p.bind(*primals, *select_list(nonzeros, tangents), program=linear))
-    return outs, [next(moved) if is_smooth else None for is_smooth in smooth]
+    tangents_out = iter(jax_call_p.bind(*primals, *select_list(nonzeros, tangents), program=linear))
+    return outs, [next(tangents_out) if is_smooth else None for is_smooth in smooth]
 
 
 @transpose_rules.register(jax_call_p)
@@ -143,19 +143,19 @@ def _transpose(cts: Sequence[Any], *args: Any, program: JaxProgram) -> list[Any]
     linear = tuple(is_undef_primal(x) for x in args)
     residual_avals, linear_avals = partition_list(linear, program.in_avals)
 
-    def pulled(*both: Any) -> Any:
-        residuals, given = both[: len(residual_avals)], both[len(residual_avals) :]
+    def pullback(*operands: Any) -> Any:
+        residuals, cotangents = operands[: len(residual_avals)], operands[len(residual_avals) :]
 
-        def forward(*moving: Any) -> list[Any]:
-            return program.fun(*merge_lists(linear, residuals, moving))
+        def forward(*tangents: Any) -> list[Any]:
+            return program.fun(*merge_lists(linear, residuals, tangents))
 
-        return list(jax.linear_transpose(forward, *map(_struct, linear_avals))(list(given)))
+        return list(jax.linear_transpose(forward, *map(_struct, linear_avals))(list(cotangents)))
 
     in_avals = [*residual_avals, *program.out_avals]
-    transposed = program.transformed(("transpose", linear), pulled, in_avals)
+    transposed = program.transformed(("transpose", linear), pullback, in_avals)
     residuals = [x for x in args if not is_undef_primal(x)]
-    found = jax_call_p.bind(*residuals, *cts, program=transposed)
-    return merge_lists(linear, [None] * len(residuals), found)
+    cts_in = jax_call_p.bind(*residuals, *cts, program=transposed)
+    return merge_lists(linear, [None] * len(residuals), cts_in)
 
 
 @vmap_rules.register(jax_call_p)
@@ -172,6 +172,6 @@ def _vmap(size: int, vals: Sequence[Any], dims: Sequence[int | None], program: J
 
 @xla_translations.register(jax_call_p)
 def _translation(ctx: Any, in_avals: Sequence[ShapedArray], in_vals: Sequence[Any], program: JaxProgram) -> list[Any]:
-    from corejax_xla_backend.hlo import splice  # jaxlib, when a program is lowered
+    from corejax_xla_backend.hlo import splice  # imported late: jaxlib loads when the first program is lowered
 
     return splice(ctx, program, lambda: program.stablehlo(ctx.platform), in_vals, program.out_avals)

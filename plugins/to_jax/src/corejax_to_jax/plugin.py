@@ -1,4 +1,4 @@
-"""Declare what the plugin contributes. jax is imported when a bridge is first used."""
+"""The plugin's hooks. jax is imported when a bridge is first used."""
 
 from __future__ import annotations
 

@@ -20,9 +20,9 @@ class Staged:
     """A function staged for one signature.
 
     Attributes:
-        closed: the program, of numbers in place of keys.
+        closed: the program, with numbers in place of keys.
         out_tree: the structure of the function's result.
-        out_impls: for each result the name of the generator, if it is keys.
+        out_impls: for each result, the name of the generator if the result is an array of keys, else None.
     """
 
     closed: ClosedJaxpr
@@ -31,7 +31,7 @@ class Staged:
 
 
 def to_jax(fun: Primitive | Callable[..., Any], **params: Any) -> Callable[..., Any]:
-    """Make a corejax primitive or function a function of JAX.
+    """Convert a corejax primitive or function to a function of JAX.
 
     JAX can trace, differentiate, batch, compile, export and shard the result like a function of its own. The rules are
     those of corejax: derivatives of every order, batching and the translation to StableHLO. The function is staged once
@@ -58,15 +58,15 @@ def to_jax(fun: Primitive | Callable[..., Any], **params: Any) -> Callable[..., 
         impls = tuple(impl for _, impl in numbers)
         avals = tuple(aval_from_jax(x, name) for x, _ in numbers)
         signature = (in_tree, avals, impls)
-        found = staged.get(signature)
-        if found is None:
-            found = staged[signature] = _stage(bound, name, *signature)
-        outs = call(found.closed, [x for x, _ in numbers])
+        entry = staged.get(signature)
+        if entry is None:
+            entry = staged[signature] = _stage(bound, name, *signature)
+        outs = call(entry.closed, [x for x, _ in numbers])
         wrapped = [
             x if impl is None else jax.random.wrap_key_data(x, impl=impl)
-            for x, impl in zip(outs, found.out_impls, strict=True)
+            for x, impl in zip(outs, entry.out_impls, strict=True)
         ]
-        return tree.tree_unflatten(found.out_tree, wrapped)
+        return tree.tree_unflatten(entry.out_tree, wrapped)
 
     in_jax.__name__ = in_jax.__qualname__ = name
     in_jax.__doc__ = f"{name} of corejax, as a function of JAX."

@@ -36,18 +36,18 @@ def aval_from_jax(x: Any, name: str) -> ShapedArray:
 
 
 def to_numbers(x: Any) -> tuple[Any, str | None]:
-    """Return a JAX array of numbers, and the name of the generator if it was an array of keys."""
+    """Convert a value to a JAX array of numbers; also return the name of the generator for an array of keys."""
     x = jnp.asarray(x)
     return (jax.random.key_data(x), str(jax.random.key_impl(x))) if is_key(x) else (x, None)
 
 
 def key_from_numbers(x: Any, impl: str | None) -> Any:
-    """Return a value of corejax: keys of a generator if one is named, else the value itself."""
+    """Convert numbers to a corejax array of keys if a generator is given, else return them unchanged."""
     return x if impl is None else corejax.random.wrap_key_data(x, impl=impl)
 
 
 def key_to_numbers(x: Any) -> tuple[Any, str | None]:
-    """Return a value of corejax as numbers, and the name of the generator if it was an array of keys."""
+    """Convert a corejax value to numbers; also return the name of the generator for an array of keys."""
     if not dtypes.is_extended(x.dtype):
         return x, None
     return corejax.random.key_data(x), str(corejax.random.key_impl(x))

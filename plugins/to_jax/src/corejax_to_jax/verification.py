@@ -17,7 +17,7 @@ Function = Callable[..., Sequence[Any]]
 
 
 def check_jax(call: Call, rng: np.random.Generator) -> None:
-    """In JAX a primitive has corejax's results, eager and compiled, under nests of vmap, scan, jvp and grad."""
+    """Check that a primitive has the same results in JAX, eager and compiled, under nests of vmap, scan, jvp, grad."""
     check_in_framework(FRAMEWORK, call, rng)
 
 

@@ -9,15 +9,16 @@ from corejax.extend import Primitive
 
 
 def to_torch(fun: Primitive | Callable[..., Any], *, as_kernel: bool = False, **params: Any) -> Callable[..., Any]:
-    """Make a corejax primitive or function a function of PyTorch.
+    """Convert a corejax primitive or function to a function of PyTorch.
 
-    `backward`, `torch.func` nested to any order, forward mode, `torch.compile` and `torch.export` work on the result. A
-    program becomes operations of PyTorch (aten) as far as there are some, which run on any device
-    and which the compiler fuses. Other primitives run as kernels that corejax compiles, on the CPU, with its own rules.
+    `backward`, `torch.func` nested to any order, forward mode, `torch.compile` and `torch.export` work on the result.
+    Primitives that correspond to operations of PyTorch (aten) become these operations, which run on any device and can
+    be fused by PyTorch's compiler. Other primitives run on the CPU, as kernels that corejax compiles, with corejax's
+    rules.
 
     Args:
         fun: a primitive, or a function of arrays.
-        as_kernel: whether the whole program is one kernel.
+        as_kernel: whether to run the whole program as a single kernel.
         params: the parameters of the primitive, or keyword arguments of the function that are not arrays.
 
     Returns:
@@ -25,7 +26,7 @@ def to_torch(fun: Primitive | Callable[..., Any], *, as_kernel: bool = False, **
         `as_module()` returns it as a module for `torch.nn`.
 
     Raises:
-        ImportError: PyTorch is not installed, or this version of it has not been tried.
+        ImportError: PyTorch is not installed, or its version is not supported.
         NotImplementedError: when called, if the program has effects, or a kernel gets a tensor that is not on the CPU.
         TypeError: when called, if corejax does not have the dtype of an argument.
     """

@@ -1,4 +1,4 @@
-"""The table of primitives that are operations of PyTorch, and for which operands."""
+"""The table of primitives that correspond to operations of PyTorch, and the operands for which they do."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from corejax_to_torch.tensors import TO_TORCH
 
 Operation = Callable[[Sequence[torch.Tensor]], Sequence[torch.Tensor]]
 
-# PyTorch on the CPU lacks operations for other dtypes, or rounds otherwise.
+# For other dtypes, PyTorch lacks operations on the CPU, or rounds differently.
 _DTYPES = frozenset(map(np.dtype, ("bool", "int32", "int64", "float32", "float64", "complex64", "complex128")))
 _FLOATS = frozenset(map(np.dtype, ("float32", "float64")))
 _NUMBERS = frozenset(d for d in _DTYPES if d.kind != "b")
@@ -37,19 +37,19 @@ _BITS: dict[str, Callable[..., torch.Tensor]] = {
 
 
 def operation(name: str, avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> Operation | None:
-    """Return what a primitive does with tensors of these types, or None if PyTorch has no such operation."""
-    given = [np.dtype(a.dtype) for a in avals]
-    if not all(dtype in _DTYPES for dtype in given):
+    """Return the operation on tensors of a primitive for these types, or None if PyTorch has no such operation."""
+    in_dtypes = [np.dtype(a.dtype) for a in avals]
+    if not all(dtype in _DTYPES for dtype in in_dtypes):
         return None
-    kinds = {dtype.kind for dtype in given}
+    kinds = {dtype.kind for dtype in in_dtypes}
     if name in _REAL and kinds == {"f"}:
         return _single(_REAL[name])
     if name in _ANY and "b" not in kinds and not (name in _SMOOTH and "i" in kinds):
         return _single(_ANY[name])
     if name in _BITS and kinds <= {"b", "i"}:
         return _single(_BITS[name])
-    made = _MAKERS.get(name)
-    return None if made is None else made(given, avals, params)
+    maker = _MAKERS.get(name)
+    return None if maker is None else maker(in_dtypes, avals, params)
 
 
 _SMOOTH = frozenset(
@@ -74,39 +74,43 @@ def _maker(*names: str) -> Callable[[Maker], Maker]:
 
 
 @_maker("div")
-def _div(given: Any, avals: Any, params: Any) -> Operation | None:
-    return _single(torch.div) if given[0].kind in "fc" else None
+def _div(in_dtypes: Any, avals: Any, params: Any) -> Operation | None:
+    return _single(torch.div) if in_dtypes[0].kind in "fc" else None
 
 
 @_maker("abs")
-def _abs(given: Any, avals: Any, params: Any) -> Operation | None:
-    return _single(torch.abs) if given[0] in _NUMBERS else None
+def _abs(in_dtypes: Any, avals: Any, params: Any) -> Operation | None:
+    return _single(torch.abs) if in_dtypes[0] in _NUMBERS else None
 
 
 @_maker("integer_pow")
-def _integer_pow(given: Any, avals: Any, params: Any) -> Operation | None:
+def _integer_pow(in_dtypes: Any, avals: Any, params: Any) -> Operation | None:
     exponent = params["y"]
-    return (lambda xs: (torch.pow(xs[0], exponent),)) if given[0] in _FLOATS else None
+    return (lambda xs: (torch.pow(xs[0], exponent),)) if in_dtypes[0] in _FLOATS else None
 
 
 @_maker("select_n")
-def _select_n(given: Any, avals: Any, params: Any) -> Operation | None:
-    if len(given) != 3 or given[0].kind != "b":
+def _select_n(in_dtypes: Any, avals: Any, params: Any) -> Operation | None:
+    if len(in_dtypes) != 3 or in_dtypes[0].kind != "b":
         return None
     return lambda xs: (torch.where(xs[0], xs[2], xs[1]),)
 
 
 @_maker("convert_element_type")
-def _convert(given: Any, avals: Any, params: Any) -> Operation | None:
+def _convert(in_dtypes: Any, avals: Any, params: Any) -> Operation | None:
     new = np.dtype(params["new_dtype"])
-    if new not in _DTYPES or (given[0].kind in "fc" and new.kind not in "fc") or (given[0].kind == "c" != new.kind):
-        return None  # out of range, XLA saturates
+    if (
+        new not in _DTYPES
+        or (in_dtypes[0].kind in "fc" and new.kind not in "fc")
+        or (in_dtypes[0].kind == "c" != new.kind)
+    ):
+        return None  # XLA saturates numbers that are out of range, PyTorch does not
     dtype = TO_TORCH[new]
     return lambda xs: (xs[0].to(dtype),)
 
 
 @_maker("reshape")
-def _reshape(given: Any, avals: Any, params: Any) -> Operation | None:
+def _reshape(in_dtypes: Any, avals: Any, params: Any) -> Operation | None:
     if params.get("dimensions") is not None:
         return None
     sizes = tuple(params["new_sizes"])
@@ -114,31 +118,31 @@ def _reshape(given: Any, avals: Any, params: Any) -> Operation | None:
 
 
 @_maker("squeeze")
-def _squeeze(given: Any, avals: Any, params: Any) -> Operation | None:
+def _squeeze(in_dtypes: Any, avals: Any, params: Any) -> Operation | None:
     shape = tuple(n for i, n in enumerate(avals[0].shape) if i not in params["dimensions"])
     return lambda xs: (torch.reshape(xs[0], shape),)
 
 
 @_maker("transpose")
-def _transpose(given: Any, avals: Any, params: Any) -> Operation | None:
+def _transpose(in_dtypes: Any, avals: Any, params: Any) -> Operation | None:
     order = tuple(params["permutation"])
     return lambda xs: (xs[0].permute(order),)
 
 
 @_maker("rev")
-def _rev(given: Any, avals: Any, params: Any) -> Operation | None:
+def _rev(in_dtypes: Any, avals: Any, params: Any) -> Operation | None:
     axes = tuple(params["dimensions"])
     return lambda xs: (torch.flip(xs[0], axes),)
 
 
 @_maker("concatenate")
-def _concatenate(given: Any, avals: Any, params: Any) -> Operation | None:
+def _concatenate(in_dtypes: Any, avals: Any, params: Any) -> Operation | None:
     axis = params["dimension"]
     return lambda xs: (torch.cat(list(xs), axis),)
 
 
 @_maker("broadcast_in_dim")
-def _broadcast(given: Any, avals: Any, params: Any) -> Operation | None:
+def _broadcast(in_dtypes: Any, avals: Any, params: Any) -> Operation | None:
     shape, axes = tuple(params["shape"]), params["broadcast_dimensions"]
     view = [1] * len(shape)
     for i, axis in enumerate(axes):
@@ -147,7 +151,7 @@ def _broadcast(given: Any, avals: Any, params: Any) -> Operation | None:
 
 
 @_maker("slice")
-def _slice(given: Any, avals: Any, params: Any) -> Operation | None:
+def _slice(in_dtypes: Any, avals: Any, params: Any) -> Operation | None:
     strides = params["strides"] or (1,) * avals[0].ndim
     bounds = zip(params["start_indices"], params["limit_indices"], strides, strict=True)
     index = tuple(slice(*bound) for bound in bounds)
@@ -155,7 +159,7 @@ def _slice(given: Any, avals: Any, params: Any) -> Operation | None:
 
 
 @_maker("iota")
-def _iota(given: Any, avals: Any, params: Any) -> Operation | None:
+def _iota(in_dtypes: Any, avals: Any, params: Any) -> Operation | None:
     shape, axis, dtype = tuple(params["shape"]), params["dimension"], np.dtype(params["dtype"])
     if dtype not in _NUMBERS:
         return None
@@ -165,9 +169,9 @@ def _iota(given: Any, avals: Any, params: Any) -> Operation | None:
 
 
 def _reduction(fun: Callable[..., torch.Tensor], kinds: str) -> Maker:
-    def make(given: Any, avals: Any, params: Any) -> Operation | None:
+    def make(in_dtypes: Any, avals: Any, params: Any) -> Operation | None:
         axes = tuple(params["axes"])
-        if given[0].kind not in kinds:
+        if in_dtypes[0].kind not in kinds:
             return None
         if not axes:
             return lambda xs: (xs[0],)
@@ -182,9 +186,9 @@ _MAKERS["reduce_min"] = _reduction(torch.amin, "if")
 
 
 def _cumulative(fun: Callable[..., torch.Tensor]) -> Maker:
-    def make(given: Any, avals: Any, params: Any) -> Operation | None:
+    def make(in_dtypes: Any, avals: Any, params: Any) -> Operation | None:
         axis, reverse = params["axis"], params.get("reverse", False)
-        if given[0].kind not in "fc":
+        if in_dtypes[0].kind not in "fc":
             return None
         if reverse:
             return lambda xs: (fun(xs[0].flip(axis), axis).flip(axis),)
@@ -198,9 +202,13 @@ _MAKERS["cumlogsumexp"] = _cumulative(torch.logcumsumexp)
 
 
 @_maker("dot_general")
-def _dot_general(given: Any, avals: Any, params: Any) -> Operation | None:
+def _dot_general(in_dtypes: Any, avals: Any, params: Any) -> Operation | None:
     preferred = params.get("preferred_element_type")
-    if given[0] != given[1] or given[0].kind not in "fc" or (preferred is not None and np.dtype(preferred) != given[0]):
+    if (
+        in_dtypes[0] != in_dtypes[1]
+        or in_dtypes[0].kind not in "fc"
+        or (preferred is not None and np.dtype(preferred) != in_dtypes[0])
+    ):
         return None
     (contract_x, contract_y), (batch_x, batch_y) = params["dimension_numbers"]
     letters = iter("abcdefghijklmnopqrstuvwxyz")
@@ -215,10 +223,10 @@ def _dot_general(given: Any, avals: Any, params: Any) -> Operation | None:
 
 
 @_maker("stop_gradient")
-def _stop_gradient(given: Any, avals: Any, params: Any) -> Operation | None:
+def _stop_gradient(in_dtypes: Any, avals: Any, params: Any) -> Operation | None:
     return lambda xs: (xs[0].detach(),)
 
 
 @_maker("copy", "copy_p")
-def _copy(given: Any, avals: Any, params: Any) -> Operation | None:
+def _copy(in_dtypes: Any, avals: Any, params: Any) -> Operation | None:
     return lambda xs: (xs[0].clone(),)

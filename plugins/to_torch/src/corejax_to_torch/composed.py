@@ -1,7 +1,8 @@
 """Run a corejax program as operations of PyTorch, equation by equation.
 
-Where PyTorch has no operation, an equation is decomposed, or is a kernel (`kernel.py`). A primitive that has a
-decomposition and a JVP rule of its own is a kernel: PyTorch would differentiate the decomposition.
+If PyTorch has no operation for an equation, the equation is decomposed, or runs as a kernel (`kernel.py`). A primitive
+with both a decomposition and a JVP rule of its own runs as a kernel, because PyTorch would differentiate the
+decomposition and ignore the rule.
 
 Under `torch.compile` the program is the operator `corejax::composed`, which has no kernel: PyTorch decomposes it before
 it differentiates, batches or compiles.
@@ -22,7 +23,7 @@ from corejax_to_torch import kernel
 from corejax_to_torch.aten import operation
 from corejax_to_torch.tensors import aval_of, to_tensor, torch_dtype
 
-# Primitives that only run the one program that they have.
+# Primitives that only run their single program.
 _TRANSPARENT = frozenset({"xla_call", "remat2", "closed_call"})
 
 Step = tuple[Callable[[Sequence[torch.Tensor]], Sequence[torch.Tensor]], list[Any], list[Any]]
@@ -63,11 +64,11 @@ def _read(v: Any, env: dict[Any, torch.Tensor], device: Any) -> torch.Tensor:
 
 
 def _step(eqn: JaxprEqn) -> Callable[[Sequence[torch.Tensor]], Sequence[torch.Tensor]]:
-    """Return what an equation does with tensors."""
+    """Return the function of tensors that evaluates an equation."""
     primitive, avals = eqn.primitive, [v.aval for v in eqn.invars]
-    found = operation(primitive.name, avals, eqn.params)
-    if found is not None:
-        return found
+    aten = operation(primitive.name, avals, eqn.params)
+    if aten is not None:
+        return aten
     closed: ClosedJaxpr | None = None
     if primitive.decomposition is not None and not jvp_rules.is_written(primitive):
         closed = decomposed(primitive, avals, eqn.params)

@@ -1,4 +1,4 @@
-"""What the check `torch` needs of PyTorch."""
+"""PyTorch as a `Framework` for the check `torch`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ Function = Callable[..., Sequence[Any]]
 def _array(x: np.ndarray[Any, Any]) -> torch.Tensor:
     if x.dtype not in TO_NUMPY.values():
         raise NotApplicable(f"PyTorch has no dtype {x.dtype}")
-    x = np.array(x)  # writable, and of its own
+    x = np.array(x)  # a writable copy
     if x.dtype == TO_NUMPY[torch.bfloat16]:
         return torch.from_numpy(x.view(np.int16)).view(torch.bfloat16)
     return torch.from_numpy(x)
@@ -50,9 +50,9 @@ def _jvp(fun: Function, xs: list[Any], tangents: list[Any]) -> Any:
 
 
 def _vjp(fun: Function, xs: list[Any], cotangents: list[Any]) -> Any:
-    """Pull cotangents back in corejax's convention: PyTorch's are the conjugates."""
-    pulled = torch.func.vjp(lambda *ys: tuple(fun(*ys)), *xs)[1]
-    return [_conj(g) for g in pulled(tuple(map(_conj, cotangents)))]
+    """Pull cotangents back in corejax's convention, in which they are the conjugates of PyTorch's."""
+    pullback = torch.func.vjp(lambda *ys: tuple(fun(*ys)), *xs)[1]
+    return [_conj(g) for g in pullback(tuple(map(_conj, cotangents)))]
 
 
 def _conj(x: torch.Tensor) -> torch.Tensor:
@@ -60,7 +60,7 @@ def _conj(x: torch.Tensor) -> torch.Tensor:
 
 
 def framework(as_kernel: bool) -> Framework:
-    """Return PyTorch as the check sees it, with a program as operations or as a kernel."""
+    """Return PyTorch as a `Framework`, which runs a program as operations or as a kernel."""
     return Framework(
         name="torch, as a kernel" if as_kernel else "torch",
         bridge=lambda fun: to_torch(fun, as_kernel=as_kernel),
@@ -73,5 +73,5 @@ def framework(as_kernel: bool) -> Framework:
 
 
 def _is_refused(names: Sequence[str]) -> bool:
-    """Return whether PyTorch cannot do a nest, innermost first: derivatives of a kernel that it compiles."""
+    """Return whether PyTorch cannot run these nested transformations: derivatives of a kernel that it compiles."""
     return "jit" in names and any(name in ("jvp", "grad") for name in names)

@@ -1,6 +1,6 @@
 """Run a corejax program as one operation of PyTorch.
 
-Eagerly it is an `autograd.Function`, whose backward, jvp and vmap are calls of the transformed program, so that
+Eagerly it is an `autograd.Function`. Its backward, jvp and vmap are calls of the transformed program, so that
 `backward`, `torch.func` and forward mode nest to any order. The Function returns residuals beside the results, so that
 a derivative does not compute the program again, and derivatives of derivatives pass through the residuals.
 
@@ -31,11 +31,11 @@ from corejax_to_torch.tensors import aval_of, has_derivatives, to_array, to_tens
 
 Stage = Callable[[tuple[Any, ...]], ClosedJaxpr]
 
-_stages: dict[str, Stage] = {}  # a key -> returns the program for types of arguments
+_stages: dict[str, Stage] = {}  # key -> function from types of arguments to the program
 
 
 def register(key: str, stage: Stage) -> None:
-    """Make a key known to `corejax::call`."""
+    """Register the function that stages the program of a key, for `corejax::call`."""
     _stages[key] = stage
 
 
@@ -56,7 +56,7 @@ def staged(key: str, xs: Sequence[torch.Tensor]) -> ClosedJaxpr:
 
 def run(closed: ClosedJaxpr, xs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     """Run a program on tensors, without derivatives."""
-    # A derivative may be taken after the transformation has ended whose tensors it saved.
+    # A derivative may have saved tensors of a transformation that has ended since.
     xs = [torch._C._functorch.unwrap_if_dead(x) for x in xs]
     if any(x.device.type == "meta" for x in xs):
         return empty_results(closed, xs)
@@ -64,7 +64,7 @@ def run(closed: ClosedJaxpr, xs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
 
 
 def empty_results(closed: ClosedJaxpr, xs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    """Return tensors of the results' types that hold no numbers."""
+    """Return uninitialised tensors of the results' types."""
     device = xs[0].device if xs else "cpu"
     return [torch.empty(a.shape, dtype=torch_dtype(a, "a kernel"), device=device) for a in closed.out_avals]
 
@@ -73,9 +73,9 @@ def empty_results(closed: ClosedJaxpr, xs: Sequence[torch.Tensor]) -> list[torch
 
 
 def apply(closed: ClosedJaxpr, xs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    """Call a program with tensors, differentiable in any way."""
+    """Call a program with tensors, in a way that PyTorch can differentiate and batch."""
     if torch._C._functorch.maybe_current_level() is not None or torch.autograd.forward_ad._current_level >= 0:
-        # A batch of a primitive that has no derivative needs none.
+        # Under vmap alone no derivative is taken, so a primitive without one can still be batched.
         levels = torch._C._functorch.get_interpreter_stack() or []
         batches = all(level.key() == torch._C._functorch.TransformType.Vmap for level in levels)
         forward = torch.autograd.forward_ad._current_level >= 0
@@ -99,7 +99,7 @@ class Call(torch.autograd.Function):
 
     @staticmethod
     def setup_context(ctx: Any, inputs: Any, outputs: Any) -> None:
-        """Save what the derivatives need."""
+        """Save the arguments and outputs for the derivatives."""
         closed, nonzeros, *xs = inputs
         ctx.closed, ctx.nonzeros, ctx.count = closed, nonzeros, len(xs)
         ctx.save_for_backward(*xs, *outputs)
@@ -113,34 +113,34 @@ class Call(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *cts: Any) -> Any:
-        """Pull cotangents back; those of residuals come from a derivative of a derivative."""
+        """Pull cotangents back; residuals have cotangents only in a derivative of a derivative."""
         xs, outs = Call._saved(ctx)
         cts = [ct if has_derivatives(y) else None for ct, y in zip(cts, outs, strict=True)]
         split = linearised(ctx.closed, ctx.nonzeros)
         count = len(ctx.closed.out_avals)
         if all(ct is None for ct in cts) or not any(ctx.nonzeros):
             return (None, None, *[None] * ctx.count)
-        given = [ct for ct in cts if ct is not None]
+        nonzero_cts = [ct for ct in cts if ct is not None]
         if all(ct is None for ct in cts[count:]):
             program = gradients(ctx.closed, ctx.nonzeros, tuple([ct is not None for ct in cts[:count]]))
-            found = apply(program, [*residuals_of(split, xs, outs), *given])
+            cts_in = apply(program, [*residuals_of(split, xs, outs), *nonzero_cts])
         else:
             has_ct = tuple([ct is not None for ct in cts])
-            found = apply(recomputed_gradients(split.known, ctx.nonzeros, has_ct), [*xs, *given])
-        return (None, None, *spread_list(ctx.nonzeros, found))
+            cts_in = apply(recomputed_gradients(split.known, ctx.nonzeros, has_ct), [*xs, *nonzero_cts])
+        return (None, None, *spread_list(ctx.nonzeros, cts_in))
 
     @staticmethod
     def jvp(ctx: Any, _closed: Any, _nonzeros: Any, *ts: Any) -> Any:
-        """Push tangents forward, of the residuals too."""
+        """Push tangents forward to the results and residuals."""
         xs, _ = Call._saved(ctx)
         known = linearised(ctx.closed, ctx.nonzeros).known
         nonzeros = tuple([t is not None and has_derivatives(x) for t, x in zip(ts, xs, strict=True)])
         if not any(nonzeros):
             return tuple([None] * len(known.out_avals))
         residuals = apply_known(known, nonzeros, xs)
-        moved = apply(tangents(known, nonzeros), [*residuals, *select_list(nonzeros, ts)])
+        ts_out = apply(tangents(known, nonzeros), [*residuals, *select_list(nonzeros, ts)])
         smooth = [bool(dtypes.is_inexact(a.dtype)) for a in known.out_avals]
-        return tuple(spread_list(smooth, moved))
+        return tuple(spread_list(smooth, ts_out))
 
     @staticmethod
     def vmap(info: Any, in_dims: Any, closed: ClosedJaxpr, nonzeros: Flags, *xs: Any) -> Any:
@@ -186,8 +186,8 @@ def _backward(ctx: Any, cts: Sequence[Any]) -> Any:
     if not any(has_ct) or not any(nonzeros):
         return [None] * len(xs), None
     program = recomputed_gradients(closed, nonzeros, has_ct)
-    found = call([*xs, *select_list(has_ct, cts)], key_of(program))
-    return spread_list(nonzeros, found), None
+    cts_in = call([*xs, *select_list(has_ct, cts)], key_of(program))
+    return spread_list(nonzeros, cts_in), None
 
 
 call.register_autograd(_backward, setup_context=_setup)
@@ -208,12 +208,12 @@ def call_traced(xs: Sequence[torch.Tensor], key: str) -> list[torch.Tensor]:
     """Call the operator with tensors that PyTorch traces.
 
     Raises:
-        NotImplementedError: inside of a derivative of `torch.func`.
+        NotImplementedError: `torch.func` differentiates the call.
     """
     is_tracked = any(torch._C._functorch.is_gradtrackingtensor(x) for x in xs)
     if is_tracked or torch.autograd.forward_ad._current_level >= 0:
         raise NotImplementedError(
-            f"to_torch: {key.partition('#')[0]} is a kernel, and torch.func inside of torch.compile would take its "
+            f"to_torch: {key.partition('#')[0]} is a kernel, and torch.func inside torch.compile would take its "
             "derivative for zero; compile the function that torch.func takes, or use backward()"
         )
     return list(torch.ops.corejax.call(list(xs), key))

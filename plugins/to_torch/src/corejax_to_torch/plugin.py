@@ -1,4 +1,4 @@
-"""Declare what the plugin contributes. torch is imported when the bridge is first used."""
+"""The plugin's hooks. torch is imported when the bridge is first used."""
 
 from __future__ import annotations
 

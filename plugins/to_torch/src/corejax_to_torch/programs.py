@@ -1,4 +1,4 @@
-"""The corejax programs that a kernel runs: a function's own, and those of its derivatives and batches."""
+"""The corejax programs that a kernel runs: the program of a function, and the programs of its derivatives."""
 
 from __future__ import annotations
 
@@ -28,22 +28,23 @@ Flags = tuple[bool, ...]
 
 
 def compiled(closed: ClosedJaxpr) -> Callable[..., Sequence[Any]]:
-    """Return a program compiled, memoised."""
-    found = closed.memo.get("to_torch.compiled")
-    if found is None:
-        found = closed.memo["to_torch.compiled"] = corejax.jit(jaxpr_as_fun(closed))
-    return found  # type: ignore[no-any-return]
+    """Return the jitted function of a program, memoised."""
+    jitted = closed.memo.get("to_torch.compiled")
+    if jitted is None:
+        jitted = closed.memo["to_torch.compiled"] = corejax.jit(jaxpr_as_fun(closed))
+    return jitted  # type: ignore[no-any-return]
 
 
 @dataclass(frozen=True)
 class Linearised:
-    """A program `a -> b` with what its derivatives need.
+    """The linearisation of a program `a -> b`.
 
     Attributes:
-        known: `a -> (b, some residuals)`.
-        linear: `(residuals, T a) -> T b`, of the arguments and results that have tangents.
-        residuals: for each residual whether it is an argument, and the index of this or of the output of `known`.
-        nonzeros_out: which results have tangents.
+        known: `a -> (b, residuals)`, without residuals that are arguments or results.
+        linear: `(residuals, T a) -> T b`, for the arguments and results that have tangents.
+        residuals: for each residual, whether it is an argument, and the index of the argument or of the output of
+            `known`.
+        nonzeros_out: whether each result has a tangent.
     """
 
     known: ClosedJaxpr
@@ -53,7 +54,7 @@ class Linearised:
 
 
 def linearised(closed: ClosedJaxpr, nonzeros: Flags) -> Linearised:
-    """Split a program's derivative into the part that is known without tangents, and the linear part; memoised."""
+    """Split a program's derivative into the part that does not need tangents and the linear part; memoised."""
 
     def make() -> Linearised:
         both, nonzeros_out = jvp_jaxpr(closed, nonzeros)
@@ -61,7 +62,7 @@ def linearised(closed: ClosedJaxpr, nonzeros: Flags) -> Linearised:
         unknown_out = [False] * len(nonzeros_out) + [True] * sum(nonzeros_out)
         known, linear, *_ = partial_eval_jaxpr(both, unknown, unknown_out)
         count = len(nonzeros_out)
-        # A residual that is an argument or a result need not be an output of its own.
+        # A residual that is an argument or a result needs no additional output.
         outvars = list(known.jaxpr.outvars[:count])
         arguments = {v: i for i, v in enumerate(known.jaxpr.invars)}
         residuals = []
@@ -85,13 +86,13 @@ def residuals_of(split: Linearised, args: Sequence[Any], outs: Sequence[Any]) ->
 
 
 def tangents(closed: ClosedJaxpr, nonzeros: Flags) -> ClosedJaxpr:
-    """Return the program `(residuals, tangents) -> tangents` of the results that are numbers; memoised."""
+    """Return the program `(residuals, tangents) -> tangents` for results of inexact dtypes; memoised."""
     split = linearised(closed, nonzeros)
 
     def make() -> ClosedJaxpr:
         def flat(*args: Any) -> list[Any]:
-            moved = spread_list(split.nonzeros_out, inline_closed(split.linear, args))
-            pairs = zip(moved, closed.out_avals, strict=True)
+            tangents_out = spread_list(split.nonzeros_out, inline_closed(split.linear, args))
+            pairs = zip(tangents_out, closed.out_avals, strict=True)
             return [_zeros(a) if t is None else t for t, a in pairs if dtypes.is_inexact(a.dtype)]
 
         return stage_closed(flat, split.linear.in_avals)
@@ -102,29 +103,28 @@ def tangents(closed: ClosedJaxpr, nonzeros: Flags) -> ClosedJaxpr:
 def gradients(closed: ClosedJaxpr, nonzeros: Flags, has_ct: Flags) -> ClosedJaxpr:
     """Return the program `(residuals, cotangents) -> cotangents`, memoised.
 
-    PyTorch's cotangents of complex numbers are the conjugates of corejax's.
+    Cotangents follow PyTorch's convention: those of complex numbers are the conjugates of corejax's.
 
     Args:
         closed: the program.
-        nonzeros: which arguments have cotangents.
-        has_ct: which results have cotangents.
+        nonzeros: whether each argument has a cotangent.
+        has_ct: whether each result has a cotangent.
     """
     split = linearised(closed, nonzeros)
     used = [has for has, nonzero in zip(has_ct, split.nonzeros_out, strict=True) if nonzero]
 
     def make() -> ClosedJaxpr:
-        moving = sum(nonzeros)
-        residual_avals = split.linear.in_avals[: len(split.linear.in_avals) - moving]
-        is_linear = [False] * len(residual_avals) + [True] * moving
+        count = sum(nonzeros)
+        residual_avals = split.linear.in_avals[: len(split.linear.in_avals) - count]
+        is_linear = [False] * len(residual_avals) + [True] * count
         transposed, nonzeros_in = transpose_jaxpr(split.linear, is_linear, used)
         argument_avals = select_list(nonzeros, closed.in_avals)
 
         def flat(*args: Any) -> list[Any]:
             residuals, cts = args[: len(residual_avals)], spread_list(has_ct, args[len(residual_avals) :])
             given = [_conj(ct) for ct, nonzero in zip(cts, split.nonzeros_out, strict=True) if nonzero]
-            found = inline_closed(transposed, [*residuals, *(ct for ct in given if ct is not None)])
-            every = spread_list(nonzeros_in, found)
-            pairs = zip(every, argument_avals, strict=True)
+            cts_in = inline_closed(transposed, [*residuals, *(ct for ct in given if ct is not None)])
+            pairs = zip(spread_list(nonzeros_in, cts_in), argument_avals, strict=True)
             return [_zeros(a) if ct is None else _conj(ct) for ct, a in pairs]
 
         ct_avals = [a.strip_weak_type() for a in select_list(has_ct, closed.out_avals)]
@@ -134,7 +134,7 @@ def gradients(closed: ClosedJaxpr, nonzeros: Flags, has_ct: Flags) -> ClosedJaxp
 
 
 def recomputed_gradients(closed: ClosedJaxpr, nonzeros: Flags, has_ct: Flags) -> ClosedJaxpr:
-    """Return the program `(arguments, cotangents) -> cotangents`, which computes the residuals again; memoised."""
+    """Return the program `(arguments, cotangents) -> cotangents`, which recomputes the residuals; memoised."""
     split = linearised(closed, nonzeros)
     backward = gradients(closed, nonzeros, has_ct)
 

@@ -19,7 +19,7 @@ TO_NUMPY = {
     **{getattr(torch, name): np.dtype(name) for name in _NAMES},
     torch.bfloat16: np.dtype(ml_dtypes.bfloat16),
 }
-TO_TORCH = {dtype: ours for ours, dtype in TO_NUMPY.items()}
+TO_TORCH = {dtype: of_torch for of_torch, dtype in TO_NUMPY.items()}
 
 
 def aval_of(x: torch.Tensor, name: str) -> ShapedArray:
@@ -39,23 +39,23 @@ def torch_dtype(aval: ShapedArray, name: str) -> torch.dtype:
     """Return the dtype of a result.
 
     Raises:
-        TypeError: PyTorch does not have it.
+        TypeError: PyTorch does not have the dtype.
     """
-    found = TO_TORCH.get(np.dtype(aval.dtype))
-    if found is None:
+    dtype = TO_TORCH.get(np.dtype(aval.dtype))
+    if dtype is None:
         raise TypeError(
             f"to_torch: {name}: a value is {aval.str_short()}, which PyTorch cannot hold; convert it inside"
         )
-    return found
+    return dtype
 
 
 def has_derivatives(x: torch.Tensor) -> bool:
-    """Return whether a tensor holds real or complex numbers."""
+    """Return whether a tensor has a floating-point or complex dtype."""
     return x.dtype.is_floating_point or x.dtype.is_complex
 
 
 def to_array(x: torch.Tensor) -> np.ndarray[Any, Any]:
-    """Return a tensor on the CPU as a NumPy array of the same memory.
+    """Return a tensor on the CPU as a NumPy array that shares its memory.
 
     Raises:
         NotImplementedError: the tensor is on another device.
@@ -65,18 +65,18 @@ def to_array(x: torch.Tensor) -> np.ndarray[Any, Any]:
             f"to_torch: a corejax kernel takes tensors on the CPU, got one on {x.device}; move it with Tensor.cpu()"
         )
     x = x.detach()
-    if x._is_zerotensor():  # a zero of PyTorch's that has no memory
+    if x._is_zerotensor():  # PyTorch's symbolic zero, which has no memory
         x = x.clone()
     if x.dtype.is_complex:
         x = x.resolve_conj()
     x = x.resolve_neg()
-    if x.dtype == torch.bfloat16:  # NumPy's protocol does not have it
+    if x.dtype == torch.bfloat16:  # Tensor.numpy does not support it
         return x.view(torch.int16).numpy().view(ml_dtypes.bfloat16)
     return x.numpy()
 
 
 class _OwnMemory:
-    """The memory of an array that only the tensor will own, offered by DLPack as memory that may be written to."""
+    """A DLPack exporter of a read-only array as writable memory, which only the resulting tensor will own."""
 
     def __init__(self, array: np.ndarray[Any, Any]) -> None:
         self._array = array
@@ -89,7 +89,7 @@ class _OwnMemory:
 
 
 def to_tensor(array: Any, inputs: Sequence[torch.Tensor]) -> torch.Tensor:
-    """Return a result as a tensor of the same memory; a copy if the memory is that of an input."""
+    """Return a result as a tensor that shares its memory, or a copy if the memory belongs to an input."""
     host = np.asarray(array)
     is_bfloat16 = host.dtype == ml_dtypes.bfloat16
     if is_bfloat16:

@@ -23,7 +23,7 @@ class Bridged:
     Attributes:
         name: the name of the function.
         key: the key of the function for the operators of PyTorch.
-        structure: the result of the function with numbers in place of arrays, once it is staged.
+        structure: the result of the function with indices in place of arrays; None before the function is staged.
     """
 
     def __init__(self, fun: Callable[..., Any], name: str) -> None:
@@ -40,16 +40,16 @@ class Bridged:
         Raises:
             NotImplementedError: the program has effects.
         """
-        found = self._staged.get(avals)
-        if found is None:
+        closed = self._staged.get(avals)
+        if closed is None:
             closed = stage_closed(self._flat, avals)
             if closed.effects:
                 effects = ", ".join(sorted(closed.effects))
                 raise NotImplementedError(
                     f"to_torch: {self.name} has effects ({effects}), which PyTorch cannot order; move them out of it"
                 )
-            found = self._staged[avals] = closed
-        return found
+            self._staged[avals] = closed
+        return closed
 
     def _flat(self, *xs: Any) -> list[Any]:
         outs, out_tree = tree.tree_flatten(self._fun(*xs))
@@ -58,7 +58,7 @@ class Bridged:
 
 
 def _filled(structure: Any, outs: Sequence[torch.Tensor]) -> Any:
-    """Return a structure with tensors in place of their numbers; written so that Dynamo can trace it."""
+    """Return a structure with tensors in place of their indices, in code that Dynamo can trace."""
     if isinstance(structure, int):
         return outs[structure]
     if isinstance(structure, dict):
@@ -69,7 +69,7 @@ def _filled(structure: Any, outs: Sequence[torch.Tensor]) -> Any:
 
 
 def bridge(fun: Primitive | Callable[..., Any], as_kernel: bool, params: dict[str, Any]) -> Callable[..., Any]:
-    """Do as `corejax.to_torch`."""
+    """Implement `corejax.to_torch`."""
     name = fun.name if isinstance(fun, Primitive) else fun_name(fun)
     _check_version(name)
     bound = functools.partial(fun.bind if isinstance(fun, Primitive) else fun, **params)
@@ -85,7 +85,7 @@ def bridge(fun: Primitive | Callable[..., Any], as_kernel: bool, params: dict[st
             outs = eager(bridged.stage(tuple([aval_of(x, name) for x in xs])), xs)
         return _filled(bridged.structure, outs)
 
-    # Dynamo's limit of recompilations counts by code object, so each function has its own.
+    # Dynamo limits the recompilations of each code object, so each function gets its own.
     identifier = "".join(c if c.isalnum() else "_" for c in name)
     in_torch.__code__ = in_torch.__code__.replace(co_name=identifier)
     in_torch.__name__ = in_torch.__qualname__ = identifier
@@ -109,4 +109,4 @@ class _Module(torch.nn.Module):
 def _check_version(name: str) -> None:
     version = tuple(int(part) for part in torch.__version__.split(".")[:2])
     if not OLDEST <= version <= NEWEST:
-        raise ImportError(f"to_torch: {name}: torch {torch.__version__} has not been tried; install torch>=2.13,<2.15")
+        raise ImportError(f"to_torch: {name}: torch {torch.__version__} is not supported; install torch>=2.13,<2.15")

@@ -10,7 +10,7 @@ from corejax_testing import Call, Check, NotApplicable, check_in_framework
 
 
 def check_torch(call: Call, rng: np.random.Generator) -> None:
-    """In PyTorch a primitive has corejax's results, as operations and as a kernel, compiled, under torch.func."""
+    """Check that a primitive has the same results in PyTorch: as operations or a kernel, compiled, under torch.func."""
     if find_spec("torch") is None:
         raise NotApplicable("torch is not installed")
     if not call.values:

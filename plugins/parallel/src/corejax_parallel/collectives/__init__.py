@@ -1,1 +1,1 @@
-"""Collectives: what the elements along a named axis do together. One file for each kind."""
+"""Collectives: operations across the elements of a named axis, a file for each kind."""

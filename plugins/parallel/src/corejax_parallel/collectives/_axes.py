@@ -1,4 +1,4 @@
-"""Names of axes as users write them, groups of indices along an axis, and batches that are cut into groups."""
+"""Arguments of collectives: names of axes, groups of indices along an axis, and helpers to define their rules."""
 
 from __future__ import annotations
 
@@ -14,41 +14,41 @@ from corejax.extend.transforms import axis_size_of, batch_flat, unbound_axis
 from corejax.extend.types import as_dim
 from corejax_lax_basic import lax
 
-__corejax_registers_for_caller__ = True  # a collective's provenance is its own line
+__corejax_registers_for_caller__ = True  # the provenance of a rule is the line that calls a helper here
 
 Groups = tuple[tuple[int, ...], ...] | None
 
 
 def names_of(what: str, axis_name: Any) -> tuple[Any, ...]:
-    """The names, each of which is bound.
+    """Return the names of bound axes as a tuple.
 
     Args:
-        what: the function, for messages.
+        what: name of the function, for messages.
         axis_name: a name, or a tuple or list of names.
 
     Raises:
         NameError: a name is not bound.
-        ValueError: a name is there twice.
+        ValueError: a name occurs twice.
     """
     names = tuple(axis_name) if isinstance(axis_name, tuple | list) else (axis_name,)
     for name in names:
         axis_size_of(name, what)
     if len(set(names)) != len(names):
-        raise ValueError(f"{what}: each name is given once, got {names}")
+        raise ValueError(f"{what}: each name must be given once, got {names}")
     return names
 
 
 def size_of(names: Sequence[Any]) -> int:
-    """Number of elements along the axes together."""
+    """Return the product of the sizes of the axes."""
     return math.prod(axis_size_of(name) for name in names)
 
 
 def groups_of(what: str, axis_index_groups: Any, names: Sequence[Any]) -> Groups:
-    """Groups of indices of one axis as tuples.
+    """Return groups of indices of a single axis as tuples.
 
     Raises:
-        TypeError: they are no sequences of integers.
-        ValueError: they do not have each index once, are not of one size, or there are several axes.
+        TypeError: the groups are not sequences of integers.
+        ValueError: an index is missing or occurs twice, groups differ in size, or there are several axes.
     """
     if axis_index_groups is None:
         return None
@@ -73,10 +73,10 @@ def groups_of(what: str, axis_index_groups: Any, names: Sequence[Any]) -> Groups
 
 
 def on_leaves(what: str, operate: Callable[[Any], Any], x: Any) -> Any:
-    """`operate` on each array of a pytree.
+    """Apply `operate` to each array of a pytree.
 
     Raises:
-        TypeError: a leaf is no array.
+        TypeError: a leaf is not an array.
     """
 
     def on_leaf(leaf: Any) -> Any:
@@ -91,19 +91,19 @@ def on_leaves(what: str, operate: Callable[[Any], Any], x: Any) -> Any:
 
 
 def axis_of(what: str, argument: str, axis: Any, ndim: int) -> int:
-    """An axis of an array, negative ones counted from the end.
+    """Return an axis as a nonnegative integer; negative axes count from the end.
 
     Raises:
-        ValueError: there is no such axis.
+        ValueError: the array does not have the axis.
     """
-    found = as_dim(axis)
-    if not -ndim <= found < ndim:
+    number = as_dim(axis)
+    if not -ndim <= number < ndim:
         raise ValueError(f"{what}: {argument}={axis} is no axis of an array of {ndim} dimensions")
-    return found % ndim
+    return number % ndim
 
 
 def define(name: str, type_rule: Callable[..., ShapedArray]) -> Primitive:
-    """A primitive along named axes that are bound wherever it is evaluated, or it is an error."""
+    """Define a primitive along named axes; evaluating it without bound axes raises NameError."""
     primitive = Primitive(name, abstract_eval=type_rule, tags=("collective",))
 
     @impl_rules.register(primitive)
@@ -115,7 +115,7 @@ def define(name: str, type_rule: Callable[..., ShapedArray]) -> Primitive:
 
 
 def elementwise_along_others(primitive: Primitive) -> None:
-    """Batched along another axis, it is the same."""
+    """Register a vmap rule that binds the primitive to the batches: other axes do not change it."""
 
     @vmap_rules.register(primitive)
     def _batched(axis_size: int, vals: Sequence[Any], dims: Sequence[Any], **params: Any) -> Any:
@@ -123,14 +123,16 @@ def elementwise_along_others(primitive: Primitive) -> None:
 
 
 Stacked = Callable[[Any], Any]
-"""A collective as a function of what all elements have: the first axis of operand and result is the named one."""
+"""A collective as a function of the stacked values of all elements: the first axis of operand and result is the named
+axis."""
 
 
 def collective(stacked: Callable[..., Any]) -> Callable[..., tuple[Any, int]]:
-    """The collective rule of a primitive of one operand over one axis, from what it does to all elements together.
+    """Return the collective rule of a primitive with one operand and one axis.
 
     Args:
-        stacked: `(x, **params) -> out`; the first axis of `x` and of `out` is the named one.
+        stacked: `(x, **params) -> out`, the collective on stacked values: the first axis of `x` and `out` is the named
+            axis.
     """
 
     def rule(name: Any, axis_size: int, vals: Any, dims: Any, **params: Any) -> tuple[Any, int]:
@@ -143,7 +145,7 @@ def collective(stacked: Callable[..., Any]) -> Callable[..., tuple[Any, int]]:
 
 
 def by_groups(stacked: Stacked, groups: Groups, x: Any) -> Any:
-    """`stacked` within each group of elements."""
+    """Apply a collective on stacked values within each group of elements."""
     if groups is None:
         return stacked(x)
     order = np.asarray([i for group in groups for i in group])
@@ -155,7 +157,7 @@ def by_groups(stacked: Stacked, groups: Groups, x: Any) -> Any:
 
 
 def take(x: Any, order: np.ndarray) -> Any:
-    """Elements of the first axis in an order that is known."""
+    """Reorder the first axis by a constant permutation."""
     if np.array_equal(order, np.arange(x.shape[0])):
         return x
     parts = [lax.slice_in_dim(x, int(i), int(i) + 1) for i in order]
@@ -163,7 +165,7 @@ def take(x: Any, order: np.ndarray) -> Any:
 
 
 def shape_with(aval: ShapedArray, axis: int, size: int | None) -> ShapedArray:
-    """The type with another size of one axis, or without the axis (None)."""
+    """Return the type with another size of an axis, or without the axis for None."""
     shape = list(aval.shape)
     shape[axis : axis + 1] = [] if size is None else [size]
     return aval.update(shape=tuple(shape))

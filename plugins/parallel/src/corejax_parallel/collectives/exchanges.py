@@ -1,7 +1,7 @@
-"""`ppermute`, and what is made of it and of sums: `pshuffle`, `pbroadcast`; `axis_index`.
+"""`ppermute`, `pshuffle`, `pbroadcast`, `axis_index` and `axis_size`.
 
-ppermute : a[s] -> a[s]: index `target` gets what index `source` has, for the pairs of `perm`, others get zeros
-axis_index : -> i32[], which element this is
+ppermute : a[s] -> a[s]; element `target` gets the value of element `source` for the pairs of `perm`, others get zeros
+axis_index : -> i32[], the index of the element
 """
 
 from __future__ import annotations
@@ -24,10 +24,10 @@ Pairs = tuple[tuple[int, int], ...]
 
 
 def axis_size(axis_name: Any) -> int:
-    """How many elements named axes have: a Python integer.
+    """Return the number of elements along named axes, as a Python integer.
 
     Args:
-        axis_name: a name that is bound, or a tuple of names.
+        axis_name: a bound name, or a tuple of names.
 
     Raises:
         NameError: a name is not bound.
@@ -36,10 +36,10 @@ def axis_size(axis_name: Any) -> int:
 
 
 def axis_index(axis_name: Any) -> Any:
-    """Which element along named axes this is: an int32.
+    """Return the index of the element along named axes, as an int32.
 
     Args:
-        axis_name: a name that is bound, or a tuple of names, the first one outermost.
+        axis_name: a bound name, or a tuple of names, of which the first is the outermost.
 
     Raises:
         NameError: a name is not bound.
@@ -52,18 +52,21 @@ def axis_index(axis_name: Any) -> Any:
 
 
 def ppermute(x: Any, axis_name: Any, perm: Any) -> Any:
-    """What other elements along named axes have.
+    """Send the values of elements along named axes to other elements.
 
     Args:
         x: a pytree of arrays.
-        axis_name: a name that is bound, or a tuple of names, the first one outermost.
-        perm: pairs `(source, target)` of indices; no source and no target is there twice. A target that is not there
-            gets zeros.
+        axis_name: a bound name, or a tuple of names, of which the first is the outermost.
+        perm: pairs `(source, target)` of indices, without duplicate sources or targets. Elements that are not a target
+            get zeros.
+
+    Returns:
+        A pytree of arrays of the same shapes and dtypes.
 
     Raises:
         NameError: a name is not bound.
-        TypeError: a leaf is no array, or `perm` is no sequence of pairs of integers.
-        ValueError: an index is out of range, or a source or target is there twice.
+        TypeError: a leaf is not an array, or `perm` is not a sequence of pairs of integers.
+        ValueError: an index is out of range, or a source or target occurs twice.
     """
     names = names_of("ppermute", axis_name)
     pairs = _pairs("ppermute", perm, names)
@@ -82,24 +85,22 @@ def _pairs(what: str, perm: Any, names: Sequence[Any]) -> Pairs:
             raise ValueError(f"{what}: the {which} {wrong[0]} is no index of the axes {tuple(names)} of size {size}")
         twice = [i for i in indices if indices.count(i) > 1]
         if twice:
-            raise ValueError(
-                f"{what}: the {which} {twice[0]} is there {indices.count(twice[0])} times, in {list(pairs)}"
-            )
+            raise ValueError(f"{what}: the {which} {twice[0]} occurs {indices.count(twice[0])} times, in {list(pairs)}")
     return pairs
 
 
 def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:
-    """What other elements along a named axis have: index i gets that of index `perm[i]`.
+    """Permute the values of elements along named axes: element i gets the value of element `perm[i]`.
 
     Args:
         x: a pytree of arrays.
-        axis_name: a name that is bound, or a tuple of names, the first one outermost.
-        perm: each index once.
+        axis_name: a bound name, or a tuple of names, of which the first is the outermost.
+        perm: a permutation of all indices.
 
     Raises:
         NameError: a name is not bound.
-        TypeError: a leaf is no array, or `perm` has no integers.
-        ValueError: `perm` has not each index once.
+        TypeError: a leaf is not an array, or `perm` has entries that are not integers.
+        ValueError: `perm` is not a permutation of all indices.
     """
     names = names_of("pshuffle", axis_name)
     size = size_of(names)
@@ -110,17 +111,17 @@ def pshuffle(x: Any, axis_name: Any, perm: Sequence[int]) -> Any:
 
 
 def pbroadcast(x: Any, axis_name: Any, source: int) -> Any:
-    """What one element along named axes has, for all.
+    """Send the value of one element along named axes to all elements.
 
     Args:
         x: a pytree of arrays.
-        axis_name: a name that is bound, or a tuple of names, the first one outermost.
-        source: the index of that element.
+        axis_name: a bound name, or a tuple of names, of which the first is the outermost.
+        source: index of the element.
 
     Raises:
         NameError: a name is not bound.
-        TypeError: a leaf is no array.
-        ValueError: there is no such index.
+        TypeError: a leaf is not an array.
+        ValueError: the index is out of range.
     """
     names = names_of("pbroadcast", axis_name)
     size = size_of(names)
@@ -164,31 +165,32 @@ def _permute_over_axis(
 
 
 def _permute_together(this: Any, axis_size: int, x: Any, names: tuple[Any, ...], perm: Pairs) -> Any:
-    """Over several axes of which one is the first of `x`: gathered along the others, and chosen from.
+    """Permute over several axes, of which `this` is the first axis of `x`.
 
-    Which indices along the others this is, is known when it runs only: so sources are looked up in tables, with a row
-    for each of these and a column for each index along `this`.
+    The values are gathered along the other axes, and each element chooses its source. The indices along the other axes
+    are known only at run time, so the sources are looked up in tables, with a row for each combination of these indices
+    and a column for each index along `this`.
     """
     rest = tuple([n for n in names if n != this])
     sizes = [axis_size if n == this else axis_size_of(n) for n in names]
     together = int(np.prod(sizes)) // axis_size
 
     def rows_and_columns(flat: np.ndarray) -> np.ndarray:
-        """Numbers by index along all axes, as a table."""
+        """Convert a vector, with an entry for each element along all axes, to a table."""
         table = flat.reshape(sizes)
         return np.moveaxis(table, names.index(this), -1).reshape(together, axis_size)
 
-    number = np.empty(together * axis_size, dtype=np.int32)  # of an element, in the table
+    number = np.empty(together * axis_size, dtype=np.int32)  # the position of each element in the table
     number[rows_and_columns(np.arange(number.size)).reshape(-1)] = np.arange(number.size)
-    sources, gets = np.zeros(number.size, dtype=np.int32), np.zeros(number.size, dtype=bool)
+    sources, is_target = np.zeros(number.size, dtype=np.int32), np.zeros(number.size, dtype=bool)
     for source, target in perm:
-        sources[target], gets[target] = number[source], True
+        sources[target], is_target[target] = number[source], True
     row = axis_index(rest)
     chosen = lax.dynamic_index_in_dim(as_array(rows_and_columns(sources)), row, 0, keepdims=False)
-    everything = all_gather(x, rest)
-    found = lax.reshape(everything, (number.size, *x.shape[1:])).at[chosen].get(mode="clip")
-    real = lax.dynamic_index_in_dim(as_array(rows_and_columns(gets)), row, 0, keepdims=False)
-    return lax.select(lax.broadcast_in_dim(real, x.shape, (0,)), found, lax.zeros_like_array(found))
+    gathered = all_gather(x, rest)
+    out = lax.reshape(gathered, (number.size, *x.shape[1:])).at[chosen].get(mode="clip")
+    receives = lax.dynamic_index_in_dim(as_array(rows_and_columns(is_target)), row, 0, keepdims=False)
+    return lax.select(lax.broadcast_in_dim(receives, x.shape, (0,)), out, lax.zeros_like_array(out))
 
 
 @collective_rules.register(axis_index_p)

@@ -1,11 +1,11 @@
-"""`all_gather` and `psum_scatter`, each the other's transpose, and `all_to_all`, its own.
+"""`all_gather` and `psum_scatter`, which are transposes of each other, and `all_to_all`, which is its own transpose.
 
-Of one named axis of size n, at the axis k of the operand:
+For a named axis of size n, and the axis k of the operand (written first here):
 
     all_gather : a[s] -> a[n, *s], the named axis at k            tiled: a[m, *s] -> a[n*m, *s]
-    all_gather_invariant : the same, of a type that says that it is one value for all elements
-    reduce_scatter : a[n, *s] -> a[s], the sum's part             tiled: a[n*m, *s] -> a[m, *s]
-    all_to_all : a[n, *s] -> a[n, *s], element i of axis k goes to index i and arrives as the index that it is from
+    all_gather_invariant : the same, with a type that marks the result as the same for all elements
+    reduce_scatter : a[n, *s] -> a[s], a part of the sum          tiled: a[n*m, *s] -> a[m, *s]
+    all_to_all : a[n, *s] -> a[n, *s], entry i along axis k goes to element i, where it is the entry of its source
 """
 
 from __future__ import annotations
@@ -36,29 +36,30 @@ from corejax_parallel.types.vma import manual_axes, vary
 def all_gather(
     x: Any, axis_name: Any, *, axis_index_groups: Any = None, axis: int = 0, tiled: bool = False, to: str = "varying"
 ) -> Any:
-    """What all elements of named axes have, for each of them.
+    """Gather the values of all elements along named axes, for each element.
 
     Args:
         x: a pytree of arrays.
-        axis_name: a name that is bound, or a tuple of names, the first one outermost.
-        axis_index_groups: of indices of the axis: gathered within each group.
-        axis: where the named axis goes, in the result.
-        tiled: whether parts are concatenated along `axis` instead of stacked.
-        to: "varying"; or "invarying", for a result whose type says that it is one value for all elements, where types
-            tell (`shard_map` with `check_vma=True`): its cotangent then is one too, of which each takes its part.
+        axis_name: a bound name, or a tuple of names, of which the first is the outermost.
+        axis_index_groups: groups of indices of the axis; values are gathered within each group.
+        axis: position of the named axis in the result.
+        tiled: whether to concatenate the values along `axis` instead of stacking them.
+        to: "varying" or "invarying". With "invarying", the type of the result marks it as the same for all elements, if
+            types track that (`shard_map` with `check_vma=True`). Its cotangent is then also the same for all elements,
+            and each element takes its part.
 
     Returns:
-        A pytree of arrays with one more axis, or a longer one.
+        A pytree of arrays with an additional axis, or with a longer axis if `tiled` is set.
 
     Raises:
         NameError: a name is not bound.
-        TypeError: a leaf is no array.
-        ValueError: the groups or the axis do not fit.
+        TypeError: a leaf is not an array.
+        ValueError: the groups or the axis do not fit, or `to` is unknown.
     """
     names = names_of("all_gather", axis_name)
     groups = groups_of("all_gather", axis_index_groups, names)
     if to not in ("varying", "invarying", "reduced"):
-        raise ValueError(f'all_gather: to is "varying" or "invarying", got {to!r}')
+        raise ValueError(f'all_gather: to must be "varying" or "invarying", got {to!r}')
 
     def one(leaf: Any) -> Any:
         at = axis_of("all_gather", "axis", axis, leaf.ndim + (not tiled))
@@ -89,21 +90,21 @@ def psum_scatter(
     axis_index_groups: Any = None,
     tiled: bool = False,
 ) -> Any:
-    """The sum along named axes, of which each element gets its part: `all_gather(psum_scatter(x))` is `psum(x)`.
+    """Sum along named axes, and give each element its part of the sum: `all_gather(psum_scatter(x))` is `psum(x)`.
 
     Args:
         x: a pytree of arrays.
-        axis_name: a name that is bound, or a tuple of names, the first one outermost.
-        scatter_dimension: the axis of the operand that is shared out: as long as the named one, and gone from the
-            result.
-        axis_index_groups: of indices of the axis: summed and shared out within each group.
-        tiled: whether `scatter_dimension` stays, and its length is a multiple of the named axis's, by which it is
-            divided.
+        axis_name: a bound name, or a tuple of names, of which the first is the outermost.
+        scatter_dimension: the axis of the operand that is divided among the elements. Its length equals the size of the
+            named axis, and it is removed.
+        axis_index_groups: groups of indices of the axis; values are summed and divided within each group.
+        tiled: whether to keep `scatter_dimension`; its length is a multiple of the named axis's size, and is divided by
+            the size.
 
     Raises:
         NameError: a name is not bound.
-        TypeError: a leaf is no array.
-        ValueError: the groups or the axis do not fit, or the length.
+        TypeError: a leaf is not an array.
+        ValueError: the groups, the axis or its length do not fit.
     """
     names = names_of("psum_scatter", axis_name)
     groups = groups_of("psum_scatter", axis_index_groups, names)
@@ -128,8 +129,8 @@ def _check_length(what: str, x: Any, argument: str, axis: int, names: Any, count
     if (length % count) if tiled else (length != count):
         wanted = f"a multiple of {count}" if tiled else f"{count}"
         raise ValueError(
-            f"{what}: {argument}={axis} has to be as long as the named axes {tuple(names)} (or their groups) are, "
-            f"{wanted}, and the array is {x.aval.str_short(short_dtypes=False)}"
+            f"{what}: {argument}={axis} must have the length of the named axes {tuple(names)} (or their groups), "
+            f"{wanted}, but the array is {x.aval.str_short(short_dtypes=False)}"
         )
 
 
@@ -142,20 +143,22 @@ def all_to_all(
     axis_index_groups: Any = None,
     tiled: bool = False,
 ) -> Any:
-    """An axis of the operand becomes the named one, and the named one an axis of the result.
+    """Exchange an axis of the operand with a named axis: each element sends a part of its value to each other element.
 
     Args:
         x: a pytree of arrays.
-        axis_name: a name that is bound, or a tuple of names, the first one outermost.
-        split_axis: the axis that is shared out, part i to index i. As long as the named axis, and gone from the result.
-        concat_axis: where the axis of what has arrived goes, by index that it is from.
-        axis_index_groups: of indices of the axis: exchanged within each group.
-        tiled: whether both axes stay: `split_axis` is divided by the named axis's length, `concat_axis` is multiplied.
+        axis_name: a bound name, or a tuple of names, of which the first is the outermost.
+        split_axis: the axis that is divided among the elements, part i to element i. Its length equals the size of the
+            named axis, and it is removed.
+        concat_axis: position of the new axis of received parts, in the order of their sources.
+        axis_index_groups: groups of indices of the axis; parts are exchanged within each group.
+        tiled: whether to keep both axes: the length of `split_axis` is divided by the size of the named axis, and that
+            of `concat_axis` is multiplied by it.
 
     Raises:
         NameError: a name is not bound.
-        TypeError: a leaf is no array.
-        ValueError: the groups or the axes do not fit, or the length.
+        TypeError: a leaf is not an array.
+        ValueError: the groups, the axes or a length do not fit.
     """
     names = names_of("all_to_all", axis_name)
     groups = groups_of("all_to_all", axis_index_groups, names)
@@ -185,15 +188,16 @@ def all_to_all(
 
 
 def pswapaxes(x: Any, axis_name: Any, axis: int, *, axis_index_groups: Any = None) -> Any:
-    """An axis of the operand and the named one, exchanged: `all_to_all` with both axes the same.
+    """Exchange an axis of the operand with a named axis, in place: `all_to_all` with equal axes.
 
     Args:
         x: a pytree of arrays.
-        axis_name, axis_index_groups: as of `all_to_all`.
-        axis: as long as the named axis.
+        axis_name: a bound name, or a tuple of names, of which the first is the outermost.
+        axis: the axis to exchange; its length equals the size of the named axis.
+        axis_index_groups: groups of indices of the axis; values are exchanged within each group.
 
     Raises:
-        NameError, TypeError, ValueError: as of `all_to_all`.
+        NameError, TypeError, ValueError: see `all_to_all`.
     """
     return all_to_all(x, axis_name, axis, axis, axis_index_groups=axis_index_groups)
 
@@ -210,7 +214,7 @@ def _gathered_type(
     return x.update(shape=tuple(shape))
 
 
-def _one_type(x: ShapedArray, **params: Any) -> ShapedArray:
+def _invariant_type(x: ShapedArray, **params: Any) -> ShapedArray:
     return with_vma(_gathered_type(x, **params), x.vma.difference((params["axis_name"],)))
 
 
@@ -237,17 +241,16 @@ def _check_axis(what: str, x: ShapedArray, axis: int, count: int) -> None:
 
 
 all_gather_p = define("all_gather", _gathered_type)
-all_gather_invariant_p = define("all_gather_invariant", _one_type)
+all_gather_invariant_p = define("all_gather_invariant", _invariant_type)
 reduce_scatter_p = define("reduce_scatter", _scattered_type)
 all_to_all_p = define("all_to_all", _exchanged_type)
 deflinear(all_gather_p, lambda ct, x, **params: [reduce_scatter_p.bind(ct, **params)])
 
 
 def _own_part(ct: Any, x: Any, *, axis_name: Any, axis: int, size: int, tiled: bool, **params: Any) -> list[Any]:
-    """Of the one cotangent; where no types tell that it is one, of the sum of all elements'."""
+    """Return an element's part of the common cotangent; if types do not track the axis, its part of their sum."""
     if manual_axes(axis_name) is None:
-        given = {"axis_name": axis_name, "axis": axis, "size": size, "tiled": tiled}
-        return [reduce_scatter_p.bind(ct, **given, **params)]
+        return [reduce_scatter_p.bind(ct, axis_name=axis_name, axis=axis, size=size, tiled=tiled, **params)]
     here = vary(find_primitive("axis_index").bind(axis_name=axis_name), (axis_name,))
     if not tiled:
         return [lax.dynamic_index_in_dim(ct, here, axis, keepdims=False)]
@@ -261,7 +264,7 @@ deflinear(all_to_all_p, lambda ct, x, **params: [all_to_all_p.bind(ct, **params)
 
 
 def _all_gather(x: Any, *, axis: int, size: int, tiled: bool) -> Any:
-    """Of what all have: the same for each."""
+    """Gather stacked values: each element gets the same result."""
     moved = lax.transpose(x, [*range(1, axis + 1), 0, *range(axis + 1, x.ndim)])
     if tiled:
         shape = list(x.shape[1:])
@@ -295,11 +298,11 @@ def _gather_over_axis(name: Any, axis_size: int, vals: Any, dims: Any, **params:
     out, dim = _gather_in_groups(name, axis_size, vals, dims, **params)
     if params["axis_index_groups"] is not None:
         return out, dim
-    return lax.index_in_dim(out, 0, 0, keepdims=False), None  # the same for every element
+    return lax.index_in_dim(out, 0, 0, keepdims=False), None  # all elements are equal, so the result is not mapped
 
 
 def _batched(primitive: Primitive) -> None:
-    """Batched along another axis: that comes first."""
+    """Register a vmap rule that moves the batch axis to the front and shifts the parameter `axis`."""
 
     @vmap_rules.register(primitive)
     def _rule(axis_size: int, vals: Any, dims: Any, *, axis: int, **params: Any) -> tuple[Any, int]:

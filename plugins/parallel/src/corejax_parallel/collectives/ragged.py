@@ -1,8 +1,9 @@
-"""`ragged_all_to_all`: rows of each element go to the others, to each another number of them.
+"""`ragged_all_to_all`: each element sends ranges of rows, of different lengths, to the other elements.
 
     ragged_all_to_all : a[m, *s], a[k, *s], i[n], i[n], i[n], i[n] -> a[k, *s]
 
-Its decomposition gathers the operands of all elements, and takes of them what comes here; every rule is that of these.
+The decomposition gathers the operands of all elements and selects the rows that the element receives. All rules are
+derived from it.
 """
 
 from __future__ import annotations
@@ -32,27 +33,28 @@ def ragged_all_to_all(
     axis_name: Any,
     axis_index_groups: Any = None,
 ) -> Any:
-    """Rows of each element go to the others, to each another number of them.
+    """Send ranges of rows, of different lengths, to the other elements along a named axis.
 
-    With n elements along the axis, element i sends `operand[input_offsets[j] :][: send_sizes[j]]` to element j, where
-    they are rows `output_offsets[j]` and following.
+    With n elements along the axis, element i sends `operand[input_offsets[j] :][: send_sizes[j]]` to element j, which
+    stores them from row `output_offsets[j]` on.
 
     Args:
-        operand: of shape (m, *s).
-        output: of shape (k, *s); its rows that nobody sends to stay.
-        input_offsets: integers of shape (n,): where the rows for each begin.
-        send_sizes: integers of shape (n,): how many rows go to each.
-        output_offsets: integers of shape (n,): where they begin there.
-        recv_sizes: integers of shape (n,): how many rows come from each; what the others' `send_sizes` say.
-        axis_name: a name that is bound.
-        axis_index_groups: of indices of the axis: sent within each group.
+        operand: the rows to send, of shape (m, *s).
+        output: array of shape (k, *s); rows that are not received keep its values.
+        input_offsets: integers of shape (n,): the first row to send to each element.
+        send_sizes: integers of shape (n,): the number of rows to send to each element.
+        output_offsets: integers of shape (n,): the first row in each receiver's output.
+        recv_sizes: integers of shape (n,): the number of rows to receive from each element, which must agree with the
+            senders' `send_sizes`.
+        axis_name: a bound name.
+        axis_index_groups: groups of indices of the axis; rows are sent within each group.
 
     Returns:
-        Of the type of `output`.
+        An array of the shape and dtype of `output`.
 
     Raises:
         NameError: the name is not bound.
-        TypeError: dtypes differ, or offsets and sizes are no integers.
+        TypeError: dtypes differ, or offsets or sizes are not integers.
         ValueError: shapes do not fit.
     """
     names = names_of("ragged_all_to_all", axis_name)
@@ -103,7 +105,7 @@ def _type(
 
 
 def _decomposed(*operands: Any, axis_name: tuple[Any, ...], axis_sizes: tuple[int, ...], **params: Any) -> Any:
-    """Rules of programs inside of `shard_map` run where its axes are not in force."""
+    """Run the decomposition with its axes bound, because rules of programs inside `shard_map` run without them."""
     with named_axes(list(zip(axis_name, axis_sizes, strict=True))):
         return _exchanged(*operands, axis_name=axis_name, **params)
 
@@ -124,20 +126,20 @@ def _exchanged(
         all_to_all, axis_name=axis_name, split_axis=0, concat_axis=0, axis_index_groups=axis_index_groups
     )
     starts, begins = exchange(input_offsets), exchange(output_offsets)
-    everything = all_gather(operand, axis_name, axis_index_groups=axis_index_groups)
+    gathered = all_gather(operand, axis_name, axis_index_groups=axis_index_groups)
     rows = lax.broadcasted_iota(starts.dtype, (size, output.shape[0]), 1)
     within = lax.sub(rows, lax.broadcast_in_dim(begins, rows.shape, (0,)))
     lengths = lax.broadcast_in_dim(recv_sizes, rows.shape, (0,))
-    comes = lax.bitwise_and(lax.ge(within, lax.full_like(within, 0)), lax.lt(within, lengths))
-    sender = lax.argmax(lax.convert_element_type(comes, np.int32), 0, np.int32)
+    is_sent = lax.bitwise_and(lax.ge(within, lax.full_like(within, 0)), lax.lt(within, lengths))
+    sender = lax.argmax(lax.convert_element_type(is_sent, np.int32), 0, np.int32)
     chosen = lax.broadcasted_iota(np.int32, rows.shape, 0) == lax.broadcast_in_dim(sender, rows.shape, (1,))
     place = lax.add(within, lax.broadcast_in_dim(starts, rows.shape, (0,)))
     place = lax.reduce_sum(lax.select(chosen, place, lax.full_like(place, 0)), (0,))
-    flat = lax.reshape(everything, (size * operand.shape[0], *operand.shape[1:]))
+    flat = lax.reshape(gathered, (size * operand.shape[0], *operand.shape[1:]))
     index = lax.add(lax.mul(sender, np.int32(operand.shape[0])), lax.convert_element_type(place, np.int32))
-    found = flat.at[index].get(mode="clip")
-    received = lax.reduce_or(comes, (0,))
-    return lax.select(lax.broadcast_in_dim(received, output.shape, (0,)), found, output)
+    selected = flat.at[index].get(mode="clip")
+    is_received = lax.reduce_or(is_sent, (0,))
+    return lax.select(lax.broadcast_in_dim(is_received, output.shape, (0,)), selected, output)
 
 
 ragged_all_to_all_p = Primitive(
@@ -146,5 +148,5 @@ ragged_all_to_all_p = Primitive(
     decomposition=_decomposed,
     linear_in=(0, 1),
     tags=("collective",),
-    doc="Rows of each element along named axes go to the others, to each another number of them.",
+    doc="Send ranges of rows, of different lengths, to the other elements along named axes.",
 )

@@ -1,4 +1,4 @@
-"""`psum`, `pmax`, `pmin`: sums and extremes along named axes, the same for every element of a group.
+"""`psum`, `pmean`, `pmax`, `pmin`: reductions along named axes, with the same result for every element of a group.
 
 psum, pmax, pmin : a[s] -> a[s], for each element
 """
@@ -28,22 +28,23 @@ from corejax_parallel.types.vma import manual_axes
 
 
 def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
-    """The sum along named axes, for every element of them.
+    """Sum along named axes.
 
     Args:
-        x: a pytree of arrays; booleans count as int32. A Python number gives a Python number: `psum(1, name)` is the
-            axis's size.
-        axis_name: a name that `vmap`, `pmap` or `shard_map` binds, or a tuple of names. An integer that is no name is
-            an axis of the arrays, which is summed over before.
-        axis_index_groups: of indices of the axis: the sum is taken within each group. Of one size; each index once.
+        x: a pytree of arrays; booleans are converted to int32. The sum of a Python number is a Python number:
+            `psum(1, name)` is the size of the axis.
+        axis_name: a name that `vmap`, `pmap` or `shard_map` binds, or a tuple of names. An integer that is not a name
+            is an axis of the arrays, which is summed first.
+        axis_index_groups: groups of indices of the axis, of equal size, with each index once; the sum is taken within
+            each group.
 
     Returns:
-        A pytree of arrays of the same shapes and dtypes.
+        A pytree of arrays of the same shapes and dtypes, equal for all elements.
 
     Raises:
         NameError: a name is not bound.
-        TypeError: a leaf is no array.
-        ValueError: the groups do not fit the axis, or an array has no such axis.
+        TypeError: a leaf is not an array.
+        ValueError: the groups do not fit the axis, or an array does not have an axis.
     """
     positions, axis_name = _positions(axis_name)
     names = names_of("psum", axis_name)
@@ -67,10 +68,10 @@ def psum(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
 
 
 def _positions(axis_name: Any) -> tuple[tuple[int, ...], tuple[Any, ...]]:
-    """Integers that are no names, which count axes of arrays, and the names."""
-    given = tuple(axis_name) if isinstance(axis_name, tuple | list) else (axis_name,)
-    positions = tuple([n for n in given if type(n) is int and not _is_bound(n)])
-    return positions, tuple([n for n in given if type(n) is not int or n not in positions]) if positions else given
+    """Split names into integers that are not bound, which are axes of arrays, and bound names."""
+    names = tuple(axis_name) if isinstance(axis_name, tuple | list) else (axis_name,)
+    positions = tuple([n for n in names if type(n) is int and not _is_bound(n)])
+    return positions, tuple([n for n in names if type(n) is not int or n not in positions]) if positions else names
 
 
 def _is_bound(name: Any) -> bool:
@@ -91,23 +92,24 @@ def _over_positions(what: str, reduce: Callable[..., Any], x: Any, positions: tu
 
 
 def pmean(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
-    """The mean along named axes, for every element of them.
+    """Take the mean along named axes.
 
     Args:
-        x: a pytree of arrays; integers become floating-point numbers.
-        axis_name, axis_index_groups: as of `psum`.
+        x: a pytree of arrays; integers are converted to floating-point numbers.
+        axis_name: a bound name, or a tuple of names.
+        axis_index_groups: groups of indices of the axis; the mean is taken within each group.
 
     Raises:
-        NameError, TypeError, ValueError: as of `psum`.
+        NameError, TypeError, ValueError: see `psum`.
     """
     names = names_of("pmean", axis_name)
     count = psum(1, names, axis_index_groups=axis_index_groups)
     return tree.tree_map(
-        lambda leaf: lax.div(*_together(leaf, count)), psum(x, names, axis_index_groups=axis_index_groups)
+        lambda leaf: lax.div(*_quotient_operands(leaf, count)), psum(x, names, axis_index_groups=axis_index_groups)
     )
 
 
-def _together(total: Any, count: int) -> tuple[Any, Any]:
+def _quotient_operands(total: Any, count: int) -> tuple[Any, Any]:
     total = as_array(total)
     if not dtypes.is_inexact(total.dtype):
         total = lax.convert_element_type(total, dtypes.default_float_dtype())
@@ -115,29 +117,33 @@ def _together(total: Any, count: int) -> tuple[Any, Any]:
 
 
 def pmax(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
-    """The maximum along named axes, for every element of them; a NaN if there is one.
+    """Take the maximum along named axes, NaN if any element is NaN.
 
-    The derivative is the mean of those of the elements that are the maximum.
+    The derivative is the mean of the derivatives of the elements that equal the maximum.
 
     Args:
         x: a pytree of arrays of real numbers.
-        axis_name, axis_index_groups: as of `psum`.
+        axis_name: a bound name, or a tuple of names.
+        axis_index_groups: groups of indices of the axis; the maximum is taken within each group.
 
     Raises:
-        NameError, TypeError, ValueError: as of `psum`.
+        NameError, TypeError, ValueError: see `psum`.
     """
     return _extreme("pmax", pmax_p, x, axis_name, axis_index_groups)
 
 
 def pmin(x: Any, axis_name: Any, *, axis_index_groups: Any = None) -> Any:
-    """The minimum along named axes; as `pmax`.
+    """Take the minimum along named axes, NaN if any element is NaN.
+
+    The derivative is the mean of the derivatives of the elements that equal the minimum.
 
     Args:
         x: a pytree of arrays of real numbers.
-        axis_name, axis_index_groups: as of `psum`.
+        axis_name: a bound name, or a tuple of names.
+        axis_index_groups: groups of indices of the axis; the minimum is taken within each group.
 
     Raises:
-        NameError, TypeError, ValueError: as of `psum`.
+        NameError, TypeError, ValueError: see `psum`.
     """
     return _extreme("pmin", pmin_p, x, axis_name, axis_index_groups)
 
@@ -163,7 +169,14 @@ def _extreme(what: str, primitive: Primitive, x: Any, axis_name: Any, axis_index
 def _reduction(
     name: str, reduce: Callable[..., Any], unmapped: Callable[[Any, int], Any], refuses: Callable[[Any], bool]
 ) -> Primitive:
-    """A primitive that reduces along named axes; `unmapped` is its result for elements that are all the same."""
+    """Define a primitive that reduces along named axes.
+
+    Args:
+        name: name of the primitive.
+        reduce: `(x, axes) -> reduced x`.
+        unmapped: `(x, count) -> result` for `count` elements that are all `x`.
+        refuses: whether a dtype is not supported.
+    """
 
     def same_type(x: ShapedArray, *, axis_name: Any, axis_index_groups: Groups) -> ShapedArray:
         if refuses(x.dtype):
@@ -203,11 +216,15 @@ psum_p = _reduction("psum", lax.reduce_sum, _times, dtypes.is_bool)
 
 
 def _psum_transpose(ct: Any, x: Any, *, axis_name: tuple[Any, ...], axis_index_groups: Groups) -> list[Any]:
-    """The sum of what all elements have; but the sum's own cotangent, where types tell that it is one value."""
-    told = [name for name in axis_name if manual_axes(name) is not None]
-    rest = tuple([name for name in axis_name if name not in told])
-    for name in told:
-        if name not in x.aval.vma:  # the same for all elements
+    """Transpose a sum along named axes.
+
+    The cotangent of each element is the sum of the cotangents of all elements. Along axes that types track, the sum is
+    a single value with a single cotangent, which is the cotangent of each element.
+    """
+    tracked = [name for name in axis_name if manual_axes(name) is not None]
+    rest = tuple([name for name in axis_name if name not in tracked])
+    for name in tracked:
+        if name not in x.aval.vma:  # the operand is the same for all elements, and counts once for each
             ct = _times(ct, axis_size_of(name) if axis_index_groups is None else len(axis_index_groups[0]))
         elif axis_index_groups is not None:
             ct = psum_p.bind(ct, axis_name=(name,), axis_index_groups=axis_index_groups)

@@ -1,7 +1,6 @@
-"""`pvary`: a value that is the same along manual axes, as one that may differ; `pcast`, which users call.
+"""`pvary`, which marks a value as possibly different along manual axes, and its public function `pcast`.
 
-pvary : a[s] -> a[s], the value itself. Where types tell along which axes values may differ, its cotangent, one of each
-element, is summed.
+pvary : a[s] -> a[s], the identity. Its transpose sums the cotangents of all elements, along the axes that types track.
 """
 
 from __future__ import annotations
@@ -19,25 +18,26 @@ _TO = ("varying", "reduced", "unreduced")
 
 
 def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
-    """The value itself, of a type that says that it may differ along named axes.
+    """Return the value with a type that marks it as possibly different along named axes.
 
-    In a function that `shard_map` maps with `check_vma=True`, the derivative by a value that is the same along an axis
-    is the sum of what all elements of the axis make of it; by `pcast(x, axis_name, to="varying")` it is each element's
-    own. Elsewhere there are no such types, and nothing happens.
+    In a function that `shard_map` maps with `check_vma=True`, the derivative with respect to a value that is the same
+    along an axis is the sum over all elements of the axis. The derivative with respect to
+    `pcast(x, axis_name, to="varying")` is each element's own. Elsewhere, types do not track axes, and `pcast` has no
+    effect.
 
     Args:
         x: a pytree of arrays.
-        axis_name: a name that is bound, or a tuple of names.
-        to: "varying"; "reduced" and "unreduced" change nothing.
+        axis_name: a bound name, or a tuple of names.
+        to: "varying"; "reduced" and "unreduced" have no effect.
 
     Raises:
         NameError: a name is not bound.
-        TypeError: a leaf is no array.
-        ValueError: `to` is another word.
+        TypeError: a leaf is not an array.
+        ValueError: `to` is unknown.
     """
     names = names_of("pcast", axis_name)
     if to not in _TO:
-        raise ValueError(f'pcast: to is "varying" or "reduced", got {to!r}')
+        raise ValueError(f'pcast: to must be "varying" or "reduced", got {to!r}')
     return on_leaves("pcast", lambda leaf: vary(leaf, names) if to == "varying" else leaf, x)
 
 
@@ -49,12 +49,12 @@ pvary_p = Primitive(
     abstract_eval=lambda x, *, axis_name: with_vma(x, x.vma.union(axis_name)),
     impl=lambda x, *, axis_name: x,
     tags=("collective",),
-    doc="The value itself, of a type that says that it may differ along named axes.",
+    doc="Return the value with a type that marks it as possibly different along named axes.",
 )
 
 
 def _transpose(ct: Any, x: Any, *, axis_name: tuple[Any, ...]) -> list[Any]:
-    """The sum, where types tell; elsewhere what each element makes of its own."""
+    """Sum the cotangent along the axes that types track; along others, each element keeps its own cotangent."""
     for name in axis_name:
         axes = manual_axes(name)
         if axes is not None:
@@ -87,6 +87,6 @@ def _total(x: Any, names: tuple[Any, ...]) -> Any:
     return psum_p.bind(x, axis_name=names, axis_index_groups=None)
 
 
-def told_along(names: Sequence[Any]) -> ManualAxes:
-    """Says that types tell along these axes whether values may differ."""
+def tracked_axes(names: Sequence[Any]) -> ManualAxes:
+    """Return the entry of the axes in scope by which types track whether values differ along these axes."""
     return ManualAxes(frozenset(names), _vary, _total)

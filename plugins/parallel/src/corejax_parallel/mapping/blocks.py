@@ -1,4 +1,4 @@
-"""Blocks of arrays: what one element of a mesh's axes has of an array that a `PartitionSpec` splits."""
+"""Blocks of arrays: the parts that a `PartitionSpec` assigns to the elements of a mesh's axes."""
 
 from __future__ import annotations
 
@@ -16,44 +16,44 @@ from corejax_parallel.types.refinement import with_sharding, with_vma
 Names = tuple[Any, ...]
 
 
-def for_leaves(what: str, argument: str, given: Any, structure: Any, is_leaf: Callable[[Any], bool]) -> list[Any]:
-    """What an argument that is a prefix of a pytree says of each leaf.
+def for_leaves(what: str, argument: str, prefix: Any, structure: Any, is_leaf: Callable[[Any], bool]) -> list[Any]:
+    """Broadcast an argument that is a prefix of a pytree to the leaves.
 
     Raises:
-        ValueError: it is no prefix.
+        ValueError: the argument is not a prefix.
     """
     try:
-        return tree.broadcast_prefix(given, structure, is_leaf)  # type: ignore[no-any-return]
+        return tree.broadcast_prefix(prefix, structure, is_leaf)  # type: ignore[no-any-return]
     except ValueError as error:
-        raise ValueError(f"{what}: {argument} is no prefix of what it is for: {error}") from None
+        raise ValueError(f"{what}: {argument} is not a prefix of the pytree that it describes: {error}") from None
 
 
 def names_in(spec: PartitionSpec) -> Names:
-    """The axes that a spec names, in its order."""
+    """Return the axes that a spec names, in order."""
     return tuple([name for axes in spec.axes() for name in axes or ()])
 
 
 def counts(spec: PartitionSpec, sizes: dict[Any, int], ndim: int) -> list[int]:
-    """Into how many blocks each dimension is split."""
-    found = [math.prod(sizes[name] for name in axes or ()) for axes in spec.axes()]
-    return found + [1] * (ndim - len(found))
+    """Return the number of blocks along each dimension."""
+    leading = [math.prod(sizes[name] for name in axes or ()) for axes in spec.axes()]
+    return leading + [1] * (ndim - len(leading))
 
 
 def block_type(aval: ShapedArray, spec: PartitionSpec, sizes: dict[Any, int]) -> ShapedArray:
-    """The type of a block of an array."""
+    """Return the type of a block of an array."""
     parts = counts(spec, sizes, aval.ndim)
     return with_sharding(aval, None).update(shape=tuple([n // k for n, k in zip(aval.shape, parts, strict=True)]))
 
 
 def whole_type(aval: ShapedArray, spec: PartitionSpec, sizes: dict[Any, int]) -> ShapedArray:
-    """The type of an array of whose blocks this is the type."""
+    """Return the type of an array from the type of its blocks."""
     parts = counts(spec, sizes, aval.ndim)
     whole = aval.update(shape=tuple([n * k for n, k in zip(aval.shape, parts, strict=True)]))
     return with_vma(whole, whole.vma.difference(sizes))
 
 
 def with_dimension(spec: PartitionSpec, position: int | None, names: Names = ()) -> PartitionSpec:
-    """The spec with one more dimension at a position, split over the axes `names`; as it is for None."""
+    """Insert a dimension that is split over `names` into a spec; return the spec unchanged for None."""
     if position is None:
         return spec
     entries = list(spec) + [None] * max(0, position - len(spec))
@@ -67,19 +67,20 @@ def over_blocks(
     out_specs: Sequence[PartitionSpec],
     args: Sequence[Any],
 ) -> list[Any]:
-    """`fun` of all blocks at once, as `vmap` along each axis: what `shard_map` means, on one device.
+    """Apply `fun` to all blocks at once by `vmap` along each axis: the meaning of `shard_map` on one device.
 
     Args:
         fun: `(*blocks) -> blocks`, which may use the names of the axes.
-        sizes: of the axes that are mapped, by name.
-        in_specs, out_specs: how arguments and results are split.
+        sizes: dict from name to size of the mapped axes.
+        in_specs: specs of the arguments.
+        out_specs: specs of the results.
         args: the whole arguments.
 
     Returns:
-        The whole results; of what is said to be the same for all elements of an axis, that of the first.
+        The whole results. For a result that is the same along an axis by its spec, the first element's value is taken.
     """
     names = tuple(sizes)
-    stacked = [_cut(x, spec, sizes) for x, spec in zip(args, in_specs, strict=True)]
+    stacked = [_split(x, spec, sizes) for x, spec in zip(args, in_specs, strict=True)]
     used_in = [names_in(spec) for spec in in_specs]
     used_out = [names_in(spec) for spec in out_specs]
 
@@ -102,8 +103,8 @@ def _first(x: Any, dim: int | None) -> Any:
     return x if dim is None else lax.index_in_dim(x, 0, dim, keepdims=False)
 
 
-def _cut(x: Any, spec: PartitionSpec, sizes: dict[Any, int]) -> Any:
-    """Blocks along leading axes, in the order of `sizes`."""
+def _split(x: Any, spec: PartitionSpec, sizes: dict[Any, int]) -> Any:
+    """Split an array into blocks, which are stacked along leading axes in the order of `sizes`."""
     shape: list[int] = []
     place: dict[Any, int] = {}
     kept: list[int] = []
@@ -119,7 +120,7 @@ def _cut(x: Any, spec: PartitionSpec, sizes: dict[Any, int]) -> Any:
 
 
 def _joined(x: Any, spec: PartitionSpec, sizes: dict[Any, int]) -> Any:
-    """The array of which `_cut` gives these blocks."""
+    """Join stacked blocks to the whole array; the inverse of `_split`."""
     used = [name for name in sizes if name in names_in(spec)]
     ndim = x.ndim - len(used)
     order: list[int] = []

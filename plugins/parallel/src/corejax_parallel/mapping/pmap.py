@@ -1,8 +1,8 @@
-"""`pmap`: a function mapped along an axis of its arguments, one element on each device.
+"""`pmap`: map a function along an axis of its arguments, with each element on a device of its own.
 
     xla_pmap : a[n, *s] -> b[n, *t]        given a program a[s] -> b[t]
 
-It is `shard_map` over a mesh of one axis, compiled always. Inside of another one it runs on the device of that one's
+`pmap` is a compiled `shard_map` over a mesh with a single axis. A `pmap` inside another runs on the device of the outer
 element, as `vmap`.
 """
 
@@ -55,27 +55,28 @@ def pmap(
     axis_size: int | None = None,
     donate_argnums: int | Sequence[int] = (),
 ) -> Any:
-    """Map a function along an axis of its arguments, each element on a device of its own.
+    """Map a function along an axis of its arguments, with each element on a device of its own.
 
     Args:
-        fun: function of the elements; without it, a decorator.
+        fun: function of elements. If omitted, the result is a decorator.
         axis_name: name of the axis, for collectives.
-        in_axes: for each argument the axis that is mapped, or None for what all elements have in common; an integer for
-            all, or a pytree that is a prefix of the tuple of arguments. Keyword arguments are mapped along axis 0.
-        out_axes: the same of the result; None for what is the same for all elements.
-        static_broadcasted_argnums: positions of arguments that are passed on as they are; hashable.
-        devices: the devices; by default the first of this process's.
-        backend: a platform, in place of devices.
-        axis_size: how many elements there are, where the arguments do not say.
-        donate_argnums: positions of arguments whose memory results may take.
+        in_axes: the mapped axis of each argument, or None for arguments that all elements share: an integer for all
+            arguments, or a pytree that is a prefix of the tuple of arguments. Keyword arguments are mapped along axis
+            0.
+        out_axes: the mapped axis of each result, or None for results that are the same for all elements.
+        static_broadcasted_argnums: positions of hashable arguments that are passed to the function unchanged.
+        devices: the devices; by default the first devices of this process.
+        backend: a platform, instead of devices.
+        axis_size: number of elements; required if no argument is mapped.
+        donate_argnums: positions of arguments to donate: results may reuse their memory.
 
     Returns:
-        A function of arrays with the axis; its results lie over the devices.
+        A function of arrays with the mapped axis; its results are sharded over the devices.
 
     Raises:
-        TypeError: arguments are no arrays, or axes no integers.
-        ValueError: sizes differ, there are more elements than devices, a result that differs has out axis None, or
-            `devices` is empty.
+        TypeError: an argument is not an array, or an axis is not an integer.
+        ValueError: sizes differ, there are more elements than devices, a result with out axis None differs from element
+            to element, or `devices` is empty.
     """
     if fun is None:
         return functools.partial(
@@ -93,7 +94,7 @@ def pmap(
         raise TypeError(f"pmap transforms a function, got {fun!r} of type {type(fun).__name__}")
     what = f"pmap of {fun_name(fun)}"
     if devices is not None and not len(devices):
-        raise ValueError(f"{what}: devices is empty; give some of corejax.devices(), or leave it out")
+        raise ValueError(f"{what}: devices is empty; pass some of corejax.devices(), or leave it out")
     name = f"<axis of {fun_name(fun)}>" if axis_name is None else axis_name
     static = _positions(static_broadcasted_argnums)
 
@@ -142,20 +143,20 @@ def _positions(given: Any) -> tuple[int, ...]:
 def _without_static(
     what: str, fun: Callable[..., Any], args: tuple[Any, ...], static: tuple[int, ...]
 ) -> tuple[Callable[..., Any], tuple[Any, ...]]:
-    """The function of the other arguments, and those."""
+    """Return the function of the dynamic arguments, and these arguments."""
     for i in static:
         if not -len(args) <= i < len(args):
-            raise ValueError(f"{what}: static_broadcasted_argnums has {i}, and it is called with {len(args)} arguments")
+            raise ValueError(f"{what}: static_broadcasted_argnums has {i}, but it is called with {len(args)} arguments")
     fixed = {i % len(args): args[i] for i in static}
     if not fixed:
         return fun, args
 
     @named_as(fun)
-    def of_others(*others: Any, **kwargs: Any) -> Any:
-        rest = iter(others)
+    def of_dynamic(*dynamic: Any, **kwargs: Any) -> Any:
+        rest = iter(dynamic)
         return fun(*[fixed[i] if i in fixed else next(rest) for i in range(len(args))], **kwargs)
 
-    return of_others, tuple([x for i, x in enumerate(args) if i not in fixed])
+    return of_dynamic, tuple([x for i, x in enumerate(args) if i not in fixed])
 
 
 def _prefix(what: str, argument: str, axes: Any, structure: Any) -> list[Any]:
@@ -169,18 +170,18 @@ def _prefix(what: str, argument: str, axes: Any, structure: Any) -> list[Any]:
 def _in_axes(
     what: str, in_axes: Any, args: Any, static: tuple[int, ...], dynamic: Any, kwargs: Any, in_tree: Any
 ) -> tuple[Any, ...]:
-    """The mapped axis of each leaf, from the front; None for those that are not mapped."""
+    """Return the mapped axis of each leaf, counted from the front, or None if the leaf is not mapped."""
     if isinstance(in_axes, list):
         in_axes = tuple(in_axes)
     if isinstance(in_axes, tuple) and static:
         if len(in_axes) != len(args):
             raise ValueError(f"{what}: in_axes has {len(in_axes)} entries for {len(args)} arguments")
-        gone = {i % len(args) for i in static}
-        in_axes = tuple([axis for i, axis in enumerate(in_axes) if i not in gone])
+        removed = {i % len(args) for i in static}
+        in_axes = tuple([axis for i, axis in enumerate(in_axes) if i not in removed])
     numbered = tree.tree_unflatten(in_tree, range(in_tree.num_leaves))
     given = _prefix(what, "in_axes", in_axes, numbered[0]) + [0] * len(tree.tree_leaves(kwargs))
     leaves = tree.tree_leaves((dynamic, kwargs))
-    found = []
+    axes = []
     for axis, x in zip(given, leaves, strict=True):
         ndim = get_aval(x).ndim
         if axis is not None and not -ndim <= axis < ndim:
@@ -188,8 +189,8 @@ def _in_axes(
                 f"{what}: in_axes has {axis} for an argument of type {get_aval(x).str_short(short_dtypes=False)}, "
                 "which has no such axis"
             )
-        found.append(None if axis is None else int(axis) % ndim)
-    return tuple(found)
+        axes.append(None if axis is None else int(axis) % ndim)
+    return tuple(axes)
 
 
 def _size(what: str, leaves: Sequence[Any], axes: Sequence[Any], given: int | None) -> int:
@@ -198,11 +199,11 @@ def _size(what: str, leaves: Sequence[Any], axes: Sequence[Any], given: int | No
         sizes.insert(0, as_dim(given))
     if not sizes:
         raise ValueError(
-            f"{what}: no argument is mapped, and axis_size is not given: it is not known how many there are"
+            f"{what}: no argument is mapped and axis_size is not given, so the number of elements is not known"
         )
     if len(set(sizes)) > 1:
         first = "axis_size and " if given is not None else ""
-        raise ValueError(f"{what}: {first}mapped axes have one size, got sizes {sizes}")
+        raise ValueError(f"{what}: {first}mapped axes must have one size, got sizes {sizes}")
     return sizes[0]
 
 
@@ -212,22 +213,22 @@ def _element(aval: ShapedArray, axis: int | None) -> ShapedArray:
 
 def _out_axes(what: str, out_axes: Any, out_tree: Any, closed: ClosedJaxpr) -> Axes:
     given = _prefix(what, "out_axes", out_axes, tree.tree_unflatten(out_tree, range(out_tree.num_leaves)))
-    found = []
+    axes = []
     for axis, aval in zip(given, closed.out_avals, strict=True):
         if axis is not None and not -aval.ndim - 1 <= axis <= aval.ndim:
             raise ValueError(
-                f"{what}: out_axes has {axis} for a result whose elements are {aval.str_short(short_dtypes=False)}"
+                f"{what}: out_axes has {axis} for a result with elements of type {aval.str_short(short_dtypes=False)}"
             )
-        found.append(None if axis is None else int(axis) % (aval.ndim + 1))
-    return tuple(found)
+        axes.append(None if axis is None else int(axis) % (aval.ndim + 1))
+    return tuple(axes)
 
 
 def _check_same(what: str, closed: ClosedJaxpr, size: int, name: Any, axes: Axes, out_axes: Axes) -> None:
-    """What has the out axis None does not differ."""
+    """Raise ValueError if a result with out axis None may differ from element to element."""
     if None not in out_axes:
         return
-    found = differing(closed, size, name, [d is not None for d in axes])
-    for i, (differs, axis) in enumerate(zip(found, out_axes, strict=True)):
+    results = differing(closed, size, name, [d is not None for d in axes])
+    for i, (differs, axis) in enumerate(zip(results, out_axes, strict=True)):
         if differs and axis is None:
             raise ValueError(f"{what}: out_axes is None for result {i}, which differs from element to element")
 
@@ -235,16 +236,16 @@ def _check_same(what: str, closed: ClosedJaxpr, size: int, name: Any, axes: Axes
 def _mesh(what: str, name: Any, size: int, devices: Sequence[Any] | None, backend: str | None) -> Mesh:
     if not isinstance(name, str):
         raise TypeError(f"{what}: axis_name is a string, got {name!r} of type {type(name).__name__}")
-    known = "devices" if backend is not None else "local_devices"
-    found = list(exported(known)(backend) if devices is None else devices)
-    if len(found) < size:
+    function = "devices" if backend is not None else "local_devices"
+    available = list(exported(function)(backend) if devices is None else devices)
+    if len(available) < size:
         raise ValueError(
-            f"{what}: it is mapped over {size} elements, and there are {len(found)} devices. For more CPU devices set "
-            "corejax.config.num_cpu_devices before the first use"
+            f"{what}: it is mapped over {size} elements, but there are {len(available)} devices. For more CPU devices "
+            "set corejax.config.num_cpu_devices before the first use"
         )
-    if devices is not None and len(found) != size:
-        raise ValueError(f"{what}: it is mapped over {size} elements, and {len(found)} devices are given")
-    return Mesh(grid(found[:size], (size,)), (name,))
+    if devices is not None and len(available) != size:
+        raise ValueError(f"{what}: it is mapped over {size} elements, but {len(available)} devices are given")
+    return Mesh(grid(available[:size], (size,)), (name,))
 
 
 # -- the primitive -----------------------------------------------------------------------------------------------
@@ -261,7 +262,7 @@ def as_shard_map(
     name: str,
     out_axes: Axes,
 ) -> list[Any]:
-    """The same as `shard_map` of blocks of length 1."""
+    """Express `pmap` as `shard_map` of blocks of length 1; the decomposition of `xla_pmap`."""
 
     def block(*blocks: Any) -> list[Any]:
         elements = [x if d is None else lax.squeeze(x, (d,)) for x, d in zip(blocks, in_axes, strict=True)]
@@ -295,13 +296,13 @@ xla_pmap_p = Primitive(
     multiple_results=True,
     tags=("higher_order", "binds_axes"),
     decomposition=as_shard_map,
-    doc="Apply a program to elements, each on a device. Params: call_jaxpr, axis_name, axis_size, in_axes, out_axes.",
+    doc="Apply a program to elements on devices. Params: call_jaxpr, axis_name, axis_size, in_axes, out_axes.",
 )
 
 
 @impl_rules.register(xla_pmap_p, device=True)
 def _impl(*args: Any, call_jaxpr: ClosedJaxpr, **params: Any) -> Any:
-    """Compiled, once for each program; operation by operation where `runs_piecewise` says so."""
+    """Run a compiled program, cached with `call_jaxpr`; run operation by operation if `runs_piecewise`."""
     if runs_piecewise():
         return as_shard_map(*args, call_jaxpr=call_jaxpr, **params)
     return by_program(xla_pmap_p, args, params["name"], call_jaxpr, "call_jaxpr", params)

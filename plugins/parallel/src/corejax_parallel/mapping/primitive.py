@@ -1,9 +1,10 @@
-"""The primitive `shard_map` and its rules: a program of blocks, for each element of some axes of a mesh.
+"""The primitive `shard_map` and its rules: a program of blocks, applied for each element of some axes of a mesh.
 
-    shard_map : whole arrays -> whole arrays        given a program of blocks -> blocks
+    shard_map : whole arrays -> whole arrays        given a program from blocks to blocks
 
-What a transformation makes of it is a `shard_map` of what it makes of the program. Residuals and what is not the same
-everywhere have blocks along a first axis of their own.
+A transformation of `shard_map` is the `shard_map` of the transformed program, which is transformed with the mapped axes
+in scope. Residuals of partial evaluation have no spec of the user's, and may differ from element to element. So their
+blocks are stacked along an additional first axis, which is split over the axes along which they may differ.
 """
 
 from __future__ import annotations
@@ -65,19 +66,19 @@ shard_map_p = Primitive(
     "shard_map",
     multiple_results=True,
     tags=("higher_order", "binds_axes"),
-    doc="Apply a program to blocks of arrays. Params: jaxpr, mesh, in_specs, out_specs, axis_name (those mapped over).",
+    doc="Apply a program to blocks of arrays. Params: jaxpr, mesh, in_specs, out_specs, axis_name (the mapped axes).",
 )
 
 
 def sizes_of(mesh: Any, axis_name: Sequence[Any]) -> dict[Any, int]:
-    """Sizes of the axes that are mapped over, in the mesh's order."""
+    """Return the sizes of the mapped axes, in the order of the mesh."""
     return {name: size for name, size in mesh.shape_tuple if name in axis_name}
 
 
 def _stacked_specs(known: ClosedJaxpr, num_res: int, axis_name: tuple[Any, ...]) -> tuple[PartitionSpec, ...]:
-    """Return the specs of residuals, whose blocks are stacked along a first axis where the blocks may differ.
+    """Return the specs of residuals, which are stacked along the axes along which they may differ.
 
-    If no argument's type says that it differs along an axis, types are not checked and any residual may differ.
+    If no type has manual axes, types are not tracked, and each residual may differ along all axes.
     """
     typed = any(aval.vma for aval in known.in_avals)
     residuals = known.out_avals[len(known.out_avals) - num_res :]
@@ -89,7 +90,7 @@ def _stacked_specs(known: ClosedJaxpr, num_res: int, axis_name: tuple[Any, ...])
 def _transformed(
     jaxpr: ClosedJaxpr, mesh: Any, mapped: Sequence[Any], transform: Any, *args: Any, **kwargs: Any
 ) -> Any:
-    """Return `transform(jaxpr, ...)` with the axes `mapped` in scope, which users' derivative rules may use."""
+    """Return `transform(jaxpr, ...)`, run with the mapped axes in scope, which users' derivative rules may use."""
     axes = named_axes(axes_of_body(mesh, sizes_of(mesh, mapped)))
     return run_within((axes,), transform, jaxpr, *args, **kwargs)
 
@@ -107,7 +108,7 @@ def _type(
 
 
 def _out_type(aval: ShapedArray, spec: PartitionSpec, mesh: Any, axis_name: tuple[Any, ...]) -> ShapedArray:
-    """The type of a whole result, which says how it is split where all axes of type Explicit are mapped over."""
+    """Return the type of a whole result, with its explicit sharding if all Explicit axes are mapped over."""
     whole = whole_type(aval, spec, sizes_of(mesh, axis_name))
     explicit = mesh.explicit_axes
     if not explicit or not set(explicit) <= set(axis_name):
@@ -116,13 +117,13 @@ def _out_type(aval: ShapedArray, spec: PartitionSpec, mesh: Any, axis_name: tupl
 
 
 def runs_piecewise() -> bool:
-    """Whether the body is to be seen at work: under `disable_jit`, and where it is searched for a NaN."""
+    """Return whether to run the body operation by operation: under `disable_jit`, or to search for a NaN."""
     return bool(config.disable_jit) or checks_values()
 
 
 @impl_rules.register(shard_map_p, device=True)
 def _impl(*args: Array, jaxpr: ClosedJaxpr, **params: Any) -> list[Array]:
-    """Compiled, once for each program; operation by operation where `runs_piecewise` says so, or on no devices."""
+    """Run a compiled program, cached with `jaxpr`; run on the host if `runs_piecewise`, or if there are no devices."""
     if runs_piecewise() or not (params["mesh"].device_tuple or any(len(x.devices()) > 1 for x in args)):
         return _on_host(args, jaxpr, **params)
     return by_program(shard_map_p, args, "shard_map", jaxpr, "jaxpr", params)
@@ -131,15 +132,15 @@ def _impl(*args: Array, jaxpr: ClosedJaxpr, **params: Any) -> list[Array]:
 def by_program(
     primitive: Primitive, args: Sequence[Any], name: str, jaxpr: ClosedJaxpr, param: str, params: dict[str, Any]
 ) -> list[Array]:
-    """An application as a call of a compiled program; `jaxpr` is its parameter `param`, `params` are the others."""
+    """Apply a primitive by a call of a compiled program; `jaxpr` is the parameter `param`, `params` are the others."""
     avals = [get_aval(x) for x in args]
 
     def flat(*operands: Any) -> Any:
         return primitive.bind(*operands, **{param: jaxpr}, **params)
 
     key = (primitive.name, *(params[k] for k in sorted(params)), tuple(avals))
-    whole = memoised(jaxpr, key, lambda: stage_closed(flat, avals, jaxpr.jaxpr.debug_info))
-    return find_primitive("xla_call").bind(*args, call_jaxpr=whole, name=name, backend=None)  # type: ignore[no-any-return]
+    program = memoised(jaxpr, key, lambda: stage_closed(flat, avals, jaxpr.jaxpr.debug_info))
+    return find_primitive("xla_call").bind(*args, call_jaxpr=program, name=name, backend=None)  # type: ignore[no-any-return]
 
 
 def _on_host(
@@ -150,7 +151,7 @@ def _on_host(
     out_specs: Specs,
     axis_name: tuple[Any, ...],
 ) -> list[Array]:
-    """All blocks at once; the results go where the specs say."""
+    """Compute all blocks at once on the host, and put the results on the devices by their specs."""
     whole = [as_array(host_value(x)) for x in args]
     outs = over_blocks(jaxpr_as_fun(jaxpr), sizes_of(mesh, axis_name), in_specs, out_specs, whole)
     if not mesh.device_tuple:
@@ -196,7 +197,7 @@ def _vmap(
 ) -> Any:
     sizes = sizes_of(params["mesh"], params["axis_name"])
     names, count = _split_over(axis_size, sizes, (*in_specs, *out_specs), jaxpr.jaxpr.axis_names)
-    if names:  # the name of the batch would be that of a part
+    if names:  # each block has a part of the batch only, so its name must not be used
         _refuse_name(jaxpr, names)
     named = {"axis_name": None} if names else {}
     batched, dims_out = _transformed(
@@ -216,7 +217,7 @@ def _refuse_name(jaxpr: ClosedJaxpr, names: tuple[Any, ...]) -> None:
     name = axis_of_rule().name
     if name in jaxpr.jaxpr.axis_names:
         raise ValueError(
-            f"vmap of a shard_map: its function uses the mapped axis {name!r}, and spmd_axis_name splits that over "
+            f"vmap of a shard_map: its function uses the mapped axis {name!r}, but spmd_axis_name splits that over "
             f"{names}, so that no block has all of it; leave spmd_axis_name out, or use the axis outside of "
             "the shard_map"
         )
@@ -235,15 +236,15 @@ def _split_over(
         for name in names:
             if name in names_in(spec):
                 raise ValueError(
-                    f"vmap of a shard_map: spmd_axis_name has the axis {name!r}, which {spec} names already, and an "
-                    "axis splits one dimension; leave it out of one of them"
+                    f"vmap of a shard_map: spmd_axis_name has the axis {name!r}, which {spec} names already, but an "
+                    "axis can split only one dimension; leave it out of one of them"
                 )
     names = tuple([name for name in names if name not in used])
     count = math.prod([sizes[name] for name in names])
     if axis_size % count:
         raise ValueError(
-            f"vmap of a shard_map: spmd_axis_name splits the mapped axis over {names} into {count} parts, and its "
-            f"size {axis_size} is no multiple of {count}"
+            f"vmap of a shard_map: spmd_axis_name splits the mapped axis over {names} into {count} parts, but its "
+            f"size {axis_size} is not a multiple of {count}"
         )
     return names, count
 
@@ -252,7 +253,7 @@ def _split_over(
 
 
 def _stacking(known: ClosedJaxpr, num_res: int) -> ClosedJaxpr:
-    """The known half, whose residuals, its last results, have a first axis of size 1."""
+    """Return the known half with a first axis of size 1 added to its residuals, which are its last results."""
 
     def flat(*args: Any) -> list[Any]:
         outs = inline_closed(known, args)
@@ -263,7 +264,7 @@ def _stacking(known: ClosedJaxpr, num_res: int) -> ClosedJaxpr:
 
 
 def _unstacking(unknown: ClosedJaxpr, num_res: int) -> ClosedJaxpr:
-    """The unknown half, whose residuals, its first arguments, have that axis."""
+    """Return the unknown half for residuals, its first arguments, with the additional axis."""
 
     def flat(*args: Any) -> list[Any]:
         return inline_closed(unknown, [*[lax.squeeze(x, (0,)) for x in args[:num_res]], *args[num_res:]])
@@ -273,11 +274,12 @@ def _unstacking(unknown: ClosedJaxpr, num_res: int) -> ClosedJaxpr:
 
 
 class _Halves:
-    """A `shard_map` split into what is known and what is not.
+    """The known and the unknown half of a `shard_map` in partial evaluation.
 
     Attributes:
-        known, unknown: parameters of both; the first gives residuals last, the second takes them first.
-        unknowns_out: which results are the unknown half's.
+        known: parameters of the known half, which returns the residuals last.
+        unknown: parameters of the unknown half, which takes the residuals first.
+        unknowns_out: for each result, whether the unknown half computes it.
         num_res: number of residuals.
     """
 
@@ -306,13 +308,13 @@ class _Halves:
 def _partial_eval(trace: Any, args: Sequence[Any], **params: Any) -> list[Any]:
     unknowns = [trace.is_unknown(x) for x in args]
     halves = _Halves(unknowns, params)
-    now, later = partition_list(unknowns, args)
-    kept = halves.known["out_specs"] or halves.known["jaxpr"].jaxpr.effects
-    outs = shard_map_p.bind(*now, **halves.known) if kept else []
+    known_args, unknown_args = partition_list(unknowns, args)
+    runs = halves.known["out_specs"] or halves.known["jaxpr"].jaxpr.effects
+    outs = shard_map_p.bind(*known_args, **halves.known) if runs else []
     first = len(outs) - halves.num_res
     recorded = []
     if halves.unknown["out_specs"] or halves.unknown["jaxpr"].jaxpr.effects:
-        recorded = trace.record(shard_map_p, [*outs[first:], *later], halves.unknown)
+        recorded = trace.record(shard_map_p, [*outs[first:], *unknown_args], halves.unknown)
     return merge_lists(halves.unknowns_out, outs[:first], recorded)
 
 
@@ -322,8 +324,8 @@ def _partial_eval_eqn(unknowns: Sequence[bool], eqn: JaxprEqn) -> Any:
     known_in, unknown_in = partition_list(unknowns, eqn.invars)
     known_out, unknown_out = partition_list(halves.unknowns_out, eqn.outvars)
     mesh, names = eqn.params["mesh"], eqn.params["axis_name"]
-    made = zip(halves.known["jaxpr"].out_avals, halves.known["out_specs"], strict=True)
-    residuals = [Var(_out_type(aval, spec, mesh, names)) for aval, spec in list(made)[len(known_out) :]]
+    results = zip(halves.known["jaxpr"].out_avals, halves.known["out_specs"], strict=True)
+    residuals = [Var(_out_type(aval, spec, mesh, names)) for aval, spec in list(results)[len(known_out) :]]
     known = eqn.replace(invars=known_in, outvars=[*known_out, *residuals], params=halves.known)
     unknown = eqn.replace(invars=[*residuals, *unknown_in], outvars=unknown_out, params=halves.unknown)
     return (
@@ -337,33 +339,33 @@ def _partial_eval_eqn(unknowns: Sequence[bool], eqn: JaxprEqn) -> Any:
 # -- transposition -----------------------------------------------------------------------------------------------
 
 
-def _pulled(
+def _transposed(
     jaxpr: ClosedJaxpr, linear: Sequence[bool], nonzero: Sequence[bool], absent_in: Any, absent_out: Any
 ) -> tuple[ClosedJaxpr, list[bool]]:
-    """The transposed program of blocks.
+    """Transpose the program of blocks.
 
-    A result that is the same along an axis is one value of many elements: each gets its share of the cotangent. What
-    all elements of an axis take as one operand gets the sum of their cotangents.
+    A result that is the same along an axis is a single value of several elements, so each element gets its share of the
+    cotangent. The cotangent of an operand that is the same for all elements of an axis is the sum of their cotangents.
 
     Args:
         jaxpr: the program.
-        linear: which arguments are linear.
-        nonzero: which results have cotangents.
-        absent_in: for each linear argument the axes that its spec does not name.
-        absent_out: for each result with a cotangent the number of elements that share it.
+        linear: whether each argument is linear.
+        nonzero: whether each result has a cotangent.
+        absent_in: for each linear argument, the axes that its spec does not name.
+        absent_out: for each result with a cotangent, the number of elements that share it.
     """
 
     def make() -> tuple[ClosedJaxpr, list[bool]]:
-        pulled, nonzeros_out = transpose_jaxpr(jaxpr, linear, nonzero)
-        num_res = len(pulled.in_avals) - len(absent_out)
+        transposed, nonzeros_out = transpose_jaxpr(jaxpr, linear, nonzero)
+        num_res = len(transposed.in_avals) - len(absent_out)
         summed = select_list(nonzeros_out, absent_in)
 
         def flat(*args: Any) -> list[Any]:
             cts = [_share(x, n) for x, n in zip(args[num_res:], absent_out, strict=True)]
-            outs = inline_closed(pulled, [*args[:num_res], *cts])
+            outs = inline_closed(transposed, [*args[:num_res], *cts])
             return [_summed(x, names) for x, names in zip(outs, summed, strict=True)]
 
-        return stage_closed(flat, pulled.in_avals, jaxpr.jaxpr.debug_info), nonzeros_out
+        return stage_closed(flat, transposed.in_avals, jaxpr.jaxpr.debug_info), nonzeros_out
 
     key = ("shard_map transpose", tuple(linear), tuple(nonzero), tuple(absent_in), tuple(absent_out))
     return memoised(jaxpr, key, make)
@@ -394,11 +396,11 @@ def _transpose(
     ct_specs = select_list(nonzero, out_specs)
     absent_in = [tuple([n for n in sizes if n not in names_in(spec)]) for spec in linear_specs]
     absent_out = [math.prod([n for name, n in sizes.items() if name not in names_in(spec)]) for spec in ct_specs]
-    pulled, nonzeros_out = _transformed(jaxpr, mesh, axis_name, _pulled, linear, nonzero, absent_in, absent_out)
+    transposed, nonzeros_out = _transformed(jaxpr, mesh, axis_name, _transposed, linear, nonzero, absent_in, absent_out)
     outs = shard_map_p.bind(
         *[x for x in operands if not is_undef_primal(x)],
         *[ct for ct in cts if ct is not None],
-        jaxpr=pulled,
+        jaxpr=transposed,
         mesh=mesh,
         in_specs=(*res_specs, *ct_specs),
         out_specs=tuple(select_list(nonzeros_out, linear_specs)),

@@ -1,4 +1,4 @@
-"""Which results of a program differ from element to element of a named axis."""
+"""Analyse which results of a program may differ from element to element of a named axis."""
 
 from __future__ import annotations
 
@@ -12,32 +12,32 @@ from corejax.extend.programs import subjaxprs
 from corejax.extend.transforms import axes_in_scope
 
 
-def differing(closed: ClosedJaxpr, size: int, name: Any, given: Sequence[bool]) -> list[bool]:
-    """Whether each result of a program may differ along an axis.
+def differing(closed: ClosedJaxpr, size: int, name: Any, args_differ: Sequence[bool]) -> list[bool]:
+    """Return whether each result of a program may differ along an axis.
 
-    What is computed of values that differ does; of collectives over the axis, and of programs in it, their vmap rules
-    know: what is not mapped then is the same.
+    A result of an operation differs if an operand does. For collectives over the axis, and for operations with
+    programs, the vmap rule decides: results that it does not map are the same.
 
     Args:
         closed: the program.
-        size: length of the axis.
-        name: the axis's.
-        given: whether each argument differs.
+        size: size of the axis.
+        name: name of the axis.
+        args_differ: whether each argument differs along the axis.
     """
-    different = {v for v, differs in zip(closed.jaxpr.invars, given, strict=True) if differs}
+    different = {v for v, differs in zip(closed.jaxpr.invars, args_differ, strict=True) if differs}
     for eqn in closed.jaxpr.eqns:
         operands = tuple([type(x) is Var and x in different for x in eqn.invars])
         if name in eqn.axis_names or (any(operands) and any(True for _ in subjaxprs(eqn.params))):
-            found = _by_rule(eqn, operands, size, name)
+            results = _by_rule(eqn, operands, size, name)
         else:
-            found = (any(operands),) * len(eqn.outvars)
-        different.update(v for v, differs in zip(eqn.outvars, found, strict=True) if differs)
+            results = (any(operands),) * len(eqn.outvars)
+        different.update(v for v, differs in zip(eqn.outvars, results, strict=True) if differs)
     return [type(x) is Var and x in different for x in closed.jaxpr.outvars]
 
 
 def _by_rule(eqn: JaxprEqn, operands: tuple[bool, ...], size: int, name: Any) -> tuple[bool, ...]:
     avals = tuple([x.aval for x in eqn.invars])
-    mapped = _mapped if any(True for _ in subjaxprs(eqn.params)) else _mapped_before
+    mapped = _mapped if any(True for _ in subjaxprs(eqn.params)) else _mapped_cached
     return mapped(eqn.primitive, tuple(eqn.params.items()), avals, operands, size, name, axes_in_scope())
 
 
@@ -50,7 +50,7 @@ def _mapped(
     name: Any,
     axes: Any,
 ) -> tuple[bool, ...]:
-    """Which results of one operation are mapped, if these operands are; `axes` are those in scope."""
+    """Return which results of an operation are mapped if these operands are; `axes` in scope is part of the key."""
 
     def alone(*args: Any) -> list[Any]:
         out = primitive.bind(*args, **dict(params))
@@ -60,5 +60,5 @@ def _mapped(
     return tuple([d is not None for d in dims])
 
 
-_mapped_before = functools.lru_cache(maxsize=1024)(_mapped)  # of a collective it depends on the types alone
-clears_cache(_mapped_before.cache_clear)
+_mapped_cached = functools.lru_cache(maxsize=1024)(_mapped)  # for collectives, which depend on the types only
+clears_cache(_mapped_cached.cache_clear)

@@ -1,4 +1,4 @@
-"""`shard_map` and `smap`: functions of blocks of arrays, mapped over axes of a mesh."""
+"""`shard_map` and `smap`: map functions of blocks over axes of a mesh."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from corejax.extend import (
 from corejax.extend.messages import api_boundary, run_within
 from corejax.extend.plugins import exported
 from corejax.extend.transforms import axes_in_scope, in_context, named_as, named_axes
-from corejax_parallel.collectives.varying import told_along
+from corejax_parallel.collectives.varying import tracked_axes
 from corejax_parallel.contexts import axes_of_body, bodies, get_mesh, mesh_of_body
 from corejax_parallel.mapping.blocks import block_type, counts, for_leaves, names_in
 from corejax_parallel.mapping.primitive import shard_map_p, sizes_of
@@ -46,29 +46,31 @@ def shard_map(
     axis_names: Iterable[Any] = frozenset(),
     check_vma: bool = True,
 ) -> Any:
-    """A function of whole arrays, of one of their blocks.
+    """Convert a function of blocks to a function of whole arrays, mapped over axes of a mesh.
 
-    `f` sees one block of each argument, and runs for all of them, each on the device that has it: a call is compiled,
-    and `f` traced once for each signature, as by `jit`. It may use collectives over the axes that it is mapped over.
-    With the setting `disable_jit` all blocks are computed on the host, operation by operation.
+    `f` gets a block of each argument, and runs once for each block, on the device that has it. A call is compiled and
+    `f` is traced once for each signature, as by `jit`. `f` may use collectives over the mapped axes. With the setting
+    `disable_jit`, all blocks are computed on the host, operation by operation.
 
     Args:
-        f: function of blocks, in pytrees; without it, a decorator.
-        out_specs: how blocks make up the results: a pytree of `PartitionSpec`s that is a prefix of the result. Along an
-            axis that a spec does not name, all blocks are the same.
-        in_specs: how arguments are cut into blocks: a pytree that is a prefix of the tuple of arguments, or one spec.
-            An argument with None is not cut, and may be no array: then `f` gets it as it is, at the cost of a trace at
-            each call. By default as the arguments' types say, if all axes that it is mapped over are of type Explicit.
-        mesh: a `Mesh` or `AbstractMesh`; by default that of the context (`set_mesh`, or another `shard_map` around).
-        axis_names: the axes that it is mapped over; by default all. Over the others the compiler splits as it likes.
-        check_vma: whether a result that differs along an axis that its spec does not name is an error.
+        f: function of blocks, in pytrees. If omitted, the result is a decorator.
+        out_specs: how blocks are assembled to results: a pytree of `PartitionSpec`s that is a prefix of the result. The
+            blocks must be the same along axes that a spec does not name.
+        in_specs: how arguments are split into blocks: a `PartitionSpec`, or a pytree of these that is a prefix of the
+            tuple of arguments. An argument with None is not split. If such an argument is not an array, `f` gets it
+            unchanged, at the cost of a trace at each call. By default the explicit shardings of the arguments' types,
+            if all mapped axes are of type Explicit.
+        mesh: a `Mesh` or `AbstractMesh`; by default the mesh of the context (of `set_mesh` or an enclosing
+            `shard_map`).
+        axis_names: the mapped axes; by default all axes of the mesh. The compiler partitions over the others.
+        check_vma: whether to raise an error if a result may differ along an axis that its spec does not name.
 
     Returns:
-        The function of whole arrays, of the arguments in their positions.
+        A function of whole arrays with the positional arguments of `f`.
 
     Raises:
-        TypeError: arguments or results are no arrays, or what should be specs or a mesh is none.
-        ValueError: a spec does not fit; a size does not divide; the mesh has no such axis.
+        TypeError: an argument or result is not an array, a spec is not a `PartitionSpec`, or the mesh is not a mesh.
+        ValueError: a spec does not fit its array, a size is not divisible, or the mesh does not have an axis.
     """
     if f is None:
         return lambda fun: shard_map(
@@ -77,19 +79,19 @@ def shard_map(
     if not callable(f):
         raise TypeError(f"shard_map transforms a function, got {f!r} of type {type(f).__name__}")
     mapped = _Mapped(f, mesh, in_specs, out_specs, axis_names, check_vma)
-    compiled: list[Any] = []  # made when it is called by itself
-    may_have_others = None in tree.tree_leaves(in_specs, is_leaf=_is_spec)
+    compiled: list[Any] = []  # the jitted function, created by the first call outside of transformations
+    may_have_objects = None in tree.tree_leaves(in_specs, is_leaf=_is_spec)
 
     @api_boundary
     @named_as(f, _NAMES)
     def call(*args: Any) -> Any:
-        if may_have_others and any(others := _not_arrays(mapped.what, in_specs, args)):
+        if may_have_objects and any(is_object := _not_arrays(mapped.what, in_specs, args)):
             leaves, in_tree = tree.tree_flatten(args)
-            arrays, objects = partition_list(others, leaves)
-            specs, _ = partition_list(others, _specs(mapped.what, "in_specs", in_specs, in_tree))
+            arrays, objects = partition_list(is_object, leaves)
+            specs, _ = partition_list(is_object, _specs(mapped.what, "in_specs", in_specs, in_tree))
 
             def of_arrays(*xs: Any) -> Any:
-                return f(*tree.tree_unflatten(in_tree, merge_lists(others, xs, objects)))
+                return f(*tree.tree_unflatten(in_tree, merge_lists(is_object, xs, objects)))
 
             named = named_as(f, _NAMES)(of_arrays)
             return shard_map(
@@ -105,11 +107,11 @@ def shard_map(
 
 
 _NAMES = ("__module__", "__name__", "__qualname__", "__doc__")
-_MAX_TRACES = 1024  # of one function
+_MAX_TRACES = 1024  # cached for one function
 
 
 class _Traced(NamedTuple):
-    """What a call needs of an earlier one of its signature."""
+    """The cached trace of a function for one signature."""
 
     closed: ClosedJaxpr
     consts: list[Any]
@@ -119,7 +121,10 @@ class _Traced(NamedTuple):
 
 
 class _Mapped:
-    """The mapped function: traced once for each signature, so that what is compiled of it is found again."""
+    """The mapped function, which is traced once for each signature, so that compiled programs are found in the cache.
+
+    The key of a trace is the signature: structure and types of the arguments, the mesh, settings, and axes in scope.
+    """
 
     def __init__(
         self, fun: Callable[..., Any], mesh: Any, in_specs: Any, out_specs: Any, axis_names: Any, check_vma: bool
@@ -144,7 +149,7 @@ class _Mapped:
         traced = self.traces.get(key)
         if traced is None:
             traced = self._trace(mesh, manual, in_tree, avals)
-            if not any(isinstance(c, Tracer) for c in traced.consts):  # those belong to one trace of a function around
+            if not any(isinstance(c, Tracer) for c in traced.consts):  # tracers are valid in an enclosing trace only
                 self.traces[key] = traced
                 while len(self.traces) > _MAX_TRACES:
                     self.traces.pop(next(iter(self.traces)), None)
@@ -167,11 +172,11 @@ class _Mapped:
             specs = _specs(what, "in_specs", self.in_specs, in_tree)
         blocks = [_block(what, i, aval, spec, sizes) for i, (aval, spec) in enumerate(zip(avals, specs, strict=True))]
         flat = FlatFunction(self.fun, in_tree)
-        told = ()
+        tracked = ()
         if self.check_vma:
-            told = ((told_along(sizes), None),)
+            tracked = ((tracked_axes(sizes), None),)
             blocks = [with_vma(a, a.vma.union(names_in(spec))) for a, spec in zip(blocks, specs, strict=True)]
-        axes = named_axes((*axes_of_body(mesh, sizes, what), *told))
+        axes = named_axes((*axes_of_body(mesh, sizes, what), *tracked))
         jaxpr, consts = run_within((axes,), stage, flat, blocks)
         out = _specs(what, "out_specs", self.out_specs, flat.out_tree)
         closed = close_over_consts(jaxpr)
@@ -183,17 +188,17 @@ class _Mapped:
 
 
 def smap(f: Callable[..., Any] | None = None, /, *, in_axes: Any = ..., out_axes: Any, axis_name: Any) -> Any:
-    """`shard_map` along one axis of the context's mesh: the axis is where `in_axes` and `out_axes` say.
+    """Map a function of blocks over a single axis of the context's mesh; a `shard_map` with simpler arguments.
 
     Args:
-        f: function of blocks; without it, the result is a decorator with these options.
-        in_axes: for each argument the dimension that is split, or None; a prefix of the tuple of arguments. By default
-            as the arguments' types say, if the axis is of type Explicit.
-        out_axes: the same of the results.
-        axis_name: the axis of the mesh.
+        f: function of blocks. If omitted, the result is a decorator with these options.
+        in_axes: the dimension of each argument that the axis splits, or None; a prefix of the tuple of arguments. By
+            default the explicit shardings of the arguments' types, if the axis is of type Explicit.
+        out_axes: the dimension of each result that the axis splits, or None.
+        axis_name: name of the mesh's axis.
 
     Raises:
-        TypeError, ValueError: as of `shard_map`.
+        TypeError, ValueError: see `shard_map`.
     """
 
     if f is None:
@@ -221,30 +226,30 @@ def _refuse_nested(what: str, names: tuple[Any, ...]) -> None:
         for name in names:
             if name in outer.manual:
                 raise ValueError(
-                    f"{what}: axis {name!r} is manual already, in {outer.what} around it: the values here are blocks "
-                    "along it. Name axes that are left, axis_names={...}"
+                    f"{what}: axis {name!r} is already manual in the enclosing {outer.what}: the values are blocks "
+                    "along it. Name other axes, axis_names={...}"
                 )
 
 
-def _mesh(what: str, given: Any) -> Any:
-    if given is None:
-        found = get_mesh()
-        if found.empty:
+def _mesh(what: str, mesh: Any) -> Any:
+    if mesh is None:
+        current = get_mesh()
+        if current.empty:
             raise ValueError(f"{what}: it needs a mesh: mesh=corejax.make_mesh(...), or with corejax.set_mesh(mesh)")
-        return found
-    if not isinstance(given, Mesh | AbstractMesh):
-        raise TypeError(f"{what}: mesh is a Mesh or AbstractMesh, got {given!r} of type {type(given).__name__}")
-    around = mesh_of_body()  # which may have devices
-    if isinstance(given, AbstractMesh) and around is not None and given.shape_tuple == around.shape_tuple:
-        return around
-    return given
+        return current
+    if not isinstance(mesh, Mesh | AbstractMesh):
+        raise TypeError(f"{what}: mesh is a Mesh or AbstractMesh, got {mesh!r} of type {type(mesh).__name__}")
+    enclosing = mesh_of_body()  # the same axes, perhaps with devices
+    if isinstance(mesh, AbstractMesh) and enclosing is not None and mesh.shape_tuple == enclosing.shape_tuple:
+        return enclosing
+    return mesh
 
 
-def _axis_names(what: str, mesh: Any, given: Iterable[Any]) -> tuple[Any, ...]:
-    names = (given,) if isinstance(given, str) else tuple(given)
+def _axis_names(what: str, mesh: Any, axis_names: Iterable[Any]) -> tuple[Any, ...]:
+    names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
     for name in names:
         if name not in mesh.axis_names:
-            raise ValueError(f"{what}: axis_names has {name!r}, and the mesh has the axes {mesh.axis_names}")
+            raise ValueError(f"{what}: axis_names has {name!r}, but the mesh has the axes {mesh.axis_names}")
     return names or mesh.axis_names
 
 
@@ -252,7 +257,7 @@ def _value(what: str, x: Any) -> Any:
     try:
         get_aval(x)
     except TypeError as error:
-        raise TypeError(f"{what}: arguments are arrays in pytrees: {error}") from None
+        raise TypeError(f"{what}: arguments must be pytrees of arrays: {error}") from None
     return x if hasattr(x, "aval") else as_array(x)
 
 
@@ -261,18 +266,18 @@ def _is_traced(what: str, x: Any) -> bool:
 
 
 def _not_arrays(what: str, in_specs: Any, args: tuple[Any, ...]) -> list[bool]:
-    """Return which leaves of the arguments are no arrays and have None for a spec."""
+    """Return whether each leaf of the arguments is an object other than an array, with None as its spec."""
     specs = for_leaves(what, "in_specs", in_specs, args, _is_spec)
     return [spec is None and not is_array_like(x) for x, spec in zip(tree.tree_leaves(args), specs, strict=True)]
 
 
 def _specs_of_types(what: str, mesh: Any, manual: tuple[Any, ...], avals: Sequence[ShapedArray]) -> list[PartitionSpec]:
-    """The specs that types of arguments say, over the axes that are mapped over."""
+    """Return the specs by the explicit shardings of the arguments' types, restricted to the mapped axes."""
     others = [name for name in manual if name not in mesh.explicit_axes]
     if others:
         raise TypeError(
-            f"{what}: in_specs may be left out if all axes are of type Explicit, so that types of arrays say how they "
-            f"are split; {', '.join(map(repr, others))} of {mesh} {'is' if len(others) == 1 else 'are'} not"
+            f"{what}: in_specs may be left out only if all axes are of type Explicit, so that types of arrays have "
+            f"shardings; {', '.join(map(repr, others))} of {mesh} {'is' if len(others) == 1 else 'are'} not"
         )
     return [
         PartitionSpec(*([n for n in axes or () if n in manual] for axes in a.explicit_sharding.spec.axes()))
@@ -286,10 +291,10 @@ def _is_spec(x: Any) -> bool:
     return x is None or isinstance(x, PartitionSpec)
 
 
-def _specs(what: str, argument: str, given: Any, treedef: Any) -> list[PartitionSpec]:
-    """A spec for each leaf."""
+def _specs(what: str, argument: str, prefix: Any, treedef: Any) -> list[PartitionSpec]:
+    """Return a spec for each leaf."""
     structure = tree.tree_unflatten(treedef, range(treedef.num_leaves))
-    specs = [PartitionSpec() if s is None else s for s in for_leaves(what, argument, given, structure, _is_spec)]
+    specs = [PartitionSpec() if s is None else s for s in for_leaves(what, argument, prefix, structure, _is_spec)]
     for spec in specs:
         if not isinstance(spec, PartitionSpec):
             raise TypeError(
@@ -297,31 +302,31 @@ def _specs(what: str, argument: str, given: Any, treedef: Any) -> list[Partition
                 f"{type(spec).__name__}"
             )
         if spec.unreduced or spec.reduced:
-            raise NotImplementedError(f"{what}: {argument} has {spec}, and arrays have their sums here: use lax.psum")
+            raise NotImplementedError(f"{what}: {argument} has {spec}, but unreduced arrays do not exist: use lax.psum")
     return specs
 
 
 def _block(what: str, number: int, aval: Any, spec: PartitionSpec, sizes: dict[Any, int]) -> Any:
-    """The type of an argument's blocks."""
+    """Return the type of an argument's blocks."""
     _check_spec(what, f"argument {number}", aval, spec, sizes)
     for d, (n, count) in enumerate(zip(aval.shape, counts(spec, sizes, aval.ndim), strict=True)):
         if n % count:
             raise ValueError(
-                f"{what}: dimension {d} of argument {number}, {aval.str_short(short_dtypes=False)}, is cut into "
-                f"{count} blocks by {spec}, and {n} is no multiple of {count}"
+                f"{what}: dimension {d} of argument {number}, {aval.str_short(short_dtypes=False)}, is split into "
+                f"{count} blocks by {spec}, but {n} is not a multiple of {count}"
             )
     return block_type(aval, spec, sizes)
 
 
-def _check_spec(what: str, whose: str, aval: Any, spec: PartitionSpec, sizes: dict[Any, int]) -> None:
+def _check_spec(what: str, value: str, aval: Any, spec: PartitionSpec, sizes: dict[Any, int]) -> None:
     for name in names_in(spec):
         if name not in sizes:
-            raise ValueError(f"{what}: {spec} of {whose} names {name!r}, and it is mapped over {tuple(sizes)}")
+            raise ValueError(f"{what}: {spec} of {value} names {name!r}, but it is mapped over {tuple(sizes)}")
     if any(axes is None for axes in spec.axes()):
-        raise ValueError(f"{what}: {spec} of {whose} has UNCONSTRAINED, which says of no blocks")
+        raise ValueError(f"{what}: {spec} of {value} has UNCONSTRAINED, which does not define blocks")
     if len(spec) > aval.ndim:
         raise ValueError(
-            f"{what}: {spec} of {whose} has {len(spec)} entries, and it is {aval.str_short(short_dtypes=False)}"
+            f"{what}: {spec} of {value} has {len(spec)} entries, but it is {aval.str_short(short_dtypes=False)}"
         )
 
 
@@ -333,15 +338,15 @@ def _check_results(what: str, closed: ClosedJaxpr, specs: Sequence[PartitionSpec
 def _check_same(
     what: str, closed: ClosedJaxpr, in_specs: Sequence[PartitionSpec], out_specs: Sequence[Any], sizes: dict[Any, int]
 ) -> None:
-    """What its spec says to be the same along an axis does not differ there.
+    """Raise ValueError if a result may differ along an axis that its spec does not name.
 
-    Types tell that most results do not; what is computed, of the others.
+    The `vma` of most results shows that they do not differ; only for the others, `differing` analyses the program.
     """
     for name, size in sizes.items():
         if all(name in names_in(s) or name not in a.vma for a, s in zip(closed.out_avals, out_specs, strict=True)):
             continue
-        found = differing(closed, size, name, [name in names_in(spec) for spec in in_specs])
-        for i, (differs, spec) in enumerate(zip(found, out_specs, strict=True)):
+        results = differing(closed, size, name, [name in names_in(spec) for spec in in_specs])
+        for i, (differs, spec) in enumerate(zip(results, out_specs, strict=True)):
             if differs and name not in names_in(spec):
                 raise ValueError(
                     f"{what}: result {i} may differ along axis {name!r}, which its spec {spec} does not name. Name it, "

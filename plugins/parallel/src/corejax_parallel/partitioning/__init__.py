@@ -1,1 +1,1 @@
-"""Functions whose authors say how they are done in parts: `corejax.experimental.custom_partitioning`."""
+"""Functions with a user-defined partitioning: `corejax.experimental.custom_partitioning`."""

@@ -1,8 +1,9 @@
-"""`custom_partitioning`: a function whose author says how it is done in parts; and the primitive behind it.
+"""`custom_partitioning`: functions with a user-defined partitioning, and the primitive that calls them.
 
-    custom_partitioning : arrays -> arrays        given a program of them
+    custom_partitioning : arrays -> arrays        given a program from arrays to arrays
 
-In a program over several devices the author's `partition` says what each device does; anywhere else it is its program.
+In a program over several devices, the user's `partition` determines what each device does. Anywhere else, the
+primitive runs the program.
 """
 
 from __future__ import annotations
@@ -57,23 +58,23 @@ custom_partitioning_p = Primitive(
     multiple_results=True,
     tags=("higher_order",),
     jvp=nondifferentiable(
-        "nothing says how its derivative is done in parts; wrap it in custom_vjp or custom_jvp, with functions of "
+        "the partitioning of its derivative is not defined; wrap it in custom_vjp or custom_jvp, with functions of "
         "custom_partitioning for the derivative"
     ),
-    doc="Apply a program, in parts as its author says. Params: call (the program), partitioning.",
+    doc="Apply a program with a user-defined partitioning. Params: call (the program), partitioning.",
 )
 
 
 class custom_partitioning:
-    """A function that is partitioned by what its author says, in compiled programs over several devices.
+    """A function with a user-defined partitioning for compiled programs over several devices.
 
-    Without `def_partition` it cannot be called. It takes and gives arrays in pytrees, and keyword arguments by their
-    positions. It can be mapped by `vmap`; to differentiate it, wrap it in `custom_vjp` or `custom_jvp`. What it does
-    is seen in the program, `corejax.jit(f).lower(x).compile().as_text()`.
+    Call `def_partition` before calling the function. Arguments and results are pytrees of arrays; keyword arguments
+    are converted to positional ones. The function can be mapped by `vmap`; to differentiate it, wrap it in `custom_vjp`
+    or `custom_jvp`. To see the result of the partitioning, print `corejax.jit(f).lower(x).compile().as_text()`.
 
     Args:
         fun: the function.
-        static_argnums: positions of arguments that are no arrays; `partition` and the others get them first.
+        static_argnums: positions of arguments that are not arrays; `partition` and `sharding_rule` get them first.
     """
 
     def __init__(self, fun: Callable[..., Any], static_argnums: Sequence[int] = ()) -> None:
@@ -101,31 +102,36 @@ class custom_partitioning:
         permutation_factors: tuple[str, ...] = (),
         **factor_sizes: int,
     ) -> Callable[..., Any]:
-        """Say how the function is done in parts.
+        """Define the partitioning of the function.
 
         Args:
             partition: `(*static, mesh, args, result) -> (mesh, lower_fn, result_shardings, arg_shardings)`. `args` and
-                `result` are as the function's, of `ShapeDtypeStruct`s with the shardings that propagation has come to.
-                `lower_fn` is what a device does with its parts, with collectives over the mesh's axes if need be.
-                Arguments are brought to `arg_shardings` first.
-            infer_sharding_from_operands, propagate_user_sharding: of the partitioner before Shardy; kept, not called.
-            decode_shardings: whether shardings are `NamedSharding`s, where they can be.
-            sharding_rule: how shardings of arguments and results depend on each other: text as `"i j, j k -> i k"`, an
-                `SdyShardingRule`, or a function `(*static, mesh, args, results)` of flat lists that gives either, or a
-                text with a dictionary of what follows.
-            reduction_factors, need_replication_factors, permutation_factors, factor_sizes: of a rule that is text, as
-                of `SdyShardingRule`.
+                `result` have the structure of the function's, with `ShapeDtypeStruct`s as leaves that have the
+                shardings of XLA's sharding propagation. `lower_fn` is the function that each device applies to its
+                parts; it may use collectives over the axes of the mesh. Arguments are first resharded to
+                `arg_shardings`.
+            infer_sharding_from_operands: callback for the partitioner that preceded Shardy; stored, never called.
+            propagate_user_sharding: another such callback.
+            decode_shardings: whether shardings are passed as `NamedSharding`s, if possible.
+            sharding_rule: how the shardings of arguments and results depend on each other. Text such as
+                `"i j, j k -> i k"`, an `SdyShardingRule`, or a function `(*static, mesh, args, results)` of flat lists
+                that returns either, or a pair of a text and a dict of the following arguments.
+            reduction_factors: factors that are summed over, if the rule is text; see `SdyShardingRule`.
+            need_replication_factors: factors that are never split, if the rule is text.
+            permutation_factors: factors that need an exchange between neighbours if they are split, if the rule is
+                text.
+            factor_sizes: sizes of factors that are never a whole dimension, if the rule is text.
 
         Returns:
             `partition`.
 
         Raises:
-            TypeError: `partition` is no function, or the rule is none of these.
-            ValueError: the rule is not well-formed, or what belongs to a text is given with something else.
+            TypeError: `partition` is not callable, or the rule has another type.
+            ValueError: the rule is malformed, or arguments for a text are given with another rule.
         """
         if not callable(partition):
             raise TypeError(
-                f"def_partition of {fun_name(self.fun)}: partition is a function, got {partition!r} of type "
+                f"def_partition of {fun_name(self.fun)}: partition must be a function, got {partition!r} of type "
                 f"{type(partition).__name__}"
             )
         kinds = {
@@ -133,14 +139,15 @@ class custom_partitioning:
             "need_replication_factors": need_replication_factors,
             "permutation_factors": permutation_factors,
         }
-        given = {**{name: kind for name, kind in kinds.items() if kind}, **factor_sizes}
+        options = {**{name: kind for name, kind in kinds.items() if kind}, **factor_sizes}
         if sharding_rule is None or callable(sharding_rule) or isinstance(sharding_rule, SdyShardingRule):
-            if given:
+            if options:
                 raise ValueError(
-                    f"def_partition of {fun_name(self.fun)}: {', '.join(given)} belong to a sharding_rule that is text"
+                    f"def_partition of {fun_name(self.fun)}: {', '.join(options)} belong to a sharding_rule that is "
+                    "text"
                 )
         else:
-            sharding_rule = parse_rule(sharding_rule, **given)
+            sharding_rule = parse_rule(sharding_rule, **options)
         self.partition = partition
         self.infer_sharding_from_operands = infer_sharding_from_operands
         self.propagate_user_sharding = propagate_user_sharding
@@ -150,7 +157,7 @@ class custom_partitioning:
 
     @api_boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        """The function's result."""
+        """Call the function."""
         what = f"custom_partitioning of {fun_name(self.fun)}"
         partition = self._partition(what)
         args = _positional(what, self.fun, args, kwargs)
@@ -160,11 +167,11 @@ class custom_partitioning:
         check_arguments(what, self.fun, leaves, lambda: leaf_names(in_tree, "args"))
         values = [x if hasattr(x, "aval") else as_array(x) for x in leaves]
 
-        def of_others(*others: Any) -> Any:
-            rest = iter(others)
+        def of_dynamic(*dynamic: Any) -> Any:
+            rest = iter(dynamic)
             return self.fun(*[static[i] if i in static else next(rest) for i in range(len(args))])
 
-        flat = FlatFunction(functools.wraps(self.fun)(of_others), in_tree)
+        flat = FlatFunction(functools.wraps(self.fun)(of_dynamic), in_tree)
         jaxpr, consts = stage(flat, [get_aval(x) for x in values])
         if any(isinstance(c, Tracer) for c in consts):
             raise ValueError(f"{what}: it uses values that are traced outside of it; pass them as arguments")
@@ -181,38 +188,38 @@ class custom_partitioning:
 
     def _partition(self, what: str) -> Callable[..., Any]:
         if self.partition is None:
-            raise ValueError(f"{what}: nothing says yet how it is done in parts; call its def_partition first")
+            raise ValueError(f"{what}: its partitioning is not defined; call its def_partition first")
         callbacks = (self.propagate_user_sharding, self.infer_sharding_from_operands)
         if self.sharding_rule is None and any(f is not None for f in callbacks):
             raise NotImplementedError(
-                f"{what}: infer_sharding_from_operands and propagate_user_sharding are of the partitioner before "
-                "Shardy, and are not called; give def_partition a sharding_rule ('i j -> i j')"
+                f"{what}: infer_sharding_from_operands and propagate_user_sharding belong to the partitioner that "
+                "preceded Shardy and are not called; give def_partition a sharding_rule ('i j -> i j')"
             )
         return self.partition
 
     def _static(self, what: str, args: tuple[Any, ...]) -> dict[int, Any]:
-        found = {}
+        static = {}
         for i in self.static_argnums:
             if not -len(args) <= i < len(args):
-                raise ValueError(f"{what}: static_argnums has {i}, and it is called with {len(args)} arguments")
+                raise ValueError(f"{what}: static_argnums has {i}, but it is called with {len(args)} arguments")
             if any(isinstance(leaf, Tracer) for leaf in tree.tree_leaves(args[i])):
-                raise TypeError(f"{what}: argument {i} is static (static_argnums), and its value is not known here")
-            found[i % len(args)] = args[i]
-        return found
+                raise TypeError(f"{what}: argument {i} is static (static_argnums), but its value is traced")
+            static[i % len(args)] = args[i]
+        return static
 
     def _order(self, count: int) -> Callable[[int], int]:
         return [i % count for i in self.static_argnums].index
 
 
 def _positional(what: str, fun: Callable[..., Any], args: Any, kwargs: Any) -> tuple[Any, ...]:
-    """All arguments by position, defaults too.
+    """Convert arguments to positional ones, including defaults.
 
     Raises:
-        TypeError: one has a keyword only, or they do not fit.
+        TypeError: an argument is keyword-only, or the arguments do not match the signature.
     """
     try:
         bound = inspect.signature(fun).bind(*args, **kwargs)
-    except ValueError:  # a function of C's
+    except ValueError:  # functions in C have no signature
         bound = None
     except TypeError as error:
         raise TypeError(f"{what}: {error}") from None
@@ -220,7 +227,7 @@ def _positional(what: str, fun: Callable[..., Any], args: Any, kwargs: Any) -> t
         bound.apply_defaults()
         args, kwargs = bound.args, bound.kwargs
     if kwargs:
-        raise TypeError(f"{what}: arguments are given by position, got {', '.join(kwargs)} by keyword only")
+        raise TypeError(f"{what}: arguments must be positional, got {', '.join(kwargs)} by keyword only")
     return tuple(args)
 
 

@@ -1,4 +1,4 @@
-"""How a call is partitioned, on flat lists: what the user's functions say, and the same of a batch of calls."""
+"""The partitioning of a call, on flat lists: `Partitioning` asks the user's functions, `Batch` handles `vmap`."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ Shardings = Sequence[Sharding]
 
 
 class Answer(NamedTuple):
-    """What each device does, and on which parts.
+    """The program of each device, with its mesh and shardings.
 
     Attributes:
-        mesh: whose axes have names in the program.
-        program: of a device's parts.
-        operands, results: the shardings that it is for.
+        mesh: the mesh; its axes are bound in the program.
+        program: program from a device's parts of the operands to its parts of the results.
+        operands, results: shardings of the operands and results.
     """
 
     mesh: Any
@@ -38,13 +38,13 @@ class Answer(NamedTuple):
 
 @dataclass(frozen=True, repr=False)
 class Partitioning:
-    """What the author of a function said of it, and how its arguments lie in its operands. A static parameter.
+    """The arguments of `def_partition`, and the structure of the function's arguments. A static parameter.
 
     Attributes:
         fun: the function.
-        partition, sharding_rule, decode_shardings: as given to `def_partition`.
-        static_args: what else they are given.
-        in_tree, out_tree: structure of the tuple of its other arguments, and of its result.
+        partition, sharding_rule, decode_shardings: the arguments of `def_partition`.
+        static_args: the static arguments, which are passed to `partition` and `sharding_rule` first.
+        in_tree, out_tree: structures of the tuple of dynamic arguments, and of the result.
     """
 
     fun: Callable[..., Any]
@@ -57,42 +57,42 @@ class Partitioning:
 
     @property
     def what(self) -> str:
-        """For messages."""
+        """The name of the call in messages."""
         return f"custom_partitioning of {fun_name(self.fun)}"
 
     @property
-    def __name__(self) -> str:  # what programs are printed with
+    def __name__(self) -> str:  # the printer of programs shows it
         return fun_name(self.fun)
 
     def __repr__(self) -> str:
         return f"<{self.what}>"
 
     def rule(self, mesh: Any, avals: Avals, out_avals: Avals) -> NumberedRule | None:
-        """The sharding rule for operands of these types; None where there is none.
+        """Return the sharding rule for operands of these types, or None if none was given.
 
         Raises:
-            TypeError: a function for it gives something else.
+            TypeError: a function for the rule returns something else.
             ValueError: the rule does not fit the operands.
         """
-        given = self.sharding_rule
-        if given is None:
+        rule = self.sharding_rule
+        if rule is None:
             return None
-        more: dict[str, Any] = {}
-        if callable(given):
+        options: dict[str, Any] = {}
+        if callable(rule):
             structs = [[ShapeDtypeStruct(a.shape, a.dtype) for a in side] for side in (avals, out_avals)]
-            given = given(*self.static_args, mesh, *structs)
-            if isinstance(given, list | tuple) and len(given) == 2:
-                given, more = given
-        if not isinstance(given, SdyShardingRule):
-            given = parse_rule(given, **more)
-        return numbered(self.what, given, avals, out_avals)
+            rule = rule(*self.static_args, mesh, *structs)
+            if isinstance(rule, list | tuple) and len(rule) == 2:
+                rule, options = rule
+        if not isinstance(rule, SdyShardingRule):
+            rule = parse_rule(rule, **options)
+        return numbered(self.what, rule, avals, out_avals)
 
     def split(self, avals: Avals, out_avals: Avals, operands: Shardings, results: Shardings) -> Answer:
-        """How it is done, where operands and results are to be split like this.
+        """Partition the call for the shardings that propagation has chosen, by the user's `partition`.
 
         Raises:
-            TypeError: the user's function gives something else than four values, functions and shardings.
-            ValueError: a sharding does not fit, or the program of a part gives other types than its parts have.
+            TypeError: `partition` does not return four values of the right types.
+            ValueError: a sharding does not fit, or the results of `lower_fn` do not have the types of the parts.
         """
         in_tree, out_tree = self.in_tree, self.out_tree
         mesh = next((s.mesh for s in (*operands, *results) if isinstance(s, NamedSharding)), None)
@@ -100,16 +100,18 @@ class Partitioning:
             [_struct(aval, s, self.decode_shardings) for aval, s in zip(*side, strict=True)]
             for side in ((avals, operands), (out_avals, results))
         ]
-        given = self.partition(
+        answer = self.partition(
             *self.static_args, mesh, tree.tree_unflatten(in_tree, structs[0]), tree.tree_unflatten(out_tree, structs[1])
         )
-        if not isinstance(given, tuple | list) or len(given) != 4:
+        if not isinstance(answer, tuple | list) or len(answer) != 4:
             raise TypeError(
-                f"{self.what}: partition gives (mesh, lower_fn, result_shardings, arg_shardings), got {given!r}"
+                f"{self.what}: partition must return (mesh, lower_fn, result_shardings, arg_shardings), got {answer!r}"
             )
-        mesh, lower_fn, result_shardings, arg_shardings = given
+        mesh, lower_fn, result_shardings, arg_shardings = answer
         if not isinstance(mesh, Mesh) or not callable(lower_fn):
-            raise TypeError(f"{self.what}: partition gives a Mesh and a function first, got {mesh!r} and {lower_fn!r}")
+            raise TypeError(
+                f"{self.what}: partition must return a Mesh and a function first, got {mesh!r} and {lower_fn!r}"
+            )
         placed_in = self._shardings("arg_shardings", arg_shardings, in_tree, avals, mesh)
         placed_out = self._shardings("result_shardings", result_shardings, out_tree, out_avals, mesh)
         parts = [part_type(a, s) for a, s in zip(avals, placed_in, strict=True)]
@@ -118,29 +120,30 @@ class Partitioning:
         if [(a.shape, a.dtype) for a in program.out_avals] != [(a.shape, a.dtype) for a in wanted]:
             got, right = (", ".join(a.str_short() for a in each) for each in (program.out_avals, wanted))
             raise ValueError(
-                f"{self.what}: lower_fn gives ({got}) for a device's part, and of result_shardings it is ({right})"
+                f"{self.what}: lower_fn returns ({got}) for a device's part, but by result_shardings a part is "
+                f"({right})"
             )
         return Answer(mesh, program, placed_in, placed_out)
 
-    def _shardings(self, name: str, given: Any, treedef: Any, avals: Avals, mesh: Mesh) -> list[Sharding]:
+    def _shardings(self, name: str, prefix: Any, treedef: Any, avals: Avals, mesh: Mesh) -> list[Sharding]:
         structure = tree.tree_unflatten(treedef, range(treedef.num_leaves))
         try:
-            found = tree.broadcast_prefix(given, structure, lambda x: isinstance(x, Sharding))
+            shardings = tree.broadcast_prefix(prefix, structure, lambda x: isinstance(x, Sharding))
         except ValueError as error:
             raise ValueError(f"{self.what}: {name} of partition have another structure: {error}") from None
-        for sharding, aval in zip(found, avals, strict=True):
+        for sharding, aval in zip(shardings, avals, strict=True):
             if not isinstance(sharding, Sharding):
                 raise TypeError(
-                    f"{self.what}: {name} of partition are shardings, got {sharding!r} of type "
+                    f"{self.what}: {name} of partition must be shardings, got {sharding!r} of type "
                     f"{type(sharding).__name__}"
                 )
             if sharding.device_tuple != mesh.device_tuple:
-                raise ValueError(f"{self.what}: {name} of partition: {sharding} is of other devices than its mesh")
+                raise ValueError(f"{self.what}: {name} of partition: {sharding} has other devices than its mesh")
             try:
                 sharding.shard_shape(aval.shape)
             except ValueError as error:
                 raise ValueError(f"{self.what}: {name} of partition: {error}") from None
-        return list(found)
+        return list(shardings)
 
     def _program(self, lower_fn: Callable[..., Any], mesh: Mesh, in_tree: Any, parts: Avals) -> ClosedJaxpr:
         def flat(*args: Any) -> list[Any]:
@@ -153,12 +156,12 @@ class Partitioning:
 
 
 def part_type(aval: ShapedArray, sharding: Sharding) -> ShapedArray:
-    """The type of a device's part."""
+    """Return the type of a device's part of a value."""
     return aval.update(shape=sharding.shard_shape(aval.shape), weak_type=False)
 
 
 def _struct(aval: ShapedArray, sharding: Sharding, decode: bool) -> ShapeDtypeStruct:
-    """What a function of the user's is told: shardings that divide, which propagation need not give."""
+    """Return the description of a value for the user's functions, with a sharding that divides its dimensions."""
     even = evenly(sharding, aval)
     if not decode:
         even = Sharding.like(even, even.tiles(aval.ndim))
@@ -166,8 +169,10 @@ def _struct(aval: ShapedArray, sharding: Sharding, decode: bool) -> ShapeDtypeSt
 
 
 def evenly(sharding: Sharding, aval: ShapedArray) -> Sharding:
-    """The sharding with dimensions whole that it does not divide, and a spec of as many entries as there are
-    dimensions."""
+    """Return a sharding that splits only the dimensions it divides, as propagation may choose shardings that do not.
+
+    The spec of a `NamedSharding` gets an entry for each dimension.
+    """
     axes = sharding.dimension_axes(aval.ndim)
     sizes = dict(sharding.mesh.shape_tuple)
     kept = [
@@ -179,11 +184,11 @@ def evenly(sharding: Sharding, aval: ShapedArray) -> Sharding:
 
 
 class Batch(NamedTuple):
-    """A partitioning of a batch of calls. A static parameter, as what it is a batch of.
+    """The partitioning of a batch of calls. A static parameter, like `Partitioning`.
 
     Attributes:
-        inner: of one call.
-        dims_in: where operands have the batch, None where they have none; results have it first.
+        inner: the partitioning of a single call, a `Partitioning` or `Batch`.
+        dims_in: batch dimension of each operand, or None; results have the batch dimension first.
     """
 
     inner: Any
@@ -198,37 +203,41 @@ class Batch(NamedTuple):
 
     @property
     def what(self) -> str:
-        """For messages."""
+        """The name of the call in messages."""
         return f"vmap of {self.inner.what}"
 
     def rule(self, mesh: Any, avals: Avals, out_avals: Avals) -> NumberedRule | None:
-        """That of one call, and the batch a factor more."""
+        """Return the rule of a single call with an additional factor for the batch."""
         one, one_out, size = self._elements(avals, out_avals)
-        found = self.inner.rule(mesh, one, one_out)
-        if found is None:
+        rule = self.inner.rule(mesh, one, one_out)
+        if rule is None:
             return None
-        number = len(found.sizes)
-        return found._replace(
-            operands=tuple([_with(dims, d, (number,)) for dims, d in zip(found.operands, self.dims_in, strict=True)]),
-            results=tuple([_with(dims, 0, (number,)) for dims in found.results]),
-            sizes=(*found.sizes, size),
+        number = len(rule.sizes)
+        return rule._replace(
+            operands=tuple([_insert(dims, d, (number,)) for dims, d in zip(rule.operands, self.dims_in, strict=True)]),
+            results=tuple([_insert(dims, 0, (number,)) for dims in rule.results]),
+            sizes=(*rule.sizes, size),
         )
 
     def split(self, avals: Avals, out_avals: Avals, operands: Shardings, results: Shardings) -> Answer:
-        """As one call is done, of each device's part of the batch."""
+        """Partition a single call, and map its program over each device's part of the batch.
+
+        The batch is split over the axes of the last value that splits its batch dimension, if a single call does not
+        use these axes and they divide the batch.
+        """
         one, one_out, size = self._elements(avals, out_avals)
         dims_out = [0] * len(out_avals)
-        whole = [*zip((*operands, *results), (*avals, *out_avals), (*self.dims_in, *dims_out), strict=True)]
-        of_one = [_without(s, a, d) for s, a, d in whole]
+        values = [*zip((*operands, *results), (*avals, *out_avals), (*self.dims_in, *dims_out), strict=True)]
+        of_one = [_without_dim(s, a, d) for s, a, d in values]
         inner = self.inner.split(one, one_out, of_one[: len(avals)], of_one[len(avals) :])
-        taken = {name for s in (*inner.operands, *inner.results) for name in _names(s)}
+        used = {name for s in (*inner.operands, *inner.results) for name in _names(s)}
         sizes = dict(inner.mesh.shape_tuple)
         batch = next(
             (
                 axes
-                for s, a, d in reversed(whole)
+                for s, a, d in reversed(values)
                 if d is not None and s.mesh == inner.mesh and (axes := s.dimension_axes(a.ndim)[d])
-                if taken.isdisjoint(axes) and size % math.prod(sizes[name] for name in axes) == 0
+                if used.isdisjoint(axes) and size % math.prod(sizes[name] for name in axes) == 0
             ),
             (),
         )
@@ -237,48 +246,52 @@ class Batch(NamedTuple):
         return Answer(
             inner.mesh,
             program,
-            [_inserted(s, a.ndim, d, batch) for s, a, d in zip(inner.operands, one, self.dims_in, strict=True)],
-            [_inserted(s, a.ndim, 0, batch) for s, a in zip(inner.results, one_out, strict=True)],
+            [_with_dim(s, a.ndim, d, batch) for s, a, d in zip(inner.operands, one, self.dims_in, strict=True)],
+            [_with_dim(s, a.ndim, 0, batch) for s, a in zip(inner.results, one_out, strict=True)],
         )
 
     def _elements(self, avals: Avals, out_avals: Avals) -> tuple[list[ShapedArray], list[ShapedArray], int]:
         size = next(a.shape[d] for a, d in zip(avals, self.dims_in, strict=True) if d is not None)
-        one = [a if d is None else a.update(shape=_with(a.shape, d)) for a, d in zip(avals, self.dims_in, strict=True)]
+        pairs = zip(avals, self.dims_in, strict=True)
+        one = [a if d is None else a.update(shape=_remove(a.shape, d)) for a, d in pairs]
         return one, [a.update(shape=a.shape[1:]) for a in out_avals], size
 
 
-def _with(entries: tuple[Any, ...], position: int | None, *new: Any) -> tuple[Any, ...]:
-    """Entries with new ones at a position, or with the one there left out; as they are for None."""
-    if position is None:
-        return entries
-    return (*entries[:position], *new, *entries[position + (not new) :])
+def _insert(entries: tuple[Any, ...], position: int | None, *new: Any) -> tuple[Any, ...]:
+    """Insert entries at a position; return the entries unchanged for None."""
+    return entries if position is None else (*entries[:position], *new, *entries[position:])
+
+
+def _remove(entries: tuple[Any, ...], position: int) -> tuple[Any, ...]:
+    """Remove the entry at a position."""
+    return (*entries[:position], *entries[position + 1 :])
 
 
 def _names(sharding: Sharding) -> set[Any]:
     return {name for axes in sharding.dimension_axes(sharding._least_ndim()) for name in axes or ()}
 
 
-def _without(sharding: Sharding, aval: ShapedArray, dim: int | None) -> Sharding:
-    """The sharding of one element of a batch."""
+def _without_dim(sharding: Sharding, aval: ShapedArray, dim: int | None) -> Sharding:
+    """Return the sharding of one element of a batch."""
     if dim is None or not isinstance(sharding, NamedSharding):
         tiles = sharding.tiles(aval.ndim)
         return sharding if dim is None else sharding.like(tiles.take(0, dim))
-    return NamedSharding(sharding.mesh, PartitionSpec(*_with(sharding.dimension_axes(aval.ndim), dim)))
+    return NamedSharding(sharding.mesh, PartitionSpec(*_remove(sharding.dimension_axes(aval.ndim), dim)))
 
 
-def _inserted(sharding: Sharding, ndim: int, dim: int | None, axes: tuple[Any, ...]) -> Sharding:
-    """The sharding of a batch, of that of an element."""
+def _with_dim(sharding: Sharding, ndim: int, dim: int | None, axes: tuple[Any, ...]) -> Sharding:
+    """Return the sharding of a batch from that of an element, with the batch dimension split over `axes`."""
     if dim is None:
         return sharding
-    return NamedSharding(sharding.mesh, PartitionSpec(*_with(sharding.dimension_axes(ndim), dim, axes)))
+    return NamedSharding(sharding.mesh, PartitionSpec(*_insert(sharding.dimension_axes(ndim), dim, axes)))
 
 
 def _batched(program: ClosedJaxpr, mesh: Any, size: int, dims: Sequence[int | None]) -> ClosedJaxpr:
-    """A program of parts, over a batch; results have it first."""
+    """Map a program of parts over a batch; results have the batch dimension first."""
 
     def flat(*args: Any) -> list[Any]:
-        outs, found = batch_flat(jaxpr_as_fun(program), size, args, dims)
-        return [move_batch_axis(size, d, 0, x) for x, d in zip(outs, found, strict=True)]
+        outs, dims_out = batch_flat(jaxpr_as_fun(program), size, args, dims)
+        return [move_batch_axis(size, d, 0, x) for x, d in zip(outs, dims_out, strict=True)]
 
     avals = [unmapped_aval(size, d, a) for a, d in zip(program.in_avals, dims, strict=True)]
     jaxpr, consts = run_within((named_axes(tuple(mesh.shape_tuple)),), stage, flat, avals)

@@ -1,7 +1,7 @@
-"""Sharding rules: which dimensions of operands and results are split together, by names of factors.
+"""Sharding rules, which name the dimensions of operands and results that are split together.
 
-A dimension is a factor, or the product of several, and dimensions of one factor are split alike: `"i j, j k -> i k"` is
-the rule of a matrix product. See https://openxla.org/shardy/sharding_propagation.
+A dimension is a factor or the product of several factors, and dimensions with the same factor are split alike:
+`"i j, j k -> i k"` is the rule of a matrix product. See https://openxla.org/shardy/sharding_propagation.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from corejax.extend import ShapedArray
 
 BATCHING = "…"
-"""In a mapping, any number of leading dimensions; with a number behind it, another group of them."""
+"""In a mapping, a group of any number of leading dimensions; a number after it identifies further groups."""
 
 _FACTOR = re.compile(r"[^\W\d_]\w*")
 _GROUP = re.compile(rf"{BATCHING}\d*")
@@ -25,12 +25,13 @@ class CompoundFactor(tuple[str, ...]):
     """A dimension that is the product of several factors, the outermost first.
 
     Raises:
-        ValueError: they are fewer than two, or one is no factor's name.
+        ValueError: there are fewer than two factors, or one is not a valid name.
     """
 
     __slots__ = ()
 
     def __new__(cls, *factors: str) -> CompoundFactor:
+        """Check the names of the factors, and create the tuple."""
         if len(factors) < 2:
             raise ValueError(f"CompoundFactor: a dimension of several factors has at least two, got {factors}")
         for factor in factors:
@@ -45,15 +46,16 @@ class ArrayMapping(tuple[Any, ...]):
     """The factors of each dimension of an operand or result.
 
     Args:
-        dim_mappings: a factor's name or a `CompoundFactor` for each dimension; the first may be `BATCHING`.
+        dim_mappings: the name of a factor or a `CompoundFactor` for each dimension; the first may be `BATCHING`.
 
     Raises:
-        ValueError: one is neither, or `BATCHING` is not the first.
+        ValueError: an entry is neither, or `BATCHING` is not the first entry.
     """
 
     __slots__ = ()
 
     def __new__(cls, *dim_mappings: str | CompoundFactor) -> ArrayMapping:
+        """Check the entries, and create the tuple."""
         for i, dim in enumerate(dim_mappings):
             if isinstance(dim, CompoundFactor):
                 continue
@@ -80,14 +82,15 @@ class SdyShardingRule:
     """A sharding rule.
 
     Args:
-        operand_mappings, result_mappings: an `ArrayMapping` for each operand and each result.
-        reduction_factors: factors that are summed over: where they are split, so are partial results.
+        operand_mappings: an `ArrayMapping` for each operand.
+        result_mappings: an `ArrayMapping` for each result.
+        reduction_factors: factors that are summed over: if they are split, devices have partial sums.
         need_replication_factors: factors that are never split.
-        permutation_factors: factors along which a split means that neighbours exchange what they have.
-        factor_sizes: sizes of the factors that are nowhere a dimension by themselves.
+        permutation_factors: factors that need an exchange between neighbours if they are split.
+        factor_sizes: sizes of the factors that are never a whole dimension.
 
     Raises:
-        ValueError: a factor is not in the mappings, is of two kinds, lacks a size, or has one too many.
+        ValueError: a factor is not in the mappings, is of two kinds, or its size is missing or superfluous.
     """
 
     def __init__(
@@ -129,17 +132,17 @@ class SdyShardingRule:
         return hash(self._key())
 
     def __repr__(self) -> str:
-        said = {**{name: kind for name, kind in self._kinds().items() if kind}, **self.factor_sizes}
-        more = "".join(f", {name}={value!r}" for name, value in said.items())
-        return f"SdyShardingRule({self.operand_mappings!r}, {self.result_mappings!r}{more})"
+        options = {**{name: kind for name, kind in self._kinds().items() if kind}, **self.factor_sizes}
+        text = "".join(f", {name}={value!r}" for name, value in options.items())
+        return f"SdyShardingRule({self.operand_mappings!r}, {self.result_mappings!r}{text})"
 
 
 def _check_sizes(whole: set[str], parts: set[str], sizes: dict[str, int]) -> None:
     for name, size in sizes.items():
         if name not in whole | parts:
-            raise ValueError(f"sharding_rule: {name}={size} is given, and the rule has no factor {name!r}")
+            raise ValueError(f"sharding_rule: {name}={size} is given, but the rule has no factor {name!r}")
         if name in whole:
-            raise ValueError(f"sharding_rule: {name}={size} is given, and {name!r} is a dimension, which has its size")
+            raise ValueError(f"sharding_rule: {name}={size} is given, but {name!r} is a dimension, which has its size")
     for name in sorted(parts - whole - set(sizes)):
         raise ValueError(f"sharding_rule: {name!r} is only a part of dimensions; give its size, {name}=...")
 
@@ -163,15 +166,19 @@ def _check_kinds(known: set[str], kinds: dict[str, tuple[str, ...]]) -> None:
 
 
 def parse_rule(text: str, **more: Any) -> SdyShardingRule:
-    """The rule of a text: `"... i (j k), k -> ... i j"`; `more` as of `SdyShardingRule`.
+    """Parse the text of a rule, such as `"... i (j k), k -> ... i j"`.
+
+    Args:
+        text: the text.
+        more: keyword arguments of `SdyShardingRule`.
 
     Raises:
-        TypeError: it is no text, or a size is no integer.
-        ValueError: it is not well-formed.
+        TypeError: the text is not a string, or a size is not an integer.
+        ValueError: the text is malformed.
     """
     if not isinstance(text, str):
         raise TypeError(
-            f"sharding_rule is a text, an SdyShardingRule, or a function that gives one, got {text!r} of type "
+            f"sharding_rule is a text, an SdyShardingRule, or a function that returns one, got {text!r} of type "
             f"{type(text).__name__}"
         )
     for name, value in more.items():
@@ -213,12 +220,12 @@ def _parse_side(side: str, text: str) -> tuple[ArrayMapping, ...]:
 
 
 class NumberedRule(NamedTuple):
-    """A rule of operands of known types, with numbers for factors.
+    """A rule for operands of known types, with numbers in place of names of factors.
 
     Attributes:
-        operands, results: for each the factors of each dimension.
-        sizes: the factors' sizes.
-        reduction, need_replication, permutation: factors of these kinds.
+        operands, results: for each value, the factors of each dimension.
+        sizes: sizes of the factors.
+        reduction, need_replication, permutation: the factors of these kinds.
     """
 
     operands: tuple[tuple[tuple[int, ...], ...], ...]
@@ -232,10 +239,11 @@ class NumberedRule(NamedTuple):
 def numbered(
     what: str, rule: SdyShardingRule, avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray]
 ) -> NumberedRule:
-    """The rule of operands of these types.
+    """Convert a rule to a `NumberedRule` for operands and results of these types.
 
     Raises:
-        ValueError: it has other numbers of operands, results or dimensions, or factors do not make up a dimension.
+        ValueError: the rule has another number of operands, results or dimensions, or the product of a dimension's
+            factors differs from its size.
     """
     sides = (("operands", rule.operand_mappings, avals), ("results", rule.result_mappings, out_avals))
     sizes: dict[Any, int] = dict(rule.factor_sizes)
@@ -243,7 +251,7 @@ def numbered(
     named: list[list[tuple[Any, ...]]] = []
     for kind, mappings, types in sides:
         if len(mappings) != len(types):
-            raise ValueError(f"{what}: its sharding rule has {len(mappings)} {kind}, and it has {len(types)}")
+            raise ValueError(f"{what}: its sharding rule has {len(mappings)} {kind}, but it has {len(types)}")
         for i, (mapping, aval) in enumerate(zip(mappings, types, strict=True)):
             named.append(_dimensions(f"{what}: {kind[:-1]} {i} of its sharding rule", mapping, aval, sizes, groups))
     for dims, aval in zip(named, (*avals, *out_avals), strict=True):
@@ -263,20 +271,20 @@ def numbered(
 def _dimensions(
     what: str, mapping: ArrayMapping, aval: ShapedArray, sizes: dict[Any, int], groups: dict[str, int]
 ) -> list[tuple[Any, ...]]:
-    """The factors of each dimension, leading ones written out; sizes of what is a dimension are noted."""
+    """Return the factors of each dimension, with groups expanded; record the sizes of factors in `sizes`."""
     dims: list[tuple[Any, ...]] = [(dim,) if isinstance(dim, str) else tuple(dim) for dim in mapping]
     if mapping and isinstance(mapping[0], str) and _GROUP.fullmatch(mapping[0]):
         group = mapping[0][1:] or "0"
         count = aval.ndim - len(dims) + 1
         if groups.setdefault(group, count) != count:
-            raise ValueError(f"{what}: ... is {groups[group]} dimensions elsewhere, and {count} of {aval.str_short()}")
+            raise ValueError(f"{what}: ... is {groups[group]} dimensions elsewhere, but {count} of {aval.str_short()}")
         dims[:1] = [((group, k),) for k in range(count)]
     if len(dims) != aval.ndim:
-        raise ValueError(f"{what} has {len(dims)} dimensions, and it is {aval.str_short()}")
+        raise ValueError(f"{what} has {len(dims)} dimensions, but it is {aval.str_short()}")
     for factors, size in zip(dims, aval.shape, strict=True):
         if len(factors) == 1:
             (name,) = factors
             if isinstance(name, tuple) and sizes.setdefault(name, size) != size:
-                raise ValueError(f"{what}: a dimension of ... has size {sizes[name]} elsewhere, and {size} here")
+                raise ValueError(f"{what}: a dimension of ... has size {sizes[name]} elsewhere, but {size} here")
             sizes[name] = min(size, sizes.get(name, size))
     return dims

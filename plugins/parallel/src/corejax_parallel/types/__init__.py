@@ -1,4 +1,4 @@
-"""What types say of the axes of a mesh.
+"""The axes of a mesh in the types of values.
 
 - `refinement`: `MeshAxes`, the refinement of types that the kernel carries; `with_vma` and `with_sharding` make types.
 - `vma`: manual axes, along which values may differ.

@@ -1,8 +1,9 @@
-"""Axes of type Explicit: types say over which of them each dimension of an array is split (`aval.explicit_sharding`).
+"""Axes of type Explicit: the type of an array has the axes that split each dimension (`aval.explicit_sharding`).
 
-If the types of operands say it, so do the types of results. An elementwise primitive has the axes of its operands;
-others have a split rule, or keep the axes of the dimensions that are a batch by their vmap rule. All other dimensions
-are whole: shardings are about places, and no value depends on them.
+If the operands of a primitive have explicit shardings, so do its results. The results of an elementwise primitive have
+the axes of its operands. Other primitives have a split rule, or keep the axes of the dimensions that are batch
+dimensions by their vmap rule. All other dimensions are not split. A wrong choice costs communication only: no value
+depends on a sharding.
 """
 
 from __future__ import annotations
@@ -18,18 +19,22 @@ from corejax.extend.transforms import OptionalRules
 from corejax_parallel.types.split_rules import SPLIT_RULES, Axes, either_axes, split_axes
 
 split_rules = OptionalRules("split", lambda primitive, rule: abstract_eval_rules.changed.send(primitive))
-"""`rule(*avals, **params) -> axes of each dimension of the result`, or a list of these for several results. The
-axes of an operand are `split_axes(aval)`. A name that is there twice stays where it is first."""
+"""The registry of split rules: `rule(*avals, **params) -> axes of each dimension of the result`.
+
+A primitive with several results has a list of these. The axes of an operand are `split_axes(aval)`. If a rule returns
+an axis twice, only its first occurrence counts.
+"""
 
 
 def results_shardings(
     primitive: Primitive, avals: Sequence[ShapedArray], outs: Sequence[ShapedArray], params: Mapping[str, Any]
 ) -> list[Any]:
-    """Return the shardings of results whose operands have shardings over one mesh.
+    """Return the explicit shardings of a primitive's results; at least one operand has an explicit sharding.
 
     Raises:
-        ShardingTypeError: operands are over different meshes, or elementwise ones split one dimension differently.
-        TypeError: a split rule returns axes of other dimensions than results have.
+        ShardingTypeError: operands are sharded over different meshes, or the operands of an elementwise primitive split
+            a dimension differently.
+        TypeError: a split rule returns the wrong number of axes.
     """
     first, *others = [aval.explicit_sharding for aval in avals if aval.explicit_sharding is not None]
     for other in others:
@@ -38,7 +43,7 @@ def results_shardings(
     axes = _axes_of_results(primitive, avals, outs, params) or [((),) * out.ndim for out in outs]
     if [len(each) for each in axes] != [out.ndim for out in outs]:
         raise TypeError(
-            f"the split rule of primitive {primitive.name!r} gives {axes}: it has to give axes, a tuple of names, for "
+            f"the split rule of primitive {primitive.name!r} gives {axes}: it must return axes, a tuple of names, for "
             f"each dimension of {', '.join(out.str_short() for out in outs)}"
         )
     sizes = dict(first.mesh.shape_tuple)
@@ -73,40 +78,44 @@ def _axes_of_elements(primitive: Primitive, avals: Sequence[ShapedArray], out: S
 def _axes_by_factors(
     primitive: Primitive, avals: Sequence[ShapedArray], params: Mapping[str, Any]
 ) -> list[list[Any]] | None:
-    """Return, for dimensions that are a batch by the vmap rule, the axes of the first operand that has any."""
+    """Return the axes of results for dimensions that are batch dimensions by the vmap rule.
+
+    Such a dimension has the axes of the first operand that splits it. The result is None if the primitive has no
+    factors.
+    """
     factors_of = exported("sharding.factors_of")
-    found = None if factors_of is None else factors_of(primitive, [aval.refined(None) for aval in avals], params)
-    if found is None:
+    rule = None if factors_of is None else factors_of(primitive, [aval.refined(None) for aval in avals], params)
+    if rule is None:
         return None
-    axes: list[Any] = [()] * len(found.sizes)
-    for aval, factors in zip(avals, found.operands, strict=True):
+    axes: list[Any] = [()] * len(rule.sizes)
+    for aval, factors in zip(avals, rule.operands, strict=True):
         for names, factor in zip(split_axes(aval), factors, strict=True):
             if factor is not None:
                 axes[factor] = either_axes(axes[factor], names)
-    return [[() if factor is None else axes[factor] for factor in factors] for factors in found.results]
+    return [[() if factor is None else axes[factor] for factor in factors] for factors in rule.results]
 
 
 def _fitting(out: ShapedArray, axes: Sequence[Axes | None], sizes: Mapping[Any, int]) -> tuple[Axes | None, ...]:
-    """Return the axes, each name only where it is first, and only if the axes divide the dimension."""
+    """Drop the axes of a dimension if an earlier dimension uses them or if they do not divide the dimension."""
     used: set[Any] = set()
-    found: list[Axes | None] = []
+    fitting: list[Axes | None] = []
     for n, names in zip(out.shape, axes, strict=True):
-        taken = names and used.isdisjoint(names) and n % math.prod(sizes[name] for name in names) == 0
-        used.update(names if names and taken else ())
-        found.append(names if taken or names is None else ())
-    return tuple(found)
+        fits = names and used.isdisjoint(names) and n % math.prod(sizes[name] for name in names) == 0
+        used.update(names if names and fits else ())
+        fitting.append(names if fits or names is None else ())
+    return tuple(fitting)
 
 
 def _refused(primitive: Primitive, avals: Sequence[ShapedArray], what: str, advice: str) -> ShardingTypeError:
     types = ", ".join(aval.str_short() for aval in avals)
     return ShardingTypeError(
-        f"primitive {primitive.name!r} at {user_line()}: its operands {what}: {types}. To say what is "
-        f"meant, {advice}: corejax.sharding.reshard(x, corejax.P(...))"
+        f"primitive {primitive.name!r} at {user_line()}: its operands {what}: {types}. To resolve this, {advice}: "
+        "corejax.sharding.reshard(x, corejax.P(...))"
     )
 
 
 def sizes_texts(shape: Sequence[Any], axes: Sequence[Axes | None]) -> list[str]:
-    """Return sizes with the axes that they are split over: `8@x`, `8@(x,y)`."""
+    """Return texts of sizes with the axes that split them: `8@x`, `8@(x,y)`."""
     return [
         repr(n) if not names else f"{n!r}@{names[0]}" if len(names) == 1 else f"{n!r}@({','.join(names)})"
         for n, names in zip(shape, axes, strict=True)

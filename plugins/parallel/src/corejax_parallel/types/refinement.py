@@ -1,4 +1,4 @@
-"""`MeshAxes`: the refinement of types over the axes of a mesh, which the kernel carries with a type."""
+"""`MeshAxes`: the refinement of types by the axes of a mesh, which the kernel carries in each type."""
 
 from __future__ import annotations
 
@@ -11,12 +11,11 @@ from corejax_parallel.types.vma import sum_cotangent, vary, vma_of_results, vma_
 
 
 class MeshAxes(NamedTuple):
-    """What a type says of the axes of a mesh; see `corejax.extend.types.Refinement` for the methods.
+    """A refinement of a type by the axes of a mesh; `corejax.extend.types.Refinement` specifies the methods.
 
     Attributes:
         vma: the manual axes along which values may differ.
-        sharding: over which axes of type Explicit dimensions are split, a `NamedSharding` over a mesh without devices;
-            None if the type does not say it.
+        sharding: the explicit sharding, a `NamedSharding` over a mesh without devices; None if the type has none.
     """
 
     vma: frozenset[Any] = frozenset()
@@ -24,13 +23,13 @@ class MeshAxes(NamedTuple):
 
     @property
     def of_any_shape(self) -> MeshAxes | None:
-        """The manual axes."""
+        """The refinement that holds for any shape: the manual axes without the sharding."""
         return _refinement(self.vma, None)
 
     def of_results(
         self, primitive: Primitive, avals: Sequence[ShapedArray], outs: Sequence[ShapedArray], params: Mapping[str, Any]
     ) -> tuple[ShapedArray, ...]:
-        """Refine the types of results, unless a program, a collective or a sharding has said all of it."""
+        """Refine the types of results; programs, collectives and resharding determine their shardings themselves."""
         names = vma_of_results(primitive, avals, params)
         outs = tuple([with_vma(aval, aval.vma | names) for aval in outs])
         complete = not primitive.tags.isdisjoint(("higher_order", "collective", "placing"))
@@ -40,7 +39,10 @@ class MeshAxes(NamedTuple):
         return tuple([with_sharding(aval, sharding) for aval, sharding in zip(outs, shardings, strict=True)])
 
     def conform(self, x: Any, aval: ShapedArray, *, cotangent: bool) -> Any:
-        """Sum a cotangent along axes along which it differs and the primal does not; then vary and place the value."""
+        """Convert a value to a type: vary it along manual axes and reshard it.
+
+        A cotangent is first summed along the axes along which it may differ and the primal value does not.
+        """
         if cotangent:
             x = sum_cotangent(x, aval.vma)
         x = vary(x, aval.vma)
@@ -48,18 +50,18 @@ class MeshAxes(NamedTuple):
         return x if sharding is None or get_aval(x).explicit_sharding == sharding else sharding.place(x)
 
     def join(self, other: MeshAxes) -> MeshAxes:
-        """A value may differ along axes along which one may, and is split as the first says, if that says it."""
+        """Return the union of the manual axes, with the first sharding that is not None."""
         return MeshAxes(self.vma | other.vma, other.sharding if self.sharding is None else self.sharding)
 
     def without_axis(self, dim: int) -> tuple[MeshAxes | None, tuple[Any, ...]]:
-        """The names are those over which the dimension is split."""
+        """Remove a dimension; return the refinement and the axes that split the dimension."""
         if self.sharding is None:
             return self, ()
         axes = self.sharding.spec.axes()
         return MeshAxes(self.vma, self.sharding.with_axes(axes[:dim] + axes[dim + 1 :])), axes[dim] or ()
 
     def with_axis(self, dim: int, names: tuple[Any, ...]) -> MeshAxes | None:
-        """The dimension is split over those of the names that are of type Explicit and split no other one."""
+        """Insert a dimension, split over the names that are Explicit axes and split no other dimension."""
         if self.sharding is None:
             return self
         axes = self.sharding.spec.axes()
@@ -68,7 +70,7 @@ class MeshAxes(NamedTuple):
         return MeshAxes(self.vma, self.sharding.with_axes((*axes[:dim], free, *axes[dim:])))
 
     def text(self, shape: Sequence[Any]) -> str:
-        """`[8@x,4]{V:i}`: sizes with the axes that they are split over, then the manual axes."""
+        """Return a text such as `[8@x,4]{V:i}`: sizes with the axes that split them, then the manual axes."""
         axes = ((),) * len(shape) if self.sharding is None else self.sharding.dimension_axes(len(shape))
         return f"[{','.join(sizes_texts(shape, axes))}]{vma_text(self.vma) if self.vma else ''}"
 
@@ -78,11 +80,11 @@ def _refinement(names: frozenset[Any], sharding: Any) -> MeshAxes | None:
 
 
 def with_vma(aval: ShapedArray, names: Iterable[Any]) -> ShapedArray:
-    """Return the type of values that may differ along these manual axes, and along no other."""
-    found = frozenset(names)
-    return aval if found == aval.vma else aval.refined(_refinement(found, aval.explicit_sharding))
+    """Return the type with these manual axes, along which its values may differ, and no others."""
+    vma = frozenset(names)
+    return aval if vma == aval.vma else aval.refined(_refinement(vma, aval.explicit_sharding))
 
 
 def with_sharding(aval: ShapedArray, sharding: Any) -> ShapedArray:
-    """Return the type of arrays with this sharding over axes of type Explicit; None if the type does not say it."""
+    """Return the type with this explicit sharding, or without one for None."""
     return aval if sharding is aval.explicit_sharding else aval.refined(_refinement(aval.vma, sharding))

@@ -1,6 +1,7 @@
 """Split rules of the primitives of corejax-lax-basic and corejax-fft, by name.
 
-Each takes the types of operands, and returns the axes of each dimension of the result, or a list of these for several.
+A rule takes the types of the operands and returns the axes of each dimension of the result, or a list of these for
+several results.
 """
 
 from __future__ import annotations
@@ -16,16 +17,16 @@ Axes = tuple[Any, ...]
 
 
 def split_axes(aval: ShapedArray) -> tuple[Axes | None, ...]:
-    """Return the axes that each dimension is split over, by the type; None where the compiler may choose."""
+    """Return the axes that split each dimension of a type; None for a dimension that is left to the compiler."""
     return ((),) * aval.ndim if aval.explicit_sharding is None else aval.explicit_sharding.dimension_axes(aval.ndim)
 
 
 def either_axes(x: Axes | None, y: Axes | None) -> Axes | None:
-    """Return the axes of a dimension that two values have in common: the axes of the one that has any."""
+    """Return the axes of the first of two values that splits a common dimension."""
     return x or (y if y or x == () else x)
 
 
-def _same(x: ShapedArray, *others: ShapedArray, **params: Any) -> Any:
+def _of_first_operand(x: ShapedArray, *others: ShapedArray, **params: Any) -> Any:
     return split_axes(x)
 
 
@@ -37,7 +38,7 @@ def _reduce(x: ShapedArray, *, axes: Any) -> list[Any]:
     return _without(x, axes)
 
 
-def _joined(avals: Any) -> list[Any]:
+def _combined(avals: Any) -> list[Any]:
     return [functools.reduce(either_axes, column) for column in zip(*map(split_axes, avals), strict=True)]
 
 
@@ -49,7 +50,10 @@ def _broadcast_in_dim(x: ShapedArray, *, shape: Any, broadcast_dimensions: Any) 
 
 
 def _reshape(x: ShapedArray, *, new_sizes: tuple[int, ...]) -> list[Any]:
-    """Match groups of dimensions of equal size, of `x` and of the result, so that each device keeps its block."""
+    """Match groups of dimensions of `x` with groups of the result of equal size, so that each device keeps its block.
+
+    Both shapes are scanned from the left. A group is extended until the product of its sizes equals that of the other.
+    """
     axes = split_axes(x)
     found: list[Any] = [() for _ in new_sizes]
     before = [d for d, n in enumerate(x.shape) if n != 1]
@@ -72,29 +76,32 @@ def _reshape(x: ShapedArray, *, new_sizes: tuple[int, ...]) -> list[Any]:
 
 
 def _merged(dimensions: list[tuple[int, Axes | None]], counts: dict[Any, int]) -> Axes | None:
-    """Return the axes of the dimension that several become: nothing if a block would not be one range of it."""
-    (_, found), *rest = dimensions
-    whole = _parts(found, counts) == dimensions[0][0]
+    """Return the axes of the dimension that several dimensions are merged to; none if a block would not be a range."""
+    (_, merged), *rest = dimensions
+    is_fully_split = _parts(merged, counts) == dimensions[0][0]
     for size, names in rest:
-        if names and (found is None or not whole):
+        if names and (merged is None or not is_fully_split):
             return ()
-        found = (*found, *names) if found is not None and names else found
-        whole = whole and _parts(names, counts) == size
-    return found
+        merged = (*merged, *names) if merged is not None and names else merged
+        is_fully_split = is_fully_split and _parts(names, counts) == size
+    return merged
 
 
 def _distributed(names: Axes | None, sizes: list[int], counts: dict[Any, int]) -> list[Axes | None]:
-    """Return the axes of the dimensions that one becomes: a dimension is split if those before it are split fully."""
+    """Return the axes of the dimensions that one dimension is split to.
+
+    A dimension gets axes only if the dimensions before it are fully split. If axes remain, the first gets all.
+    """
     outermost: list[Axes | None] = [names, *[() for _ in sizes[1:]]]
-    left, taken = list(names or ()), []
+    remaining, distributed = list(names or ()), []
     for size in sizes:
         own: list[Any] = []
-        while left and size % _parts((*own, left[0]), counts) == 0:
-            own.append(left.pop(0))
-        taken.append(tuple(own))
+        while remaining and size % _parts((*own, remaining[0]), counts) == 0:
+            own.append(remaining.pop(0))
+        distributed.append(tuple(own))
         if _parts(own, counts) != size:
             break
-    return outermost if left or names is None else [*taken, *outermost[len(taken) :]]
+    return outermost if remaining or names is None else [*distributed, *outermost[len(distributed) :]]
 
 
 def _parts(names: Any, counts: dict[Any, int]) -> int:
@@ -102,12 +109,15 @@ def _parts(names: Any, counts: dict[Any, int]) -> int:
 
 
 def _stack(*avals: ShapedArray, axis: int) -> list[Any]:
-    joined = _joined(avals)
-    return [*joined[:axis], (), *joined[axis:]]
+    combined = _combined(avals)
+    return [*combined[:axis], (), *combined[axis:]]
 
 
 def _dot_general(lhs: ShapedArray, rhs: ShapedArray, *, dimension_numbers: Any, **params: Any) -> list[Any]:
-    """Sums along an axis of the mesh are made; if both operands name one, the left keeps it."""
+    """Keep the axes of batch and free dimensions; if both operands have an axis, the left operand's dimension keeps it.
+
+    Contracted dimensions disappear: partial results along their axes are summed.
+    """
     contract, batch = dimension_numbers
     sides = split_axes(lhs), split_axes(rhs)
     shared = [either_axes(sides[0][i], sides[1][k]) for i, k in zip(*batch, strict=True)]
@@ -117,7 +127,7 @@ def _dot_general(lhs: ShapedArray, rhs: ShapedArray, *, dimension_numbers: Any, 
 
 
 def _convolution(lhs: ShapedArray, rhs: ShapedArray, *, dimension_numbers: Any, **params: Any) -> list[Any]:
-    """The result has the axes of the first operand's batch and positions, and of the kernel's output features."""
+    """Keep the axes of the left operand's batch and spatial dimensions, and of the kernel's output features."""
     axes, features = split_axes(lhs), split_axes(rhs)[dimension_numbers.rhs_spec[0]]
     batch, _, *positions = (axes[d] for d in dimension_numbers.lhs_spec)
     found: list[Any] = [()] * lhs.ndim
@@ -127,15 +137,15 @@ def _convolution(lhs: ShapedArray, rhs: ShapedArray, *, dimension_numbers: Any, 
 
 
 def _gather(x: ShapedArray, indices: ShapedArray, *, dimension_numbers: Any, slice_sizes: Any, **others: Any) -> Any:
-    """Windows that are whole have the operand's axes, and the positions of windows have the indices' axes."""
+    """Keep the operand's axes for window dimensions of full size, and the indices' axes for batch dimensions."""
     numbers, axes = dimension_numbers, split_axes(x)
-    where = list(split_axes(indices)[:-1])
-    for own, theirs in zip(numbers.operand_batching_dims, numbers.start_indices_batching_dims, strict=True):
-        where[theirs] = either_axes(where[theirs], axes[own])
-    gone = {*numbers.collapsed_slice_dims, *numbers.operand_batching_dims}
-    inside = [a if slice_sizes[d] == x.shape[d] else () for d, a in enumerate(axes) if d not in gone]
-    sides = {True: iter(inside), False: iter(where)}
-    return [next(sides[d in numbers.offset_dims]) for d in range(len(inside) + len(where))]
+    batch = list(split_axes(indices)[:-1])
+    for of_operand, of_indices in zip(numbers.operand_batching_dims, numbers.start_indices_batching_dims, strict=True):
+        batch[of_indices] = either_axes(batch[of_indices], axes[of_operand])
+    removed = {*numbers.collapsed_slice_dims, *numbers.operand_batching_dims}
+    window = [a if slice_sizes[d] == x.shape[d] else () for d, a in enumerate(axes) if d not in removed]
+    sides = {True: iter(window), False: iter(batch)}
+    return [next(sides[d in numbers.offset_dims]) for d in range(len(window) + len(batch))]
 
 
 SPLIT_RULES: dict[str, Callable[..., Any]] = {
@@ -143,19 +153,20 @@ SPLIT_RULES: dict[str, Callable[..., Any]] = {
     "reshape": _reshape,
     "transpose": lambda x, *, permutation: [split_axes(x)[d] for d in permutation],
     "squeeze": lambda x, *, dimensions: _without(x, dimensions),
-    "concatenate": lambda *avals, dimension: _joined(avals),
+    "concatenate": lambda *avals, dimension: _combined(avals),
     "split": lambda x, *, sizes, axis: [split_axes(x)] * len(sizes),
     "unstack": lambda x, *, axis: [_without(x, (axis,))] * x.shape[axis],
     "stack": _stack,
     "tile": lambda x, *, reps: [a if n == 1 else () for a, n in zip(split_axes(x), reps, strict=True)],
-    "sort": lambda *avals, **params: [_joined(avals)] * len(avals),
+    "sort": lambda *avals, **params: [_combined(avals)] * len(avals),
     "top_k": lambda x, **params: [split_axes(x)] * 2,
     "approx_top_k": lambda x, **params: [split_axes(x)] * 2,
     "dot_general": _dot_general,
     "conv_general_dilated": _convolution,
     "gather": _gather,
-    **dict.fromkeys(("rev", "slice", "pad", "fft", "dynamic_slice", "dynamic_update_slice"), _same),
-    **dict.fromkeys(("scatter", "scatter-add", "scatter-sub", "scatter-mul", "scatter-min", "scatter-max"), _same),
-    **dict.fromkeys(("reduce_window_sum", "reduce_window_max", "reduce_window_min"), _same),
+    **dict.fromkeys(("rev", "slice", "pad", "fft", "dynamic_slice", "dynamic_update_slice"), _of_first_operand),
+    **dict.fromkeys(("scatter", "scatter-add", "scatter-sub", "scatter-mul"), _of_first_operand),
+    **dict.fromkeys(("scatter-min", "scatter-max"), _of_first_operand),
+    **dict.fromkeys(("reduce_window_sum", "reduce_window_max", "reduce_window_min"), _of_first_operand),
     **dict.fromkeys((f"reduce_{name}" for name in ("sum", "prod", "max", "min", "and", "or", "xor")), _reduce),
 }

@@ -1,7 +1,7 @@
 """Manual axes: the axes of a mesh that `shard_map` maps over, along which values may differ.
 
-A type says along which of them values may differ (`aval.vma`). A value that is the same along an axis is one value
-there, and so is its cotangent: the sum of the contributions of all uses.
+The type of a value has the axes along which the value may differ (`aval.vma`). A value that is the same along an axis
+counts as a single value there, and its cotangent as a single cotangent: the sum of the contributions of all elements.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ Names = frozenset[Any]
 
 
 class ManualAxes(NamedTuple):
-    """An entry of the axes in scope: along these axes, types say whether values may differ.
+    """An entry of the axes in scope for axes that types track: `aval.vma` has them if the value may differ.
 
     Attributes:
         names: the axes.
-        vary: `(x, names) -> x`, of a type that says that it may differ along them.
-        total: `(x, names) -> sum of x along them`.
+        vary: `(x, names) -> x`, with these axes added to the type's `vma`.
+        total: `(x, names) -> sum of x along these axes`.
     """
 
     names: Names
@@ -30,10 +30,10 @@ class ManualAxes(NamedTuple):
 
 
 def manual_axes(name: Any) -> ManualAxes | None:
-    """Return the entry that says whether values may differ along the innermost axis of this name, or None.
+    """Return the entry of the innermost axis of this name, or None if types do not track it.
 
-    If a value that differs along the axis decides which operations run, devices that decide otherwise do not take part:
-    a sum along the axis would wait for them, so the total is each device's own value.
+    If control flow depends on a value that differs along the axis, devices may take different branches. A sum along the
+    axis would wait for devices that do not take part, so `total` then returns each device's own value.
     """
     decided = False
     for bound, size in reversed(axes_in_scope()):
@@ -48,9 +48,9 @@ def manual_axes(name: Any) -> ManualAxes | None:
 
 
 def vary(x: Any, names: Iterable[Any]) -> Any:
-    """Return a value with a type that says that it may differ along these axes too, as far as types say it."""
+    """Add axes that types track to the `vma` of a value's type."""
     vma = get_aval(x).vma
-    for name in sorted(names, key=str):  # programs are the same in each process, while sets are in other orders
+    for name in sorted(names, key=str):  # sorted, so that all processes trace the same program
         axes = None if name in vma else manual_axes(name)
         if axes is not None:
             x = axes.vary(x, (name,))
@@ -58,7 +58,7 @@ def vary(x: Any, names: Iterable[Any]) -> Any:
 
 
 def sum_cotangent(ct: Any, vma: Names) -> Any:
-    """Return a cotangent summed along the axes along which it differs and its primal value, by `vma`, does not."""
+    """Sum a cotangent along the axes along which it may differ and its primal value, by `vma`, does not."""
     for name in sorted(get_aval(ct).vma - vma, key=str):
         axes = manual_axes(name)
         if axes is not None:
@@ -67,10 +67,10 @@ def sum_cotangent(ct: Any, vma: Names) -> Any:
 
 
 def vma_of_results(primitive: Primitive, avals: Sequence[ShapedArray], params: Mapping[str, Any]) -> Names:
-    """Return the axes along which all results may differ, because operands may.
+    """Return the axes along which results may differ because operands may.
 
-    Rules of collectives tell of all axes, and the types of programs of those that they name: what is computed of values
-    that differ may be the same everywhere.
+    The rules of collectives determine the `vma` of their results themselves, because a collective may return the same
+    value everywhere. The types of a program determine it for the axes that they mention.
     """
     vma: Names = frozenset().union(*(aval.vma for aval in avals))
     if "higher_order" not in primitive.tags:
@@ -82,6 +82,6 @@ def vma_of_results(primitive: Primitive, avals: Sequence[ShapedArray], params: M
 
 
 def vma_text(vma: Names) -> str:
-    """Return `{V:i}`, or `{V:(i, j)}`."""
+    """Return the text of manual axes: `{V:i}`, or `{V:(i, j)}`."""
     names = sorted(name if isinstance(name, str) and name.isidentifier() else repr(name) for name in vma)
     return f"{{V:{names[0] if len(names) == 1 else '(' + ', '.join(names) + ')'}}}"

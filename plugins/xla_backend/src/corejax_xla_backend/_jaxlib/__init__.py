@@ -1,9 +1,9 @@
-"""Everything that this plugin knows about jaxlib; no other module imports it.
+"""The adapter to jaxlib; no other module of the plugin imports jaxlib.
 
-jaxlib's API is private to jax and changes between releases, without notice or documentation: what is written
-here was read from signatures and tried, on 0.10.2 and 0.12.0, without jax and beside it. Importing this
-package loads jaxlib (and raises :class:`JaxlibError` where that is missing or of another release), but starts
-no backend.
+jaxlib's API is private to jax and changes between releases, without notice or documentation. This code was
+written from signatures and experiments, on 0.10.2 and 0.12.0, with and without jax in the process. Importing
+this package loads jaxlib (and raises :class:`JaxlibError` if jaxlib is missing or of an unsupported release),
+but starts no backend.
 """
 
 from __future__ import annotations

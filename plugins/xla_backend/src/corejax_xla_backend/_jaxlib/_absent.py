@@ -1,4 +1,4 @@
-"""Devices that this process does not have: for meshes that programs are compiled for, and looked at."""
+"""Devices that this process does not have, for meshes that programs are compiled for without being run."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from corejax.extend import BackendError
 
 @dataclass(frozen=True)
 class Topology:
-    """Devices that are not there.
+    """A grid of absent devices, to compile programs for.
 
     Attributes:
-        name: its sizes, `"8x8"`.
-        platform: the devices' kind.
+        name: the sizes of the grid, such as `"8x8"`.
+        platform: the platform of the devices.
     """
 
     name: str
@@ -23,17 +23,17 @@ class Topology:
 
     @property
     def devices(self) -> list[CompileOnlyDevice]:
-        """As many as the product of the sizes."""
+        """The devices of the topology, as many as the product of its sizes."""
         return [CompileOnlyDevice(self, i) for i in range(math.prod(map(int, self.name.split("x"))))]
 
 
 @dataclass(frozen=True)
 class CompileOnlyDevice:
-    """A device that programs are compiled for and that this process does not have; equal ones are the same.
+    """An absent device that programs can be compiled for; devices of equal topology and id are equal.
 
     Attributes:
-        topology: that it is of.
-        id: its number there.
+        topology: the topology that contains the device.
+        id: the device's number in the topology.
     """
 
     topology: Topology
@@ -43,27 +43,27 @@ class CompileOnlyDevice:
 
     @property
     def platform(self) -> str:
-        """Its kind."""
+        """The platform of the topology."""
         return self.topology.platform
 
-    device_kind = platform  # its model
+    device_kind = platform
 
     def memory_stats(self) -> None:
-        """Nobody counts."""
+        """Return None: an absent device has no memory statistics."""
 
     def __repr__(self) -> str:
         return f"CompileOnlyDevice(id={self.id}, topology={self.topology.name!r}, platform={self.platform!r})"
 
 
 def is_absent(device: Any) -> bool:
-    """Whether programs can be compiled for a device, and not run there."""
+    """Return whether programs can only be compiled for a device, not run on it."""
     return isinstance(device, CompileOnlyDevice)
 
 
 def absent(what: str, device: CompileOnlyDevice) -> BackendError:
-    """The error for what needs a device that is there."""
+    """Return the error for an operation that needs a real device."""
     return BackendError(
-        f"{what}: {device!r} is not there; programs are compiled for the devices of a topology, and looked at "
+        f"{what}: {device!r} is not there; programs for the devices of a topology can be compiled and inspected "
         "(as_text, cost_analysis, memory_analysis, input_shardings, output_shardings). To run one, use a mesh of "
         "corejax.devices()"
     )

@@ -1,8 +1,8 @@
-"""Programs for devices that this process does not have: compiled and looked at, never run.
+"""Programs for devices that this process does not have: compiled and inspected, never run.
 
-XLA partitions a program for as many devices as it is told; it asks only whether those of this process are there. A
-client numbers its devices below 2,048, and all greater numbers are other processes': so a client of at most that many
-devices compiles for any number of them. It wants to have collectives then, which nobody calls.
+XLA partitions a program for any number of devices and checks only that the devices of this process exist. A client
+numbers its devices below 2,048, and greater numbers belong to other processes. So a client of at most that many
+devices compiles for any number of devices. It then requires an implementation of collectives, which is never called.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from ._quick import QUICK
 
 
 class AheadProgram(Program):
-    """A program compiled for devices that are not there.
+    """A program compiled for absent devices.
 
     Attributes:
-        in_shardings, out_shardings: where its inputs would have to be, and its outputs would be.
+        in_shardings, out_shardings: the shardings of its inputs and outputs.
         device: the first of the devices.
     """
 
@@ -36,18 +36,14 @@ class AheadProgram(Program):
         self.in_shardings, self.out_shardings = partitions.shardings(loaded, out_avals)
 
     def nbytes(self) -> int:
-        """Of this machine's memory, none."""
+        """Return 0: the program takes no memory of this machine."""
         return 0
 
     def __call__(self, *buffers: Any) -> NoReturn:
         raise absent(f"the compiled program {self.name!r} cannot run", self.device)
 
     def serialize(self) -> NoReturn:
-        """It is of no use without devices.
-
-        Raises:
-            BackendError: always.
-        """
+        """Raise BackendError: the program cannot be loaded without its devices."""
         raise absent(f"the compiled program {self.name!r} cannot be loaded", self.device)
 
 
@@ -61,20 +57,27 @@ def compile_ahead(
 ) -> AheadProgram:
     """Compile a module for the devices of a topology.
 
+    Args:
+        module: the program, with shardings.
+        out_avals: the avals of the results of ``main``.
+        partitions: `_partitioned.Partitions` over the topology's devices.
+        overrides: XLA flags by name for this program alone.
+        callbacks: as for `compile_module`.
+
     Raises:
-        BackendError: this jaxlib cannot compile for so many.
-        RuntimeError: XLA refuses the program.
+        BackendError: this jaxlib cannot compile for so many devices.
+        RuntimeError: XLA cannot compile the program.
     """
     count = len(partitions.devices)
     client = ahead_client(min(count, DEVICES_OF_A_PROCESS), others=count > DEVICES_OF_A_PROCESS)
     options = core.CompileOptions()
     options.num_replicas, options.num_partitions = 1, count
-    # Machine code that nobody runs need not be good; all that is told of a program is decided before it is made.
+    # The machine code never runs, so it need not be fast; the analyses depend on earlier stages of the compiler only.
     options.env_option_overrides = list((QUICK | dict(overrides)).items())
-    more = {"host_callbacks": list(callbacks)} if callbacks else {}
+    host_callbacks = {"host_callbacks": list(callbacks)} if callbacks else {}
     own = client.devices()
-    # The list is only counted: device numbers are those of the default assignment, 0 and on.
+    # Only the length of the list matters: the default assignment numbers the devices from 0.
     listed = core.DeviceList(tuple(own[i % len(own)] for i in range(count)))
     with inside():
-        loaded = client.compile_and_load(module, listed, partitions.complete(options), **more)
+        loaded = client.compile_and_load(module, listed, partitions.complete(options), **host_callbacks)
     return AheadProgram(loaded, out_avals, partitions, name_of(module))

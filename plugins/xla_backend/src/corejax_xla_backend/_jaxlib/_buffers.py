@@ -1,11 +1,10 @@
-"""Device buffers: NumPy values to a device, without copies where the platform allows; back: `_readback`.
+"""Device buffers: transfer NumPy values to a device, without a copy if the platform allows; `_readback` reads them.
 
 A buffer is jaxlib's ``ArrayImpl``. Importing jax adds methods to that class; nothing here relies on them.
-Some C++ entry points import jax when it happens to be installed, and search the path for it in vain (65 us)
-when not: ``batched_device_put`` of an ``ArrayImpl``, ``ArrayImpl._arrays``,
-``_single_device_array_to_np_array_did_copy`` and
-``disassemble_into_single_device_arrays``. They are kept for what cannot be done without them: on 0.10.2 that
-is reading buffers of other devices than the CPU.
+Some C++ entry points import jax if it is installed, and otherwise search the path for it in vain (65 us):
+``batched_device_put`` of an ``ArrayImpl``, ``ArrayImpl._arrays``, ``_single_device_array_to_np_array_did_copy``
+and ``disassemble_into_single_device_arrays``. They are used only if there is no alternative: on 0.10.2, to read
+buffers of devices other than the CPU.
 """
 
 from __future__ import annotations
@@ -29,11 +28,12 @@ Buffer = core.ArrayImpl
 _COPY = core.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
 _ALIAS = core.HostBufferSemantics.ZERO_COPY
 
-LARGE = 1 << 30  # bytes below which the machine's memory is not asked for
+# Only transfers of more bytes than this check the machine's free memory first.
+LARGE = 1 << 30
 
 
 def is_immutable(value: np.ndarray) -> bool:
-    """Nobody can write to the memory of ``value``: it and all arrays that it is a view of are read-only."""
+    """Return whether ``value`` and all arrays that it is a view of are read-only."""
     base: Any = value
     while isinstance(base, np.ndarray):
         if base.flags.writeable:
@@ -43,12 +43,12 @@ def is_immutable(value: np.ndarray) -> bool:
 
 
 def aligned_copy(value: np.ndarray) -> np.ndarray:
-    """A copy in such memory."""
+    """Return a C-contiguous copy of an array in memory that is aligned, so that XLA can share it."""
     copied = aligned_empty(value.shape, value.dtype)
     bits = _BITS.get(value.itemsize)
     if bits is None:
         copied[...] = value
-    else:  # NumPy copies numbers of its own several times faster than floats of 8 and 16 bits
+    else:  # NumPy copies unsigned integers several times faster than 8- and 16-bit floats
         copied.view(bits)[...] = value.view(bits)
     return copied
 
@@ -64,23 +64,23 @@ def put(
     committed: bool = False,
     alias: bool | None = None,
 ) -> Buffer:
-    """A buffer with the value of a NumPy array.
+    """Return a buffer with the value of a NumPy array.
 
-    On the CPU the buffer may share the array's memory (where that is aligned to 64 bytes) and is then made
-    without a copy; elsewhere the transfer goes on after this returns and keeps the array alive.
+    On the CPU the buffer may alias the array's memory, if that is aligned to 64 bytes, and then costs no copy. On
+    other devices the transfer may still run when this returns, and keeps the array alive.
 
     Args:
-        value: any array of a type that StableHLO has, of ``aval``'s shape and dtype, in any order of bytes
-            and axes.
+        value: an array of a dtype that StableHLO has, of ``aval``'s shape and dtype, in any byte order and memory
+            layout.
         aval: shape, dtype and weak type of the buffer, which has it as ``buffer.aval``; 64-bit types are kept.
         device: the default device unless given.
         committed: whether the buffer is bound to its device (jax's word); host values usually are not.
-        alias: share memory. ``None``: only if the array is immutable (see :func:`is_immutable`). ``True`` is
-            a promise that nobody writes to it any more.
+        alias: whether the buffer may share the array's memory. ``None``: only if the array is immutable (see
+            :func:`is_immutable`). ``True`` promises that the array is not modified afterwards.
 
     Raises:
-        TypeError: the dtype is not one that XLA has.
-        MemoryError: there is no place for it. A broadcast array is written out, and may be larger than the memory.
+        TypeError: XLA does not have the dtype.
+        MemoryError: there is not enough memory. A broadcast array is materialised, which may take far more memory.
     """
     if value.nbytes > LARGE:
         check_memory(value.nbytes, f"a buffer for an array of shape {aval.shape} and dtype {aval.dtype.name}")
@@ -96,10 +96,10 @@ def put(
 def put_on(
     aval: ShapedArray, sharding: Any, parts: list[np.ndarray], devices: list[Device], committed: bool, *, alias: bool
 ) -> Buffer:
-    """A buffer of one part for each device; what jaxlib says against it in corejax's words, as of `put`.
+    """Return a buffer made of one part for each device, translating jaxlib's errors to those that `put` documents.
 
     Raises:
-        BackendError: a guard of transfers refuses it.
+        BackendError: a transfer guard refuses the transfer.
     """
     try:
         return core.batched_device_put(
@@ -122,7 +122,7 @@ def put_on(
 
 
 def is_out_of_memory(error: Exception) -> bool:
-    """Whether XLA found no memory."""
+    """Return whether an XLA error says that memory ran out."""
     return str(error).startswith("RESOURCE_EXHAUSTED")
 
 
@@ -133,14 +133,14 @@ def copy_to(
     committed: bool = False,
     memory_kind: str | None = None,
 ) -> Buffer:
-    """The same values on another device (or the same buffer's memory where it is there already)."""
+    """Copy a buffer to a device; if the buffer is there already, the result shares its memory."""
     sharding = device_sharding(device, memory_kind)
     moved = moved_to(buffer, device_list(device), sharding)
     return Buffer(buffer.aval, sharding, [moved], True, _skip_checks=True) if committed else moved
 
 
 def start_copy_to_host(buffer: Buffer) -> None:
-    """Begin the transfer that ``to_numpy`` will wait for."""
+    """Start the transfer to the host that ``to_numpy`` waits for."""
     buffer._copy_single_device_array_to_host_async()
 
 
@@ -148,9 +148,9 @@ def block_until_ready(buffers: Sequence[Buffer]) -> None:
     """Wait until all buffers hold their values.
 
     Raises:
-        RuntimeError: one was deleted, or what went wrong in computing it.
-        MemoryError: there was no place for its value.
-        BackendError: nobody computes it: the process was forked meanwhile.
+        RuntimeError: a buffer was deleted, or its computation failed.
+        MemoryError: its computation ran out of memory.
+        BackendError: the process was forked before the value was computed, so it never will be.
     """
     if _client.is_forked() and not all(b.is_deleted() or b.is_ready() for b in buffers):
         _client.check_not_forked()
@@ -169,13 +169,13 @@ def block_until_ready(buffers: Sequence[Buffer]) -> None:
 
 
 def device_of(buffer: Buffer) -> Any:
-    """The device of a buffer that lives on one; of others what says where their parts are."""
+    """Return the device of a buffer on a single device, or the sharding of a sharded buffer."""
     place = buffer._sharding
     return place._device if type(place) is xla_client.SingleDeviceSharding else place.sharding
 
 
 def other_memory_of(buffer: Buffer) -> str | None:
-    """The kind of memory that a buffer on one device is in, where that is not the device's default one."""
+    """Return the memory kind of a buffer on a single device, or None if it is in the device's default memory."""
     place = buffer._sharding
     if type(place) is not xla_client.SingleDeviceSharding or place == device_sharding(place._device):
         return None
@@ -184,17 +184,17 @@ def other_memory_of(buffer: Buffer) -> str | None:
 
 
 def is_spread(buffer: Buffer) -> bool:
-    """Whether the buffer's parts are somewhere that a sharding says."""
+    """Return whether the buffer is sharded over several devices."""
     return type(buffer._sharding) is not xla_client.SingleDeviceSharding
 
 
 def is_committed(buffer: Buffer) -> bool:
-    """Whether the buffer is bound to its device."""
+    """Return whether the buffer is bound to its device."""
     return bool(buffer._committed)
 
 
 def is_ready(buffer: Buffer) -> bool:
-    """Whether the value is computed.
+    """Return whether the buffer's value is computed.
 
     Raises:
         RuntimeError: the buffer was deleted.
@@ -203,11 +203,11 @@ def is_ready(buffer: Buffer) -> bool:
 
 
 is_deleted = Buffer.is_deleted
-"""Whether a buffer's memory was given up, to a program with donated arguments say."""
+"""Return whether a buffer was deleted, or donated to a program."""
 
 
 def place(buffer: Any, sharding: Any, layout: Any = None) -> Buffer:
-    """The dispatcher's fallback for an argument that is not where the executable wants it."""
+    """Move an argument to the sharding that the executable expects; the dispatcher's fallback."""
     if type(sharding) is not xla_client.SingleDeviceSharding:
         return sharding.place(buffer)
     if not isinstance(buffer, Buffer):
@@ -216,7 +216,7 @@ def place(buffer: Any, sharding: Any, layout: Any = None) -> Buffer:
 
 
 def moved_to(buffer: Buffer, devices: Any, sharding: Any) -> Buffer:
-    """The same values where a sharding of jaxlib's says, on its list of devices; what is there already is shared."""
+    """Copy a buffer to a jaxlib sharding on its device list; parts that are in place already are shared."""
     return core.batched_copy_array_to_devices_with_sharding(
         [buffer], [devices], [sharding], [core.ArrayCopySemantics.REUSE_INPUT]
     )[0]

@@ -1,8 +1,8 @@
-"""PJRT clients and their devices, made when first asked for.
+"""PJRT clients and their devices, created on first use.
 
-A CPU client is always there. NVIDIA's is a PJRT plugin: a shared object inside ``jax_plugins/xla_cuda13`` (or
-12), a package whose ``__init__`` imports jax. ``find_spec`` gives its folder without running it, and jaxlib
-loads the library by path.
+The CPU client is always available. The CUDA client is a PJRT plugin: a shared object inside
+``jax_plugins/xla_cuda13`` (or 12). The ``__init__`` of that package imports jax, so ``find_spec`` locates its
+folder without running it, and jaxlib loads the library by path.
 """
 
 from __future__ import annotations
@@ -34,43 +34,43 @@ CUDA_LIBRARY = "xla_cuda_plugin.so"
 
 _lock = threading.RLock()
 _clients: dict[str, Client] = {}
-_ahead: dict[int, Client] = {}  # the last one that compiled for devices that are not there, by their number
-DEVICES_OF_A_PROCESS = 2048  # at most; greater numbers are other processes'
+# The latest client that compiles for absent devices, keyed by the number of devices.
+_ahead: dict[int, Client] = {}
+# XLA numbers the devices of one process below this bound; greater numbers belong to other processes.
+DEVICES_OF_A_PROCESS = 2048
 
 
 _FORKED = (
     "this process was forked from one in which XLA was running, and XLA's threads are not in it: it cannot compile, "
-    "run compiled programs, nor wait for their results. Start processes that do by 'spawn' "
-    "(multiprocessing.get_context('spawn')), or fork before the first compilation. Eager operations on values that "
-    "are computed go on working."
+    "run compiled programs, nor wait for their results. Start such processes by 'spawn' "
+    "(multiprocessing.get_context('spawn')), or fork before the first compilation. Eager operations on computed "
+    "values still work."
 )
 _forked = False
 
 
 def is_forked() -> bool:
-    """Whether the process was forked after a client was made."""
+    """Return whether the process was forked after a client was created."""
     return _forked
 
 
 def check_not_forked() -> None:
-    """Nothing, unless the process was forked after a client was made.
-
-    Raises:
-        BackendError: it was.
-    """
+    """Raise BackendError if the process was forked after a client was created."""
     if _forked:
         raise BackendError(_FORKED)
 
 
 def _after_fork() -> None:
     global _forked, _lock
-    _lock = threading.RLock()  # another thread of the parent's may have held it
+    _lock = threading.RLock()  # a thread of the parent may hold the old lock
     _forked = _forked or bool(_clients or _ahead)
-    busy.clear()  # those are the parent's threads
+    busy.clear()  # its entries are threads of the parent
     if _forked:
         _first_device.cache_clear()
-        clear_dispatchers()  # they would go on to run programs; what they call instead asks here
-        for client in (*_clients.values(), *_ahead.values()):  # its end would wait for its threads, or crash
+        # Warm dispatchers would run programs without a check; a cache miss calls `check_not_forked`.
+        clear_dispatchers()
+        # Destroying a client waits for its threads, which do not exist here, or crashes: so leak the clients.
+        for client in (*_clients.values(), *_ahead.values()):
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(client))
 
 
@@ -81,10 +81,10 @@ Sharding = xla_client.SingleDeviceSharding
 
 
 def _complete_sharding_class() -> None:
-    """Give jaxlib's class the members that its own C++ code looks up in Python, where importing jax has not.
+    """Add the members that jaxlib's C++ code looks up in Python, unless jax has added them already.
 
-    A subclass would do, but C++ compares and hashes instances of exactly this class itself and calls Python
-    for others: 0.35 us of a call on 0.10.2. jax, imported later, sets the same names to its own.
+    A subclass would also work, but C++ compares and hashes instances of exactly this class itself and calls Python
+    for subclasses: 0.35 us of a call on 0.10.2. If jax is imported later, it replaces these members by its own.
     """
     replicated = xla_client.HloSharding.replicate()
     members = {
@@ -103,10 +103,14 @@ _complete_sharding_class()
 
 @cache
 def device_sharding(device: Device, memory_kind: str | None = None) -> Any:
-    """The one sharding object of arrays that live on ``device`` whole, in its default memory unless told.
+    """Return the sharding of arrays on a single device; equal arguments give the same object.
+
+    Args:
+        device: the device that holds the arrays.
+        memory_kind: the kind of memory on the device; by default the device's default memory.
 
     Raises:
-        BackendError: it is a device of a topology, on which no array can be.
+        BackendError: the device belongs to a topology and can hold no arrays.
     """
     if is_absent(device):
         raise absent("arrays are put on devices", device)
@@ -115,16 +119,12 @@ def device_sharding(device: Device, memory_kind: str | None = None) -> Any:
 
 @cache
 def device_list(*devices: Device) -> Any:
-    """jaxlib's list of devices, as ``compile_and_load`` wants it."""
+    """Return jaxlib's `DeviceList` of the devices, as ``compile_and_load`` takes it."""
     return core.DeviceList(devices)
 
 
 def check_cpu_devices(count: int) -> None:
-    """Refuse another number of CPU devices than there are.
-
-    Raises:
-        BackendError: the CPU client exists already with another number.
-    """
+    """Raise BackendError if the CPU client already exists with a number of devices other than `count`."""
     existing = _clients.get("cpu")
     if existing is not None and existing.device_count() != count:
         raise BackendError(
@@ -138,8 +138,9 @@ def _canonical(platform: str) -> str:
 
 
 def cuda_plugin_path() -> Path | None:
-    """Where NVIDIA's PJRT plugin lies, or ``None``; imports nothing but the namespace package
-    ``jax_plugins``.
+    """Return the path of the CUDA PJRT plugin, or None if none is installed.
+
+    Only the namespace package ``jax_plugins`` is imported.
     """
     for name in CUDA_PACKAGES:
         try:
@@ -161,8 +162,7 @@ def _make_cuda_client() -> Client:
             + ", ".join(CUDA_PACKAGES)
             + " is installed. Install jax-cuda13-pjrt or jax-cuda12-pjrt, in jaxlib's own version."
         )
-    # jax, imported in the same process, may have loaded and initialised the plugin: that is global to the
-    # process.
+    # Loading and initialising a plugin is global to the process, and jax may have done both already.
     if not xla_client.pjrt_plugin_loaded("cuda"):
         xla_client.load_pjrt_plugin_dynamically("cuda", str(library))
     if not xla_client.pjrt_plugin_initialized("cuda"):
@@ -184,16 +184,19 @@ def _make_client(platform: str) -> Client:
 
 
 def client(platform: str | None = None) -> Client:
-    """The client of a platform (the default one unless named), made on first use and kept.
+    """Return the client of a platform, created on first use and cached.
+
+    Args:
+        platform: ``"cpu"``, ``"cuda"`` or an alias of one; the default platform if None.
 
     Raises:
-        BackendError: the platform is unknown or its plugin is missing or fails.
+        BackendError: the platform is unknown, its plugin is missing or fails to start, or the process was forked.
     """
     check_not_forked()
     name = default_backend() if platform is None else _canonical(platform)
-    found = _clients.get(name)
-    if found is not None:
-        return found
+    started = _clients.get(name)
+    if started is not None:
+        return started
     with _lock:
         if name not in _clients:
             try:
@@ -207,38 +210,39 @@ def client(platform: str | None = None) -> Client:
 
 
 def ahead_client(count: int, *, others: bool) -> Client:
-    """A CPU client that compiles for devices that are not there; it is of no other use, and kept until the next one.
+    """Return a CPU client that only compiles for absent devices; the latest one is cached.
 
     Args:
-        count: how many devices it numbers.
-        others: whether programs have devices of other processes, too.
+        count: number of the client's devices.
+        others: whether programs also span devices of other processes.
 
     Raises:
-        BackendError: this jaxlib compiles for no other processes' devices.
+        BackendError: `others` is set and this jaxlib cannot compile for devices of other processes.
     """
     check_not_forked()
     with _lock:
-        found = _ahead.get(count)
-        if found is None:
-            more = {}
+        made = _ahead.get(count)
+        if made is None:
+            options = {}
             if others:
                 if not hasattr(core, "make_mpi_collectives"):
                     raise BackendError(f"this jaxlib compiles for {DEVICES_OF_A_PROCESS} devices at most")
-                more["collectives"] = core.make_mpi_collectives()  # loads nothing before it is begun, which it is not
+                # MPI is loaded when the collectives are initialised, which never happens here.
+                options["collectives"] = core.make_mpi_collectives()
             _ahead.clear()
-            found = _ahead[count] = xla_client.make_cpu_client(num_devices=count, **more)
+            made = _ahead[count] = xla_client.make_cpu_client(num_devices=count, **options)
             watch_exit()
-        return found
+        return made
 
 
 def started_clients() -> list[Client]:
-    """The clients that there are, without making one."""
+    """Return the clients that were created so far, without creating one."""
     return list(_clients.values())
 
 
 @cache
 def default_backend() -> str:
-    """The platform where none is named: CUDA if it starts, else ``"cpu"``."""
+    """Return the default platform: ``"cuda"`` if its client starts, else ``"cpu"``."""
     return "cpu" if cuda_plugin_path() is None or not _cuda_starts() else "cuda"
 
 
@@ -250,23 +254,23 @@ def _cuda_starts() -> bool:
 
 
 def devices(platform: str | None = None) -> list[Device]:
-    """The devices of all processes on a platform, in order of their id."""
+    """Return the devices of all processes on a platform, ordered by id."""
     return list(client(platform).devices())
 
 
 def local_devices(platform: str | None = None) -> list[Device]:
-    """Those of this process."""
+    """Return the devices of this process on a platform."""
     return list(client(platform).local_devices())
 
 
 def used_before(what: str) -> BackendError:
-    """The error for what comes after the first use of a device."""
+    """Return the error for a call that has to precede the first use of a device."""
     names = ", ".join(_clients)
     return BackendError(f"{what} comes before the first use of a device; {names} is in use already")
 
 
 def default_device() -> Device:
-    """The first device of the default platform."""
+    """Return the first local device of the default platform."""
     return _first_device(default_backend())
 
 
@@ -275,17 +279,18 @@ def _first_device(platform: str) -> Device:
     return client(platform).local_devices()[0]
 
 
-# What XLA's options have under a name of their own, beside its flags; levels are numbers there.
+# These options are fields of XLA's build options, not flags; their levels are numbers.
 _EFFORTS = ("exec_time_optimization_effort", "memory_fitting_effort", "optimization_level", "memory_fitting_level")
 _LEVELS = {"UNKNOWN": 0, "O0": 9, "O1": 19, "O2": 29, "O3": 39}
 
 
 def compile_options(device: Device, *, overrides: Sequence[tuple[str, Any]] = (), partitions: Any = None) -> Any:
-    """XLA's compile options.
+    """Return XLA's compile options.
 
     Args:
-        device: that the program is for.
-        overrides: XLA's own flags by name, for example ``("xla_cpu_enable_fast_math", True)``, and ``_EFFORTS``.
+        device: the device that the program is compiled for, unless `partitions` names several.
+        overrides: pairs of name and value: XLA flags, for example ``("xla_cpu_enable_fast_math", True)``, and
+            the options of ``_EFFORTS``.
         partitions: `_partitioned.Partitions` of a program over several devices.
     """
     devices = [device] if partitions is None else partitions.devices
@@ -293,7 +298,7 @@ def compile_options(device: Device, *, overrides: Sequence[tuple[str, Any]] = ()
     options.num_replicas, options.num_partitions = 1, len(devices)
     options.device_assignment = core.DeviceAssignment.create(np.array([[d.id for d in devices]], np.int64))
     for name, value in overrides:
-        if name in _EFFORTS and hasattr(options.executable_build_options, name):  # 0.12 has levels alone
+        if name in _EFFORTS and hasattr(options.executable_build_options, name):  # 0.12 has only the levels
             setattr(options.executable_build_options, name, _LEVELS.get(value, value))
     options.env_option_overrides = [each for each in overrides if each[0] not in _EFFORTS]
     return options if partitions is None else partitions.complete(options)

@@ -1,7 +1,7 @@
-"""Operations that Python partitions: calls of the target `TARGET`; XLA's partitioner asks what a device does for them.
+"""Operations that Python code partitions: custom calls of `TARGET`, which XLA's partitioner delegates to Python.
 
-XLA gives the tiles of operands and results that propagation has come to; Python answers with a program of one device's
-parts, and with the tiles that this program is for, which XLA brings the operands into.
+XLA passes the tiles that sharding propagation has chosen for operands and results. Python returns the program that
+runs on each device's parts and the tiles that the program expects, to which XLA then reshards the operands.
 """
 
 from __future__ import annotations
@@ -29,16 +29,16 @@ _registered = False
 
 
 class CustomPartitioner:
-    """What partitions one call; it has to live as long as a program with it may be compiled.
+    """The partitioning of one custom call; keep it alive as long as a program with the call may be compiled.
 
     Args:
-        ranks: how many dimensions each operand has, and each result.
+        ranks: numbers of dimensions of the operands and of the results.
         count: number of devices.
-        partition: `(operands' tiles, results' tiles) -> (a module's text, operands' tiles, results' tiles)`.
+        partition: `(operand tiles, result tiles) -> (module text, operand tiles, result tiles)`.
 
     Attributes:
-        key: what the call's `backend_config` says.
-        failure: what `partition` raised; XLA tells its text only.
+        key: the `backend_config` of the custom call.
+        failure: the exception that `partition` raised, of which XLA reports only the text.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class CustomPartitioner:
         _known[self.key.encode()] = self
 
     def answer(self, operands: Sequence[Any], results: Sequence[Any]) -> tuple[bytes, list[Any], list[Any]]:
-        """XLA's question, in its terms."""
+        """Call `partition` with XLA's shardings converted to tiles, and convert its answer back."""
         tiles = [
             [tiles_of_hlo(hlo, ndim, self._count) for hlo, ndim in zip(side, ranks, strict=True)]
             for side, ranks in zip((operands, results), self._ranks, strict=True)
@@ -76,16 +76,16 @@ def _partition(arg_shapes: Any, arg_shardings: Any, result_shape: Any, result_sh
     return text, operands, xla_client.HloSharding.tuple_sharding(result_shape, results)
 
 
-def _as_it_is(sharding: Any, shape: Any, key: bytes) -> Any:
+def _keep_sharding(sharding: Any, shape: Any, key: bytes) -> Any:
     return sharding
 
 
-def _open(arg_shapes: Any, arg_shardings: Any, result_shape: Any, key: bytes) -> Any:
-    """What results are before Shardy's rule says it: whole."""
-    whole = xla_client.HloSharding.replicate()
+def _infer_replicated(arg_shapes: Any, arg_shardings: Any, result_shape: Any, key: bytes) -> Any:
+    """Return replicated shardings for the results, which hold until Shardy's rule replaces them."""
+    replicated = xla_client.HloSharding.replicate()
     if not result_shape.is_tuple():
-        return whole
-    return xla_client.HloSharding.tuple_sharding(result_shape, [whole] * len(result_shape.tuple_shapes()))
+        return replicated
+    return xla_client.HloSharding.tuple_sharding(result_shape, [replicated] * len(result_shape.tuple_shapes()))
 
 
 def _register() -> None:
@@ -93,6 +93,6 @@ def _register() -> None:
     with _lock:
         if not _registered:
             xla_client.register_custom_call_partitioner(
-                TARGET, _as_it_is, _partition, _open, can_side_effecting_have_replicated_sharding=True
+                TARGET, _keep_sharding, _partition, _infer_replicated, can_side_effecting_have_replicated_sharding=True
             )
             _registered = True

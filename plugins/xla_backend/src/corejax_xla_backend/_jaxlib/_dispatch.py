@@ -1,18 +1,19 @@
 """The fast path of a jitted call: jaxlib's C++ dispatcher over corejax arrays.
 
-A dispatcher flattens the arguments, looks their signature up (tree, shapes, dtypes, weak types, devices),
-runs the executable found there and builds the result, in C++ and without the interpreter in between: about 4
-us for two arrays. Everything it cannot do (a first call, a tracer, a type that it does not know) goes to
+A dispatcher flattens the arguments, looks up their signature (tree, shapes, dtypes, weak types, devices), runs
+the cached executable and builds the result. All of this happens in C++, without the Python interpreter: about 4
+us for two arrays. Whatever the dispatcher cannot handle (a first call, a tracer, an unknown type) goes to
 ``cache_miss`` in Python.
 
-It sees pytrees, device buffers, and NumPy arrays and scalars. A :class:`DispatchRegistry`, private to corejax,
-holds the array class as a node whose child is its buffer. Python scalars are nodes, too, whose child is an
-array: the node tells their signature from an array's. Children of scalars that come again are remembered.
+The dispatcher understands pytrees, device buffers, and NumPy arrays and scalars. A :class:`DispatchRegistry`,
+private to corejax, registers the array class as a node with its buffer as the only child. Python scalars are
+nodes with an array as the child, so that their signature differs from an array's; these children are cached.
 
-NumPy values are the dispatcher's own to put on the device. It makes them 32 bits wide where its 64-bit setting is
-off, to which jax listens from its import on; and it reads the memory of large ones when the call has returned, and
-the caller may have written to it (see :data:`SMALL`). So registries are of two kinds: in one that makes buffers,
-host values are nodes whose child is a buffer that we made.
+The dispatcher itself puts NumPy values on the device. Two of its habits are wrong for us. It narrows them to 32
+bits if its 64-bit setting is off, and jax controls that setting once it is imported. And it may read the memory of
+large arrays after the call has returned, when the caller may have modified it (see :data:`SMALL`). So a registry
+has a second mode (:meth:`DispatchRegistry.make_buffers`), in which a host value is a node and its child a buffer
+that we made.
 """
 
 from __future__ import annotations
@@ -35,7 +36,7 @@ from ._dispatch_state import make_dispatcher
 from ._executable import Executable, FastpathData
 from ._probe import core
 
-_MOST_SIGNATURES = 4096  # of one dispatcher; the least recently used are dropped
+_MOST_SIGNATURES = 4096  # cached by one dispatcher, which evicts the least recently used
 _SCALARS: tuple[type, ...] = (bool, int, float, complex)
 _NUMPY_SCALARS: tuple[type, ...] = tuple(
     {np.dtype(code).type for code in "?bhilqBHILQefdFD"}
@@ -47,34 +48,40 @@ _NUMPY_SCALARS: tuple[type, ...] = tuple(
 )
 
 UNKNOWN: tuple[tuple[Any], None] = (object(),), None
-"""A node's children and metadata where it cannot be taken apart: the dispatcher does not know the child, so that the
-call takes the slow path, which says what is wrong.
+"""The children and metadata of a node that cannot be flattened: the dispatcher does not know the child, so that the
+call takes the slow path, which reports the error.
 
-A node's function does not raise: jaxlib counts nested containers as levels of recursion, and does not count back then,
-so that a thousand such calls would be Python's last.
+A node's flatten function must not raise: jaxlib counts nested containers as levels of recursion and does not restore
+the count after an exception, so that a thousand such calls would exhaust Python's recursion limit.
 """
 
 ASK_AGAIN = object()
-"""A result of `cache_miss`: the next call of the signature is another miss, and this one has made nobody wait."""
+"""A result of `cache_miss` that makes the dispatcher drop the entry: the next call of the signature is a miss again.
+
+No other thread waits for such a call.
+"""
 
 SMALL = 65536
-"""Bytes up to which a dispatcher copies what it does not alias before the call returns (XLA copies 100 kB at once)."""
+"""The dispatcher copies arrays of up to this many bytes, unless it aliases them, before the call returns.
+
+(XLA copies up to 100 kB at once.)
+"""
 
 
 class DispatchRegistry:
     """The pytrees that corejax's dispatchers understand.
 
-    Tuples, lists, dicts, named tuples and ``None`` as everywhere; ``OrderedDict``, ``defaultdict``,
-    ``deque``; the array class; and whatever :meth:`register_node` adds. An instance of any other class is a
-    leaf that the dispatcher does not know, and calls with it take the slow path.
+    These are tuples, lists, dicts, named tuples and ``None``; ``OrderedDict``, ``defaultdict`` and ``deque``; the
+    array class; and the classes that :meth:`register_node` adds. An instance of any other class is a leaf that the
+    dispatcher does not know, and calls with it take the slow path.
 
     Args:
         array_type: the class of arrays; ``array._buf`` is an array's buffer.
-        to_array: makes an array of a result: ``to_array(None, (buffer,))``.
-        to_buffer: makes the buffer of a NumPy array or a scalar, with the aval that says its shape, dtype and weak
-            type. What it raises reaches the caller of the jitted function.
-        wait: called with ``array._buf`` before the program gets it. Arrays are then taken apart in Python, and
-            otherwise in C++, which saves about 0.2 us of a call.
+        to_array: makes an array from a result: ``to_array(None, (buffer,))``.
+        to_buffer: makes the buffer of a NumPy array or a scalar, with the aval that has its shape, dtype and weak
+            type. Exceptions that it raises reach the caller of the jitted function.
+        wait: called with ``array._buf`` before the program gets the buffer. Arrays are then flattened in Python;
+            flattening in C++, without `wait`, saves about 0.2 us of a call.
     """
 
     def __init__(
@@ -88,8 +95,8 @@ class DispatchRegistry:
         self.array_type = array_type
         self._to_buffer = to_buffer
         self._registry = core.pytree.PyTreeRegistry()
-        # Results are put together by a registry of their own: C++ puts dataclasses together in twice the time of nodes,
-        # and takes them apart in half of it.
+        # Results have a registry of their own. In C++ dataclasses flatten in half the time of nodes, which suits
+        # arguments, but unflatten in twice the time, so results use nodes.
         self._results = core.pytree.PyTreeRegistry()
         self._results.register_node(array_type, lambda array: ((array._buf,), None), to_array)
         if wait is None:
@@ -104,17 +111,17 @@ class DispatchRegistry:
         self._register_containers()
 
     def make_scalars(self, dtypes: Mapping[type, np.dtype[Any]]) -> None:
-        """Have Python scalars made arrays of these dtypes, by type; they are made buffers until then."""
+        """Convert Python scalars to NumPy arrays of these dtypes from now on; before, they become buffers."""
         for kind, dtype in dtypes.items():
-            self._scalars[kind].made_by(lambda value, array=np.array, dtype=dtype: array(value, dtype))
+            self._scalars[kind].convert_by(lambda value, array=np.array, dtype=dtype: array(value, dtype))
 
     def make_buffers(self) -> None:
-        """Have host values made buffers from now on, whatever dispatchers knew before."""
+        """Convert all host values to buffers from now on, and clear the dispatchers' caches."""
         if self.makes_buffers:
             return
         self.makes_buffers = True
         for children in self._scalars.values():
-            children.made_by(self._to_buffer)
+            children.convert_by(self._to_buffer)
         to_buffer = self._to_buffer
 
         def host_to_children(value: Any) -> tuple[tuple[Buffer], None]:
@@ -139,45 +146,50 @@ class DispatchRegistry:
         flatten: Callable[[Any], tuple[Iterable[Any], Any]],
         unflatten: Callable[[Any, Iterable[Any]], Any],
     ) -> None:
-        """Teach dispatchers a container: ``flatten(x) -> (children, aux)`` and ``unflatten(aux, children)``.
+        """Register a container: ``flatten(x) -> (children, aux)`` and ``unflatten(aux, children)``.
 
-        The same two functions that optree's registry has; ``aux`` must be hashable. Order of children has to
-        agree with optree's. Raises ``ValueError`` if the class is known already.
+        These are the two functions of optree's registry; ``aux`` must be hashable, and the order of the children
+        must agree with optree's. Raises ``ValueError`` if the class is registered already.
         """
         self._registry.register_node(kind, flatten, unflatten)
         self._results.register_node(kind, flatten, unflatten)
 
     def is_node(self, kind: type) -> bool:
-        """Whether instances of exactly this class are taken apart."""
+        """Return whether instances of exactly this class are flattened."""
         return self._registry.is_node(kind)
 
     def flatten(self, tree: Any) -> tuple[list[Any], Any]:
-        """Leaves as a dispatcher sees them (buffers, or what it does not know) and the tree around them."""
+        """Return the leaves that a dispatcher sees (buffers, or objects that it does not know) and the tree."""
         return self._registry.flatten(tree)
 
     def flatten_result(self, tree: Any) -> tuple[list[Any], Any]:
-        """The same of a result, with the tree that puts its like together."""
+        """Return the leaves of a result and the tree that rebuilds such results."""
         return self._results.flatten(tree)
 
     def inputs(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any] | None:
-        """The inputs of a call, in the order in which a dispatcher passes them to the executable.
+        """Return the inputs of a call, in the order in which a dispatcher passes them to the executable.
 
-        ``None`` if some leaf is not a buffer, nor a NumPy value that the dispatcher takes, so that there can be no
-        fast path. Leave out static arguments.
+        Args:
+            args: the positional arguments without static ones.
+            kwargs: the keyword arguments without static ones.
+
+        Returns:
+            None if some leaf is neither a buffer nor a NumPy value that the dispatcher accepts: the call has no fast
+            path then.
         """
         leaves, _ = self._registry.flatten((args, kwargs))
         known = (Buffer,) if self.makes_buffers else (Buffer, np.ndarray, *_NUMPY_SCALARS)
         return leaves if all(type(leaf) in known for leaf in leaves) else None
 
 
-_MOST_SCALARS = 1024  # of one type that are remembered
+_MOST_SCALARS = 1024  # cached for each type
 
 
 class _ScalarChildren(dict[Any, tuple[tuple[Any], None]]):
-    """How Python scalars of one type are taken apart: `scalars[value]` are a node's children and what else it has.
+    """The flatten function of Python scalars of one type, as a cache: `scalars[value]` are its children and metadata.
 
-    Looking up what came before runs no Python. Not remembered are zeros of floats, for 0.0 equals -0.0; complex
-    numbers, whose parts may be such; NaNs, which equal nothing; and buffers, for a program may be given their memory.
+    A cache hit runs no Python. Four kinds of values are not cached: float zeros, because 0.0 equals -0.0; complex
+    numbers, which may have such parts; NaNs, which equal nothing; and buffers, which may be donated to a program.
     """
 
     def __init__(self, kind: type, to_buffer: Callable[[Any], Buffer]) -> None:
@@ -185,8 +197,8 @@ class _ScalarChildren(dict[Any, tuple[tuple[Any], None]]):
         self._kind = kind
         self._to_buffer = self._make = to_buffer
 
-    def made_by(self, make: Callable[[Any], Any]) -> None:
-        """Have arrays, or buffers, made by this function from now on."""
+    def convert_by(self, make: Callable[[Any], Any]) -> None:
+        """Convert scalars by this function, to arrays or buffers, from now on."""
         self._make = make
         self.clear()
 
@@ -201,13 +213,13 @@ class _ScalarChildren(dict[Any, tuple[tuple[Any], None]]):
             if len(self) >= _MOST_SCALARS:
                 self.clear()
             self[value] = children
-            if self._make is not make:  # another thread has changed it meanwhile
+            if self._make is not make:  # another thread called `convert_by` in between
                 self.clear()
         return children
 
 
 def _waiting(wait: Callable[[Any], None]) -> Callable[[Any], tuple[tuple[Any], None]]:
-    """How arrays are taken apart of programs that run when the arguments are there."""
+    """Return a flatten function for arrays that waits for their buffers."""
 
     def to_children(array: Any) -> tuple[tuple[Any], None]:
         wait(array._buf)
@@ -217,7 +229,7 @@ def _waiting(wait: Callable[[Any], None]) -> Callable[[Any], tuple[tuple[Any], N
 
 
 def _never(aux: Any, children: Any) -> Any:
-    raise TypeError("arguments of a dispatcher are never put together")
+    raise TypeError("arguments of a dispatcher are never unflattened")
 
 
 def _flatten_defaultdict(x: defaultdict[Any, Any]) -> tuple[tuple[Any, ...], Any]:
@@ -238,16 +250,16 @@ def fast_dispatch(
     static_argnums: Sequence[int] = (),
     static_argnames: Sequence[str] = (),
 ) -> Any:
-    """A callable that runs compiled programs by signature.
+    """Return a callable that runs compiled programs by signature.
 
     Args:
-        name: shown in its ``repr`` and in profiles.
-        cache_miss: called as the callable itself was, where no fast path is known. Returns the result for the
-            caller and, where calls of the same signature may skip Python from now on, what
-            :func:`make_fastpath_data` made. The result may be :data:`ASK_AGAIN`.
+        name: shown in the callable's ``repr`` and in profiles.
+        cache_miss: called with the arguments of a call that has no fast path. Returns the result for the caller
+            and the data of :func:`make_fastpath_data` if later calls of the same signature may skip Python, else
+            None. The result may be :data:`ASK_AGAIN`.
         registry: the pytrees of arguments and results.
-        static_argnums: positions of hashable arguments that are part of the signature; not negative.
-        static_argnames: the same for keyword arguments.
+        static_argnums: positions, not negative, of hashable arguments that are part of the signature.
+        static_argnames: names of keyword arguments that are part of the signature.
 
     Returns:
         jaxlib's ``PjitFunction``: attributes can be set on it, it binds as a method, and it has
@@ -280,10 +292,13 @@ def fast_dispatch(
 
 
 class _Dispatched:
-    """Tells the signature of what a dispatcher wraps: jaxlib's asks the function that runs without it."""
+    """An object with the signature of the wrapped function, for ``inspect.signature`` of a dispatcher.
+
+    jaxlib takes a dispatcher's signature from the function that runs in its place if it is disabled.
+    """
 
     def __init__(self, dispatcher: Any) -> None:
-        self._dispatcher = weakref.ref(dispatcher)  # which holds this
+        self._dispatcher = weakref.ref(dispatcher)  # weak, because the dispatcher refers to this object
 
     @property
     def __signature__(self) -> inspect.Signature:
@@ -300,24 +315,23 @@ def make_fastpath_data(
     consts: Sequence[Buffer] = (),
     committed: bool = False,
 ) -> FastpathData | None:
-    """What a dispatcher needs to repeat a call, or ``None`` where it could not build the result.
+    """Return the data that a dispatcher needs to repeat a call, or ``None`` if it cannot build the result.
 
     Args:
-        executable: its inputs are the kept ones of ``(*consts, *arguments)``, its outputs the leaves of
-            ``result``.
-        result: what the call returned: a pytree of arrays that hold the executable's output buffers, in its
-            order.
-        registry: the dispatcher's.
-        num_args: how many leaves the dynamic arguments have.
-        kept: which of ``(*consts, *arguments)`` the executable takes; all unless given.
-        consts: buffers of values that the function closed over.
+        executable: the program; its inputs are the kept ones of ``(*consts, *arguments)``, its outputs the leaves
+            of ``result``.
+        result: the result of the call: a pytree of arrays that hold the executable's output buffers, in order.
+        registry: the registry of the dispatcher.
+        num_args: number of leaves of the dynamic arguments.
+        kept: for each of ``(*consts, *arguments)``, whether the executable takes it; all unless given.
+        consts: buffers of values that the function closes over.
         committed: whether an argument is bound to the device.
     """
     leaves, out_tree = registry.flatten_result(result)
-    same = len(leaves) == len(executable.out_avals) and all(
+    is_output = len(leaves) == len(executable.out_avals) and all(
         type(leaf) is Buffer and leaf.aval is aval for leaf, aval in zip(leaves, executable.out_avals, strict=True)
     )
-    if not same:
+    if not is_output:
         return None
     keep = [True] * (len(consts) + num_args) if kept is None else kept
     return executable.fastpath_data(out_tree, keep, consts, committed)

@@ -1,15 +1,15 @@
-"""The process-wide state of jaxlib's C++ dispatcher, shared with jax where jax is imported too.
+"""The process-wide state of jaxlib's C++ dispatcher, shared with jax if jax is imported.
 
-The dispatcher reads three settings through pointers that whoever imports first must set: 64-bit types, "run
-without jit", and a hook after each call. jax sets them when it is imported, and from then on its settings
-hold for every dispatcher in the process; setting them again would cut jax off from its own. So ours are set
-only where jax's are not, jax may replace them later, and nothing here depends on their values:
+The dispatcher reads three settings through pointers that have to be set first: 64-bit types, "run without jit",
+and a hook after each call. jax sets them when it is imported, and its settings then hold for every dispatcher in
+the process; setting them again would disconnect jax from its own. So ours are set only if jax's are not, jax may
+replace them later, and nothing here depends on their values:
 
-- 64-bit types: they decide what a Python or NumPy *scalar or array* means to the dispatcher, not a device
-  buffer. Ours only ever sees buffers, since its pytree registry turns host values into buffers on the way
-  (``DispatchRegistry``).
+- 64-bit types: this setting decides how the dispatcher converts Python and NumPy scalars and arrays, not device
+  buffers. Once jax is imported, our dispatchers see buffers only, because their pytree registry converts host
+  values to buffers (``DispatchRegistry.make_buffers``).
 - run without jit: the dispatcher then calls the plain function that it was given, which does the same slowly.
-- the hook (``jax_debug_nans``) looks at jax's own arrays; ours pass it unseen.
+- the hook (``jax_debug_nans``) inspects jax's own arrays and ignores ours.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ from corejax_xla_backend._live import dispatchers
 
 from ._probe import core
 
-_kept: list[Any] = []  # C++ holds bare pointers to these
+_kept: list[Any] = []  # keeps the settings alive: C++ holds bare pointers to them
 
 
 @cache
 def ensure_dispatch_state() -> None:
-    """Make the C++ dispatcher usable; leaves jax's settings alone where jax is, or is being, imported."""
+    """Initialise the C++ dispatcher's settings, unless jax is imported, or being imported, and sets its own."""
     if not _jax_has_set_it():
         config = core.config.Config
         settings = [
@@ -44,14 +44,14 @@ def ensure_dispatch_state() -> None:
 
 
 def _jax_has_set_it() -> bool:
-    """jax sets two of the three in ``jax._src.config`` and the hook in ``jax._src.api``.
+    """Return whether jax has set the settings: two in ``jax._src.config`` and the hook in ``jax._src.api``.
 
-    A module of that name without these is something else: a file ``jax.py`` of the user's, an empty folder.
+    A module ``jax`` without these is something else: the user's own file ``jax.py``, or an empty folder.
     """
     if "jax" not in sys.modules:
         return False
     try:
-        # Waits for an import that is going on in another thread; does nothing once it is over.
+        # If another thread is importing jax, this waits for it; afterwards it does nothing.
         _, config, api = map(importlib.import_module, ("jax", "jax._src.config", "jax._src.api"))
         return hasattr(config, "disable_jit") and hasattr(api, "jit")
     except Exception:
@@ -59,13 +59,13 @@ def _jax_has_set_it() -> bool:
 
 
 class _JaxWatch:
-    """A finder that finds nothing: it is asked for jax before jax is imported."""
+    """A finder on ``sys.meta_path`` that finds no module, but runs an action when jax is about to be imported."""
 
     def __init__(self, action: Callable[[], None]) -> None:
         self._action: Callable[[], None] | None = action
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
-        """Nothing; runs the action the first time that jax is looked for."""
+        """Run the action if jax is looked up for the first time, and return None."""
         if name == "jax":
             action, self._action = self._action, None
             if action is not None:
@@ -73,7 +73,7 @@ class _JaxWatch:
 
 
 def before_jax(action: Callable[[], None]) -> None:
-    """Run ``action`` once, before jax is imported; at once where it is, or is being, imported."""
+    """Run ``action`` once, before jax is imported; at once if jax is imported already or being imported."""
     if "jax" in sys.modules:
         action()
     else:
@@ -81,7 +81,7 @@ def before_jax(action: Callable[[], None]) -> None:
 
 
 def make_dispatcher(*args: Any) -> Any:
-    """jaxlib's C++ dispatcher, made of what it takes; known to `clear_dispatchers` as long as it lives."""
+    """Return a C++ dispatcher made with these arguments, which `clear_dispatchers` reaches while it lives."""
     ensure_dispatch_state()
     dispatcher = core.pjit(*args)
     dispatchers.add(dispatcher)
@@ -90,13 +90,13 @@ def make_dispatcher(*args: Any) -> Any:
 
 @cache
 def dispatch_context() -> Any:
-    """Return the value that is part of every dispatcher's signature: per thread, over a default for all threads.
+    """Return the setting that is part of every call's signature: a value per thread, and a default for all threads.
 
-    A call made under another value is another entry in the dispatcher's cache, at no cost in Python. It is hashed on
-    every call of every dispatcher in the process (jax's too), so it is a small integer.
+    Calls under different values have different entries in the dispatcher's cache, at no cost in Python. The value is
+    hashed on every call of every dispatcher in the process, including jax's, so it is a small integer.
     """
     return core.config.Config("corejax_context", 0, include_in_jit_key=True)
 
 
 NO_CONTEXT = core.config.unset
-"""What a thread that follows the default has in the place of a value."""
+"""The value of a thread that follows the default."""

@@ -1,6 +1,6 @@
-"""jaxlib's runtime across processes: a service in the first one, and a client in each.
+"""jaxlib's distributed runtime: a coordination service in the first process, and a client in each process.
 
-The CPU client that is made while there is a connection has the devices of all processes; these exchange values by Gloo.
+A CPU client that is created while a connection exists has the devices of all processes, which exchange values by Gloo.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from ._probe import core
 
 
 class Connection(NamedTuple):
-    """This process's place among several.
+    """The connection of this process to the others.
 
     Attributes:
         client: jaxlib's runtime client.
-        service: the service, in the first process; else None.
+        service: the coordination service in the first process, None in the others.
         process_id: this process's number.
-        num_processes: how many there are.
-        host: the address that others reach this process at, for what devices exchange.
+        num_processes: number of processes.
+        host: the address of this process, at which the others' devices reach its devices.
     """
 
     client: Any
@@ -32,7 +32,7 @@ class Connection(NamedTuple):
     host: str
 
     def cpu_options(self) -> dict[str, Any]:
-        """What the CPU client is made with."""
+        """Return the keyword arguments with which the CPU client is created."""
         collectives = core.make_gloo_tcp_collectives(distributed_client=self.client, hostname=self.host, interface=None)
         return {
             "distributed_client": self.client,
@@ -43,12 +43,12 @@ class Connection(NamedTuple):
 
 
 _connection: Connection | None = None
-_waiting = ""  # who waits for others to join, or has done so in vain
+_waiting = ""  # the name of this process while it waits for the others to join, or after it has waited in vain
 _lock = threading.Lock()
 
 
 def connection() -> Connection | None:
-    """The connection, if there is one."""
+    """Return the current connection, or None."""
     return _connection
 
 
@@ -62,29 +62,29 @@ def connect(
     heartbeat_seconds: int,
     shutdown_seconds: int,
 ) -> Connection:
-    """Join the other processes; the first one has the service.
+    """Connect to the other processes; the first process also starts the service.
 
-    Where a process is gone, what devices wait for would never be there: C++ ends the others, and says on stderr who it
-    is.
+    If a process dies, devices of the others would wait for it forever. So C++ aborts the other processes and names the
+    dead one on stderr.
 
     Args:
-        address: of the service, `host:port`.
-        bind_address: that it listens at.
-        num_processes: how many there are.
-        process_id: this one's number.
-        start_seconds: how long to wait for the others.
-        heartbeat_seconds: after how long without a sign a process counts as dead.
-        shutdown_seconds: how long to wait for the others at the end.
+        address: `host:port` of the service.
+        bind_address: the address at which the service listens.
+        num_processes: number of processes.
+        process_id: this process's number.
+        start_seconds: timeout for the other processes to join.
+        heartbeat_seconds: a process without a heartbeat for this long counts as dead.
+        shutdown_seconds: timeout for the other processes at shutdown.
 
     Raises:
-        BackendError: there is a connection; the service cannot listen, or does not answer; or others do not come.
+        BackendError: a connection exists; the service cannot listen or does not answer; or processes are missing.
     """
     global _connection, _waiting
     with _lock:
         if _connection is not None:
             raise BackendError("the processes are connected already; corejax.distributed.shutdown() ends that")
         if _waiting:
-            raise BackendError(f"{_waiting} has waited for the others in vain, and cannot try again; start it anew")
+            raise BackendError(f"{_waiting} has waited for the others in vain and cannot try again; restart it")
         service, who = None, f"process {process_id} of {num_processes}"
         if process_id:
             _wait_for(address, who, start_seconds)
@@ -118,10 +118,14 @@ _A_DAY = 86400
 
 
 def _join(client: Any, service: Any, who: str, address: str, seconds: int) -> None:
-    """Wait until all processes have come. C++ ends a process that waits in vain, so a thread does, for longer."""
+    """Wait until all processes have joined.
+
+    C++ aborts the process when its own timeout expires. So a thread calls it with a much longer timeout, and this
+    function raises an error in time.
+    """
     failures: list[Exception] = []
 
-    def connect(service: Any) -> None:  # were the service gone, C++ would end the process, too
+    def connect(service: Any) -> None:  # the argument keeps the service alive: without it C++ aborts the process
         try:
             client.connect()
         except Exception as error:
@@ -132,7 +136,7 @@ def _join(client: Any, service: Any, who: str, address: str, seconds: int) -> No
     waiting.join(seconds)
     if waiting.is_alive():
         raise BackendError(
-            f"{who} waited {seconds} s for the others to join at {address}, and not all of them came: each is started "
+            f"{who} waited {seconds} s for the others to join at {address}, and not all of them came: start each one "
             "with the same address and number of processes, and a number of its own"
         )
     if failures:
@@ -140,7 +144,7 @@ def _join(client: Any, service: Any, who: str, address: str, seconds: int) -> No
 
 
 def _wait_for(address: str, who: str, seconds: int) -> None:
-    """Wait until the coordinator listens; the client would end the process if it never does."""
+    """Wait until the coordinator listens, because jaxlib's client aborts the process if it never does."""
     import socket
 
     host, _, port = address.rpartition(":")
@@ -158,13 +162,13 @@ def _wait_for(address: str, who: str, seconds: int) -> None:
 
 
 def _host_of(address: str) -> str:
-    """The address of this machine on the way to the coordinator."""
+    """Return the address of the network interface through which this machine reaches the coordinator."""
     import socket
 
     host, _, port = address.rpartition(":")
     host = host.strip("[]")
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    with socket.socket(family, socket.SOCK_DGRAM) as probe:  # nothing is sent
+    with socket.socket(family, socket.SOCK_DGRAM) as probe:  # connecting UDP sends nothing
         try:
             probe.connect((host, int(port)))
             return str(probe.getsockname()[0])
@@ -173,10 +177,10 @@ def _host_of(address: str) -> str:
 
 
 def disconnect() -> None:
-    """Wait for the others, and end the connection.
+    """Wait for the other processes and close the connection.
 
     Raises:
-        BackendError: the others did not come.
+        BackendError: the other processes did not shut down in time.
     """
     global _connection
     with _lock:

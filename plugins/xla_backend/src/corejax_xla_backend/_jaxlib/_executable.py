@@ -1,4 +1,4 @@
-"""Compiled programs: from a module to something that runs on buffers."""
+"""Compiled programs: compile a module to an executable that runs on buffers."""
 
 from __future__ import annotations
 
@@ -18,19 +18,19 @@ from ._probe import FEATURES, core
 _AGAIN = object()
 
 COMPILE_ERRORS = (ir.MLIRError, RuntimeError)
-"""What MLIR says against a module's text, and XLA against a program."""
+"""The errors that MLIR raises for invalid module text, and XLA for a program that it cannot compile."""
 
 
 def is_unimplemented(error: Exception) -> bool:
-    """Whether XLA cannot compile a program as it was asked to, and says nothing against the program itself."""
+    """Return whether an error says that XLA lacks a feature or failed itself, not that the program is invalid."""
     return str(error).startswith(("UNIMPLEMENTED", "INTERNAL"))
 
 
 class FastpathData(NamedTuple):
-    """What the C++ dispatcher keeps for one signature; it reads these fields by name (and wants a tuple).
+    """The data that the C++ dispatcher caches for one signature; C++ reads the fields by name and requires a tuple.
 
-    ``const_args`` go in front of a call's own arguments; ``kept_var_bitvec`` has an entry for each of all of
-    them.
+    The dispatcher passes ``const_args`` before the call's own arguments; ``kept_var_bitvec`` has an entry for each
+    constant and argument.
     """
 
     xla_executable: Any
@@ -45,12 +45,12 @@ class FastpathData(NamedTuple):
 
 
 class Program:
-    """A compiled program, as far as one can look at it.
+    """A compiled program and its analyses; the subclass :class:`Executable` can run it.
 
     Attributes:
         loaded: jaxlib's ``LoadedExecutable``.
-        out_avals: one per output.
-        name: the module's.
+        out_avals: the aval of each output.
+        name: the name of the module.
     """
 
     loaded: Any
@@ -58,42 +58,42 @@ class Program:
     name: str
 
     def cost_analysis(self) -> dict[str, float]:
-        """XLA's estimates for one run by name: ``flops``, ``bytes accessed`` and others."""
+        """Return XLA's estimates for one run by name: ``flops``, ``bytes accessed`` and others."""
         return dict(self.loaded.cost_analysis())
 
     def memory_analysis(self) -> dict[str, int]:
-        """Bytes of arguments, outputs, temporaries, generated code and the peak of them all."""
+        """Return the bytes of arguments, outputs, temporaries, aliases, generated code, and the peak."""
         stats = self.loaded.get_compiled_memory_stats()
         names = ("argument", "output", "temp", "alias", "generated_code")
         sizes = {name: int(getattr(stats, f"{name}_size_in_bytes")) for name in names}
         total = sizes["argument"] + sizes["output"] - sizes["alias"] + sizes["temp"]
-        sizes["peak"] = max(int(stats.peak_memory_in_bytes), total)  # jaxlib's leaves temporaries out
+        sizes["peak"] = max(int(stats.peak_memory_in_bytes), total)  # jaxlib's own peak omits temporaries
         return sizes
 
     def nbytes(self) -> int:
-        """Bytes that results and temporaries take together."""
+        """Return the bytes that results and temporaries take together."""
         stats = self.loaded.get_compiled_memory_stats()
         return int(stats.output_size_in_bytes) + int(stats.temp_size_in_bytes)
 
     def optimized_hlo(self) -> str:
-        """The program as XLA runs it, in HLO text."""
+        """Return the optimised program as HLO text."""
         return self.loaded.get_hlo_text()
 
     def serialize(self) -> bytes:
-        """The compiled program as bytes, for :func:`load` by the same jaxlib on the same kind of device."""
+        """Return the compiled program as bytes, for :func:`load` by the same jaxlib on the same kind of device."""
         return self.loaded.serialize()
 
 
 class Executable(Program):
     """A program compiled for one device and loaded there.
 
-    Calling it with buffers starts it and returns buffers at once (about 3 us); they are waited for when read.
+    A call starts the program and returns the output buffers at once (about 3 us); reading a buffer waits for it.
 
     Attributes:
-        out_avals: one per output; the output buffers carry these very objects as ``.aval``.
-        device: where it runs; arguments that are elsewhere are copied there.
-        committed: whether its outputs are bound to the device.
-        out_places: where its outputs are, as jaxlib wants it.
+        out_avals: the aval of each output; the output buffers have these very objects as ``.aval``.
+        device: the device that runs the program; arguments on other devices are copied to it.
+        committed: whether the outputs are bound to the device.
+        out_places: jaxlib's shardings of the outputs.
     """
 
     def __init__(
@@ -113,14 +113,16 @@ class Executable(Program):
         self.committed = committed
         self.sharding = device_sharding(device)
         self.out_places = [self.sharding] * len(self.out_avals) if out_places is None else list(out_places)
-        # Of a copy: a dispatcher that knew its owner would be a cycle, which keeps the program until Python looks
-        # for cycles; and what C++ holds as the key of its cache is not looked into at all.
+        # The dispatcher belongs to a copy of this object. A dispatcher that referred to its owner would be part of a
+        # reference cycle, which keeps the program alive until the garbage collector runs; and the collector does not
+        # traverse the keys of the C++ cache at all.
         self._call = copy.copy(self)._make_call()
 
     def _make_call(self) -> Callable[..., Any]:
-        """The C++ dispatcher over bare buffers.
+        """Return a C++ dispatcher over bare buffers.
 
-        It makes output buffers with our avals, which no other call does on every version without jax.
+        The dispatcher creates output buffers with our avals, which no other entry point does on all supported
+        releases without importing jax.
         """
         registry = core.pytree.PyTreeRegistry()
         out_tree = registry.flatten([0] * len(self.out_avals))[1]
@@ -131,7 +133,7 @@ class Executable(Program):
             kept = [True] * len(buffers)
             return _AGAIN, self.fastpath_data(out_tree, kept, (), any(b._committed for b in buffers)), False
 
-        # `fun` is what runs instead while jax.disable_jit() holds in this thread.
+        # The second argument runs in place of the program while jax.disable_jit() is active in this thread.
         return make_dispatcher(
             self.name,
             self.execute_slowly,
@@ -145,18 +147,22 @@ class Executable(Program):
         )
 
     def __call__(self, *buffers: Buffer) -> list[Buffer]:
-        """Start the program; raises ``ValueError`` where buffers do not fit or were deleted."""
+        """Start the program on buffers; raise ValueError if they do not match its inputs or were deleted."""
         outputs = self._call(*buffers)
-        if outputs is _AGAIN:  # the first call of a signature only taught the dispatcher the fast path
+        if outputs is _AGAIN:  # the first call of a signature only stored the fast path in the dispatcher
             outputs = self._call(*buffers)
         return self.execute_slowly(*buffers) if outputs is _AGAIN else outputs
 
     def fastpath_data(
         self, out_tree: Any, kept: Sequence[bool], consts: Sequence[Buffer], committed: bool = False
     ) -> FastpathData:
-        """What a dispatcher needs to run this program; see :class:`FastpathData`.
+        """Return the data that a dispatcher needs to run this program.
 
-        ``committed``: whether an argument is bound to the device, and so are the results.
+        Args:
+            out_tree: the tree of the outputs.
+            kept: for each constant and argument, whether the program takes it.
+            consts: buffers that are passed before the arguments.
+            committed: whether an argument is bound to the device, so that the results are bound to it as well.
         """
         num_inputs, num_outputs = sum(kept), len(self.out_avals)
         return FastpathData(
@@ -172,14 +178,14 @@ class Executable(Program):
         )
 
     def execute_slowly(self, *buffers: Buffer) -> list[Buffer]:
-        """The same, without the dispatcher: the path for processes in which that cannot be used."""
+        """Start the program without the dispatcher, for processes in which the dispatcher cannot be used."""
         return self._outputs(self.loaded.execute_sharded(self._here(buffers)))
 
     def run_and_wait(self, *buffers: Buffer) -> list[Buffer]:
-        """Run it to its end, also where it has no outputs to wait for.
+        """Run the program and wait until it ends, even if it has no outputs to wait for.
 
         Raises:
-            RuntimeError: it failed; of a program without outputs nobody else would say so.
+            RuntimeError: the program failed. If it has no outputs, no other call reports the failure.
         """
         check_not_forked()
         stop_at_exit()
@@ -212,24 +218,24 @@ def compile_module(
     callbacks: Sequence[Callable[..., Any]] = (),
     **options: Any,
 ) -> Executable:
-    """Compile a module whose public ``main`` takes and returns tensors, and load it on one device.
+    """Compile a module and load it on one device, or on several by the option `partitions`.
 
     Args:
-        module: StableHLO, CHLO and func.
-        out_avals: what ``main`` returns, in order.
+        module: a module of the dialects StableHLO, CHLO and func; its public ``main`` takes and returns tensors.
+        out_avals: the avals of the results of ``main``.
         device: the default device unless given.
-        callbacks: Python functions of NumPy arrays returning tuples of arrays, which the program calls by
-            ``custom_call @xla_ffi_python_cpu_callback`` with attribute ``index`` (``ui64``) into this list.
+        callbacks: Python functions from NumPy arrays to tuples of arrays. The program calls them by
+            ``custom_call @xla_ffi_python_cpu_callback``; its attribute ``index`` (``ui64``) selects one.
         options: ``overrides``, XLA flags by name for this program alone; ``committed``, whether its outputs are
             bound to the device; ``partitions``, `_partitioned.Partitions` of a program over several devices.
 
     Raises:
-        RuntimeError: XLA refuses the program; the message is XLA's.
+        RuntimeError: XLA cannot compile the program; the message is XLA's.
     """
-    more = {"host_callbacks": list(callbacks)} if callbacks else {}
+    host_callbacks = {"host_callbacks": list(callbacks)} if callbacks else {}
 
     def make(client: Client, devices: Any, options: Any) -> Any:
-        return client.compile_and_load(module, devices, options, **more)
+        return client.compile_and_load(module, devices, options, **host_callbacks)
 
     return _loaded(make, out_avals, device, name_of(module), **options)
 
@@ -237,10 +243,17 @@ def compile_module(
 def load(
     data: bytes, out_avals: Sequence[ShapedArray], device: Device | None = None, *, name: str = "main", **options: Any
 ) -> Executable:
-    """The program of :meth:`Executable.serialize`'s bytes, without compiling; options are those it was compiled with.
+    """Load a program from the bytes of :meth:`Executable.serialize`, without compiling it.
+
+    Args:
+        data: the bytes.
+        out_avals: the avals of the results.
+        device: the default device unless given.
+        name: the name of the program.
+        options: the options that the program was compiled with; see :func:`compile_module`.
 
     Raises:
-        RuntimeError: the bytes are damaged. Bytes of another release or machine are not always found out.
+        RuntimeError: the bytes are damaged. Bytes of another release or machine are not always detected.
     """
 
     def make(client: Client, devices: Any, options: Any) -> Any:
@@ -269,11 +282,11 @@ def _loaded(
 
 
 def hlo_cost_analysis(computation: Any) -> dict[str, float]:
-    """XLA's estimates for one run of a computation that is not compiled, by name."""
+    """Return XLA's estimates by name for one run of a computation that is not compiled."""
     return dict(core.hlo_module_cost_analysis(default_device().client, computation.as_hlo_module()))
 
 
 def name_of(module: ir.Module) -> str:
-    """A module's name."""
+    """Return the name of a module, or ``"main"`` if it has none."""
     attributes = module.operation.attributes
     return ir.StringAttr(attributes["sym_name"]).value if "sym_name" in attributes else "main"

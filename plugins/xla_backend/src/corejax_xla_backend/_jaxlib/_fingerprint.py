@@ -1,4 +1,4 @@
-"""What a compiled program depends on besides its own text."""
+"""The fingerprint of everything that a compiled program depends on besides its own text."""
 
 from __future__ import annotations
 
@@ -15,10 +15,15 @@ from ._probe import xla_client
 
 
 def compilation_fingerprint(device: Device, overrides: Sequence[tuple[str, Any]] = (), partitions: Any = None) -> bytes:
-    """Return bytes that are equal where XLA makes the same executable of the same module for a device.
+    """Return bytes that are equal only if XLA compiles equal modules to the same executable.
 
-    They tell jaxlib's version, the platform's, the kind and the number of devices, the machine's instructions, and
-    XLA's options, those from ``XLA_FLAGS`` among them.
+    The bytes contain the versions of jaxlib and the platform, the kind and number of devices, the machine's
+    instruction sets, and XLA's options, including those from ``XLA_FLAGS``.
+
+    Args:
+        device: the device to compile for, unless `partitions` names several.
+        overrides: XLA flags by name.
+        partitions: `_partitioned.Partitions` of a program over several devices.
     """
     options = compile_options(device, overrides=overrides, partitions=partitions)
     return _fingerprint_of(device) + options.SerializeAsString()
@@ -40,25 +45,25 @@ def _fingerprint_of(device: Device) -> bytes:
 
 
 def _topology(device: Device) -> bytes:
-    """What jaxlib tells of the machine (0.12: a CPU's instructions), empty where it tells nothing."""
+    """Return jaxlib's description of the machine (0.12: a CPU's instruction sets), or b"" if it has none."""
     try:
         return xla_client.get_topology_for_devices([device]).serialize()
-    except (AttributeError, RuntimeError):  # 0.10; platforms that do not serialise it
+    except (AttributeError, RuntimeError):  # jaxlib 0.10; platforms that cannot serialise their topology
         return b""
 
 
 def _instructions() -> str:
-    """The machine's kind of processor; Linux knows its instruction sets, which jaxlib 0.10 does not tell."""
+    """Return a description of the processor; on Linux with its instruction sets, which jaxlib 0.10 does not report."""
     kinds = ("model name", "flags", "Features", "CPU implementer", "CPU part")
-    found = [platform.machine(), platform.processor()]
+    facts = [platform.machine(), platform.processor()]
     try:
         with Path("/proc/cpuinfo").open(encoding="utf-8", errors="replace") as lines:
             for line in lines:
-                if not line.strip():  # the others are like the first
+                if not line.strip():  # the end of the first processor's entry; the others are alike
                     break
                 name, _, value = line.partition(":")
                 if name.strip() in kinds:
-                    found.append(value.strip())
+                    facts.append(value.strip())
     except OSError:
         pass
-    return "\n".join(found)
+    return "\n".join(facts)

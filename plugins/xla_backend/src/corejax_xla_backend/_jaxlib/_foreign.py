@@ -24,17 +24,17 @@ def _address(capsule: Any) -> int:
 
 
 def capsule_of(address: int) -> Any:
-    """A PyCapsule around a function's address."""
+    """Return a PyCapsule around the address of a function."""
     make = ctypes.pythonapi.PyCapsule_New
     make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
     return make(address, b"xla._CUSTOM_CALL_TARGET", None)
 
 
 def register_ffi_target(name: str, capsule: Any, platform: str) -> None:
-    """Make a handler known to XLA; the same one twice is fine.
+    """Register a handler with XLA; registering the same handler again has no effect.
 
     Raises:
-        ValueError: another handler has that name on that platform.
+        ValueError: another handler is registered by that name on that platform.
     """
     address = _address(capsule)
     with _lock:
@@ -46,23 +46,23 @@ def register_ffi_target(name: str, capsule: Any, platform: str) -> None:
                 "package's ('acme.scale')."
             )
         xla_client.register_custom_call_target(name, capsule, platform=platform, api_version=_TYPED)
-        if platform == "cpu":  # of the axes that a call says; other platforms' plugins are told by themselves
+        if platform == "cpu":  # a call lists its batch axes; other platforms' plugins register this themselves
             xla_client.register_custom_call_as_batch_partitionable(name)
 
 
 def include_dir() -> str:
-    """The folder that holds `xla/ffi/api/ffi.h`."""
+    """Return the folder that contains `xla/ffi/api/ffi.h`."""
     import jaxlib
 
     return str(Path(str(jaxlib.__file__)).parent / "include")
 
 
 def register_lapack() -> None:
-    """Make the LAPACK kernels that jaxlib ships known to XLA (`lapack_spotrf_ffi` and so on)."""
+    """Register jaxlib's LAPACK kernels with XLA (`lapack_spotrf_ffi` and so on)."""
     with uninterrupted():
         from jaxlib import lapack
 
-    lapack._lapack.initialize()  # which takes the addresses of LAPACK's functions from SciPy
+    lapack._lapack.initialize()  # takes the addresses of LAPACK's functions from SciPy
     for name, capsule, version in lapack.registrations()["cpu"]:
         if version == _TYPED:
             register_ffi_target(name, capsule, "cpu")

@@ -1,7 +1,8 @@
-"""Interrupts (Ctrl-C) while C++ runs that calls Python back: when it is imported, loads a dialect, compiles.
+"""Defer interrupts (Ctrl-C) while C++ code runs that calls back into Python: imports, dialect loading, compilation.
 
-An exception that arrives in such a call ends the process there. So it waits for the end, as it does for all of C++.
-An extension module of jaxlib whose import was interrupted ends the process when it is imported again.
+If KeyboardInterrupt is raised in such a callback, the process aborts. So the interrupt is deferred to the end of the
+C++ call, as for all C++ code. Importing one of jaxlib's extension modules again after an interrupted import aborts
+the process as well.
 """
 
 from __future__ import annotations
@@ -13,7 +14,7 @@ from typing import Any
 
 
 class uninterrupted:
-    """For a ``with`` block: an interrupt that arrives inside of it is raised at its end."""
+    """A context manager that defers an interrupt to the end of its block."""
 
     def __init__(self) -> None:
         self._handler: Any = None
@@ -21,7 +22,7 @@ class uninterrupted:
 
     def __enter__(self) -> None:
         if threading.current_thread() is not threading.main_thread():
-            return  # interrupts are the main thread's
+            return  # Python delivers signals to the main thread only
         handler = signal.getsignal(signal.SIGINT)
         if callable(handler):
             self._handler = handler

@@ -1,6 +1,6 @@
-"""MLIR: contexts with StableHLO, types from and to NumPy dtypes, modules.
+"""MLIR: contexts with StableHLO, conversions between element types and NumPy dtypes, and modules.
 
-Functions here use MLIR's own thread-local context: call them inside ``with context, location:``.
+Functions that create types or operations use MLIR's thread-local context: call them inside ``with context, location:``.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _dialect_registry() -> ir.DialectRegistry:
 
 
 def new_context() -> ir.Context:
-    """A context with func, StableHLO and CHLO loaded (0.3 ms); other dialects load when text names them."""
+    """Return a context with func, StableHLO and CHLO loaded (0.3 ms); other dialects load when a text uses them."""
     context = ir.Context()
     context.append_dialect_registry(_dialect_registry())
     _ = context.dialects["func"]
@@ -55,10 +55,10 @@ def new_context() -> ir.Context:
 
 
 def element_type(dtype: Any) -> ir.Type:
-    """The MLIR element type of a NumPy dtype, in the current context.
+    """Return the MLIR element type of a NumPy dtype, in the current context.
 
     Raises:
-        TypeError: StableHLO has no such type.
+        TypeError: StableHLO has no element type for the dtype.
     """
     canonical = np.dtype(dtype).newbyteorder("=")
     text = _DTYPE_TO_TEXT.get(canonical)
@@ -68,9 +68,7 @@ def element_type(dtype: Any) -> ir.Type:
 
 
 def dtype_of(mlir_type: ir.Type) -> np.dtype:
-    """The NumPy dtype of an element type, a ranked tensor type, or a value of one; inverse of
-    :func:`element_type`.
-    """
+    """Return the NumPy dtype of an element type or a ranked tensor type; the inverse of :func:`element_type`."""
     text = str(ir.RankedTensorType(mlir_type).element_type if _is_tensor(mlir_type) else mlir_type)
     dtype = _TEXT_TO_DTYPE.get(text)
     if dtype is None:
@@ -79,9 +77,10 @@ def dtype_of(mlir_type: ir.Type) -> np.dtype:
 
 
 def readable_as(dtype: np.dtype) -> tuple[str, np.dtype] | None:
-    """Return the StableHLO operation that gives a type which Python can read, and that type; None if it reads `dtype`.
+    """Return an operation that converts `dtype` to a type that Python can read, and that type; None if it can read it.
 
-    The same bits as unsigned integers; for types below a byte, which NumPy keeps one to a byte, the same values.
+    The conversion keeps the bits, as unsigned integers; for types narrower than a byte, which NumPy stores one element
+    to a byte, it keeps the values.
     """
     if dtype.name == "bfloat16" or dtype.name.startswith("float8"):
         return "bitcast_convert", np.dtype(f"u{dtype.itemsize}")
@@ -99,7 +98,7 @@ def _is_tensor(mlir_type: ir.Type) -> bool:
 
 
 def dense_attr(value: np.ndarray | np.generic) -> ir.Attribute:
-    """An array as a dense attribute; one whose elements are all the same bytes is stored as one element."""
+    """Return an array as a dense attribute; an array of equal elements is stored as a single element."""
     array = np.asarray(value)
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
@@ -108,7 +107,7 @@ def dense_attr(value: np.ndarray | np.generic) -> ir.Attribute:
 
 
 def parse_module(text: str | bytes) -> ir.Module:
-    """A module from its text or bytecode."""
+    """Parse a module from its text or bytecode, in a new context."""
     with new_context() as current:
         if (b"sdy." if isinstance(text, bytes) else "sdy.") in text:  # type: ignore[operator]
             _register_sdy(current)
@@ -116,7 +115,7 @@ def parse_module(text: str | bytes) -> ir.Module:
 
 
 def _register_sdy(context: ir.Context) -> None:
-    """Load Shardy's dialect, which programs over several devices are written with."""
+    """Load Shardy's dialect, which expresses the shardings of programs over several devices."""
     with uninterrupted():
         from jaxlib.mlir._mlir_libs import _sdy
 
@@ -124,20 +123,21 @@ def _register_sdy(context: ir.Context) -> None:
 
 
 def module_text(module: ir.Module, *, debug_info: bool = False) -> str:
-    """A module in the dialects' own notation, with locations or without."""
+    """Return the text of a module in its dialects' notation, with locations if `debug_info` is set."""
     return module.operation.get_asm(enable_debug_info=debug_info)
 
 
 def xla_computation(module: ir.Module) -> Any:
-    """The module in XLA's own language, not optimised: jaxlib's object, with ``as_hlo_text()``."""
+    """Convert a module to unoptimised HLO: jaxlib's object, with ``as_hlo_text()``."""
     return core.mlir.mlir_module_to_xla_computation(
         module.operation.get_asm(binary=False, enable_debug_info=True, print_generic_op_form=True), False, False
     )
 
 
 def run_passes(module: ir.Module, pipeline: str) -> None:
-    """Rewrite ``module`` in place, for example by
-    ``"builtin.module(func.func(chlo-legalize-to-stablehlo))"``.
+    """Rewrite ``module`` in place by a pass pipeline.
+
+    An example of a pipeline is ``"builtin.module(func.func(chlo-legalize-to-stablehlo))"``.
     """
     _register_passes()
     with module.context:
@@ -150,31 +150,32 @@ def _register_passes() -> None:
 
 
 def stablehlo_versions() -> tuple[str, str]:
-    """The oldest and the current version of StableHLO that this jaxlib reads and writes."""
+    """Return the oldest version of StableHLO that this jaxlib reads, and the current version."""
     return _stablehlo.get_minimum_version(), _stablehlo.get_current_version()
 
 
 def portable_version() -> str:
-    """The version of StableHLO that every release of the last twelve weeks reads."""
+    """Return the newest version of StableHLO that every release of the last twelve weeks reads."""
     return _stablehlo.get_version_from_compatibility_requirement(_stablehlo.StablehloCompatibilityRequirement.WEEK_12)
 
 
 def to_portable(module: ir.Module) -> bytes:
-    """StableHLO's portable bytes of a module (a stable format), without locations; CHLO is lowered first, in a copy.
+    """Serialize a copy of a module to StableHLO's portable bytes, a stable format, without locations.
 
-    Operations of Shardy's, for which nobody promises stability, go as they are.
+    CHLO operations are lowered to StableHLO first. Shardy's operations are kept, although their format is not stable.
 
     Raises:
-        ir.MLIRError or RuntimeError: the version has not all that the module is made of.
+        ir.MLIRError or RuntimeError: the portable version lacks an operation of the module.
     """
     copy = clone(module)
     run_passes(copy, "builtin.module(func.func(chlo-legalize-to-stablehlo))")
-    more = (True,) if "sdy." in copy.operation.get_asm() else ()
-    return _stablehlo.serialize_portable_artifact(copy, portable_version(), *more)
+    # The third argument allows other dialects; without it, jaxlib uses its default.
+    mixed = (True,) if "sdy." in copy.operation.get_asm() else ()
+    return _stablehlo.serialize_portable_artifact(copy, portable_version(), *mixed)
 
 
 def from_portable(data: bytes) -> ir.Module:
-    """The module of :func:`to_portable`'s bytes."""
+    """Deserialize a module from the bytes of :func:`to_portable`."""
     with new_context() as current:
         if b"sdy" in data:
             _register_sdy(current)
@@ -183,41 +184,42 @@ def from_portable(data: bytes) -> ir.Module:
 
 
 def meshes_text(module: ir.Module) -> dict[str, str]:
-    """The meshes that a module declares: symbol (``@mesh``) -> text (``<["x"=8]>``)."""
+    """Return the meshes that a module declares, as a dict from symbol (``@mesh``) to text (``<["x"=8]>``)."""
     lines = [op.operation.get_asm() for op in module.body.operations if op.operation.name == "sdy.mesh"]
     return dict(line.removeprefix("sdy.mesh ").split(" = ", 1) for line in map(str.strip, lines))
 
 
 def functions_text(module: ir.Module, rename: Callable[[str], str]) -> list[str]:
-    """The functions of a module as text, each complete in itself, all private; ``main`` first.
+    """Return the texts of a module's functions, all private and each self-contained, ``main`` first.
 
     Args:
-        module: changed in the course of it.
-        rename: gives the new name for each name; called for ``main`` first.
+        module: the module, which is modified.
+        rename: function from an old name to the new name; called for ``main`` first.
     """
-    given = [op for op in module.body.operations if op.operation.name == "func.func"]
-    functions = sorted(given, key=lambda op: ir.StringAttr(op.attributes["sym_name"]).value != "main")
+    unsorted = [op for op in module.body.operations if op.operation.name == "func.func"]
+    functions = sorted(unsorted, key=lambda op: ir.StringAttr(op.attributes["sym_name"]).value != "main")
     with module.context:
-        taken = [(op, rename(ir.StringAttr(op.attributes["sym_name"]).value)) for op in functions]
-        for step in ("{}_being_renamed", "{}"):  # a new name may be another function's old one
-            for op, name in taken:
+        renamed = [(op, rename(ir.StringAttr(op.attributes["sym_name"]).value)) for op in functions]
+        for step in ("{}_being_renamed", "{}"):  # in two steps, because a new name may be another function's old one
+            for op, name in renamed:
                 new = ir.StringAttr.get(step.format(name))
                 old = ir.StringAttr(op.attributes["sym_name"])
                 ir.SymbolTable.replace_all_symbol_uses(old.value, new.value, module.operation)
                 ir.SymbolTable.set_symbol_name(op, new.value)
-        for op, _ in taken:
+        for op, _ in renamed:
             op.attributes["sym_visibility"] = ir.StringAttr.get("private")
-        return [op.operation.get_asm(use_local_scope=True) for op, _ in taken]
+        return [op.operation.get_asm(use_local_scope=True) for op, _ in renamed]
 
 
 def written_module(
     in_avals: Sequence[Any], out_avals: Sequence[Any], body: Callable[..., Sequence[ir.Value]]
 ) -> ir.Module:
-    """Return a module whose `main` is written by ``body(module, *values) -> values``, in a context of its own.
+    """Return a module with a function `main`, in a new context.
 
     Args:
-        in_avals, out_avals: types of the arguments and results, with `shape` and `dtype`.
-        body: appends operations to the function.
+        in_avals: types of the arguments, with `shape` and `dtype`.
+        out_avals: types of the results.
+        body: ``body(module, *arguments) -> results`` appends the operations of `main`.
     """
     with new_context() as current, ir.Location.unknown(current):
         _register_sdy(current)
@@ -233,15 +235,15 @@ def written_module(
 
 
 def call_module(module: ir.Module, text: str, values: Sequence[ir.Value]) -> list[ir.Value]:
-    """Add the functions of a module's text to ``module`` and call its ``main`` where operations are written now."""
+    """Add the functions of a module's text to ``module`` and call its ``main`` at the current insertion point."""
     taken = {
         ir.StringAttr(op.attributes["sym_name"]).value for op in module.body.operations if "sym_name" in op.attributes
     }
 
     def fresh(name: str) -> str:
-        found = next(n for i in range(len(taken) + 1) if (n := f"{name}_{i}") not in taken)
-        taken.add(found)
-        return found
+        unused = next(n for i in range(len(taken) + 1) if (n := f"{name}_{i}") not in taken)
+        taken.add(unused)
+        return unused
 
     functions = functions_text(ir.Module.parse(text, module.context), fresh)
     parsed = ir.Module.parse("\n".join(functions), module.context)
@@ -253,5 +255,5 @@ def call_module(module: ir.Module, text: str, values: Sequence[ir.Value]) -> lis
 
 
 def clone(module: ir.Module) -> ir.Module:
-    """A copy of a module, in the same context."""
+    """Return a copy of a module, in the same context."""
     return ir.Module.parse(module.operation.get_asm(binary=False, print_generic_op_form=True), module.context)

@@ -19,15 +19,15 @@ from ._spread import HloSharding, place_parts, placement, tiles_of_hlo
 
 
 class Partitions(NamedTuple):
-    """How a program is shared out over devices.
+    """How a program is partitioned over devices.
 
     Attributes:
-        devices: these, in the order in which its shardings number them.
-        inputs: a sharding for each input, None where the compiler chooses.
-        outputs: the same of its outputs.
-        ranks: how many dimensions each input has.
-        like: gives the sharding for tiles that the compiler chose.
-        before_runs: called before the first run, at least.
+        devices: the devices, in the order in which the shardings number them.
+        inputs: a sharding for each input, or None if the compiler chooses it.
+        outputs: a sharding for each output, or None if the compiler chooses it.
+        ranks: the number of dimensions of each input.
+        like: function from tiles that the compiler chose to a sharding.
+        before_runs: called before the first run, and possibly before others.
     """
 
     devices: tuple[Device, ...]
@@ -38,7 +38,7 @@ class Partitions(NamedTuple):
     before_runs: Callable[[], None] | None = None
 
     def complete(self, options: Any) -> Any:
-        """Compile options with what the partitioner is told."""
+        """Set the fields of the compile options that concern partitioning, and return the options."""
         build = options.executable_build_options
         build.num_replicas, build.num_partitions = 1, len(self.devices)
         build.use_spmd_partitioning = True
@@ -48,22 +48,23 @@ class Partitions(NamedTuple):
         return options
 
     def shardings(self, loaded: Any, out_avals: Sequence[ShapedArray]) -> tuple[list[Any], list[Any]]:
-        """Where the inputs and outputs of a compiled program are: as was said, or as the compiler chose."""
+        """Return the shardings of a compiled program's inputs and outputs: the given ones, or the compiler's choice."""
         ranks = [len(aval.shape) for aval in out_avals]
         return (
             self._with_chosen(self.inputs, loaded.get_parameter_shardings(), self.ranks),
             self._with_chosen(self.outputs, loaded.get_output_shardings(), ranks),
         )
 
-    def _with_chosen(self, given: Sequence[Any], found: Any, ranks: Sequence[int]) -> list[Any]:
-        chosen = [HloSharding.from_proto(x) for x in found[: len(given)]] if found else [None] * len(given)
+    def _with_chosen(self, requested: Sequence[Any], compiled: Any, ranks: Sequence[int]) -> list[Any]:
+        count = len(requested)
+        chosen = [HloSharding.from_proto(x) for x in compiled[:count]] if compiled else [None] * count
         return [
             self.like(tiles_of_hlo(hlo, ndim, len(self.devices))) if sharding is None else sharding
-            for sharding, hlo, ndim in zip(given, chosen, ranks, strict=True)
+            for sharding, hlo, ndim in zip(requested, chosen, ranks, strict=True)
         ]
 
     def executable(self, loaded: Any, out_avals: Sequence[ShapedArray], name: str) -> Executable:
-        """What runs the program that jaxlib has loaded."""
+        """Return the executable of the program that jaxlib has loaded."""
         return PartitionedExecutable(loaded, out_avals, self, name=name)
 
 
@@ -76,10 +77,11 @@ class PartitionedExecutable(Executable):
     """A program compiled for several devices and loaded there.
 
     Attributes:
-        in_shardings, out_shardings: where its inputs have to be, and its outputs are.
-        in_places: the same of its inputs as jaxlib wants it.
-        waits: whether a call ends when it has run. CPU devices that wait for each other in it take all of XLA's
-            threads; with 32 calls more in the queue there is none left for the last device, which ends the process.
+        in_shardings, out_shardings: the shardings of its inputs and outputs.
+        in_places: the inputs' shardings as `Placement`s.
+        waits: whether a call waits until the program has run. CPU devices that wait for each other in a collective
+            occupy XLA's threads. If 32 more calls are queued, no thread is free for the last device, and XLA aborts
+            the process.
     """
 
     def __init__(
@@ -94,7 +96,7 @@ class PartitionedExecutable(Executable):
         super().__init__(loaded, out_avals, partitions.devices[0], name=name, committed=True, out_places=places)
 
     def __call__(self, *buffers: Buffer) -> list[Buffer]:
-        """As of one device; where devices wait for each other, it waits for them."""
+        """Start the program on buffers; if its devices exchange values on CPUs, wait for its end."""
         outputs = super().__call__(*buffers)
         if self.waits:
             block_until_ready(outputs[:1])
@@ -103,13 +105,13 @@ class PartitionedExecutable(Executable):
     def fastpath_data(
         self, out_tree: Any, kept: Sequence[bool], consts: Sequence[Buffer], committed: bool = False
     ) -> Any:
-        """As of one device; arguments that are elsewhere are put in place, one by one."""
+        """Return the data for a dispatcher, which reshards each argument that is not in place."""
         self._prepare()
         data = super().fastpath_data(out_tree, kept, consts, True)
         return data._replace(in_shardings=list(self.in_places))
 
     def placed(self, consts: Sequence[Buffer], kept: Sequence[bool]) -> list[Buffer]:
-        """The leading operands where the program wants them, so that no call has to move them."""
+        """Move the leading operands to the program's shardings, so that no call has to move them."""
         places = iter(self.in_places)
         return [place_parts(c, next(places)) if keep else c for c, keep in zip(consts, kept, strict=False)]
 
@@ -122,13 +124,19 @@ class PartitionedExecutable(Executable):
         return [place_parts(b, place) for b, place in zip(buffers, self.in_places, strict=True)]
 
 
-# -- what the partitioner tells ----------------------------------------------------------------------------------------
+# -- callbacks of the partitioner --------------------------------------------------------------------------------------
 
-_inspecting: deque[Any] = deque(maxlen=1024)  # C++ holds bare pointers to these while it compiles
+_inspecting: deque[Any] = deque(maxlen=1024)  # keeps callbacks alive: C++ holds bare pointers while it compiles
 
 
 def inspecting(function: Callable[[np.ndarray[Any, Any]], None], ndim: int, count: int) -> bytes:
-    """The `backend_config` of a call of `InspectSharding`: the partitioner calls a function with a value's tiles."""
+    """Return the `backend_config` of an `InspectSharding` call.
+
+    Args:
+        function: called by the partitioner with the tiles of the value.
+        ndim: number of dimensions of the value.
+        count: number of devices.
+    """
 
     def called(hlo: Any) -> None:
         function(tiles_of_hlo(hlo, ndim, count))

@@ -1,7 +1,8 @@
-"""Copies of the parts of a buffer over several CPU devices, where taking it apart would import jax.
+"""Copy the parts of a buffer over several CPU devices without `ArrayImpl._arrays`, which would import jax.
 
-Of a buffer that passes for replicated, C++ hands out the first part's memory by DLPack, and it reorders parts without
-looking for jax. Such memory is read at once and let go: a buffer that is deleted while it is seen ends the process.
+C++ exports the first part of a buffer by DLPack if the buffer's sharding claims to be replicated, and it can reorder
+parts without importing jax. So each part in turn becomes the first one and is exported. The memory is copied and
+released at once: deleting a buffer while it is exported aborts the process.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from ._probe import FEATURES, core
 
 
 def would_import_jax() -> bool:
-    """Whether the first buffer that is taken apart imports jax: installed, and not imported yet."""
+    """Return whether splitting a buffer into its parts would import jax: it is installed and not imported yet."""
     return FEATURES.version < (0, 11) and "jax" not in sys.modules and _is_installed()
 
 
@@ -34,7 +35,7 @@ def _is_installed() -> bool:
 
 
 class _Tensor(ctypes.Structure):
-    """DLPack's `DLTensor`, with which what is in a capsule begins (https://dmlc.github.io/dlpack/latest/c_api.html)."""
+    """DLPack's `DLTensor`, the first field of a capsule's struct (https://dmlc.github.io/dlpack/latest/c_api.html)."""
 
     _fields_ = (
         ("data", ctypes.c_void_p),
@@ -55,7 +56,10 @@ _pointer_of.restype, _pointer_of.argtypes = ctypes.c_void_p, (ctypes.py_object, 
 
 
 def _copied(capsule: Any, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray | None:
-    """What a capsule has, in row-major order; None where its elements are packed. NumPy reads no type of ml_dtypes."""
+    """Copy a capsule's row-major elements; return None if they are packed.
+
+    NumPy's own `from_dlpack` reads no dtype of ml_dtypes.
+    """
     tensor = ctypes.cast(_pointer_of(capsule, b"dltensor"), ctypes.POINTER(_Tensor)).contents
     if tensor.bits * tensor.lanes != 8 * dtype.itemsize:
         return None
@@ -71,22 +75,29 @@ def copied_parts(
     wanted: Sequence[int],
     replicated: Callable[..., Any],
 ) -> list[np.ndarray] | None:
-    """Copy the parts of a computed buffer on the `wanted` of its devices, all of this process.
+    """Copy parts of a computed buffer; all of its devices must belong to this process.
 
-    `shape` is that of a part, `replicated` gives the sharding of copies on devices. The result is None if DLPack lacks
-    their type.
+    Args:
+        buffer: the buffer over several devices.
+        shape: the shape of a part.
+        devices: the buffer's devices, in order.
+        wanted: indices of the parts to copy.
+        replicated: function from devices to the sharding of copies on them.
+
+    Returns:
+        None if DLPack lacks the dtype.
     """
     dtype = np.dtype(buffer.aval.dtype)
-    aval, found = ShapedArray(shape, dtype), []
+    aval, parts = ShapedArray(shape, dtype), []
     for i in wanted:
         place = replicated((devices[i], *devices[:i], *devices[i + 1 :]))
         moved = core.reorder_shards(buffer, place, core.ArrayCopySemantics.REUSE_INPUT) if i else buffer
         first = moved._rewrap_with_aval_and_sharding(aval, place)
         try:
             part = _copied(core.buffer_to_dlpack_managed_tensor(first, stream=None), shape, dtype)
-        except Exception:  # of jaxlib's own, for a type that DLPack does not have
+        except Exception:  # jaxlib's error for a dtype that DLPack lacks
             return None
         if part is None:
             return None
-        found.append(part)
-    return found
+        parts.append(part)
+    return parts

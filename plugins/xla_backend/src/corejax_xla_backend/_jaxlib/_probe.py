@@ -1,8 +1,7 @@
-"""Which jaxlib is this, and what can it do: the only place that asks.
+"""Checks of jaxlib's version and features; the only module that makes them.
 
-jaxlib promises no API to anybody but the jax of the same release, so the range that this adapter was tried on
-is checked before anything else, and everything that differs inside the range is one field of
-:data:`FEATURES`.
+jaxlib's API is stable only for the jax of the same release. So the version is first checked against the range
+that this adapter was tested on, and each difference within the range is a field of :data:`FEATURES`.
 """
 
 from __future__ import annotations
@@ -23,20 +22,20 @@ INSTALL_ADVICE = "pip install 'jaxlib>=0.10.2,<0.13'"
 
 
 class JaxlibError(ImportError):
-    """jaxlib is missing, cannot be loaded, or is of a release that this plugin was not made for."""
+    """Raised if jaxlib is missing, cannot be loaded, or is of an unsupported release."""
 
 
 @dataclass(frozen=True)
 class Features:
-    """What differs between the supported releases.
+    """The differences between the supported releases of jaxlib.
 
     Attributes:
         version: the release as integers, for example ``(0, 10, 2)``.
         handler_skips_checks: ``array_result_handler`` takes ``_skip_checks``. Without it (0.12) the handler
             calls ``ArrayImpl._check_and_rearrange``, a method that only importing jax adds to the class.
-        copies_to_numpy: ``ArrayImpl._to_np_array_did_copy`` (0.12), which reads a buffer of any type without
+        copies_to_numpy: ``ArrayImpl._to_np_array_did_copy`` exists (0.12); it reads a buffer of any dtype without
             jax.
-        plain_fusions: on CPUs, XLA still has the emitters from before fusions had their own (not in 0.12).
+        plain_fusions: XLA's CPU compiler still has the emitters that preceded the fusion emitters (not in 0.12).
     """
 
     version: tuple[int, ...]
@@ -46,7 +45,7 @@ class Features:
 
 
 def parse_version(text: str) -> tuple[int, ...]:
-    """The leading release numbers of a version string; ``"0.12.0.dev3"`` gives ``(0, 12, 0)``."""
+    """Return the leading release numbers of a version string; ``"0.12.0.dev3"`` gives ``(0, 12, 0)``."""
     match = re.match(r"\d+(?:\.\d+)*", text)
     if match is None:
         raise JaxlibError(f"jaxlib's version {text!r} does not start with a release number.")
@@ -54,10 +53,10 @@ def parse_version(text: str) -> tuple[int, ...]:
 
 
 def check_version(text: str) -> tuple[int, ...]:
-    """The release numbers of a supported jaxlib.
+    """Return the release numbers of a jaxlib version.
 
     Raises:
-        JaxlibError: outside ``>=0.10.2,<0.13``, naming the version found and how to get another.
+        JaxlibError: the version is outside ``>=0.10.2,<0.13``; the message names it and how to install another.
     """
     version = parse_version(text)
     if version >= MINIMUM and version[: len(BELOW)] < BELOW:
@@ -69,7 +68,7 @@ def check_version(text: str) -> tuple[int, ...]:
 
 
 def _load() -> Any:
-    # The C++ log level is read once, when the shared library is loaded; its default prints device discovery.
+    # C++ reads the log level once, when the shared library is loaded; the default level logs device discovery.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
     try:
         import jaxlib.version
@@ -95,7 +94,7 @@ core = xla_client._xla  # the C++ extension module, jaxlib._jax
 
 
 def _signature(function: object) -> str:
-    """The C++ signature that nanobind keeps with a bound function, or ``""``."""
+    """Return the C++ signature that nanobind stores on a bound function, or ``""``."""
     return str(getattr(function, "__nb_signature__", "")) + str(getattr(function, "__doc__", ""))
 
 
@@ -108,9 +107,10 @@ FEATURES = Features(
 
 
 class _Collector(itertools.starmap):  # type: ignore[type-arg]
-    # Python references that C++ threads drop without the GIL wait in a queue; nothing else empties it. Python drops
-    # what a callback of its collector raises, and would raise an interrupt there if the callback were a function.
-    # This one is C all through: the attribute of either phase is the next call.
+    # Empties jaxlib's queue of Python references that C++ threads dropped without the GIL; nothing else empties it.
+    # It runs as a callback of Python's garbage collector. Python discards exceptions that such a callback raises, so an
+    # interrupt that arrives while a Python function runs there would be lost. This callback runs no Python code:
+    # `gc` passes the phase, "start" or "stop", and getting that attribute calls `collect_garbage` by `next`.
     start = stop = property(next)
 
 

@@ -1,4 +1,4 @@
-"""XLA's profiler: sessions, annotations, files, and what the instructions of live programs are called."""
+"""XLA's profiler: sessions, annotations, files, and the origins of the instructions of live programs."""
 
 from __future__ import annotations
 
@@ -24,21 +24,21 @@ start_server = _profiler.start_server
 
 
 def heap_profile(client: Any) -> bytes:
-    """The memory of a client's devices by buffer, in pprof's format."""
+    """Return a profile of the buffers on a client's devices, in pprof's format."""
     return bytes(client.heap_profile())
 
 
 def live_instructions(modules: Collection[str]) -> dict[tuple[str, str], Origin | None]:
-    """(program, instruction) -> what it was made of, of compiled programs of these names that are still there.
+    """Return a dict from (program, instruction) to the instruction's origin, for live programs of these names.
 
-    None where programs of one name have instructions of one name that are different.
+    The origin is None if several programs have the same name and disagree about an instruction of that name.
     """
-    found: dict[tuple[str, str], Origin | None] = {}
+    origins: dict[tuple[str, str], Origin | None] = {}
     for client in started_clients():
         for executable in client.live_executables():
             for module in executable.hlo_modules():
                 if module.name in modules:
                     for name, origin in Module(module.to_string()).origins():
                         key = (module.name, name)
-                        found[key] = origin if found.get(key, origin) == origin else None
-    return found
+                        origins[key] = origin if origins.get(key, origin) == origin else None
+    return origins

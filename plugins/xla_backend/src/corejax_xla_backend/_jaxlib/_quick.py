@@ -1,4 +1,4 @@
-"""Flags for machine code that is made fast, and need not be fast itself."""
+"""XLA flags for quick compilation, at the cost of slower machine code."""
 
 from __future__ import annotations
 
@@ -10,25 +10,26 @@ from ._mlir import parse_module
 from ._probe import FEATURES
 
 QUICK: dict[str, Any] = {"xla_backend_optimization_level": 0, "xla_llvm_disable_expensive_passes": True}
-# With them LLVM is given less to do: half of the time that the others leave. Not in every release.
-# Without the emitters that fusions have of their own on CPUs, where a release has the others, too.
+# Turns off XLA's fusion emitters for CPUs, in releases that still have the emitters that preceded them.
 PLAIN_FUSIONS: dict[str, Any] = {"xla_cpu_use_fusion_emitters": False} if FEATURES.plain_fusions else {}
+# These flags give LLVM less code to compile, which halves the remaining time. Not every release has them.
 _ON_CPUS: dict[str, Any] = {"xla_cpu_use_fusion_emitters": False, "xla_cpu_parallel_codegen_split_count": 1}
 
 
 @functools.cache
 def quick_flags(client: Client) -> tuple[tuple[str, Any], ...]:
-    """XLA's flags by name: few optimisations, as far as this release has switches for them."""
-    more = {name: value for name, value in _ON_CPUS.items() if client.platform == "cpu" and _knows(client, name, value)}
-    return tuple((QUICK | more).items())
+    """Return the flags that turn optimisations off, as pairs of name and value, as far as this release has them."""
+    known = {k: v for k, v in _ON_CPUS.items() if client.platform == "cpu" and _has_flag(client, k, v)}
+    return tuple((QUICK | known).items())
 
 
-def _knows(client: Client, name: str, value: Any) -> bool:
+def _has_flag(client: Client, name: str, value: Any) -> bool:
+    # XLA has no query for flags: compile an empty program and see whether XLA rejects the name.
     device = client.local_devices()[0]
     options = compile_options(device, overrides=[(name, value)])
     try:
         client.compile_and_load(parse_module("func.func public @main() { return }"), device_list(device), options)
-    except Exception as error:  # what jaxlib raises differs between releases
+    except Exception as error:  # the exception's type differs between releases
         if name in str(error):
             return False
         raise

@@ -1,8 +1,9 @@
-"""Device buffers back as NumPy arrays, without jax whatever their type.
+"""Read device buffers of every dtype back as NumPy arrays, without importing jax.
 
 Python's buffer protocol reads most buffers on the CPU in place. The C++ function that reads the others imports
-jax on 0.10.2, so there the device itself turns them into a type that the protocol has: the same bits as unsigned
-integers, or (for types below a byte, which NumPy keeps one to a byte) the same values in a wider type.
+jax on 0.10.2. There a small program first converts the buffer to a type that the protocol supports: the same bits
+as unsigned integers, or the same values in a wider type (for types narrower than a byte, which NumPy stores one
+element to a byte).
 """
 
 from __future__ import annotations
@@ -22,17 +23,17 @@ from ._probe import FEATURES
 
 
 def to_numpy(buffer: Buffer) -> np.ndarray:
-    """The buffer as a read-only NumPy array; waits until the values are there.
+    """Return a buffer's value as a read-only NumPy array, after waiting for its computation.
 
-    On the CPU a view of the buffer's memory (0.6 us), which stays valid when the buffer is deleted; from
-    other devices, and for types that Python's buffer protocol lacks (bfloat16, floats of 8 bits, integers of
-    fewer), one copy, kept with the buffer.
+    On the CPU the result is a view of the buffer's memory (0.6 us), which stays valid when the buffer is deleted.
+    For other devices, and for types that Python's buffer protocol lacks (bfloat16, 8-bit floats, integers narrower
+    than a byte), the result is a copy that is cached on the buffer.
 
     Raises:
         RuntimeError: the buffer was deleted or donated, or the computation that makes it failed.
     """
     if not buffer.is_deleted():
-        block_until_ready((buffer,))  # the buffer protocol ends the process where the computation failed
+        block_until_ready((buffer,))  # the buffer protocol aborts the process if the computation failed
     try:
         return np.asarray(memoryview(buffer))
     except BufferError:
@@ -62,7 +63,7 @@ def _copy_to_numpy(buffer: Buffer) -> np.ndarray:
 
 @lru_cache(maxsize=512)
 def _reader(operation: str, dtype: np.dtype, readable: np.dtype, shape: tuple[int, ...], device: Device) -> Executable:
-    """The program of that one operation for one type; 20 ms to compile."""
+    """Compile the program that applies a single conversion, which takes 20 ms."""
     dims = "".join(f"{size}x" for size in shape)
     before, after = (f"tensor<{dims}{ELEMENT_TYPES[kind.name]}>" for kind in (dtype, readable))
     module = parse_module(
@@ -74,5 +75,5 @@ def _reader(operation: str, dtype: np.dtype, readable: np.dtype, shape: tuple[in
 
 
 def forget_readers() -> None:
-    """Drop the programs with which buffers were read."""
+    """Clear the cache of the programs that convert buffers."""
     _reader.cache_clear()

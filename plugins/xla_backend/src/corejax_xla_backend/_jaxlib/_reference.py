@@ -1,9 +1,9 @@
-"""The StableHLO reference interpreter: what a program means, computed without XLA.
+"""The StableHLO reference interpreter, which computes a program's results without XLA.
 
-It is slow and simple, written next to StableHLO's specification, and inside jaxlib: an oracle for translation
-rules. Results come back as MLIR attributes, which Python can read only for some element types (asking for a
-complex one ends the process). So the program is wrapped in a ``main`` that returns what can be read: bits of
-small floats, wider integers for those below a byte, real and imaginary parts.
+The interpreter is slow and simple, follows StableHLO's specification closely, and comes with jaxlib: an oracle for
+translation rules. It returns results as MLIR attributes, which Python can read only for some element types (reading
+a complex attribute aborts the process). So the program is wrapped in a ``main`` with readable results: the bits of
+small floats, wider integers for those narrower than a byte, real and imaginary parts.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ _INNER = "corejax_reference_main"
 
 
 def reference_eval(module: ir.Module | str | bytes, arguments: Sequence[np.ndarray]) -> list[np.ndarray]:
-    """The results of ``module``'s ``main``, by StableHLO's reference interpreter.
+    """Evaluate ``main`` of a module with StableHLO's reference interpreter.
 
     Args:
-        module: StableHLO (and CHLO) as a module, text or bytecode. It is not changed.
-        arguments: one array per argument, of its exact shape and dtype.
+        module: StableHLO (and CHLO) as a module, text or bytecode; not modified.
+        arguments: an array for each argument of ``main``, of exactly its shape and dtype.
 
     Returns:
-        One new array per result, of the result's dtype.
+        A new array for each result, of the result's dtype.
 
     Raises:
-        TypeError: arguments do not fit ``main``.
-        RuntimeError: the interpreter does not implement an operation (custom calls, say).
+        TypeError: the arguments do not match the types of ``main``.
+        RuntimeError: the interpreter does not implement an operation (custom calls, for example).
     """
     copy = parse_module(module) if isinstance(module, (str, bytes)) else clone(module)
     with copy.context, ir.Location.unknown(copy.context):
@@ -51,11 +51,11 @@ def reference_eval(module: ir.Module | str | bytes, arguments: Sequence[np.ndarr
         _check(arguments, kind.inputs)
         ir.SymbolTable.set_symbol_name(inner, _INNER)
         inner.attributes["sym_visibility"] = ir.StringAttr.get("private")
-        for use in ("arg_attrs", "res_attrs"):  # aliasing and sharding mean nothing here
+        for use in ("arg_attrs", "res_attrs"):  # the interpreter ignores aliasing and sharding
             if use in inner.attributes:
                 del inner.attributes[use]
         _add_entry(copy, kind)
-        _copy_what_is_scattered_into(copy)
+        _copy_scatter_operands(copy)
         parts = _stablehlo.eval_module(copy, [dense_attr(np.asarray(each)) for each in arguments])
         return _assemble([np.array(part) for part in parts], [dtype_of(each) for each in kind.results])
 
@@ -68,7 +68,7 @@ def _check(arguments: Sequence[np.ndarray], inputs: Sequence[ir.Type]) -> None:
 
 
 def _readable(dtype: np.dtype) -> list[tuple[str, np.dtype]]:
-    """The operations whose results, of the dtypes beside them, say in readable types what a value is."""
+    """Return the operations that express a value in readable types, each with its result dtype."""
     if dtype.kind == "c":
         half = np.dtype(f"f{dtype.itemsize // 2}")
         return [("stablehlo.real", half), ("stablehlo.imag", half)]
@@ -77,7 +77,7 @@ def _readable(dtype: np.dtype) -> list[tuple[str, np.dtype]]:
 
 
 def _add_entry(module: ir.Module, kind: ir.FunctionType) -> None:
-    """A public ``main`` that calls the renamed one and makes its results readable."""
+    """Add a public ``main`` that calls the renamed function and makes its results readable."""
     plan: list[tuple[int, str, ir.Type]] = []
     for index, result in enumerate(kind.results):
         shape = ir.RankedTensorType(result).shape
@@ -100,20 +100,20 @@ def _add_entry(module: ir.Module, kind: ir.FunctionType) -> None:
         func.ReturnOp(outputs)
 
 
-def _copy_what_is_scattered_into(module: ir.Module) -> None:
-    """The interpreter's scatter writes into its operands, of which others may be in use: each becomes a copy.
+def _copy_scatter_operands(module: ir.Module) -> None:
+    """Copy the operands of each scatter, because the interpreter's scatter overwrites them.
 
-    Its reshape makes a new tensor, in the same shape too.
+    A reshape to the same shape makes the copy: the interpreter's reshape always creates a new tensor.
     """
-    found: list[ir.Operation] = []
+    scatters: list[ir.Operation] = []
 
     def note(op: ir.Operation) -> ir.WalkResult:
         if op.name == "stablehlo.scatter":
-            found.append(op)
+            scatters.append(op)
         return ir.WalkResult.ADVANCE
 
     module.operation.walk(note)
-    for op in found:
+    for op in scatters:
         with ir.InsertionPoint(op):
             for i in range((len(op.operands) - 1) // 2):
                 x = op.operands[i]
@@ -121,7 +121,7 @@ def _copy_what_is_scattered_into(module: ir.Module) -> None:
 
 
 def _assemble(parts: Sequence[np.ndarray], dtypes: Sequence[np.dtype]) -> list[np.ndarray]:
-    """Undo :func:`_readable`."""
+    """Rebuild the results from their readable parts; the inverse of :func:`_readable`."""
     remaining = iter(parts)
     outputs = []
     for dtype in dtypes:

@@ -1,8 +1,9 @@
-"""Arrays over several devices.
+"""Buffers over several devices.
 
-A `Placement` is jaxlib's sharding of a buffer over several devices. One is made for each sharding and rank, and kept:
-C++ compares its identity, and what it was made of comes back with the buffer. Positions in it number the devices as the
-program does. jaxlib checks nothing: a part of the wrong shape ends the process, so parts are made and counted here.
+A `Placement` is jaxlib's sharding of a buffer over several devices. There is exactly one for each sharding and rank,
+cached, because C++ compares placements by identity; it carries corejax's sharding, so that a buffer leads back to it.
+Its tiles number the devices by their position in the program. jaxlib checks nothing, and a part of the wrong shape
+aborts the process, so this module makes the parts and checks their number and shapes.
 """
 
 from __future__ import annotations
@@ -38,21 +39,21 @@ HloSharding = xla_client.HloSharding
 
 
 class Placement(xla_client.GSPMDSharding):
-    """Where the parts of buffers of one rank lie.
+    """jaxlib's form of a sharding, for buffers of one rank.
 
     Attributes:
-        sharding: what it was made of.
-        told: what types of arrays there say of it; None where they say nothing.
-        tiles: positions of the devices that hold them.
+        sharding: the corejax sharding.
+        aval_sharding: the sharding in the avals of arrays placed here; None if their avals carry none.
+        tiles: array of device positions, an axis for each dimension and a last one for copies.
     """
 
-    __slots__ = ("sharding", "tiles", "told")
+    __slots__ = ("aval_sharding", "sharding", "tiles")
 
     __hash__ = object.__hash__
     __eq__ = object.__eq__
 
     sharding: Any
-    told: Any
+    aval_sharding: Any
     tiles: np.ndarray[Any, Any]
 
     num_devices = property(lambda self: len(self._internal_device_list))
@@ -63,27 +64,27 @@ class Placement(xla_client.GSPMDSharding):
         return self._hlo_sharding
 
     def place(self, value: Any) -> Buffer:
-        """A buffer, or a host value, with its parts here."""
+        """Return a buffer or host value resharded to this placement."""
         return place_parts(value, self)
 
 
 @lru_cache(maxsize=4096)
 def placement(sharding: Sharding, ndim: int) -> Placement:
-    """The one placement of buffers of `ndim` dimensions that a sharding says.
+    """Return the cached placement of a sharding for buffers of `ndim` dimensions.
 
     Raises:
-        BackendError: it is over devices of a topology, on which no array can be.
+        BackendError: its devices belong to a topology and can hold no arrays.
     """
     if is_absent(sharding.device_tuple[0]):
         raise absent("arrays are put on devices", sharding.device_tuple[0])
     tiles = sharding.tiles(ndim)
     made = Placement(sharding.device_tuple, hlo_of_tiles(tiles), other_memory(sharding))
-    made.sharding, made.tiles, made.told = sharding, tiles, sharding.of_type(ndim)
+    made.sharding, made.tiles, made.aval_sharding = sharding, tiles, sharding.of_type(ndim)
     return made
 
 
 def hlo_of_tiles(tiles: np.ndarray[Any, Any]) -> Any:
-    """XLA's own sharding with the same tiles."""
+    """Return the XLA sharding with the given tiles."""
     if tiles.shape[-1] == tiles.size:
         return HloSharding.replicate()
     shape, copies = (tiles.shape[:-1], "") if tiles.shape[-1] == 1 else (tiles.shape, " last_tile_dim_replicate")
@@ -92,7 +93,7 @@ def hlo_of_tiles(tiles: np.ndarray[Any, Any]) -> Any:
 
 
 def tiles_of_hlo(hlo: Any, ndim: int, count: int) -> np.ndarray[Any, Any]:
-    """The same as `tiles` of a sharding, of XLA's own one for a program over `count` devices."""
+    """Return the tiles of an XLA sharding, for a value of `ndim` dimensions in a program over `count` devices."""
     if hlo is None or not hlo.is_tiled():
         return np.arange(count).reshape((1,) * ndim + (count,))
     shape = tuple(hlo.tile_assignment_dimensions())
@@ -104,27 +105,35 @@ def tiles_of_hlo(hlo: Any, ndim: int, count: int) -> np.ndarray[Any, Any]:
 
 
 def put_parts(value: np.ndarray, aval: ShapedArray, place: Placement, *, alias: bool = True) -> Buffer:
-    """Return a buffer over several devices, committed to them, with the value of a NumPy array that the parts divide.
+    """Return a buffer over several devices, committed to them, with the value of a NumPy array.
 
-    Memory may be shared if `alias` says that the array is not written to any more.
+    Args:
+        value: the value; its shape must be divisible into the parts.
+        aval: the aval of the buffer, before the placement's sharding is added.
+        place: the placement of the parts.
+        alias: promises that the array is not modified afterwards, so that its memory may be shared.
     """
     if not value.dtype.isnative:
         value = value.astype(value.dtype.newbyteorder("="))
     layout = own_parts(place.sharding, value.shape)
-    views = [value[(*index, ...)] for index in layout.indices]  # dots: no scalars of NumPy's
-    # XLA copies what lies in one piece, to the one device that has it; copies that several share are made here.
+    views = [value[(*index, ...)] for index in layout.indices]  # the ellipsis prevents NumPy scalars
+    # XLA copies contiguous parts that go to a single device; parts that several devices share are copied here.
     by_xla = not alias and len(views) == len(layout.devices) and all(view.flags.c_contiguous for view in views)
     parts = views if alias or by_xla else [aligned_copy(view) for view in views]
     return put_each([parts[i] for i in layout.numbers], aval, place, alias=not by_xla)
 
 
 def put_each(parts: Sequence[np.ndarray], aval: ShapedArray, place: Placement, *, alias: bool = True) -> Buffer:
-    """Return a buffer of one part for each of this process's devices, in their order.
+    """Return a buffer made of one part for each of this process's devices, in order.
 
-    Memory may be shared if `alias` says that the parts are not written to any more.
+    Args:
+        parts: the parts, equal for devices that hold copies.
+        aval: the aval of the whole buffer, before the placement's sharding is added.
+        place: the placement of the parts.
+        alias: promises that the parts are not modified afterwards, so that their memory may be shared.
 
     Raises:
-        ValueError: a part has another shape.
+        ValueError: a part has the wrong shape or dtype.
     """
     layout = own_parts(place.sharding, aval.shape)
     for part in parts:
@@ -132,26 +141,26 @@ def put_each(parts: Sequence[np.ndarray], aval: ShapedArray, place: Placement, *
             raise ValueError(
                 f"parts have shape {layout.shape} and dtype {aval.dtype}, got {part.shape} and {part.dtype}"
             )
-    alias = alias or not aval.size  # jaxlib cannot copy nothing where there are more processes
-    return put_on(aval.refined(place.told), place, list(parts), list(layout.devices), True, alias=alias)
+    alias = alias or not aval.size  # with several processes, jaxlib cannot copy empty arrays
+    return put_on(aval.refined(place.aval_sharding), place, list(parts), list(layout.devices), True, alias=alias)
 
 
 def join_parts(parts: Sequence[Buffer], aval: ShapedArray, place: Placement) -> Buffer:
-    """A buffer over several devices of one buffer on each of this process's; their memory becomes its own."""
-    return Buffer(aval.refined(place.told), place, list(parts), True, _skip_checks=True)
+    """Join buffers, one on each of this process's devices, to a buffer over all devices that takes their memory."""
+    return Buffer(aval.refined(place.aval_sharding), place, list(parts), True, _skip_checks=True)
 
 
 def renumbered(buffer: Buffer, place: Placement) -> Buffer:
-    """The buffer at a placement that numbers its devices in another order, and has the same part on each."""
+    """Return the buffer at a placement that orders the devices differently, with the same part on each device."""
     parts = dict(zip(own_parts(buffer._sharding.sharding, buffer.aval.shape).devices, parts_of(buffer), strict=True))
     return join_parts([parts[d] for d in own_parts(place.sharding, buffer.aval.shape).devices], buffer.aval, place)
 
 
 def parts_of(buffer: Buffer) -> list[Buffer]:
-    """Buffers of the parts, on this process's devices in order.
+    """Return the parts as buffers on this process's devices, in order.
 
-    On 0.10 C++ imports jax where that is installed: it looks there for a type of the parts, and remembers for jax that
-    there was none if it does not find it. Instead these are copies, on CPUs, of dtypes that DLPack has.
+    On 0.10, C++ imports jax if it is installed, to look up a class for the parts; if the lookup fails, jax gets the
+    cached failure later. To avoid that, the parts on CPUs are copied by DLPack if it has their dtype.
 
     Raises:
         RuntimeError: the buffer was deleted.
@@ -161,7 +170,7 @@ def parts_of(buffer: Buffer) -> list[Buffer]:
     place, aval = buffer._sharding, buffer.aval
     layout = own_parts(place.sharding, aval.shape)
     part = ShapedArray(layout.shape, aval.dtype, aval.weak_type)
-    if 0 in aval.shape:  # those that XLA makes may be of the whole array's shape
+    if 0 in aval.shape:  # XLA may give empty parts the shape of the whole array
         return [put(np.empty(part.shape, part.dtype), part, d, committed=True) for d in layout.devices]
     copied = _copied_parts(buffer, layout, range(len(layout.devices)))
     if copied is not None:
@@ -175,7 +184,7 @@ def parts_of(buffer: Buffer) -> list[Buffer]:
 
 
 def whole(buffer: Buffer) -> np.ndarray:
-    """The value of a buffer over several devices as a read-only NumPy array, kept with the buffer.
+    """Return the value of a buffer over several devices as a read-only NumPy array, cached on the buffer.
 
     Raises:
         RuntimeError: the buffer was deleted, or other processes hold parts of it.
@@ -202,7 +211,7 @@ def whole(buffer: Buffer) -> np.ndarray:
 
 
 def _copied_parts(buffer: Buffer, layout: OwnParts, wanted: Sequence[int]) -> list[np.ndarray] | None:
-    """Copies of parts where taking the buffer apart would import jax; None where it does not, or they cannot be had."""
+    """Copy parts if splitting the buffer would import jax; return None if it would not, or if no copy is possible."""
     if layout.devices[0].platform != "cpu" or not layout.complete or not would_import_jax():
         return None
     block_until_ready((buffer,))
@@ -214,7 +223,7 @@ def _copied_parts(buffer: Buffer, layout: OwnParts, wanted: Sequence[int]) -> li
 
 
 def _views(buffer: Buffer, layout: OwnParts) -> list[np.ndarray]:
-    """The parts as NumPy arrays, of which each is taken once; of the memory itself where that can be read."""
+    """Return each distinct part once as a NumPy array: a view of its memory if that is readable, else a copy."""
     if layout.devices[0].platform == "cpu" and 0 not in buffer.aval.shape and not buffer.is_deleted():
         copied = _copied_parts(buffer, layout, layout.first)
         if copied is not None:
@@ -223,20 +232,20 @@ def _views(buffer: Buffer, layout: OwnParts) -> list[np.ndarray]:
         held = buffer._arrays
         try:
             return [np.asarray(memoryview(held[i])) for i in layout.first]
-        except BufferError:  # Python's buffers lack the type
+        except BufferError:  # the buffer protocol lacks the dtype
             pass
     parts = parts_of(buffer)
     return [to_numpy(parts[i]) for i in layout.first]
 
 
 def move_parts(buffer: Buffer, place: Placement) -> Buffer | None:
-    """The buffer with its parts at another placement, where no program has to move them.
+    """Move a buffer to another placement without a compiled program, if possible.
 
-    Parts that stay as they are go from device to device. Others are cut anew on CPUs alone, whose memory is the host's:
-    views of it are taken, and a program would take longer.
+    If both placements have the same tiles, the parts are copied from device to device. Otherwise, CPU buffers are split
+    anew from views of their memory, which is faster than a program.
 
     Returns:
-        None where neither can be.
+        None if the move needs a program.
     """
     source, shape = buffer._sharding, buffer.aval.shape
     if source is place:
@@ -250,19 +259,19 @@ def move_parts(buffer: Buffer, place: Placement) -> Buffer | None:
         return None
     if before.devices[0].platform == after.devices[0].platform == "cpu":
         with unguarded():
-            return _cut_anew(buffer, place, before, after)
-    one_client = before.devices[0].client is after.devices[0].client and source.told == place.told
+            return _split_anew(buffer, place, before, after)
+    same_client = before.devices[0].client is after.devices[0].client and source.aval_sharding == place.aval_sharding
     same_tiles = np.array_equal(source.tiles, place.tiles)
-    return moved_to(buffer, place._internal_device_list, place) if one_client and same_tiles else None
+    return moved_to(buffer, place._internal_device_list, place) if same_client and same_tiles else None
 
 
 def _is_ours(place: Placement, layout: OwnParts) -> bool:
-    """Whether all devices are this process's."""
+    """Return whether all devices of a placement belong to this process."""
     return len(layout.devices) == place.tiles.size
 
 
-def _cut_anew(buffer: Buffer, place: Placement, before: OwnParts, after: OwnParts) -> Buffer:
-    """Of views of the parts' memory where each is of one part; of the whole value else."""
+def _split_anew(buffer: Buffer, place: Placement, before: OwnParts, after: OwnParts) -> Buffer:
+    """Build the new parts from views of the old ones if each equals an old part, else from the whole value."""
     known = {bounds(index): number for number, index in enumerate(before.indices)}
     numbers = [known.get(bounds(index)) for index in after.indices]
     if len(before.indices) > 1 and None in numbers:
@@ -274,7 +283,7 @@ def _cut_anew(buffer: Buffer, place: Placement, before: OwnParts, after: OwnPart
 
 
 def place_parts(value: Any, place: Placement) -> Buffer:
-    """A buffer, wherever it is, or a host value, with its parts at a placement."""
+    """Return a buffer or host value resharded to a placement."""
     if isinstance(value, Buffer):
         moved = move_parts(value, place)
         if moved is not None:
@@ -287,20 +296,21 @@ def place_parts(value: Any, place: Placement) -> Buffer:
     return put_parts(host, aval, place, alias=is_immutable(host))
 
 
-_scalars: dict[Any, Buffer] = {}  # operands of eager operations with numbers, the same again and again
+# Eager operations with numbers use the same few scalars again and again, so their sharded buffers are cached.
+_scalars: dict[Any, Buffer] = {}
 _MAX_SCALARS = 1024
 
 
 def _scalar(host: np.ndarray, aval: Any, place: Placement) -> Buffer:
-    """A number on all devices; the one that was put there before, unless a program took it."""
+    """Return a scalar on all devices, from the cache unless the cached buffer was donated to a program."""
     key = (place, aval, host.tobytes())
-    found = _scalars.get(key)
-    if found is None or found.is_deleted():
+    cached = _scalars.get(key)
+    if cached is None or cached.is_deleted():
         drop_oldest(_scalars, _MAX_SCALARS - 1)
-        found = _scalars[key] = put_parts(host, aval, place)
-    return found
+        cached = _scalars[key] = put_parts(host, aval, place)
+    return cached
 
 
 def forget_scalars() -> None:
-    """Drop the numbers that are kept on devices."""
+    """Clear the cache of scalars on devices."""
     _scalars.clear()

@@ -1,4 +1,4 @@
-"""jaxlib's guards of transfers, which its C++ consults in each thread."""
+"""jaxlib's transfer guards, thread-local state that its C++ code consults."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ _ALL = "host_to_device", "device_to_device", "device_to_host", "explicit_device_
 
 
 def transfer_guards(names: Iterable[str] = _ALL) -> dict[str, Any]:
-    """Some of this thread's: direction -> level, ``None`` where none is set; ``explicit_device_put``: whether what is
-    put was asked for.
+    """Return this thread's guards as a dict from direction to level, or to None if the thread sets none.
+
+    The entry ``explicit_device_put`` is a bool: whether the current ``device_put`` is explicit.
     """
     state = _guards.thread_local_state()
-    found = {name: getattr(state, name) for name in names}
-    return {name: x if x is None or type(x) is bool else x.name.lower() for name, x in found.items()}
+    levels = {name: getattr(state, name) for name in names}
+    return {name: x if x is None or type(x) is bool else x.name.lower() for name, x in levels.items()}
 
 
 def set_transfer_guards(values: dict[str, Any]) -> None:
-    """Set some of them in this thread, as :func:`transfer_guards` gives them."""
+    """Set guards of this thread, in the format of :func:`transfer_guards`."""
     state = _guards.thread_local_state()
     for name, value in values.items():
         level = value if name == "explicit_device_put" else value and _guards.TransferGuardLevel[value.upper()]
@@ -30,7 +31,7 @@ def set_transfer_guards(values: dict[str, Any]) -> None:
 
 
 def set_default_transfer_guards(values: dict[str, str | None]) -> None:
-    """Set those of threads that set none: direction -> level."""
+    """Set the guards of threads that set none themselves, as a dict from direction to level."""
     state = _guards.global_state()
     for name, value in values.items():
         setattr(state, name, value and _guards.TransferGuardLevel[value.upper()])
@@ -38,7 +39,7 @@ def set_default_transfer_guards(values: dict[str, str | None]) -> None:
 
 @contextmanager
 def unguarded() -> Iterator[None]:
-    """For what is no transfer from the host, and looks like one to jaxlib: views of the memory of CPU devices."""
+    """Allow host transfers within the block, for views of CPU device memory that jaxlib mistakes for transfers."""
     state = _guards.thread_local_state()
     earlier, state.host_to_device = state.host_to_device, _guards.TransferGuardLevel.ALLOW
     try:

@@ -1,7 +1,8 @@
-"""`debug.breakpoint`: a prompt in the middle of a program, with the values of the frames that it was reached by.
+"""`debug.breakpoint`: a prompt in the middle of a program, with the values of the variables on the call stack.
 
-The frames are those of the call: of a compiled function, of its tracing. What is traced in their variables becomes
-operands of a callback, which puts the values in its place and asks.
+The frames are recorded when `breakpoint` is called, which is while a compiled function is traced. Traced values in
+their variables become operands of a callback. When the program runs, the callback puts the concrete values in place
+of the traced ones and starts the prompt.
 """
 
 from __future__ import annotations
@@ -27,30 +28,31 @@ def breakpoint(
     token: Any = None,
     **kwargs: Any,
 ) -> Any:
-    """Stop and ask what to show: eagerly, and in a compiled program when it comes here; as `debug.callback`.
+    """Stop the program and start a prompt, eagerly and from compiled programs, as `debug.callback` calls a function.
 
-    Commands are pdb's: `p expression`, `pp`, `up`, `down`, `where`, `list`, `continue`, `quit`, which raises
-    `bdb.BdbQuit`, and `help`.
+    The commands are those of pdb: `p expression`, `pp`, `up`, `down`, `where`, `list`, `continue`, `help`, and `quit`,
+    which raises `bdb.BdbQuit`.
 
     Args:
-        backend: "cli", a prompt, which is the only one there is.
-        filter_frames: whether the library's own frames are left out.
-        num_frames: how many frames there are to look at; all unless given.
-        ordered: whether it stops after ordered calls before it, in loops and branches too.
-        token: arrays that have to be computed before it stops; they are returned.
+        backend: "cli", the prompt; the only backend.
+        filter_frames: whether to omit the library's own frames.
+        num_frames: number of frames to show; all unless given.
+        ordered: whether the program stops after the ordered callbacks before the breakpoint, also in loops and
+            branches.
+        token: pytree of arrays that are computed before the program stops; they are returned.
         kwargs: `stdin` and `stdout`: files to read commands from and write to.
 
     Returns:
         The token.
 
     Raises:
-        ValueError: there is no such backend, or `num_frames` is not positive.
-        TypeError: there is no such argument.
+        ValueError: the backend is unknown, or `num_frames` is not positive.
+        TypeError: a keyword argument is unknown.
     """
     if backend is not None and backend not in _BACKENDS:
-        raise ValueError(f"debug.breakpoint: the backend is one of {_BACKENDS} or None, got {backend!r}")
+        raise ValueError(f"debug.breakpoint: backend must be one of {_BACKENDS} or None, got {backend!r}")
     if num_frames is not None and num_frames < 1:
-        raise ValueError(f"debug.breakpoint: num_frames is at least 1, got {num_frames}")
+        raise ValueError(f"debug.breakpoint: num_frames must be at least 1, got {num_frames}")
     unknown = set(kwargs) - {"stdin", "stdout"}
     if unknown:
         raise TypeError(f"debug.breakpoint takes stdin and stdout for its backend, got {', '.join(sorted(unknown))}")
@@ -67,7 +69,7 @@ def _described(frame: FrameType) -> Frame:
 
 
 def _fetchable(variables: dict[str, Any]) -> dict[str, Any]:
-    """Variables with something traced in them, which is put in its place when it is known."""
+    """Return the variables that contain live tracers, which become operands of the callback."""
 
     def traced(value: Any) -> bool:
         tracers = [x for x in tree.tree_leaves(value) if isinstance(x, Tracer)]

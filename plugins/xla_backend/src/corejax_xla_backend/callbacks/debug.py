@@ -1,4 +1,4 @@
-"""`corejax.debug`: looking into programs while they run."""
+"""`corejax.debug`: inspect programs while they run."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
-"""`debug.callback`: Python functions that look at values and change none, and the primitives behind them.
+"""`debug.callback`: Python functions that observe values, and their primitives.
 
-They are called with primal values, once for each element of a batch, and once where a checkpoint computes again.
+They are called with primal values, once for each element of a batch, and again if a checkpoint recomputes the values.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ debug_callback_p = Primitive(
     "debug_callback",
     multiple_results=True,
     effects=("debug",),
-    doc="Call a Python function that gives nothing back, in no order. Params: callback, partitioned.",
+    doc="Call a Python function that returns nothing, in any order. Params: callback, partitioned.",
 )
 ordered_debug_callback_p = Primitive(
     "ordered_debug_callback",
     multiple_results=True,
     effects=("ordered:debug",),
-    doc="Call a Python function that gives nothing back, after those before it. Params: callback, partitioned.",
+    doc="Call a Python function that returns nothing, in program order. Params: callback, partitioned.",
 )
 
 
@@ -33,33 +33,35 @@ def callback(
     partitioned: bool = False,
     **kwargs: Any,
 ) -> Any:
-    """Call a Python function with values, eagerly and from compiled programs; what it gives is not looked at.
+    """Call a Python function with values, eagerly and from compiled programs, and ignore its result.
 
-    `vmap` calls it for each element, in their order. Under `grad` it gets the primal values, and is called once.
+    `vmap` calls the function for each element, in order. Under `grad` the function gets the primal values, and is
+    called once.
 
     Args:
-        callback: function of arrays, and of whatever else the arguments are. Without it, the result is a function
-            `(callback, *args, **kwargs)` with these options, for callbacks whose keyword arguments have their names.
-        args: its arguments; what is no array is handed over as it is.
-        ordered: whether it is called after the ordered callbacks before it, in loops and branches too.
-        partitioned: whether in a program over several devices each one calls it, with its parts of the arrays, as fast
-            as it comes there; without, the first one calls it, with whole arrays. Ordered ones are called by one.
-        kwargs: its keyword arguments.
+        callback: the function. If it is omitted, the result is a function `(callback, *args, **kwargs)` with these
+            options, for callbacks with keyword arguments named as the options.
+        args: positional arguments of the callback; leaves that are not arrays are passed unchanged.
+        ordered: whether the call comes after the ordered callbacks before it, also in loops and branches.
+        partitioned: whether, in a program over several devices, each device calls the function with its parts of the
+            arrays, in any order. Otherwise the first device calls it with whole arrays. Ordered callbacks are called
+            by one device.
+        kwargs: keyword arguments of the callback.
 
     Raises:
-        TypeError: the callback is no function.
+        TypeError: the callback is not callable.
     """
     if callback is not None:
         return call("debug.callback", callback, args, kwargs, ordered, partitioned=partitioned)
     if args or kwargs:
-        raise TypeError(f"debug.callback: without a callback there are no arguments for it, got {args} and {kwargs}")
+        raise TypeError(f"debug.callback: arguments without a callback, got {args} and {kwargs}")
     return lambda callback, /, *args, **kwargs: call(
         "debug.callback", callback, args, kwargs, ordered, partitioned=partitioned
     )
 
 
 def is_array(x: Any) -> bool:
-    """Whether a value can be an operand; numbers that no dtype holds cannot."""
+    """Return whether a value can be an operand; numbers that no dtype can represent cannot."""
     try:
         return is_array_like(x) and get_aval(x) is not None
     except (TypeError, OverflowError):
@@ -75,13 +77,13 @@ def call(
     is_operand: Callable[[Any], bool] = is_array,
     partitioned: bool = False,
 ) -> None:
-    """Bind one of the primitives, of the leaves that are operands, arrays; the others are part of the callback."""
+    """Bind one of the primitives to the leaves that are operands; the other leaves become part of the callback."""
     check_callable(api, fun)
     leaves, in_tree = tree.tree_flatten((args, kwargs))
-    arrays = [is_operand(x) for x in leaves]
-    fixed = [(i, x) for i, (x, known) in enumerate(zip(leaves, arrays, strict=True)) if not known]
+    flags = [is_operand(x) for x in leaves]
+    fixed = [(i, x) for i, (x, flag) in enumerate(zip(leaves, flags, strict=True)) if not flag]
     primitive = ordered_debug_callback_p if ordered else debug_callback_p
-    operands = [x for x, known in zip(leaves, arrays, strict=True) if known]
+    operands = [x for x, flag in zip(leaves, flags, strict=True) if flag]
     primitive.bind(*operands, callback=HostFunction(api, fun, in_tree, fixed), partitioned=partitioned)
 
 

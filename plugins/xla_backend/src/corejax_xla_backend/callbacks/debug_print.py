@@ -1,4 +1,4 @@
-"""`debug.print`: values in format strings, from eager and compiled programs; `debug.log`."""
+"""`debug.print` and `debug.log`: format values and print or log them, from eager and compiled programs."""
 
 from __future__ import annotations
 
@@ -26,18 +26,19 @@ def print(
     """Print values, eagerly and from compiled programs; see `debug.callback`.
 
     Args:
-        fmt: a format string as for `str.format`: `"x is {x}, y is {:.3f}"`. One without placeholders is printed before
-            the arguments only with `skip_format_check`. Without it, the result is a function `(fmt, *args, **kwargs)`
-            with these options.
-        args: what it formats.
-        ordered: whether it is printed after what ordered calls before it print, in loops and branches too.
+        fmt: a format string as for `str.format`: `"x is {x}, y is {:.3f}"`. With `skip_format_check`, a string without
+            placeholders is printed before the positional arguments. If `fmt` is omitted, the result is a function
+            `(fmt, *args, **kwargs)` that prints with these options.
+        args: values for positional placeholders.
+        ordered: whether the call prints after the ordered calls before it, also in loops and branches.
         partitioned: whether each of several devices prints its parts of the arrays; see `debug.callback`.
-        skip_format_check: whether to find out only when it prints that the format string does not fit the arguments.
-        kwargs: what it formats by name.
+        skip_format_check: whether to skip the check, at the time of the call, that the arguments match the format
+            string; mismatches then show when the values are printed.
+        kwargs: values for named placeholders.
 
     Raises:
         TypeError: `fmt` is not a string.
-        ValueError: an argument is not in the format string: it may be an f-string, which is formatted already.
+        ValueError: an argument has no placeholder; perhaps `fmt` is an f-string, which is formatted already.
         IndexError, KeyError: a placeholder has no argument.
     """
     return _print("debug.print", None, fmt, args, kwargs, ordered, partitioned, skip_format_check)
@@ -51,7 +52,11 @@ def log(
     skip_format_check: bool = False,
     **kwargs: Any,
 ) -> Any:
-    """As `debug.print`, to the logger `corejax.debug`, at level INFO and with the user's line."""
+    """Log values, eagerly and from compiled programs.
+
+    The arguments are those of `debug.print`. The record goes to the logger `corejax.debug`, at level INFO and with the
+    user's line.
+    """
     frames = user_frames()
     place = (frames[0].f_code.co_filename, frames[0].f_lineno) if frames else ("", 0)
     return _print("debug.log", place, fmt, args, kwargs, ordered, partitioned, skip_format_check)
@@ -69,26 +74,29 @@ def _print(
 ) -> Any:
     if fmt is None:
         if args or kwargs:
-            raise TypeError(f"{api}: without a format string there is nothing to format, got {args} and {kwargs}")
+            raise TypeError(f"{api}: arguments without a format string, got {args} and {kwargs}")
         options = (ordered, partitioned, skip_format_check)
         return lambda fmt, /, *args, **kwargs: _print(api, place, fmt, args, kwargs, *options)
     if not isinstance(fmt, str):
-        raise TypeError(f"{api}: the format is a string, got {fmt!r} of type {type(fmt).__name__}")
+        raise TypeError(f"{api}: the format must be a string, got {fmt!r} of type {type(fmt).__name__}")
     if not skip_format_check:
         _Checker(api).vformat(fmt, args, kwargs)
     style = {name: value for name, value in np.get_printoptions().items() if name != "override_repr"}
-    return call(api, _Printer(fmt, tuple(style.items()), place), args, kwargs, ordered, _has_type, partitioned)
+    return call(api, _Printer(fmt, tuple(style.items()), place), args, kwargs, ordered, _is_operand, partitioned)
 
 
-def _has_type(x: Any) -> bool:
-    """Whether a value is an operand: Python's numbers are printed as they are, in shapes say."""
+def _is_operand(x: Any) -> bool:
+    """Return whether a value becomes an operand; Python numbers, in shapes for example, are printed unconverted."""
     return type(x) not in (bool, int, float, complex) and is_array(x)
 
 
 class _Printer:
-    """What is called back: formats, with NumPy's print options of the time when it was asked to.
+    """The callback of `debug.print` and `debug.log`, which formats with NumPy's print options at the time of the call.
 
-    With a place, a file and a line, it logs; without one it prints.
+    Attributes:
+        fmt: the format string.
+        options: NumPy's print options.
+        place: file and line of the log record; None to print.
     """
 
     __slots__ = ("fmt", "options", "place")
@@ -123,29 +131,29 @@ class _Printer:
 
 
 class _Checker(string.Formatter):
-    """Finds out whether a format string fits arguments, without formatting any."""
+    """A formatter that checks whether arguments match a format string, without formatting them."""
 
     def __init__(self, api: str) -> None:
         self.api = api
 
     def format_field(self, value: Any, format_spec: str) -> str:
-        """Nothing: the values may be traced."""
+        """Return an empty string without formatting, because the value may be traced."""
         return ""
 
     def convert_field(self, value: Any, conversion: Any) -> Any:
-        """Nothing."""
+        """Return the value unconverted."""
         return value
 
     def get_value(self, key: int | str, args: Any, kwargs: Any) -> Any:
-        """An argument, or an error that says which placeholder has none."""
+        """Return an argument; raise an error that names the placeholder if the argument is missing."""
         try:
             return super().get_value(key, args, kwargs)
         except (IndexError, KeyError) as error:
-            message = f"{self.api}: the format string has a placeholder for {key!r}, and there is no such argument"
+            message = f"{self.api}: the format string has a placeholder for {key!r}, but there is no such argument"
             raise type(error)(message) from None
 
     def check_unused_args(self, used_args: Any, args: Any, kwargs: Any) -> None:
-        """Refuse arguments without placeholders."""
+        """Raise ValueError if arguments have no placeholder."""
         unused = [i for i in range(len(args)) if i not in used_args] + [
             name for name in kwargs if name not in used_args
         ]

@@ -1,4 +1,4 @@
-"""The prompt of `debug.breakpoint`: commands of pdb, over frames whose variables have values."""
+"""The prompt of `debug.breakpoint`: pdb's commands, for frames with concrete values in their variables."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ import threading
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TextIO
 
-_one_at_a_time = threading.RLock()  # prompts read from one terminal
-_AROUND = 5  # lines of source around the current one
+_prompt_lock = threading.RLock()  # all prompts read from one terminal
+_CONTEXT_LINES = 5  # lines of source that `list` shows before and after the current one
 
 
 class Frame(NamedTuple):
-    """A frame that the breakpoint was reached by.
+    """A frame of the call stack at the breakpoint.
 
     Attributes:
-        file, line, function: where it was.
+        file, line, function: the frame's place.
         source: all lines of the file.
-        variables: local ones.
-        globals: of the module.
+        variables: the local variables.
+        globals: the global variables.
     """
 
     file: str
@@ -32,11 +32,11 @@ class Frame(NamedTuple):
     globals: dict[str, Any]
 
     def place(self) -> str:
-        """As in a traceback."""
+        """Return the frame's place as text, in pdb's format."""
         return f"{self.file}({self.line}){self.function}()"
 
     def listing(self, first: int, last: int) -> str:
-        """Numbered lines of the source, the current one marked."""
+        """Return numbered lines of the source, with the current line marked."""
         shown = []
         for number in range(max(first, 1), min(last, len(self.source)) + 1):
             mark = "->" if number == self.line else "  "
@@ -45,7 +45,7 @@ class Frame(NamedTuple):
 
 
 class Debugger:
-    """What `debug.breakpoint` calls back: a prompt over frames, from the innermost out, by default at stdin."""
+    """The callback of `debug.breakpoint`: a prompt over frames, innermost first, that reads stdin by default."""
 
     __name__ = "breakpoint"
 
@@ -55,9 +55,9 @@ class Debugger:
         self.stdout = stdout
 
     def __call__(self, variables: Sequence[dict[str, Any]], token: Any) -> None:
-        """Ask, with the values of these variables in the place of what was traced."""
+        """Run the prompt, with these values in place of the traced variables of each frame."""
         frames = [f._replace(variables=f.variables | v) for f, v in zip(self.frames, variables, strict=True)]
-        with _one_at_a_time:
+        with _prompt_lock:
             _Prompt(frames, self.stdin or sys.stdin, self.stdout or sys.stdout).cmdloop()
 
 
@@ -75,80 +75,80 @@ class _Prompt(cmd.Cmd):
         return self.frames[self.position]
 
     def preloop(self) -> None:
-        self._say_where()
+        self._print_place()
 
     def precmd(self, line: str) -> str:
-        return "quit" if line == "EOF" else line  # the end of the input
+        return "quit" if line == "EOF" else line  # `cmd` passes "EOF" at the end of the input
 
     def emptyline(self) -> bool:
         return False
 
-    def _say(self, text: str) -> None:
+    def _write(self, text: str) -> None:
         self.stdout.write(text + "\n")
         self.stdout.flush()
 
-    def _say_where(self) -> None:
+    def _print_place(self) -> None:
         if self.frames:
-            self._say(f"> {self.frame.place()}\n{self.frame.listing(self.frame.line, self.frame.line)}")
+            self._write(f"> {self.frame.place()}\n{self.frame.listing(self.frame.line, self.frame.line)}")
 
-    def _print(self, text: str, show: Callable[[Any], str]) -> None:
-        # One dict, for comprehensions see global names only.
+    def _print_value(self, text: str, show: Callable[[Any], str]) -> None:
+        # One dict, because comprehensions inside `eval` see global names only.
         names = {**self.frame.globals, **self.frame.variables} if self.frames else {}
         try:
             value = eval(text, names)
         except Exception as error:
-            self._say(f"*** {type(error).__name__}: {error}")
+            self._write(f"*** {type(error).__name__}: {error}")
         else:
-            self._say(show(value))
+            self._write(show(value))
 
     def do_p(self, text: str) -> None:
-        """p expression: print its value."""
-        self._print(text, repr)
+        """Print the value of an expression: p expression."""
+        self._print_value(text, repr)
 
     def do_pp(self, text: str) -> None:
-        """pp expression: print its value, on several lines if it is long."""
-        self._print(text, pprint.pformat)
+        """Pretty-print the value of an expression: pp expression."""
+        self._print_value(text, pprint.pformat)
 
     def default(self, line: str) -> bool:
-        """An expression alone is printed."""
+        """Print the value of a line that is not a command, as an expression."""
         self.do_p(line.removeprefix("!"))
         return False
 
     def do_locals(self, text: str) -> None:
-        """locals: names of the frame's variables."""
-        self._say(", ".join(self.frame.variables) if self.frames else "")
+        """List the names of the frame's variables."""
+        self._write(", ".join(self.frame.variables) if self.frames else "")
 
     def do_up(self, text: str) -> None:
-        """up: to the caller."""
+        """Select the frame of the caller."""
         self._move(self.position + 1, "Oldest frame")
 
     def do_down(self, text: str) -> None:
-        """down: to what this frame called."""
+        """Select the frame that this frame called."""
         self._move(self.position - 1, "Newest frame")
 
     def _move(self, position: int, end: str) -> None:
         if 0 <= position < len(self.frames):
             self.position = position
-            self._say_where()
+            self._print_place()
         else:
-            self._say(f"*** {end}")
+            self._write(f"*** {end}")
 
     def do_where(self, text: str) -> None:
-        """where: the frames, the innermost last."""
+        """List the frames, the innermost last."""
         for i in reversed(range(len(self.frames))):
-            self._say(f"{'>' if i == self.position else ' '} {self.frames[i].place()}")
+            self._write(f"{'>' if i == self.position else ' '} {self.frames[i].place()}")
 
     def do_list(self, text: str) -> None:
-        """list: the source around the current line."""
+        """Show the source around the current line."""
         if self.frames:
-            self._say(self.frame.listing(self.frame.line - _AROUND, self.frame.line + _AROUND))
+            self._write(self.frame.listing(self.frame.line - _CONTEXT_LINES, self.frame.line + _CONTEXT_LINES))
 
     def do_continue(self, text: str) -> bool:
-        """continue: go on with the program."""
+        """Continue the program."""
         return True
 
     def do_quit(self, text: str) -> bool:
-        """quit: end the program with bdb.BdbQuit."""
+        """End the program by raising bdb.BdbQuit."""
         raise bdb.BdbQuit
 
     do_u, do_d, do_l, do_w, do_bt = do_up, do_down, do_list, do_where, do_where

@@ -1,4 +1,4 @@
-"""The user's function that a callback primitive holds: arrays to its arguments, and its result to checked arrays."""
+"""The parameter of callback primitives: the user's function, from arrays as operands to checked arrays as results."""
 
 from __future__ import annotations
 
@@ -26,22 +26,23 @@ from corejax.extend.messages import note_origin, run_within
 from corejax.extend.transforms import replayed_source, replaying
 from corejax.extend.types import from_numbers
 
-# What NumPy makes of Python's numbers, and of sums: narrowed where the width was nobody's choice.
+# NumPy gives Python numbers and reductions 64-bit dtypes without being asked, so a callback's results are narrowed.
 _NARROWED = {"float64": "float32", "complex128": "complex64", "int64": "int32", "uint64": "uint32"}
 _PYTHON_NUMBERS = {bool: "b", int: "iufc", float: "fc", complex: "c"}  # type -> kinds of dtypes that take it
 
 
 class HostFunction:
-    """A Python function of pytrees, as a static parameter: equal where the function and its arguments' structure are.
+    """A Python function of pytrees as a static parameter, compared by the function and the structure of its arguments.
 
     Attributes:
-        fun: the user's.
+        fun: the user's function.
         in_tree: structure of its `(args, kwargs)`.
-        fixed: (position, value) of those leaves of the arguments that are not arrays.
-        result: what it has to give; None where that is not looked at.
-        api: the function that it was given to, for messages.
-        name: how messages call it.
-        in_types: types of the arrays, where some come as the numbers that they are held as: keys of compiled programs.
+        fixed: pairs of position and value for the leaves of the arguments that are not arrays.
+        result: structure that the result must have; None if the result is ignored.
+        api: name of the public function that received `fun`, for messages.
+        name: name of `fun`, for messages.
+        in_types: avals of the arrays if some are extended types (random keys), which programs pass as plain numbers;
+            else empty.
     """
 
     __slots__ = ("_hash", "api", "fixed", "fun", "in_tree", "in_types", "name", "result")
@@ -62,12 +63,12 @@ class HostFunction:
         self.result = result
         self.in_types = in_types
         self.name = fun_name(fun)
-        self._hash: int | None = None  # each call of a program asks for it
+        self._hash: int | None = None  # cached, because each call of a program hashes its parameters
 
     @property
     def _key(self) -> tuple[Any, ...]:
         fixed = tuple((i, _Hashable(x)) for i, x in self.fixed)
-        structures = (self.in_tree, *(self.result or ()))  # with metadata of the user's nodes
+        structures = (self.in_tree, *(self.result or ()))  # these hold metadata of the user's nodes
         return (self.api, _Hashable(self.fun), tuple(map(_Hashable, structures)), fixed, self.in_types)
 
     def __eq__(self, other: object) -> bool:
@@ -79,21 +80,26 @@ class HostFunction:
         return self._hash
 
     @property
-    def __name__(self) -> str:  # what programs are printed with
+    def __name__(self) -> str:  # the printer of programs shows it
         return self.name
 
     def __repr__(self) -> str:
         return f"<callback {self.name}>"
 
     def run(self, primitive: Primitive, arrays: Sequence[Array], avals: Sequence[ShapedArray] = ()) -> list[Any]:
-        """Call it with arrays as leaves of its arguments; `avals` are the types of its result's leaves.
+        """Call the function and check its result.
+
+        Args:
+            primitive: the primitive that is evaluated, for messages.
+            arrays: the leaves of the function's arguments that are arrays.
+            avals: the types of the result's leaves.
 
         Returns:
-            NumPy arrays of these types.
+            The result's leaves as NumPy arrays of these types; an empty list if the result is ignored.
 
         Raises:
-            TypeError: the result has another structure, shape or dtype.
-            BaseException: what it raises, with its name and the user's line in a note.
+            TypeError: the result has the wrong structure, shape or dtype.
+            BaseException: an exception of the function, with its name and the user's line in a note.
         """
         source = replayed_source()
 
@@ -102,17 +108,17 @@ class HostFunction:
             return [] if self.result is None else checked_results(self, self.result, avals, out)
 
         try:
-            return run_within([replaying(None)], checked)  # its own operations are at its own lines
+            return run_within([replaying(None)], checked)  # operations inside the function report their own lines
         except BaseException as error:
             note_origin(error, primitive, self.description(), source)
             raise
 
     def description(self) -> str:
-        """For messages."""
+        """Return a description for messages."""
         return f"the callback {self.name!r} of {self.api}"
 
     def __call__(self, *arrays: Array) -> Any:
-        """The user's result."""
+        """Call the user's function with arrays, and the fixed values, as leaves of its arguments."""
         leaves: list[Any] = list(map(_logical, arrays, self.in_types)) if self.in_types else list(arrays)
         for i, value in self.fixed:  # in ascending order
             leaves.insert(i, value)
@@ -120,8 +126,8 @@ class HostFunction:
         return self.fun(*args, **kwargs)
 
 
-def of_numbers(callback: HostFunction, avals: Sequence[ShapedArray]) -> HostFunction:
-    """The callback for operands of these types that come as the numbers that they are held as."""
+def with_physical_operands(callback: HostFunction, avals: Sequence[ShapedArray]) -> HostFunction:
+    """Return the callback for operands of these types that are passed in their physical form, as plain numbers."""
     return HostFunction(
         callback.api, callback.fun, callback.in_tree, callback.fixed, callback.result, in_types=tuple(avals)
     )
@@ -162,32 +168,40 @@ def _equal(a: Any, b: Any) -> bool:
 def host_function(
     api: str, fun: Any, result_shape_dtypes: Any, args: tuple[Any, ...], kwargs: dict[str, Any], sharding: Any = None
 ) -> tuple[HostFunction, list[Any], tuple[ShapedArray, ...]]:
-    """A function with arguments that are arrays, in pytrees.
+    """Convert a user's function and its arguments, pytrees of arrays, to the parameter and operands of a primitive.
+
+    Args:
+        api: name of the public function, for messages.
+        fun: the user's function.
+        result_shape_dtypes: pytree of the result's types.
+        args: positional arguments.
+        kwargs: keyword arguments.
+        sharding: None or a sharding on a single device.
 
     Returns:
-        The parameter, the operands and the types of the results of a primitive.
+        The parameter, the operands and the avals of the results.
 
     Raises:
-        TypeError: it is no function, an argument is not an array, or a result has no type; names it.
-        NotImplementedError: the sharding is of several devices, or of none that one can tell.
+        TypeError: `fun` is not callable, an argument is not an array, or a result type lacks a shape or dtype.
+        NotImplementedError: the sharding is not on a single device.
     """
     if sharding is not None and len(getattr(sharding, "device_set", ())) != 1:
-        raise NotImplementedError(f"{api}: sharding is None or of one device, got {sharding!r}")
+        raise NotImplementedError(f"{api}: sharding must be None or on a single device, got {sharding!r}")
     check_callable(api, fun)
     leaves, in_tree = tree.tree_flatten((args, kwargs))
     check_arguments(api, fun, leaves, functools.partial(_argument_names, in_tree))
-    avals, result = _promised(api, result_shape_dtypes)
+    avals, result = _result_types(api, result_shape_dtypes)
     return HostFunction(api, fun, in_tree, result=result), leaves, avals
 
 
 def check_callable(api: str, fun: Any) -> None:
-    """Refuse what is no function."""
+    """Raise TypeError if the callback is not callable."""
     if not callable(fun):
-        raise TypeError(f"{api}: the callback is a function, got {fun!r} of type {type(fun).__name__}")
+        raise TypeError(f"{api}: the callback must be a function, got {fun!r} of type {type(fun).__name__}")
 
 
 def _argument_names(in_tree: Any) -> list[str]:
-    """`args[0]['w']`: of arguments that nobody but the callback names."""
+    """Return names such as `args[0]['w']` for the leaves of the arguments."""
     return [("args" if name.startswith("[0]") else "kwargs") + name[3:] for name in leaf_names(in_tree)]
 
 
@@ -195,24 +209,24 @@ def _argument_names(in_tree: Any) -> list[str]:
 
 
 class Structure(NamedTuple):
-    """The structure of a result.
+    """The structure of a callback's result.
 
     Attributes:
-        out_tree: as it was promised.
-        alike: where lists count as tuples.
+        out_tree: the structure of `result_shape_dtypes`.
+        without_lists: the same structure with tuples in place of lists.
     """
 
     out_tree: Any
-    alike: Any
+    without_lists: Any
 
 
-def _promised(api: str, result_shape_dtypes: Any) -> tuple[tuple[ShapedArray, ...], Structure]:
+def _result_types(api: str, result_shape_dtypes: Any) -> tuple[tuple[ShapedArray, ...], Structure]:
     leaves, out_tree = tree.tree_flatten(result_shape_dtypes)
     for leaf in leaves:
         if isinstance(leaf, type) or not (hasattr(leaf, "shape") and hasattr(leaf, "dtype")):
             raise TypeError(
-                f"{api}: result_shape_dtypes is a pytree of things with shape and dtype, such as "
-                f"ShapeDtypeStruct((3,), 'float32'), or None where there is no result; got {leaf!r} of type "
+                f"{api}: result_shape_dtypes is a pytree of objects with shape and dtype, such as "
+                f"ShapeDtypeStruct((3,), 'float32'), or None if there is no result; got {leaf!r} of type "
                 f"{type(leaf).__name__}"
             )
         if dtypes.canonicalize_dtype(leaf.dtype) != leaf.dtype:
@@ -230,36 +244,36 @@ def _with_tuples(value: Any) -> Any:
     return {key: _with_tuples(x) for key, x in value.items()} if type(value) is dict else value
 
 
-def checked_results(callback: HostFunction, promised: Structure, avals: Sequence[ShapedArray], out: Any) -> list[Any]:
-    """NumPy arrays of the types `avals`, from what a callback gave.
+def checked_results(callback: HostFunction, expected: Structure, avals: Sequence[ShapedArray], out: Any) -> list[Any]:
+    """Convert a callback's result to NumPy arrays of the types `avals`.
 
-    Python's numbers take the dtype that they are promised as. Of results that are promised to be 32 bits wide NumPy's
-    64-bit ones are narrowed, unless 64 bits are the default (`config.default_dtype_bits`).
+    Python numbers take the declared dtype. NumPy's 64-bit results are narrowed if a 32-bit dtype is declared, unless
+    64 bits are the default (`config.default_dtype_bits`).
 
     Raises:
-        TypeError: the result has another structure, shape or dtype.
+        TypeError: the result has the wrong structure, shape or dtype.
     """
     leaves, structure = tree.tree_flatten(out)
-    if structure != promised.out_tree and (leaves or avals):
+    if structure != expected.out_tree and (leaves or avals):
         leaves, structure = tree.tree_flatten(_with_tuples(out))
-        if structure != promised.alike:
+        if structure != expected.without_lists:
             raise TypeError(
-                f"{callback.api}: the callback {callback.name!r} gives a result of the structure "
-                f"{tree.tree_structure(out)}, where result_shape_dtypes has {promised.out_tree}"
+                f"{callback.api}: the callback {callback.name!r} returned a result of the structure "
+                f"{tree.tree_structure(out)}, but result_shape_dtypes has {expected.out_tree}"
             )
     results = [_as_type(leaf, aval) for leaf, aval in zip(leaves, avals, strict=True)]
     for i, (leaf, array, aval) in enumerate(zip(leaves, results, avals, strict=True)):
         if array is None:
-            name = leaf_names(promised.out_tree, "result")[i]
+            name = leaf_names(expected.out_tree, "result")[i]
             raise TypeError(
-                f"{callback.api}: the callback {callback.name!r} gives {_shown(leaf)} as {name}, where "
-                f"result_shape_dtypes promises {aval.str_short(short_dtypes=False)}"
+                f"{callback.api}: the callback {callback.name!r} returned {_shown(leaf)} as {name}, but "
+                f"result_shape_dtypes has {aval.str_short(short_dtypes=False)}"
             )
     return results
 
 
 def _as_type(leaf: Any, aval: ShapedArray) -> Any:
-    """A leaf as an array of a type, None where it is of another one."""
+    """Return a leaf as an array of a type, or None if it has another type."""
     kinds = _PYTHON_NUMBERS.get(type(leaf))
     if kinds is not None:
         if aval.shape or _kind(aval.dtype) not in kinds:

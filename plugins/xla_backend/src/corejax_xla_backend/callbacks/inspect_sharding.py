@@ -1,4 +1,4 @@
-"""`debug.inspect_array_sharding`: where a value lies."""
+"""`debug.inspect_array_sharding`: call a function with the sharding of a value."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ inspect_sharding_p = Primitive(
 def inspect_array_sharding(value: Any, *, callback: Callable[[Any], Any]) -> None:
     """Call a function with the sharding of a value.
 
-    In a program over several devices it is called when that is compiled, and XLA has chosen; in one on one device
-    whenever it runs.
+    In a program over several devices, the function is called when the program is compiled, with the sharding that XLA
+    has chosen. In a program on one device, it is called at each run.
 
     Args:
         value: an array.
-        callback: function of a sharding; what it gives is not looked at.
+        callback: function of a sharding; its result is ignored.
 
     Raises:
-        TypeError: it is no array, or the callback is no function.
+        TypeError: the value is not an array, or the callback is not callable.
     """
     check_callable("debug.inspect_array_sharding", callback)
     if not is_array_like(value):
@@ -48,7 +48,7 @@ def inspect_array_sharding(value: Any, *, callback: Callable[[Any], Any]) -> Non
 
 @impl_rules.register(inspect_sharding_p, device=True)
 def inspect_sharding_impl(value: Array, *, callback: HostFunction) -> list[Any]:
-    """Call it with the array's sharding."""
+    """Call the callback with the array's sharding."""
     return callback.run(inspect_sharding_p, [value.sharding])
 
 
@@ -63,7 +63,7 @@ vmap_rules.register(
 def inspect_sharding_translation(
     ctx: Any, in_avals: Sequence[ShapedArray], in_vals: Sequence[Any], *, callback: HostFunction
 ) -> list[Any]:
-    """Over several devices XLA's own operation, which its partitioner answers; on one device a call back."""
+    """Emit XLA's `InspectSharding`, which its partitioner handles; on one device, emit an ordinary callback."""
     from corejax_xla_backend import _jaxlib
     from corejax_xla_backend._lowering.custom_calls import quoted_bytes
     from corejax_xla_backend._lowering.host_callback import from_impl
@@ -72,10 +72,10 @@ def inspect_sharding_translation(
     if like is None:
         return list(from_impl(inspect_sharding_p)(ctx, in_avals, in_vals, callback=callback))
 
-    def told(tiles: Any) -> None:
+    def on_tiles(tiles: Any) -> None:
         callback.run(inspect_sharding_p, [like(tiles)])
 
-    config = quoted_bytes(_jaxlib.inspecting(told, in_avals[0].ndim, count))
+    config = quoted_bytes(_jaxlib.inspecting(on_tiles, in_avals[0].ndim, count))
     attrs = f'call_target_name = "InspectSharding", has_side_effect = true, backend_config = {config}'
     ctx.op("custom_call", *in_vals, out=in_avals[0], attrs=attrs)
     return []

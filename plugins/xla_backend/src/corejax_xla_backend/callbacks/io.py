@@ -1,4 +1,4 @@
-"""`io_callback`: a Python function with side effects, called exactly as often as the program says."""
+"""`io_callback`: call a Python function with side effects, exactly as often as the program does."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from corejax.extend.transforms import replayed_source
 from corejax_xla_backend.callbacks.host_function import HostFunction, host_function
 from corejax_xla_backend.callbacks.rules import refuse_derivatives, register_call, register_one_by_one
 
-_PARAMS = "Params: callback, out_types (of its results)."
+_PARAMS = "Params: callback, out_types (types of its results)."
 io_callback_p = Primitive(
     "io_callback",
     multiple_results=True,
     effects=("io",),
-    doc=f"Call a Python function with side effects, in no order. {_PARAMS}",
+    doc=f"Call a Python function with side effects, in any order. {_PARAMS}",
 )
 ordered_io_callback_p = Primitive(
     "ordered_io_callback",
     multiple_results=True,
     effects=("ordered:io",),
-    doc=f"Call a Python function with side effects, after those before it. {_PARAMS}",
+    doc=f"Call a Python function with side effects, in program order. {_PARAMS}",
 )
 
 
@@ -36,25 +36,27 @@ def io_callback(
 ) -> Any:
     """Call a Python function that may have side effects, eagerly and from compiled programs.
 
-    It is called as often as the program says, whoever uses the result. What it raises reaches the caller as it is.
+    Each call in the program calls the function once, even if the result is not used. Exceptions of the function reach
+    the caller unchanged.
 
     Args:
-        callback: function of arrays (`Array`s on the host, in pytrees).
-        result_shape_dtypes: its result's type: a pytree of things with `shape` and `dtype`; None if it gives nothing.
-        args: its arguments.
-        sharding: where it is called; of one device.
-        ordered: whether it is called after the ordered callbacks before it and before those after it, in loops and
-            branches too. Others are called in any order. Ordered ones cannot be mapped.
-        kwargs: its keyword arguments.
+        callback: the function; its arguments are pytrees of `Array`s on the host.
+        result_shape_dtypes: the type of the result: a pytree of objects with `shape` and `dtype`; None if there is no
+            result.
+        args: positional arguments of the callback.
+        sharding: the device that calls the function: None or a sharding on a single device.
+        ordered: whether the call keeps its order relative to other ordered callbacks, also in loops and branches.
+            Unordered callbacks are called in any order. Ordered callbacks cannot be mapped.
+        kwargs: keyword arguments of the callback.
 
     Returns:
-        Arrays of the types promised, in their structure.
+        A pytree of arrays with the structure and types of `result_shape_dtypes`.
 
     Raises:
-        TypeError: the callback is no function, an argument is not an array, or the result has another structure, shape
-            or dtype than it was promised to have.
-        NotDifferentiableError: an argument was differentiated.
-        ValueError: an ordered one was mapped.
+        TypeError: the callback is not callable, an argument is not an array, or the result does not have the structure,
+            shapes and dtypes of `result_shape_dtypes`.
+        NotDifferentiableError: an argument is differentiated.
+        ValueError: an ordered callback is mapped.
     """
     function, operands, types = host_function("io_callback", callback, result_shape_dtypes, args, kwargs, sharding)
     primitive = ordered_io_callback_p if ordered else io_callback_p
@@ -63,8 +65,8 @@ def io_callback(
 
 
 _NO_DERIVATIVE = (
-    "IO callbacks do not support JVP. Give one with custom_jvp or custom_vjp around io_callback, or call "
-    "debug.callback, which gives nothing back"
+    "IO callbacks do not support JVP. Define one with custom_jvp or custom_vjp around io_callback, or call "
+    "debug.callback, which returns nothing"
 )
 
 
@@ -78,10 +80,10 @@ register_one_by_one(io_callback_p)
 def ordered_io_callback_vmap(
     axis_size: int, vals: Sequence[Any], dims: Sequence[int | None], *, callback: HostFunction, **params: Any
 ) -> Any:
-    """Refused: one program for a whole batch has no order between its elements."""
+    """Raise ValueError: a program for a whole batch has no order between the batch's elements."""
     error = ValueError(
         f"vmap of an ordered io_callback, of {callback.name!r}: the elements of a batch have no order. Use "
-        "ordered=False, or lax.map in the place of vmap"
+        "ordered=False, or lax.map instead of vmap"
     )
     note_origin(error, ordered_io_callback_p, callback.description(), replayed_source())
     raise error

@@ -1,4 +1,4 @@
-"""`pure_callback`: a Python function of arrays, without side effects, in the middle of programs."""
+"""`pure_callback`: call a Python function of arrays, without side effects, from programs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ VMAP_METHODS = ("sequential", "sequential_unrolled", "expand_dims", "broadcast_a
 pure_callback_p = Primitive(
     "pure_callback",
     multiple_results=True,
-    doc="Call a Python function without side effects. Params: callback, out_types (of its results), vmap_method.",
+    doc="Call a Python function without side effects. Params: callback, out_types (types of its results), vmap_method.",
 )
 
 
@@ -32,32 +32,38 @@ def pure_callback(
 ) -> Any:
     """Call a Python function that has no side effects, eagerly and from compiled programs.
 
-    It may be called more often than it looks, or not at all, and in any order. What it raises reaches the caller as it
-    is. It has no derivative: give one with `custom_jvp` or `custom_vjp`.
+    The function may be called any number of times, or not at all, and in any order. Its exceptions reach the caller
+    unchanged. The callback has no derivative: define one with `custom_jvp` or `custom_vjp`.
 
     Args:
-        callback: function of arrays (`Array`s on the host, in pytrees).
-        result_shape_dtypes: its result's type: a pytree of things with `shape` and `dtype`.
-        args: its arguments.
-        sharding: where it is called; of one device.
-        vmap_method: what `vmap` does. None: it refuses. "sequential": one call for each element, in a loop;
-            "sequential_unrolled": without the loop. "expand_dims": one call, where batches are leading axes, of size
-            1 where an argument is not batched; "broadcast_all": of full size everywhere. "legacy_vectorized": arguments
-            that are not batched stay as they are. The result of one call has the batch as its leading axis.
-        kwargs: its keyword arguments.
+        callback: the function; its arguments are pytrees of `Array`s on the host.
+        result_shape_dtypes: the type of the result: a pytree of objects with `shape` and `dtype`.
+        args: positional arguments of the callback.
+        sharding: the device that calls the function: None or a sharding on a single device.
+        vmap_method: how `vmap` calls the function.
+
+            - None: `vmap` raises an error.
+            - "sequential": once for each element, in a loop.
+            - "sequential_unrolled": once for each element, without a loop.
+            - "expand_dims": once, with a leading batch axis on each argument, of size 1 if the argument is not batched.
+            - "broadcast_all": once, with a leading batch axis of full size on each argument.
+            - "legacy_vectorized": once, with a leading batch axis on the batched arguments only.
+
+            If the function is called once, its result has the batch as the leading axis.
+        kwargs: keyword arguments of the callback.
 
     Returns:
-        Arrays of the types promised, in their structure.
+        A pytree of arrays with the structure and types of `result_shape_dtypes`.
 
     Raises:
-        TypeError: the callback is no function, an argument is not an array, or the result has another structure, shape
-            or dtype than it was promised to have.
-        ValueError: there is no such `vmap_method`.
-        NotDifferentiableError: it was differentiated.
-        NotImplementedError: it was mapped without `vmap_method`.
+        TypeError: the callback is not callable, an argument is not an array, or the result does not have the structure,
+            shapes and dtypes of `result_shape_dtypes`.
+        ValueError: `vmap_method` is unknown.
+        NotDifferentiableError: the callback is differentiated.
+        NotImplementedError: the callback is mapped without a `vmap_method`.
     """
     if vmap_method is not None and vmap_method not in VMAP_METHODS:
-        raise ValueError(f"pure_callback: vmap_method is one of {VMAP_METHODS} or None, got {vmap_method!r}")
+        raise ValueError(f"pure_callback: vmap_method must be one of {VMAP_METHODS} or None, got {vmap_method!r}")
     function, operands, types = host_function("pure_callback", callback, result_shape_dtypes, args, kwargs, sharding)
     outs = pure_callback_p.bind(*operands, callback=function, out_types=types, vmap_method=vmap_method)
     return tree.tree_unflatten(tree.tree_structure(result_shape_dtypes), outs)
@@ -73,12 +79,12 @@ def pure_callback_vmap(
     out_types: tuple[ShapedArray, ...],
     vmap_method: str | None,
 ) -> tuple[list[Any], list[int]]:
-    """By the method."""
+    """Call the function for a batch by `vmap_method`."""
     bind = functools.partial(pure_callback_p.bind, callback=callback, vmap_method=vmap_method)
     if vmap_method is None:
         error = NotImplementedError(
-            f"vmap of pure_callback: say how the callback {callback.name!r} takes a batch, by vmap_method, one of "
-            f"{VMAP_METHODS}"
+            f"vmap of pure_callback: choose how the callback {callback.name!r} handles a batch: pass vmap_method, one "
+            f"of {VMAP_METHODS}"
         )
         note_origin(error, pure_callback_p, callback.description(), replayed_source())
         raise error
@@ -89,6 +95,6 @@ def pure_callback_vmap(
     return all_at_once(bind, axis_size, vals, dims, out_types, vmap_method)
 
 
-_NO_DERIVATIVE = "Pure callbacks do not support JVP. Give one with custom_jvp or custom_vjp around pure_callback"
+_NO_DERIVATIVE = "Pure callbacks do not support JVP. Define one with custom_jvp or custom_vjp around pure_callback"
 refuse_derivatives(pure_callback_p, _NO_DERIVATIVE)
 register_call(pure_callback_p)

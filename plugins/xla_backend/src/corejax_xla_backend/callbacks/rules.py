@@ -1,6 +1,6 @@
-"""The rules of primitives that call a Python function, their parameter `callback`.
+"""The rules of primitives that call a Python function, the parameter `callback`.
 
-Types of the results are the parameter `out_types`; a primitive without it has no results.
+The parameter `out_types` has the types of the results; a primitive without it has no results.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from corejax.extend import (
 )
 from corejax.extend.types import physical_rules
 from corejax_xla_backend._vmap_methods import one_by_one
-from corejax_xla_backend.callbacks.host_function import HostFunction, of_numbers
+from corejax_xla_backend.callbacks.host_function import HostFunction, with_physical_operands
 
 
 def register_call(primitive: Primitive) -> None:
-    """Register the rules by which a primitive is evaluated, typed and compiled."""
+    """Register the rules for evaluation, abstract evaluation, physical operands and translation."""
 
     def impl(*arrays: Array, callback: HostFunction, **params: Any) -> list[Any]:
         return callback.run(primitive, arrays, params.get("out_types", ()))
 
     def physical(avals: Any, *numbers: Any, callback: HostFunction, **params: Any) -> Any:
-        """Bind the primitive to the words of keys, of which the callback makes keys again."""
-        return primitive.bind(*numbers, callback=of_numbers(callback, avals), **params)
+        """Bind the primitive to the words of random keys; the callback rebuilds the keys from them."""
+        return primitive.bind(*numbers, callback=with_physical_operands(callback, avals), **params)
 
     impl_rules.register(primitive, impl, device=True)
     register_type(primitive)
@@ -42,12 +42,12 @@ def register_call(primitive: Primitive) -> None:
 
 
 def register_type(primitive: Primitive) -> None:
-    """Register the abstract-eval rule: results are as promised."""
+    """Register the abstract-eval rule, which returns `out_types`."""
     abstract_eval_rules.register(primitive, lambda *avals, **params: params.get("out_types", ()))
 
 
 def register_one_by_one(primitive: Primitive) -> None:
-    """Register a vmap rule that calls the function for each element, in their order."""
+    """Register a vmap rule that calls the function for each element, in order."""
 
     def vmap(axis_size: int, vals: Sequence[Any], dims: Sequence[int | None], **params: Any) -> Any:
         bind = functools.partial(primitive.bind, **params)
@@ -57,7 +57,7 @@ def register_one_by_one(primitive: Primitive) -> None:
 
 
 def register_observer(primitive: Primitive) -> None:
-    """Register the derivative of a primitive without results: it is called with the primal values."""
+    """Register the derivative rules of a primitive without results: it is called with the primal values."""
 
     def jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> Any:
         return primitive.bind(*primals, **params), []

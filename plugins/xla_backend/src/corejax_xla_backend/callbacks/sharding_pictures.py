@@ -1,4 +1,4 @@
-"""Pictures of where the parts of an array are: on the terminal, and as SVG."""
+"""Pictures of shardings, on the terminal and as SVG."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from corejax_xla_backend.callbacks.inspect_sharding import inspect_array_shardin
 
 
 class _Cells(NamedTuple):
-    """The tiles of an array, row by row: the devices of each."""
+    """The tiles of an array, row by row, with the devices of each."""
 
     rows: int
     columns: int
     devices: list[list[Any]]
 
     def label(self, i: int) -> str:
-        """`CPU 0,1`; of more than eight devices the first and the last."""
+        """Return the label of a tile, such as `CPU 0,1`; with more than eight devices only the first and the last."""
         held = sorted(self.devices[i], key=lambda d: int(d.id))
         ids = [str(d.id) for d in held]
         listed = ",".join(ids) if len(ids) <= 8 else f"{ids[0]}…{ids[-1]}"
@@ -39,8 +39,8 @@ def _cells(shape: Sequence[int], sharding: Any) -> _Cells:
     return _Cells(rows, columns, [[sharding.device_tuple[i] for i in cell] for cell in held.tolist()])
 
 
-def _default_color(where: float) -> tuple[float, float, float]:
-    return colorsys.hsv_to_rgb(where, 0.35, 0.95)
+def _default_color(hue: float) -> tuple[float, float, float]:
+    return colorsys.hsv_to_rgb(hue, 0.35, 0.95)
 
 
 def _rgb(i: int, count: int, color_map: Callable[[float], Sequence[float]] | None) -> tuple[int, int, int]:
@@ -49,12 +49,12 @@ def _rgb(i: int, count: int, color_map: Callable[[float], Sequence[float]] | Non
 
 
 def visualize_array_sharding(arr: Any, **kwargs: Any) -> None:
-    """Print on which devices the parts of an array of one or two dimensions are.
+    """Print a picture of the sharding of an array of one or two dimensions.
 
-    Inside of a compiled function that runs on several devices the picture is printed when that is compiled.
+    In a compiled function that runs on several devices, the picture is printed when the function is compiled.
 
     Args:
-        arr: the array.
+        arr: an array of one or two dimensions.
         kwargs: options of `visualize_sharding`.
     """
     shown = functools.partial(visualize_sharding, get_aval(arr).shape, **kwargs)
@@ -71,19 +71,19 @@ def visualize_sharding(
     max_width: int = 80,
     color_map: Callable[[float], Sequence[float]] | None = None,
 ) -> None:
-    """Print a picture of a sharding: a box for each part, with its devices.
+    """Print a picture of a sharding: a box for each part, labelled with its devices.
 
     Args:
-        shape: one or two dimensions.
-        sharding: where arrays of this shape are.
-        use_color: whether parts have colours, on a terminal.
-        scale: height in units of ten lines.
-        min_width: of a box, in characters.
-        max_width: of the picture; labels may make it wider.
-        color_map: gives a colour, three numbers from 0 to 1, for a number from 0 to 1.
+        shape: shape of the array, of one or two dimensions.
+        sharding: sharding of the array.
+        use_color: whether boxes are coloured if the output is a terminal.
+        scale: height of the picture in units of ten lines.
+        min_width: least width of a box, in characters.
+        max_width: greatest width of the picture, in characters, unless the labels need more.
+        color_map: function from a number in [0, 1] to a colour, three numbers in [0, 1].
 
     Raises:
-        ValueError: there are more or fewer dimensions.
+        ValueError: the shape does not have one or two dimensions.
     """
     cells = _cells(shape, sharding)
     base = int(10 * scale)
@@ -115,10 +115,10 @@ def visualize_sharding(
 
 
 class ShardingPicture:
-    """A picture of where the parts of an array are, which notebooks show.
+    """A picture of a sharding, which notebooks display.
 
     Attributes:
-        svg: the picture, a text.
+        svg: the picture as SVG text.
     """
 
     def __init__(self, svg: str) -> None:
@@ -131,15 +131,15 @@ class ShardingPicture:
 def draw_array_sharding(
     arr: Any, *, width: int = 320, color_map: Callable[[float], Sequence[float]] | None = None
 ) -> ShardingPicture:
-    """A picture, for notebooks, of on which devices the parts of an array of one or two dimensions are.
+    """Return a picture of the sharding of an array of one or two dimensions, for notebooks.
 
     Args:
         arr: an array, or a `ShapeDtypeStruct` with a sharding.
-        width: in pixels.
-        color_map: as of `visualize_sharding`.
+        width: width of the picture in pixels.
+        color_map: function from a number in [0, 1] to a colour, three numbers in [0, 1].
 
     Raises:
-        ValueError: there are more or fewer dimensions.
+        ValueError: the array does not have one or two dimensions.
     """
     shape, cells = tuple(arr.shape), _cells(arr.shape, arr.sharding)
     ratio = (shape[0] / max(shape[1], 1)) if len(shape) == 2 else 0.1

@@ -1,6 +1,7 @@
-"""`corejax.export`: functions as artifacts, bytes that another process or a later version loads and calls.
+"""`corejax.export`: serialize functions to artifacts, bytes that another process or a later version loads and calls.
 
-Where to read: `exporting` makes an `Exported` (`exported`) of a jitted function, after `checks`; `artifact` is its
-bytes, `trees` the structures in them; `calling` is the primitive that calls it, `translation` its StableHLO. `api`
-lists what users see.
+`exporting` converts a jitted function to an `Exported` (`exported`), with the `checks`. `artifact` converts an
+`Exported` to bytes and back, and `trees` the pytree structures in it. `calling` has the primitive that calls an
+exported function, and `translation` its StableHLO. `dims`, `bounds`, `shapes` and `templates` implement symbolic
+sizes, and `several_devices` shardings. `api` lists the public names.
 """

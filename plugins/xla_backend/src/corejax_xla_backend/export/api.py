@@ -1,4 +1,4 @@
-"""`corejax.export`, as `jax.export`: functions as artifacts."""
+"""`corejax.export`: export functions as artifacts, with the API of `jax.export`."""
 
 from corejax_xla_backend.export.dims import InconclusiveDimensionOperation, SymbolicScope
 from corejax_xla_backend.export.exported import (

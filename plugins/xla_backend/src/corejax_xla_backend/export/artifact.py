@@ -1,10 +1,10 @@
-"""The bytes of artifacts.
+"""The byte format of artifacts.
 
-    magic (8) | format (4) | length of the header (4) | header, JSON | blocks | SHA-256 of all of it (32)
+    magic (8) | format (4) | length of the header (4) | header, JSON | blocks | SHA-256 of all preceding bytes (32)
 
-Integers are little-endian. The header describes functions, each the vjp of the one before; a function's modules are
-blocks of StableHLO's portable bytes, by number. Nothing in it is code of Python's. A reader takes formats up to its own
-and ignores what it does not know in a header.
+Integers are little-endian. The header describes a list of functions, each the vjp of the preceding one. A function
+refers by number to its modules, which are blocks of StableHLO's portable bytes. An artifact contains no Python code. A
+reader accepts formats up to its own and ignores unknown entries of the header.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from corejax_xla_backend.export.dims import SymbolicScope, parse
 from corejax_xla_backend.export.several_devices import tiles_of_text, tiles_text
 from corejax_xla_backend.export.trees import NotKnownHereError, tree_from_json, tree_to_json
 
-MAGIC = b"\x89CJX\r\n\x1a\n"  # as PNG's: what changes line ends changes it
+MAGIC = b"\x89CJX\r\n\x1a\n"  # as in PNG, converting line ends destroys it, which reveals transfers in text mode
 FORMAT = 1
 _FIXED = struct.Struct("<8sII")
 _DIGEST = hashlib.sha256().digest_size
@@ -30,14 +30,14 @@ _EXPORT_AGAIN = "export the function again, or ask for an undamaged copy"
 
 
 def encode(functions: Sequence[dict[str, Any]], producer: dict[str, str]) -> bytes:
-    """An artifact.
+    """Return the bytes of an artifact.
 
     Args:
-        functions: fields of `Exported`, by name, with `modules`: platform -> bytes.
-        producer: versions that made it.
+        functions: for each function, a dict of the fields of `Exported`.
+        producer: versions of the packages that write the artifact.
 
     Raises:
-        ValueError: a structure cannot be written.
+        ValueError: a structure cannot be serialized.
     """
     blocks: list[bytes] = []
     described = [_described(fields, blocks) for fields in functions]
@@ -48,22 +48,23 @@ def encode(functions: Sequence[dict[str, Any]], producer: dict[str, str]) -> byt
 
 
 def decode(data: bytes) -> tuple[list[dict[str, Any]], dict[str, str]]:
-    """What `encode` was given.
+    """Parse an artifact and return the functions and producer that `encode` takes.
 
     Raises:
-        ValueError: the bytes are no artifact, of a newer format, truncated or damaged; says which.
+        ValueError: the bytes are not an artifact, have a newer format, or are truncated or damaged; the message says
+            which.
     """
     _check_magic(data)
     if len(data) < _FIXED.size + _DIGEST:
-        raise ValueError(f"the artifact is truncated: {len(data)} bytes are less than any has; {_EXPORT_AGAIN}")
+        raise ValueError(f"the artifact is truncated: {len(data)} bytes are too few; {_EXPORT_AGAIN}")
     _, version, length = _FIXED.unpack_from(data)
     if version > FORMAT:
         raise ValueError(
-            f"the artifact has format {version}; this corejax-xla-backend reads up to {FORMAT}: a newer one made it. "
-            "Upgrade corejax-xla-backend, or export with the older one"
+            f"the artifact has format {version}, of a newer version; this corejax-xla-backend reads formats up to "
+            f"{FORMAT}. Upgrade corejax-xla-backend, or export with the older version"
         )
     if hashlib.sha256(data[:-_DIGEST]).digest() != data[-_DIGEST:]:
-        raise ValueError(f"the artifact is damaged or truncated: its checksum does not fit; {_EXPORT_AGAIN}")
+        raise ValueError(f"the artifact is damaged or truncated: its checksum does not match; {_EXPORT_AGAIN}")
     try:
         start = _FIXED.size + length
         header = json.loads(data[_FIXED.size : start])
@@ -86,12 +87,12 @@ def _check_magic(data: bytes) -> None:
     elif data.startswith(b"ML\xefR"):
         what = "a bare StableHLO module in MLIR's bytecode, without types and structures of arguments"
     elif data.startswith(MAGIC[:4]):
-        what = "an artifact whose bytes were changed as if it were text (open files in binary mode)"
+        what = "an artifact that was converted in text mode (open files in binary mode)"
     elif b"StableHLO_v" in data:
-        what = "what jax.export serializes, it seems; export the function with corejax.export"
+        what = "apparently an artifact of jax.export; export the function with corejax.export"
     else:
-        what = f"something that begins with {bytes(data[:16])!r}"
-    raise ValueError(f"this is no artifact of corejax.export: {what}")
+        what = f"data that begins with {bytes(data[:16])!r}"
+    raise ValueError(f"not an artifact of corejax.export: {what}")
 
 
 # -- functions -----------------------------------------------------------------------------------------------------
@@ -120,7 +121,7 @@ def _described(fields: dict[str, Any], blocks: list[bytes]) -> dict[str, Any]:
 
 
 def _written_layout(fields: dict[str, Any]) -> dict[str, Any]:
-    """Of a function over several devices how it is laid out, by their numbers."""
+    """Return the header's entries about shardings, for a function over several devices."""
     if fields["nr_devices"] == 1:
         return {}
     tiles = {name: [tiles_text(each) for each in fields[name]] for name in ("in_tiles", "out_tiles")}
@@ -155,7 +156,7 @@ def _aval(written: Sequence[Any], scope: SymbolicScope | None) -> ShapedArray:
 
 
 def _written_dtype(dtype: Any) -> str | dict[str, Any]:
-    """Its name; of keys also what they are held as, in which another process's dtype of that name has to agree."""
+    """Return the name of a dtype; for keys also their physical dtype and shape, which are checked on loading."""
     if not dtypes.is_extended(dtype):
         return str(dtype.name)
     base, inner = dtypes.element_of(dtype)
@@ -167,15 +168,16 @@ def _dtype(written: str | dict[str, Any]) -> Any:
         return np.dtype(written)
     name, base, inner = written["extended"], np.dtype(written["base"]), tuple(written["shape"])
     try:
-        found = dtypes.from_short_name(name)
+        dtype = dtypes.from_short_name(name)
     except ValueError:
-        load_everything()  # plugins register generators with their primitives
-        found = _registered(name)
-    if not dtypes.is_extended(found) or dtypes.element_of(found) != (base, inner):
+        load_everything()  # plugins register their generators when they load
+        dtype = _registered(name)
+    if not dtypes.is_extended(dtype) or dtypes.element_of(dtype) != (base, inner):
         raise NotKnownHereError(
-            f"the artifact has arrays of {name}, each element {base.name}{list(inner)}; here {name} is another dtype"
+            f"the artifact has arrays of {name}, each element {base.name}{list(inner)}; in this process {name} is "
+            "another dtype"
         )
-    return found
+    return dtype
 
 
 def _registered(name: str) -> Any:
@@ -183,6 +185,6 @@ def _registered(name: str) -> Any:
         return dtypes.from_short_name(name)
     except ValueError:
         raise NotKnownHereError(
-            f"the artifact has arrays of dtype {name}, which is not known here: install the plugin that brings it, or "
-            "register the generator of these keys before (random.register_generator)"
+            f"the artifact has arrays of dtype {name}, which is not known in this process: install the plugin that "
+            "defines it, or register the generator of these keys first (random.register_generator)"
         ) from None

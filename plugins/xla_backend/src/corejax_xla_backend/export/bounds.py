@@ -1,6 +1,8 @@
-"""What is known of sizes that are symbols: operations that are no polynomials, and bounds.
+"""Operations on symbolic sizes that are not polynomials, and bounds of symbolic sizes.
 
-Such an operation is a name in a polynomial, its text: `floordiv(b, 2)`. A scope has what it is of.
+Such an operation is a variable of a polynomial, named by its text: `floordiv(b, 2)`. The scope maps the name to the
+`Operation`. Lower bounds come from three sources: the bounds of the variables, sums of the scope's constraints, and
+identities of the operations. The search is limited in depth, so that a bound may be weaker than the best one.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ OPERATIONS: dict[str, Callable[[Any, Any], Any]] = {
     "max": max_dim,
     "min": min_dim,
 }
-_DEPTH = 4  # of what is looked into for a bound, and how many constraints are added up for one
+_DEPTH = 4  # the most operations that are expanded for a bound, and the most constraints that are added up
 
 
 class Operation(NamedTuple):
@@ -30,17 +32,18 @@ class Operation(NamedTuple):
     right: Any
 
     def at(self, sizes: Any) -> Any:
-        """Its value for sizes of its variables, symbolic ones too."""
+        """Return the value for sizes of its symbols, which may be symbolic."""
         left, right = (x if isinstance(x, int) else x.at(sizes) for x in (self.left, self.right))
         return OPERATIONS[self.name](left, right)
 
     def nesting(self) -> int:
-        """How many operations are in one another."""
+        """Return the depth of nested operations, 1 if no operand has an operation."""
         return 1 + max(_nesting(self.left), _nesting(self.right))
 
     def range(self) -> tuple[float, float]:
-        """Bounds of its value."""
-        # A constraint on what an operation is part of would ask for the bounds of this one again.
+        """Return bounds of the operation's value."""
+        # Only constraints on less deeply nested operations are used: others may need the bounds of this operation,
+        # which would recur forever.
         below = self.nesting()
         (least, most), (low, high) = range_of(self.left, below), range_of(self.right, below)
         if self.name == "max":
@@ -48,9 +51,9 @@ class Operation(NamedTuple):
         if self.name == "min":
             return min(least, low), min(most, high)
         negative = high < 0  # x // d is -x // -d, and x % d is -(-x % -d)
-        if negative:
+        if negative:  # so negate both operands
             least, most, low, high = -most, -least, -high, -low
-        if low <= 0:  # the divisor may be 0
+        if low <= 0:  # the divisor may be 0, so nothing is known
             return -math.inf, math.inf
         if self.name == "mod":
             last = min(high - 1, most) if least >= 0 else high - 1
@@ -64,56 +67,61 @@ def _floor(x: float, y: float) -> float:
 
 
 def _nesting(x: Any) -> int:
-    """The deepest operation in a size."""
+    """Return the depth of nested operations in a size."""
     if isinstance(x, int):
         return 0
     return max((x.scope.operations[n].nesting() for n in x.names() if n in x.scope.operations), default=0)
 
 
 def range_of(x: Any, below: float = math.inf) -> tuple[float, float]:
-    """Return bounds of a size; only constraints count that have operations of less nesting than `below`."""
+    """Return bounds of a size, using only constraints with operations nested less deeply than `below`."""
     return (x, x) if isinstance(x, int) else (_least(x, _DEPTH, below), -_least(x * -1, _DEPTH, below))
 
 
 def _least(x: Any, depth: int, below: float) -> float:
-    """A lower bound: of the terms one by one, of what constraints say, and of what operations are known to be."""
+    """Return the greatest lower bound that follows from the terms, the constraints and the operations."""
     if isinstance(x, int):
         return x
     key = (x, depth, below)
-    found: float | None = x.scope.least.get(key)
-    if found is not None:
-        return found
-    found = _least_by_constraints(x, [known for _, known in x.scope.known if _nesting(known) < below], _DEPTH)
+    cached: float | None = x.scope.lower_bounds.get(key)
+    if cached is not None:
+        return cached
+    bound = _least_by_constraints(x, [known for _, known in x.scope.known if _nesting(known) < below], _DEPTH)
     for names, factor in x.terms if depth else ():
         operation = x.scope.operations.get(names[0]) if len(names) == 1 else None
         if operation is not None:
-            found = max(found, _least_by(operation, factor, names, x, depth - 1, below))
-    x.scope.least[key] = found
-    return found
+            bound = max(bound, _least_by_operation(operation, factor, names, x, depth - 1, below))
+    x.scope.lower_bounds[key] = bound
+    return bound
 
 
 def _least_by_constraints(x: Any, constraints: list[Any], count: int) -> float:
-    """A lower bound that follows from a sum of so many constraints, what they say is not negative."""
-    found = _sum_of_least(x)
+    """Return a lower bound of `x` that follows from at most `count` constraints, expressions that are not negative.
+
+    If n * x - m * constraint >= b for positive n and m, then x >= b / n. The factors cancel a term of `x`.
+    """
+    bound = _sum_of_least(x)
     if isinstance(x, int) or not count:
-        return found
+        return bound
     factors = dict(x.terms)
     for known in constraints:
         for names, factor in known.terms:
-            if names and factors.get(names, 0) * factor > 0:  # n * x - m * known is without this term
+            if names and factors.get(names, 0) * factor > 0:
                 n, m = abs(factor), abs(factors[names])
-                found = max(found, math.ceil(_least_by_constraints(x * n - known * m, constraints, count - 1) / n))
-    return found
+                bound = max(bound, math.ceil(_least_by_constraints(x * n - known * m, constraints, count - 1) / n))
+    return bound
 
 
-def _least_by(operation: Operation, factor: int, names: tuple[str, ...], x: Any, depth: int, below: float) -> float:
-    """A lower bound of `x`, in which an operation times a factor is a term."""
+def _least_by_operation(
+    operation: Operation, factor: int, names: tuple[str, ...], x: Any, depth: int, below: float
+) -> float:
+    """Return a lower bound of `x`, which has the term `factor * operation`, by an identity of the operation."""
     kind, left, right = operation
     rest = x.without(names)
-    if kind == "floordiv":  # n * floordiv(y, n) is y - mod(y, n)
+    if kind == "floordiv":  # n * floordiv(y, n) == y - mod(y, n)
         positive = isinstance(right, int) and right > 0
         return math.ceil(_least(x * right, depth, below) / right) if positive else -math.inf
-    if kind == "mod":  # less than the divisor, and at most the number itself, where those are not negative
+    if kind == "mod":  # the remainder is less than a positive divisor, and at most a nonnegative dividend
         bounds = [-math.inf]
         if factor < 0 and _least(right, depth, below) >= 1:
             bounds.append(_least(rest + factor * (right - 1), depth, below))
@@ -135,6 +143,6 @@ def _sum_of_least(x: Any) -> float:
 
 
 def product_range(ranges: list[tuple[float, float]]) -> tuple[float, float]:
-    """Bounds of a product."""
+    """Return bounds of a product of numbers in these ranges."""
     ends = [math.prod(each) for each in itertools.product(*ranges)]
     return min(ends), max(ends)

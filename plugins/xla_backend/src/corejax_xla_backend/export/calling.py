@@ -1,7 +1,8 @@
 """`call_exported`, the primitive that calls an exported function, with its rules.
 
-Its derivative is the exported vjp: tangents go into `call_exported_tangent`, whose transpose that is. What pushes
-tangents through it is the transpose of that again, which the vjp of the vjp has.
+An artifact has programs for vjps only. The jvp rule therefore binds `call_exported_tangent`, which is linear in the
+tangents, and the transpose of that primitive is the exported vjp. So reverse mode needs one exported vjp. Forward mode
+evaluates `call_exported_tangent` itself: it transposes the vjp once more, by the exported vjp of the vjp.
 """
 
 from __future__ import annotations
@@ -34,27 +35,31 @@ call_exported_p = Primitive(
     "call_exported", multiple_results=True, doc="Call an exported function (`corejax.export`). Params: exported."
 )
 effectful_call_exported_p = Primitive(
-    "effectful_call_exported", multiple_results=True, effects=("exported",), doc="The same, of one with effects."
+    "effectful_call_exported",
+    multiple_results=True,
+    effects=("exported",),
+    doc="Call an exported function with effects. Params: exported.",
 )
 
 
 class ArgumentNames:
-    """Names of an exported function's arguments for messages: `args[0]['w']`."""
+    """The names of an exported function's arguments for messages, such as `args[0]['w']`."""
 
     def __init__(self, exported: Any) -> None:
         self.__name__ = exported.fun_name
         self._in_tree = exported.in_tree
 
     def __call__(self) -> list[str]:
+        """Return the names, in the order of the leaves."""
         args, kwargs = self._in_tree.children()
         return [*leaf_names(args, "args"), *leaf_names(kwargs, "kwargs")]
 
 
 def call(exported: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Apply an exported function to arguments of the structure and types that it was exported for.
+    """Call an exported function with arguments of the structure and types that it was exported for.
 
     Raises:
-        ValueError: another structure, shape or dtype.
+        ValueError: the structure, a shape or a dtype of the arguments is wrong.
     """
     leaves, in_tree = tree.tree_flatten((args, kwargs))
     if in_tree != exported.in_tree:
@@ -75,7 +80,7 @@ def _primitive(exported: Any) -> Primitive:
 
 
 def is_differentiable(aval: ShapedArray) -> bool:
-    """Whether values of a type have tangents."""
+    """Return whether values of a type have tangents."""
     return bool(dtypes.is_inexact(aval.dtype))
 
 
@@ -87,15 +92,15 @@ def _abstract_eval(*avals: ShapedArray, exported: Any) -> Sequence[ShapedArray]:
         if wanted.shape != given.shape or wanted.dtype != given.dtype:
             raise ValueError(
                 f"call of the exported function {exported.fun_name}: it takes {wanted.str_short()} as argument "
-                f"{ArgumentNames(exported)()[i]}, got {given.str_short()}; export it for other shapes and dtypes where "
-                "its source is, or convert the argument"
+                f"{ArgumentNames(exported)()[i]}, got {given.str_short()}; convert the argument, or export the "
+                "function for these shapes and dtypes"
             )
     return exported.out_avals  # type: ignore[no-any-return]
 
 
 def _physical(avals: Sequence[ShapedArray], *numbers: Any, exported: Any) -> list[Any]:
-    """The artifact's program takes and gives the words of keys."""
-    return list(_primitive(exported).bind(*numbers, exported=exported.of_numbers()))
+    """Call the program with random keys as arrays of their words, as the artifact's module takes and returns them."""
+    return list(_primitive(exported).bind(*numbers, exported=exported.physical()))
 
 
 # -- derivatives ---------------------------------------------------------------------------------------------------
@@ -108,27 +113,27 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, exported: Any) -> t
         return outs, [None] * len(outs)
     if not exported.has_vjp():
         raise NotDifferentiableError(
-            f"the exported function {exported.fun_name} has no vjp: it was serialized with vjp_order=0, or its vjp was "
-            "differentiated as often as it was serialized for. Serialize it with a greater vjp_order where it is "
-            "exported: exported.serialize(vjp_order=1)"
+            f"the exported function {exported.fun_name} has no vjp: it was serialized with vjp_order=0, or it is "
+            "differentiated more often than its vjp_order allows. Export it again and serialize it with a greater "
+            "vjp_order: exported.serialize(vjp_order=1)"
         )
     nonzero = tuple(t is not None for t in tangents)
-    given = [t for t in tangents if t is not None]
-    pushed = iter(call_exported_tangent_p.bind(*primals, *given, exported=exported, nonzero=nonzero))
+    known = [t for t in tangents if t is not None]
+    pushed = iter(call_exported_tangent_p.bind(*primals, *known, exported=exported, nonzero=nonzero))
     return outs, [next(pushed) if flag else None for flag in smooth]
 
 
-def _pushed(*operands: Any, exported: Any, nonzero: tuple[bool, ...]) -> list[Any]:
-    """J v for the Jacobian J: u -> J^T u is the vjp, and its own vjp with respect to u pulls v back to J v."""
+def _push_forward(*operands: Any, exported: Any, nonzero: tuple[bool, ...]) -> list[Any]:
+    """Return J v for the Jacobian J: the vjp maps u to J^T u, and its own vjp with respect to u maps v to J v."""
     if not exported.vjp().has_vjp():
         error = NotDifferentiableError(
             f"the exported function {exported.fun_name} has the derivatives for reverse mode (grad, vjp, jacrev) only: "
-            "to push tangents through it (jvp, jacfwd, hessian), serialize it with one order more, at least "
+            "for forward mode (jvp, jacfwd, hessian), serialize it with a vjp_order that is greater by one, at least "
             "exported.serialize(vjp_order=2)"
         )
         raise not_of_rule(error)
-    primals, given = operands[: len(nonzero)], iter(operands[len(nonzero) :])
-    tangents = [next(given) if flag else None for flag in nonzero]
+    primals, known = operands[: len(nonzero)], iter(operands[len(nonzero) :])
+    tangents = [next(known) if flag else None for flag in nonzero]
     cts = [structural.zeros(aval) for aval in _out_tangents(exported)]
     v = [
         structural.zeros(tangent_aval(aval)) if t is None else t
@@ -142,8 +147,8 @@ def _pushed(*operands: Any, exported: Any, nonzero: tuple[bool, ...]) -> list[An
 call_exported_tangent_p = Primitive(
     "call_exported_tangent",
     multiple_results=True,
-    decomposition=_pushed,
-    doc="Tangents through an exported function. Params: exported, nonzero (which arguments have one).",
+    decomposition=_push_forward,
+    doc="Push tangents through an exported function. Params: exported, nonzero (which arguments have a tangent).",
 )
 
 
@@ -160,7 +165,7 @@ def _out_tangents(exported: Any) -> list[ShapedArray]:
 
 
 def _tangent_transpose(cts: Sequence[Any], *operands: Any, exported: Any, nonzero: tuple[bool, ...]) -> list[Any]:
-    """By the exported vjp, which takes the arguments and a cotangent of each differentiable result."""
+    """Pull back by the exported vjp, which takes the arguments and a cotangent of each differentiable result."""
     primals, tangents = operands[: len(nonzero)], operands[len(nonzero) :]
     vjp = exported.vjp()
     pulled = iter(_primitive(vjp).bind(*primals, *cts, exported=vjp))
@@ -173,7 +178,7 @@ def _tangent_transpose(cts: Sequence[Any], *operands: Any, exported: Any, nonzer
 
 
 def _impl(*arrays: Any, primitive: Primitive, exported: Any) -> Any:
-    """By programs that go with the exported function."""
+    """Run a compiled program from the cache on the exported function."""
     from corejax_xla_backend._compiled_impl import run_alone
 
     return run_alone(primitive, arrays, {"exported": exported}, exported.kept)

@@ -1,6 +1,8 @@
-"""Sizes that are symbols while a function is exported: polynomials with integer coefficients in positive integers.
+"""Symbolic sizes of exported functions: polynomials with integer coefficients, in symbols for positive integers.
 
-What is no polynomial, quotients and remainders, maxima and minima, is a name in one (see `bounds`).
+Operations that are not polynomials (quotients, remainders, maxima and minima) are variables of a polynomial, named by
+their text (see `bounds`). Polynomials are normalised, so that equal texts mean equal sizes. A comparison is decided by
+bounds on the difference of its sides; if the bounds do not decide it, it raises `InconclusiveDimensionOperation`.
 """
 
 from __future__ import annotations
@@ -21,49 +23,50 @@ from corejax.extend.messages import InconclusiveDimensionOperation, called_frame
 from corejax.extend.types import SymbolicDim
 from corejax_xla_backend.export.bounds import OPERATIONS, Operation, range_of
 
-LARGEST = 2**31 - 1  # size that a symbol stands for
+LARGEST = 2**31 - 1  # the largest value of a symbol
 
-Term = tuple[tuple[str, ...], int]  # a product of variables, in order, and its coefficient
+Term = tuple[tuple[str, ...], int]  # the sorted variables of a product, and its coefficient
 
 
 class SymbolicScope:
-    """What symbols of the same names in several shapes share; expressions of two scopes do not mix.
+    """A namespace of symbols, shared by several shapes; expressions of two scopes cannot be combined.
 
     Args:
-        constraints_str: what is known of the sizes besides that they are positive: `"b >= 4"`, `"2*b <= n"`; or
-            equations, of a symbol or an operation, such as `"b == 2*n"`, `"mod(b, 2) == 0"`, which is then replaced.
+        constraints_str: constraints on the sizes, which are positive in any case. Inequalities such as `"b >= 4"` and
+            `"2*b <= n"`, or equations with a symbol or an operation on the left, such as `"b == 2*n"` and
+            `"mod(b, 2) == 0"`; the right side is then substituted for the left side.
 
     Raises:
-        ValueError: a constraint is not of this form.
+        ValueError: a constraint does not have this form, or never holds.
     """
 
     def __init__(self, constraints_str: Sequence[str] = ()) -> None:
         texts = (constraints_str,) if isinstance(constraints_str, str) else tuple(constraints_str)
         self.constraints = texts
         self.memo: dict[Any, Any] = {}
-        self.least: dict[Any, float] = {}  # bounds that were found
+        self.lower_bounds: dict[Any, float] = {}  # a cache of `bounds`, cleared by each new constraint
         self._least: dict[str, int] = {}
         self._most: dict[str, int] = {}
-        self.known: list[tuple[str, DimExpr]] = []  # constraints, and what they say is not negative
+        self.known: list[tuple[str, DimExpr]] = []  # texts of inequalities, and expressions that are not negative
         self.operations: dict[str, Operation] = {}
-        self.replaced: dict[str, Any] = {}
-        self._equations: list[tuple[str, Any, Any]] = []  # constraints, and operations with their values
+        self.substitutions: dict[str, Any] = {}
+        self._equations: list[tuple[str, Any, Any]] = []  # texts of equations, and operations with their values
         for text in texts:
             self._add(text)
 
     def _add(self, text: str) -> None:
         if "==" in text:
-            self._replace(text)
+            self._add_equation(text)
             return
         for sign, word in ((1, ">="), (-1, "<=")):
             if word in text:
                 left, _, right = text.partition(word)
-                self._learn(text, sign * (parse(left, self) - parse(right, self)))
+                self._add_inequality(text, sign * (parse(left, self) - parse(right, self)))
                 return
         name = called_function() or "SymbolicScope"
         raise ValueError(f"{name}: a constraint compares two expressions by '>=', '<=' or '==', got {text!r}")
 
-    def _replace(self, text: str) -> None:
+    def _add_equation(self, text: str) -> None:
         left, right = (parse(side, self) for side in text.split("=="))
         terms = left.terms if isinstance(left, DimExpr) else ()
         if len(terms) != 1 or len(terms[0][0]) != 1 or terms[0][1] != 1:
@@ -74,8 +77,8 @@ class SymbolicScope:
         name = terms[0][0][0]
         if isinstance(right, DimExpr) and name in right.names():
             raise ValueError(f"the equation {text!r} has {name!r} on both sides")
-        self.replaced[name] = right
-        self.least.clear()
+        self.substitutions[name] = right
+        self.lower_bounds.clear()
         operation = self.operations.get(name)
         if operation is None:
             return
@@ -83,12 +86,12 @@ class SymbolicScope:
         if operation.name in ("max", "min"):
             sign = 1 if operation.name == "max" else -1
             for x in (operation.left, operation.right):
-                self._learn(text, sign * (right - x))
+                self._add_inequality(text, sign * (right - x))
 
-    def _learn(self, text: str, known: Any) -> None:
-        """Keep what is not negative, and what it says of each symbol or operation by itself."""
+    def _add_inequality(self, text: str, known: Any) -> None:
+        """Store an expression that is not negative, and the bounds that follow for single symbols and operations."""
         for names, factor in known.terms if isinstance(known, DimExpr) else ():
-            most = range_of(known.without(names))[1]  # of the rest: factor * name + most >= 0
+            most = range_of(known.without(names))[1]  # the rest is at most this, so factor * name + most >= 0
             if len(names) != 1 or math.isinf(most):
                 continue
             (name,) = names
@@ -97,29 +100,29 @@ class SymbolicScope:
                 self._least[name] = max(self._least.get(name, bound), bound)
             else:
                 self._most[name] = min(self._most.get(name, bound), bound)
-            self.least.clear()
+            self.lower_bounds.clear()
             if operator.gt(*self.range_of_name(name)):
                 raise ValueError(f"the constraint {text!r} never holds")
         if range_of(known)[1] < 0:
             raise ValueError(f"the constraint {text!r} never holds")
         if isinstance(known, DimExpr):
             self.known.append((text, known))
-            self.least.clear()
+            self.lower_bounds.clear()
 
     def range_of_name(self, name: str) -> tuple[float, float]:
-        """Bounds of a symbol, or an operation."""
+        """Return bounds of a symbol or an operation."""
         operation = self.operations.get(name)
         least, most = (1, LARGEST) if operation is None else operation.range()
         return max(least, self._least.get(name, least)), min(most, self._most.get(name, most))
 
     def apply(self, kind: str, left: Any, right: Any) -> Any:
-        """An operation as an expression, or what an equation says of it."""
+        """Return an operation as an expression, or the value that an equation gives it."""
         name = f"{kind}({left!r}, {right!r})"
         self.operations.setdefault(name, Operation(kind, left, right))
-        return made({(name,): 1}, self)
+        return normalized({(name,): 1}, self)
 
-    def broken(self, sizes: Mapping[str, int]) -> str | None:
-        """The first constraint that sizes do not fulfil."""
+    def violated_constraint(self, sizes: Mapping[str, int]) -> str | None:
+        """Return the text of the first constraint that the sizes violate, or None."""
         for text, known in self.known:
             if known.at(sizes) < 0:
                 return text
@@ -133,7 +136,7 @@ class SymbolicScope:
 
 
 class DimExpr(SymbolicDim):
-    """A polynomial that is no integer. Arithmetic gives integers where symbols cancel."""
+    """A symbolic size: a polynomial that is not constant. Arithmetic returns an integer if the symbols cancel."""
 
     __slots__ = ("_hash", "scope", "terms")
 
@@ -144,7 +147,7 @@ class DimExpr(SymbolicDim):
 
     @property
     def memo(self) -> dict[Any, Any]:  # type: ignore[override]
-        """The scope's."""
+        """The `memo` of the scope."""
         return self.scope.memo
 
     # -- arithmetic --------------------------------------------------------------------------------
@@ -155,19 +158,19 @@ class DimExpr(SymbolicDim):
         terms = dict(self.terms)
         for names, factor in self._terms_of(other):
             terms[names] = terms.get(names, 0) + factor
-        return made(terms, self.scope)
+        return normalized(terms, self.scope)
 
     def __mul__(self, other: Any) -> Any:
-        if isinstance(other, list | tuple):  # a sequence that is repeated
+        if isinstance(other, list | tuple):  # sequence repetition needs an integer
             return other * operator.index(self)
         if not _is_size(other):
             return self._as_value(other, operator.mul)
         terms: dict[tuple[str, ...], int] = {}
         for names, factor in self.terms:
-            for more, other_factor in self._terms_of(other):
-                product = tuple(sorted(names + more))
+            for other_names, other_factor in self._terms_of(other):
+                product = tuple(sorted(names + other_names))
                 terms[product] = terms.get(product, 0) + factor * other_factor
-        return made(terms, self.scope)
+        return normalized(terms, self.scope)
 
     __radd__, __rmul__ = __add__, __mul__
 
@@ -181,8 +184,8 @@ class DimExpr(SymbolicDim):
         return self * -1 + other if _is_size(other) else self._as_value(other, lambda a, b: b - a)
 
     def __pow__(self, power: Any) -> Any:
-        whole = type(power) is int and power >= 0
-        return math.prod([self] * power) if whole else self._as_value(power, operator.pow)
+        is_exact = type(power) is int and power >= 0
+        return math.prod([self] * power) if is_exact else self._as_value(power, operator.pow)
 
     def __rpow__(self, other: Any) -> Any:
         return self._as_value(other, lambda a, b: b**a)
@@ -201,15 +204,15 @@ class DimExpr(SymbolicDim):
         leading = max(self._terms_of(other), key=_order)
         quotient, rest = 0, self
         while (term := _divisible_term(rest, leading)) is not None:  # long division
-            part = made(dict([term]), self.scope)
+            part = normalized(dict([term]), self.scope)
             quotient, rest = quotient + part, rest - part * other
         if isinstance(rest, int) and rest == 0:
             return quotient, 0
-        last, rest = _divided(rest, other)
+        last, rest = _divide(rest, other)
         return quotient + last, rest
 
     def __rdivmod__(self, other: Any) -> Any:
-        return _divided(other, self)
+        return _divide(other, self)
 
     def __rfloordiv__(self, other: Any) -> Any:
         return divmod(other, self)[0]
@@ -224,7 +227,7 @@ class DimExpr(SymbolicDim):
         return self._as_value(other, lambda a, b: b / a)
 
     def _as_value(self, other: Any, operation: Callable[[Any, Any], Any]) -> Any:
-        """With arrays and fractions it is the value that it will have."""
+        """Apply an operation with an array or a float to the size as an array."""
         return operation(self.__corejax_array__(), other)
 
     def __corejax_array__(self) -> Any:
@@ -262,10 +265,10 @@ class DimExpr(SymbolicDim):
         raise _undecided(f"{self!r} is 0", f"{self!r} == 0", self)
 
     def __index__(self) -> int:
-        asked = f"the size {self!r} is needed as an integer, and is not known while the function is exported"
+        asked = f"the size {self!r} is needed as an integer, but is not known while the function is exported"
         raise InconclusiveDimensionOperation(
-            f"{_asking(self, asked)}: export the function for integer sizes, or write what needs it with shapes and "
-            "arrays"
+            f"{_with_caller(self, asked)}: export the function for integer sizes, or use shapes and arrays instead of "
+            "the integer"
         )
 
     __int__ = __index__
@@ -273,47 +276,47 @@ class DimExpr(SymbolicDim):
     # -- others ------------------------------------------------------------------------------------
 
     def at(self, sizes: Mapping[str, Any]) -> Any:
-        """The size for sizes of its variables."""
+        """Return the size for values of its symbols."""
         operations = self.scope.operations
         value = {name: operations[name].at(sizes) if name in operations else sizes[name] for name in self.names()}
         return sum(factor * math.prod(value[name] for name in names) for names, factor in self.terms)
 
     def names(self) -> set[str]:
-        """What is multiplied and added up: symbols and operations."""
+        """Return the variables of the polynomial: symbols and operations."""
         return {name for names, _ in self.terms for name in names}
 
     def variables(self) -> set[str]:
-        """Its symbols, those in operations among them."""
-        found = set()
+        """Return the symbols of the size, including those in operands of operations."""
+        symbols = set()
         for name in self.names():
             operation = self.scope.operations.get(name)
             for x in (operation.left, operation.right) if operation is not None else ():
-                found |= x.variables() if isinstance(x, DimExpr) else set()
-            found |= {name} if operation is None else set()
-        return found
+                symbols |= x.variables() if isinstance(x, DimExpr) else set()
+            symbols |= {name} if operation is None else set()
+        return symbols
 
-    def inside(self, variable: str) -> bool:
-        """Whether a symbol is an operand of an operation."""
-        found = [self.scope.operations[name] for name in self.names() if name in self.scope.operations]
-        return any(isinstance(x, DimExpr) and variable in x.variables() for each in found for x in each[1:])
+    def has_operand(self, variable: str) -> bool:
+        """Return whether a symbol occurs in an operand of an operation."""
+        operations = [self.scope.operations[name] for name in self.names() if name in self.scope.operations]
+        return any(isinstance(x, DimExpr) and variable in x.variables() for each in operations for x in each[1:])
 
     def extreme(self, kind: str, other: Any) -> Any:
-        """Return the greater ("max") or the smaller ("min") of this and another size, as a size."""
+        """Return the maximum (`kind` "max") or the minimum ("min") of this and another size, as a size."""
         least, most = range_of(self - other)
         if least >= 0 or most <= 0:
             return self if (least >= 0) == (kind == "max") else other
         return self.scope.apply(kind, self, other)
 
     def without(self, names: tuple[str, ...]) -> Any:
-        """The sum of the other terms."""
-        return made({other: factor for other, factor in self.terms if other != names}, self.scope)
+        """Return the size without the term of these variables."""
+        return normalized({other: factor for other, factor in self.terms if other != names}, self.scope)
 
     def _terms_of(self, other: Any) -> tuple[Term, ...]:
         if not isinstance(other, DimExpr):
             return (((), operator.index(other)),)
         if other.scope is not self.scope:
             raise ValueError(
-                f"the sizes {self!r} and {other!r} are of two scopes: give symbolic_shape the same scope= for both"
+                f"the sizes {self!r} and {other!r} have different scopes: pass symbolic_shape the same scope="
             )
         return other.terms
 
@@ -330,21 +333,21 @@ class DimExpr(SymbolicDim):
 
 
 def _undecided(question: str, constraint: str, size: DimExpr) -> InconclusiveDimensionOperation:
-    asked = _asking(size, f"whether {question} is not the same for all sizes")
+    asked = _with_caller(size, f"whether {question} depends on the values of the symbolic sizes")
     return InconclusiveDimensionOperation(
-        f"{asked}: export the function for integer sizes, or say more of them, as in "
+        f"{asked}: export the function for integer sizes, or constrain them, as in "
         f'symbolic_shape("...", constraints=["{constraint}"])'
     )
 
 
-def _asking(size: DimExpr, text: str) -> str:
-    """Say which function asks, and which of its arguments has the size's symbols."""
+def _with_caller(size: DimExpr, text: str) -> str:
+    """Prefix a message with the function that is called, and add the argument that has the size's symbols."""
     name = called_function()
     frame = called_frame() if name else None
     if frame is None:
         return text
-    for parameter, given in _arguments(frame).items():
-        for value in tree.tree_leaves(given):
+    for parameter, argument in _arguments(frame).items():
+        for value in tree.tree_leaves(argument):
             sizes = value.aval.shape if hasattr(value, "aval") else (value,)
             if any(isinstance(d, DimExpr) and d.variables() & size.variables() for d in sizes):
                 shown = value.aval.str_short() if hasattr(value, "aval") else repr(value)
@@ -372,17 +375,20 @@ def _order(term: Term) -> tuple[int, tuple[str, ...]]:
 
 
 def _divisible_term(x: Any, divisor: Term) -> Term | None:
-    """The quotient of a polynomial's greatest term that a term divides, and that term."""
+    """Divide the greatest term of `x` that the divisor divides, and return the quotient; None if it divides no term.
+
+    Terms are ordered by degree, then by names.
+    """
     terms = x.terms if isinstance(x, DimExpr) else (((), x),) if x else ()
     for names, factor in sorted(terms, key=_order, reverse=True):
-        left = list(names)
-        if factor % divisor[1] == 0 and not any(name not in left or left.remove(name) for name in divisor[0]):
-            return tuple(left), factor // divisor[1]
+        rest = list(names)
+        if factor % divisor[1] == 0 and not any(name not in rest or rest.remove(name) for name in divisor[0]):
+            return tuple(rest), factor // divisor[1]
     return None
 
 
-def _divided(x: Any, y: Any) -> tuple[Any, Any]:
-    """Quotient and remainder; the quotient is 0 or -1 for all sizes, or an operation."""
+def _divide(x: Any, y: Any) -> tuple[Any, Any]:
+    """Return quotient and remainder, by a shortcut if the quotient is known for all sizes, else as operations."""
     least, most = range_of(x)
     if least >= 0 and range_of(y - x)[0] >= 1:
         return 0, x
@@ -394,29 +400,29 @@ def _divided(x: Any, y: Any) -> tuple[Any, Any]:
         operation = x.scope.operations.get(names[0]) if len(names) == 1 else None
         if operation is not None and operation.name == "mod" and operation.right == y:
             quotient, rest = divmod(x.without(names) + factor * operation.left, y)
-            if isinstance(rest, int) and rest == 0:  # (x + mod(-x, y)) // y is -(-x // y)
+            if isinstance(rest, int) and rest == 0:  # (x + mod(-x, y)) // y == -(-x // y)
                 return quotient - factor * (operation.left // y), 0
     scope = next(size.scope for size in (x, y) if isinstance(size, DimExpr))
     return scope.apply("floordiv", x, y), scope.apply("mod", x, y)
 
 
-def made(terms: Mapping[tuple[str, ...], int], scope: SymbolicScope) -> Any:
-    """A polynomial, or the integer that it is.
+def normalized(terms: Mapping[tuple[str, ...], int], scope: SymbolicScope) -> Any:
+    """Return the normal form of a polynomial, an integer if it is constant.
 
-    What equations say is put in, and for n * floordiv(x, n) stands x - mod(x, n).
+    Equations of the scope are substituted, and n * floordiv(x, n) is replaced by x - mod(x, n).
     """
-    for names, factor in terms.items() if scope.operations or scope.replaced else ():
+    for names, factor in terms.items() if scope.operations or scope.substitutions else ():
         for i, name in enumerate(names):
             operation = scope.operations.get(name)
-            value = scope.replaced.get(name)
+            value = scope.substitutions.get(name)
             if value is None and operation is not None and operation.name == "floordiv":
                 n = operation.right
                 if not isinstance(n, int) or factor % n:
                     continue
                 value, factor = operation.left - scope.apply("mod", operation.left, n), factor // n
             if value is not None:
-                rest = made({key: f for key, f in terms.items() if key != names}, scope)
-                return rest + made({names[:i] + names[i + 1 :]: factor}, scope) * value
+                rest = normalized({key: f for key, f in terms.items() if key != names}, scope)
+                return rest + normalized({names[:i] + names[i + 1 :]: factor}, scope) * value
     kept = tuple(sorted((names, factor) for names, factor in terms.items() if factor))
     if not kept:
         return 0
@@ -436,21 +442,21 @@ _OPERATIONS: dict[type, Callable[[Any, Any], Any]] = {
 
 
 def parse(text: str, scope: SymbolicScope) -> Any:
-    """An expression such as `2*b + 1`, or `str` of one.
+    """Parse an expression such as `2*b + 1`, or the `str` of one.
 
     Raises:
-        ValueError: it is none.
+        ValueError: the text is not an expression.
     """
-    return _value(_syntax(text), text, lambda name: made({(name,): 1}, scope))
+    return _value(_syntax(text), text, lambda name: normalized({(name,): 1}, scope))
 
 
 def size_at(text: str, sizes: Mapping[str, Any]) -> Any:
-    """An expression for sizes of its variables, symbolic ones too."""
+    """Evaluate the text of an expression for sizes of its symbols, which may be symbolic."""
     return _value(_syntax(text), text, sizes.__getitem__)
 
 
 def as_python(text: str) -> str:
-    """Text with `**` for `^`, and parentheses for the marks in which `str` puts an expression."""
+    """Replace `^` by `**`, and the marks `⟨⟩` that `str` puts around an expression by parentheses."""
     return text.translate({ord("^"): "**", ord("⟨"): "(", ord("⟩"): ")"})
 
 
@@ -459,7 +465,7 @@ def _syntax(text: str) -> ast.expr:
     try:
         return ast.parse(as_python(text).strip(), mode="eval").body
     except SyntaxError:
-        raise _no_expression(text) from None
+        raise _invalid_expression(text) from None
 
 
 def _value(node: ast.expr, text: str, variable: Callable[[str], Any]) -> Any:
@@ -473,16 +479,16 @@ def _value(node: ast.expr, text: str, variable: Callable[[str], Any]) -> Any:
         left, right = (_value(side, text, variable) for side in (node.left, node.right))
         if not isinstance(node.op, ast.Pow) or (type(right) is int and 0 <= right <= 64):
             return _OPERATIONS[type(node.op)](left, right)
-    named = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in OPERATIONS
-    if named and len(node.args) == 2 and not node.keywords:
+    is_operation = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in OPERATIONS
+    if is_operation and len(node.args) == 2 and not node.keywords:
         left, right = (_value(side, text, variable) for side in node.args)
         return OPERATIONS[node.func.id](left, right)
-    raise _no_expression(text)
+    raise _invalid_expression(text)
 
 
-def _no_expression(text: str) -> ValueError:
+def _invalid_expression(text: str) -> ValueError:
     return ValueError(
-        "a symbolic size is made of names, integers, '+', '-', '*', '//', '%', powers, max and min, such as 2*b + 1 "
+        "a symbolic size consists of names, integers, '+', '-', '*', '//', '%', powers, max and min, such as 2*b + 1 "
         f"and max(b // 2, 4); got {text!r}"
     )
 
@@ -494,12 +500,15 @@ def _type_of_value(*, dim: DimExpr, dtype: np.dtype[Any]) -> ShapedArray:
     return ShapedArray((), dtype, True)
 
 
-def _no_value(*, dim: DimExpr, dtype: np.dtype[Any]) -> Any:
-    return operator.index(dim)
+def _impl(*, dim: DimExpr, dtype: np.dtype[Any]) -> Any:
+    return operator.index(dim)  # raises the error that the size is not known
 
 
 dim_as_value_p = Primitive(
-    "dim_as_value", impl=_no_value, abstract_eval=_type_of_value, doc="A symbolic size as a number. Params: dim, dtype."
+    "dim_as_value",
+    impl=_impl,
+    abstract_eval=_type_of_value,
+    doc="Return a symbolic size as a scalar. Params: dim, dtype.",
 )
 
 

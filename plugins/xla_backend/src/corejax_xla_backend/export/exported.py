@@ -1,4 +1,4 @@
-"""`Exported`: a function as StableHLO, with the types and structures of its arguments and results."""
+"""`Exported`: a function lowered to StableHLO, with the types and structures of its arguments and results."""
 
 from __future__ import annotations
 
@@ -20,27 +20,27 @@ from corejax_xla_backend.export.shapes import aval_at, scope_of_sizes, solve
 minimum_supported_calling_convention_version = 1
 maximum_supported_calling_convention_version = 2
 
-_MOST_SIZES = 64  # for which a function with symbols keeps programs
+_MOST_SIZES = 64  # a function with symbolic sizes caches programs for this many sizes
 
 
 class DisabledSafetyCheck:
-    """A check that `export` or a call leaves out; made by its class methods."""
+    """A safety check that `export` or a call skips; create one by the class methods."""
 
     def __init__(self, text: str) -> None:
         self._text = text
 
     @classmethod
     def platform(cls) -> DisabledSafetyCheck:
-        """The function may be called on platforms that it was not exported for: its first platform's program runs."""
+        """Allow calls on platforms that the function was not exported for, with the program of its first platform."""
         return cls("platform")
 
     @classmethod
     def custom_call(cls, target_name: str) -> DisabledSafetyCheck:
-        """The function may call this kernel, which the process that loads it has to register."""
+        """Allow the function to call this kernel, which the loading process has to register."""
         return cls(f"custom_call:{target_name}")
 
     def is_custom_call(self) -> str | None:
-        """The kernel, if it is one that is allowed."""
+        """Return the name of the allowed kernel, or None if this is another check."""
         kind, _, target = self._text.partition(":")
         return target if kind == "custom_call" else None
 
@@ -58,25 +58,25 @@ class DisabledSafetyCheck:
 
 @dataclass(eq=False, repr=False, kw_only=True)
 class Exported:
-    """A function that was lowered to StableHLO for good. Made by `export` and `deserialize`; not to be changed.
+    """A function lowered to StableHLO. Created by `export` and `deserialize`; do not modify it.
 
     Attributes:
-        fun_name: the function's name.
+        fun_name: name of the function.
         in_tree: structure of `(args, kwargs)`, without static arguments.
-        in_avals: types of its leaves.
+        in_avals: types of the arguments' leaves.
         out_tree: structure of the result.
-        out_avals: types of its leaves.
-        platforms: that it can run on.
-        nr_devices: how many devices it is for, each with its part.
-        ordered_effects, unordered_effects: names of what it does beyond its results; of the first there are none.
-        disabled_safety_checks: the checks that were left out.
-        calling_convention_version: 1: `main` takes the leaves that are used, in order, and gives all results; 2: the
-            same, over several devices, which those that know the first only must not call.
-        module_kept_var_idx: numbers of the leaves that `main` takes.
-        modules: platform -> StableHLO, in portable form; its text, where it has symbols.
-        get_vjp: makes the exported vjp; None if none was exported.
-        scope: of the symbols; None where there are none.
-        in_tiles, out_tiles: which device has which part of each leaf, None where it was left open.
+        out_avals: types of the result's leaves.
+        platforms: platforms that the function can run on.
+        nr_devices: number of devices that the function is partitioned over.
+        ordered_effects, unordered_effects: names of the function's effects; ordered effects cannot be exported.
+        disabled_safety_checks: the checks that were skipped.
+        calling_convention_version: 1: `main` takes the leaves that are used, in order, and returns all results. 2: the
+            same for a program over several devices, which versions that know only 1 must not call.
+        module_kept_var_idx: indices of the leaves that `main` takes.
+        modules: dict from platform to StableHLO in portable form, or as text if sizes are symbolic.
+        get_vjp: function that returns the exported vjp; None if no vjp was exported.
+        scope: the scope of the symbolic sizes, or None.
+        in_tiles, out_tiles: for each leaf, the tiles of its sharding, or None if the sharding was left to the compiler.
     """
 
     fun_name: str
@@ -103,12 +103,12 @@ class Exported:
         self.out_tiles = self.out_tiles or (None,) * len(self.out_avals)
         self._at: dict[tuple[tuple[str, int], ...], Exported] = {}
         self._vjp: Exported | None = None
-        self._of_numbers: Exported | None = None
+        self._physical: Exported | None = None
         self._lock = threading.RLock()
 
     @property
     def uses_global_constants(self) -> bool:
-        """Whether shapes have symbols, so that programs are made for each call's sizes."""
+        """Whether sizes are symbolic, so that a program is made for the sizes of each call."""
         return self.scope is not None
 
     def __repr__(self) -> str:
@@ -116,7 +116,7 @@ class Exported:
 
     @cached_property
     def kept(self) -> Any:
-        """The programs that calls by themselves are compiled to."""
+        """The cache of the programs that eager calls are compiled to."""
         from corejax_xla_backend._compiled_impl import Kept
 
         return Kept()
@@ -129,44 +129,46 @@ class Exported:
 
     def __reduce__(self) -> Any:
         raise TypeError(
-            f"the exported function {self.fun_name} is not pickled: pickle exported.serialize(vjp_order=...), which "
-            "says how many derivatives go with it, and deserialize that in the other process"
+            f"the exported function {self.fun_name} cannot be pickled: pickle exported.serialize(vjp_order=...), where "
+            "vjp_order is the number of derivatives to include, and deserialize that in the other process"
         )
 
     # -- programs ----------------------------------------------------------------------------------
 
     @property
     def mlir_module_serialized(self) -> bytes:
-        """The StableHLO module of the first platform, in StableHLO's portable form; its text, where it has symbols."""
+        """The module of the first platform, in StableHLO's portable form, or as text if sizes are symbolic."""
         return self.modules[self.platforms[0]]
 
     def mlir_module(self, serialized: bool = True) -> Any:
-        """The module of the first platform: as text, or MLIR's object where `serialized` is false.
+        """Return the module of the first platform as text, or as MLIR's object if `serialized` is False.
 
         Raises:
-            ValueError: MLIR's object is asked for, and the module has symbols.
+            ValueError: `serialized` is False and the module has symbolic sizes.
         """
         from corejax_xla_backend import _jaxlib
 
         if self.scope is not None:
             if not serialized:
-                raise ValueError(f"the module of {self.fun_name} has symbols: there is one for each call's sizes only")
+                raise ValueError(
+                    f"the module of {self.fun_name} has symbolic sizes: MLIR modules exist for the sizes of a call only"
+                )
             return self.mlir_module_serialized.decode()
         module = _jaxlib.from_portable(self.mlir_module_serialized)
         return _jaxlib.module_text(module) if serialized else module
 
     def module_for(self, platform: str) -> bytes:
-        """The module to run on a platform, in portable form.
+        """Return the module to run on a platform, in portable form.
 
         Raises:
-            ValueError: it was not exported for that one.
+            ValueError: the function was not exported for the platform.
         """
         if platform in self.modules:
             return self.modules[platform]
         if DisabledSafetyCheck.platform() in self.disabled_safety_checks:
             return self.mlir_module_serialized
         error = ValueError(
-            f"the exported function {self.fun_name} is for {', '.join(map(repr, self.platforms))} and is called on "
+            f"the exported function {self.fun_name} is for {', '.join(map(repr, self.platforms))} but was called on "
             f"{platform!r}: export it with platforms={[*self.platforms, platform]!r}"
         )
         raise not_of_rule(error)
@@ -175,10 +177,12 @@ class Exported:
 
     @property
     def device_tuple(self) -> tuple[Any, ...]:
-        """None by name: a program that calls it is for any devices, of this number.
+        """An empty tuple: a program that calls the function may use any devices, `size` of them.
+
+        With this attribute and `size`, an exported function over several devices counts as a mesh.
 
         Raises:
-            AttributeError: it is for one, as other values that are no meshes.
+            AttributeError: the function is for one device, so that it is not a mesh.
         """
         if self.nr_devices == 1:
             raise AttributeError(f"the exported function {self.fun_name} is for one device")
@@ -186,50 +190,51 @@ class Exported:
 
     @property
     def size(self) -> int:
-        """`nr_devices`."""
+        """The number of devices, as `nr_devices`."""
         return self.nr_devices
 
     @property
     def in_shardings_hlo(self) -> tuple[Any, ...]:
-        """XLA's sharding for each leaf of the arguments, None where it was left open."""
+        """XLA's sharding for each leaf of the arguments, or None if it was left to the compiler."""
         return _in_hlo(self.in_tiles)
 
     @property
     def out_shardings_hlo(self) -> tuple[Any, ...]:
-        """XLA's sharding for each leaf of the result, None where it was left open."""
+        """XLA's sharding for each leaf of the result, or None if it was left to the compiler."""
         return _in_hlo(self.out_tiles)
 
     def in_shardings_jax(self, mesh: Any) -> tuple[Any, ...]:
-        """Shardings over a mesh, for each leaf of the arguments: where to put them; None where it was left open.
+        """Return a sharding over a mesh for each leaf of the arguments, or None if it was left to the compiler.
 
         Raises:
-            ValueError: the mesh is of another number of devices.
+            ValueError: the mesh does not have `nr_devices` devices.
         """
         return over_mesh(self.fun_name, mesh, self.nr_devices, self.in_tiles)
 
     def out_shardings_jax(self, mesh: Any) -> tuple[Any, ...]:
-        """The same for the result.
+        """Return a sharding over a mesh for each leaf of the result, or None if it was left to the compiler.
 
         Raises:
-            ValueError: the mesh is of another number of devices.
+            ValueError: the mesh does not have `nr_devices` devices.
         """
         return over_mesh(self.fun_name, mesh, self.nr_devices, self.out_tiles)
 
     # -- calls -------------------------------------------------------------------------------------
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
-        """The function's result, eager or under transformations: jit, vmap (one element after the other), grad.
+        """Call the function, eagerly or under transformations: jit, grad, and vmap (which loops over the elements).
 
         Raises:
-            ValueError: the arguments have another structure, shape or dtype, or the platform is another one.
+            ValueError: the structure, a shape or a dtype of the arguments is wrong, or the function was not exported
+                for the platform.
         """
         return calling.call(self, args, kwargs)
 
     def specialized(self, avals: Sequence[ShapedArray], names: Sequence[str]) -> Exported:
-        """Itself, or where it has symbols the function for arguments of these types.
+        """Return the function specialised to arguments of these types; itself if it has no symbolic sizes.
 
         Raises:
-            ValueError: the types do not fit; names the argument.
+            ValueError: the types do not match; the message names the argument.
         """
         if self.scope is None:
             return self
@@ -238,14 +243,14 @@ class Exported:
     def _for_sizes(self, sizes: dict[str, Any]) -> Exported:
         key = tuple(sorted(sizes.items()))
         with self._lock:
-            found = self._at.pop(key, None)
-            if found is None:
-                found = self._made_for(sizes)
-            self._at[key] = found  # the last one is the one that was used last
+            specialized = self._at.pop(key, None)
+            if specialized is None:
+                specialized = self._specialize(sizes)
+            self._at[key] = specialized  # at the end, so that the least recently used one is evicted
             drop_oldest(self._at, _MOST_SIZES)
-            return found
+            return specialized
 
-    def _made_for(self, sizes: dict[str, Any]) -> Exported:
+    def _specialize(self, sizes: dict[str, Any]) -> Exported:
         from corejax_xla_backend.export.templates import module_at
 
         in_avals, out_avals = (
@@ -260,30 +265,30 @@ class Exported:
             get_vjp=None if self.get_vjp is None else lambda: self.vjp()._for_sizes(sizes),
         )
 
-    def of_numbers(self) -> Exported:
-        """The same program with the words of keys in the place of keys; itself where it has none."""
+    def physical(self) -> Exported:
+        """Return the same program with random keys as arrays of their words; itself if no type has keys."""
         ins, outs = (tuple(map(physical_aval, avals)) for avals in (self.in_avals, self.out_avals))
         if (ins, outs) == (self.in_avals, self.out_avals):
             return self
         with self._lock:
-            if self._of_numbers is None:  # one object, by which programs know it
-                self._of_numbers = replace(self, in_avals=ins, out_avals=outs, get_vjp=None)
-            return self._of_numbers
+            if self._physical is None:  # cached, because programs compare exported functions by identity
+                self._physical = replace(self, in_avals=ins, out_avals=outs, get_vjp=None)
+            return self._physical
 
     def has_vjp(self) -> bool:
-        """Whether `vjp` has an answer."""
+        """Return whether a vjp was exported."""
         return self.get_vjp is not None
 
     def vjp(self) -> Exported:
-        """The function `(leaves of the arguments, cotangents of the results) -> cotangents of the arguments`, exported.
+        """Return the exported function `(*arguments, *result cotangents) -> argument cotangents`, over flat leaves.
 
-        All are flat; integers and booleans have None in place of a cotangent.
+        Integers and booleans have None in place of a cotangent.
 
         Raises:
-            ValueError: the function was loaded from an artifact without.
+            ValueError: the function was loaded from an artifact without a vjp.
         """
         if self.get_vjp is None:
-            raise ValueError(f"the exported function {self.fun_name} has no vjp: it was serialized without")
+            raise ValueError(f"the exported function {self.fun_name} has no vjp: it was serialized without one")
         with self._lock:
             if self._vjp is None:
                 self._vjp = self.get_vjp()
@@ -292,16 +297,17 @@ class Exported:
     # -- bytes -------------------------------------------------------------------------------------
 
     def serialize(self, vjp_order: int = 0) -> bytes:
-        """The artifact.
+        """Return the function as the bytes of an artifact.
 
         Args:
-            vjp_order: how often what is loaded can be differentiated.
+            vjp_order: how many times the loaded function can be differentiated.
 
         Raises:
-            ValueError: a structure has nodes that are not registered for serialization, or there is no such vjp.
+            ValueError: a structure has nodes that are not registered for serialization, or this function itself was
+                loaded with a smaller `vjp_order`.
         """
         if isinstance(vjp_order, bool) or not isinstance(vjp_order, int) or vjp_order < 0:
-            raise ValueError(f"serialize: vjp_order is a number of derivatives, 0 or more, got {vjp_order!r}")
+            raise ValueError(f"serialize: vjp_order must be an integer, 0 or more, got {vjp_order!r}")
         functions = [self]
         for _ in range(vjp_order):
             functions.append(functions[-1].vjp())
@@ -309,14 +315,14 @@ class Exported:
 
 
 def deserialize(blob: bytes | bytearray | memoryview) -> Exported:
-    """The function of an artifact. Nothing of it runs until it is called.
+    """Load the function of an artifact. No code of the artifact runs until the function is called.
 
     Args:
-        blob: what `Exported.serialize` gave, in whichever process.
+        blob: bytes of `Exported.serialize`, from this or another process.
 
     Raises:
-        TypeError: it is not bytes.
-        ValueError: it is no artifact, damaged, or of a version that this one does not read; says which.
+        TypeError: the argument is not bytes.
+        ValueError: the bytes are not an artifact, are damaged, or have an unsupported version; the message says which.
     """
     if not isinstance(blob, bytes | bytearray | memoryview):
         raise TypeError(f"deserialize takes the bytes of an artifact, got {blob!r} of type {type(blob).__name__}")
@@ -328,7 +334,7 @@ def deserialize(blob: bytes | bytearray | memoryview) -> Exported:
         fields["disabled_safety_checks"] = tuple(map(DisabledSafetyCheck, fields["disabled_safety_checks"]))
     exported: Exported | None = None
     for fields in reversed(functions):
-        exported = Exported(**fields, get_vjp=_giving(exported))
+        exported = Exported(**fields, get_vjp=_returning(exported))
     assert exported is not None
     return exported
 
@@ -339,7 +345,7 @@ def _in_hlo(tiles: Sequence[Any]) -> tuple[Any, ...]:
     return tuple(None if each is None else _jaxlib.hlo_of_tiles(each) for each in tiles)
 
 
-def _giving(exported: Exported | None) -> Callable[[], Exported] | None:
+def _returning(exported: Exported | None) -> Callable[[], Exported] | None:
     return None if exported is None else lambda: exported
 
 
@@ -358,17 +364,17 @@ def _check_versions(fields: dict[str, Any], producer: dict[str, str]) -> None:
     from corejax_xla_backend import _jaxlib
 
     least, most = minimum_supported_calling_convention_version, maximum_supported_calling_convention_version
-    found = fields["calling_convention_version"]
-    if not least <= found <= most:
+    convention = fields["calling_convention_version"]
+    if not least <= convention <= most:
         raise ValueError(
-            f"the artifact of {fields['fun_name']} has calling convention {found}; this corejax-xla-backend knows "
+            f"the artifact of {fields['fun_name']} has calling convention {convention}; this corejax-xla-backend knows "
             f"{least} to {most}: upgrade it"
         )
     written, (oldest, newest) = producer.get("stablehlo", ""), _jaxlib.stablehlo_versions()
     if not _numbers(oldest) <= _numbers(written) <= _numbers(newest):
         raise ValueError(
             f"the artifact of {fields['fun_name']} is written in StableHLO {written} (by jaxlib "
-            f"{producer.get('jaxlib')}); the jaxlib that is installed here reads {oldest} to {newest}: upgrade it"
+            f"{producer.get('jaxlib')}); the installed jaxlib reads {oldest} to {newest}: upgrade it"
         )
 
 

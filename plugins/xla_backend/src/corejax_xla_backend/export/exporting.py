@@ -1,4 +1,4 @@
-"""`export`: from a jitted function to StableHLO that outlives it."""
+"""`export`: lower a jitted function to an `Exported`, StableHLO that can be serialized."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _ALIASES = {"gpu": "cuda", "host": "cpu"}
 
 
 def default_export_platform() -> str:
-    """The platform that is exported for where none is named: the default one."""
+    """Return the platform that `export` uses by default: the default backend's."""
     return _jaxlib.default_backend()
 
 
@@ -53,42 +53,43 @@ def export(
     platforms: Sequence[str] | None = None,
     disabled_checks: Sequence[DisabledSafetyCheck] = (),
 ) -> Callable[..., Exported]:
-    """Export a jitted function: as `jax.export.export`.
+    """Export a jitted function, as `jax.export.export` does.
 
     Args:
-        fun_jit: what `corejax.jit` gave.
-        platforms: that it is to run on, of `"cpu"`, `"cuda"` and `"tpu"`; by default `default_export_platform()`.
-            None of them has to be there.
-        disabled_checks: checks to leave out.
+        fun_jit: a function returned by `corejax.jit`.
+        platforms: the platforms to export for, of `"cpu"`, `"cuda"` and `"tpu"`, which need not be available; by
+            default `default_export_platform()`.
+        disabled_checks: safety checks to skip.
 
     Returns:
-        `(*args, **kwargs) -> Exported`, of arguments or `ShapeDtypeStruct`s; their values do not matter.
+        A function `(*args, **kwargs) -> Exported` of arrays or `ShapeDtypeStruct`s; only their types matter. It raises
+        ValueError if the program calls a kernel that another process may lack, and NotImplementedError if the program
+        calls Python or has ordered effects.
 
     Raises:
-        ValueError: the function is not jitted, or a platform is unknown. Of the function that is returned, too: the
-            program calls a kernel that another process may not have.
-        NotImplementedError: of the function that is returned: the program calls Python, or has ordered effects.
+        ValueError: the function is not jitted, or a platform is unknown.
+        TypeError: a disabled check is not a `DisabledSafetyCheck`.
     """
     lower = getattr(fun_jit, "lower", None)
     if not callable(fun_jit) or not callable(lower):
-        raise ValueError(f"export takes what corejax.jit gives, export(jit(f))(*args), got {fun_jit!r}")
+        raise ValueError(f"export takes a function of corejax.jit, export(jit(f))(*args), got {fun_jit!r}")
     targets = _checked_platforms(platforms)
     allowed = tuple(disabled_checks)
     for check in allowed:
         if not isinstance(check, DisabledSafetyCheck):
-            raise TypeError(f"export: disabled_checks are made by DisabledSafetyCheck, got {check!r}")
+            raise TypeError(f"export: disabled_checks must be DisabledSafetyCheck objects, got {check!r}")
 
     @api_boundary
     def exporter(*args: Any, **kwargs: Any) -> Exported:
-        given = [x for x in tree.tree_leaves((args, kwargs)) if isinstance(x, ShapeDtypeStruct)]
-        scope_of_avals(fun_name(fun_jit), given)  # before shapes of two scopes meet in the function
+        specs = [x for x in tree.tree_leaves((args, kwargs)) if isinstance(x, ShapeDtypeStruct)]
+        scope_of_avals(fun_name(fun_jit), specs)  # raises an error before sizes of two scopes meet in the function
         lowered = lower(*args, **kwargs)
         if not isinstance(lowered, Lowered):
-            raise ValueError(f"export takes what corejax.jit gives, export(jit(f))(*args), got {fun_jit!r}")
+            raise ValueError(f"export takes a function of corejax.jit, export(jit(f))(*args), got {fun_jit!r}")
         if any(isinstance(c, Tracer) for c in lowered.consts):
             raise ValueError(
-                f"export of {lowered.name}: it closes over a value that a transformation around it traces, which has "
-                "no value to put into an artifact. Make it an argument"
+                f"export of {lowered.name}: it closes over a value that an outer transformation traces, so there is no "
+                "concrete value to put into the artifact. Make it an argument"
             )
         closed = bind_consts(lowered.jaxpr, [as_array(c) for c in lowered.consts])
         layout = layout_of(lowered.jaxpr, lowered._options, len(lowered.consts))
@@ -101,10 +102,10 @@ def _checked_platforms(platforms: Sequence[str] | None) -> tuple[str, ...]:
     if platforms is None:
         return (default_export_platform(),)
     if isinstance(platforms, str) or not platforms:
-        raise ValueError(f"export: platforms is a sequence of names such as ['cpu', 'cuda'], got {platforms!r}")
+        raise ValueError(f"export: platforms must be a sequence of names such as ['cpu', 'cuda'], got {platforms!r}")
     for name in platforms:
         if name not in _PLATFORMS and name not in _ALIASES:
-            raise ValueError(f"export: platforms are {', '.join(map(repr, _PLATFORMS))}, got {name!r}")
+            raise ValueError(f"export: platforms must be of {', '.join(map(repr, _PLATFORMS))}, got {name!r}")
     return tuple(dict.fromkeys(_ALIASES.get(name, name) for name in platforms))
 
 
@@ -124,16 +125,16 @@ def _exported(
     scope = scope_of_avals(name, closed.in_avals)
     if scope is not None and layout.count > 1:
         raise NotImplementedError(
-            f"export of {name}: its sizes are symbols, and it is for {layout.count} devices, which divide them; "
-            "export it for integer sizes, or for one device"
+            f"export of {name}: symbolic sizes cannot be partitioned over {layout.count} devices; export the function "
+            "for integer sizes, or for one device"
         )
-    whole = constrained(physical_program(closed), layout)  # keys are their numbers, also as arguments and results
-    modules = {platform: _module(name, whole, kept, platform, allowed, layout) for platform in platforms}
+    program = constrained(physical_program(closed), layout)  # random keys are arrays of words, also as arguments
+    modules = {platform: _module(name, program, kept, platform, allowed, layout) for platform in platforms}
 
     def vjp() -> Exported:
-        program, *trees = _pullback(name, closed)
-        pulled = layout.of_pullback(*_active_and_smooth(closed))
-        return _exported(f"vjp({name})", program, *trees, pulled, platforms, disabled_checks)
+        pullback, *trees = _pullback(name, closed)
+        vjp_layout = layout.of_pullback(*_active_and_smooth(closed))
+        return _exported(f"vjp({name})", pullback, *trees, vjp_layout, platforms, disabled_checks)
 
     exported = Exported(
         fun_name=name,
@@ -159,18 +160,18 @@ def _exported(
 
 
 def _try_sizes(exported: Exported, scope: SymbolicScope) -> None:
-    """Make the program for some sizes, so that what cannot be is told now.
+    """Specialise the function to some valid sizes, so that errors show at export and not at the first call.
 
     Raises:
-        ValueError: the sizes cannot be told from the arguments' shapes.
-        NotImplementedError: there is no program.
+        ValueError: the arguments' shapes do not determine the sizes.
+        NotImplementedError: the program cannot be specialised.
     """
     names = sorted({n for a in exported.in_avals for d in a.shape if isinstance(d, DimExpr) for n in d.variables()})
     for start in (2, 3, 5, 8, 12, 16, 24, 60, 64, 1):
         choices = [
             {n: max(start + i * apart, int(scope.range_of_name(n)[0])) for i, n in enumerate(names)} for apart in (1, 0)
         ]
-        sizes = next((found for found in choices if scope.broken(found) is None), None)
+        sizes = next((choice for choice in choices if scope.violated_constraint(choice) is None), None)
         if sizes is not None:
             avals = [aval_at(aval, sizes) for aval in exported.in_avals]
             if all(d > 0 for aval in avals for d in aval.shape):
@@ -181,7 +182,7 @@ def _try_sizes(exported: Exported, scope: SymbolicScope) -> None:
 def _module(
     name: str, closed: ClosedJaxpr, kept: Sequence[bool], platform: str, allowed: Sequence[str], layout: Layout
 ) -> bytes:
-    """The program with its constants, without the user's lines, for one platform; as text if its sizes are symbols."""
+    """Lower the program for a platform, with its constants but without locations; as text if sizes are symbolic."""
     builder = ModuleBuilder(platform, name, layout.devices)
     add_main(builder, closed, kept, embedded=True)
     text = builder.text(f"jit_{name}")
@@ -195,7 +196,7 @@ def _module(
 
 
 def _pullback(name: str, closed: ClosedJaxpr) -> tuple[ClosedJaxpr, Any, Any]:
-    """The program `(arguments, cotangents) -> cotangents`, and structures of its arguments and results."""
+    """Return the program `(*arguments, *cotangents) -> cotangents`, and the structures of its arguments and results."""
     active, smooth = _active_and_smooth(closed)
     ct_avals = [tangent_aval(aval) for aval in select_list(smooth, closed.out_avals)]
     fun = jaxpr_as_fun(closed)
@@ -205,9 +206,10 @@ def _pullback(name: str, closed: ClosedJaxpr) -> tuple[ClosedJaxpr, Any, Any]:
         _, tape = linearize_flat(fun, primals, active, DebugInfo(fun, f"export: vjp of {name}"))
         linear, residuals = tape.to_jaxpr()
         flags = [False] * len(residuals) + [True] * len(linear.invars)
-        given = [ct for ct, out in zip(cts, select_list(smooth, tape.outs), strict=True) if out is not None]
-        pulled, nonzero = transpose_jaxpr(close_over_consts(linear), flags, [True] * len(given))
-        cts_in = iter(inline_closed(pulled, [*residuals, *given]))
+        # Results that do not depend on the arguments have no tangent on the tape, so their cotangents are dropped.
+        kept = [ct for ct, out in zip(cts, select_list(smooth, tape.outs), strict=True) if out is not None]
+        transposed, nonzero = transpose_jaxpr(close_over_consts(linear), flags, [True] * len(kept))
+        cts_in = iter(inline_closed(transposed, [*residuals, *kept]))
         return [
             next(cts_in) if flag else structural.zeros(tangent_aval(aval))
             for flag, aval in zip(nonzero, select_list(active, closed.in_avals), strict=True)
@@ -220,6 +222,6 @@ def _pullback(name: str, closed: ClosedJaxpr) -> tuple[ClosedJaxpr, Any, Any]:
 
 
 def _active_and_smooth(closed: ClosedJaxpr) -> tuple[list[bool], list[bool]]:
-    """Whether each argument and each result has tangents."""
+    """Return whether each argument, and whether each result, has tangents."""
     active, smooth = ([is_differentiable(aval) for aval in avals] for avals in (closed.in_avals, closed.out_avals))
     return active, smooth

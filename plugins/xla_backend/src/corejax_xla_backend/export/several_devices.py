@@ -1,6 +1,7 @@
-"""Exported programs over several devices: which device has which part, by number, for they are another process's.
+"""Exported programs over several devices.
 
-Shardings of arguments and results are constraints inside of the program, so that it lies alike wherever it is called.
+Artifacts identify devices by number, because the loading process has other devices. The shardings of arguments and
+results become constraints inside the program, so that every call has the same shardings.
 """
 
 from __future__ import annotations
@@ -20,12 +21,13 @@ Tiles = np.ndarray[Any, Any]
 
 
 class Layout(NamedTuple):
-    """How a program is laid out over devices.
+    """How a program is sharded over devices.
 
     Attributes:
-        devices: in the order in which the program numbers them; empty: any.
-        count: how many there are.
-        ins, outs: a sharding for each argument and each result, None: the compiler chooses; empty: of none.
+        devices: the devices, in the order in which the program numbers them; empty for any devices.
+        count: number of devices.
+        ins, outs: a sharding for each argument and each result, or None if the compiler chooses it; empty if all are
+            None.
     """
 
     devices: tuple[Any, ...] = ()
@@ -34,22 +36,27 @@ class Layout(NamedTuple):
     outs: tuple[Any, ...] = ()
 
     def tiles(self, avals: Sequence[ShapedArray], *, of_results: bool = False) -> tuple[Tiles | None, ...]:
-        """Which device has which part of each argument, or result."""
-        given = self.outs if of_results else self.ins
-        known = [concrete(s, a.ndim) for s, a in zip(given, avals, strict=True)] if given else [None] * len(avals)
+        """Return the tiles of each argument's sharding, or of each result's."""
+        places = self.outs if of_results else self.ins
+        known = [concrete(s, a.ndim) for s, a in zip(places, avals, strict=True)] if places else [None] * len(avals)
         return tuple(None if s is None else s.tiles(a.ndim) for s, a in zip(known, avals, strict=True))
 
     def of_pullback(self, active: Sequence[bool], smooth: Sequence[bool]) -> Layout:
-        """Of the program `(arguments, cotangents) -> cotangents`, of what has such."""
+        """Return the layout of the pullback `(*arguments, *result cotangents) -> argument cotangents`.
+
+        Args:
+            active: whether each argument has a cotangent.
+            smooth: whether each result has a cotangent.
+        """
         if not self.ins or not self.outs:
             return self._replace(ins=(), outs=())
-        given = tuple(s for s, flag in zip(self.outs, smooth, strict=True) if flag)
-        pulled = tuple(s for s, flag in zip(self.ins, active, strict=True) if flag)
-        return self._replace(ins=(*self.ins, *given), outs=pulled)
+        cts = tuple(s for s, flag in zip(self.outs, smooth, strict=True) if flag)
+        cts_in = tuple(s for s, flag in zip(self.ins, active, strict=True) if flag)
+        return self._replace(ins=(*self.ins, *cts), outs=cts_in)
 
 
 def layout_of(closed: ClosedJaxpr, options: CompileOptions, consts: int) -> Layout:
-    """Return the layout of a program that was lowered with these options; so many constants lead its arguments."""
+    """Return the layout of a program lowered with these options, without its leading `consts` constants."""
     named = named_places(closed, options)
     sizes = [getattr(x, "mesh", x).size for x in named if not isinstance(x, Sharding) or hasattr(x.mesh, "size")]
     count = len(options.devices) or max(sizes, default=1)
@@ -65,7 +72,7 @@ def layout_of(closed: ClosedJaxpr, options: CompileOptions, consts: int) -> Layo
 
 
 def constrained(closed: ClosedJaxpr, layout: Layout) -> ClosedJaxpr:
-    """The program with its arguments and results laid out."""
+    """Return the program with the layout's shardings as constraints on its arguments and results."""
     if all(s is None for s in (*layout.ins, *layout.outs)):
         return closed
 
@@ -77,22 +84,22 @@ def constrained(closed: ClosedJaxpr, layout: Layout) -> ClosedJaxpr:
 
 
 def over_mesh(name: str, mesh: Any, count: int, tiles: Sequence[Tiles | None]) -> tuple[Sharding | None, ...]:
-    """Shardings with these tiles over the devices of a mesh; by its axes, where they say it.
+    """Return shardings with these tiles over the devices of a mesh, by the mesh's axes if they can express the tiles.
 
     Raises:
-        ValueError: it is of another number of devices.
+        ValueError: the mesh does not have `count` devices.
     """
     if mesh.size != count:
-        raise ValueError(f"the exported function {name} is for {count} devices, and {mesh} has {mesh.size}")
+        raise ValueError(f"the exported function {name} is for {count} devices, but {mesh} has {mesh.size}")
     like = whole_over(mesh).like
     return tuple(None if t is None else like(t) for t in tiles)
 
 
 def tiles_text(tiles: Tiles | None) -> list[Any] | None:
-    """Of a header: shape and positions."""
+    """Convert tiles to JSON for an artifact's header: a list of the shape and the positions."""
     return None if tiles is None else [list(tiles.shape), tiles.reshape(-1).tolist()]
 
 
 def tiles_of_text(written: Sequence[Any] | None) -> Tiles | None:
-    """What `tiles_text` has made so."""
+    """Convert the JSON of `tiles_text` back to tiles."""
     return None if written is None else np.array(written[1], np.int64).reshape(written[0])

@@ -1,4 +1,4 @@
-"""`symbolic_shape` and its kin: shapes with symbols, as users write them, and what sizes arguments give to symbols."""
+"""Symbolic shapes: `symbolic_shape` and `symbolic_args_specs` parse them, and `solve` finds the symbols' values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from corejax_xla_backend.export.dims import LARGEST, DimExpr, SymbolicScope, as_
 
 
 def is_symbolic_dim(p: Any) -> bool:
-    """Whether a size is a symbolic expression."""
+    """Return whether a size is a symbolic expression."""
     return isinstance(p, DimExpr)
 
 
@@ -24,36 +24,37 @@ def symbolic_shape(
     scope: SymbolicScope | None = None,
     like: Sequence[int | None] | None = None,
 ) -> tuple[Any, ...]:
-    """A shape from text: `symbolic_shape("b, 2*b, 3")`.
+    """Parse a shape from text: `symbolic_shape("b, 2*b, 3")`.
 
     Args:
-        shape_spec: expressions with commas between; `_` is the size in `like`, `...` all that are left there.
-        constraints: what is known of the sizes (`SymbolicScope`), for a scope of their own.
-        scope: an existing scope to be in.
-        like: a shape, for `_` and `...`.
+        shape_spec: expressions separated by commas; `_` stands for the size in `like`, `...` for all remaining sizes
+            in `like`. None stands for `"..."`.
+        constraints: constraints on the sizes (see `SymbolicScope`), for a new scope.
+        scope: an existing scope for the symbols.
+        like: the shape to take sizes from for `_` and `...`.
 
     Raises:
-        TypeError: the shape is no text.
-        ValueError: the text is no shape, or both a scope and constraints are given.
+        TypeError: the shape is not a string.
+        ValueError: the text is not a valid shape, or both a scope and constraints are given.
     """
     if not (shape_spec is None or isinstance(shape_spec, str)):
-        raise TypeError(f"symbolic_shape: a shape is a text such as 'b, 2*b, 3', got {shape_spec!r}")
+        raise TypeError(f"symbolic_shape: a shape is a string such as 'b, 2*b, 3', got {shape_spec!r}")
     if scope is not None and constraints:
-        raise ValueError("symbolic_shape takes a scope, which has its constraints, or constraints; not both")
+        raise ValueError("symbolic_shape takes a scope, which has its own constraints, or constraints, not both")
     scope = SymbolicScope(constraints) if scope is None else scope
     text = "..." if shape_spec is None else shape_spec
     try:
         body: Any = ast.parse(f"[{as_python(text).strip()}]", mode="eval").body
     except SyntaxError:
-        raise ValueError(f"symbolic_shape: a shape is expressions with commas between, got {text!r}") from None
-    if len(body.elts) == 1 and isinstance(body.elts[0], ast.Tuple | ast.List):  # written as one
+        raise ValueError(f"symbolic_shape: a shape is expressions separated by commas, got {text!r}") from None
+    if len(body.elts) == 1 and isinstance(body.elts[0], ast.Tuple | ast.List):  # text in parentheses or brackets
         body = body.elts[0]
     entries = [ast.unparse(entry) for entry in body.elts]
     sizes: list[Any] = []
     for i, entry in enumerate(entries):
         if entry == "...":
             if i != len(entries) - 1 or like is None:
-                raise ValueError(f"symbolic_shape: '...' is the last entry and needs like=, got {text!r}")
+                raise ValueError(f"symbolic_shape: '...' must be the last entry and needs like=, got {text!r}")
             sizes += like[i:]
         elif entry == "_":
             if like is None or i >= len(like) or like[i] is None:
@@ -65,27 +66,27 @@ def symbolic_shape(
         raise ValueError(f"symbolic_shape: {text!r} has {len(sizes)} entries, the shape {tuple(like)} has {len(like)}")
     for i, (size, known) in enumerate(zip(sizes, like or (), strict=False)):
         if isinstance(size, int) and known is not None and size != known:
-            raise ValueError(f"symbolic_shape: entry {i} of {text!r} is {size}, and {known} in the shape {like}")
+            raise ValueError(f"symbolic_shape: entry {i} of {text!r} is {size}, but {known} in the shape {like}")
     return tuple(sizes)
 
 
 def symbolic_args_specs(
     args: Any, shapes_specs: Any, constraints: Sequence[str] = (), scope: SymbolicScope | None = None
 ) -> Any:
-    """Arguments as `ShapeDtypeStruct`s, for `export(f)(*symbolic_args_specs(args, "b, ..."))`.
+    """Return arguments as `ShapeDtypeStruct`s, for `export(f)(*symbolic_args_specs(args, "b, ..."))`.
 
     Args:
-        args: a pytree of arrays or of what has a shape and a dtype.
-        shapes_specs: a text for all, or a prefix of the pytree with texts, None for the argument's own shape. A list
-            may stand for a tuple of arguments.
-        constraints: as of `symbolic_shape`.
-        scope: as there.
+        args: a pytree of arrays or of objects with a shape and a dtype.
+        shapes_specs: a text for all leaves, or a prefix of the pytree with texts as for `symbolic_shape`. None stands
+            for the leaf's own shape. A list may stand for a tuple of arguments.
+        constraints: constraints on the sizes (see `SymbolicScope`), for a new scope.
+        scope: an existing scope for the symbols.
 
     Raises:
-        ValueError: the texts do not fit the arguments.
+        ValueError: the texts do not match the arguments' shapes, or both a scope and constraints are given.
     """
     if scope is not None and constraints:
-        raise ValueError("symbolic_args_specs takes a scope, which has its constraints, or constraints; not both")
+        raise ValueError("symbolic_args_specs takes a scope, which has its own constraints, or constraints, not both")
     scope = SymbolicScope(constraints) if scope is None else scope
     leaves, treedef = tree.tree_flatten(args)
     avals = [shaped_abstractify(x) for x in leaves]
@@ -101,10 +102,10 @@ def symbolic_args_specs(
 
 
 def scope_of_avals(name: str, avals: Sequence[ShapedArray]) -> SymbolicScope | None:
-    """The scope of the symbols in types, None where there are none.
+    """Return the scope of the symbols in types, or None if there are no symbols.
 
     Raises:
-        ValueError: there are two scopes.
+        ValueError: the symbols have several scopes.
     """
     scopes = {id(d.scope): d.scope for aval in avals for d in aval.shape if isinstance(d, DimExpr)}
     if len(scopes) > 1:
@@ -116,29 +117,38 @@ def scope_of_avals(name: str, avals: Sequence[ShapedArray]) -> SymbolicScope | N
 
 
 def scope_of_sizes(sizes: dict[str, Any]) -> SymbolicScope | None:
-    """The scope of what stands for symbols, None where it is integers only."""
+    """Return the scope of symbolic sizes, or None if all sizes are integers."""
     return next((size.scope for size in sizes.values() if isinstance(size, DimExpr)), None)
 
 
 def aval_at(aval: ShapedArray, sizes: dict[str, Any]) -> ShapedArray:
-    """A type for sizes of symbols."""
+    """Return a type with sizes substituted for its symbols."""
     return aval.update(shape=tuple(d.at(sizes) if isinstance(d, DimExpr) else d for d in aval.shape))
 
 
 def solve(
     name: str, wanted: Sequence[ShapedArray], given: Sequence[ShapedArray], names: Sequence[str], scope: SymbolicScope
 ) -> dict[str, Any]:
-    """The sizes of symbols for types of arguments, of which sizes may be symbols of another scope.
+    """Return the values of symbols for which the wanted types equal the given types.
+
+    Each step solves an equation that is linear in its only unknown symbol, until no more symbols can be solved.
+
+    Args:
+        name: name of the exported function, for messages.
+        wanted: types with symbols of `scope`.
+        given: types of the arguments; their sizes may be symbols of another scope, so the values may be symbolic.
+        names: names of the arguments, for messages.
+        scope: the scope of the symbols to solve for.
 
     Raises:
-        ValueError: the types do not fit, for all sizes; or a constraint is broken; names the argument.
-        InconclusiveDimensionOperation: a constraint does not hold for all sizes.
+        ValueError: the types do not match for all sizes, or a constraint is violated; the message names the argument.
+        InconclusiveDimensionOperation: a constraint depends on the values of symbolic sizes.
     """
     sizes: dict[str, Any] = {}
     equations = []
     for want, have, arg in zip(wanted, given, names, strict=True):
         if want.ndim != have.ndim or want.dtype != have.dtype:
-            raise _misfit(name, want, have, arg)
+            raise _mismatch(name, want, have, arg)
         equations += [(w, h, want, have, arg) for w, h in zip(want.shape, have.shape, strict=True)]
     progress = True
     while progress:
@@ -146,29 +156,36 @@ def solve(
         for w, h, want, have, arg in equations:
             unknown = w.variables() - sizes.keys() if isinstance(w, DimExpr) else set()
             if len(unknown) == 1:
-                found = _solved(w, h, unknown.pop(), sizes)
-                if found is not None:
-                    if not _is_size_of_symbol(found[1]):
-                        raise _misfit(name, want, have, arg)
-                    sizes[found[0]], progress = found[1], True
+                solution = _solve_for(w, h, unknown.pop(), sizes)
+                if solution is not None:
+                    symbol, value = solution
+                    if not _is_valid_size(value):
+                        raise _mismatch(name, want, have, arg)
+                    sizes[symbol], progress = value, True
     for w, h, want, have, arg in equations:
         if isinstance(w, DimExpr) and not w.variables() <= sizes.keys():
-            raise ValueError(f"export of {name}: no argument's shape tells the sizes in {w!r} by itself, as b does")
+            raise ValueError(
+                f"export of {name}: the arguments' shapes do not determine the sizes in {w!r}: use a symbol by itself, "
+                "such as b, in a shape"
+            )
         if (w.at(sizes) if isinstance(w, DimExpr) else w) != h:
-            raise _misfit(name, want, have, arg, sizes)
-    broken = scope.broken(sizes)
-    if broken is not None:
-        raise ValueError(f"call of the exported function {name}: the constraint {broken!r} does not hold for {sizes}")
+            raise _mismatch(name, want, have, arg, sizes)
+    violated = scope.violated_constraint(sizes)
+    if violated is not None:
+        raise ValueError(f"call of the exported function {name}: the constraint {violated!r} does not hold for {sizes}")
     return sizes
 
 
-def _is_size_of_symbol(size: Any) -> bool:
+def _is_valid_size(size: Any) -> bool:
     return 1 <= size <= LARGEST if isinstance(size, int) else bool(range_of(size)[0] >= 1)
 
 
-def _solved(w: DimExpr, size: Any, variable: str, sizes: dict[str, Any]) -> tuple[str, Any] | None:
-    """The variable, if the expression is linear in it; -1 where there is no such integer for all sizes."""
-    if any(names.count(variable) > 1 for names, _ in w.terms) or w.inside(variable):
+def _solve_for(w: DimExpr, size: Any, variable: str, sizes: dict[str, Any]) -> tuple[str, Any] | None:
+    """Return the variable and its value if `w` is linear in it, else None.
+
+    The value is -1, an invalid size, if no integer solves the equation for all sizes.
+    """
+    if any(names.count(variable) > 1 for names, _ in w.terms) or w.has_operand(variable):
         return None
     rest = w.at({**sizes, variable: 0})
     factor = w.at({**sizes, variable: 1}) - rest
@@ -178,7 +195,7 @@ def _solved(w: DimExpr, size: Any, variable: str, sizes: dict[str, Any]) -> tupl
     return variable, quotient if isinstance(remainder, int) and not remainder else -1
 
 
-def _misfit(name: str, want: ShapedArray, have: ShapedArray, arg: str, sizes: Any = None) -> ValueError:
+def _mismatch(name: str, want: ShapedArray, have: ShapedArray, arg: str, sizes: Any = None) -> ValueError:
     with_sizes = f" with {', '.join(f'{k} = {v}' for k, v in sizes.items())}" if sizes else ""
     return ValueError(
         f"call of the exported function {name}: it takes {want.str_short()} as argument {arg}{with_sizes}, got "

@@ -1,4 +1,7 @@
-"""Programs with symbols: StableHLO's text, in which expressions stand for sizes; one program for each call's sizes."""
+"""Programs with symbolic sizes: templates, StableHLO text with expressions in place of sizes.
+
+A call substitutes its sizes for the expressions, and compiles the program that results.
+"""
 
 from __future__ import annotations
 
@@ -16,11 +19,11 @@ _FUNCTION = re.compile(r"^  func\.func (?:public|private) @([\w$.]+)", re.MULTIL
 
 
 def functions_text(template: bytes, rename: Callable[[str], str]) -> list[str]:
-    """The functions of a template, all private, as `_jaxlib.functions_text` gives those of a module; `main` first."""
+    """Return the texts of a template's functions, all private, `main` first, as `_jaxlib.functions_text` does."""
     text = template.decode()
-    found = list(_FUNCTION.finditer(text))
-    ends = [each.start() for each in found[1:]] + [text.rindex("}")]
-    parts = {each[1]: text[each.start() : end].strip() for each, end in zip(found, ends, strict=True)}
+    heads = list(_FUNCTION.finditer(text))
+    ends = [head.start() for head in heads[1:]] + [text.rindex("}")]
+    parts = {head[1]: text[head.start() : end].strip() for head, end in zip(heads, ends, strict=True)}
     names = {name: rename(name) for name in sorted(parts, key=lambda name: name != "main")}
     used = re.compile(r"@(" + "|".join(map(re.escape, names)) + r")(?![\w$.])")
     renamed = {name: used.sub(lambda use: f"@{names[use[1]]}", part) for name, part in parts.items()}
@@ -28,10 +31,11 @@ def functions_text(template: bytes, rename: Callable[[str], str]) -> list[str]:
 
 
 def module_at(name: str, template: bytes, sizes: Mapping[str, Any]) -> bytes:
-    """The portable module for sizes of the symbols; a template where these are symbols of another scope.
+    """Substitute sizes into a template and return the portable module; a template again if the sizes are symbolic.
 
     Raises:
-        NotImplementedError: there is no such program: an operation's translation does more with sizes than arithmetic.
+        NotImplementedError: the text is no valid program for these sizes, because an operation's translation does more
+            with sizes than arithmetic.
     """
     text = _EXPRESSION.sub(lambda found: str(size_at(found[1], sizes)), template.decode())
     if not all(isinstance(size, int) for size in sizes.values()):

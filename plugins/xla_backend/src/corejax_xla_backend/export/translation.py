@@ -1,4 +1,4 @@
-"""StableHLO of `call_exported`: the artifact's functions become functions of the program around it."""
+"""The translation of `call_exported`: the artifact's functions become functions of the calling program."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from corejax_xla_backend.export.calling import (
 
 
 def _translation(ctx: Any, in_avals: Sequence[ShapedArray], in_vals: Sequence[Any], *, exported: Any) -> Any:
-    from corejax_xla_backend import _jaxlib  # when a program is lowered
+    from corejax_xla_backend import _jaxlib  # imported late: jaxlib loads when the first program is lowered
     from corejax_xla_backend.export import templates
 
     portable = exported.module_for(ctx.platform)
@@ -25,14 +25,14 @@ def _translation(ctx: Any, in_avals: Sequence[ShapedArray], in_vals: Sequence[An
         def named(name: str) -> str:
             return rename(exported.fun_name if name == "main" else name)
 
-        if exported.uses_global_constants:  # of the symbols of the program around
+        if exported.uses_global_constants:  # the calling program has symbolic sizes, so its text is a template, too
             texts, meshes = templates.functions_text(portable, named), {}
         else:
             module = _jaxlib.from_portable(portable)
             meshes = _jaxlib.meshes_text(module)
             texts = _jaxlib.functions_text(module, named)
         if exported.nr_devices > 1:
-            texts = _as_part_of(ctx.module, texts, meshes)
+            texts = _renumbered(ctx.module, texts, meshes)
         if ctx.platform == "cpu" and any("@lapack_" in text for text in texts):
             _jaxlib.register_lapack()
         return texts
@@ -43,21 +43,17 @@ def _translation(ctx: Any, in_avals: Sequence[ShapedArray], in_vals: Sequence[An
 
 
 def _check_devices(module: Any, exported: Any) -> None:
-    """Refuse a program over other devices than as many as the function is for.
-
-    Raises:
-        ValueError: it has another number, or one of its elements calls the function.
-    """
-    whose = f"the exported function {exported.fun_name} is for {exported.nr_devices} devices"
+    """Raise ValueError unless the calling program is over as many devices as the function, outside of shard_map."""
+    subject = f"the exported function {exported.fun_name} is for {exported.nr_devices} devices"
     if module.manual is not None:
-        raise ValueError(f"{whose}, and is called by one of them, in shard_map or pmap; call it outside of these")
+        raise ValueError(f"{subject} but is called by one of them, in shard_map or pmap; call it outside of these")
     meshes, wanted = module.meshes, exported.nr_devices
     if not meshes.devices and meshes.count in (1, wanted):
         meshes.count = wanted
     if meshes.count != wanted:
         raise ValueError(
-            f"{whose}, and is called in a program on {meshes.count}; put its arguments on a mesh of {wanted} devices, "
-            "where exported.in_shardings_jax(mesh) says, or call it with corejax.set_mesh(mesh)"
+            f"{subject} but is called in a program on {meshes.count}; put its arguments on a mesh of {wanted} devices, "
+            "by exported.in_shardings_jax(mesh), or call it with corejax.set_mesh(mesh)"
         )
 
 
@@ -65,8 +61,8 @@ _MESH = re.compile(r"<(@mesh[.\w]*)(?=[,>])")
 _CHANNEL = re.compile(r"channel_handle<handle = (\d+), type = \d+>")
 
 
-def _as_part_of(module: Any, texts: Sequence[str], meshes: Mapping[str, str]) -> list[str]:
-    """Functions with the meshes' symbols and the channels' numbers of the program around."""
+def _renumbered(module: Any, texts: Sequence[str], meshes: Mapping[str, str]) -> list[str]:
+    """Replace the symbols of meshes and the numbers of channels by those of the calling program."""
     symbols = {symbol: module.meshes.declared(text) for symbol, text in meshes.items()}
     channels: dict[str, int] = {}
 

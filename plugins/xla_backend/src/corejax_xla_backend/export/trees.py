@@ -1,4 +1,4 @@
-"""Structures of arguments and results in artifacts, as JSON; nodes of registered classes by names that users give."""
+"""Pytree structures in artifacts, as JSON; nodes of registered classes are identified by names that users choose."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LEAF = "*"
 
 
 class NodeSerialization(NamedTuple):
-    """How nodes of a class are written and read."""
+    """How nodes of a class are serialized; see `register_pytree_node_serialization`."""
 
     nodetype: type
     serialized_name: str
@@ -37,50 +37,55 @@ def register_pytree_node_serialization(
     deserialize_auxdata: Callable[[bytes], Any],
     from_children: Callable[[Any, Sequence[Any]], Any] | None = None,
 ) -> T:
-    """Have artifacts hold nodes of a registered class. The process that loads one registers the same name.
+    """Register how artifacts store nodes of a pytree class; the loading process must register the same name.
 
     Args:
-        nodetype: the class.
-        serialized_name: what artifacts call it; one with your package's name cannot clash.
-        serialize_auxdata: bytes of a node's metadata.
-        deserialize_auxdata: the metadata of these bytes.
-        from_children: `(metadata, children) -> node`; by default what the class was registered with.
+        nodetype: a class that is registered as a pytree node.
+        serialized_name: the name of the class in artifacts; prefix it with your package's name to avoid clashes.
+        serialize_auxdata: function from a node's metadata to bytes.
+        deserialize_auxdata: the inverse of `serialize_auxdata`.
+        from_children: `(metadata, children) -> node`; by default the function that the class was registered with.
 
     Returns:
         The class.
 
     Raises:
-        ValueError: the class or the name is registered, or the class is no node and `from_children` is missing.
+        ValueError: the class or the name is already registered, or the class is not a pytree node and `from_children`
+            is missing.
     """
     if nodetype in _by_type:
-        raise ValueError(f"{nodetype.__qualname__} is serialized already, as {_by_type[nodetype].serialized_name!r}")
+        raise ValueError(
+            f"{nodetype.__qualname__} is registered for artifacts already, as {_by_type[nodetype].serialized_name!r}"
+        )
     if serialized_name in _by_name:
         other = _by_name[serialized_name].nodetype.__qualname__
-        raise ValueError(f"the name {serialized_name!r} is that of {other} in artifacts: choose another one")
+        raise ValueError(f"the name {serialized_name!r} is registered for {other}: choose another one")
     if from_children is None:
         if not tree.is_tree_node(nodetype):
             raise ValueError(
-                f"{nodetype.__qualname__} is no pytree node: call corejax.tree_util.register_pytree_node first, or "
-                "give from_children"
+                f"{nodetype.__qualname__} is not a pytree node: call corejax.tree_util.register_pytree_node first, or "
+                "pass from_children"
             )
 
         def from_children(metadata: Any, children: Sequence[Any]) -> Any:
             return tree.unflatten_one_level(nodetype, metadata, children)
 
-    given = NodeSerialization(nodetype, serialized_name, serialize_auxdata, deserialize_auxdata, from_children)
-    _by_type[nodetype] = _by_name[serialized_name] = given
+    entry = NodeSerialization(nodetype, serialized_name, serialize_auxdata, deserialize_auxdata, from_children)
+    _by_type[nodetype] = _by_name[serialized_name] = entry
     return nodetype
 
 
 def register_namedtuple_serialization(nodetype: T, *, serialized_name: str) -> T:
-    """Have artifacts hold a namedtuple, by its fields' names, which the class that loads it has to have too.
+    """Register a namedtuple class for artifacts, which store the names of its fields.
+
+    The loading process must register a class with the same fields, in any order.
 
     Raises:
-        ValueError: it is no namedtuple, or registered already.
+        ValueError: the class is not a namedtuple, or is already registered.
     """
     if not (issubclass(nodetype, tuple) and hasattr(nodetype, "_fields")):
         raise ValueError(
-            f"{nodetype.__qualname__} is no namedtuple: use register_pytree_node_serialization for other classes"
+            f"{nodetype.__qualname__} is not a namedtuple: use register_pytree_node_serialization for other classes"
         )
     fields = list(nodetype._fields)
 
@@ -104,10 +109,10 @@ def register_namedtuple_serialization(nodetype: T, *, serialized_name: str) -> T
 
 
 def tree_to_json(treedef: Any) -> Any:
-    """A structure as JSON.
+    """Convert a structure to JSON.
 
     Raises:
-        ValueError: it has nodes of a class that is not registered, or dict keys that are neither text nor integers.
+        ValueError: a node's class is not registered, or a dict key is neither a string nor an integer.
     """
     node = treedef.node_data()
     if node is None:
@@ -134,21 +139,24 @@ def tree_to_json(treedef: Any) -> Any:
 def _keys(keys: Sequence[Any]) -> list[Any]:
     for key in keys:
         if type(key) not in (str, int):
-            raise ValueError(f"dict keys in artifacts are text or integers, got {key!r} of type {type(key).__name__}")
+            raise ValueError(
+                f"dict keys in artifacts must be strings or integers, got {key!r} of type {type(key).__name__}"
+            )
     return list(keys)
 
 
 def tree_from_json(data: Any) -> Any:
-    """The structure of `tree_to_json`'s JSON.
+    """Convert the JSON of `tree_to_json` back to a structure.
 
     Raises:
-        ValueError: it has nodes by a name that is not registered, or is no such JSON.
+        NotKnownHereError: a node's name is not registered.
+        ValueError: the JSON is malformed.
     """
     return tree.tree_structure(_skeleton(data))
 
 
 def _skeleton(data: Any) -> Any:
-    """A tree of the structure."""
+    """Return a tree with the structure that the JSON describes, with 0 as each leaf."""
     if data == _LEAF:
         return 0
     if data is None:
@@ -166,12 +174,12 @@ def _skeleton(data: Any) -> Any:
     how = _by_name.get(name)
     if how is None:
         raise NotKnownHereError(
-            f"the artifact has nodes by the name {name!r}, which nobody has registered here: import what calls "
-            "corejax.export.register_pytree_node_serialization (or register_namedtuple_serialization) for it first"
+            f"the artifact has nodes named {name!r}, which are not registered in this process: first import the module "
+            "that calls corejax.export.register_pytree_node_serialization (or register_namedtuple_serialization) for it"
         )
-    given = how.deserialize_auxdata(base64.b64decode(metadata))
-    return how.from_children(given, [_skeleton(child) for child in children])
+    auxdata = how.deserialize_auxdata(base64.b64decode(metadata))
+    return how.from_children(auxdata, [_skeleton(child) for child in children])
 
 
 class NotKnownHereError(ValueError):
-    """An artifact has nodes of a class, or keys of a generator, that are not registered in this process."""
+    """Raised if an artifact has nodes of a class, or keys of a generator, that are not registered in this process."""
