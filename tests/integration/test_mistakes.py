@@ -169,7 +169,7 @@ def test_what_is_no_function() -> None:
         "custom_linear_solve: transpose_solve": lambda: lax.custom_linear_solve(same, b, same, transpose_solve=3),
         "custom_root: tangent_solve": lambda: lax.custom_root(same, b, same, b),
     }.items():
-        assert f"{name} is a function, got" in said(TypeError, call)
+        assert f"{name} must be a function, got" in said(TypeError, call)
 
 
 def test_which_function_of_several_layers_is_named() -> None:
