@@ -144,7 +144,7 @@ def test_rules_of_another_dtype():
     f.defjvp(rule)
     text = said(TypeError, lambda: corejax.jvp(f, (X,), (X,)))
     assert f"rule rule at {__file__}" in text and line_of(rule) in text
-    assert "float16[3]" in text and "it has to be float32[3] (.astype('float32'))" in text
+    assert "float16[3]" in text and "it must be float32[3] (.astype('float32'))" in text
 
     g = corejax.custom_vjp(lambda x, y: x)
     g.defvjp(lambda x, y: (x, None), lambda res, ct: ct)

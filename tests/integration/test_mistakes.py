@@ -156,7 +156,7 @@ def test_errors_of_rules_that_users_write_are_not_of_the_library() -> None:
     with_jvp.defjvp(lambda primals, tangents: primals)
     with_vjp.defvjp(lambda x: x, lambda residuals, ct: ct)
     for function in (with_jvp, with_vjp):
-        with pytest.raises(TypeError, match="returns a pair") as caught:
+        with pytest.raises(TypeError, match="must return a pair") as caught:
             grad(function)(1.0)
         assert not getattr(caught.value, "__notes__", [])
 

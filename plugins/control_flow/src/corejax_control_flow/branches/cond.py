@@ -1,4 +1,4 @@
-"""`cond` and `switch`: conditionals whose branches are functions."""
+"""`cond` and `switch`: conditionals between functions."""
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ def cond(pred: Any, *args: Any, **kwargs: Any) -> Any:
     Args:
         pred: boolean scalar, or a number, which counts as true unless it is zero.
         true_fun: function of the operands (pytrees of arrays); it may close over arrays and tracers.
-        false_fun: function of the operands whose result has the structure, shapes and dtypes of `true_fun`'s. A
-            weakly typed result, as of Python scalars, takes the other function's dtype.
+        false_fun: function of the operands; its result must have the structure, shapes and dtypes of `true_fun`'s.
+            A weakly typed result, as of Python scalars, takes the other function's dtype.
         *args: in the first form, the operands of the chosen function; in the second, `true_operand` for
             `true_fun` and `false_operand` for `false_fun`.
         **kwargs: any of these arguments by name. `operand=x` passes a single operand.
@@ -249,7 +249,7 @@ def _with_dtypes(program: Any, wanted: Sequence[Any]) -> Any:
 
 
 def _refined_alike(programs: list[Any], args: list[Any], choice: Refinement | None) -> tuple[list[Any], list[Any]]:
-    """Return programs whose results have the same refinements, and their operands.
+    """Give the results of all programs the same refinements; return the programs and their operands.
 
     Results and operands depend on the choice: devices that choose another branch contribute nothing to the sum of
     an operand's cotangents.

@@ -106,7 +106,7 @@ def _with_slots(branch: ClosedJaxpr, num_out: int, filled: dict[int, int], slots
     """Return a branch that returns all slots after its first outputs.
 
     Args:
-        branch: program whose outputs are results, followed by residuals.
+        branch: program that returns results, followed by residuals.
         num_out: number of results.
         filled: for a slot of this branch, the index of the output that fills it; other slots are zeros.
         slots: types of all slots.

@@ -55,7 +55,7 @@ cond_p = Primitive(
     "cond",
     multiple_results=True,
     tags=("higher_order",),
-    doc="Run the branch whose index is the first operand. Params: branches, linear (flags of the operands).",
+    doc="Run the branch that the first operand selects. Params: branches, linear (flags of the operands).",
 )
 
 
@@ -117,8 +117,8 @@ def cond_jvp(primals: Any, tangents: Any, *, branches: Branches, linear: Linear)
 def cond_vmap(axis_size: int, vals: Any, dims: Any, *, branches: Branches, linear: Linear) -> Any:
     """Batch the branches; with a batched index run all of them and select.
 
-    Branches whose only effects are debugging callbacks run element by element instead, so that a callback runs only
-    for the elements that take its branch.
+    Branches with debugging callbacks and no other effects run element by element instead, so that a callback runs
+    only for the elements that take its branch.
     """
     index, *operands = vals
     index_dim, *dims_in = dims

@@ -201,7 +201,7 @@ def function_or_raise(transform: str, expected: str, fun: Any) -> None:
 
 
 def with_strong_carries(traced: Traced, avals: Sequence[ShapedArray]) -> Traced | None:
-    """Retype a traced body for leading arguments whose types differ from its own only in weak type.
+    """Retype a traced body for leading arguments with types that differ from its own only in weak type.
 
     Returns:
         The body, or None if the weak type affected the trace: a weakly typed value was converted to another dtype, or

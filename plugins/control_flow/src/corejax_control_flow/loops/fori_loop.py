@@ -170,7 +170,7 @@ def _as_index(bound: Any, index: ShapedArray) -> Any:
 def _without_index(traced: Traced) -> Traced:
     """Turn the index from the first argument of the body into its first constant, until `_with_index`.
 
-    So `carry_fixed_point` sees a body whose leading arguments are the carry.
+    `carry_fixed_point` needs a body with the carry as its leading arguments.
     """
     old = traced.jaxpr
     constvars = [*old.invars[:1], *old.constvars]

@@ -172,7 +172,7 @@ def counted(
     """Return a loop's body that also counts and reports its iterations; the count is its first carry.
 
     Args:
-        body: the body, whose first `num_consts` arguments are constants.
+        body: the body, with `num_consts` constants as first arguments.
         num_consts: number of the body's constants.
         bar: the bar to show.
         total: number of iterations, None if it is not known.

@@ -86,8 +86,8 @@ def _with_sources(
     """Find the source of each residual, so that only residuals that differ between iterations are stacked.
 
     Args:
-        known: the known half of the body, whose last `num_res` outputs are residuals.
-        unknown: the unknown half of the body, whose first `num_res` arguments are residuals.
+        known: the known half of the body, with `num_res` residuals as last outputs.
+        unknown: the unknown half of the body, with `num_res` residuals as first arguments.
         num_res: number of residuals.
         unknowns: flags of the unknown constants, carries and stacked results.
         hoist: if False, stack invariant residuals as well.

@@ -113,7 +113,7 @@ def _transposed(
 def _transpose_linear(
     cts: Sequence[Any], operands: Sequence[Any], undef: Sequence[bool], params: dict[str, Any]
 ) -> list[Any]:
-    """Transpose a scan whose carries are all linear. A known initial carry gets no cotangent."""
+    """Transpose a scan with only linear carries. A known initial carry gets no cotangent."""
     jaxpr, num_consts, num_carry = params["jaxpr"], params["num_consts"], params["num_carry"]
     consts, init, xs = split_list(undef, [num_consts, num_carry])
     linear = [*consts, *(True for _ in init), *xs]

@@ -92,7 +92,7 @@ def while_loop(
         init, init_tree = check_leaves("while_loop", body_fun, init_val, "init_val")
     bar = as_progress_bar("while_loop", progress)
     in_tree = tree.treedef_tuple([init_tree])
-    # The carries depend on the condition, whose refinement depends on the carries: iterate to a fixed point.
+    # The refinements of the carries depend on the condition, and its own on the carries: iterate to a fixed point.
     ends: Refinement | None = None
     while True:
         init, body = carry_fixed_point(

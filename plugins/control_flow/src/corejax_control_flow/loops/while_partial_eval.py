@@ -99,7 +99,7 @@ class _Halves(NamedTuple):
     """A loop, split into a loop for the known carries and one for the unknown carries.
 
     Attributes:
-        known: params of the loop for the known carries, whose operands are all known operands.
+        known: params of the loop for the known carries, which takes all known operands.
         unknown: the loop for the unknown carries, which also has the known carries that it needs.
         carry: flags of the unknown carries.
         operands: flags of the unknown operands, which include the initial values of the unknown carries.

@@ -199,8 +199,8 @@ def with_more_arguments(closed: ClosedJaxpr, avals: Sequence[ShapedArray]) -> Cl
 def while_vmap(axis_size: int, vals: Any, dims: Any, **params: Any) -> Any:
     """Bind one loop of the batched body.
 
-    If the condition is batched, elements end at different times and every carry is batched. A loop whose only effects
-    are debugging callbacks then runs element by element instead.
+    If the condition is batched, elements end at different times and every carry is batched. A loop with debugging
+    callbacks and no other effects then runs element by element instead.
     """
     num_consts = params["cond_nconsts"] + params["body_nconsts"]
     original = vals, dims, params

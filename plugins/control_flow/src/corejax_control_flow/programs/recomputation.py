@@ -2,8 +2,8 @@
 
     recompute : (a -> b) -> (a -> (b, saved), (saved, a) -> b)
 
-Equations are visited from the last to the first. For each equation whose outputs are needed later, the policy
-decides: either its outputs are saved, or the equation is copied into the unknown half and its operands are needed in
+Equations are visited from the last to the first. For each equation with outputs that are needed later, the policy
+decides: either the outputs are saved, or the equation is copied into the unknown half and its operands are needed in
 turn. Arguments are always available.
 
 Without a policy, residuals that are cheap to recompute from other residuals are not saved (`cheap_again`): a

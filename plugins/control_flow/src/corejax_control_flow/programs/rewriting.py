@@ -119,7 +119,7 @@ def refuse_effects(programs: Sequence[ClosedJaxpr], message: str) -> None:
         raise NotImplementedError(message.format(", ".join(sorted(effects))))
 
 
-# For primitives with effects whose only result is one of their operands, the index of this operand.
+# For primitives with effects that return one of their operands and nothing else, the index of this operand.
 forwarded_operand: dict[Any, int] = {}
 
 
