@@ -148,7 +148,7 @@ def test_linear_solve_errors():
         lax.custom_linear_solve(lambda x: x.sum(), B, lambda mv, b: b)
     with pytest.raises(TypeError, match=r"solver <lambda> must return.*\n  float32\[2\]\nit returns\n  \("):
         lax.custom_linear_solve(lambda x: x, B, lambda mv, b: (b, b))
-    with pytest.raises(TypeError, match=r"with has_aux=True: <lambda> returns \(x, aux\)"):
+    with pytest.raises(TypeError, match=r"with has_aux=True: <lambda> must return \(x, aux\)"):
         lax.custom_linear_solve(lambda x: x, B, lambda mv, b: b, has_aux=True)
     with pytest.raises(TypeError, match="calls its linear function on structure"):
         lax.custom_linear_solve(lambda x: x, B, lambda mv, b: mv((b, b)))
@@ -243,7 +243,7 @@ def test_root_errors():
         lax.custom_root(lambda x: x, XS, lambda f, x: x.sum(), good)
     with pytest.raises(TypeError, match="the tangent solver <lambda> must return"):
         corejax.grad(lambda p: lax.custom_root(lambda x: x - p, XS, good, lambda g, y: y.sum()).sum())(XS)
-    with pytest.raises(TypeError, match=r"with has_aux=True: <lambda> returns \(x, aux\)"):
+    with pytest.raises(TypeError, match=r"with has_aux=True: <lambda> must return \(x, aux\)"):
         lax.custom_root(lambda x: x, XS, good, good, has_aux=True)
     with pytest.raises(TypeError, match="custom_root of function"):
         lax.custom_root(lambda x: x, "x", good, good)
