@@ -109,7 +109,7 @@ def test_without_a_failure_there_is_nothing_to_carry() -> None:
     ("args", "said"),
     [
         ((3,), "checkify transforms a function, got 3 of type int"),
-        ((f, "nan"), "checkify of f: errors is a set of kinds, such as"),
+        ((f, "nan"), "checkify of f: errors must be a set of kinds, such as"),
         ((f, {int}), "got {<class 'int'>}"),
         ((f, None), "got None"),
     ],

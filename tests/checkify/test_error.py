@@ -55,7 +55,7 @@ def test_of_a_traced_program_it_says_nothing() -> None:
         error.get()
         return out
 
-    with pytest.raises(TypeError, match="says nothing yet: return it from the jitted"):
+    with pytest.raises(TypeError, match="is not known: return it from the jitted"):
         corejax.jit(ask)(1.0)
     assert seen == ["Error(traced)"]
 
@@ -163,7 +163,7 @@ def test_pickled_and_copied() -> None:
 
 
 def test_what_is_no_error_is_refused() -> None:
-    with pytest.raises(TypeError, match="check_error takes an Error, as checkify gives it, got 3 of type int"):
+    with pytest.raises(TypeError, match="check_error takes an Error from a checkified function, got 3 of type int"):
         checkify.check_error(3)
 
 

@@ -57,11 +57,11 @@ def test_a_carry_of_another_shape(loop):
 
     added = run(lambda c: {"sum": c["sum"] + X})
     text = said(TypeError, lambda: added({"sum": 0.0}))
-    assert "carry['sum'] is float32[] when taken and float32[3] when returned: the shapes have to be equal" in text
+    assert "carry['sum'] is float32[] when taken and float32[3] when returned: the shapes must be equal" in text
     assert "start from broadcast_to(init['sum'], (3,))" in text
     halved = run(lambda c: c[:2])
     text = said(TypeError, lambda: halved(X))
-    assert "carry is float32[3] when taken and float32[2] when returned: the shapes have to be equal" in text
+    assert "carry is float32[3] when taken and float32[2] when returned: the shapes must be equal" in text
     assert "broadcast_to" not in text
     lowered = run(lambda c: c.astype("float16"))
     text = said(TypeError, lambda: lowered(X))
@@ -70,14 +70,14 @@ def test_a_carry_of_another_shape(loop):
 
 
 def test_where_64_bits_come_from():
-    """NumPy's numbers are as wide as they are: who did not ask for 64 bits is told who makes them."""
+    """A type error of 64 against 32 bits says that NumPy's defaults are 64 bits wide."""
     wide = np.linspace(0, 1, 3)
     for call in (
         lambda: lax.scan(lambda c, x: (c + x, None), jnp.float32(0), wide),
         lambda: lax.fori_loop(0, 3, lambda i, c: c * np.sqrt(2), jnp.ones(2)),
         lambda: lax.cond(X[0] > 0, lambda: jnp.ones(3), lambda: X * wide),
     ):
-        assert "float64 is what NumPy's arrays and scalars are" in (text := said(TypeError, call)), text
+        assert "float64 is the default of NumPy's arrays and scalars" in (text := said(TypeError, call)), text
         with corejax.config.override(default_dtype_bits=64):
             assert "what NumPy's" not in said(TypeError, lambda: lax.scan(lambda c, x: (X + x, None), X, wide))
     with corejax.config.override(x64_compat=True):
@@ -114,7 +114,7 @@ def test_lengths():
     assert line_of(body) in text
     for line in ("xs['a']: float32[3,2] has 3", "xs['b'][0]: float32[4] has 4", "length: 5"):
         assert line in text
-    assert "which is not negative, got -1" in said(ValueError, lambda: lax.scan(body, X, None, -1))
+    assert "must not be negative, got -1" in said(ValueError, lambda: lax.scan(body, X, None, -1))
 
 
 def test_predicates_and_indices():
@@ -123,14 +123,14 @@ def test_predicates_and_indices():
     assert "got float32[]: cast it, .astype('int32')" in said(TypeError, lambda: lax.switch(1.0, branches))
     assert "got bool[]: use cond, or cast it" in said(TypeError, lambda: lax.switch(True, branches))
     text = said(TypeError, lambda: lax.switch(1, lambda: 1))
-    assert "branches are a sequence of functions, got" in text and "of type function" in text
+    assert "branches must be a sequence of functions, got" in text and "of type function" in text
 
 
 def test_branches_of_another_structure():
     """The place where they differ stands beside both."""
     text = said(TypeError, lambda: lax.cond(True, lambda x: {"a": (x, x)}, lambda x: {"a": x}, X))
     assert "differ in structure (at ['a']: tuple of 2 against a leaf)" in text
-    assert "gives {'a': (float32[3], float32[3])}" in text and "gives {'a': float32[3]}" in text
+    assert "returns {'a': (float32[3], float32[3])}" in text and "returns {'a': float32[3]}" in text
     assert "(tuple of 2 against list of 2)" in said(TypeError, lambda: lax.cond(True, lambda: (1, 2), lambda: [1, 2]))
 
 
@@ -144,7 +144,7 @@ def test_rules_of_another_dtype():
     f.defjvp(rule)
     text = said(TypeError, lambda: corejax.jvp(f, (X,), (X,)))
     assert f"rule rule at {__file__}" in text and line_of(rule) in text
-    assert "float16[3]" in text and "it has to be float32[3] (.astype('float32'))" in text
+    assert "float16[3]" in text and "it must be float32[3] (.astype('float32'))" in text
 
     g = corejax.custom_vjp(lambda x, y: x)
     g.defvjp(lambda x, y: (x, None), lambda res, ct: ct)

@@ -296,7 +296,7 @@ def test_dce(given: str) -> None:
 
 
 RECOMPUTE = {
-    "nothing much": (lambda policy, eqn: (eqn,), "where it has to give (eqn, copy, saved)"),
+    "nothing much": (lambda policy, eqn: (eqn,), "where it has to return (eqn, copy, saved)"),
     "unsaved": (lambda policy, eqn: (eqn, eqn, [Var(eqn.invars[0].aval)]), "no equation that binds"),
     "no results": (lambda policy, eqn: (eqn, eqn.replace(outvars=[]), []), "that binds ()"),
 }

@@ -156,7 +156,7 @@ def test_errors_of_rules_that_users_write_are_not_of_the_library() -> None:
     with_jvp.defjvp(lambda primals, tangents: primals)
     with_vjp.defvjp(lambda x: x, lambda residuals, ct: ct)
     for function in (with_jvp, with_vjp):
-        with pytest.raises(TypeError, match="returns a pair") as caught:
+        with pytest.raises(TypeError, match="must return a pair") as caught:
             grad(function)(1.0)
         assert not getattr(caught.value, "__notes__", [])
 
@@ -169,7 +169,7 @@ def test_what_is_no_function() -> None:
         "custom_linear_solve: transpose_solve": lambda: lax.custom_linear_solve(same, b, same, transpose_solve=3),
         "custom_root: tangent_solve": lambda: lax.custom_root(same, b, same, b),
     }.items():
-        assert f"{name} is a function, got" in said(TypeError, call)
+        assert f"{name} must be a function, got" in said(TypeError, call)
 
 
 def test_which_function_of_several_layers_is_named() -> None:

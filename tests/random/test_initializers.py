@@ -53,9 +53,9 @@ def test_names_and_defaults():
     ("make", "shape", "message"),
     [
         (lambda: initializers.he_normal(), (3,), r"weights of shape \(3,\) have no axis -2"),
-        (lambda: initializers.variance_scaling(1.0, "fan", "normal"), (3, 3), "mode is one of .*'fan_in'.*'fan'"),
-        (lambda: initializers.variance_scaling(1.0, "fan_in", "cauchy"), (3, 3), "distribution is .*'cauchy'"),
-        (lambda: initializers.orthogonal(), (3,), "two axes at least"),
+        (lambda: initializers.variance_scaling(1.0, "fan", "normal"), (3, 3), "mode must be one of .*'fan_in'.*'fan'"),
+        (lambda: initializers.variance_scaling(1.0, "fan_in", "cauchy"), (3, 3), "distribution must be .*'cauchy'"),
+        (lambda: initializers.orthogonal(), (3,), "at least two axes"),
         (lambda: initializers.delta_orthogonal(), (3, 4, 2), "as many outputs"),
     ],
 )

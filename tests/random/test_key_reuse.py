@@ -86,7 +86,10 @@ def test_found_while_running():
 
 @pytest.mark.parametrize("name", key_programs.REUSED)
 def test_keys_used_twice_are_found(name):
-    with corejax.debug_key_reuse(True), pytest.raises(KeyReuseError, match=r"was used at .* a key is used once"):
+    with (
+        corejax.debug_key_reuse(True),
+        pytest.raises(KeyReuseError, match=r"was used at .* a key may be used only once"),
+    ):
         key_programs.REUSED[name](OURS)
 
 

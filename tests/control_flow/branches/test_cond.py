@@ -383,7 +383,7 @@ def message(error, fun, *args):
 
 def test_bad_predicates():
     text = message(TypeError, lambda: lax.cond(np.array([True, False]), lambda: 1, lambda: 2))
-    assert "the predicate has to be a scalar, got bool[2]" in text and "lax.select" in text
+    assert "the predicate must be a scalar, got bool[2]" in text and "lax.select" in text
     assert "'yes' of type str" in message(TypeError, lambda: lax.cond("yes", lambda: 1, lambda: 2))
     assert "got complex64[]" in message(TypeError, lambda: lax.cond(1j, lambda: 1, lambda: 2))
     traced = lambda x: corejax.jit(lambda p: lax.cond(p, lambda: 1, lambda: 2))(x)
@@ -395,8 +395,8 @@ def test_bad_indices_and_branches():
     assert "an integer, got bool[]" in message(TypeError, lambda: lax.switch(True, [lambda: 1, lambda: 2]))
     assert "scalar, got int64[1]" in message(TypeError, lambda: lax.switch(np.array([1]), [lambda: 1, lambda: 2]))
     assert "at least one branch" in message(ValueError, lambda: lax.switch(0, []))
-    assert "branches[1] is a function, got 5" in message(TypeError, lambda: lax.switch(0, [lambda: 1, 5]))
-    assert "true_fun is a function, got 1.0" in message(TypeError, lambda: lax.cond(True, 1.0, lambda: 2.0))
+    assert "branches[1] must be a function, got 5" in message(TypeError, lambda: lax.switch(0, [lambda: 1, 5]))
+    assert "true_fun must be a function, got 1.0" in message(TypeError, lambda: lax.cond(True, 1.0, lambda: 2.0))
     assert "argument x is 'a' of type str" in message(TypeError, lambda: lax.cond(True, lambda x: 1, lambda x: 2, "a"))
     assert "returns 'a' of type str" in message(TypeError, lambda: lax.cond(True, lambda: "a", lambda: 2))
 
@@ -407,8 +407,8 @@ def test_branches_that_disagree_in_structure():
 
     text = message(TypeError, lambda: lax.cond(True, pair, lambda x: x, F(1)))
     assert "differ in structure" in text
-    assert "true_fun (pair at " in text and "gives (float32[], {'a': float32[]})" in text
-    assert "false_fun (<lambda> at " in text and text.endswith("gives float32[]")
+    assert "true_fun (pair at " in text and "returns (float32[], {'a': float32[]})" in text
+    assert "false_fun (<lambda> at " in text and text.endswith("returns float32[]")
 
 
 def test_branches_that_disagree_in_type():
@@ -432,9 +432,9 @@ def test_ill_typed_equations_are_refused():
     i, f = ShapedArray((), np.int32), ShapedArray((), F)
     one, two = (stage_closed(lambda x, n=n: [x * 1.0] * n, [f]) for n in (1, 2))
     for error, index, operands, branches, linear in (
-        ("the index is int32", f, (f,), (one, one), (False,)),
+        ("the index must be int32", f, (f,), (one, one), (False,)),
         ("branch 0 takes operands", i, (i,), (one, one), (False,)),
-        ("gives results of types", i, (f,), (one, two), (False,)),
+        ("returns results of types", i, (f,), (one, two), (False,)),
         ("at least one branch", i, (f,), (), (False,)),
         ("`linear` has 2 flags for 1", i, (f,), (one, one), (False, False)),
     ):

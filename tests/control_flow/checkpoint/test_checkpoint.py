@@ -390,7 +390,7 @@ def test_static_arguments():
         check(corejax.grad(lambda x: jnp.sum(unhashable(options, x)))(X), options["n"][0] * np.cos(X))
     with pytest.raises(ValueError, match="static_argnums has 5, but the call has 1 positional"):
         corejax.checkpoint(f, static_argnums=5)(X)
-    with pytest.raises(TypeError, match="static_argnums is an integer or several, got 'a'"):
+    with pytest.raises(TypeError, match="static_argnums must be an integer or several, got 'a'"):
         corejax.checkpoint(f, static_argnums="a")
     with pytest.raises(TypeError, match="checkpoint of function f: argument x is 'text'"):
         wrapped(3, "text", True)
@@ -463,9 +463,9 @@ def test_any_bits_run_the_right_branch(x):
 def test_bad_arguments():
     with pytest.raises(TypeError, match="checkpoint takes a function, got 3 of type int"):
         corejax.checkpoint(3)
-    with pytest.raises(TypeError, match=r"policy is a function such as .*got 'dots' of type str"):
+    with pytest.raises(TypeError, match=r"policy must be a function such as .*got 'dots' of type str"):
         corejax.checkpoint(sines, policy="dots")
-    with pytest.raises(TypeError, match=r"save_only_these_names: names are strings, got \['a'\] of type list"):
+    with pytest.raises(TypeError, match=r"save_only_these_names: names must be strings, got \['a'\] of type list"):
         policies.save_only_these_names(["a"])
     with pytest.raises(TypeError, match="takes two policies, got None"):
         policies.save_from_both_policies(None, policies.dots_saveable)
@@ -507,7 +507,7 @@ def test_static_arguments_by_name() -> None:
     np.testing.assert_allclose(decorated(X, power=1), np.sin(X), rtol=1e-6)
     by_list = corejax.checkpoint(lambda x, *, power: x ** power[0], static_argnames="power")
     np.testing.assert_allclose(by_list(X, power=[2]), np.asarray(X) ** 2, rtol=1e-6)
-    with pytest.raises(TypeError, match="static_argnames is a name or several, got 3"):
+    with pytest.raises(TypeError, match="static_argnames must be a name or several, got 3"):
         corejax.checkpoint(f, static_argnames=3)
 
 
@@ -546,8 +546,8 @@ def test_policies_that_move_what_is_kept() -> None:
     [
         (["a"], ["b", "a"], "pinned_host", ValueError, "'a' can be saved or offloaded, not both"),
         ("ab", [], "pinned_host", TypeError, "takes lists of names, got 'ab'"),
-        ([], [3], "pinned_host", TypeError, "names are strings, got 3"),
-        ([], [], None, TypeError, "offload_dst is a kind of memory such as 'pinned_host', got None"),
+        ([], [3], "pinned_host", TypeError, "names must be strings, got 3"),
+        ([], [], None, TypeError, "offload_dst must be a kind of memory such as 'pinned_host', got None"),
     ],
 )
 def test_wrong_arguments_of_policies_that_move(saved: Any, moved: Any, to: Any, error: Any, message: str) -> None:

@@ -70,11 +70,11 @@ def test_arguments_are_trees_and_constants_are_operands() -> None:
 
 
 def test_what_is_traced_is_an_argument() -> None:
-    with pytest.raises(TypeError, match=r"'acme.tangent': attribute 'scale' is static"):
+    with pytest.raises(TypeError, match=r"'acme.tangent': attribute 'scale' must be static"):
         corejax.jit(lambda x, s: tangent(x, scale=s))(X, 2.0)
     with pytest.raises(TypeError, match=r"'acme.c': its decomposition .* closes over a traced value"):
         corejax.jit(lambda x, y: lax.composite(lambda x: x + y, "acme.c")(x))(X, X)
-    with pytest.raises(TypeError, match=r"attribute 'label' is a number, a string, .* of type set"):
+    with pytest.raises(TypeError, match=r"attribute 'label' must be a number, a string, .* of type set"):
         tangent(X, scale=1.0, label={1})
-    with pytest.raises(TypeError, match="its name is a non-empty string, got 3"):
+    with pytest.raises(TypeError, match="its name must be a non-empty string, got 3"):
         lax.composite(lambda x: x, 3)

@@ -147,7 +147,7 @@ def test_keywords_and_defaults_are_resolved_to_positions():
         return x * y
 
     f.defjvp(lambda p, t: (f(*p), t[0]))
-    with pytest.raises(TypeError, match=r"\['_'\] are given by keyword only"):
+    with pytest.raises(TypeError, match=r"\['_'\] are keyword-only"):
         corejax.grad(f)(1.0, _=3)
     assert corejax.grad(f)(1.0) == 1.0
 
@@ -307,10 +307,10 @@ def test_defjvps():
     near(corejax.vmap(corejax.grad(f, 1), (0, None, None))(XS, 2.0, 3.0), np.sin(XS))
 
     g = corejax.custom_jvp(lambda x: x, nondiff_argnums=0)
-    with pytest.raises(TypeError, match="with nondiff_argnums give one rule"):
+    with pytest.raises(TypeError, match="with nondiff_argnums, define one rule"):
         g.defjvps(None)
     f.defjvps(None, None)
-    with pytest.raises(TypeError, match="gave 2 rules, the call has 3 arguments"):
+    with pytest.raises(TypeError, match="defined 2 rules, the call has 3 arguments"):
         corejax.grad(f)(1.0, 2.0, 3.0)
 
 

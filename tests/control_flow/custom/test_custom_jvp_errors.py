@@ -30,10 +30,13 @@ def test_without_a_rule():
 
 
 BAD_RULES = {
-    "not a pair": (lambda p, t: p[0], r"rule rule at \S+ of custom_jvp function f returns a pair \(out, tangent_out\)"),
+    "not a pair": (
+        lambda p, t: p[0],
+        r"rule rule at \S+ of custom_jvp function f must return a pair \(out, tangent_out\)",
+    ),
     "tangent of another structure": (
         lambda p, t: ({"a": p[0], "b": p[0]}, (t[0], t[0])),
-        r"the tangent has the structure\n  \(float32\[3\], float32\[3\]\)\nit has to have that of\n"
+        r"the tangent has the structure\n  \(float32\[3\], float32\[3\]\)\nit must have the structure\n"
         r"  {'a': float32\[3\], 'b': float32\[3\]}",
     ),
     "tangent of another shape": (
@@ -82,9 +85,7 @@ def test_rule_that_disagrees_with_the_staged_function():
 def test_integer_results_have_no_tangents():
     f = corejax.custom_jvp(lambda x: x.astype(np.int32))
     f.defjvp(lambda p, t: (f(*p), t[0].astype(np.int32)))
-    with pytest.raises(
-        TypeError, match=r"int32\[3\] for result, which is int32\[3\]: it has to be None or float0 zeros"
-    ):
+    with pytest.raises(TypeError, match=r"int32\[3\] for result, which is int32\[3\]: it must be None or float0 zeros"):
         corejax.jvp(f, (XS,), (XS,))
 
 

@@ -476,7 +476,7 @@ def test_custom_gradient():
     near(corejax.grad(one)(3.0), 9.0)
     near(corejax.grad(corejax.grad(one))(3.0), 6.0)
     near(corejax.grad(lambda x: lax.scan(lambda c, _: (one(c), 0), x, None, length=2)[0])(2.0), 4.0 * 16.0)
-    with pytest.raises(TypeError, match=r"custom_gradient: <lambda> returns a pair"):
+    with pytest.raises(TypeError, match=r"custom_gradient: <lambda> must return a pair"):
         corejax.custom_gradient(lambda x: x)(1.0)
 
 
@@ -505,7 +505,7 @@ def test_without_rules():
         lonely(1.0)
     with pytest.raises(TypeError, match="custom_vjp takes a function, got 3"):
         corejax.custom_vjp(3)
-    with pytest.raises(TypeError, match="defvjp of lonely: bwd is a function, got None"):
+    with pytest.raises(TypeError, match="defvjp of lonely: bwd must be a function, got None"):
         lonely.defvjp(lambda x: x, None)
     assert repr(lonely) == "<custom_vjp lonely>"
 
@@ -560,7 +560,7 @@ def test_bad_forward_rules():
 
     f.defvjp(fwd, lambda r, ct: (ct,))
     with pytest.raises(
-        TypeError, match=r"the forward rule fwd at \S+ of custom_vjp function f returns a pair \(out, residuals\)"
+        TypeError, match=r"the forward rule fwd at \S+ of custom_vjp function f must return a pair \(out, residuals\)"
     ):
         corejax.grad(f)(1.0)
     f.defvjp(lambda x: (x, "text"), lambda r, ct: (ct,))

@@ -190,11 +190,11 @@ def test_bad_input():
         lonely.def_vmap(3)
     assert repr(lonely) == "<custom_vmap lonely>"
     for rule, message in (
-        (lambda n, b, x: x, r"returns a pair \(out, out_batched\)"),
+        (lambda n, b, x: x, r"must return a pair \(out, out_batched\)"),
         (lambda n, b, x: ((x, x), True), "another structure than the function"),
-        (lambda n, b, x: (x, (True, True)), "out_batched has not the structure of the result"),
-        (lambda n, b, x: (x, False), r"returns result of type float32\[3\]; not batched, it has to be float32\[\]"),
-        (lambda n, b, x: (x[:2], True), r"type float32\[2\]; batched \(axis size 3\), it has to be float32\[3\]"),
+        (lambda n, b, x: (x, (True, True)), "out_batched does not have the structure of the result"),
+        (lambda n, b, x: (x, False), r"returns result of type float32\[3\]; not batched, it must be float32\[\]"),
+        (lambda n, b, x: (x[:2], True), r"type float32\[2\]; batched \(axis size 3\), it must be float32\[3\]"),
         (lambda n, b, x: (x.astype(np.float16), True), r"of type float16\[3\]; batched"),
     ):
         lonely.def_vmap(rule)

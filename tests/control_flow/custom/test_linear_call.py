@@ -77,7 +77,7 @@ def test_linear_call_program():
 
 
 def test_linear_call_of_a_wrong_transpose():
-    with pytest.raises(TypeError, match=r"<lambda> has to return.*\n  float32\[3\]\nit returns\n  float32\[\]"):
+    with pytest.raises(TypeError, match=r"<lambda> must return.*\n  float32\[3\]\nit returns\n  float32\[\]"):
         linear_call(lambda r, x: x, lambda r, ct: ct.sum(), 1.0, XS)
     with pytest.raises(TypeError, match=r"linear_call of function <lambda>: argument args\[0\] is 'x'"):
         linear_call(lambda r, x: x, lambda r, ct: ct, "x", XS)

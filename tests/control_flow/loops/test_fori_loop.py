@@ -94,18 +94,14 @@ def test_bounds_that_are_floats(wrap, lower, upper):
 
 def test_bad_input_of_fori_loop():
     body = lambda i, c: c
-    assert "body_fun is a function (i, val) -> val, got 3" in message(TypeError, lambda: lax.fori_loop(0, 3, 3, 0))
-    assert "lower has to be an integer scalar, got bool[]" in message(
-        TypeError, lambda: lax.fori_loop(False, 3, body, 0)
-    )
+    assert "body_fun must be a function (i, val) -> val, got 3" in message(TypeError, lambda: lax.fori_loop(0, 3, 3, 0))
+    assert "lower must be an integer scalar, got bool[]" in message(TypeError, lambda: lax.fori_loop(False, 3, body, 0))
     assert "equal types, got float32[] and int32[]" in message(TypeError, lambda: lax.fori_loop(0.0, 3, body, 0))
-    assert "upper has to be an integral number, got 2.5" in message(
-        ValueError, lambda: lax.fori_loop(0.0, 2.5, body, 0)
-    )
-    assert "upper has to be an integer scalar, got int32[2]" in message(
+    assert "upper must be an integral number, got 2.5" in message(ValueError, lambda: lax.fori_loop(0.0, 2.5, body, 0))
+    assert "upper must be an integer scalar, got int32[2]" in message(
         TypeError, lambda: lax.fori_loop(0, np.ones(2, np.int32), body, 0)
     )
-    assert "upper has to be an integer scalar, got 'n' of type str" in message(
+    assert "upper must be an integer scalar, got 'n' of type str" in message(
         TypeError, lambda: lax.fori_loop(0, "n", body, 0)
     )
     text = message(TypeError, lambda: lax.fori_loop(np.int8(0), np.int32(3), body, 0))
@@ -146,11 +142,13 @@ def test_map_is_a_scan_and_differentiable():
 
 
 def test_bad_input_of_map():
-    assert "map: f is a function of one element, got 3" in message(TypeError, lambda: lax.map(3, np.ones(2, F)))
+    assert "map: f must be a function of one element, got 3" in message(TypeError, lambda: lax.map(3, np.ones(2, F)))
     text = message(ValueError, lambda: lax.map(lambda x: x, {"a": np.ones(2, F), "b": np.ones(3, F)}, batch_size=2))
     assert "share the length" in text and "xs['a']: float32[2]" in text and "xs['b']: float32[3]" in text
     text = message(ValueError, lambda: lax.map(lambda x: x, {"a": np.ones(2, F), "b": np.ones(3, F)}))
     assert "xs['a']" in text and "xs['b']" in text
-    assert "batch_size is a number" in message(ValueError, lambda: lax.map(lambda x: x, np.ones(2), batch_size=-1))
-    assert "batch_size is an integer" in message(TypeError, lambda: lax.map(lambda x: x, np.ones(2, F), batch_size=2.0))
+    assert "batch_size must be a number" in message(ValueError, lambda: lax.map(lambda x: x, np.ones(2), batch_size=-1))
+    assert "batch_size must be an integer" in message(
+        TypeError, lambda: lax.map(lambda x: x, np.ones(2, F), batch_size=2.0)
+    )
     assert "got none" in message(ValueError, lambda: lax.map(lambda x: x, (), batch_size=2))

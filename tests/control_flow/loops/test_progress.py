@@ -140,9 +140,9 @@ def test_periods():
 
 
 def test_bad_input():
-    assert "`progress` is True, a label or a lax.ProgressBar(label, every=n), got 3" in message(
+    assert "`progress` must be True, a label or a lax.ProgressBar(label, every=n), got 3" in message(
         TypeError, lambda: scan(XS, F(1), progress=3)
     )
-    assert "`every` is at least 1" in message(ValueError, lambda: lax.ProgressBar(every=0))
-    assert "`every` is a number of iterations" in message(TypeError, lambda: lax.ProgressBar(every=1.5))
-    assert "the label is a string" in message(TypeError, lambda: lax.ProgressBar(3))
+    assert "`every` must be at least 1" in message(ValueError, lambda: lax.ProgressBar(every=0))
+    assert "`every` must be a number of iterations" in message(TypeError, lambda: lax.ProgressBar(every=1.5))
+    assert "the label must be a string" in message(TypeError, lambda: lax.ProgressBar(3))

@@ -398,7 +398,7 @@ def test_carry_that_changes_type():
     text = message(TypeError, lambda: lax.scan(lambda c, x: (c + 1.5, None), np.int32(0), None, length=3))
     assert "carry is int32[] when taken and float32[] when returned: return carry.astype('int32')" in text
     text = message(TypeError, lambda: lax.scan(lambda c, x: (x, None), F(1), XS))
-    assert "carry is float32[] when taken and float32[2] when returned: the shapes have to be equal" in text
+    assert "carry is float32[] when taken and float32[2] when returned: the shapes must be equal" in text
 
 
 def test_carry_that_changes_structure():
@@ -410,7 +410,7 @@ def test_carry_that_changes_structure():
 def test_body_that_returns_no_pair():
     for body in (lambda c, x: c, lambda c, x: (c, c, c), lambda c, x: None):
         text = message(TypeError, lambda body=body: lax.scan(body, F(1), length=2))
-        assert "has to return a pair (carry, y), got" in text
+        assert "must return a pair (carry, y), got" in text
     assert "function (carry, x)" in message(TypeError, lambda: lax.scan(XS, F(1), XS))
 
 
@@ -432,7 +432,7 @@ def test_lengths():
         ValueError, lambda: lax.scan(lambda c, x: (c, x), 0.0, XS, unroll=-1)
     )
     text = message(TypeError, lambda: corejax.jit(lambda n: lax.scan(lambda c, x: (c, x), 0.0, length=n))(3))
-    assert "length has to be an integer known while tracing" in text and "the argument n" in text
+    assert "length must be an integer known while tracing" in text and "the argument n" in text
 
 
 def test_operands_that_are_not_arrays():
@@ -477,8 +477,8 @@ def test_ill_typed_equations_are_refused():
         ("operand 1, an initial carry, is f32\\[3\\]", (f, f3, f3), {}),
         ("operand 2, a scanned array, is f32\\[\\], the body takes f32\\[3\\]", (f, f, f), {}),
         ("was given 2 operands", (f, f), {}),
-        ("length is at least 0", (f, f, f3), {"length": -1}),
-        ("takes carry 0 as f32\\[\\] and gives it as i32", (f, f, f3), {"jaxpr": other}),
+        ("length must be at least 0", (f, f, f3), {"length": -1}),
+        ("takes carry 0 as f32\\[\\] and returns it as i32", (f, f, f3), {"jaxpr": other}),
     ):
         with pytest.raises((TypeError, ValueError), match=text):
             scan_p.abstract(avals, {**params, **changed})

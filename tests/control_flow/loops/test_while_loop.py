@@ -389,8 +389,8 @@ def test_checked_by_the_type_checker():
     closed = jaxpr(lambda x: doubling(lax)(x)["v"], F(1))
     (eqn,) = equations(closed, "while")
     for params, text in (
-        ({"body_nconsts": 1}, "the body takes carries .* the body gives"),
-        ({"cond_jaxpr": eqn.params["body_jaxpr"]}, "gives one bool"),
+        ({"body_nconsts": 1}, "the body takes carries .* but it returns"),
+        ({"cond_jaxpr": eqn.params["body_jaxpr"]}, "must return one bool"),
     ):
         with pytest.raises((TypeError, ValueError), match=text):
             eqn.primitive.abstract(tuple(v.aval for v in eqn.invars), {**eqn.params, **params})
@@ -412,13 +412,13 @@ def test_carry_that_changes():
     assert "different structure" in text
     assert "takes   {'h': float32[]}" in text and "returns ({'h': float32[]}, {'h': float32[]})" in text
     text = message(TypeError, lambda: lax.while_loop(lambda c: True, lambda c: jnp.stack([c, c]), F(1)))
-    assert "the shapes have to be equal" in text
+    assert "the shapes must be equal" in text
 
 
 def test_conditions_that_are_none():
     text = message(TypeError, lambda: lax.while_loop(lambda c: c < 3, lambda c: c, np.ones(2, F)))
-    assert "has to return a boolean scalar, got bool[2]" in text and ".all() or .any()" in text
-    assert "has to return a boolean scalar, got int32[]" in message(
+    assert "must return a boolean scalar, got bool[2]" in text and ".all() or .any()" in text
+    assert "must return a boolean scalar, got int32[]" in message(
         TypeError, lambda: lax.while_loop(lambda c: c, lambda c: c, np.int32(3))
     )
     assert "got (bool[], bool[])" in message(
@@ -428,10 +428,10 @@ def test_conditions_that_are_none():
 
 
 def test_what_is_no_function_or_no_array():
-    assert "while_loop: cond_fun is a function val -> bool, got True" in message(
+    assert "while_loop: cond_fun must be a function val -> bool, got True" in message(
         TypeError, lambda: lax.while_loop(True, lambda c: c, 1)
     )
-    assert "while_loop: body_fun is a function val -> val, got 3" in message(
+    assert "while_loop: body_fun must be a function val -> val, got 3" in message(
         TypeError, lambda: lax.while_loop(lambda c: True, 3, 1)
     )
     assert "init_val['a'] is 'x' of type str" in message(

@@ -142,13 +142,13 @@ def test_linear_solve_against_jax():
 
 
 def test_linear_solve_errors():
-    with pytest.raises(TypeError, match="transposed equation, for which there is no solver; pass transpose_solve"):
+    with pytest.raises(TypeError, match="transposed equation, for which it needs a solver; pass transpose_solve"):
         corejax.grad(lambda b: lax.custom_linear_solve(lambda x: A @ x, b, lambda mv, b: b).sum())(B)
-    with pytest.raises(TypeError, match=r"matvec <lambda> has to return.*\n  float32\[2\]\nit returns\n  float32\[\]"):
+    with pytest.raises(TypeError, match=r"matvec <lambda> must return.*\n  float32\[2\]\nit returns\n  float32\[\]"):
         lax.custom_linear_solve(lambda x: x.sum(), B, lambda mv, b: b)
-    with pytest.raises(TypeError, match=r"solver <lambda> has to return.*\n  float32\[2\]\nit returns\n  \("):
+    with pytest.raises(TypeError, match=r"solver <lambda> must return.*\n  float32\[2\]\nit returns\n  \("):
         lax.custom_linear_solve(lambda x: x, B, lambda mv, b: (b, b))
-    with pytest.raises(TypeError, match=r"with has_aux=True: <lambda> returns \(x, aux\)"):
+    with pytest.raises(TypeError, match=r"with has_aux=True: <lambda> must return \(x, aux\)"):
         lax.custom_linear_solve(lambda x: x, B, lambda mv, b: b, has_aux=True)
     with pytest.raises(TypeError, match="calls its linear function on structure"):
         lax.custom_linear_solve(lambda x: x, B, lambda mv, b: mv((b, b)))
@@ -236,14 +236,14 @@ def test_root_against_jax():
 def test_root_errors():
     good = lambda f, x: x
     with pytest.raises(
-        TypeError, match=r"the function <lambda> has to return.*\n  float32\[3\]\nit returns\n  float32\[\]"
+        TypeError, match=r"the function <lambda> must return.*\n  float32\[3\]\nit returns\n  float32\[\]"
     ):
         lax.custom_root(lambda x: x.sum(), XS, good, good)
-    with pytest.raises(TypeError, match="the solver <lambda> has to return"):
+    with pytest.raises(TypeError, match="the solver <lambda> must return"):
         lax.custom_root(lambda x: x, XS, lambda f, x: x.sum(), good)
-    with pytest.raises(TypeError, match="the tangent solver <lambda> has to return"):
+    with pytest.raises(TypeError, match="the tangent solver <lambda> must return"):
         corejax.grad(lambda p: lax.custom_root(lambda x: x - p, XS, good, lambda g, y: y.sum()).sum())(XS)
-    with pytest.raises(TypeError, match=r"with has_aux=True: <lambda> returns \(x, aux\)"):
+    with pytest.raises(TypeError, match=r"with has_aux=True: <lambda> must return \(x, aux\)"):
         lax.custom_root(lambda x: x, XS, good, good, has_aux=True)
     with pytest.raises(TypeError, match="custom_root of function"):
         lax.custom_root(lambda x: x, "x", good, good)

@@ -69,7 +69,7 @@ def test_it_is_checked():
     with pytest.raises(CheckFailure, match=r"generator 'constant': the words of .* depend"):
         check_generator(bad)
     random.register_generator(uneven := GOOD._replace(name="uneven", tag="uneven", random_bits=_uneven))
-    with pytest.raises(CheckFailure, match=r"generator 'uneven': byte 0 .* is uneven"):
+    with pytest.raises(CheckFailure, match=r"generator 'uneven': byte 0 .* is not uniform"):
         check_generator(uneven)
 
 
@@ -82,9 +82,9 @@ def _uneven(key, bit_width, shape):
     [
         ({"name": "threefry2x32"}, ValueError, "the name 'threefry2x32' belongs to"),
         ({"name": "other", "tag": "fry"}, ValueError, "the tag 'fry' belongs to"),
-        ({"key_shape": ()}, TypeError, "key_shape of .* is a tuple of positive integers"),
-        ({"split": None}, TypeError, "split of 'lowbias' is a function"),
-        ({"name": "no name"}, TypeError, "the name of a generator is a word"),
+        ({"key_shape": ()}, TypeError, "key_shape of .* must be a tuple of positive integers"),
+        ({"split": None}, TypeError, "split of 'lowbias' must be a function"),
+        ({"name": "no name"}, TypeError, "the name of a generator must be an identifier"),
     ],
 )
 def test_refused(change, error, message):

@@ -168,13 +168,13 @@ REFUSED = [
     (
         lambda: random.normal(3),
         TypeError,
-        r"normal: a key is an array, as corejax.random.key\(0\) is; got 3 of type int",
+        r"normal: a key must be an array, such as corejax.random.key\(0\); got 3 of type int",
     ),
-    (lambda: random.normal(None), TypeError, "normal: a key is an array.*NoneType"),
+    (lambda: random.normal(None), TypeError, "normal: a key must be an array.*NoneType"),
     (
         lambda: random.normal(jnp.zeros(2)),
         TypeError,
-        r"words u32\[2\] of one for threefry2x32; got an array of dtype float32",
+        r"words u32\[2\] of a key for threefry2x32; got an array of dtype float32",
     ),
     (lambda: random.split(np.zeros(3, np.uint32)), TypeError, r"split: .* shape \(3,\)"),
     (
@@ -183,22 +183,22 @@ REFUSED = [
         r"normal takes one key, got an array of 2 keys, of shape \(2,\)",
     ),
     (lambda: random.split(random.PRNGKey(0)[None]), ValueError, "split takes one key"),
-    (lambda: random.split(KEY, -1), ValueError, "split: num is made of integers that are not negative, got -1"),
-    (lambda: random.split(KEY, 2.5), TypeError, "split: num is made of integers"),
-    (lambda: random.key(KEY), TypeError, "key makes a key of an integer, and was given one"),
+    (lambda: random.split(KEY, -1), ValueError, "split: num must consist of nonnegative integers, got -1"),
+    (lambda: random.split(KEY, 2.5), TypeError, "split: num must consist of concrete integers"),
+    (lambda: random.key(KEY), TypeError, "key creates a key from an integer, got a key"),
     (lambda: random.key(1.5), TypeError, "key: PRNG key seed must be an integer, got .*f32"),
     (lambda: random.key(np.arange(3)), TypeError, r"vmap\(key\) takes one for each"),
-    (lambda: random.key("a"), TypeError, "key: the seed is an integer scalar, got 'a'"),
+    (lambda: random.key("a"), TypeError, "key: the seed must be an integer scalar, got 'a'"),
     (lambda: random.key(2**64), OverflowError, "64 bits, got 18446744073709551616"),
     (lambda: random.key(0, impl="mt19937"), ValueError, "key: unrecognized PRNG .* 'mt19937'; there are .*'rbg'"),
-    (lambda: random.key(0, impl=3), TypeError, "key: a generator is given by its name"),
+    (lambda: random.key(0, impl=3), TypeError, "key: a generator must be a name"),
     (lambda: random.key(0, impl="rbg", dtype="rbg"), ValueError, "key: Cannot specify both `impl` and `dtype`"),
-    (lambda: random.fold_in(KEY, KEY), TypeError, "fold_in: data are an integer scalar"),
+    (lambda: random.fold_in(KEY, KEY), TypeError, "fold_in: data must be an integer scalar"),
     (lambda: random.fold_in(KEY, np.arange(2)), TypeError, r"fold_in: .* shape \(2,\)"),
     (lambda: random.fold_in(KEY, -1), OverflowError, r"uint32|-1"),
     (lambda: random.wrap_key_data(np.zeros(2)), TypeError, "wrap_key_data: .* float64"),
     (lambda: random.key_data(np.zeros(2)), TypeError, "key_data: "),
-    (lambda: corejax.jit(random.normal)(1.0), TypeError, "normal: a key is an array"),
+    (lambda: corejax.jit(random.normal)(1.0), TypeError, "normal: a key must be an array"),
     (lambda: jnp.sum(random.split(KEY)), TypeError, r"not numbers|not accept"),
 ]
 
@@ -224,7 +224,7 @@ def test_seeds_are_moved_by_a_setting(offset: int) -> None:
     np.testing.assert_array_equal(np.asarray(random.key_data(random.key(3))), jax.random.key_data(jax.random.key(3)))
     with corejax.config.override(random_seed_offset=2**40), pytest.raises(OverflowError, match="random_seed_offset"):
         random.key(3)
-    with pytest.raises(ValueError, match=r"random_seed_offset is an integer, got 1\.5"):
+    with pytest.raises(ValueError, match=r"random_seed_offset must be an integer, got 1\.5"):
         corejax.config.update("random_seed_offset", 1.5)
 
 

@@ -125,7 +125,7 @@ def test_arrays_of_keys_are_permuted_and_chosen_from(axis):
     )
     numbers = random.permutation(KEY, 4)
     assert words(random.permutation(KEY, KEYS)) == words(KEYS[numbers])
-    with pytest.raises(TypeError, match="permutation: x is of numbers where independent is true"):
+    with pytest.raises(TypeError, match="permutation: x must have numbers if independent is true"):
         random.permutation(KEY, KEYS, independent=True)
 
 

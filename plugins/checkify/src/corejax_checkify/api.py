@@ -54,28 +54,28 @@ init_error = Error(_ErrorType(), ())
 
 
 def checkify(fun: Callable[..., Any], errors: Iterable[type[CheckedError]] = user_checks) -> Callable[..., Any]:
-    """The function with what fails in it as a value.
+    """Transform a function so that it returns failures of checks as a value.
 
         checked = corejax.jit(checkify.checkify(f, errors=checkify.all_checks))
         error, out = checked(x)
         error.throw()
 
-    It is traced, as by `jit`: what it does in Python does not depend on the values of arrays. Jitted functions, loops,
-    conditionals and functions with derivatives of their own inside it stay what they are.
+    The function is traced, as by `jit`, so that its Python control flow cannot depend on the values of arrays. Jitted
+    functions, loops, conditionals and functions with custom derivatives inside it keep their structure.
 
     Args:
-        fun: function of anything; it returns arrays (in pytrees).
-        errors: what to look for, a union of sets: `user_checks` (`check` in the function), `nan_checks` (a primitive
-            gives NaN), `div_checks` (a divisor is zero, of integers too), `index_checks` (an index is out of bounds);
-            `float_checks`, `automatic_checks` and `all_checks` are unions of these. Checks that are not looked for are
-            left out.
+        fun: function of any arguments that returns arrays (in pytrees).
+        errors: union of the sets of checks to enable: `user_checks` (`check` in the function), `nan_checks` (a
+            primitive returns NaN), `div_checks` (a divisor is zero, also an integer), `index_checks` (an index is out
+            of bounds); `float_checks`, `automatic_checks` and `all_checks` are unions of these. Other checks are
+            removed.
 
     Returns:
-        A function of the same arguments that gives a pair: an `Error`, of the first failure in the order of the
-        program, and what `fun` gives.
+        A function of the same arguments that returns a pair: an `Error`, with the first failure in program order, and
+        the result of `fun`.
 
     Raises:
-        TypeError: `fun` is not a function, or `errors` is no set of kinds of errors.
+        TypeError: if `fun` is not a function, or `errors` is not a set of kinds of errors.
     """
     if not callable(fun):
         raise TypeError(f"checkify transforms a function, got {fun!r} of type {type(fun).__name__}")
@@ -89,22 +89,22 @@ def checkify(fun: Callable[..., Any], errors: Iterable[type[CheckedError]] = use
         checks, debug = Checks(kinds), DebugInfo(fun, "checkify", in_tree, _positions(arrays))
         flat = FlatFunction(fun, in_tree, with_kwargs=True)
 
-        def whole(*traced: Any) -> list[Any]:
+        def results_and_error(*traced: Any) -> list[Any]:
             rest, _ = partition_list(arrays, leaves)
             return [*checks.run(flat, merge_lists(arrays, rest, traced), debug), *checks.leaves()]
 
         operands = list(map(_as_value, select_list(arrays, leaves)))
-        jaxpr, consts = stage(whole, [get_aval(x) for x in operands], debug)
+        jaxpr, consts = stage(results_and_error, [get_aval(x) for x in operands], debug)
         outs = list(map(_as_value, eval_jaxpr(jaxpr, consts, operands)))
         count = flat.out_tree.num_leaves
         return Error(checks.error_type(), outs[count:]), tree.tree_unflatten(flat.out_tree, outs[:count])
 
-    checked.__doc__ = f"{fun_name(fun)}, with what fails in it as a value.\n\n{fun.__doc__ or ''}"
+    checked.__doc__ = f"Run {fun_name(fun)} with checks, and return the error and the result.\n\n{fun.__doc__ or ''}"
     return checked
 
 
 def _is_traced(x: Any) -> bool:
-    """Whether an argument is traced: arrays are; Python's numbers, and what is no array, are part of the program."""
+    """Return whether an argument is traced. Python numbers, and arguments that are no arrays, are static."""
     return isinstance(x, Tracer) or (is_array_like(x) and not isinstance(x, bool | int | float | complex))
 
 
@@ -117,14 +117,14 @@ def _positions(flags: Sequence[bool]) -> tuple[int, ...]:
 
 
 def _kinds(fun: Any, errors: Any) -> ErrorSet:
-    found = frozenset(errors) if isinstance(errors, Iterable) and not isinstance(errors, str) else frozenset({errors})
-    wrong = [kind for kind in found if not (isinstance(kind, type) and issubclass(kind, CheckedError))]
+    kinds = frozenset(errors) if isinstance(errors, Iterable) and not isinstance(errors, str) else frozenset({errors})
+    wrong = [kind for kind in kinds if not (isinstance(kind, type) and issubclass(kind, CheckedError))]
     if wrong:
         raise TypeError(
-            f"checkify of {fun_name(fun)}: errors is a set of kinds, such as checkify.user_checks | "
+            f"checkify of {fun_name(fun)}: errors must be a set of kinds, such as checkify.user_checks | "
             f"checkify.nan_checks, got {errors!r}"
         )
-    return found
+    return kinds
 
 
 __all__ = [

@@ -1,4 +1,4 @@
-"""`check` and `debug_check`, which users write into functions."""
+"""`check` and `debug_check`, which users call in functions."""
 
 from __future__ import annotations
 
@@ -18,29 +18,33 @@ from corejax_lax_basic import lax
 def check(pred: Any, msg: str, *fmt_args: Any, debug: bool = False, **fmt_kwargs: Any) -> None:
     """Check a condition while a program runs.
 
-    In a function that is transformed by `checkify` a condition that does not hold becomes the function's error. In one
-    that is merely run it raises; one that is compiled has to be transformed.
+    In a function that is transformed by `checkify`, a failed condition becomes the function's error. In eager code it
+    raises an exception. A compiled function must be transformed by `checkify`.
 
     Args:
-        pred: a scalar boolean, which has to hold.
-        msg: what to say if it does not, a format string: `"{} is above {limit}"`.
-        fmt_args, fmt_kwargs: arrays and numbers for it (in pytrees), which may be traced; they are kept until the
-            program has run.
-        debug: check only inside `checkify`, as `debug_check`.
+        pred: boolean scalar, the condition.
+        msg: message of the failure, a format string such as `"{} is above {limit}"`.
+        *fmt_args: arrays and numbers for the format string (in pytrees). They may be traced; their values are stored
+            until the program has run.
+        debug: if True, check only inside `checkify`, as `debug_check`.
+        **fmt_kwargs: arrays and numbers for named fields of the format string.
 
     Raises:
-        CorejaxRuntimeError: the condition does not hold, and nothing is traced.
-        TypeError: `pred` is not a scalar boolean, `msg` no text, or an argument for it not an array.
-        ValueError: `msg` asks for arguments that are not given.
+        CorejaxRuntimeError: if the condition is False, outside transformations.
+        TypeError: if `pred` is not a boolean scalar, `msg` is not a string, or an argument for it is not an array.
+        ValueError: if `msg` has fields without an argument.
     """
     _check("check", pred, msg, fmt_args, fmt_kwargs, bool(debug))
 
 
 def debug_check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
-    """As `check`, inside `checkify` only: else it does nothing, compiled or run.
+    """Check a condition inside `checkify` only; elsewhere do nothing, in eager and in compiled code.
 
     Args:
-        pred, msg, fmt_args, fmt_kwargs: as of `check`.
+        pred: boolean scalar, the condition.
+        msg: message of the failure, see `check`.
+        *fmt_args: arrays and numbers for the format string.
+        **fmt_kwargs: arrays and numbers for named fields of the format string.
 
     Raises:
         TypeError, ValueError: as `check`.
@@ -50,14 +54,14 @@ def debug_check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
 
 def _check(name: str, pred: Any, msg: str, args: tuple[Any, ...], kwargs: dict[str, Any], debug: bool) -> None:
     if not isinstance(msg, str):
-        raise TypeError(f"{name}: msg is a text, got {msg!r} of type {type(msg).__name__}")
+        raise TypeError(f"{name}: msg must be a string, got {msg!r} of type {type(msg).__name__}")
     fails = _negated(name, pred)
     leaves, structure = tree.tree_flatten((args, kwargs))
     for x in leaves:
         if not isinstance(x, Tracer) and not is_array_like(x):
             raise TypeError(
-                f"{name}: what is put into the message are arrays and numbers, got {x!r} of type {type(x).__name__}; "
-                "put what is known while tracing into the text itself"
+                f"{name}: arguments of the message must be arrays or numbers, got {x!r} of type {type(x).__name__}; "
+                "put values that are known while tracing into the text itself"
             )
     _check_format(name, msg, args, kwargs)
     payload = [without_derivative(x) if isinstance(x, Tracer) else as_array(x) for x in leaves]
@@ -69,7 +73,7 @@ def _check(name: str, pred: Any, msg: str, args: tuple[Any, ...], kwargs: dict[s
 
 
 def _negated(name: str, pred: Any) -> Any:
-    """Whether the condition does not hold."""
+    """Return the negated condition."""
     if isinstance(pred, Tracer) or is_array_like(pred):
         aval = get_aval(pred)
         if aval.shape == () and aval.dtype == np.bool_:
@@ -79,19 +83,13 @@ def _negated(name: str, pred: Any) -> Any:
 
 
 def _check_format(name: str, msg: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Refuse a text that asks for what there is not.
-
-    Raises:
-        ValueError: it does, or is no format string.
-    """
+    """Raise ValueError if a text is not a format string, or has fields without an argument."""
     if not args and not kwargs:
-        return  # it may be a text with braces in it
+        return  # the text is used verbatim and may contain braces
     try:
         fields = [field for _, field, _, _ in string.Formatter().parse(msg) if field is not None]
     except ValueError as error:
-        raise ValueError(
-            f"{name}: msg is a format string (a brace is written twice), {msg!r} is none: {error}"
-        ) from None
+        raise ValueError(f"{name}: msg must be a format string (braces are doubled), got {msg!r}: {error}") from None
     automatic = 0
     for field in fields:
         first = str(field).partition(".")[0].partition("[")[0]
@@ -100,5 +98,5 @@ def _check_format(name: str, msg: str, args: tuple[Any, ...], kwargs: dict[str, 
         if (first.isdigit() and int(first) < len(args)) or first in kwargs:
             continue
         raise ValueError(
-            f"{name}: msg {msg!r} asks for {{{field}}}, which is not among the arguments; to write a brace, double it"
+            f"{name}: msg {msg!r} has the field {{{field}}}, which is not among the arguments; double literal braces"
         )

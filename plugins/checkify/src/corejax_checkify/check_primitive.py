@@ -1,9 +1,9 @@
-"""`check`, the primitive: raise an error, if there is one; and `debug_check`, which does nothing by itself.
+"""The primitives `check`, which raises an error if it has occurred, and `debug_check`, which does nothing by itself.
 
     check, debug_check : error -> ()
 
-Operands are the leaves of an error. Evaluated, `check` raises it; compiled as it is, it is refused. `checkify` makes
-both part of the error of the program instead.
+Operands are the leaves of an error. Evaluation of `check` raises the error; its translation raises an exception, as
+compiled programs cannot. `checkify` joins both to the error of the program instead.
 """
 
 from __future__ import annotations
@@ -32,59 +32,55 @@ check_p = Primitive(
     multiple_results=True,
     effects=("check",),
     tags=("structural",),
-    doc="Raise an error, if there is one. Params: error_type.",
+    doc="Raise an error if it has occurred. Params: error_type.",
 )
 debug_check_p = Primitive(
     "debug_check",
     multiple_results=True,
     effects=("debug_check",),
     tags=("structural",),
-    doc="An error, if there is one, inside checkify; else nothing. Params: error_type.",
+    doc="Report an error if it has occurred, inside checkify; else do nothing. Params: error_type.",
 )
 EFFECTS = check_p.effects | debug_check_p.effects
 
 
 def raise_if_failed(error_type: ErrorType, leaves: Sequence[Any]) -> None:
-    """Raise what an error stands for.
-
-    Raises:
-        CorejaxRuntimeError: it has happened.
-    """
-    found = exception_of(error_type, leaves)
-    if found is not None:
-        raise CorejaxRuntimeError(str(found)) from found
+    """Raise CorejaxRuntimeError if the error has occurred."""
+    error = exception_of(error_type, leaves)
+    if error is not None:
+        raise CorejaxRuntimeError(str(error)) from error
 
 
 @impl_rules.register(check_p)
 def check_impl(*leaves: Any, error_type: ErrorType) -> list[Any]:
-    """Raises, if the error has happened."""
+    """Raise the error if it has occurred."""
     raise_if_failed(error_type, leaves)
     return []
 
 
 @impl_rules.register(debug_check_p)
 def debug_check_impl(*leaves: Any, error_type: ErrorType) -> list[Any]:
-    """Nothing."""
+    """Do nothing."""
     return []
 
 
 def check_abstract_eval(*avals: ShapedArray, error_type: ErrorType) -> list[ShapedArray]:
-    """No results."""
+    """Check the types of the leaves; there are no results."""
     wanted = error_type.avals()
     if [(a.shape, a.dtype) for a in avals] != [(a.shape, a.dtype) for a in wanted]:
         got, want = (", ".join(a.str_short() for a in each) for each in (avals, wanted))
-        raise TypeError(f"check: the leaves of this error are of types {want}, got {got}")
+        raise TypeError(f"check: the leaves of this error must have types {want}, got {got}")
     return []
 
 
 def check_transpose(cts: Sequence[Any], *operands: Any, error_type: ErrorType) -> list[None]:
-    """There is nothing to pull back."""
+    """Return no cotangents, as there are no results."""
     return [None] * len(operands)
 
 
 def _jvp(primitive: Primitive) -> Any:
     def check_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
-        """Of the primals; what fails is constant piecewise."""
+        """Check the primals; there are no tangents."""
         return primitive.bind(*primals, **params), []
 
     return check_jvp
@@ -92,7 +88,7 @@ def _jvp(primitive: Primitive) -> Any:
 
 def _vmap(primitive: Primitive) -> Any:
     def check_vmap(axis_size: int, vals: Sequence[Any], dims: Sequence[int | None], **params: Any) -> Any:
-        """A check of the first element that failed; with an empty batch, of none."""
+        """Check the first element that failed; an empty batch has no check."""
         if axis_size:
             primitive.bind(*first_failed(axis_size, vals, dims), **params)
         return [], []
@@ -101,7 +97,7 @@ def _vmap(primitive: Primitive) -> Any:
 
 
 def first_failed(axis_size: int, vals: Sequence[Any], dims: Sequence[int | None]) -> list[Any]:
-    """The error of the first element of a batch that failed; where all did or none, of the first one."""
+    """Return the error of the first element of a batch that failed, or of the first element if none did."""
     pred, *rest = (x if d is None else move_batch_axis(axis_size, d, 0, x) for x, d in zip(vals, dims, strict=True))
     first: Any = 0
     if dims[0] is not None:
@@ -116,23 +112,19 @@ def first_failed(axis_size: int, vals: Sequence[Any], dims: Sequence[int | None]
 
 @xla_translations.register(check_p)
 def check_translation(ctx: Any, in_avals: Any, in_vals: Any, *, error_type: ErrorType) -> list[Any]:
-    """Refuses.
-
-    Raises:
-        ValueError: always: compiled programs raise nothing.
-    """
+    """Raise ValueError, as compiled programs cannot raise exceptions."""
     places = dict.fromkeys(failure.where or "an unknown line" for failure, _ in error_type.failures)
     error = ValueError(
         f"Cannot compile a checkify.check (at {', '.join(places)}) that is not functionalized: a compiled program "
-        "gives results and raises nothing. Transform the function that is jitted, jit(checkify.checkify(f)): it gives "
-        "the error beside its result, to raise outside (error.throw()). A debug_check is left out instead."
+        "cannot raise exceptions. Transform the function that is jitted, jit(checkify.checkify(f)): it returns the "
+        "error beside its result, to raise outside (error.throw()). A debug_check is omitted instead."
     )
     raise not_of_rule(error)
 
 
 @xla_translations.register(debug_check_p)
 def debug_check_translation(ctx: Any, in_avals: Any, in_vals: Any, *, error_type: ErrorType) -> list[Any]:
-    """Nothing."""
+    """Translate to nothing."""
     return []
 
 

@@ -1,4 +1,4 @@
-"""`Error`, which users hold, and `check_error`, which raises it."""
+"""`Error`, the result of checked functions, and `check_error`, which raises it."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from corejax_checkify.state import ErrorType, exception_of
 
 
 class Error:
-    """The first failure of a program, if any: what a function transformed by `checkify` gives beside its result.
+    """The first failure of a program, if any, which a function transformed by `checkify` returns beside its result.
 
-    A pytree of arrays: it passes through `jit`, `vmap`, `scan`, and `has_aux=True` takes it out of `grad`.
+    An error is a pytree of arrays, so that it passes through `jit`, `vmap` and `scan`, and through `grad` with
+    `has_aux=True`.
     """
 
     __slots__ = ("_leaves", "_type")
@@ -27,26 +28,26 @@ class Error:
         self._leaves = tuple(leaves)
 
     def get(self) -> str | None:
-        """What failed, in words, with the user's line; None where nothing did.
+        """Return the message of the failure with the user's line, or None if nothing failed.
 
-        Of a batch (the error of `vmap(checkify(f))`) there is a line for each element that failed.
+        The message of a batch (the error of `vmap(checkify(f))`) has a line for each element that failed.
 
         Raises:
-            TypeError: the program has not run yet: the error is traced.
+            TypeError: if the error is traced, as the program has not run yet.
         """
-        found = self.get_exception()
-        return None if found is None else str(found)
+        exception = self.get_exception()
+        return None if exception is None else str(exception)
 
     def get_exception(self) -> CheckedError | None:
-        """As `get`: an exception, of the class of what failed; None where nothing did.
+        """Return the failure as an exception of its kind, or None if nothing failed.
 
         Raises:
-            TypeError: the program has not run yet: the error is traced.
+            TypeError: if the error is traced, as the program has not run yet.
         """
         return exception_of(self._type, self._leaves)
 
     def throw(self) -> None:
-        """Raise what failed, if something did; see `check_error`."""
+        """Raise an exception if something failed; see `check_error`."""
         check_error(self)
 
     def __repr__(self) -> str:
@@ -58,21 +59,22 @@ tree.register_pytree_node(Error, lambda error: (error._leaves, error._type), lam
 
 
 def check_error(error: Error) -> None:
-    """Raise what failed, if something did; the inverse of `checkify`.
+    """Raise an exception if something failed; the inverse of `checkify`.
 
-    Inside a function that is transformed by `checkify` nothing is raised: it becomes part of that function's error.
+    Inside a function that is transformed by `checkify`, nothing is raised: the failure becomes part of the function's
+    error.
 
     Args:
-        error: from a function transformed by `checkify`. Of a batch of them, the first that failed counts where the
-            call is traced.
+        error: result of a function transformed by `checkify`. If the call is traced, only the first failure of a batch
+            counts.
 
     Raises:
-        CorejaxRuntimeError: something failed; its cause is the exception of the kind (`Error.get_exception`).
-        TypeError: it is no `Error`.
+        CorejaxRuntimeError: if something failed; its cause is the exception of the kind (`Error.get_exception`).
+        TypeError: if `error` is not an `Error`.
     """
     if not isinstance(error, Error):
         raise TypeError(
-            f"check_error takes an Error, as checkify gives it, got {error!r} of type {type(error).__name__}"
+            f"check_error takes an Error from a checkified function, got {error!r} of type {type(error).__name__}"
         )
     if not error._leaves:
         return
@@ -83,7 +85,7 @@ def check_error(error: Error) -> None:
 
 
 def _bind(error_type: ErrorType, leaves: Sequence[Any], batches: int) -> None:
-    """Bind `check` to an error, or a batch of a batch of them."""
+    """Bind `check` to an error with `batches` leading batch axes."""
     if batches:
 
         def each(*elements: Any) -> list[Any]:

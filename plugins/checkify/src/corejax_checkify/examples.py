@@ -1,4 +1,4 @@
-"""Applications of `check` and `debug_check`, for checks of their rules."""
+"""Example applications of `check` and `debug_check`, for checks of their rules."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from corejax.extend import Example, tree
 from corejax_checkify.failures import FailedCheckError, Failure
 from corejax_checkify.state import ErrorType, typed
 
-_TEXT = {"text": "what may fail is no text that parses"}
+_TEXT = {"text": "types of errors do not print as text that parses"}
 _REFUSED = dict.fromkeys(
     ("xla", "stablehlo", "repeatable", "pairs", "triples", "cost"),
-    "compiled, a check is refused unless it is functionalized",
+    "a check cannot be compiled unless it is functionalized",
 )
 
 
 def check_examples(primitive: str) -> list[Example]:
-    """Errors that have not happened, with a payload and without."""
+    """Return checks that pass, with and without a payload."""
     passed, code = np.bool_(False), np.int32(0)
     skip = _TEXT | _REFUSED if primitive == "check" else _TEXT
     examples = []

@@ -2,9 +2,10 @@
 
     checkify : (a -> b) -> a -> (error, b)
 
-It boxes no values. While its trace is on top, each application of a primitive goes to a rule, which binds the primitive
-one level down and says what may have failed. Where a program is inside a primitive, the rule makes of it a program that
-gives an error of its own beside its results; the caller joins it with what it has: the first failure counts.
+The interpreter does not box values. While its trace is on top, each application of a primitive is processed by a rule,
+which binds the primitive one level down and adds possible failures to the current `Checks`. The rule of a higher-order
+primitive transforms the inner jaxpr to one that returns its error beside its results, and joins this error to the
+current one. The first failure counts.
 """
 
 from __future__ import annotations
@@ -67,15 +68,15 @@ checkify_rules = RuleRegistry(
     required=False,
     derived_by=("call", "decomposition", "NaN in results"),
 )
-__corejax_registers_for_caller__ = True  # the provenance of a rule is its own file
+__corejax_registers_for_caller__ = True  # rules registered here are attributed to the file of the rule
 
 
 class Checks:
-    """What may have failed so far, and what is looked for. Rules are given it, and add to it.
+    """The possible failures so far, and the enabled kinds. It is the first argument of rules, which add to it.
 
     Attributes:
-        kinds: kinds of failures that are looked for.
-        source: the user's line that applied the primitive whose rule runs.
+        kinds: the enabled kinds of failures.
+        source: the user's line of the current primitive.
     """
 
     __slots__ = ("_failures", "_payloads", "_state", "kinds", "source")
@@ -88,26 +89,26 @@ class Checks:
         self._state: State | None = None
 
     def on(self, kind: type[CheckedError]) -> bool:
-        """Whether failures of this kind are looked for."""
+        """Return whether checks of this kind are enabled."""
         return kind in self.kinds
 
     def add(self, fails: Any, kind: type[CheckedError], *static: Any, payload: Sequence[Any] = ()) -> None:
-        """Note that something fails here if `fails` is true; of several failures the first one counts.
+        """Add a failure that occurs if `fails` is true. If several failures occur, the first one counts.
 
         Args:
             fails: bool[], which may be traced.
-            kind: a subclass of `CheckedError`. If it is not looked for, nothing is added.
-            static: the first arguments of its `message`, known now and hashable.
-            payload: the others: arrays.
+            kind: a subclass of `CheckedError`. If it is not enabled, nothing is added.
+            *static: the first arguments of its `message`, hashable and not traced.
+            payload: the other arguments of its `message`, arrays.
 
         Raises:
-            TypeError: `fails` is not a scalar boolean.
+            TypeError: if `fails` is not a boolean scalar.
         """
         if not self.on(kind):
             return
         aval = get_aval(fails)
         if aval.shape != () or aval.dtype != np.bool_:
-            raise TypeError(f"Checks.add takes a scalar boolean, true where {kind.__name__} happens, got {aval!r}")
+            raise TypeError(f"Checks.add takes a boolean scalar, true if {kind.__name__} occurs, got {aval!r}")
         payload = [without_derivative(as_array(x)) for x in payload]
         failure = Failure(kind, static, self.source)
         types = typed(payload)
@@ -115,7 +116,7 @@ class Checks:
         self.merge(ErrorType([(failure, types)], [types] if types else []), state)
 
     def merge(self, error_type: ErrorType, state: State) -> None:
-        """Join an error that happens here, of this type, with what there is."""
+        """Join a later error to the current one."""
         if self._state is None:
             self._state = state
         else:
@@ -124,79 +125,75 @@ class Checks:
         self._payloads = tuple(self._state.payloads)
 
     def error_type(self) -> ErrorType:
-        """The type of the error."""
+        """Return the type of the error."""
         return ErrorType(self._failures, self._payloads)
 
     def leaves(self) -> list[Any]:
-        """The error's arrays: predicate, code and payloads; none where nothing can fail.
+        """Return the error's arrays: predicate, code and payloads; an empty list if nothing can fail.
 
-        They are kept no longer: they belong to a program whose tracing ends with them.
+        The arrays are released, as they are tracers of a program that ends with them.
         """
         state, self._state = self._state, None
         return [] if state is None else state.leaves(self._payloads)
 
     def run(self, fun: Callable[..., Sequence[Any]], operands: Iterable[Any], debug: Any = None) -> Any:
-        """What a function gives, what it binds being checked."""
+        """Run a function with checks, and return its results."""
         return run_with_trace(CheckifyTrace(current_trace(), self, debug), fun, operands)
 
     def call(self, primitive: Primitive, operands: Sequence[Any], params: dict[str, Any], param: str) -> list[Any]:
-        """Results of a primitive that applies the program in a parameter once: it calls the checked program instead."""
+        """Bind a primitive that calls the program in a parameter once, with the checked program; return its results."""
         program, error_type = checked_jaxpr(params[param], self.kinds)
         outs = primitive.bind(*operands, **{**params, param: program})
         return self.taken(outs, error_type)
 
     def taken(self, outs: Sequence[Any], error_type: ErrorType) -> list[Any]:
-        """Results of a checked program, whose error, which follows them, is joined with what there is."""
+        """Split the outputs of a checked program: join its error to the current one, and return its results."""
         count = len(outs) - len(error_type.avals())
         if error_type.failures:
             self.merge(error_type, as_state(error_type, outs[count:]))
         return list(outs[:count])
 
     def keeps_checks(self, primitive: Primitive, params: dict[str, Any]) -> None:
-        """Refuse to apply a primitive as it is whose programs have checks, which would be lost.
-
-        Raises:
-            MissingRuleError: it has some.
-        """
+        """Raise MissingRuleError if the primitive's programs have checks, which the primitive without a rule loses."""
         if "higher_order" in primitive.tags and any(EFFECTS & program.effects for program in subjaxprs(params)):
             raise checkify_rules.missing(primitive)
 
     def no_nan(self, name: str, values: Iterable[Any], operands: Iterable[Any] = ()) -> None:
-        """Note that a primitive fails if one of its results has NaN, and none of these operands."""
+        """Add a NaN failure of a primitive that occurs if a result has NaN and none of `operands` has."""
         if not self.on(NaNError):
             return
-        found = any_nan(values)
-        if found is None:
+        fails = any_nan(values)
+        if fails is None:
             return
-        given = any_nan(operands)
-        if given is not None:
-            found = lax.bitwise_and(found, lax.bitwise_not(given))
-        self.add(found, NaNError, name)
+        had_nan = any_nan(operands)
+        if had_nan is not None:
+            fails = lax.bitwise_and(fails, lax.bitwise_not(had_nan))
+        self.add(fails, NaNError, name)
 
 
 def any_nan(values: Iterable[Any]) -> Any:
-    """Whether there is NaN in one of several arrays, as bool[]; None where they are of types that have none."""
-    found = None
+    """Return whether any of the arrays has NaN, as bool[]; None if their dtypes have no NaN."""
+    result = None
     for x in values:
         aval = get_aval(x)
         if not dtypes.is_inexact(aval.dtype) or not aval.size:
             continue
         here = lax.ne(x, x)
         here = lax.reduce_or(here, tuple(range(aval.ndim))) if aval.ndim else here
-        found = here if found is None else lax.bitwise_or(found, here)
-    return found
+        result = here if result is None else lax.bitwise_or(result, here)
+    return result
 
 
 class CheckifyTrace(Trace):
-    """Applies checkify rules.
+    """The trace that applies checkify rules.
 
     Attributes:
-        checks: where they put what may have failed.
+        checks: the possible failures, to which rules add.
     """
 
     __slots__ = ("checks",)
 
-    parent: Trace  # never None: this is no staging trace
+    parent: Trace  # never None, as this trace does not stage
 
     interpreter = "checkify"
 
@@ -205,7 +202,7 @@ class CheckifyTrace(Trace):
         self.checks = checks
 
     def process_primitive(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-        """Run the checkify rule one level down, whatever the operands are."""
+        """Run the checkify rule one level down."""
         rule = checkify_rules.table.get(primitive) or checkify_rules.lookup(primitive)
         checks = self.checks
         earlier, checks.source = checks.source, replayed_source() or capture_source()
@@ -220,30 +217,30 @@ class CheckifyTrace(Trace):
         return outs
 
 
-def _check_types(primitive: Primitive, promised: Sequence[ShapedArray], outs: Sequence[Any]) -> None:
-    """Hold what a rule gave against what the primitive gives."""
-    if len(outs) != len(promised):
-        raise mismatch(checkify_rules, primitive, f"{len(outs)} results, the primitive has {len(promised)}")
-    for i, (x, aval) in enumerate(zip(outs, promised, strict=True)):
+def _check_types(primitive: Primitive, expected: Sequence[ShapedArray], outs: Sequence[Any]) -> None:
+    """Check that a rule returned values of the types of the primitive's results."""
+    if len(outs) != len(expected):
+        raise mismatch(checkify_rules, primitive, f"{len(outs)} results, the primitive has {len(expected)}")
+    for i, (x, aval) in enumerate(zip(outs, expected, strict=True)):
         known = isinstance(x, Tracer) or is_array_like(x)
         got = get_aval(x) if known else None
         if got is None or (got.shape, got.dtype) != (aval.shape, aval.dtype):
             shown = repr(x) if got is None else got.str_short()
             raise mismatch(
-                checkify_rules, primitive, f"{shown} as result {i}, where the primitive gives {aval.str_short()}"
+                checkify_rules, primitive, f"{shown} as result {i}, but the primitive returns {aval.str_short()}"
             )
 
 
 def checked_jaxpr(closed: ClosedJaxpr, kinds: Kinds) -> tuple[ClosedJaxpr, ErrorType]:
-    """The program with its error: what rules of primitives that hold programs are made of.
+    """Transform a program to one that also returns its error, for rules of higher-order primitives.
 
     Args:
         closed: a program `a -> b`.
-        kinds: kinds of failures that are looked for (`checks.kinds`).
+        kinds: the enabled kinds of failures (`checks.kinds`).
 
     Returns:
-        `a -> (b, leaves of the error)` and the type of the error (`Checks.taken` takes both). It is the program itself
-        where nothing in it can fail.
+        The program `a -> (b, leaves of the error)`, and the type of the error; see `Checks.taken`. If nothing can fail,
+        the program is `closed` itself.
     """
 
     def make() -> tuple[ClosedJaxpr, ErrorType]:
@@ -261,17 +258,17 @@ def checked_jaxpr(closed: ClosedJaxpr, kinds: Kinds) -> tuple[ClosedJaxpr, Error
 
 
 def for_primitive(name: str, rule: Callable[..., Any], *args: Any) -> None:
-    """Register `rule(primitive, *args, checks, *operands, **params)` for the primitive of a name, if there is one."""
+    """Register `rule(primitive, *args, checks, *operands, **params)` for a primitive by name, if it is installed."""
     primitive = find_primitive(name)
     if primitive is not None:
         checkify_rules.register(primitive, functools.partial(rule, primitive, *args))
 
 
-# -- rules that nobody wrote -------------------------------------------------------------------------------------
+# -- derived rules -----------------------------------------------------------------------------------------------
 
 
 def _from_call(primitive: Primitive) -> Callable[..., Any] | None:
-    """A call of the checked program, of a primitive whose rules `defcall` made."""
+    """Derive a rule that calls the checked program, for a primitive with rules from `defcall`."""
     written = [registry.rule_of(primitive) for registry in (impl_rules, abstract_eval_rules, jvp_rules, vmap_rules)]
     if any(rule is None or getattr(rule.fn, "__helper__", None) != "defcall" for rule in written):
         return None
@@ -285,7 +282,7 @@ def _from_call(primitive: Primitive) -> Callable[..., Any] | None:
 
 
 def _from_decomposition(primitive: Primitive) -> Callable[..., Any] | None:
-    """The decomposition, checked; the primitive itself where nothing in it can fail."""
+    """Derive a rule that checks the decomposition, or binds the primitive if nothing in it can fail."""
     if flat_decomposition(primitive) is None:
         return None
 
@@ -301,7 +298,7 @@ def _from_decomposition(primitive: Primitive) -> Callable[..., Any] | None:
 
 
 def _of_results(primitive: Primitive) -> Callable[..., Any]:
-    """The primitive; NaN in its results fails unless there is some in its operands."""
+    """Derive a rule that fails if a result has NaN and no operand has."""
 
     def rule(checks: Checks, *operands: Any, **params: Any) -> Any:
         checks.keeps_checks(primitive, params)

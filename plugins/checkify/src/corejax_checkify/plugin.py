@@ -1,4 +1,4 @@
-"""What the plugin contributes. Discovery imports this module, so everything else is imported inside the hooks."""
+"""Hook implementations of the plugin. Discovery imports this module, so hooks import the rest when they run."""
 
 from __future__ import annotations
 
@@ -9,32 +9,32 @@ from corejax.extend import Example, hookimpl
 
 @hookimpl
 def corejax_export_namespaces() -> Mapping[str, str]:
-    """`corejax.checkify`, and its name in JAX."""
+    """Export `corejax.checkify`, also under its name in JAX."""
     return {"checkify": "corejax_checkify.api", "experimental.checkify": "corejax_checkify.api"}
 
 
 @hookimpl
 def corejax_declare_rule_kinds() -> Mapping[str, str]:
-    """One rule kind of its own: what is checked of a primitive, and how."""
+    """Declare the rule kind `checkify`."""
     return {"checkify": "corejax_checkify.interpreter:checkify_rules"}
 
 
 @hookimpl
 def corejax_register_primitives() -> None:
-    """The primitives that checks are, with their rules."""
+    """Import the primitives `check` and `debug_check` and their rules."""
     import corejax_checkify.check  # noqa: F401
 
 
 @hookimpl
 def corejax_register_rules(kind: str) -> None:
-    """Rules for other plugins' primitives are imported when the first one is needed."""
+    """Import the rules for other plugins' primitives, when the first one is needed."""
     if kind == "checkify":
         import corejax_checkify.rules  # noqa: F401
 
 
 @hookimpl
 def corejax_provide_examples(primitive: str) -> list[Example]:
-    """Applications of the two primitives, for checks of their rules."""
+    """Return example applications of one primitive, on which its rules are checked."""
     if primitive not in ("check", "debug_check"):
         return []
     from corejax_checkify.examples import check_examples
@@ -44,5 +44,5 @@ def corejax_provide_examples(primitive: str) -> list[Example]:
 
 @hookimpl
 def corejax_provide_checks() -> Mapping[str, str]:
-    """`corejax verify`: whether a checked primitive gives what it gives unchecked, and finds NaN."""
+    """Provide the check of checkify rules for `corejax verify`."""
     return {"checkify": "corejax_checkify.verification:CHECKIFY"}

@@ -1,8 +1,8 @@
-"""What is carried through a program to say whether it failed, where and with which values.
+"""The error that a program carries: a predicate, a code and payloads.
 
-A predicate, a code and payloads. The code is the position of a failure in the list of all that may fail; payloads are
-arrays for its message. Failures whose payloads are of the same types share the arrays: of several that happen, only
-the first one is kept.
+The predicate is true if a check failed. The code is the position of the failure in the static list of possible failures
+(`ErrorType`). Payloads are arrays for its message. Failures with payloads of the same types share one payload, as only
+the first failure is reported. So the number of arrays does not grow with the number of checks.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from corejax.extend import Array, ShapedArray, Tracer, dtypes, get_aval, host_va
 from corejax_checkify.failures import BatchedError, CheckedError, Failure
 from corejax_lax_basic import lax
 
-Types = tuple[ShapedArray, ...]  # of one payload
+Types = tuple[ShapedArray, ...]  # the types of one payload
 
 _BOOL, _INT32 = ShapedArray((), np.dtype(np.bool_)), ShapedArray((), np.dtype(np.int32))
 
 
 class ErrorType:
-    """What is known of an error while tracing; hashable.
+    """The static part of an error; hashable.
 
     Attributes:
-        failures: all that may fail, each with the types of its payload. A code is a position in it.
-        payloads: the payloads that there are, by their types.
+        failures: the possible failures, each with the types of its payload. Codes are positions in this list.
+        payloads: the types of each payload.
     """
 
     __slots__ = ("failures", "payloads")
@@ -43,7 +43,7 @@ class ErrorType:
 
     @property
     def __name__(self) -> str:
-        """What stands for it in a printed program."""
+        """The name in printed programs."""
         kinds = sorted(kind.__name__ for kind in self.kinds)
         return f"{len(self.failures)} x {' or '.join(kinds)}"
 
@@ -54,36 +54,36 @@ class ErrorType:
         return ErrorType, (self.failures, self.payloads)
 
     def avals(self) -> list[ShapedArray]:
-        """Types of an error's leaves: predicate, code, payloads. Of one that cannot fail there are none."""
+        """Return the types of an error's leaves: predicate, code, payloads. An error without failures has no leaves."""
         if not self.failures:
             return []
         return [_BOOL, _INT32, *(aval for types in self.payloads for aval in types)]
 
     @property
     def kinds(self) -> set[type[CheckedError]]:
-        """What it can be."""
+        """The kinds of the possible failures."""
         return {failure.kind for failure, _ in self.failures}
 
     def joined(self, other: ErrorType) -> ErrorType:
-        """The type of either of two errors; codes of the other one begin where those of this one end."""
+        """Return the type of the join of two errors; codes of `other` are shifted by the number of failures of this."""
         payloads = dict.fromkeys((*self.payloads, *other.payloads))
         return ErrorType((*self.failures, *other.failures), payloads)
 
 
 class State(NamedTuple):
-    """An error's arrays: `payloads` by their types. The code counts where the predicate holds."""
+    """An error's arrays, with payloads by their types. The code is valid only if the predicate is true."""
 
     pred: Any
     code: Any
     payloads: Mapping[Types, Sequence[Any]]
 
     def leaves(self, payloads: Iterable[Types]) -> list[Any]:
-        """As a list, as `ErrorType.avals` has the types; zeros for payloads that there are not."""
-        found = [self.payloads[types] if types in self.payloads else map(zeros, types) for types in payloads]
-        return [self.pred, self.code, *(x for leaves in found for x in leaves)]
+        """Return the arrays as a list, in the order of `ErrorType.avals`; missing payloads are zeros."""
+        arrays = [self.payloads[types] if types in self.payloads else map(zeros, types) for types in payloads]
+        return [self.pred, self.code, *(x for leaves in arrays for x in leaves)]
 
     def or_else(self, later: State) -> State:
-        """This error where it has happened, the later one else."""
+        """Return this error if it has occurred, else the later one."""
         merged = dict(self.payloads)
         for types, leaves in later.payloads.items():
             earlier = self.payloads.get(types)
@@ -91,7 +91,7 @@ class State(NamedTuple):
         return State(lax.bitwise_or(self.pred, later.pred), lax.select(self.pred, self.code, later.code), merged)
 
     def shifted(self, count: int) -> State:
-        """The same with other codes, which count from `count`."""
+        """Add `count` to the code."""
         if not count:
             return self
         known = type(self.code) is Array
@@ -104,67 +104,67 @@ def _selected(pred: Any, this: Sequence[Any], other: Sequence[Any]) -> list[Any]
 
 
 def as_state(error_type: ErrorType, leaves: Sequence[Any]) -> State:
-    """From a list of an error's leaves."""
+    """Return the state for a list of an error's leaves."""
     pred, code, *rest = leaves
     arrays = iter(rest)
     return State(pred, code, {types: [next(arrays) for _ in types] for types in error_type.payloads})
 
 
 def unfailed(error_type: ErrorType) -> list[Any]:
-    """Leaves of an error that has not happened."""
+    """Return the leaves of an error that has not occurred."""
     return [zeros(aval) for aval in error_type.avals()]
 
 
 def constant(value: Any, dtype: Any) -> Array:
-    """A scalar of a dtype."""
+    """Return a scalar array of a dtype."""
     aval = ShapedArray((), np.dtype(dtype))
     return Array(np.asarray(value, aval.dtype), aval)
 
 
 def zeros(aval: ShapedArray) -> Any:
-    """Zeros of a type."""
+    """Return zeros of a type."""
     scalar = constant(0, aval.dtype)
     return lax.broadcast(scalar, aval.shape) if aval.shape else scalar
 
 
 def exception_of(error_type: ErrorType, leaves: Sequence[Any]) -> CheckedError | None:
-    """The exception that an error stands for; None where nothing has failed.
+    """Return the exception of an error, or None if it has not occurred.
 
     Args:
-        error_type: its type.
-        leaves: arrays, which may have axes of batches before their own.
+        error_type: type of the error.
+        leaves: arrays of the error, which may have leading batch axes.
 
     Raises:
-        TypeError: the arrays are traced.
+        TypeError: if the arrays are traced.
     """
     if not leaves:
         return None
     pred, code, *rest = map(_known, leaves)
-    found = {}
+    exceptions = {}
     for at in map(tuple, np.argwhere(pred).tolist()):
         failure, types = error_type.failures[int(code[at])]
         payloads = as_state(error_type, [True, 0, *(x[at] for x in rest)]).payloads
-        found[at] = failure.exception(payloads.get(types, ()))
+        exceptions[at] = failure.exception(payloads.get(types, ()))
     if pred.shape == ():
-        return found.get(())
-    return BatchedError(found) if found else None
+        return exceptions.get(())
+    return BatchedError(exceptions) if exceptions else None
 
 
 def _known(x: Any) -> np.ndarray[Any, Any]:
     value = x.steering() if isinstance(x, Tracer) else x
     if value is None:
         raise TypeError(
-            "an Error of a program that is being traced says nothing yet: return it from the jitted (vmapped, scanned) "
-            "function and ask it there, or pass it to checkify.check_error inside a function that is checkified"
+            "the value of a traced Error is not known: return it from the jitted (vmapped, scanned) function and read "
+            "it there, or pass it to checkify.check_error inside a function that is checkified"
         )
     return np.asarray(host_value(value))
 
 
 def without_derivative(x: Any) -> Any:
-    """The value, of which an error has no derivative: loops need not carry its tangent."""
+    """Stop the gradient of a payload, so that loops need not carry its tangent."""
     return lax.stop_gradient(x) if dtypes.is_inexact(get_aval(x).dtype) else x
 
 
 def typed(payload: Sequence[Any]) -> Types:
-    """Types of a payload; weak types count as others do."""
+    """Return the types of a payload, without weak types."""
     return tuple(get_aval(x).strip_weak_type() for x in payload)

@@ -1,4 +1,4 @@
-"""What `corejax verify` checks of checkify rules, anybody's. Imported by corejax-testing only."""
+"""The check of checkify rules for `corejax verify`. Imported by corejax-testing only."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from corejax_checkify.failures import NaNError
 from corejax_checkify.interpreter import checkify_rules
 from corejax_testing import Call, Check, CheckFailure, NotApplicable
 
-_HINT = "a rule gives what the primitive gives, and adds to `checks` what fails"
+_HINT = "a rule must return the primitive's results, and add failures to `checks`"
 
 
 def check_checkify(call: Call, rng: np.random.Generator) -> None:
-    """Checked, a primitive gives what it gives unchecked; a failure for NaN goes with NaN; compiled it is the same."""
+    """Check that a rule returns the primitive's results, reports NaN only if there is any, and agrees with `jit`."""
     if not checkify_rules.is_written(call.primitive):
-        raise NotApplicable("nobody wrote a checkify rule for it")
+        raise NotApplicable("it has no checkify rule, or a derived one")
     if call.primitive.effects:
-        raise NotApplicable("it has effects: what it gives need not depend on its operands alone")
+        raise NotApplicable("it has effects: its results may depend on more than its operands")
 
     def run(*values: Any) -> Any:
         return call(*values)
@@ -29,16 +29,16 @@ def check_checkify(call: Call, rng: np.random.Generator) -> None:
     try:
         plain = call(*call.values)
     except Exception as error:
-        raise NotApplicable(f"it does not run: {type(error).__name__}; other checks say so") from error
+        raise NotApplicable(f"it does not run: {type(error).__name__}; other checks report this") from error
     error, outs = checkify(run, errors=all_checks)(*call.values)
     _same(outs, plain)
-    found = error.get_exception()
+    exception = error.get_exception()
     has_nan = any(np.any(np.asarray(x) != np.asarray(x)) for x in plain if dtypes.is_inexact(x.dtype))
-    if isinstance(found, NaNError) and not has_nan:
-        raise CheckFailure(f"it says {str(found)!r}, but no result has NaN", "checkify", _HINT)
+    if isinstance(exception, NaNError) and not has_nan:
+        raise CheckFailure(f"it reports {str(exception)!r}, but no result has NaN", "checkify", _HINT)
     compiled, _ = corejax.jit(checkify(run, errors=all_checks))(*call.values)
-    if type(compiled.get_exception()) is not type(found):
-        raise CheckFailure(f"run it finds {error.get()!r}, compiled {compiled.get()!r}", "checkify", _HINT)
+    if type(compiled.get_exception()) is not type(exception):
+        raise CheckFailure(f"it reports {error.get()!r}, and {compiled.get()!r} if compiled", "checkify", _HINT)
 
 
 def _same(got: Any, wanted: Any) -> None:

@@ -1,13 +1,13 @@
-"""Structured control flow, functions with rules of their own, and checkpointing for corejax.
+"""Structured control flow, functions with custom rules, and checkpointing for corejax.
 
-    plugin                                   what the plugin contributes, under which names
+    plugin                                   hook implementations: the exported names
     namespaces   translations   examples     modules that users import; StableHLO; inputs for checks of rules
-    solvers                                  equations: `custom_linear_solve`, `custom_root`
-    loops   branches   custom   checkpoint   `scan`, `while`; `cond`; `custom_jvp` and its like; `remat2`
-    markers                                  values passed on as they are: `name`, `optimization_barrier`; named scopes
-    programs                                 a user's function as a program, and programs made of programs
+    solvers                                  solvers of equations: `custom_linear_solve`, `custom_root`
+    loops   branches   custom   checkpoint   `scan`, `while`; `cond`; `custom_jvp`, `custom_vjp` and so on; `remat2`
+    markers                                  identities: `name`, `optimization_barrier`; named scopes
+    programs                                 tracing of users' functions, and transformations of jaxprs
 
-A package imports only from lines below its own. In a package `scan.py` is the function that users call and
-`scan_rules.py` the primitive behind it; a primitive's rules lie beside it, and only its translation lies in
+A package imports only from lines below its own. In a package, `scan.py` defines the function that users call and
+`scan_rules.py` defines the primitive behind it. A primitive's rules stand beside it; only its translation is in
 `translations`. A module with an underscore is imported only inside its package.
 """

@@ -1,4 +1,4 @@
-"""Applications of every primitive of the plugin, for checks of their rules (`corejax verify control_flow`)."""
+"""Example applications of every primitive of the plugin, for checks of their rules (`corejax verify control_flow`)."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ F32, I32 = np.dtype(np.float32), np.dtype(np.int32)
 
 
 def of_type(*shape: int, dtype: Any = F32) -> ShapedArray:
-    """The type of an operand."""
+    """Return the type of an operand, float32 by default."""
     return ShapedArray(shape, dtype)
 
 
 def example(
     primitive: str, fun: Callable[..., list[Any]], *avals: ShapedArray, first: tuple[Any, ...] = (), **fields: Any
 ) -> Example:
-    """The application of a primitive in a function's program.
+    """Return an example from the first application of a primitive in a function's program.
 
     Args:
-        primitive: its name.
-        fun: a function that applies it once.
-        avals: types of the function's arguments.
-        first: the first operands of the application as numbers; of the others the types are given.
-        fields: other fields of the example.
+        primitive: name of the primitive.
+        fun: function that applies the primitive.
+        *avals: types of the function's arguments.
+        first: values of the first operands of the application; the others are types only.
+        **fields: other fields of the example.
     """
     eqn = next(e for e in stage_closed(fun, avals).jaxpr.eqns if e.primitive.name == primitive)
     return Example((*first, *(atom.aval for atom in eqn.invars[len(first) :])), eqn.params, **fields)
@@ -51,7 +51,7 @@ _FORWARD = {"skip": dict.fromkeys(("second_order", "transpose", "vjp", "pairs", 
 
 
 def scans() -> list[Example]:
-    """A nonlinear body, a constant and the other direction, a linear body that is unrolled."""
+    """Return scans: with a nonlinear body; reversed, with a constant; unrolled, with a linear body."""
     from corejax_lax_basic import lax
 
     def products(carry: Any, xs: Any) -> list[Any]:
@@ -71,7 +71,7 @@ def scans() -> list[Example]:
 
 
 def while_loops() -> list[Example]:
-    """Carries that grow, that change places and that are added to; a condition on a constant."""
+    """Return while loops with carries that grow, change places or are added to; one condition reads a constant."""
     from corejax_lax_basic import lax
 
     def counted(n: Any, x: Any, w: Any) -> list[Any]:
@@ -90,21 +90,21 @@ def while_loops() -> list[Example]:
     return [
         example("while", counted, number, of_type(3), of_type(3), low=0, high=3, **_FORWARD),
         example("while", grows, of_type(), of_type(), low=0.5, high=1.0, **_FORWARD),
-        # Tangents pass through `adds` unchanged, so it is differentiated in reverse mode too.
+        # Tangents pass through `adds` unchanged, so it supports reverse mode.
         example("while", adds, number, of_type(3), of_type(2), low=0, high=3),
         example("while", moves_on, number, of_type(2), of_type(2), low=0, high=2, **_FORWARD),
     ]
 
 
 def reports() -> list[Example]:
-    """Of a loop whose length is known, and of one whose length is not."""
+    """Return reports of loops of known and of unknown length."""
     operands = (np.asarray(7, I32), np.asarray(True))
-    skip = {"indices": "a batch has one bar, which shows the element that is furthest"}
+    skip = {"indices": "a batch has one bar, which shows the largest count of its elements"}
     return [Example(operands, {"bar": ProgressBar(every=3), "total": total}, skip=skip) for total in (10, None)]
 
 
 def conditionals() -> list[Example]:
-    """Two branches and three; an operand that both branches pass on."""
+    """Return conditionals with two and three branches; in one, both branches return an operand."""
     from corejax_lax_basic import lax
 
     def choose(index: Any, x: Any, y: Any) -> list[Any]:
@@ -130,7 +130,7 @@ def conditionals() -> list[Example]:
 
 
 def taken() -> list[Example]:
-    """Numbers, and rows, of elements that all take the branch: cotangents of others are 0, which no identity's are."""
+    """Return guards of scalars and of rows; all elements take the branch, so that the guard is the identity."""
     return [
         Example(
             [of_type(3, *row), np.ones(3, bool)],
@@ -142,7 +142,7 @@ def taken() -> list[Example]:
 
 
 def linear_solves() -> list[Example]:
-    """Of `custom_linear_solve`, with the coefficients in the programs: as operands they would belong together."""
+    """Return linear solves with coefficients inside the programs, as independent operands would not match."""
     from corejax_lax_basic import lax
 
     def symmetric(b: Any) -> list[Any]:
@@ -164,7 +164,7 @@ def linear_solves() -> list[Example]:
 
 
 def remat() -> list[Example]:
-    """Without a policy, with a name, with everything saved, with an output that is an argument; a linear one."""
+    """Return checkpointed functions with several policies, with an argument as output, and a linear one."""
     from corejax_lax_basic import lax
 
     def body(x: Any, y: Any) -> Any:
@@ -184,12 +184,12 @@ def remat() -> list[Example]:
 
 
 def names() -> list[Example]:
-    """A vector, a scalar."""
+    """Return named values: a vector and a scalar."""
     return [Example([of_type(*shape)], {"name": "activation"}, reference=lambda x, name: x) for shape in ((3,), ())]
 
 
 def barrier() -> list[Example]:
-    """One operand, two of different shapes."""
+    """Return barriers with one operand, and with two of different shapes."""
     return [
         Example(operands, {}, reference=lambda *xs: list(xs))
         for operands in ([of_type(3)], [of_type(2, 2), of_type()], [of_type(0), of_type(2)])
@@ -197,7 +197,7 @@ def barrier() -> list[Example]:
 
 
 def sink() -> list[Example]:
-    """A vector that the compiler may drop, a scalar that it may not."""
+    """Return sinks: a vector that the compiler may drop, and a scalar that it keeps."""
     return [Example([of_type(*shape)], {"prevent_mlir_dce": kept}) for shape, kept in (((3,), False), ((), True))]
 
 
@@ -205,7 +205,7 @@ _OPAQUE = {"text": "rules are Python functions, which do not print as text that 
 
 
 def jvp_calls() -> list[Example]:
-    """Of `custom_jvp_call`: two results; a closed-over array, whose rule has no derivative."""
+    """Return calls of `custom_jvp` functions: one with two results, one with a rule from `defjvps`."""
     from corejax_lax_basic import lax
 
     f = custom_jvp(lambda x, y: (lax.sin(x) * y, y * 2.0))
@@ -229,7 +229,7 @@ _REVERSE_ONLY = "a custom_vjp function has no forward mode, by design"
 
 
 def vjp_calls() -> list[Example]:
-    """Of `custom_vjp_call`: two operands."""
+    """Return a call of a `custom_vjp` function with two operands."""
     from corejax_lax_basic import lax
 
     f = custom_vjp(lambda x, y: lax.sin(x) * y)
@@ -244,7 +244,7 @@ def vjp_calls() -> list[Example]:
 
 
 def forward_passes(primitive: str) -> list[Example]:
-    """Of `remat_opt` and `custom_lin`, which the forward pass of a `custom_vjp` function applies."""
+    """Return an example of `remat_opt` or `custom_lin`, which the jvp of a `custom_vjp` function binds."""
     from corejax_lax_basic import lax
 
     f = custom_vjp(lambda x, y: lax.sin(x) * y)
@@ -262,7 +262,7 @@ def forward_passes(primitive: str) -> list[Example]:
     return [example(primitive, pushed, of_type(3), of_type(3), skip=_OPAQUE, fails=unevaluated)]
 
 
-# What evaluates the derivative of a call, which only transposition can make sense of.
+# The checks that evaluate `custom_lin`, which supports only transposition.
 _EVALUATES = (
     *(
         "types",
@@ -286,7 +286,7 @@ _EVALUATES = (
 
 
 def vmap_calls() -> list[Example]:
-    """Of `custom_vmap_call`: the rule computes the same in another order."""
+    """Return calls of `custom_vmap` functions with rules that compute the same in another order."""
     from corejax_lax_basic import lax
 
     f = custom_vmap(lambda x, y: lax.sin(x) * y)
@@ -301,7 +301,7 @@ def vmap_calls() -> list[Example]:
 
 
 def linear_calls() -> list[Example]:
-    """Of `linear_call`."""
+    """Return a call of a linear function."""
 
     def scaled(r: Any, x: Any) -> list[Any]:
         return [linear_call(lambda r, x: x * r, lambda r, ct: ct * r, r, x)]
@@ -310,7 +310,7 @@ def linear_calls() -> list[Example]:
 
 
 def composites() -> list[Example]:
-    """Of `composite`: attributes, two results."""
+    """Return composites: one with an attribute, one with two results."""
     from corejax_lax_basic import lax
 
     tame = composite(lambda x, *, scale: lax.tanh(x) * scale, "acme.tame", 2)
@@ -344,5 +344,5 @@ _MAKERS: dict[str, Callable[[], list[Example]]] = {
 
 
 def examples_of(primitive: str) -> list[Example]:
-    """Applications of one primitive; none for a name that is not of this plugin."""
+    """Return the examples of one primitive, or an empty list if the plugin does not define it."""
     return _MAKERS[primitive]() if primitive in _MAKERS else []

@@ -1,4 +1,4 @@
-"""What the plugin contributes. Discovery imports this module, so the rest is imported only inside hooks."""
+"""Hook implementations of the plugin. Discovery imports this module, so hooks import the rest when they run."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def corejax_register_primitives() -> None:
 
 @hookimpl
 def corejax_register_rules(kind: str, primitive: Primitive | None) -> None:
-    """Translations lie apart, for nothing needs them until something is compiled."""
+    """Import the translations to StableHLO, which are needed only when a program is compiled."""
     if kind == "xla_translation":
         import corejax_control_flow.translations.checkpoint
         import corejax_control_flow.translations.composite
@@ -40,7 +40,7 @@ def corejax_register_rules(kind: str, primitive: Primitive | None) -> None:
 
 @hookimpl
 def corejax_export_names() -> dict[str, str]:
-    """Control flow in `corejax.lax`; custom derivatives, checkpointing and scopes in `corejax` itself."""
+    """Export control flow to `corejax.lax`, and custom derivatives, checkpointing and scopes to `corejax`."""
     return {
         "checkpoint": "corejax_control_flow.checkpoint.checkpoint:checkpoint",
         "remat": "corejax_control_flow.checkpoint.checkpoint:remat",
@@ -76,7 +76,7 @@ def corejax_export_names() -> dict[str, str]:
 
 @hookimpl
 def corejax_export_namespaces() -> Mapping[str, str]:
-    """What has a module of its own in JAX."""
+    """Export the namespaces that are separate modules in JAX."""
     return {
         "checkpoint_policies": "corejax_control_flow.checkpoint.policies",
         "ad_checkpoint": "corejax_control_flow.namespaces.ad_checkpoint",
@@ -87,12 +87,12 @@ def corejax_export_namespaces() -> Mapping[str, str]:
 
 @hookimpl
 def corejax_provide_operations() -> Mapping[str, Callable[..., Any]]:
-    """The loop that vmap needs for primitives without a vmap rule (see `corejax.core.structural`)."""
+    """Provide the loop that vmap runs for primitives without a vmap rule (see `corejax.core.structural`)."""
     return {"loop": _loop}
 
 
 def _loop(f: Callable[..., Sequence[Any]], axis_size: int, xs: Sequence[Any]) -> list[Any]:
-    """The stacked results of `f` on the elements of `xs` along their first axis: a `scan` without a carry."""
+    """Apply `f` to each element of `xs` along the first axis and stack the results: a `scan` without a carry."""
     from corejax_control_flow.loops.scan import scan
 
     _, outs = scan(lambda carry, elements: (carry, list(f(*elements))), (), list(xs), length=axis_size)
@@ -101,7 +101,7 @@ def _loop(f: Callable[..., Sequence[Any]], axis_size: int, xs: Sequence[Any]) ->
 
 @hookimpl
 def corejax_provide_examples(primitive: str) -> list[Example]:
-    """Applications of one primitive, for checks of its rules."""
+    """Return example applications of one primitive, on which its rules are checked."""
     from corejax_control_flow.examples import examples_of
 
     return examples_of(primitive)

@@ -1,1 +1,1 @@
-"""Random keys and numbers: corejax.random."""
+"""Random keys and numbers: `corejax.random`."""

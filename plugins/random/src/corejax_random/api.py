@@ -1,6 +1,6 @@
-"""`corejax.random`: keys, and numbers drawn with them, bit for bit those of JAX.
+"""`corejax.random`: keys, and numbers drawn with them, which equal JAX's bit for bit.
 
-A key is made of a number (`key`), and used once: to draw with, or for new keys (`split`, `fold_in`).
+A key is created from an integer (`key`) and used once: to draw numbers, or to derive new keys (`split`, `fold_in`).
 """
 
 from __future__ import annotations

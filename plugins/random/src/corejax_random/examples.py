@@ -1,4 +1,4 @@
-"""Applications of the primitives, for checks of their rules. Imported only by these."""
+"""Example applications of the primitives, for checks of their rules."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from corejax_random.generators.threefry import THREEFRY
 
 _WORDS = np.array([[0, 7], [1, 2**32 - 1], [123456789, 987654321]], np.uint32)
 _STATEFUL_CHECKS = "pure vmap nested_vmap partial_eval splits xla stablehlo pairs triples"
-_FIRST_KEY = "of an array of keys the first one makes the bits for all, as in JAX"
-_IMPLICIT = "the derivative is that of a sample whose quantile stays, not of the steps that drew it"
-_OTHER = "in another dtype other numbers are drawn"
-_STATEFUL = "other numbers at each call, by design"
+_FIRST_KEY = "the first key of an array generates the bits for all, as in JAX"
+_IMPLICIT = "the derivative uses implicit reparametrisation and does not differentiate the steps of the draw"
+_OTHER = "another dtype draws other numbers"
+_STATEFUL = "each call draws other numbers, by design"
 
 
 def _keys(count: int | None = None, name: str = "threefry2x32") -> Any:
-    """A key, or as many."""
+    """Return a key, or an array of `count` keys."""
     impl = by_name(name, "examples")
     words = np.tile(_WORDS, impl.key_shape[0] // 2)[: count or 1]
     keys = from_numbers(np.ascontiguousarray(words), dtype_of(impl))
@@ -117,6 +117,6 @@ _EXAMPLES: dict[str, Any] = {
 
 
 def examples_of(primitive: str) -> list[Example]:
-    """Applications of one primitive; none of others."""
+    """Return the examples of one primitive, or an empty list if the plugin does not define it."""
     make = _EXAMPLES.get(primitive)
     return make() if make else []

@@ -1,4 +1,4 @@
-"""What the plugin contributes. Discovery imports this module, so everything else is imported inside the hooks."""
+"""Hook implementations of the plugin. Discovery imports this module, so hooks import the rest when they run."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from corejax.extend import Example, Primitive, hookimpl
 
 @hookimpl
 def corejax_declare_settings() -> Mapping[str, tuple[Any, ...]]:
-    """Which generator, and what is said of keys."""
+    """Declare the settings of generators and keys."""
     return {
         "default_prng_impl": ("threefry2x32", str, True),
         "threefry_partitionable": (True, _flag, True),
@@ -30,11 +30,11 @@ def _flag(text: Any) -> bool:
     return word in ("1", "true", "yes", "on")
 
 
-def _integer(given: Any) -> int:
+def _integer(value: Any) -> int:
     try:
-        return operator.index(int(given) if isinstance(given, str) else given)
+        return operator.index(int(value) if isinstance(value, str) else value)
     except (TypeError, ValueError):
-        raise ValueError(f"random_seed_offset is an integer, got {given!r}") from None
+        raise ValueError(f"random_seed_offset must be an integer, got {value!r}") from None
 
 
 def _legacy(text: Any) -> str:
@@ -45,13 +45,13 @@ def _legacy(text: Any) -> str:
 
 @hookimpl
 def corejax_export_namespaces() -> Mapping[str, str]:
-    """`corejax.random`."""
+    """Export `corejax.random` and `corejax.experimental.key_reuse`."""
     return {"random": "corejax_random.api", "experimental.key_reuse": "corejax_random.reuse.api"}
 
 
 @hookimpl
 def corejax_export_names() -> Mapping[str, str]:
-    """Settings under JAX's names; the compiler's own generators, in `corejax.lax`; initializers that draw."""
+    """Export settings under JAX's names, the compiler's generators to `corejax.lax`, and random initializers."""
     settings = ("debug_key_reuse", "default_prng_impl", "enable_custom_prng", "legacy_prng_key")
     names = ("RandomAlgorithm", "rng_bit_generator", "rng_bit_generator_p", "rng_uniform", "rng_uniform_p")
     compilers = {f"lax.{name}": f"corejax_random.generators.bit_generator:{name}" for name in names}
@@ -71,7 +71,7 @@ _INITIALIZERS = """
 
 @hookimpl
 def corejax_register_primitives() -> None:
-    """The primitives, with their rules."""
+    """Import the primitives and their rules."""
     import corejax_random.distributions.random_between
     import corejax_random.distributions.random_gamma
     import corejax_random.generators.bit_generator
@@ -80,14 +80,14 @@ def corejax_register_primitives() -> None:
 
 @hookimpl
 def corejax_register_rules(kind: str, primitive: Primitive | None) -> None:
-    """Translations are imported when something is first compiled."""
+    """Import the translations to StableHLO, which are needed only when a program is compiled."""
     if kind == "xla_translation":
         import corejax_random.translations  # noqa: F401
 
 
 @hookimpl
 def corejax_provide_examples(primitive: str) -> Sequence[Example]:
-    """Applications of the primitives, for checks of their rules."""
+    """Return example applications of one primitive, on which its rules are checked."""
     from corejax_random.examples import examples_of
 
     return examples_of(primitive)
@@ -95,5 +95,5 @@ def corejax_provide_examples(primitive: str) -> Sequence[Example]:
 
 @hookimpl
 def corejax_provide_checks() -> Mapping[str, str]:
-    """`corejax verify random_bits`: what every generator promises, anybody's."""
+    """Provide the check of all registered generators, which `corejax verify random_bits` runs."""
     return {"generators": "corejax_random.verification:GENERATORS"}

@@ -1,8 +1,8 @@
-"""StableHLO of the primitives that are no decompositions.
+"""Translations to StableHLO of the primitives without a decomposition.
 
-`threefry2x32` is its rounds. Of many counters they stand one after the other, and XLA makes one loop over the counters
-of them. Of few they are a loop, five times four rounds: XLA computes such small things anew for each user, and would
-compile for seconds.
+`threefry2x32` translates to its rounds. For many counters the rounds are unrolled, and XLA fuses them to one loop over
+the counters. For few counters they become a loop of five times four rounds: XLA would duplicate small unrolled rounds
+for each consumer and compile for seconds.
 """
 
 from __future__ import annotations
@@ -20,15 +20,16 @@ from corejax_random.generators.bit_generator import UINT64, rng_bit_generator_p,
 from corejax_random.generators.hashing import PARITY, ROTATIONS, UINT32, threefry2x32_p
 from corejax_random.generators.table import UINTS
 
-xla_translations.register(random_between_p, by="decomposition")  # it has an impl rule of its own too
+xla_translations.register(random_between_p, by="decomposition")  # explicit, as the primitive also has an impl rule
 
-_FEW = 64
-_SHARED = 1 << 16  # up to so many words all users read one computation, and what shifts or gathers them
+_FEW = 64  # number of counters below which the rounds are a loop
+# Number of words below which a barrier keeps XLA from duplicating the rounds into each consumer.
+_SHARED = 1 << 16
 
 
 @xla_translations.register(threefry2x32_p)
 def threefry2x32(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
-    """Additions, rotations and exclusive ors."""
+    """Translate to additions, rotations and exclusive ors."""
     out = ShapedArray(lax.broadcast_shapes(*(a.shape for a in in_avals)), UINT32)
     size = math.inf if isinstance(out.size, SymbolicDim) else out.size
     if size < _FEW:
@@ -63,9 +64,9 @@ def _rounds(ctx: Any, out: ShapedArray, k1: Any, k2: Any, x: Any, y: Any) -> lis
 
 
 def _rounds_in_a_loop(k1: Any, k2: Any, x: Any, y: Any) -> list[Any]:
-    """Rotations and words of the key are read from tables by the loop's number, so that it carries the counters alone.
+    """Hash in a loop that reads rotations and key words from tables by its index, and carries only the counters.
 
-    What is carried and changes places is copied in each step, by a kernel for each array.
+    A loop that carried and permuted the key words would copy them in each step, with one kernel for each array.
     """
     shape = lax.broadcast_shapes(*(v.shape for v in (k1, k2, x, y)))
     key_shape = lax.broadcast_shapes(k1.shape, k2.shape)
@@ -91,29 +92,29 @@ def _rounds_in_a_loop(k1: Any, k2: Any, x: Any, y: Any) -> list[Any]:
     return list(lax.fori_loop(0, 5, four_rounds, tuple(start)))
 
 
-_MADE = tuple(UINTS.values())
+_GENERATED = tuple(UINTS.values())
 _HALVES, _STATE = ShapedArray((2, 2), UINT32), ShapedArray((2,), UINT64)
 
 
 @xla_translations.register(rng_bit_generator_p)
 def rng_bit_generator(ctx: Any, in_avals: Any, in_vals: Any, *, shape: Any, dtype: Any, algorithm: Any) -> Any:
-    """`rng_bit_generator`, whose state is u64[2] on every platform; narrow and signed integers are made of words."""
+    """Translate to `rng_bit_generator`, with a state of u64[2]; signed integers are converted from words."""
     (key,), (aval,) = in_vals, in_avals
     narrow = aval.dtype == UINT32
     if narrow:
         key = ctx.op("bitcast_convert", ctx.reshape(key, (2, 2)), out=_STATE)
-    made = ShapedArray(shape, dtype if dtype in _MADE else UINT32)
+    generated = ShapedArray(shape, dtype if dtype in _GENERATED else UINT32)
     name = algorithm.name.removeprefix("RNG_")
     attrs = f"rng_algorithm = #stablehlo<rng_algorithm {name}>"
-    state, bits = ctx.op("rng_bit_generator", key, out=[_STATE, made], attrs=attrs)
+    state, bits = ctx.op("rng_bit_generator", key, out=[_STATE, generated], attrs=attrs)
     if narrow:
         state = ctx.reshape(ctx.op("bitcast_convert", state, out=_HALVES), (4,))
-    return [state, bits if made.dtype == dtype else ctx.convert(bits, dtype)]
+    return [state, bits if generated.dtype == dtype else ctx.convert(bits, dtype)]
 
 
 @xla_translations.register(rng_uniform_p)
 def rng_uniform(ctx: Any, in_avals: Any, in_vals: Any, *, shape: Any) -> Any:
-    """`rng`."""
+    """Translate to `rng` with the uniform distribution."""
     sizes = ctx.constant(np.array(shape, np.int64))
     out = ShapedArray(shape, in_avals[0].dtype)
     return ctx.op("rng", *in_vals, sizes, out=out, attrs="rng_distribution = #stablehlo<rng_distribution UNIFORM>")

@@ -1,4 +1,4 @@
-"""`check` and `debug_check`: what failed becomes part of the error, if its kind is looked for; else it is dropped."""
+"""Rules of `check` and `debug_check`: a failure joins the error if its kind is enabled, else it is dropped."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from corejax_lax_basic import lax
 @checkify_rules.register(check_p)
 @checkify_rules.register(debug_check_p)
 def check_checkify(checks: Checks, *leaves: Any, error_type: ErrorType) -> list[Any]:
-    """Joined with what there is."""
+    """Join the failures of enabled kinds to the current error."""
     if not error_type.kinds & checks.kinds:
         return []
     state = as_state(error_type, leaves)

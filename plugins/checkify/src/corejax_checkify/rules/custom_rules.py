@@ -1,7 +1,8 @@
-"""Functions with rules of their own, which they keep: a checked function has its author's derivatives and batches.
+"""Rules of functions with custom rules: a checked function keeps its custom derivatives and its custom `vmap` rule.
 
-Where such a function is differentiated below the checks (`grad(checkify(f))`), its rule gives results and derivatives,
-and the function says what failed; what its rule computes is not looked into. With `checkify(grad(f))` it is.
+If such a function is differentiated below the checks (`grad(checkify(f))`), its rule computes results and derivatives,
+and the function itself computes the error. The computations of the rule are not checked. `checkify(grad(f))` checks
+them.
 """
 
 from __future__ import annotations
@@ -15,13 +16,13 @@ from corejax_lax_basic import lax
 
 
 class _Checked:
-    """What the rules of a checked function have in common.
+    """Base class of the rules of a checked function.
 
     Args:
-        rule: the author's.
+        rule: the custom rule of the function.
         program: the checked function.
-        num_errors: how many of its results are leaves of its error.
-        num_consts: how many of its arguments it closes over; its rule does not take them.
+        num_errors: number of its last results that are leaves of its error.
+        num_consts: number of its first arguments that it closes over; the custom rule does not take them.
     """
 
     def __init__(self, rule: Any, program: ClosedJaxpr, num_errors: int, num_consts: int) -> None:
@@ -32,21 +33,17 @@ class _Checked:
         self.__name__ = getattr(rule, "__name__", type(rule).__name__)
 
     def errors(self, primals: Sequence[Any]) -> list[Any]:
-        """The error of the function, which has no derivative."""
+        """Compute the error of the function, without derivative."""
         used = [False] * (len(self.program.out_avals) - self.num_errors) + [True] * self.num_errors
         program, _ = dce_jaxpr(self.program, used, instantiate=True)
         return inline_closed(program, [lax.stop_gradient(x) for x in primals])
 
     def refuse(self, perturbed: Sequence[bool]) -> None:
-        """Refuse derivatives with respect to what the function closes over.
-
-        Raises:
-            TypeError: there is one.
-        """
+        """Raise TypeError if a closed-over value is being differentiated."""
         if any(perturbed[: self.num_consts]):
             raise TypeError(
-                f"a function with a derivative of its own ({self.__name__}) closes over a value that is being "
-                "differentiated, but its rule only says how to differentiate with respect to arguments. Pass the value "
+                f"a function with a custom derivative ({self.__name__}) closes over a value that is being "
+                "differentiated, but its rule differentiates only with respect to arguments. Pass the value "
                 "as an argument."
             )
 
@@ -55,7 +52,7 @@ class CheckedJvp(_Checked):
     """The rule of a checked `custom_jvp` function."""
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        """Results and their tangents by the author's rule; the error, without tangents, by the function."""
+        """Return results and tangents from the custom rule, and the error, without tangents, from the function."""
         self.refuse([t is not None for t in tangents])
         count = self.num_consts
         outs, tangents_out = self.rule.jvp(primals[count:], tangents[count:])
@@ -63,7 +60,7 @@ class CheckedJvp(_Checked):
 
 
 class Forward(NamedTuple):
-    """What a forward pass gives."""
+    """The result of a forward pass."""
 
     outs: list[Any]
     residuals: list[Any]
@@ -71,7 +68,7 @@ class Forward(NamedTuple):
 
 
 class CheckedPullback:
-    """The backward pass of a checked `custom_vjp` function: what its error is has no cotangent."""
+    """The backward pass of a checked `custom_vjp` function, which ignores cotangents of the error."""
 
     def __init__(self, pullback: Any, num_errors: int, num_consts: int) -> None:
         self.pullback = pullback
@@ -80,36 +77,36 @@ class CheckedPullback:
         self.__name__ = getattr(pullback, "__name__", type(pullback).__name__)
 
     def pull(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
-        """Cotangents of all operands."""
-        pulled = self.pullback.pull(residuals, cts[: len(cts) - self.num_errors])
-        return [*(None for _ in range(self.num_consts)), *pulled]
+        """Return cotangents of all operands."""
+        cts_in = self.pullback.pull(residuals, cts[: len(cts) - self.num_errors])
+        return [*(None for _ in range(self.num_consts)), *cts_in]
 
 
 class CheckedVjp(_Checked):
     """The rules of a checked `custom_vjp` function."""
 
     def fwd(self, primals: Sequence[Any], perturbed: Sequence[bool]) -> Forward:
-        """Results by the author's forward pass; the error by the function."""
+        """Return results from the custom forward pass, and the error from the function."""
         self.refuse(perturbed)
-        made = self.rule.fwd(primals[self.num_consts :], perturbed[self.num_consts :])
-        pullback = CheckedPullback(made.pullback, self.num_errors, self.num_consts)
-        return Forward([*made.outs, *self.errors(primals)], made.residuals, pullback)
+        forward = self.rule.fwd(primals[self.num_consts :], perturbed[self.num_consts :])
+        pullback = CheckedPullback(forward.pullback, self.num_errors, self.num_consts)
+        return Forward([*forward.outs, *self.errors(primals)], forward.residuals, pullback)
 
 
-def _with_own_rule(
+def _with_custom_rule(
     primitive: Primitive,
     param: str,
-    made: Callable[..., Any],
+    checked_rule: Callable[..., Any],
     checks: Checks,
     *operands: Any,
     call_jaxpr: ClosedJaxpr,
     num_consts: int,
     **params: Any,
 ) -> list[Any]:
-    """A call of the checked function, with the author's rules, in a parameter, for its results."""
+    """Bind a call of the checked function, with a checked rule in the parameter `param`."""
     program, error_type = checked_jaxpr(call_jaxpr, checks.kinds)
     if error_type.failures:
-        params[param] = made(params[param], program, len(error_type.avals()), num_consts)
+        params[param] = checked_rule(params[param], program, len(error_type.avals()), num_consts)
         num_consts = 0
     outs = primitive.bind(*operands, call_jaxpr=program, num_consts=num_consts, **params)
     return checks.taken(outs, error_type)
@@ -118,7 +115,7 @@ def _with_own_rule(
 def custom_vmap_call_checkify(
     primitive: Primitive, checks: Checks, *operands: Any, call_jaxpr: ClosedJaxpr, **params: Any
 ) -> list[Any]:
-    """The call as it is, of the function without its checks; and, for its error, the checked function beside it."""
+    """Bind the call of the function without checks for its results, and inline the checked function for its error."""
     program, error_type = checked_jaxpr(call_jaxpr, checks.kinds)
     num_outs = len(call_jaxpr.out_avals)
     used = [i < num_outs for i in range(len(program.out_avals))]
@@ -130,6 +127,6 @@ def custom_vmap_call_checkify(
     return checks.taken([*outs, *inline_closed(errors, operands)], error_type)
 
 
-for_primitive("custom_jvp_call", _with_own_rule, "jvp", CheckedJvp)
-for_primitive("custom_vjp_call", _with_own_rule, "vjp", CheckedVjp)
+for_primitive("custom_jvp_call", _with_custom_rule, "jvp", CheckedJvp)
+for_primitive("custom_vjp_call", _with_custom_rule, "vjp", CheckedVjp)
 for_primitive("custom_vmap_call", custom_vmap_call_checkify)

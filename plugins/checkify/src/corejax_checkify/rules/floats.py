@@ -1,7 +1,7 @@
-"""NaN and division by zero.
+"""Checks of NaN and of division by zero.
 
-A primitive that computes fails where its result has NaN, whether it came in or was made there: what came in was an
-argument or a constant. What moves, selects or compares elements is taken as it is.
+A primitive that computes fails if its result has NaN, whether or not an operand has: if it has, the NaN was in an
+argument or a constant. Primitives that move, select or compare elements are not checked.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _dividing(primitive: Primitive, checks: Checks, x: Any, y: Any, **params: An
 
 
 def _is_nonzero(y: Any) -> bool:
-    """Whether a divisor is a number that is written in the program, and not zero."""
+    """Return whether a divisor is a nonzero constant scalar."""
     return type(y) is Array and not y.ndim and bool(host_value(y) != 0)
 
 

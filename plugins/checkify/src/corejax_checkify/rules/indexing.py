@@ -1,6 +1,7 @@
-"""Indices out of bounds, whatever the primitive's mode makes of them.
+"""Checks of indices out of bounds, whatever the primitive's mode for such indices.
 
-A window is out of bounds if a part of it is. Indices count from the front here: negative ones were made so before.
+A window is out of bounds if any part of it is. Indices count from the front, as the public functions have already
+converted negative ones.
 """
 
 from __future__ import annotations
@@ -20,24 +21,24 @@ Ints = Sequence[int]
 
 
 def _check(checks: Checks, name: str, shape: Ints, axes: Ints, sizes: Ints, indices: Any) -> None:
-    """Note that a primitive fails where a window does not lie inside its operand.
+    """Add a failure that occurs if a window is not inside its operand.
 
     Args:
-        checks: where to note it.
-        name: of the primitive.
-        shape: of its operand.
-        axes: of the operand, one for each component of an index.
-        sizes: of the windows, on these axes.
-        indices: where windows begin; the last axis holds the components.
+        checks: the `Checks` to which the failure is added.
+        name: name of the primitive.
+        shape: shape of its operand.
+        axes: axes of the operand, one for each component of an index.
+        sizes: sizes of the windows along these axes.
+        indices: start indices of the windows; the last axis has the components.
     """
     aval = get_aval(indices)
     if not aval.size:
         return
     info = dtypes.iinfo(aval.dtype)
-    # A bound that the dtype does not hold is above all indices.
+    # A bound that does not fit into the dtype is above all indices.
     last = np.array([min(shape[a] - n, int(info.max)) for a, n in zip(axes, sizes, strict=True)], aval.dtype)
     if type(indices) is Array and not _outside(host_value(indices), last):
-        return  # written in the program, and inside
+        return  # constant indices, all in bounds
     bound = lax.broadcast_in_dim(last, aval.shape, (aval.ndim - 1,))
     outside = lax.gt(indices, bound)
     if not dtypes.is_unsigned(aval.dtype):
@@ -57,7 +58,7 @@ def _outside(indices: Any, last: Any) -> bool:
 
 
 def _check_starts(checks: Checks, name: str, shape: Ints, sizes: Ints, starts: Sequence[Any]) -> None:
-    """As `_check`, for a window whose position is one operand for each axis."""
+    """Add a failure as `_check`, for a window with one start operand per axis."""
     moving = [i for i, x in enumerate(starts) if not _is_inside(x, shape[i] - sizes[i])]
     for dtype in dict.fromkeys(get_aval(starts[i]).dtype for i in moving):
         axes = [i for i in moving if get_aval(starts[i]).dtype == dtype]
@@ -66,7 +67,7 @@ def _check_starts(checks: Checks, name: str, shape: Ints, sizes: Ints, starts: S
 
 
 def _is_inside(start: Any, last: int) -> bool:
-    """Whether a position is a number that is written in the program, and inside."""
+    """Return whether a start index is a constant and in bounds."""
     return type(start) is Array and 0 <= int(host_value(start)) <= last
 
 
@@ -105,7 +106,7 @@ def _scatter(primitive: Primitive, checks: Checks, operand: Any, indices: Any, *
 
 
 def _window_sizes(ndim: int, update_shape: Ints, numbers: Any) -> list[int]:
-    """Sizes of the windows that a scatter writes, on all axes of its operand."""
+    """Return the sizes of the windows that a scatter writes, along all axes of its operand."""
     dropped = {*numbers.inserted_window_dims, *numbers.operand_batching_dims}
     sizes = iter(update_shape[d] for d in numbers.update_window_dims)
     return [1 if axis in dropped else next(sizes) for axis in range(ndim)]

@@ -1,7 +1,8 @@
-"""Primitives that hold programs: calls, `cond`, `scan`, `while`, and programs of blocks.
+"""Rules of higher-order primitives: calls, `cond`, `scan`, `while` and `shard_map`.
 
-Of several programs, branches or iterations the first that failed counts. Most primitives call the checked program in
-the place of their own, and stay what they are; a loop carries the error along; each element of a mesh has its own.
+Most primitives are bound with the checked program in place of their own. Branches of `cond` return errors of one common
+type. A loop carries the error, so that the first iteration that fails counts. Each device of a mesh returns its own
+error, and the first one that failed counts.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ def _jitting(primitive: Primitive, param: str, checks: Checks, *operands: Any, n
 
 
 def _inlining(primitive: Primitive, param: str, checks: Checks, *operands: Any, **params: Any) -> list[Any]:
-    """Of primitives whose results are fixed by more than the program, which therefore cannot give an error as well."""
+    """Inline the checked program of a primitive that cannot return an error beside its results."""
     program, error_type = checked_jaxpr(params[param], checks.kinds)
     if program is params[param]:
         return list(primitive.bind(*operands, **params))
@@ -46,34 +47,34 @@ for_primitive("remat_opt", _inlining, "fwd_jaxpr")
 def cond_checkify(
     primitive: Primitive, checks: Checks, index: Any, *operands: Any, branches: tuple[ClosedJaxpr, ...], **params: Any
 ) -> list[Any]:
-    """A conditional between checked branches, whose errors are of one type: any of what may fail in any of them."""
+    """Bind a conditional between checked branches, which return errors of the join of all their types."""
     checked = [checked_jaxpr(branch, checks.kinds) for branch in branches]
-    whole = functools.reduce(ErrorType.joined, (error_type for _, error_type in checked))
+    joined = functools.reduce(ErrorType.joined, (error_type for _, error_type in checked))
     programs = []
     count = 0
     for program, error_type in checked:
-        programs.append(_with_error(program, error_type, whole, count))
+        programs.append(_with_error(program, error_type, joined, count))
         count += len(error_type.failures)
-    return checks.taken(primitive.bind(index, *operands, branches=tuple(programs), **params), whole)
+    return checks.taken(primitive.bind(index, *operands, branches=tuple(programs), **params), joined)
 
 
-def _with_error(program: ClosedJaxpr, error_type: ErrorType, whole: ErrorType, count: int) -> ClosedJaxpr:
-    """A checked branch with an error of the type of all branches; its codes count from `count`."""
-    if error_type == whole:
+def _with_error(program: ClosedJaxpr, error_type: ErrorType, joined: ErrorType, count: int) -> ClosedJaxpr:
+    """Convert the error of a checked branch to the joined type; its codes are shifted by `count`."""
+    if error_type == joined:
         return program
 
     def flat(*args: Any) -> list[Any]:
         outs = inline_closed(program, args)
         if not error_type.failures:
-            return [*outs, *unfailed(whole)]
+            return [*outs, *unfailed(joined)]
         results = len(outs) - len(error_type.avals())
         state = as_state(error_type, outs[results:]).shifted(count)
-        return [*outs[:results], *state.leaves(whole.payloads)]
+        return [*outs[:results], *state.leaves(joined.payloads)]
 
     def make() -> ClosedJaxpr:
         return stage_closed(flat, program.in_avals, program.jaxpr.debug_info)
 
-    return memoised(program, ("checkify branch", whole, count), make)
+    return memoised(program, ("checkify branch", joined, count), make)
 
 
 for_primitive("cond", cond_checkify)
@@ -89,7 +90,7 @@ def scan_checkify(
     num_consts: int,
     **params: Any,
 ) -> list[Any]:
-    """One scan, which carries the error before its own carries."""
+    """Bind one scan that carries the error before its own carries."""
     program, error_type = checked_jaxpr(jaxpr, checks.kinds)
     start = unfailed(error_type)
     consts, rest = split_list(operands, [num_consts])
@@ -107,7 +108,7 @@ def scan_checkify(
 
 
 def _scan_body(program: ClosedJaxpr, error_type: ErrorType, num_consts: int) -> ClosedJaxpr:
-    """A checked body as one that carries the error."""
+    """Convert a checked body to one that carries the error."""
     if not error_type.failures:
         return program
     avals = error_type.avals()
@@ -126,7 +127,7 @@ def _scan_body(program: ClosedJaxpr, error_type: ErrorType, num_consts: int) -> 
 
 
 def _first(error_type: ErrorType, error: Sequence[Any], later: Sequence[Any]) -> list[Any]:
-    """Leaves of the first of two errors of one type."""
+    """Return the leaves of the first of two errors of one type."""
     return as_state(error_type, error).or_else(as_state(error_type, later)).leaves(error_type.payloads)
 
 
@@ -139,35 +140,36 @@ def while_checkify(
     cond_jaxpr: ClosedJaxpr,
     cond_nconsts: int,
 ) -> list[Any]:
-    """One loop, which carries the error; and, where the condition may fail, whether to go on.
+    """Bind one loop that carries the error.
 
-    Such a condition is computed once before the loop, and in each iteration after the body.
+    A condition that may fail cannot return its error. So it is computed once before the loop and after the body in each
+    iteration, and the loop also carries its value.
     """
     body, body_type = checked_jaxpr(body_jaxpr, checks.kinds)
     cond, cond_type = checked_jaxpr(cond_jaxpr, checks.kinds)
     cond_consts, body_consts, carry = split_list(operands, [cond_nconsts, body_nconsts])
-    whole = body_type.joined(cond_type)
-    if not whole.failures:
+    joined = body_type.joined(cond_type)
+    if not joined.failures:
         outs = primitive.bind(
             *operands, body_jaxpr=body, body_nconsts=body_nconsts, cond_jaxpr=cond, cond_nconsts=cond_nconsts
         )
         return list(outs)
     if not cond_type.failures:
-        start: list[Any] = unfailed(whole)
-        new_cond = _without_error(cond, cond_nconsts, whole)
+        start: list[Any] = unfailed(joined)
+        new_cond = _ignoring_error(cond, cond_nconsts, joined)
         outs = primitive.bind(
             *cond_consts,
             *body_consts,
             *start,
             *carry,
-            body_jaxpr=_scan_body(body, whole, body_nconsts),
+            body_jaxpr=_scan_body(body, joined, body_nconsts),
             body_nconsts=body_nconsts,
             cond_jaxpr=new_cond,
             cond_nconsts=cond_nconsts,
         )
-        return checks.taken([*outs[len(start) :], *outs[: len(start)]], whole)
+        return checks.taken([*outs[len(start) :], *outs[: len(start)]], joined)
     (going,) = checks.taken(inline_closed(cond, [*cond_consts, *carry]), cond_type)
-    start = [going, *unfailed(whole)]
+    start = [going, *unfailed(joined)]
     outs = primitive.bind(
         *cond_consts,
         *body_consts,
@@ -175,15 +177,15 @@ def while_checkify(
         *carry,
         body_jaxpr=_body_with_condition(body, body_type, cond, cond_type, cond_nconsts, body_nconsts),
         body_nconsts=cond_nconsts + body_nconsts,
-        cond_jaxpr=_going(cond, [*whole.avals(), *body_jaxpr.in_avals[body_nconsts:]]),
+        cond_jaxpr=_carried_condition(cond, [*joined.avals(), *body_jaxpr.in_avals[body_nconsts:]]),
         cond_nconsts=0,
     )
-    return checks.taken([*outs[len(start) :], *outs[1 : len(start)]], whole)
+    return checks.taken([*outs[len(start) :], *outs[1 : len(start)]], joined)
 
 
-def _without_error(cond: ClosedJaxpr, cond_nconsts: int, whole: ErrorType) -> ClosedJaxpr:
-    """A condition that takes an error before the carries, and does not read it."""
-    avals = whole.avals()
+def _ignoring_error(cond: ClosedJaxpr, cond_nconsts: int, error_type: ErrorType) -> ClosedJaxpr:
+    """Give a condition an unused error before its carries."""
+    avals = error_type.avals()
 
     def flat(*args: Any) -> list[Any]:
         consts, _, carry = split_list(args, [cond_nconsts, len(avals)])
@@ -193,11 +195,11 @@ def _without_error(cond: ClosedJaxpr, cond_nconsts: int, whole: ErrorType) -> Cl
         consts, carry = split_list(cond.in_avals, [cond_nconsts])
         return stage_closed(flat, [*consts, *avals, *carry], cond.jaxpr.debug_info)
 
-    return memoised(cond, ("checkify while", cond_nconsts, whole), make)
+    return memoised(cond, ("checkify while", cond_nconsts, error_type), make)
 
 
-def _going(cond: ClosedJaxpr, avals: Sequence[ShapedArray]) -> ClosedJaxpr:
-    """The condition of a loop whose first carry says whether it goes on; the others are of these types."""
+def _carried_condition(cond: ClosedJaxpr, avals: Sequence[ShapedArray]) -> ClosedJaxpr:
+    """Return the condition of a loop that carries its value as first carry, before carries of types `avals`."""
     boolean = ShapedArray((), np.dtype(np.bool_))
 
     def make() -> ClosedJaxpr:
@@ -209,9 +211,9 @@ def _going(cond: ClosedJaxpr, avals: Sequence[ShapedArray]) -> ClosedJaxpr:
 def _body_with_condition(
     body: ClosedJaxpr, body_type: ErrorType, cond: ClosedJaxpr, cond_type: ErrorType, cond_nconsts: int, num_consts: int
 ) -> ClosedJaxpr:
-    """A checked body and the checked condition after it: of whether to go on, the error and the carries."""
-    whole = body_type.joined(cond_type)
-    avals = whole.avals()
+    """Return the checked body followed by the checked condition; it carries condition, error and carries."""
+    joined = body_type.joined(cond_type)
+    avals = joined.avals()
     shift = len(body_type.failures)
 
     def flat(*args: Any) -> list[Any]:
@@ -219,11 +221,11 @@ def _body_with_condition(
         outs = inline_closed(body, [*body_consts, *carry])
         carry, by_body = split_list(outs, [len(carry)])
         going, *by_cond = inline_closed(cond, [*cond_consts, *carry])
-        state = as_state(whole, error)
+        state = as_state(joined, error)
         if body_type.failures:
             state = state.or_else(as_state(body_type, by_body))
         state = state.or_else(as_state(cond_type, by_cond).shifted(shift))
-        return [going, *state.leaves(whole.payloads), *carry]
+        return [going, *state.leaves(joined.payloads), *carry]
 
     def make() -> ClosedJaxpr:
         consts, carry = split_list(body.in_avals, [num_consts])
@@ -239,7 +241,7 @@ for_primitive("while", while_checkify)
 
 
 def _stacking(program: ClosedJaxpr, count: int) -> ClosedJaxpr:
-    """The program whose last results have a first axis of size 1, along which those of all elements are put."""
+    """Add a leading axis of size 1 to the last `count` results, so that `shard_map` concatenates them over devices."""
 
     def flat(*args: Any) -> list[Any]:
         outs = inline_closed(program, args)

@@ -1,4 +1,4 @@
-"""`cond` and `switch`: conditionals whose branches are functions."""
+"""`cond` and `switch`: conditionals between functions."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from corejax.extend import (
 )
 from corejax.extend.messages import api_boundary
 from corejax.extend.types import Refinement, conform, join_refinements
-from corejax_control_flow.branches import cond_partial_eval as cond_partial_eval  # the rest of the primitive's rules
+from corejax_control_flow.branches import cond_partial_eval as cond_partial_eval  # registers partial evaluation
 from corejax_control_flow.branches.cond_rules import cond_p
 from corejax_control_flow.programs.in_python import in_python, known, results
 from corejax_control_flow.programs.messages import place, shown, structural_difference, whence_wide
@@ -43,29 +43,31 @@ _ABSENT = object()
 
 @api_boundary
 def cond(pred: Any, *args: Any, **kwargs: Any) -> Any:
-    """One of two functions, chosen when the program runs.
+    """Apply one of two functions, chosen by a predicate when the program runs.
 
-    Two forms, told apart by where the functions stand:
+    There are two forms, distinguished by the position of the functions:
 
         cond(pred, true_fun, false_fun, *operands)
         cond(pred, true_operand, true_fun, false_operand, false_fun)
 
     Only the chosen function runs, except under `vmap` with a mapped predicate, where both do. Both are always
-    traced, whether or not the predicate is known. Differentiates in both modes: through the chosen function.
+    traced, whether or not the predicate is known. Forward- and reverse-mode derivatives are those of the chosen
+    function.
 
     Args:
-        pred: a scalar: boolean, or a number that counts as true unless it is zero.
+        pred: boolean scalar, or a number, which counts as true unless it is zero.
         true_fun: function of the operands (pytrees of arrays); it may close over arrays and tracers.
-        false_fun: the same, with a result of the same structure, shapes and dtypes. Results that come from
-            Python scalars take the other function's dtype.
-        operands: what the chosen function is called with. `operand=x` is the same as one operand.
-        true_operand, false_operand: in the second form, what each function is called with.
+        false_fun: function of the operands; its result must have the structure, shapes and dtypes of `true_fun`'s.
+            A weakly typed result, as of Python scalars, takes the other function's dtype.
+        *args: in the first form, the operands of the chosen function; in the second, `true_operand` for
+            `true_fun` and `false_operand` for `false_fun`.
+        **kwargs: any of these arguments by name. `operand=x` passes a single operand.
 
     Returns:
-        The chosen function's result; a leaf is weakly typed where it is in both.
+        The result of the chosen function. A leaf is weakly typed if it is weakly typed in both functions.
 
     Raises:
-        TypeError: the predicate is not a scalar boolean or real number, an operand is not an array, or the
+        TypeError: if the predicate is not a scalar boolean or real number, an operand is not an array, or the
             functions' results differ in structure or type.
     """
     five = {"true_operand", "false_operand"} & kwargs.keys()
@@ -86,7 +88,7 @@ def _cond_of_operands(
     for name, fun in (("true_fun", true_fun), ("false_fun", false_fun)):
         if not callable(fun):
             raise TypeError(
-                f"cond: {name} is a function, got {fun!r} of type {type(fun).__name__}. Call it as "
+                f"cond: {name} must be a function, got {fun!r} of type {type(fun).__name__}. Call it as "
                 "cond(pred, true_fun, false_fun, *operands) or as "
                 "cond(pred, true_operand, true_fun, false_operand, false_fun)"
             )
@@ -107,38 +109,42 @@ def _cond_of_two_operands(
         return false_fun(false_operand)
 
     for wrapper, fun in ((on_true, true_fun), (on_false, false_fun)):
-        wrapper.__wrapped__ = fun  # type: ignore[attr-defined]  # messages name the user's function
+        # Error messages follow `__wrapped__` and so name the user's function.
+        wrapper.__wrapped__ = fun  # type: ignore[attr-defined]
     return _cond_of_operands(pred, on_true, on_false, true_operand, false_operand)
 
 
-_cond_of_operands.__qualname__ = _cond_of_two_operands.__qualname__ = "cond"  # Python's own errors name it
+# Python's errors about missing arguments print the qualified name.
+_cond_of_operands.__qualname__ = _cond_of_two_operands.__qualname__ = "cond"
 
 
 @api_boundary
 def switch(index: Any, branches: Sequence[Callable[..., Any]], *operands: Any, operand: Any = _ABSENT) -> Any:
-    """One of several functions, chosen by an index when the program runs.
+    """Apply one of several functions, chosen by an index when the program runs.
 
     Args:
-        index: a scalar of any integer dtype; one below 0 counts as 0, one past the end as the last.
+        index: integer scalar, clamped to the range of the branches.
         branches: functions of the operands, with results of one structure and type (see `cond`).
-        operands: what the chosen function is called with. `operand=x` is the same as one operand.
+        *operands: arguments of the chosen function.
+        operand: a single operand; `operand=x` is the same as passing `x` by position.
 
     Returns:
-        The chosen function's result; a leaf is weakly typed where it is in all. A single branch is called as it is.
+        The result of the chosen function. A leaf is weakly typed if it is weakly typed in all branches. A single
+        branch is called directly, without tracing.
 
     Raises:
-        TypeError: the index is not an integer scalar, a branch is not a function, or results differ.
-        ValueError: there are no branches.
+        TypeError: if the index is not an integer scalar, a branch is not a function, or results differ.
+        ValueError: if there are no branches.
     """
     operands = _operands("switch", operands, operand)
     if not isinstance(branches, Iterable):
         raise TypeError(
-            f"switch: branches are a sequence of functions, got {branches!r} of type {type(branches).__name__}"
+            f"switch: branches must be a sequence of functions, got {branches!r} of type {type(branches).__name__}"
         )
     branches = tuple(branches)
     for i, branch in enumerate(branches):
         if not callable(branch):
-            raise TypeError(f"switch: branches[{i}] is a function, got {branch!r} of type {type(branch).__name__}")
+            raise TypeError(f"switch: branches[{i}] must be a function, got {branch!r} of type {type(branch).__name__}")
     if not branches:
         raise ValueError("switch needs at least one branch, got none")
     index = _clamped_index(index, len(branches))
@@ -163,10 +169,10 @@ def _scalar_aval(transform: str, noun: str, x: Any, hint: str) -> ShapedArray:
         aval = get_aval(x)
     except TypeError:
         raise TypeError(
-            f"{transform}: the {noun} is a scalar array or number, got {x!r} of type {type(x).__name__}"
+            f"{transform}: the {noun} must be a scalar array or number, got {x!r} of type {type(x).__name__}"
         ) from None
     if aval.shape != ():
-        raise TypeError(f"{transform}: the {noun} has to be a scalar, got {shown(aval)}. {hint}")
+        raise TypeError(f"{transform}: the {noun} must be a scalar, got {shown(aval)}. {hint}")
     return aval
 
 
@@ -175,12 +181,12 @@ def _int32(value: int) -> Any:
 
 
 def _predicate_index(pred: Any) -> Any:
-    """0 for false, 1 for true, as int32[]."""
-    hint = "To choose element by element use lax.select, to choose for each element of a batch vmap the cond"
+    """Return 0 for a false predicate and 1 for a true one, as int32[]."""
+    hint = "To choose element by element, use lax.select; to choose for each element of a batch, vmap the cond"
     aval = _scalar_aval("cond", "predicate", pred, hint)
     if not (dtypes.is_bool(aval.dtype) or dtypes.is_integer(aval.dtype) or dtypes.is_float(aval.dtype)):
         raise TypeError(
-            f"cond: the predicate has to be a boolean or a real number, got {shown(aval)}. Compare it: pred != 0"
+            f"cond: the predicate must be a boolean or a real number, got {shown(aval)}. Compare it: pred != 0"
         )
     if not isinstance(pred, Tracer):
         return _int32(bool(host_value(pred)))
@@ -192,17 +198,17 @@ def _predicate_index(pred: Any) -> Any:
 
 
 def _clamped_index(index: Any, count: int) -> Any:
-    """The index as int32[], from 0 to `count - 1`."""
-    aval = _scalar_aval("switch", "index", index, "To choose for each element of a batch vmap the switch")
+    """Clamp the index to the range from 0 to `count - 1` and return it as int32[]."""
+    aval = _scalar_aval("switch", "index", index, "To choose for each element of a batch, vmap the switch")
     if not dtypes.is_integer(aval.dtype):
         advice = "use cond, or " if dtypes.is_bool(aval.dtype) else ""
-        raise TypeError(f"switch: the index has to be an integer, got {shown(aval)}: {advice}cast it, .astype('int32')")
+        raise TypeError(f"switch: the index must be an integer, got {shown(aval)}: {advice}cast it, .astype('int32')")
     if not isinstance(index, Tracer):
         return _int32(min(max(int(host_value(index)), 0), count - 1))
     from corejax_lax_basic import lax
 
     info = dtypes.iinfo(aval.dtype)
-    if info.max > np.iinfo(np.int32).max:  # clamped before the conversion, which would wrap
+    if info.max > np.iinfo(np.int32).max:  # clamp before the conversion to int32, which would wrap
         bounds = [as_array(np.asarray(b, aval.dtype)) for b in (0, count - 1)]
         return lax.convert_element_type(lax.clamp(bounds[0], index, bounds[1]), np.int32)
     return lax.clamp(_int32(0), lax.convert_element_type(index, np.int32), _int32(count - 1))
@@ -218,10 +224,11 @@ def _choose(transform: str, index: Any, funs: Sequence[Any], names: Sequence[str
     choice = decider_of(get_aval(index))
     leaves = [make_dependent(x, choice) for x in leaves]
     avals = [get_aval(x) for x in leaves]
-    once = {
+    # A function that stands for several branches is traced once.
+    traced_by_id = {
         id(fun): trace_dependent(choice, transform, fun, in_tree, avals) for fun in {id(f): f for f in funs}.values()
     }
-    traced = [once[id(fun)] for fun in funs]
+    traced = [traced_by_id[id(fun)] for fun in funs]
     common = _common_dtypes(transform, funs, names, traced)
     programs, consts = with_common_consts(traced)
     programs = [_with_dtypes(program, common) for program in programs]
@@ -232,7 +239,7 @@ def _choose(transform: str, index: Any, funs: Sequence[Any], names: Sequence[str
 
 
 def _with_dtypes(program: Any, wanted: Sequence[Any]) -> Any:
-    """The program with its weakly typed outputs converted where another branch decides their dtype."""
+    """Convert the weakly typed outputs of a program to the dtypes of the other branches' outputs."""
     if all(a.dtype == d for a, d in zip(program.out_avals, wanted, strict=True)):
         return program
     return appended(
@@ -242,10 +249,10 @@ def _with_dtypes(program: Any, wanted: Sequence[Any]) -> Any:
 
 
 def _refined_alike(programs: list[Any], args: list[Any], choice: Refinement | None) -> tuple[list[Any], list[Any]]:
-    """Return programs whose results have the same refinements, and their operands.
+    """Give the results of all programs the same refinements; return the programs and their operands.
 
-    Results and operands depend on the choice: devices that choose differently do not take part in the sum of the
-    cotangents of an operand.
+    Results and operands depend on the choice: devices that choose another branch contribute nothing to the sum of
+    an operand's cotangents.
     """
     if choice is not None:
         args = [make_dependent(x, choice) for x in args]
@@ -260,17 +267,17 @@ def _refined_alike(programs: list[Any], args: list[Any], choice: Refinement | No
 
 
 def _common_dtypes(transform: str, funs: Sequence[Any], names: Sequence[str], traced: Sequence[Traced]) -> list[Any]:
-    """The dtype of each leaf of the result.
+    """Return the dtype of each leaf of the result.
 
     Raises:
-        TypeError: the branches' results differ in structure, shape or dtype; shows two that differ.
+        TypeError: if the branches' results differ in structure, shape or dtype. The message shows two of them.
     """
-    if transform == "cond":  # the last branch is true_fun, which messages mention first
+    if transform == "cond":  # the last branch is true_fun, and messages mention it first
         funs, names, traced = funs[::-1], names[::-1], traced[::-1]
 
     def disagreement(other: int, what: str, more: str = "") -> TypeError:
-        lines = [f"  {names[i]} ({place(funs[i])}) gives {result_type(traced[i])}" for i in (0, other)]
-        head = f"{transform}: all branches have to give results of one structure and type, these differ {what}"
+        lines = [f"  {names[i]} ({place(funs[i])}) returns {result_type(traced[i])}" for i in (0, other)]
+        head = f"{transform}: all branches must return results of one structure and type, but two differ {what}"
         return TypeError("\n".join([head, *lines]) + more)
 
     out_tree = traced[0].out_tree

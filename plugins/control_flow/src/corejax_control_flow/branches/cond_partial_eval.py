@@ -1,4 +1,4 @@
-"""`cond` split in two: partial evaluation of both kinds, and what policies of `checkpoint` keep of it."""
+"""Partial evaluation of `cond`, of values and of equations, and its rule for policies of `checkpoint`."""
 
 from __future__ import annotations
 
@@ -26,17 +26,19 @@ from corejax_control_flow.programs.rewriting import either, with_outputs
 
 
 class _Halves(NamedTuple):
-    """Branches, each split in two.
+    """Branches, each split into a known and an unknown half.
 
-    All known branches return the same slots: values that unknown branches need. Only one branch runs, so values of one
-    type share a slot, which a branch without such a value fills with zeros.
+    The residuals of the branches differ, but all known halves must return the same types. So the residuals are
+    returned in slots. Only one branch runs, hence residuals of one type in different branches share a slot, and a
+    branch that has no residual for a slot fills it with zeros. An operand that is a residual takes no slot: the
+    unknown branches receive it again.
 
     Attributes:
         known: branches `known operands -> (known outputs, slots)`.
         unknown: branches `(slots, forwarded operands, unknown operands) -> unknown outputs`.
-        unknowns_out: which outputs are unknown.
-        forwarded: which known operands the unknown branches take as they are.
-        slots: number of values that the known branches leave for the unknown ones.
+        unknowns_out: flags of the unknown outputs.
+        forwarded: indices of the known operands that are passed to the unknown branches.
+        slots: number of slots for residuals.
     """
 
     known: Branches
@@ -47,7 +49,7 @@ class _Halves(NamedTuple):
 
 
 def _unzip(branches: Branches, unknowns: Sequence[bool]) -> _Halves:
-    """Split every branch, so that all known halves return the same types."""
+    """Split every branch so that all known halves return the same types."""
 
     def make() -> _Halves:
         none = [False] * len(branches[0].out_avals)
@@ -70,7 +72,7 @@ def _unzip(branches: Branches, unknowns: Sequence[bool]) -> _Halves:
 def _residual_sources(
     known: Jaxpr, num_known: int, forwarded: dict[int, None], slots: list[ShapedArray]
 ) -> list[tuple[str, int]]:
-    """Where to find each residual of one branch. Adds operands to `forwarded` and missing slots to `slots`."""
+    """Return the operand or slot of each residual of a branch; extends `forwarded` and `slots` as needed."""
     position = {v: i for i, v in enumerate(known.invars)}
     residuals = known.outvars[num_known:]
     places = iter(_places([v.aval for v in residuals if v not in position], slots))
@@ -85,7 +87,7 @@ def _residual_sources(
 
 
 def _places(avals: Sequence[ShapedArray], slots: list[ShapedArray]) -> list[int]:
-    """A slot of its own for each value of one branch. Adds missing ones to `slots`."""
+    """Assign a distinct slot to each residual of one branch; extends `slots` as needed."""
     free = list(range(len(slots)))
     places = []
     for aval in avals:
@@ -101,7 +103,14 @@ def _places(avals: Sequence[ShapedArray], slots: list[ShapedArray]) -> list[int]
 
 
 def _with_slots(branch: ClosedJaxpr, num_out: int, filled: dict[int, int], slots: Sequence[ShapedArray]) -> ClosedJaxpr:
-    """A branch with all slots after its first outputs: `filled` maps slots to its outputs, the others are zeros."""
+    """Return a branch that returns all slots after its first outputs.
+
+    Args:
+        branch: program that returns results, followed by residuals.
+        num_out: number of results.
+        filled: for a slot of this branch, the index of the output that fills it; other slots are zeros.
+        slots: types of all slots.
+    """
     return with_outputs(branch, [*range(num_out), *(filled.get(i, aval) for i, aval in enumerate(slots))])
 
 
@@ -113,7 +122,7 @@ def _joined_halves(
     forwarded: list[int],
     slots: list[Any],
 ) -> tuple[ClosedJaxpr, ClosedJaxpr]:
-    """One branch's halves with the slots and forwarded operands of all branches."""
+    """Give the halves of one branch the slots and forwarded operands of all branches."""
     num_res = len(sources)
     filled = {place: num_known + i for i, (kind, place) in enumerate(sources) if kind == "slot"}
     old = unknown.jaxpr
@@ -131,7 +140,7 @@ def _runs(branches: Branches) -> bool:
 
 @partial_eval_rules.register(cond_p)
 def cond_partial_eval(trace: PartialEvalTrace, args: Sequence[Any], *, branches: Branches, linear: Linear) -> list[Any]:
-    """With a known index the known halves run now. With an unknown index nothing does."""
+    """Run the known halves now if the index is known, and record the rest; record everything if it is not."""
     index, *operands = args
     if trace.is_unknown(index):
         return trace.record(cond_p, args, {"branches": branches, "linear": linear})
@@ -190,7 +199,7 @@ def cond_partial_eval_eqn(unknowns: Sequence[bool], eqn: JaxprEqn) -> Any:
 
 
 def cond_recompute(policy: Policy, eqn: JaxprEqn) -> tuple[JaxprEqn, JaxprEqn, list[Var]] | None:
-    """Values that the policy keeps are returned in slots, and taken when the branches run again."""
+    """Return the values that the policy saves in slots, and pass the slots to the branches that recompute."""
     branches: tuple[ClosedJaxpr, ...] = eqn.params["branches"]
     pairs = [RECOMPUTATION.programs(b, policy) for b in branches]
     num_out = len(eqn.outvars)
@@ -213,7 +222,7 @@ def cond_recompute(policy: Policy, eqn: JaxprEqn) -> tuple[JaxprEqn, JaxprEqn, l
 
 
 def _from_slots(again: ClosedJaxpr, own: list[int], slots: list[ShapedArray]) -> ClosedJaxpr:
-    """A branch that takes all slots after its operands."""
+    """Return a branch that takes all slots after its operands."""
     old = again.jaxpr
     binder = dict(zip(own, old.invars, strict=False))
     taken = [binder.get(i) or Var(aval) for i, aval in enumerate(slots)]

@@ -1,9 +1,9 @@
-"""`cond`, the primitive behind `cond` and `switch`: one of several programs, chosen by an index.
+"""The primitive behind `cond` and `switch`, which runs one of several programs, chosen by an index.
 
     cond : i32[] -> a -> b        given branches, each a -> b
 
-The index counts from 0 and is in range: the public functions clamp it. Operands and outputs of the branches
-agree in shape and dtype. An output is weakly typed where it is in every branch. Partial evaluation is in
+The index counts from 0. The public functions clamp it, so that it is in range. Operands and outputs of the branches
+agree in shape and dtype. An output is weakly typed if it is weakly typed in every branch. Partial evaluation is in
 `cond_partial_eval`.
 """
 
@@ -45,7 +45,7 @@ from corejax.extend.transforms import for_each_element, tangent_aval
 from corejax.extend.types import join_refinements
 from corejax_control_flow.branches.if_taken import if_taken_p
 from corejax_control_flow.programs.messages import shown_types
-from corejax_control_flow.programs.rewriting import either, refuse_effects, tells_a_debugger, with_outputs
+from corejax_control_flow.programs.rewriting import either, has_only_debug_effects, refuse_effects, with_outputs
 from corejax_control_flow.programs.weak_types import same_but_weak_type
 
 Branches = tuple[ClosedJaxpr, ...]
@@ -55,21 +55,21 @@ cond_p = Primitive(
     "cond",
     multiple_results=True,
     tags=("higher_order",),
-    doc="Run the branch that the first operand names. Params: branches, linear (flags of the operands).",
+    doc="Run the branch that the first operand selects. Params: branches, linear (flags of the operands).",
 )
 
 
 @impl_rules.register(cond_p)
 def cond_impl(index: Any, *operands: Any, branches: Branches, linear: Linear) -> list[Any]:
-    """Only the chosen branch runs, on NumPy arrays."""
+    """Run the chosen branch on NumPy arrays."""
     return eval_jaxpr_on_host(branches[min(max(int(index), 0), len(branches) - 1)], operands)
 
 
 @abstract_eval_rules.register(cond_p)
 def cond_abstract_eval(index: ShapedArray, *operands: ShapedArray, branches: Branches, linear: Linear) -> Any:
-    """The branches' common type."""
+    """Check the branches against the operands and return their common output types."""
     if index.shape != () or index.dtype != np.int32:
-        raise TypeError(f"cond: the index is int32[], got {index.str_short(short_dtypes=False)}")
+        raise TypeError(f"cond: the index must be int32[], got {index.str_short(short_dtypes=False)}")
     if not branches:
         raise TypeError("cond needs at least one branch")
     if len(linear) != len(operands):
@@ -81,7 +81,7 @@ def cond_abstract_eval(index: ShapedArray, *operands: ShapedArray, branches: Bra
             )
         if not _agree(branch.out_avals, branches[0].out_avals):
             raise TypeError(
-                f"cond: branch 0 gives results of types {shown_types(branches[0].out_avals)}, branch {i} of types "
+                f"cond: branch 0 returns results of types {shown_types(branches[0].out_avals)}, branch {i} of types "
                 f"{shown_types(branch.out_avals)}"
             )
     return joined_out_avals(branches)
@@ -92,33 +92,37 @@ def _agree(avals: Sequence[ShapedArray], expected: Sequence[ShapedArray]) -> boo
 
 
 def joined_out_avals(branches: Branches) -> list[ShapedArray]:
-    """Types of the results: weak where all branches' are; they may differ along manual axes where one's may."""
-    found = []
+    """Return the types of the results: weak if weak in all branches, varying along the axes of any branch."""
+    avals_out = []
     for column in zip(*(b.out_avals for b in branches), strict=True):
         aval = column[0] if all(a.weak_type for a in column) else column[0].strip_weak_type()
-        found.append(aval.refined(functools.reduce(join_refinements, (a.refinement for a in column))))
-    return found
+        avals_out.append(aval.refined(functools.reduce(join_refinements, (a.refinement for a in column))))
+    return avals_out
 
 
 @jvp_rules.register(cond_p, symbolic_zeros=True)
 def cond_jvp(primals: Any, tangents: Any, *, branches: Branches, linear: Linear) -> Any:
-    """One conditional between the branches' jvps."""
+    """Bind one conditional between the branches' jvps."""
     index, *operands = primals
     nonzeros = [t is not None for t in tangents[1:]]
     nonzeros_out = either(*(jvp_jaxpr(b, nonzeros)[1] for b in branches))
-    pushed = tuple(jvp_jaxpr(b, nonzeros, nonzeros_out)[0] for b in branches)
-    real = [t for t in tangents[1:] if t is not None]
-    outs = cond_p.bind(index, *operands, *real, branches=pushed, linear=(*linear, *(True for _ in real)))
+    jvps = tuple(jvp_jaxpr(b, nonzeros, nonzeros_out)[0] for b in branches)
+    tangents_in = [t for t in tangents[1:] if t is not None]
+    outs = cond_p.bind(index, *operands, *tangents_in, branches=jvps, linear=(*linear, *(True for _ in tangents_in)))
     count = len(nonzeros_out)
     return outs[:count], spread_list(nonzeros_out, outs[count:])
 
 
 @vmap_rules.register(cond_p)
 def cond_vmap(axis_size: int, vals: Any, dims: Any, *, branches: Branches, linear: Linear) -> Any:
-    """One conditional between the batched branches. With a batched index all of them run, unless a debugger is told."""
+    """Batch the branches; with a batched index run all of them and select.
+
+    Branches with debugging callbacks and no other effects run element by element instead, so that a callback runs
+    only for the elements that take its branch.
+    """
     index, *operands = vals
     index_dim, *dims_in = dims
-    if index_dim is not None and tells_a_debugger(branches):
+    if index_dim is not None and has_only_debug_effects(branches):
         bind = functools.partial(cond_p.bind, branches=branches, linear=linear)
         outs = for_each_element(bind, axis_size, vals, dims)
         return outs, [0] * len(outs)
@@ -131,7 +135,7 @@ def cond_vmap(axis_size: int, vals: Any, dims: Any, *, branches: Branches, linea
 
 
 def _select_outputs(axis_size: int, index: Any, index_dim: int, operands: Any, dims_in: Any, branches: Branches) -> Any:
-    """Run every branch, then select for each element. What is the same operand in all branches is passed on."""
+    """Run every branch, then select for each element. An output that is one operand in all branches is forwarded."""
     from corejax_lax_basic import lax
 
     refuse_effects(
@@ -158,7 +162,8 @@ def _select_outputs(axis_size: int, index: Any, index_dim: int, operands: Any, d
         cases = list(column)
         if any(d is not None or get_aval(x).ndim for x, d in zip(column, dims, strict=True)):
             cases = [move_batch_axis(axis_size, d, 0, x) for x, d in zip(column, dims, strict=True)]
-        shape = get_aval(cases[0]).shape  # of a batch; () where all are scalars, which select_n mixes with indices
+        # If all cases are unbatched scalars, `select_n` broadcasts them against the batched index.
+        shape = get_aval(cases[0]).shape
         which = lax.broadcast_in_dim(index, shape, (0,)) if len(shape) > 1 else index
         vals_out.append(lax.select_n(which, *cases))
         dims_out.append(0)
@@ -166,15 +171,16 @@ def _select_outputs(axis_size: int, index: Any, index_dim: int, operands: Any, d
 
 
 def _same_operand(programs: Sequence[Jaxpr], i: int) -> int | None:
-    """The operand that output `i` is in all programs."""
+    """Return the index of the operand that output `i` forwards in all programs, or None."""
     sources = {p.invars.index(v) if (v := p.outvars[i]) in p.invars else None for p in programs}
     return sources.pop() if len(sources) == 1 else None
 
 
 def _in_front_of_guards(axis_size: int, operands: Any, dims_in: Any) -> tuple[list[Any], list[Any], list[bool]]:
-    """Operands and their dims, and which of them may be differentiated later and are guarded by `if_taken`.
+    """Return the operands, their batch dims, and flags of the operands to guard by `if_taken`.
 
-    An array that is one for all elements stays so, without guard: products with it stay one product.
+    An operand that may be differentiated later is guarded, and batched if it is not yet. An unbatched array that is no
+    scalar stays unbatched and without guard, so that a product with it stays one matrix product for the whole batch.
     """
     guarded = [
         isinstance(x, Tracer) and dtypes.is_inexact(get_aval(x).dtype) and (d is not None or not get_aval(x).ndim)
@@ -186,7 +192,7 @@ def _in_front_of_guards(axis_size: int, operands: Any, dims_in: Any) -> tuple[li
 
 
 def _guarded(operands: list[Any], guarded: list[bool], branch: ClosedJaxpr, index: Any, i: int) -> list[Any]:
-    """Operands of branch `i`: those that it computes with have derivatives only where it is taken."""
+    """Return the operands of branch `i`, with guards on those that the branch computes with."""
     from corejax_lax_basic import lax
 
     used = {v for eqn in branch.jaxpr.eqns for v in eqn.invars}
@@ -202,22 +208,22 @@ def _guarded(operands: list[Any], guarded: list[bool], branch: ClosedJaxpr, inde
 
 @transpose_rules.register(cond_p, symbolic_zeros=True)
 def cond_transpose(cts: Sequence[Any], index: Any, *operands: Any, branches: Branches, linear: Linear) -> list[Any]:
-    """One conditional between the transposed branches. A branch that lacks a cotangent returns zeros."""
+    """Bind one conditional between the transposed branches. A branch without a cotangent returns zeros."""
     undef = [is_undef_primal(x) for x in operands]
     avals = [tangent_aval(x.aval) for x in select_list(undef, operands)]
-    pulled = [transpose_jaxpr(b, undef, [ct is not None for ct in cts]) for b in branches]
-    nonzeros = either(*(own for _, own in pulled))
+    transposed = [transpose_jaxpr(b, undef, [ct is not None for ct in cts]) for b in branches]
+    nonzeros = either(*(nonzero for _, nonzero in transposed))
     if not any(nonzeros):
         return [None] * (1 + len(operands))
     programs = []
-    for program, own in pulled:
+    for program, nonzero in transposed:
         numbers = iter(range(len(program.out_avals)))
-        places: list[Any] = [next(numbers) if mine else aval for mine, aval in zip(own, avals, strict=True)]
-        programs.append(with_outputs(program, select_list(nonzeros, places)))
+        plan: list[Any] = [next(numbers) if flag else aval for flag, aval in zip(nonzero, avals, strict=True)]
+        programs.append(with_outputs(program, select_list(nonzeros, plan)))
     residuals = partition_list(undef, operands)[0]
-    real = [ct for ct in cts if ct is not None]
-    flags = (*(False for _ in residuals), *(True for _ in real))
-    outs = cond_p.bind(index, *residuals, *real, branches=tuple(programs), linear=flags)
+    cts_out = [ct for ct in cts if ct is not None]
+    flags = (*(False for _ in residuals), *(True for _ in cts_out))
+    outs = cond_p.bind(index, *residuals, *cts_out, branches=tuple(programs), linear=flags)
     cts_in = spread_list(nonzeros, outs)
     return [None, *spread_list(undef, cts_in)]
 

@@ -1,6 +1,6 @@
-"""`checkpoint` (`remat`): inner values of a function computed again in the backward pass instead of kept.
+"""`checkpoint` (`remat`): the backward pass recomputes inner values of a function, instead of saving them.
 
-`checkpoint.py` makes the function a program, `checkpoint_rules.py` is the primitive `remat2` with its rules.
-`policies.py` says which values are kept all the same, `recomputation.py` computes the others again, and
-`saved_residuals.py` says which values a gradient keeps.
+`checkpoint.py` traces the function, `checkpoint_rules.py` has the primitive `remat2` with its rules. `policies.py`
+defines policies, which select values to save; `programs/recomputation.py` applies them. `saved_residuals.py` lists the
+values that a gradient saves.
 """

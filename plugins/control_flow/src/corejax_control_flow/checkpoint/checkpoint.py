@@ -1,4 +1,4 @@
-"""`checkpoint` (`remat`): inner values of a function computed again in the backward pass instead of kept."""
+"""`checkpoint` (`remat`): the backward pass recomputes inner values of a function, instead of saving them."""
 
 from __future__ import annotations
 
@@ -60,30 +60,30 @@ def checkpoint(
     static_argnums: int | Iterable[int] = (),
     static_argnames: str | Iterable[str] = (),
 ) -> Any:
-    """A function that computes the same, and whose derivative keeps only its arguments for the backward pass.
+    """Recompute a function's inner values in the backward pass, instead of saving them.
 
-    What the backward pass needs of the values inside is computed once more, from the arguments and what the policy
-    lets be kept: less memory for more time. Values that are closed over count as arguments. The function is traced
-    when it is called, so Python control flow inside depends on static arguments and types only.
+    The derivative saves only the arguments and the values that the policy selects; the backward pass recomputes its
+    other residuals from these. This takes less memory and more time. Closed-over values count as arguments. The
+    function is traced when it is called, so that its Python control flow can depend only on static arguments and types.
 
     Args:
-        fun: function of arrays (in pytrees), positional or by keyword; without it, a decorator.
-        prevent_cse: keep the compiler from seeing that the computation is repeated, for it would undo that. Inside
-            the body of a `scan` it cannot see that, and False lets it optimise more. A pytree of flags, one for each
-            argument, is read as a whole: if one of them is True.
-        policy: which values are kept besides, `policy(primitive, *avals, **params) -> bool`; see
-            `corejax.checkpoint_policies`. None keeps nothing.
-        static_argnums: positional arguments that are passed on as they are. Where all of them can be hashed, calls
-            with equal ones share one trace.
-        static_argnames: the same of arguments that are given by keyword, by their names.
+        fun: function of arrays (in pytrees), positional or by keyword. If it is None, return a decorator.
+        prevent_cse: if True, prevent the compiler from merging the repeated computation with the first one, which
+            would undo the saving of memory. Inside the body of a `scan` the compiler cannot merge them, and False
+            allows more optimisations. A pytree of flags, one for each argument, counts as True if any flag is True.
+        policy: function `policy(primitive, *avals, **params) -> bool` that selects further values to save; see
+            `corejax.checkpoint_policies`. None selects no value.
+        static_argnums: positions of arguments that are passed unchanged. If all of them are hashable, calls with equal
+            static arguments share one trace.
+        static_argnames: names of keyword arguments that are passed unchanged.
 
     Returns:
-        The function.
+        A function that computes the same.
 
     Raises:
-        TypeError: `fun` is not a function or `policy` neither one nor None; at a call, an argument is not an array
-            and not static.
-        ValueError: at a call, `static_argnums` names an argument that there is not.
+        TypeError: if `fun` is not a function, or `policy` is neither a function nor None; at a call, if an argument is
+            neither an array nor static.
+        ValueError: at a call, if `static_argnums` has a position that the call has no argument for.
     """
     if fun is None:
         return functools.partial(
@@ -97,8 +97,8 @@ def checkpoint(
         raise TypeError(f"checkpoint takes a function, got {fun!r} of type {type(fun).__name__}")
     if policy is not None and not callable(policy):
         raise TypeError(
-            f"checkpoint of {fun_name(fun)}: policy is a function such as corejax.checkpoint_policies.dots_saveable, "
-            f"got {policy!r} of type {type(policy).__name__}"
+            f"checkpoint of {fun_name(fun)}: policy must be a function such as "
+            f"corejax.checkpoint_policies.dots_saveable, got {policy!r} of type {type(policy).__name__}"
         )
     numbers, names = _integers(fun, static_argnums), _names(fun, static_argnames)
     traces: dict[Any, _Traced] = {}
@@ -134,25 +134,27 @@ remat = checkpoint
 
 
 def _integers(fun: Any, static_argnums: Any) -> tuple[int, ...]:
-    given = static_argnums if isinstance(static_argnums, Sequence | set | frozenset) else (static_argnums,)
+    numbers = static_argnums if isinstance(static_argnums, Sequence | set | frozenset) else (static_argnums,)
     try:
-        return tuple(operator.index(i) for i in given)
+        return tuple(operator.index(i) for i in numbers)
     except TypeError:
         raise TypeError(
-            f"checkpoint of {fun_name(fun)}: static_argnums is an integer or several, got {static_argnums!r}"
+            f"checkpoint of {fun_name(fun)}: static_argnums must be an integer or several, got {static_argnums!r}"
         ) from None
 
 
 def _names(fun: Any, static_argnames: Any) -> tuple[str, ...]:
-    given = (static_argnames,) if isinstance(static_argnames, str) else static_argnames
-    names = tuple(given) if isinstance(given, Iterable) else (given,)
+    is_single = isinstance(static_argnames, str) or not isinstance(static_argnames, Iterable)
+    names = (static_argnames,) if is_single else tuple(static_argnames)
     if not all(isinstance(name, str) for name in names):
-        raise TypeError(f"checkpoint of {fun_name(fun)}: static_argnames is a name or several, got {static_argnames!r}")
+        raise TypeError(
+            f"checkpoint of {fun_name(fun)}: static_argnames must be a name or several, got {static_argnames!r}"
+        )
     return names
 
 
 def _static(fun: Any, args: Sequence[Any], numbers: Sequence[int]) -> dict[int, Any]:
-    """Static arguments by position."""
+    """Return static arguments by position."""
     for i in numbers:
         if not -len(args) <= i < len(args):
             raise ValueError(
@@ -163,7 +165,7 @@ def _static(fun: Any, args: Sequence[Any], numbers: Sequence[int]) -> dict[int, 
 
 
 class _Traced(NamedTuple):
-    """A traced function; `consts` are the values of the program's leading arguments."""
+    """A traced function: its program, the values of the program's leading arguments, the structure of its result."""
 
     closed: ClosedJaxpr
     consts: list[Any]
@@ -179,39 +181,40 @@ class _Call(NamedTuple):
     named: dict[str, Any]
     in_tree: Any
 
-    def whole(self, args: Sequence[Any], static: dict[int, Any]) -> tuple[Any, ...]:
-        """All positional arguments, from those that are traced and those that are not."""
+    def merge(self, args: Sequence[Any], static: dict[int, Any]) -> tuple[Any, ...]:
+        """Merge traced and static positional arguments."""
         traced = iter(args)
         return tuple(static[i] if i in static else next(traced) for i in range(self.count))
 
-    def of_traced(self, *args: Any, **kwargs: Any) -> Any:
-        """The function of the arguments that are not static."""
-        return self.fun(*self.whole(args, self.static), **kwargs, **self.named)
+    def call(self, *args: Any, **kwargs: Any) -> Any:
+        """Call the function with the traced arguments, and the static ones of this call."""
+        return self.fun(*self.merge(args, self.static), **kwargs, **self.named)
 
     def debug_info(self) -> DebugInfo:
-        """What is traced, for messages."""
+        """Return the names of the traced arguments, for messages."""
         if not self.static and not self.named:
             return DebugInfo(self.fun, "checkpoint", self.in_tree)
         args, kwargs = tree.tree_unflatten(self.in_tree, range(self.in_tree.num_leaves))
         named = dict.fromkeys(self.named, _STATIC)
-        leaves, whole = tree.tree_flatten((self.whole(args, dict.fromkeys(self.static, _STATIC)), {**kwargs, **named}))
-        return DebugInfo(self.fun, "checkpoint", whole, tuple(i for i, x in enumerate(leaves) if x is not _STATIC))
+        positional = self.merge(args, dict.fromkeys(self.static, _STATIC))
+        leaves, treedef = tree.tree_flatten((positional, {**kwargs, **named}))
+        return DebugInfo(self.fun, "checkpoint", treedef, tuple(i for i, x in enumerate(leaves) if x is not _STATIC))
 
 
 def _trace(call: _Call, avals: Sequence[ShapedArray], traces: dict[Any, _Traced]) -> _Traced:
-    """The program for a call. It is kept, so that equal layers share it and its transformations."""
-    static = tuple((i, type(x), exact(x)) for of in (call.static, call.named) for i, x in sorted(of.items()))
+    """Return the program of a call, which is cached, so that equal layers share it and its transformations."""
+    static = tuple((i, type(x), exact(x)) for values in (call.static, call.named) for i, x in sorted(values.items()))
     key: Any = (call.in_tree, tuple(avals), static, call.count, config.trace_key(), axes_in_scope())
     try:
-        found = traces.get(key)
-    except TypeError:  # a static argument, or metadata of a pytree node, cannot be hashed
-        found = key = None
-    if found is None:
-        fun = named_as(call.fun, updated=())(lambda *args, **kwargs: call.of_traced(*args, **kwargs))
+        traced = traces.get(key)
+    except TypeError:  # a static argument, or metadata of a pytree node, is not hashable
+        traced = key = None
+    if traced is None:
+        fun = named_as(call.fun, updated=())(lambda *args, **kwargs: call.call(*args, **kwargs))
         flat = FlatFunction(fun, call.in_tree, with_kwargs=True)
         jaxpr, consts = stage(flat, avals, call.debug_info())
-        found = _Traced(close_over_consts(jaxpr), consts, flat.out_tree)
-        # Tracers among constants belong to a trace around the call.
+        traced = _Traced(close_over_consts(jaxpr), consts, flat.out_tree)
+        # Tracers among the constants belong to a trace around this call, so that a later call cannot use them.
         if key is not None and not any(isinstance(c, Tracer) for c in consts):
-            traces[key] = found
-    return found
+            traces[key] = traced
+    return traced

@@ -1,10 +1,10 @@
-"""`remat2`: a program whose inner values are not kept for the backward pass but computed again.
+"""`remat2`: a program with inner values that the backward pass recomputes.
 
     remat2 : a -> b        given a program a -> b
 
-Where nothing is differentiated it is the program itself. Partial evaluation splits the program in two. The known half
-keeps its arguments and the values that the policy allows. The unknown half computes the rest again from those; its
-equation has `differentiated=True`.
+Without differentiation it is equivalent to the program. Partial evaluation splits the program in two. The known half
+saves its arguments and the values that the policy selects. The unknown half recomputes the other residuals from these;
+its equation has `differentiated=True`.
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ remat_p = Primitive(
     tags=("higher_order",),
     decomposition=inlining("jaxpr"),
     doc=(
-        "A program whose inner values are computed again in the backward pass. Params: jaxpr, policy (None: nothing "
-        "inside is saved), prevent_cse, differentiated."
+        "Run a program with inner values that the backward pass recomputes. Params: jaxpr, policy (None: no inner "
+        "value is saved), prevent_cse, differentiated."
     ),
 )
 
@@ -32,7 +32,7 @@ def _policy(params: dict[str, Any]) -> Policy:
 
 
 def _differentiated(change: CallChange, params: dict[str, Any]) -> dict[str, Any]:
-    """Mark an unknown half. Without anything to compute again, there is nothing that the compiler could undo."""
+    """Mark the unknown half as differentiated. It needs `prevent_cse` only if it recomputes something."""
     if change.kind != "unknown":
         return {}
     fence = params["prevent_cse"] and _recomputes(change.program, change.operands.count(None))
@@ -40,7 +40,7 @@ def _differentiated(change: CallChange, params: dict[str, Any]) -> dict[str, Any
 
 
 def _recomputes(unknown: ClosedJaxpr, num_res: int) -> bool:
-    """Whether some equation of an unknown half depends on residuals only."""
+    """Return whether an equation of an unknown half depends on residuals only."""
     linear: set[Any] = set(unknown.jaxpr.invars[num_res:])
     for eqn in unknown.jaxpr.eqns:
         if linear.isdisjoint(eqn.invars):

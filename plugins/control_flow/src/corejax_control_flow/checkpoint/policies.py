@@ -1,8 +1,9 @@
-"""Policies of `checkpoint`: which values inside the function are kept for the backward pass.
+"""Policies of `checkpoint`, which select the inner values of a function that are saved for the backward pass.
 
-A policy is any hashable `policy(primitive, *avals_in, **params) -> bool`, asked of each application inside the
-function whose results the backward pass needs. The function's arguments are always kept. Those here print as data
-in jaxprs and are equal where they say the same.
+A policy is any hashable function `policy(primitive, *avals_in, **params) -> bool`. It is called for each equation
+inside the function with results that the backward pass needs, and returns True if the results are saved. The
+function's arguments are always saved. The policies here are dataclasses, so that they print in jaxprs and compare by
+value.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from corejax.extend.programs import Policy, register_param_type
 @register_param_type
 @dataclass(frozen=True)
 class EverythingSaveable:
-    """Keep all values, as without `checkpoint`."""
+    """Save all values, as without `checkpoint`."""
 
     def __call__(self, primitive: Primitive, *avals: Any, **params: Any) -> bool:
         return True
@@ -27,7 +28,7 @@ class EverythingSaveable:
 @register_param_type
 @dataclass(frozen=True)
 class NothingSaveable:
-    """Keep nothing but the arguments: what `checkpoint` does without a policy."""
+    """Save only the arguments, as `checkpoint` does without a policy."""
 
     def __call__(self, primitive: Primitive, *avals: Any, **params: Any) -> bool:
         return False
@@ -36,10 +37,11 @@ class NothingSaveable:
 @register_param_type
 @dataclass(frozen=True)
 class DotsSaveable:
-    """Keep results of matrix products (and convolutions), which cost much to compute for their size.
+    """Save results of matrix products and convolutions, which are expensive to recompute for their size.
 
     Attributes:
-        only_if_no_batch_dims: only of matrix products without batch dimensions (activations by weights, say).
+        only_if_no_batch_dims: if True, save only matrix products without batch dimensions (activations by weights,
+            say).
     """
 
     only_if_no_batch_dims: bool = False
@@ -53,7 +55,7 @@ class DotsSaveable:
 @register_param_type
 @dataclass(frozen=True)
 class SaveOnlyTheseNames:
-    """Keep only what `checkpoint_name` gave one of these names."""
+    """Save only values to which `checkpoint_name` gave one of these names."""
 
     saveable_names: frozenset[str]
 
@@ -64,7 +66,7 @@ class SaveOnlyTheseNames:
 @register_param_type
 @dataclass(frozen=True)
 class SaveAnyNamesButThese:
-    """Keep only what has a name, unless it is one of these."""
+    """Save only values with a name that is not one of these."""
 
     names: frozenset[str]
 
@@ -75,7 +77,7 @@ class SaveAnyNamesButThese:
 @register_param_type
 @dataclass(frozen=True)
 class SaveAnythingExceptTheseNames:
-    """Keep everything but what has one of these names."""
+    """Save all values except those with one of these names."""
 
     names: frozenset[str]
 
@@ -86,7 +88,7 @@ class SaveAnythingExceptTheseNames:
 @register_param_type
 @dataclass(frozen=True)
 class SaveFromBothPolicies:
-    """Keep what either of two policies keeps."""
+    """Save the values that either of two policies saves."""
 
     policy_1: Policy
     policy_2: Policy
@@ -102,37 +104,39 @@ dots_with_no_batch_dims_saveable = checkpoint_dots_with_no_batch_dims = DotsSave
 
 
 def save_only_these_names(*names: str) -> Policy:
-    """Keep only what `checkpoint_name` gave one of these names.
+    """Save only values to which `checkpoint_name` gave one of these names.
 
     Raises:
-        TypeError: a name is not a string.
+        TypeError: if a name is not a string.
     """
     return SaveOnlyTheseNames(_names("save_only_these_names", names))
 
 
 def save_any_names_but_these(*names: str) -> Policy:
-    """Keep only what has a name, unless it is one of these.
+    """Save only values with a name that is not one of these.
 
     Raises:
-        TypeError: a name is not a string.
+        TypeError: if a name is not a string.
     """
     return SaveAnyNamesButThese(_names("save_any_names_but_these", names))
 
 
 def save_anything_except_these_names(*names: str) -> Policy:
-    """Keep everything but what has one of these names; what such a name was given to is kept all the same.
+    """Save all values except the results of `checkpoint_name` with one of these names.
+
+    The operand of such a `checkpoint_name` may still be saved.
 
     Raises:
-        TypeError: a name is not a string.
+        TypeError: if a name is not a string.
     """
     return SaveAnythingExceptTheseNames(_names("save_anything_except_these_names", names))
 
 
 def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
-    """Keep what either of two policies keeps.
+    """Save the values that either of two policies saves.
 
     Raises:
-        TypeError: a policy is not a function.
+        TypeError: if a policy is not a function.
     """
     for policy in (policy_1, policy_2):
         if not callable(policy):
@@ -141,15 +145,15 @@ def save_from_both_policies(policy_1: Policy, policy_2: Policy) -> Policy:
 
 
 def offload_dot_with_no_batch_dims(offload_src: str, offload_dst: str) -> Policy:
-    """As `dots_with_no_batch_dims_saveable`: what JAX moves to another memory is kept where it was computed.
+    """Return `dots_with_no_batch_dims_saveable`; values that JAX offloads to another memory stay where they are.
 
     Args:
-        offload_src: the kind of memory that it is in, `"device"`.
-        offload_dst: the kind that JAX moves it to, `"pinned_host"`. Programs give results in the default memory of
-            their devices, so that neither makes a difference here.
+        offload_src: kind of memory of the value, `"device"`. Both kinds are ignored, as programs return results in the
+            default memory of their devices.
+        offload_dst: kind of memory to which JAX moves the value, `"pinned_host"`.
 
     Raises:
-        TypeError: a kind of memory is not a string.
+        TypeError: if a kind of memory is not a string.
     """
     _check_kinds("offload_dot_with_no_batch_dims", offload_src, offload_dst)
     return dots_with_no_batch_dims_saveable
@@ -162,24 +166,25 @@ def save_and_offload_only_these_names(
     offload_src: str,
     offload_dst: str,
 ) -> Policy:
-    """Keep only what has one of these names; what JAX moves to another memory is kept where it was computed.
+    """Save only values with one of these names; values that JAX offloads to another memory stay where they are.
 
     Args:
-        names_which_can_be_saved: names of what is kept.
-        names_which_can_be_offloaded: of what is kept, too, and moved by JAX.
-        offload_src, offload_dst: kinds of memory, as for `offload_dot_with_no_batch_dims`.
+        names_which_can_be_saved: names of values to save.
+        names_which_can_be_offloaded: names of values that JAX saves and offloads; they are saved without offloading.
+        offload_src: kind of memory, ignored as in `offload_dot_with_no_batch_dims`.
+        offload_dst: kind of memory, ignored as well.
 
     Raises:
-        TypeError: a name or a kind of memory is not a string.
-        ValueError: a name is among both.
+        TypeError: if a name or a kind of memory is not a string.
+        ValueError: if a name is in both lists.
     """
     function = "save_and_offload_only_these_names"
     _check_kinds(function, offload_src, offload_dst)
-    given = (names_which_can_be_saved, names_which_can_be_offloaded)
-    for names in given:
+    lists = (names_which_can_be_saved, names_which_can_be_offloaded)
+    for names in lists:
         if isinstance(names, str) or not isinstance(names, Iterable):
             raise TypeError(f"{function} takes lists of names, got {names!r}")
-    saved, offloaded = (_names(function, tuple(names)) for names in given)
+    saved, offloaded = (_names(function, tuple(names)) for names in lists)
     if both := sorted(saved & offloaded):
         raise ValueError(f"{function}: {', '.join(map(repr, both))} can be saved or offloaded, not both")
     return SaveOnlyTheseNames(saved | offloaded)
@@ -188,15 +193,15 @@ def save_and_offload_only_these_names(
 def _check_kinds(function: str, offload_src: Any, offload_dst: Any) -> None:
     for name, kind in (("offload_src", offload_src), ("offload_dst", offload_dst)):
         if not isinstance(kind, str):
-            raise TypeError(f"{function}: {name} is a kind of memory such as 'pinned_host', got {kind!r}")
+            raise TypeError(f"{function}: {name} must be a kind of memory such as 'pinned_host', got {kind!r}")
 
 
 def _names(function: str, names: tuple[Any, ...]) -> frozenset[str]:
     for name in names:
         if not isinstance(name, str):
             raise TypeError(
-                f"{function}: names are strings, got {name!r} of type {type(name).__name__}; several names are "
-                "given as several arguments"
+                f"{function}: names must be strings, got {name!r} of type {type(name).__name__}; pass several names "
+                "as several arguments"
             )
     return frozenset(names)
 

@@ -1,4 +1,4 @@
-"""What a gradient keeps between its forward and its backward pass, and where that comes from."""
+"""The residuals that a gradient saves between its forward and its backward pass, and their sources."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from corejax_control_flow.markers.name import name_p
 
 
 class Residual(NamedTuple):
-    """One value that is kept.
+    """One value that is saved.
 
     Attributes:
-        aval: its type.
-        source: where it comes from: an argument, a name given by `checkpoint_name`, the user's line, a constant.
+        aval: type of the value.
+        source: description of its source: an argument, a name from `checkpoint_name`, the user's line, a constant.
     """
 
     aval: ShapedArray
@@ -39,19 +39,20 @@ class Residual(NamedTuple):
 
 
 def saved_residuals(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> list[Residual]:
-    """The values that the gradient of a function keeps from its forward pass for its backward pass.
+    """Return the values that the gradient of a function saves in its forward pass for its backward pass.
 
     Nothing is computed: the function is traced, so its Python control flow cannot depend on the arguments' values.
 
     Args:
         fun: function of arrays (in pytrees).
-        args, kwargs: its arguments, arrays or `ShapeDtypeStruct`s.
+        *args: positional arguments, arrays or `ShapeDtypeStruct`s.
+        **kwargs: keyword arguments.
 
     Returns:
-        Each value once: arguments in their order, then constants, then what operations computed, in their order.
+        Each value once: arguments, then constants, then results of operations, each in order.
 
     Raises:
-        TypeError: an argument has no shape and dtype.
+        TypeError: if an argument has no shape and dtype.
     """
     leaves, in_tree = tree.tree_flatten((args, kwargs))
     debug = DebugInfo(fun, "saved_residuals", in_tree)
@@ -85,14 +86,15 @@ def _made_by(eqn: JaxprEqn) -> str:
 
 
 def print_saved_residuals(fun: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
-    """Print what `saved_residuals` gives, one value on each line: its type and where it comes from.
+    """Print the result of `saved_residuals`, one value on each line: its type and its source.
 
     Args:
         fun: function of arrays (in pytrees).
-        args, kwargs: its arguments, arrays or `ShapeDtypeStruct`s.
+        *args: positional arguments, arrays or `ShapeDtypeStruct`s.
+        **kwargs: keyword arguments.
 
     Raises:
-        TypeError: an argument has no shape and dtype.
+        TypeError: if an argument has no shape and dtype.
     """
     for residual in saved_residuals(fun, *args, **kwargs):
         print(residual)

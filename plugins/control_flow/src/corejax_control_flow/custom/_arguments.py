@@ -1,4 +1,4 @@
-"""Arguments of functions with rules of their own: by position, flattened to leaves, and put together again."""
+"""Arguments of functions with custom rules: resolved to positions, flattened to leaves, and unflattened again."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ class Parameters:
         except (TypeError, ValueError):  # a builtin
             self.signature = None
         kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-        given = self.signature.parameters.values() if self.signature else ()
-        self.names = [p.name for p in given if p.kind in kinds]
+        parameters = self.signature.parameters.values() if self.signature else ()
+        self.names = [p.name for p in parameters if p.kind in kinds]
         self.plain = self.signature is not None and len(self.names) == len(self.signature.parameters)
         self.nondiff = self._positions(nondiff_argnums, nondiff_argnames)
 
@@ -37,7 +37,7 @@ class Parameters:
                 )
         for i in numbers:
             if not isinstance(i, int):
-                raise TypeError(f"nondiff_argnums are integers, got {argnums!r}")
+                raise TypeError(f"nondiff_argnums must be integers, got {argnums!r}")
             if self.plain and not -len(self.names) <= i < len(self.names):
                 raise ValueError(
                     f"nondiff_argnums={argnums!r}: {fun_name(self.fun)} takes {len(self.names)} positional arguments"
@@ -46,10 +46,12 @@ class Parameters:
         return tuple(sorted(wrapped | {self.names.index(name) for name in names}))
 
     def positional(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
-        """All arguments by position: defaults too, if the call's are to be complete or they stand between those given.
+        """Return all arguments by position.
+
+        Defaults are filled in if `self.defaults` is set or an argument after them was passed.
 
         Raises:
-            TypeError: the arguments do not fit the signature, or one can be given by keyword only.
+            TypeError: if the arguments do not fit the signature, or an argument is keyword-only.
         """
         if self.signature is None or (self.plain and not kwargs and len(args) == len(self.names)):
             if kwargs:
@@ -61,20 +63,21 @@ class Parameters:
             raise TypeError(f"{fun_name(self.fun)}: {error}") from None
         if self.defaults or bound.kwargs:
             bound.apply_defaults()
-        by_keyword = sorted(bound.kwargs.keys() & kwargs.keys())  # others are defaults, what a partial has bound say
+        # The other keywords are defaults, for example those that a `functools.partial` has bound.
+        by_keyword = sorted(bound.kwargs.keys() & kwargs.keys())
         if by_keyword:
             raise TypeError(
-                f"{fun_name(self.fun)}: the arguments {by_keyword} are given by keyword only; a function "
-                "with rules of its own takes its arguments by position"
+                f"{fun_name(self.fun)}: the arguments {by_keyword} are keyword-only; a function "
+                "with custom rules takes its arguments by position"
             )
         return bound.args
 
 
 class Arguments:
-    """Where the leaves of one call's arguments belong.
+    """The structure of one call's arguments, to flatten them to leaves and back.
 
-    A tracer inside an argument that is not differentiated is a leaf too, before all others. So every transformation
-    around the call sees it, and only rules for derivatives do not.
+    A tracer inside an argument that is not differentiated is also a leaf, before all others. So every transformation
+    around the call processes it, and only rules for derivatives do not.
 
     Attributes:
         num_static: number of traced leaves of the static arguments.
@@ -84,10 +87,10 @@ class Arguments:
     __slots__ = ("_holes", "_nondiff", "_static", "in_tree", "num_static")
 
     def __init__(self, args: tuple[Any, ...], nondiff: tuple[int, ...], leaves: list[Any]) -> None:
-        """Appends the leaves to `leaves`: an equation keeps this object, and should not keep them."""
+        """Append the leaves to `leaves`. An equation holds this object, so the object must not hold the leaves."""
         self._nondiff = tuple(i for i in nondiff if i < len(args))
         self._static: list[Any] = []
-        self._holes: list[tuple[int, Any, list[Any]]] = []  # argument, structure, leaves with None for traced ones
+        self._holes: list[tuple[int, Any, list[Any]]] = []  # argument, structure, leaves with _HOLE for traced ones
         if self._nondiff:
             for k, i in enumerate(self._nondiff):
                 parts, treedef = tree.tree_flatten(args[i])
@@ -102,55 +105,51 @@ class Arguments:
         leaves += dynamic
 
     def check(self, transform: str, fun: Any, leaves: Sequence[Any]) -> None:
-        """Refuse leaves that are not arrays.
-
-        Raises:
-            TypeError: there is one; it is named.
-        """
+        """Raise TypeError if a leaf is not an array. The message names the leaf."""
         check_arguments(transform, fun, leaves[self.num_static :], self.names)
 
     def names(self) -> list[str]:
-        """Key path of each leaf of the arguments that are differentiated: `args[0]['w']`."""
+        """Return the key path of each leaf of the differentiated arguments: `args[0]['w']`."""
         return leaf_names(self.in_tree, "args")
 
     def statics(self, leaves: Sequence[Any]) -> list[Any]:
-        """The arguments that are not differentiated."""
+        """Return the arguments that are not differentiated."""
         statics, traced = list(self._static), iter(leaves)
         for k, treedef, parts in self._holes:
             statics[k] = tree.tree_unflatten(treedef, [next(traced) if x is _HOLE else x for x in parts])
         return statics
 
     def primals(self, leaves: Sequence[Any]) -> tuple[Any, ...]:
-        """The arguments that are differentiated."""
+        """Return the differentiated arguments."""
         return tree.tree_unflatten(self.in_tree, leaves[self.num_static :])  # type: ignore[no-any-return]
 
     def merged(self, statics: Sequence[Any], primals: Sequence[Any]) -> list[Any]:
-        """All arguments in their places."""
+        """Return all arguments in order."""
         args = list(primals)
         for i, x in zip(self._nondiff, statics, strict=True):
             args.insert(i, x)
         return args
 
     def same_as(self, other: Arguments, same: Callable[[Any, Any], bool]) -> bool:
-        """Whether those of another call are in the same places, and the same where they are not differentiated."""
+        """Return whether another call has the same structure of arguments and the same nondifferentiated values."""
         return (
             (self.in_tree, self.num_static, self._nondiff) == (other.in_tree, other.num_static, other._nondiff)
             and not (self._holes or other._holes)
-            and all(_surely(same, x, y) for x, y in zip(self._static, other._static, strict=True))
+            and all(_is_same(same, x, y) for x, y in zip(self._static, other._static, strict=True))
         )
 
-    def whole(self, leaves: Sequence[Any]) -> Sequence[Any]:
-        """All arguments in their places, from leaves."""
+    def unflatten(self, leaves: Sequence[Any]) -> Sequence[Any]:
+        """Return all arguments in order, from leaves."""
         primals = self.primals(leaves)
         return self.merged(self.statics(leaves), primals) if self._nondiff else primals
 
 
-def _surely(same: Callable[[Any, Any], bool], x: Any, y: Any) -> bool:
-    """Whether objects of the user's are the same; no, where they cannot be compared."""
+def _is_same(same: Callable[[Any, Any], bool], x: Any, y: Any) -> bool:
+    """Compare two of the user's objects; return False if they cannot be compared."""
     if x is y:
         return True
     try:
-        hash((x, y))  # what has none may change, or is an array
+        hash((x, y))  # an unhashable object may be mutable, or an array
         return same(x, y)
     except Exception:
         return False

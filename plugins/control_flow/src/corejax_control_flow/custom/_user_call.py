@@ -1,4 +1,4 @@
-"""What functions with rules of their own share, and what one call of a `custom_jvp` or `custom_vjp` function is."""
+"""Base classes of functions with custom rules, and of one call of a `custom_jvp` or `custom_vjp` function."""
 
 from __future__ import annotations
 
@@ -17,17 +17,19 @@ R = TypeVar("R")
 _FORWARDED = {"def_vmap", "defjvp", "defjvps", "defvjp"}
 
 
-class RuleGiven(Generic[P, R]):
-    """A function with rules, around another one perhaps, whose rules are given through the outer one as well.
+class CustomRuleFunction(Generic[P, R]):
+    """A function with custom rules.
+
+    Decorators nest: methods that define rules (`defjvp`, say) are forwarded to the inner decorated function.
 
     Attributes:
         fun: the function.
-        symbolic_zeros: whether the rules see which tangents are zero.
+        symbolic_zeros: True if the rules receive symbolic zeros.
         nondiff_argnums: positions of the arguments that are not differentiated.
     """
 
-    _transform: str  # the decorator's name
-    _no_rules: Mapping[str, Any]  # attributes for the rules, before they are given
+    _transform: str  # name of the decorator
+    _no_rules: Mapping[str, Any]  # attributes for the rules, with their values before rules are defined
 
     def __init__(
         self,
@@ -38,13 +40,13 @@ class RuleGiven(Generic[P, R]):
         if not callable(fun):
             raise TypeError(f"{self._transform} takes a function, got {fun!r} of type {type(fun).__name__}")
         functools.update_wrapper(self, fun)
-        vars(self).update(self._no_rules)  # `fun` may have rules of its own, which `update_wrapper` copies
+        vars(self).update(self._no_rules)  # `fun` may have custom rules as well, which `update_wrapper` copies
         self.fun = fun
         self.symbolic_zeros = False
         self._parameters = Parameters(fun, nondiff_argnums, nondiff_argnames)
         self.nondiff_argnums = self._parameters.nondiff
 
-    if not TYPE_CHECKING:  # so that type checkers report misspelt names
+    if not TYPE_CHECKING:  # hidden from type checkers, so that they report misspelt names
 
         def __getattr__(self, name: str) -> Any:
             if name in _FORWARDED and "fun" in self.__dict__:
@@ -55,7 +57,7 @@ class RuleGiven(Generic[P, R]):
         return f"<{self._transform} {fun_name(self.fun)}>"
 
     def _bind(self, make: Callable[[Arguments], UserCall], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        """Run or record the call that `make` returns for the arguments."""
+        """Run or stage the call that `make` returns for the arguments."""
         leaves: list[Any] = []
         arguments = Arguments(self._parameters.positional(args, kwargs), self.nondiff_argnums, leaves)
         arguments.check(self._transform, self.fun, leaves)
@@ -65,14 +67,14 @@ class RuleGiven(Generic[P, R]):
 
 
 class UserCall(Call):
-    """One call of a function with rules of its own, with its arguments.
+    """One call of a function with custom rules, with its arguments.
 
     Attributes:
-        param: the parameter with the rule.
-        batched_call: class of such a call on batches.
-        symbolic_zeros: whether the rules see which tangents are zero.
-        out_tree: structure of the result, once the function or one of its rules has run.
-        avals_out: types of the result, where the function was staged.
+        param: name of the primitive's parameter that holds the rule.
+        batched_call: class of the call under `vmap`.
+        symbolic_zeros: True if the rules receive symbolic zeros.
+        out_tree: structure of the result, set when the function or one of its rules has run.
+        avals_out: types of the result, set when the function was staged.
     """
 
     only_for_derivatives = True
@@ -87,11 +89,11 @@ class UserCall(Call):
         self.avals_out: list[ShapedArray] | None = None
 
     def rules(self) -> tuple[Any, ...]:
-        """The user's functions, and what they are told."""
+        """Return the user's functions and the options of their rules."""
         raise NotImplementedError
 
     def same_as(self, other: UserCall, same: Callable[[Any, Any], bool]) -> bool:
-        """Whether another call has the same function, the same rules and the same arguments, but for arrays."""
+        """Return whether another call has the same function, rules and nondifferentiated arguments."""
         return (
             all(x is y for x, y in zip(self.rules(), other.rules(), strict=True))
             and (self.out_tree, self.avals_out) == (other.out_tree, other.avals_out)
@@ -99,13 +101,13 @@ class UserCall(Call):
         )
 
     def run(self, *leaves: Any) -> list[Any]:
-        """The function."""
-        outs, self.out_tree = tree.tree_flatten(self.fun(*self.arguments.whole(leaves)))
+        """Run the function on leaves."""
+        outs, self.out_tree = tree.tree_flatten(self.fun(*self.arguments.unflatten(leaves)))
         check_outputs(self.fun, outs, self.out_tree)
         return outs
 
     def params(self, program: ClosedJaxpr | None, rule: Any, num_consts: int) -> dict[str, Any]:
-        """The program and its rule, with what they have besides."""
+        """Return the parameters of the equation."""
         return {
             "call_jaxpr": program,
             "name": fun_name(self.fun),
@@ -115,11 +117,11 @@ class UserCall(Call):
         }
 
     def batched(self, trace: BatchTrace, dims: list[int | None]) -> BatchedCall:
-        """The call on batches."""
+        """Return the call on batches."""
         return self.batched_call(self, trace, dims)
 
     def close(self, avals: Sequence[ShapedArray]) -> Closed:
-        """The staged function; the rules run when the equation is differentiated."""
+        """Stage the function; the rules run when the equation is differentiated."""
         program, consts = staged(self, avals)
         self.avals_out = program.out_avals
         return Closed(program, consts, self)

@@ -1,4 +1,4 @@
-"""Errors for values that a function with rules of its own closes over and cannot use."""
+"""Errors for values that a function with custom rules closes over and cannot use."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from corejax.extend.messages import UnexpectedTracerError, not_of_rule
 
 @contextmanager
 def explained(transform: str, name: str) -> Iterator[None]:
-    """What is raised inside comes from the user's function or rule; an escaped tracer is a value that it closes over.
+    """Attribute errors inside to the user's function or rule, and explain an escaped tracer as a closed-over value.
 
     Raises:
-        ClosedOverError: in place of the `UnexpectedTracerError`.
+        ClosedOverError: in place of an `UnexpectedTracerError`.
     """
     try:
         yield
@@ -23,10 +23,10 @@ def explained(transform: str, name: str) -> Iterator[None]:
         if isinstance(error, ClosedOverError):
             raise
         raise ClosedOverError(
-            f"{transform} function {name}, or a rule of it, closes over a value of a transformation around "
-            "the call, for which it has no derivative there (or which is gone by the time that the rule runs). Pass "
-            "the value as an argument; in reverse mode a rule's residuals carry it to the backward pass; "
-            "closure_convert does so for functions that are arguments themselves."
+            f"{transform} function {name}, or one of its rules, closes over a value of a transformation around "
+            "the call, for which it has no derivative (or the trace of which has ended when the rule runs). Pass "
+            "the value as an argument; in reverse mode, a rule's residuals carry it to the backward pass; "
+            "for functions that are arguments themselves, use closure_convert."
         ) from error
     except Exception as error:
         not_of_rule(error)
@@ -34,33 +34,25 @@ def explained(transform: str, name: str) -> Iterator[None]:
 
 
 class ClosedOverError(UnexpectedTracerError):
-    """A function with rules of its own, or one of its rules, closes over a traced value that it cannot use."""
+    """A function with custom rules, or one of its rules, closes over a traced value that it cannot use."""
 
 
 def refuse_closed_over(transform: str, name: str, tangents: Sequence[Any]) -> None:
-    """Refuse tangents of what a function closes over.
-
-    Raises:
-        ClosedOverError: there is one.
-    """
-    moving = [t for t in tangents if t is not None]
-    if moving:
+    """Raise ClosedOverError if a closed-over value has a tangent."""
+    nonzero = [t for t in tangents if t is not None]
+    if nonzero:
         raise ClosedOverError(
-            f"{transform} function {name} closes over a value ({_shown(moving[0])}) that is being differentiated, but "
-            "its rule only says how to differentiate with respect to arguments. Pass the value as an argument."
+            f"{transform} function {name} closes over a value ({_shown(nonzero[0])}) that is being differentiated, but "
+            "its rule differentiates only with respect to arguments. Pass the value as an argument."
         )
 
 
 def refuse_closed_over_results(transform: str, name: str, results: Sequence[Any]) -> None:
-    """Refuse results that a rule did not compute: values of traces that have ended or are above the rule's.
-
-    Raises:
-        ClosedOverError: there is one.
-    """
+    """Raise ClosedOverError if a rule returns a value of a trace that has ended or is above the rule's trace."""
     for x in results:
         if isinstance(x, Tracer) and (not x._trace.alive or _is_above(x._trace, current_trace())):
             raise ClosedOverError(
-                f"a rule of {transform} function {name} returns a value ({_shown(x)}) that it closes over, of a "
+                f"a rule of {transform} function {name} returns a closed-over value ({_shown(x)}) of a "
                 "transformation around the call. Pass the value as an argument; a rule's residuals carry it to the "
                 "backward pass."
             )

@@ -1,8 +1,8 @@
-"""`composite`: an operation with a name that a compiler may know, made of others where it does not.
+"""`composite`: an operation with a name that a compiler may recognise, and a decomposition for other compilers.
 
-    composite : a -> b        given a program a -> b, which says what it means
+    composite : a -> b        given a program a -> b, its decomposition
 
-Batched, differentiated and split it is its decomposition: those are other operations, which go by no name.
+Transformations inline the decomposition: a batched or differentiated composite is another operation, without a name.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ composite_p = Primitive(
     multiple_results=True,
     tags=("higher_order",),
     decomposition=inlining("jaxpr"),
-    doc="An operation with a name that a compiler may know. Params: jaxpr (what it means), name, version, attributes.",
+    doc="Apply a named operation that a compiler may recognise. Params: jaxpr (decomposition), name, version, "
+    "attributes.",
 )
 defcall(
     composite_p, "jaxpr", inline=("jvp", "vmap", "transpose", "known", "unknown"), without=("xla_translation", "dce")
@@ -30,26 +31,27 @@ defcall(
 
 
 def composite(decomposition: Callable[..., Any], name: str, version: int = 0) -> Callable[..., Any]:
-    """A function that compiled programs call by a name which a compiler may know (StableHLO `composite`).
+    """Give a function a name by which a compiler may recognise it (StableHLO `composite`).
 
         @functools.partial(corejax.lax.composite, name="acme.softmax")
         def softmax(x, /, *, axis):
             return corejax.nn.softmax(x, axis)
 
     Args:
-        decomposition: what it means. Positional arguments are operands; keyword arguments are attributes of the
-            operation, static: numbers, strings, dtypes, NumPy arrays, sequences of these. None is left out.
-        name: of the operation, with a namespace.
-        version: of its meaning.
+        decomposition: the function, which defines the operation in terms of others. Positional arguments are operands;
+            keyword arguments are static attributes of the operation: numbers, strings, dtypes, NumPy arrays, sequences
+            of these. An attribute that is None is omitted.
+        name: name of the operation, with a namespace.
+        version: version of the operation's semantics.
 
     Returns:
-        A function of the same arguments.
+        A function with the same arguments.
 
     Raises:
-        TypeError: the decomposition closes over traced values, or an attribute is traced or of another type.
+        TypeError: if the decomposition closes over traced values, or an attribute is traced or of another type.
     """
     if not isinstance(name, str) or not name:
-        raise TypeError(f"composite of {fun_name(decomposition)}: its name is a non-empty string, got {name!r}")
+        raise TypeError(f"composite of {fun_name(decomposition)}: its name must be a non-empty string, got {name!r}")
 
     @api_boundary
     @functools.wraps(decomposition)
@@ -60,8 +62,8 @@ def composite(decomposition: Callable[..., Any], name: str, version: int = 0) ->
         traced = trace("composite", fun, in_tree, [get_aval(x) for x in leaves])
         if any(isinstance(c, Tracer) for c in traced.consts):
             raise TypeError(
-                f"composite {name!r}: its decomposition {fun_name(decomposition)} closes over a traced value; what is "
-                "not known when it is compiled has to be an argument"
+                f"composite {name!r}: its decomposition {fun_name(decomposition)} closes over a traced value; values "
+                "that are not known at compile time must be arguments"
             )
         (program,), consts = with_common_consts([traced])
         outs = composite_p.bind(*consts, *leaves, attributes=attributes, jaxpr=program, name=name, version=int(version))
@@ -71,9 +73,9 @@ def composite(decomposition: Callable[..., Any], name: str, version: int = 0) ->
 
 
 def _attribute(name: str, key: str, value: Any) -> Any:
-    """An attribute as a static parameter: numbers, strings and dtypes, tuples of them; arrays as dtype and elements."""
+    """Convert an attribute to a hashable parameter: an array becomes its dtype, shape and elements."""
     if isinstance(value, Tracer):
-        raise TypeError(f"composite {name!r}: attribute {key!r} is static, got {value!r}; pass it as an argument")
+        raise TypeError(f"composite {name!r}: attribute {key!r} must be static, got {value!r}; pass it by position")
     if isinstance(value, np.ndarray):
         return value.dtype, value.shape, tuple(value.ravel().tolist())
     if isinstance(value, np.generic):
@@ -85,6 +87,6 @@ def _attribute(name: str, key: str, value: Any) -> Any:
     if isinstance(value, type) and issubclass(value, np.generic):
         return np.dtype(value)
     raise TypeError(
-        f"composite {name!r}: attribute {key!r} is a number, a string, a dtype, a NumPy array or a sequence of these; "
-        f"got {value!r} of type {type(value).__name__}"
+        f"composite {name!r}: attribute {key!r} must be a number, a string, a dtype, a NumPy array or a sequence of "
+        f"these; got {value!r} of type {type(value).__name__}"
     )

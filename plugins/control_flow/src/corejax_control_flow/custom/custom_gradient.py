@@ -1,4 +1,4 @@
-"""`custom_gradient` and `closure_convert`: rules as closures, and closures as functions of what they close over."""
+"""`custom_gradient`, with the backward pass as a closure, and `closure_convert`, which hoists closed-over values."""
 
 from __future__ import annotations
 
@@ -32,22 +32,22 @@ from corejax_control_flow.programs.tracing import check_leaves, trace
 
 
 def custom_gradient(fun: Callable[..., Any]) -> custom_vjp:
-    """A function that returns its result together with its backward pass; a decorator.
+    """Decorate a function that returns its result together with its backward pass.
 
         @custom_gradient
         def f(x):
             return x**2, lambda ct: (ct * x,)
 
     Args:
-        fun: returns `(out, pull)`; `pull(ct)` takes a cotangent of the structure of `out` and returns a tuple with a
-            cotangent for each argument (or the one cotangent itself), None for zero. Arguments that a call leaves to
-            their defaults may have none.
+        fun: function that returns `(out, pull)`; `pull(ct)` takes a cotangent of the structure of `out` and returns a
+            tuple with a cotangent for each argument, None for zero, or a single cotangent. Cotangents of arguments
+            that a call does not pass are ignored.
 
     Returns:
-        The function of `out` alone, as `custom_vjp` makes it: reverse mode only.
+        The function that returns only `out`. It is a `custom_vjp` function, so it supports reverse mode only.
 
     Raises:
-        TypeError: `fun` does not return a pair of a result and a function.
+        TypeError: if `fun` does not return a pair of a result and a function.
     """
 
     @named_as(fun, functools.WRAPPER_ASSIGNMENTS)
@@ -56,14 +56,14 @@ def custom_gradient(fun: Callable[..., Any]) -> custom_vjp:
 
     def fwd(*args: Any) -> tuple[Any, Any]:
         out, pull = _pair(fun, fun(*args))
-        return out, _Staged.of(pull, out, len(args))
+        return out, _StagedPullback.of(pull, out, len(args))
 
-    def bwd(residuals: _Staged, ct: Any) -> Any:
+    def bwd(residuals: _StagedPullback, ct: Any) -> Any:
         cts = residuals(ct)
         if not isinstance(cts, tuple | list):
             return (cts,)
-        with_defaults = residuals.given < len(cts) <= len(parameters.names)
-        return tuple(cts[: residuals.given] if with_defaults else cts)
+        with_defaults = residuals.num_args < len(cts) <= len(parameters.names)
+        return tuple(cts[: residuals.num_args] if with_defaults else cts)
 
     wrapped = custom_vjp(value)
     parameters = wrapped._parameters = Parameters(value, (), defaults=False)
@@ -75,44 +75,44 @@ def custom_gradient(fun: Callable[..., Any]) -> custom_vjp:
 def _pair(fun: Any, result: Any) -> Any:
     if not isinstance(result, tuple | list) or len(result) != 2 or not callable(result[1]):
         raise TypeError(
-            f"custom_gradient: {fun_name(fun)} returns a pair (out, function from the cotangent of out to cotangents "
-            f"of the arguments), got {result!r}"
+            f"custom_gradient: {fun_name(fun)} must return a pair (out, function from the cotangent of out to "
+            f"cotangents of the arguments), got {result!r}"
         )
     return result
 
 
-class _Staged:
-    """A backward pass as a pytree: its program, with the values that it closes over as leaves.
+class _StagedPullback:
+    """A backward pass as a pytree: a jaxpr, with the values that the pass closes over as leaves.
 
     Attributes:
-        given: how many arguments the call had, without defaults.
+        num_args: number of arguments of the call, without defaults.
     """
 
-    def __init__(self, jaxpr: Jaxpr, out_tree: Any, consts: Any, given: int) -> None:
+    def __init__(self, jaxpr: Jaxpr, out_tree: Any, consts: Any, num_args: int) -> None:
         self.jaxpr = jaxpr
         self.out_tree = out_tree
         self.consts = consts
-        self.given = given
+        self.num_args = num_args
 
     @classmethod
-    def of(cls, pull: Callable[..., Any], out: Any, given: int) -> _Staged:
+    def of(cls, pull: Callable[..., Any], out: Any, num_args: int) -> _StagedPullback:
         """Trace a function of one cotangent."""
         outs, treedef = tree.tree_flatten(out)
         avals = [get_aval(x) for x in outs]
-        moves = [dtypes.is_inexact(a.dtype) for a in avals]
+        inexact = [dtypes.is_inexact(a.dtype) for a in avals]
         trees: list[Any] = []
 
         def flat(*cts: Any) -> list[Any]:
-            nothing = [np.zeros(a.shape, float0) for a, m in zip(avals, moves, strict=True) if not m]
-            leaves, out_tree = tree.tree_flatten(pull(tree.tree_unflatten(treedef, merge_lists(moves, nothing, cts))))
+            zeros = [np.zeros(a.shape, float0) for a, flag in zip(avals, inexact, strict=True) if not flag]
+            leaves, out_tree = tree.tree_flatten(pull(tree.tree_unflatten(treedef, merge_lists(inexact, zeros, cts))))
             check_outputs(pull, leaves, out_tree)
             trees.append(out_tree)
             return leaves
 
         jaxpr, consts = stage(
-            flat, [tangent_aval(a) for a in select_list(moves, avals)], DebugInfo(pull, "custom_gradient")
+            flat, [tangent_aval(a) for a in select_list(inexact, avals)], DebugInfo(pull, "custom_gradient")
         )
-        return cls(jaxpr, trees[0], consts, given)
+        return cls(jaxpr, trees[0], consts, num_args)
 
     def __call__(self, ct: Any) -> Any:
         leaves = [x for x in tree.tree_leaves(ct) if getattr(x, "dtype", None) != float0]
@@ -120,29 +120,29 @@ class _Staged:
 
 
 tree.register_pytree_node(
-    _Staged,
-    lambda s: (tuple(s.consts), (s.jaxpr, s.out_tree, s.given)),
-    lambda aux, consts: _Staged(aux[0], aux[1], list(consts), aux[2]),
+    _StagedPullback,
+    lambda s: (tuple(s.consts), (s.jaxpr, s.out_tree, s.num_args)),
+    lambda aux, consts: _StagedPullback(aux[0], aux[1], list(consts), aux[2]),
 )
 
 
 @api_boundary
 def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callable[..., Any], list[Any]]:
-    """A function without closed-over traced values, and those values.
+    """Convert the closed-over tracers of a function to arguments.
 
-    For functions that get a function as an argument and give it to one with rules of its own, which cannot close over
-    what is being differentiated.
+    A function with custom rules cannot close over values that are being differentiated. A function that receives a
+    callable and passes it to such a function uses `closure_convert` to pass the callable's closed-over values as well.
 
     Args:
         fun: function of pytrees of arrays.
-        example_args: arguments of the types that it will be called with.
+        *example_args: arguments of the types and structures with which it will be called.
 
     Returns:
-        `(converted, consts)`: `converted(*args, *consts)` is `fun(*args)`. `consts` are the closed-over tracers of
-        floating-point (or complex) values; all else stays inside.
+        `(converted, consts)` such that `converted(*args, *consts)` equals `fun(*args)`. `consts` are the closed-over
+        tracers of floating-point or complex values; other closed-over values stay inside.
 
     Raises:
-        TypeError: an argument is not an array; or `converted` is called on other types or structures.
+        TypeError: if an argument is not an array, or `converted` is called on other types or structures.
     """
     leaves, in_tree = check_leaves("closure_convert", fun, example_args, "example_args")
     avals = [get_aval(x) for x in leaves]
@@ -150,20 +150,21 @@ def closure_convert(fun: Callable[..., Any], *example_args: Any) -> tuple[Callab
     hoisted = [isinstance(c, Tracer) and dtypes.is_inexact(get_aval(c).dtype) for c in consts]
     kept = partition_list(hoisted, consts)[0]
     count = len(example_args)
-    if not consts and "converted" in jaxpr.memo:  # the program is kept, so that the function is the same one each time
+    # Equal programs are one cached object, so that the converted function is the same at each call.
+    if not consts and "converted" in jaxpr.memo:
         return jaxpr.memo["converted"], []
 
     @named_as(fun, updated=())
     def converted(*args_and_consts: Any) -> Any:
-        args, given = args_and_consts[:count], args_and_consts[count:]
-        if len(given) != sum(hoisted):
+        args, hoisted_consts = args_and_consts[:count], args_and_consts[count:]
+        if len(hoisted_consts) != sum(hoisted):
             raise TypeError(
                 f"the converted {fun_name(fun)} takes {count} arguments and {sum(hoisted)} consts, got "
                 f"{len(args_and_consts)} arguments in all"
             )
         own, own_tree = tree.tree_flatten(args)
         _check_types(fun, in_tree, avals, own_tree, [get_aval(x) for x in own])
-        return tree.tree_unflatten(out_tree, eval_jaxpr(jaxpr, merge_lists(hoisted, kept, given), own))
+        return tree.tree_unflatten(out_tree, eval_jaxpr(jaxpr, merge_lists(hoisted, kept, hoisted_consts), own))
 
     if not consts:
         jaxpr.memo["converted"] = converted

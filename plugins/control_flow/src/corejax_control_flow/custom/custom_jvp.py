@@ -1,4 +1,4 @@
-"""`custom_jvp`: a function whose derivative its author gives."""
+"""`custom_jvp`: a function with a custom derivative."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from corejax.extend import add_tangents, as_array, fun_name, get_aval, leaf_name
 from corejax.extend.messages import NotDifferentiableError, api_boundary
 from corejax.extend.transforms import check_outputs
 from corejax_control_flow.custom._arguments import Arguments
-from corejax_control_flow.custom._user_call import P, R, RuleGiven, UserCall
+from corejax_control_flow.custom._user_call import CustomRuleFunction, P, R, UserCall
 from corejax_control_flow.custom.custom_jvp_rules import BatchedJvpCall, custom_jvp_call_p
 from corejax_control_flow.custom.open_calls import bind_call, is_plain
 from corejax_control_flow.custom.symbolic_zeros import (
@@ -37,19 +37,19 @@ class JvpCall(UserCall):
         self.__name__ = fun_name(self.rule)
 
     def rules(self) -> tuple[Any, ...]:
-        """Function, rule, and whether the rule receives None for zero tangents."""
+        """Return the function, the rule, and whether the rule receives symbolic zeros."""
         return self.fun, self.rule, self.symbolic_zeros
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        """The user's rule on leaves, checked."""
+        """Run the user's rule on leaves and check its result."""
         arguments = self.arguments
-        moving = tangents[arguments.num_static :]
-        if all(t is None for t in moving):  # only arguments that are not differentiated have tangents
+        dynamic = tangents[arguments.num_static :]
+        if all(t is None for t in dynamic):  # only arguments that are not differentiated have tangents
             outs = bind_call(self, primals)
             return outs, [None] * len(outs)
         shown = [
             for_rule(t, get_aval(x), self.symbolic_zeros)
-            for t, x in zip(moving, primals[arguments.num_static :], strict=True)
+            for t, x in zip(dynamic, primals[arguments.num_static :], strict=True)
         ]
         primals = [as_array(x) for x in primals]
         statics, args = arguments.statics(primals), arguments.primals(primals)
@@ -58,7 +58,7 @@ class JvpCall(UserCall):
     def _checked(self, result: Any) -> tuple[list[Any], list[Any]]:
         what = f"the JVP rule {place(self.rule)} of custom_jvp function {fun_name(self.fun)}"
         if not isinstance(result, tuple | list) or len(result) != 2:
-            raise TypeError(f"{what} returns a pair (out, tangent_out), got {result!r}")
+            raise TypeError(f"{what} must return a pair (out, tangent_out), got {result!r}")
         outs, out_tree = tree.tree_flatten(result[0])
         check_outputs(self.rule, outs, out_tree)
         if self.avals_out is not None:
@@ -66,13 +66,13 @@ class JvpCall(UserCall):
         self.out_tree = out_tree
         outs = [as_array(x) for x in outs]
         avals = [get_aval(x) for x in outs]
-        given = unflattened_like(f"{what}: the tangent", out_tree, result[1], avals)
+        tangents_out = unflattened_like(f"{what}: the tangent", out_tree, result[1], avals)
         names = functools.partial(leaf_names, out_tree, "result")
-        return outs, checked_linear(f"{what}: the tangent", avals, given, names)
+        return outs, checked_linear(f"{what}: the tangent", avals, tangents_out, names)
 
 
-class custom_jvp(RuleGiven[P, R]):
-    """A function with a rule for its Jacobian-vector product; a decorator.
+class custom_jvp(CustomRuleFunction[P, R]):
+    """Decorator for functions with a custom rule for the Jacobian-vector product.
 
         @custom_jvp
         def f(x, y):
@@ -84,19 +84,19 @@ class custom_jvp(RuleGiven[P, R]):
             x_dot, y_dot = tangents
             return f(x, y), cos(x) * x_dot * y + sin(x) * y_dot
 
-    The rule serves forward and reverse mode, for which it has to be linear in the tangents; it is itself
-    differentiated for higher derivatives. It runs only where `f` is differentiated, on the values at hand: under
-    eager `grad` and `jvp` Python control flow on primals works in it as it does in `f`.
+    The rule serves forward and reverse mode and must therefore be linear in the tangents. Higher derivatives
+    differentiate the rule itself. The rule runs only if `f` is differentiated, on concrete values if there are any:
+    under eager `grad` and `jvp`, Python control flow on primals works in the rule as it does in `f`.
 
     Args:
-        fun: the function, of pytrees of arrays. Arguments by keyword are resolved to positions.
-        nondiff_argnums: positions of arguments that are passed on as they are (functions, strings, also arrays, which
-            then count as constants); the rule takes them before primals and tangents.
-        nondiff_argnames: the same by name.
+        fun: function of pytrees of arrays. Arguments by keyword are resolved to positions.
+        nondiff_argnums: positions of arguments that are not differentiated and are passed unchanged (functions,
+            strings, also arrays, which then count as constants); the rule takes them before primals and tangents.
+        nondiff_argnames: names of further such arguments.
 
     Raises:
-        TypeError: `fun` is not a function, or a position is not an integer.
-        ValueError: there is no argument of such a position or name.
+        TypeError: if `fun` is not a function, or a position is not an integer.
+        ValueError: if the function has no argument with such a position or name.
     """
 
     _transform = "custom_jvp"
@@ -104,21 +104,21 @@ class custom_jvp(RuleGiven[P, R]):
     jvp: Callable[..., Any] | None
 
     def defjvp(self, jvp: Callable[..., Any], symbolic_zeros: bool = False) -> Callable[..., Any]:
-        """Give the rule; a decorator.
+        """Define the rule; usable as a decorator.
 
         Args:
-            jvp: `(*nondiff, primals, tangents) -> (out, tangent_out)`: primals and tangents are tuples with an entry
-                for each other argument, results of the function's own structure, shapes and dtypes. Tangents of
-                integers are `float0` zeros. A tangent that is returned may have None in place of any leaf, for zero;
-                for integer results it is None or `float0` zeros.
-            symbolic_zeros: give tangents that are known to be zero as `SymbolicZero` (with `shape`, `dtype`,
-                `instantiate()`), not as arrays; the rule may return them too.
+            jvp: function `(*nondiff, primals, tangents) -> (out, tangent_out)`. Primals and tangents are tuples with an
+                entry for each differentiated argument. Both results have the structure, shapes and dtypes of the
+                function's result. Tangents of integers are `float0` zeros. A returned tangent may have None in place
+                of any leaf, for zero; for integer results it must be None or `float0` zeros.
+            symbolic_zeros: if True, pass tangents that are known to be zero as `SymbolicZero` (with `shape`, `dtype`,
+                `instantiate()`) instead of arrays. The rule may return them as well.
 
         Returns:
             The rule.
 
         Raises:
-            TypeError: `jvp` is not a function.
+            TypeError: if `jvp` is not a function.
         """
         if not callable(jvp):
             raise TypeError(f"defjvp of {fun_name(self.fun)} takes a function, got {jvp!r}")
@@ -127,24 +127,24 @@ class custom_jvp(RuleGiven[P, R]):
         return jvp
 
     def defjvps(self, *jvps: Callable[..., Any] | None) -> None:
-        """Give a rule for each argument; their tangents are added up.
+        """Define a rule for each argument; the resulting tangents are summed.
 
         Args:
-            jvps: `(tangent, out, *primals) -> tangent_out`, one for each argument; None where the derivative is zero,
-                `corejax.extend.nondifferentiable(reason)` where there is none.
+            *jvps: for each argument, a function `(tangent, out, *primals) -> tangent_out`, None if the derivative is
+                zero, or `corejax.extend.nondifferentiable(reason)` if it does not exist.
 
         Raises:
-            TypeError: the function has arguments that are not differentiated.
+            TypeError: if the function has arguments that are not differentiated.
         """
         if self.nondiff_argnums:
             raise TypeError(
-                f"defjvps of {fun_name(self.fun)}: with nondiff_argnums give one rule for all arguments, with defjvp"
+                f"defjvps of {fun_name(self.fun)}: with nondiff_argnums, define one rule for all arguments with defjvp"
             )
 
         def jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
             if len(primals) != len(jvps):
                 raise TypeError(
-                    f"defjvps of {fun_name(self.fun)} gave {len(jvps)} rules, the call has {len(primals)} arguments"
+                    f"defjvps of {fun_name(self.fun)} defined {len(jvps)} rules, the call has {len(primals)} arguments"
                 )
             out = self(*primals)
             total: list[Any] = [None] * tree.tree_structure(out).num_leaves
@@ -156,8 +156,8 @@ class custom_jvp(RuleGiven[P, R]):
                     raise NotDifferentiableError(
                         f"custom_jvp function {place(self.fun)} is not differentiable in argument {i}: {rule.reason}"
                     )
-                real = tree.tree_map(lambda leaf: leaf.instantiate() if isinstance(leaf, SymbolicZero) else leaf, t)
-                part = self._leaves(rule(real, out, *primals), out)
+                t = tree.tree_map(lambda leaf: leaf.instantiate() if isinstance(leaf, SymbolicZero) else leaf, t)
+                part = self._leaves(rule(t, out, *primals), out)
                 total = [add_tangents(a, b) for a, b in zip(total, part, strict=True)]
             return out, tree.tree_unflatten(tree.tree_structure(out), total)
 
@@ -168,22 +168,23 @@ class custom_jvp(RuleGiven[P, R]):
         leaves, treedef = tree.tree_flatten(out)
         avals = [get_aval(x) for x in leaves]
         what = f"defjvps of {fun_name(self.fun)}: the tangent of a rule"
-        given = unflattened_like(what, treedef, tangent, avals)
-        return checked_linear(what, avals, given, lambda: leaf_names(treedef, "result"))
+        tangents = unflattened_like(what, treedef, tangent, avals)
+        return checked_linear(what, avals, tangents, lambda: leaf_names(treedef, "result"))
 
     @api_boundary
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """The function's result.
+        """Call the function.
 
         Raises:
-            AttributeError: `defjvp` was never called.
-            TypeError: the arguments do not fit the function's signature, or one is not an array; in differentiation,
-                the rule's result or tangent has another structure, shape or dtype than the function's result.
-            ClosedOverError: the function or its rule closes over what is being differentiated.
+            AttributeError: if `defjvp` was never called.
+            TypeError: if the arguments do not fit the function's signature, or one is not an array; during
+                differentiation, if the rule's result or tangent has another structure, shape or dtype than the
+                function's result.
+            ClosedOverError: if the function or its rule closes over a value that is being differentiated.
         """
         if self.jvp is None:
             raise AttributeError(
-                f"No JVP defined for custom_jvp function {place(self.fun)}: give it a rule with "
+                f"No JVP defined for custom_jvp function {place(self.fun)}: define a rule with "
                 f"{fun_name(self.fun)}.defjvp"
             )
         if is_plain(args, kwargs):

@@ -1,9 +1,9 @@
-"""`custom_jvp_call`: a program with a JVP rule of its own.
+"""`custom_jvp_call`: a program with a custom JVP rule.
 
     custom_jvp_call : a -> b        given a program a -> b and a rule (a, T a) -> (b, T b)
 
-The rule is a Python function, run whenever the application is differentiated. The first `num_consts` operands are
-what the program closes over; the rule does not take them, so they must have no tangents.
+The rule is a Python function that runs when the equation is differentiated. The first `num_consts` operands are
+values that the program closes over; the rule does not take them, so they must have no tangents.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ from corejax_control_flow.custom.symbolic_zeros import with_types
 
 
 class JvpRule(Protocol):
-    """What the parameter `jvp` holds."""
+    """The type of the parameter `jvp`."""
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        """Results and their tangents; None for zero ones, given and returned."""
+        """Return results and their tangents. Zero tangents are None, among the arguments and the results."""
 
 
 class BatchedJvp(BatchedRule):
-    """A rule on batches; all results and their tangents are batched along axis 0."""
+    """A batched rule; all results and their tangents are batched along axis 0."""
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        """Results and tangents."""
-        given = [t is not None for t in tangents]
+        """Return batched results and tangents."""
+        nonzeros = [t is not None for t in tangents]
         nonzeros_out: list[bool] = []
 
         def flat(*args: Any) -> list[Any]:
-            ts = spread_list(given, args[len(primals) :])
+            ts = spread_list(nonzeros, args[len(primals) :])
             outs, tangents_out = self.rule.jvp(args[: len(primals)], ts)
             nonzeros_out.extend(t is not None for t in tangents_out)
             return [*outs, *(t for t in tangents_out if t is not None)]
 
-        dims = [*self.dims, *(d for d, nz in zip(self.dims, given, strict=True) if nz)]
+        dims = [*self.dims, *(d for d, nz in zip(self.dims, nonzeros, strict=True) if nz)]
         values = [*primals, *(t for t in tangents if t is not None)]
         outs, dims_out = batch_flat(flat, self.axis_size, values, dims)
         moved = [move_batch_axis(self.axis_size, d, 0, x) for x, d in zip(outs, dims_out, strict=True)]
@@ -52,7 +52,7 @@ custom_jvp_call_p = call_primitive(
     "jvp",
     BatchedJvp,
     tags=("higher_order",),
-    doc="Call a program that has a JVP rule of its own. Params: call_jaxpr, jvp, name, num_consts, symbolic_zeros.",
+    doc="Call a program that has a custom JVP rule. Params: call_jaxpr, jvp, name, num_consts, symbolic_zeros.",
 )
 
 
@@ -67,7 +67,7 @@ def custom_jvp_call_jvp(
     num_consts: int,
     symbolic_zeros: bool,
 ) -> Any:
-    """The user's rule, run here and now."""
+    """Run the user's rule now."""
     refuse_closed_over("custom_jvp", name, tangents[:num_consts])
     with explained("custom_jvp", name):
         outs, tangents_out = jvp.jvp(primals[num_consts:], tangents[num_consts:])
@@ -76,23 +76,23 @@ def custom_jvp_call_jvp(
 
 
 class BatchedJvpCall(BatchedCall):
-    """An open call below a batching trace."""
+    """An open call of a `custom_jvp` function, below a batching trace."""
 
     batched_rule = BatchedJvp
 
     def jvp(self, primals: Sequence[Any], tangents: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        """The rule, run by the batching trace; a result and its tangent are batched alike."""
+        """Run the rule under the batching trace; a result and its tangent get the same batch dim."""
         trace, size = self.trace, self.trace.axis_size
-        real = [None if t is None else d for t, d in zip(tangents, self.dims_in, strict=True)]
-        batches = (boxed(trace, primals, self.dims_in), boxed(trace, tangents, real))
+        tangent_dims = [None if t is None else d for t, d in zip(tangents, self.dims_in, strict=True)]
+        batches = (boxed(trace, primals, self.dims_in), boxed(trace, tangents, tangent_dims))
         outs, tangents_out = self.on_trace(self.inner.jvp, *batches)  # type: ignore[attr-defined]
-        pairs = [_alike(size, *trace.unbox(x), *trace.unbox(t)) for x, t in zip(outs, tangents_out, strict=True)]
+        pairs = [_match_dims(size, *trace.unbox(x), *trace.unbox(t)) for x, t in zip(outs, tangents_out, strict=True)]
         self.dims_out = [d for _, _, d in pairs]
         return [x for x, _, _ in pairs], [t for _, t, _ in pairs]
 
 
-def _alike(size: int, x: Any, x_dim: int | None, t: Any, t_dim: int | None) -> tuple[Any, Any, int | None]:
-    """A value and its tangent (None for zero) with one batching dimension."""
+def _match_dims(size: int, x: Any, x_dim: int | None, t: Any, t_dim: int | None) -> tuple[Any, Any, int | None]:
+    """Batch a value and its tangent (None for zero) along the same axis."""
     if t is None or x_dim == t_dim:
         return x, t, x_dim
     if x_dim is None:

@@ -1,4 +1,4 @@
-"""`custom_vjp`: a function whose backward pass its author gives."""
+"""`custom_vjp`: a function with custom forward and backward passes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from corejax.extend import (
 from corejax.extend.messages import api_boundary
 from corejax.extend.transforms import check_outputs, leaves_like
 from corejax_control_flow.custom._arguments import Arguments
-from corejax_control_flow.custom._user_call import P, R, RuleGiven, UserCall
+from corejax_control_flow.custom._user_call import CustomRuleFunction, P, R, UserCall
 from corejax_control_flow.custom.custom_vjp_rules import BatchedVjpCall, Forward, custom_vjp_call_p
 from corejax_control_flow.custom.open_calls import evaluates, is_plain
 from corejax_control_flow.custom.remat_opt import remat_opt_p
@@ -30,7 +30,8 @@ from corejax_control_flow.custom.symbolic_zeros import CustomVJPPrimal, check_pr
 from corejax_control_flow.programs.messages import place, typed_tree, typed_value
 from corejax_control_flow.programs.tracing import Traced, with_common_consts
 
-# Residuals that are Python's numbers are no operands: the backward pass gets them as they are, and may decide by them.
+# Residuals that are Python numbers do not become operands: the backward pass receives them as numbers, so that Python
+# control flow can depend on them.
 _NUMBERS = (bool, int, float, complex)
 
 
@@ -49,11 +50,11 @@ class VjpCall(UserCall):
         self.__name__ = f"{fun_name(rules.fwd)}, {fun_name(rules.bwd)}"
 
     def rules(self) -> tuple[Any, ...]:
-        """Function, both rules, and what the rules receive beside values."""
+        """Return the function, both rules and their options."""
         return self.fun, self.rule_fwd, self.rule_bwd, self.symbolic_zeros, self.optimize_remat
 
     def fwd(self, primals: Sequence[Any], perturbed: Sequence[bool]) -> Forward:
-        """The user's forward pass on leaves, checked."""
+        """Run the user's forward pass on leaves and check its result."""
         if self.optimize_remat and not evaluates(current_trace()):
             return self._staged_fwd(primals)
         outs, residuals, pullback = self._run_fwd(primals, perturbed)
@@ -61,13 +62,13 @@ class VjpCall(UserCall):
 
     def _run_fwd(self, primals: Sequence[Any], perturbed: Sequence[bool]) -> Forward:
         arguments, count = self.arguments, self.arguments.num_static
-        given = [as_array(x) for x in primals]
+        leaves = [as_array(x) for x in primals]
         if self.symbolic_zeros:
-            given[count:] = map(CustomVJPPrimal, given[count:], perturbed[count:])
-        result = self.rule_fwd(*arguments.whole(given))  # type: ignore[misc]
+            leaves[count:] = map(CustomVJPPrimal, leaves[count:], perturbed[count:])
+        result = self.rule_fwd(*arguments.unflatten(leaves))  # type: ignore[misc]
         what = f"the forward rule {place(self.rule_fwd)} of custom_vjp function {fun_name(self.fun)}"
         if not isinstance(result, tuple | list) or len(result) != 2:
-            raise TypeError(f"{what} returns a pair (out, residuals), got {result!r}")
+            raise TypeError(f"{what} must return a pair (out, residuals), got {result!r}")
         outs, out_tree = tree.tree_flatten(result[0])
         check_outputs(self.rule_fwd, outs, out_tree)
         if self.avals_out is not None:
@@ -90,7 +91,7 @@ class VjpCall(UserCall):
         return Forward(outs, [*statics, *residuals], pullback)
 
     def _staged_fwd(self, primals: Sequence[Any]) -> Forward:
-        """The forward pass as an equation. Without uses of residuals, dead code elimination makes it the function."""
+        """Stage the forward pass as one equation, which DCE replaces by the function if no residual is used."""
         made: list[Forward] = []
 
         def flat(*leaves: Any) -> list[Any]:
@@ -130,7 +131,7 @@ class _Pullback:
         self.__name__ = fun_name(call.rule_bwd)
 
     def pull(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
-        """Cotangents of the leaves of the call's arguments; None for zero."""
+        """Return cotangents of the leaves of the call's arguments, None for zero."""
         call, count = self.call, self.call.arguments.num_static
         shown_cts = [for_rule(ct, a, call.symbolic_zeros) for ct, a in zip(cts, self.avals_out, strict=True)]
         result = call.rule_bwd(  # type: ignore[misc]
@@ -150,7 +151,7 @@ class _Pullback:
             )
             form = f"({', '.join(f'ct{i}' for i in range(len(children)))}{',' if len(children) == 1 else ''})"
             raise TypeError(
-                f"{what} returns a tuple with a cotangent for each of the {len(children)} arguments that are "
+                f"{what} must return a tuple with a cotangent for each of the {len(children)} arguments that are "
                 f"differentiated, {form if len(children) < 5 else '(ct0, ct1, ...)'}, got {got}"
             )
         leaves: list[Any] = []
@@ -159,25 +160,28 @@ class _Pullback:
             own = avals[start : start + child.num_leaves]
             start += child.num_leaves
             leaves += [None] * child.num_leaves if is_zero(ct) else _like(what, i, child, ct, own)
-        # Integers have no cotangents: what a rule returns for them is dropped.
+        # Integers have no cotangents: a rule's results for them are ignored.
         leaves = [x if dtypes.is_inexact(a.dtype) else None for x, a in zip(leaves, avals, strict=True)]
         return checked_linear(f"{what}: the cotangent", avals, leaves, lambda: leaf_names(in_tree, "args"))
 
 
 def _like(what: str, i: int, treedef: Any, ct: Any, avals: Sequence[ShapedArray]) -> list[Any]:
-    """Leaves of a cotangent of one argument; None for zero."""
+    """Return the leaves of a cotangent of one argument, None for zero."""
 
     def mismatch(got: Any) -> str:
         own = typed_tree(treedef, avals)
         return f"{what}: the cotangent of args[{i}] has the structure\n  {typed_value(ct)}\nthe argument has\n  {own}"
 
-    if (alone := _leaves_alone(treedef, ct)) is not None:
-        return alone
+    if (leaves := _leaves_of_prefix(treedef, ct)) is not None:
+        return leaves
     return leaves_like(treedef, ct, mismatch)
 
 
-def _leaves_alone(treedef: Any, ct: Any) -> list[Any] | None:
-    """Leaves of a cotangent in which a leaf may stand for a part with one leaf; None where it is no such."""
+def _leaves_of_prefix(treedef: Any, ct: Any) -> list[Any] | None:
+    """Return the leaves of a cotangent that is a prefix of `treedef`, or None if it is not.
+
+    A nonzero leaf may stand for a subtree with one leaf, a zero for any subtree.
+    """
     if tree.tree_structure(ct) == treedef:
         return None
     leaves, structure = tree.tree_flatten(ct, is_leaf=is_zero)
@@ -187,13 +191,13 @@ def _leaves_alone(treedef: Any, ct: Any) -> list[Any] | None:
         )
     except ValueError:
         return None
-    given = [i for i, x in enumerate(leaves) if not is_zero(x)]  # zeros may stand for any part
-    alone = given == [i for i in numbers if not is_zero(leaves[i])]
-    return [None if is_zero(leaves[i]) else leaves[i] for i in numbers] if alone else None
+    nonzero = [i for i, x in enumerate(leaves) if not is_zero(x)]
+    used_once = nonzero == [i for i in numbers if not is_zero(leaves[i])]
+    return [None if is_zero(leaves[i]) else leaves[i] for i in numbers] if used_once else None
 
 
-class custom_vjp(RuleGiven[P, R]):
-    """A function with rules for reverse mode; a decorator.
+class custom_vjp(CustomRuleFunction[P, R]):
+    """Decorator for functions with custom rules for reverse-mode differentiation.
 
         @custom_vjp
         def f(x, y):
@@ -208,18 +212,18 @@ class custom_vjp(RuleGiven[P, R]):
 
         f.defvjp(f_fwd, f_bwd)
 
-    The rules run only where `f` is differentiated; forward mode refuses it. What they do is differentiated for higher
-    derivatives. The backward pass need not be linear (it may clip gradients, say).
+    The rules run only if `f` is differentiated; forward mode raises an error. Higher derivatives differentiate the
+    rules themselves. The backward pass need not be linear (it may clip gradients, say).
 
     Args:
-        fun: the function, of pytrees of arrays. Arguments by keyword are resolved to positions.
-        nondiff_argnums: positions of arguments that are passed on as they are; the forward pass takes them in their
-            places, the backward pass before all else.
-        nondiff_argnames: the same by name.
+        fun: function of pytrees of arrays. Arguments by keyword are resolved to positions.
+        nondiff_argnums: positions of arguments that are not differentiated and are passed unchanged. The forward pass
+            takes them at these positions, the backward pass before its other arguments.
+        nondiff_argnames: names of further such arguments.
 
     Raises:
-        TypeError: `fun` is not a function, or a position is not an integer.
-        ValueError: there is no argument of such a position or name.
+        TypeError: if `fun` is not a function, or a position is not an integer.
+        ValueError: if the function has no argument with such a position or name.
     """
 
     _transform = "custom_vjp"
@@ -235,25 +239,26 @@ class custom_vjp(RuleGiven[P, R]):
         symbolic_zeros: bool = False,
         optimize_remat: bool = False,
     ) -> None:
-        """Give the rules.
+        """Define the rules.
 
         Args:
-            fwd: takes what the function takes and returns `(out, residuals)`; residuals are any pytree of arrays.
-            bwd: `(*nondiff, residuals, ct) -> cotangents`: `ct` has the structure of the result, the cotangents are a
-                tuple with an entry for each argument that is differentiated, of its structure, shapes and dtypes.
-                None in place of an argument or of any leaf means zero; integers have None or `float0` zeros.
-            symbolic_zeros: `fwd` gets each leaf of the arguments that are differentiated as a `CustomVJPPrimal`
-                (`value`, `perturbed`), `bwd` gets cotangents that are known to be zero as `SymbolicZero`.
-            optimize_remat: in a program that has no use for the residuals (under `checkpoint`, say), run the function
-                itself and not `fwd`. Both are then traced without values where something stages.
+            fwd: function of the arguments of `fun` that returns `(out, residuals)`; residuals are any pytree of arrays.
+            bwd: function `(*nondiff, residuals, ct) -> cotangents`. `ct` has the structure of the result. The
+                cotangents are a tuple with an entry for each differentiated argument, of the argument's structure,
+                shapes and dtypes. None in place of an argument or of any leaf means zero; integers have None or
+                `float0` zeros.
+            symbolic_zeros: if True, `fwd` receives each leaf of the differentiated arguments as a `CustomVJPPrimal`
+                (`value`, `perturbed`), and `bwd` receives cotangents that are known to be zero as `SymbolicZero`.
+            optimize_remat: if True, a staged program that does not use the residuals (under `checkpoint`, say) runs
+                the function itself instead of `fwd`. Staging then traces both.
 
         Raises:
-            TypeError: a rule is not a function.
-            NotImplementedError: `symbolic_zeros` and `optimize_remat` together.
+            TypeError: if a rule is not a function.
+            NotImplementedError: if `symbolic_zeros` and `optimize_remat` are both True.
         """
         for name, rule in (("fwd", fwd), ("bwd", bwd)):
             if not callable(rule):
-                raise TypeError(f"defvjp of {fun_name(self.fun)}: {name} is a function, got {rule!r}")
+                raise TypeError(f"defvjp of {fun_name(self.fun)}: {name} must be a function, got {rule!r}")
         self.fwd, self.bwd = fwd, bwd
         self.symbolic_zeros = bool(symbolic_zeros)
         self.optimize_remat = bool(optimize_remat)
@@ -262,18 +267,17 @@ class custom_vjp(RuleGiven[P, R]):
 
     @api_boundary
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """The function's result.
+        """Call the function.
 
         Raises:
-            AttributeError: `defvjp` was never called.
-            TypeError: the arguments do not fit the function's signature, or one is not an array; in
-                differentiation, a rule returns something of another structure, shape or dtype than it has to, or the
-                mode is forward.
-            ClosedOverError: the function or a rule closes over what is being differentiated.
+            AttributeError: if `defvjp` was never called.
+            TypeError: if the arguments do not fit the function's signature, or one is not an array; during
+                differentiation, if a result of a rule has the wrong structure, shape or dtype, or the mode is forward.
+            ClosedOverError: if the function or a rule closes over a value that is being differentiated.
         """
         if self.fwd is None:
             raise AttributeError(
-                f"No VJP defined for custom_vjp function {place(self.fun)}: give it rules with "
+                f"No VJP defined for custom_vjp function {place(self.fun)}: define rules with "
                 f"{fun_name(self.fun)}.defvjp(fwd, bwd)"
             )
         if is_plain(args, kwargs):

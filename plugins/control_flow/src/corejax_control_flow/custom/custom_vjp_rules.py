@@ -1,9 +1,10 @@
-"""`custom_vjp_call`: a program with a rule of its own for reverse mode, and `custom_lin`, its unknown derivative.
+"""`custom_vjp_call`: a program with custom rules for reverse mode, and `custom_lin`, its unevaluated derivative.
 
     custom_vjp_call : a -> b        given a program a -> b, fwd : a -> (b, res) and bwd : (res, CT b) -> CT a
     custom_lin : res -> T a -o T b
 
-`custom_lin` stands for the derivative between the forward pass and transposition, which is all that can be done to it.
+The jvp of `custom_vjp_call` runs the forward pass and binds `custom_lin` as a placeholder for the linear map of the
+tangents. The placeholder can only be transposed, which runs the backward pass; evaluating it raises an error.
 """
 
 from __future__ import annotations
@@ -38,20 +39,20 @@ custom_lin_p = Primitive(
     "custom_lin",
     multiple_results=True,
     tags=("higher_order",),
-    doc="The derivative of a call that has rules for reverse mode only: it can be transposed, not evaluated. "
+    doc="Stand for the derivative of a call that has rules for reverse mode only: it can be transposed, not evaluated. "
     "Params: avals_out, name, nonzeros, num_res, pullback.",
 )
 
 
 class Pullback(Protocol):
-    """What the parameter `pullback` of `custom_lin` holds."""
+    """The type of the parameter `pullback` of `custom_lin`."""
 
     def pull(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
-        """Cotangents of all operands from residuals and cotangents of the results; None for zero."""
+        """Return cotangents of all operands from residuals and cotangents of the results, None for zero."""
 
 
 class Forward(NamedTuple):
-    """What the forward pass gives."""
+    """The result of a forward pass."""
 
     outs: list[Any]
     residuals: list[Any]
@@ -59,20 +60,20 @@ class Forward(NamedTuple):
 
 
 class VjpRule(Protocol):
-    """What the parameter `vjp` of `custom_vjp_call` holds."""
+    """The type of the parameter `vjp` of `custom_vjp_call`."""
 
     def fwd(self, primals: Sequence[Any], perturbed: Sequence[bool]) -> Forward:
-        """The forward pass."""
+        """Run the forward pass."""
 
 
 # -- custom_vjp_call -----------------------------------------------------------------------------------------
 
 
 class BatchedVjp(BatchedRule):
-    """Rules on batches; all results of the forward pass are batched along axis 0."""
+    """A batched rule; all results of the forward pass are batched along axis 0."""
 
     def fwd(self, primals: Sequence[Any], perturbed: Sequence[bool]) -> Forward:
-        """The forward pass."""
+        """Run the batched forward pass."""
         made: list[Forward] = []
 
         def flat(*args: Any) -> list[Any]:
@@ -92,7 +93,7 @@ custom_vjp_call_p = call_primitive(
     "vjp",
     BatchedVjp,
     tags=("higher_order", "reverse_only"),
-    doc="Call a program that has rules of its own for reverse mode. Params: call_jaxpr, name, num_consts, "
+    doc="Call a program that has custom rules for reverse mode. Params: call_jaxpr, name, num_consts, "
     "symbolic_zeros, vjp.",
 )
 
@@ -108,7 +109,7 @@ def custom_vjp_call_jvp(
     num_consts: int,
     symbolic_zeros: bool,
 ) -> Any:
-    """The forward pass, and a placeholder for the derivative."""
+    """Run the forward pass, and bind a placeholder for the derivative."""
     refuse_closed_over("custom_vjp", name, tangents[:num_consts])
     tangents = tangents[num_consts:]
     nonzeros = tuple(t is not None for t in tangents)
@@ -133,7 +134,7 @@ def custom_vjp_call_jvp(
 
 
 def no_forward_mode(name: str) -> TypeError:
-    """The error for what `custom_lin` cannot do."""
+    """Return the error for evaluating or differentiating `custom_lin`."""
     return TypeError(
         f"can't apply forward-mode autodiff (jvp) to a custom_vjp function: {name} has a rule for reverse mode only, "
         "and jvp, jacfwd or a linearised function was applied to it. Use grad, vjp or jacrev, or give the function a "
@@ -143,32 +144,28 @@ def no_forward_mode(name: str) -> TypeError:
 
 @impl_rules.register(custom_lin_p)
 def custom_lin_impl(*args: Any, name: str, **params: Any) -> list[Any]:
-    """Refuses.
-
-    Raises:
-        TypeError: always.
-    """
+    """Raise TypeError, as the derivative cannot be evaluated."""
     raise no_forward_mode(name)
 
 
 @abstract_eval_rules.register(custom_lin_p)
 def custom_lin_abstract_eval(*avals: ShapedArray, avals_out: tuple[ShapedArray, ...], **params: Any) -> Any:
-    """The results' tangent types."""
+    """Return the tangent types of the results."""
     return avals_out
 
 
 @jvp_rules.register(custom_lin_p, symbolic_zeros=True)
 def custom_lin_jvp(primals: Any, tangents: Any, *, name: str, num_res: int, **params: Any) -> Any:
-    """Linear in the tangents; of residuals the derivative is not known.
+    """Apply the linear map to the tangents of its linear operands.
 
     Raises:
-        TypeError: a residual is being differentiated.
+        TypeError: if a residual has a tangent, as the derivative with respect to residuals is not known.
     """
     if any(t is not None for t in tangents[:num_res]):
         raise no_forward_mode(name)
     params = {"name": name, "num_res": num_res, **params}
-    real = [instantiate(t, x) for t, x in zip(tangents[num_res:], primals[num_res:], strict=True)]
-    return custom_lin_p.bind(*primals, **params), custom_lin_p.bind(*primals[:num_res], *real, **params)
+    tangents_in = [instantiate(t, x) for t, x in zip(tangents[num_res:], primals[num_res:], strict=True)]
+    return custom_lin_p.bind(*primals, **params), custom_lin_p.bind(*primals[:num_res], *tangents_in, **params)
 
 
 @vmap_rules.register(custom_lin_p)
@@ -183,7 +180,7 @@ def custom_lin_vmap(
     pullback: Pullback,
     **params: Any,
 ) -> Any:
-    """The derivative of the batch."""
+    """Bind the derivative of the batch."""
     dims_in = spread_list(nonzeros, dims[num_res:])
     rule = BatchedPullback(pullback, axis_size, dims[:num_res], dims_in, [0] * len(avals_out))
     batched = tuple(unmapped_aval(axis_size, 0, a) for a in avals_out)
@@ -195,7 +192,7 @@ def custom_lin_vmap(
 def custom_lin_transpose(
     cts: Sequence[Any], *operands: Any, name: str, nonzeros: Any, num_res: int, pullback: Pullback, **params: Any
 ) -> list[Any]:
-    """The user's backward pass, run here and now."""
+    """Run the user's backward pass now."""
     residuals, linear = split_list(operands, [num_res])
     if any(is_undef_primal(x) for x in residuals):
         raise no_forward_mode(name)
@@ -203,25 +200,25 @@ def custom_lin_transpose(
         cts_in = select_list(nonzeros, pullback.pull(residuals, cts))
     refuse_closed_over_results("custom_vjp", name, cts_in)
     avals = [x.aval if is_undef_primal(x) else get_aval(x) for x in linear]
-    real = [None if ct is None else as_tangent(ct, a) for ct, a in zip(cts_in, avals, strict=True)]
-    return [*(None for _ in residuals), *real]
+    cts_in = [None if ct is None else as_tangent(ct, a) for ct, a in zip(cts_in, avals, strict=True)]
+    return [*(None for _ in residuals), *cts_in]
 
 
 # -- batches -------------------------------------------------------------------------------------------------
 
 
 class BatchedVjpCall(BatchedCall):
-    """An open call below a batching trace."""
+    """An open call of a `custom_vjp` function, below a batching trace."""
 
     batched_rule = BatchedVjp
 
     def fwd(self, primals: Sequence[Any], perturbed: Sequence[bool]) -> Forward:
-        """The forward pass, run by the batching trace."""
+        """Run the forward pass under the batching trace."""
         batches = boxed(self.trace, primals, self.dims_in)
         made: Forward = self.on_trace(self.inner.fwd, batches, perturbed)  # type: ignore[attr-defined]
         size = self.trace.axis_size
         outs, dims = unboxed(self.trace, made.outs)
-        # A result that is the same for all elements may have a derivative that is not.
+        # An unbatched result may have a batched derivative, so every result is batched.
         outs = [x if d is not None else move_batch_axis(size, None, 0, x) for x, d in zip(outs, dims, strict=True)]
         self.dims_out = [d or 0 for d in dims]
         residuals, res_dims = unboxed(self.trace, made.residuals)
@@ -230,7 +227,7 @@ class BatchedVjpCall(BatchedCall):
 
 
 class BatchedPullback:
-    """A backward pass on batches: cotangents of what was the same for all elements are summed."""
+    """A batched backward pass; cotangents of unbatched operands are summed over the batch."""
 
     def __init__(
         self,
@@ -247,29 +244,29 @@ class BatchedPullback:
         self.dims_out = list(dims_out)
 
     def pull(self, residuals: Sequence[Any], cts: Sequence[Any]) -> list[Any]:
-        """Cotangents of the operands."""
-        given = [ct is not None for ct in cts]
+        """Return cotangents of the operands."""
+        nonzeros_out = [ct is not None for ct in cts]
         nonzeros: list[bool] = []
 
         def flat(*args: Any) -> list[Any]:
-            res, real = split_list(args, [len(residuals)])
-            cts_in = self.pullback.pull(res, spread_list(given, real))
+            res, cts_out = split_list(args, [len(residuals)])
+            cts_in = self.pullback.pull(res, spread_list(nonzeros_out, cts_out))
             nonzeros.extend(ct is not None for ct in cts_in)
             return [ct for ct in cts_in if ct is not None]
 
-        dims = [*self.res_dims, *select_list(given, self.dims_out)]
-        outs, dims_out = batch_flat(flat, self.axis_size, [*residuals, *select_list(given, cts)], dims)
+        dims = [*self.res_dims, *select_list(nonzeros_out, self.dims_out)]
+        outs, dims_out = batch_flat(flat, self.axis_size, [*residuals, *select_list(nonzeros_out, cts)], dims)
         wanted = select_list(nonzeros, self.dims_in)
-        fitted = [_fitted(self.axis_size, x, d, want) for x, d, want in zip(outs, dims_out, wanted, strict=True)]
-        return spread_list(nonzeros, fitted)
+        cts_in = [_match_operand(self.axis_size, x, d, want) for x, d, want in zip(outs, dims_out, wanted, strict=True)]
+        return spread_list(nonzeros, cts_in)
 
 
-def _fitted(axis_size: int, ct: Any, dim: int | None, wanted: int | None) -> Any:
-    """A cotangent as its operand is batched; summed where that is the same for all elements."""
+def _match_operand(axis_size: int, ct: Any, dim: int | None, wanted: int | None) -> Any:
+    """Batch a cotangent along its operand's axis, or sum it over the batch if the operand is not batched."""
     if wanted is not None:
         return move_batch_axis(axis_size, dim, wanted, ct)
     from corejax_lax_basic import lax
 
-    if dim is None:  # the same for each element: so many times
+    if dim is None:  # each element contributes the same cotangent to the sum
         dim, ct = 0, structural.broadcast_axis(ct, axis_size, 0)
     return lax.reduce_sum(ct, (dim,))

@@ -1,4 +1,4 @@
-"""`custom_vmap`: a function whose batching its author gives."""
+"""`custom_vmap`: a function with a custom rule for `vmap`."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from corejax.extend import (
 )
 from corejax.extend.messages import api_boundary
 from corejax.extend.transforms import BatchTrace, check_outputs, unmapped_aval
-from corejax_control_flow.custom._user_call import P, R, RuleGiven
+from corejax_control_flow.custom._user_call import CustomRuleFunction, P, R
 from corejax_control_flow.custom.custom_vmap_rules import custom_vmap_call_p
 from corejax_control_flow.custom.open_calls import evaluates
 from corejax_control_flow.programs.messages import place, shown, typed_tree
 from corejax_control_flow.programs.tracing import check_leaves, trace
 
 
-class custom_vmap(RuleGiven[P, R]):
-    """A function with a rule for `vmap`; a decorator.
+class custom_vmap(CustomRuleFunction[P, R]):
+    """Decorator for functions with a custom rule for `vmap`.
 
         @custom_vmap
         def f(x, y):
@@ -40,14 +40,14 @@ class custom_vmap(RuleGiven[P, R]):
             ...
             return out, out_batched
 
-    The rule is differentiated where `vmap` is inside `grad` or `jvp`; in forward mode inside `vmap` its derivative is
-    used too. In reverse mode inside `vmap` results come from the rule and cotangents from the function itself.
+    If `vmap` is inside `grad` or `jvp`, the rule is differentiated. Forward mode inside `vmap` uses the derivative of
+    the rule as well. In reverse mode inside `vmap`, results come from the rule and cotangents from the function itself.
 
     Args:
-        fun: the function, of pytrees of arrays. Arguments by keyword are resolved to positions.
+        fun: function of pytrees of arrays. Arguments by keyword are resolved to positions.
 
     Raises:
-        TypeError: `fun` is not a function.
+        TypeError: if `fun` is not a function.
     """
 
     _transform = "custom_vmap"
@@ -58,18 +58,19 @@ class custom_vmap(RuleGiven[P, R]):
         super().__init__(fun)
 
     def def_vmap(self, vmap_rule: Callable[..., Any]) -> Callable[..., Any]:
-        """Give the rule; a decorator.
+        """Define the rule; usable as a decorator.
 
         Args:
-            vmap_rule: `(axis_size, in_batched, *args) -> (out, out_batched)`: `in_batched` has the structure of the
-                arguments (a list of them) and says which leaves are batched, always along axis 0; `out_batched` says so
-                of the result, as a pytree of its structure or a prefix of it.
+            vmap_rule: function `(axis_size, in_batched, *args) -> (out, out_batched)`. `in_batched` is a list with the
+                structure of the arguments; its leaves are True for leaves that are batched, always along axis 0.
+                `out_batched` flags the leaves of the result in the same way, as a pytree of the result's structure or
+                a prefix of it.
 
         Returns:
             The rule.
 
         Raises:
-            TypeError: `vmap_rule` is not a function.
+            TypeError: if `vmap_rule` is not a function.
         """
         if not callable(vmap_rule):
             raise TypeError(f"def_vmap of {fun_name(self.fun)} takes a function, got {vmap_rule!r}")
@@ -78,19 +79,19 @@ class custom_vmap(RuleGiven[P, R]):
 
     @api_boundary
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
-        """The function's result.
+        """Call the function.
 
         Raises:
-            AttributeError: `def_vmap` was never called.
-            TypeError: the arguments do not fit the function's signature, or one is not an array; under
-                `vmap`, the rule's result has not the function's structure, or not the type that `out_batched` says.
+            AttributeError: if `def_vmap` was never called.
+            TypeError: if the arguments do not fit the function's signature, or one is not an array; under `vmap`, if
+                the rule's result has another structure than the function's, or a type that contradicts `out_batched`.
         """
         if self.vmap_rule is None:
             raise AttributeError(
-                f"No batching rule defined for custom_vmap function {place(self.fun)}: give it one with "
+                f"No batching rule defined for custom_vmap function {place(self.fun)}: define one with "
                 f"{fun_name(self.fun)}.def_vmap"
             )
-        plain = _nothing_batches(current_trace())
+        plain = _is_unbatched(current_trace())
         if plain and not kwargs and all(type(x) is Array or isinstance(x, Tracer) for x in args):
             return self.fun(*args)
         args = self._parameters.positional(args, kwargs)
@@ -111,7 +112,8 @@ class custom_vmap(RuleGiven[P, R]):
         return tree.tree_unflatten(out_tree, outs)
 
 
-def _nothing_batches(trace: Trace | None) -> bool:
+def _is_unbatched(trace: Trace | None) -> bool:
+    """Return whether nothing is staged and no enclosing trace is a batching trace."""
     if not evaluates(trace):  # type: ignore[arg-type]
         return False
     while trace is not None:
@@ -122,7 +124,7 @@ def _nothing_batches(trace: Trace | None) -> bool:
 
 
 class _UserRule:
-    """A user's rule on leaves, checked."""
+    """A user's rule on leaves, with checks of its result."""
 
     def __init__(self, fun: Any, rule: Any, in_tree: Any, out_tree: Any, avals_out: list[ShapedArray]) -> None:
         self.fun = fun
@@ -133,13 +135,13 @@ class _UserRule:
         self.__name__ = fun_name(rule)
 
     def vmap(self, axis_size: int, batched: Sequence[bool], args: Sequence[Any]) -> tuple[list[Any], list[bool]]:
-        """Results and which of them are batched."""
+        """Return results and flags of the batched ones."""
         in_batched = list(tree.tree_unflatten(self.in_tree, batched))
         arrays = tree.tree_unflatten(self.in_tree, [as_array(x) for x in args])
         result = self.rule(axis_size, in_batched, *arrays)
         what = f"the vmap rule {place(self.rule)} of custom_vmap function {fun_name(self.fun)}"
         if not isinstance(result, tuple | list) or len(result) != 2:
-            raise TypeError(f"{what} returns a pair (out, out_batched), got {result!r}")
+            raise TypeError(f"{what} must return a pair (out, out_batched), got {result!r}")
         outs, out_tree = tree.tree_flatten(result[0])
         check_outputs(self.rule, outs, out_tree)
         if out_tree != self.out_tree:
@@ -151,11 +153,11 @@ class _UserRule:
         try:
             flags = [bool(b) for b in tree.broadcast_prefix(result[1], result[0])]
         except ValueError as error:
-            raise TypeError(f"{what}: out_batched has not the structure of the result: {error}") from None
+            raise TypeError(f"{what}: out_batched does not have the structure of the result: {error}") from None
         for i, (x, b, aval) in enumerate(zip(outs, flags, self.avals_out, strict=True)):
             expected, got = unmapped_aval(axis_size, 0 if b else None, aval), get_aval(x)
             if got.shape != expected.shape or got.dtype != expected.dtype:
                 name = leaf_names(out_tree, "result")[i]
                 kind = f"batched (axis size {axis_size})" if b else "not batched"
-                raise TypeError(f"{what} returns {name} of type {shown(got)}; {kind}, it has to be {shown(expected)}")
+                raise TypeError(f"{what} returns {name} of type {shown(got)}; {kind}, it must be {shown(expected)}")
         return [as_array(x) for x in outs], flags

@@ -1,4 +1,4 @@
-"""`custom_vmap_call`: a program with a vmap rule of its own.
+"""`custom_vmap_call`: a program with a custom vmap rule.
 
 custom_vmap_call : a -> b        given a program a -> b and a rule for n a -> n b
 """
@@ -33,18 +33,18 @@ custom_vmap_call_p = Primitive(
     multiple_results=True,
     tags=("higher_order",),
     decomposition=inlining("call_jaxpr"),
-    doc="Call a program that has a vmap rule of its own. Params: call_jaxpr, name, num_consts, rule.",
+    doc="Call a program that has a custom vmap rule. Params: call_jaxpr, name, num_consts, rule.",
 )
 
 
 class VmapRule(Protocol):
-    """What the parameter `rule` holds."""
+    """The type of the parameter `rule`."""
 
     def vmap(self, axis_size: int, batched: Sequence[bool], args: Sequence[Any]) -> tuple[list[Any], list[bool]]:
-        """Results and which of them are batched; batches are along axis 0."""
+        """Return results and flags of the batched ones; batches are along axis 0."""
 
 
-# In a linearisation what is known of the program is computed, and the rest recorded.
+# Partial evaluation splits the called program: its known part runs now, its unknown part is recorded.
 defcall(custom_vmap_call_p, "call_jaxpr", inline=True, rules=(*PLAIN_RULES, "partial_eval"))
 
 
@@ -52,7 +52,7 @@ defcall(custom_vmap_call_p, "call_jaxpr", inline=True, rules=(*PLAIN_RULES, "par
 def custom_vmap_call_vmap(
     axis_size: int, vals: Any, dims: Any, *, rule: VmapRule, name: str, num_consts: int, **params: Any
 ) -> Any:
-    """The user's rule, run here and now."""
+    """Run the user's rule now."""
     if any(d is not None for d in dims[:num_consts]):
         raise _closed_over(name, "a batched value")
     batched = [d is not None for d in dims[num_consts:]]
@@ -63,14 +63,15 @@ def custom_vmap_call_vmap(
     try:
         outs, flags = rule.vmap(axis_size, batched, args)
     except Exception as error:
-        not_of_rule(error)  # but of the user's function
+        not_of_rule(error)  # the error comes from the user's function
         raise
     return outs, [0 if b else None for b in flags]
 
 
 def _closed_over(name: str, what: str) -> ClosedOverError:
     return ClosedOverError(
-        f"custom_vmap function {name} closes over {what}, which its rule is not told of. Pass the value as an argument."
+        f"custom_vmap function {name} closes over {what}, which its rule does not receive. Pass the value as an "
+        "argument."
     )
 
 
@@ -78,28 +79,28 @@ def _closed_over(name: str, what: str) -> ClosedOverError:
 def custom_vmap_call_jvp(
     primals: Any, tangents: Any, *, call_jaxpr: ClosedJaxpr, rule: VmapRule, name: str, num_consts: int
 ) -> Any:
-    """Results by the call as it is; their tangents by a call of the derivative, with the rule's derivative."""
+    """Bind the call for the results, and a call of the derivative with the rule's derivative for the tangents."""
     params = {"call_jaxpr": call_jaxpr, "rule": rule, "name": name, "num_consts": num_consts}
     outs = custom_vmap_call_p.bind(*primals, **params)
     nonzeros = [t is not None for t in tangents]
-    pushed, nonzeros_out = jvp_jaxpr(call_jaxpr, nonzeros)
+    jvp_program, nonzeros_out = jvp_jaxpr(call_jaxpr, nonzeros)
     count = len(outs)
-    derivative = rearranged(pushed, range(len(pushed.in_avals)), range(count, len(pushed.out_avals)))
+    derivative = rearranged(jvp_program, range(len(jvp_program.in_avals)), range(count, len(jvp_program.out_avals)))
     tangents_out = custom_vmap_call_p.bind(
         *primals,
         *select_list(nonzeros, tangents),
         call_jaxpr=derivative,
-        rule=_PushedRule(rule, name, num_consts, nonzeros, nonzeros_out),
+        rule=_JvpOfRule(rule, name, num_consts, nonzeros, nonzeros_out),
         name=f"jvp({name})",
         num_consts=0,
     )
     return outs, spread_list(nonzeros_out, tangents_out)
 
 
-class _PushedRule:
-    """The derivative of a rule; a value and its tangent are batched together.
+class _JvpOfRule:
+    """The derivative of a vmap rule; a value and its tangent are batched together.
 
-    If only tangents are batched, the rule sees values that are not, and its derivative is batched over the tangents.
+    If only tangents are batched, the rule receives unbatched values, and its derivative is batched over the tangents.
     """
 
     def __init__(
@@ -113,27 +114,27 @@ class _PushedRule:
         self.__name__ = f"jvp({getattr(rule, '__name__', 'rule')})"
 
     def vmap(self, axis_size: int, batched: Sequence[bool], args: Sequence[Any]) -> tuple[list[Any], list[bool]]:
-        """Tangents of results, and which of them are batched."""
+        """Return the tangents of the results, and flags of the batched ones."""
         count, consts = len(self.nonzeros), self.num_consts
         tangents = spread_list(self.nonzeros, args[count:])
-        of_tangents = [bool(b) for b in spread_list(self.nonzeros, batched[count:])]
-        either = [a or b for a, b in zip(batched[:count], of_tangents, strict=True)]
+        t_batched = [bool(b) for b in spread_list(self.nonzeros, batched[count:])]
+        either = [a or b for a, b in zip(batched[:count], t_batched, strict=True)]
         if any(either[:consts]) or any(self.nonzeros[:consts]):
             raise _closed_over(self.name, "a value that is batched or differentiated")
 
         if not any(batched[:count]):
-            found = self._over_tangents(axis_size, args[consts:count], tangents[consts:], of_tangents[consts:])
-            if found is not None:
-                return found
+            result = self._over_tangents(axis_size, args[consts:count], tangents[consts:], t_batched[consts:])
+            if result is not None:
+                return result
 
         def full(x: Any, is_batched: bool, wanted: bool) -> Any:
             return move_batch_axis(axis_size, None, 0, x) if wanted and not is_batched and x is not None else x
 
         primals = [full(x, b, w) for x, b, w in zip(args[:count], batched[:count], either, strict=True)]
-        tangents = [full(t, b, w) for t, b, w in zip(tangents, of_tangents, either, strict=True)]
-        return self._pushed(axis_size, either[consts:], primals[consts:], tangents[consts:])
+        tangents = [full(t, b, w) for t, b, w in zip(tangents, t_batched, either, strict=True)]
+        return self._jvp(axis_size, either[consts:], primals[consts:], tangents[consts:])
 
-    def _pushed(
+    def _jvp(
         self, axis_size: int, batched: Sequence[bool], primals: Sequence[Any], tangents: Sequence[Any]
     ) -> tuple[list[Any], list[bool]]:
         flags: list[bool] = []
@@ -144,18 +145,18 @@ class _PushedRule:
             return outs
 
         outs, tangents_out = jvp_flat(flat, primals, tangents)
-        real = [instantiate(t, x) for t, x in zip(tangents_out, outs, strict=True)]
-        return select_list(self.nonzeros_out, real), select_list(self.nonzeros_out, flags)
+        tangents_out = [instantiate(t, x) for t, x in zip(tangents_out, outs, strict=True)]
+        return select_list(self.nonzeros_out, tangents_out), select_list(self.nonzeros_out, flags)
 
     def _over_tangents(
         self, axis_size: int, primals: Sequence[Any], tangents: Sequence[Any], batched: Sequence[bool]
     ) -> tuple[list[Any], list[bool]] | None:
-        """Results for values that are not batched; None if the rule batches results all the same."""
+        """Batch the rule's derivative over the tangents alone; return None if the rule still batches a result."""
         nonzeros = [t is not None for t in tangents]
         flags: list[bool] = []
 
-        def flat(*given: Any) -> list[Any]:
-            outs, out_batched = self._pushed(axis_size, [False] * len(primals), primals, spread_list(nonzeros, given))
+        def flat(*ts: Any) -> list[Any]:
+            outs, out_batched = self._jvp(axis_size, [False] * len(primals), primals, spread_list(nonzeros, ts))
             flags.extend(out_batched)
             return outs
 

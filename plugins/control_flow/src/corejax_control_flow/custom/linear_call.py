@@ -1,4 +1,4 @@
-"""`linear_call`: a linear function whose transpose its author gives.
+"""`linear_call`: a linear function with a custom transpose.
 
 linear_call : res -> a -o b        given programs (res, a) -> b and (res, b) -> a
 """
@@ -40,7 +40,7 @@ linear_call_p = Primitive(
     multiple_results=True,
     tags=("higher_order",),
     decomposition=inlining("callee"),
-    doc="Call a linear program that has a transpose of its own. Params: callee, num_res, transpose.",
+    doc="Call a linear program that has a custom transpose. Params: callee, num_res, transpose.",
 )
 
 
@@ -48,20 +48,21 @@ linear_call_p = Primitive(
 def linear_call(
     fun: Callable[[Any, Any], Any], fun_transpose: Callable[[Any, Any], Any], residual_args: Any, linear_args: Any
 ) -> Any:
-    """Call a function that is linear in its second argument and has a transpose of its own.
+    """Call a function that is linear in its second argument and has a custom transpose.
 
     Args:
-        fun: `(residuals, x) -> y`, linear in `x` (this is not checked).
-        fun_transpose: `(residuals, ct of y) -> ct of x`, linear in the cotangent; called where `fun` is transposed, and
-            transposed it is `fun` again.
-        residual_args: first argument, a pytree of arrays. It may be differentiated: through `fun`.
+        fun: function `(residuals, x) -> y`, linear in `x` (this is not checked).
+        fun_transpose: function `(residuals, ct of y) -> ct of x`, linear in the cotangent. It is the transpose of
+            `fun`, and `fun` is its transpose.
+        residual_args: first argument, a pytree of arrays. Derivatives with respect to it are those of `fun`.
         linear_args: second argument, a pytree of arrays.
 
     Returns:
         `fun(residual_args, linear_args)`.
 
     Raises:
-        TypeError: `fun_transpose` does not return what `linear_args` are; or an argument is not an array.
+        TypeError: if the result of `fun_transpose` has another structure or type than `linear_args`, or an argument
+            is not an array.
     """
     leaves, in_tree = check_leaves("linear_call", fun, (residual_args, linear_args), "args")
     res_tree, lin_tree = in_tree.children()
@@ -76,7 +77,7 @@ def linear_call(
         a.shape != b.shape or a.dtype != b.dtype for a, b in zip(got, lin_avals, strict=True)
     ):
         raise TypeError(
-            f"linear_call: the transpose {fun_name(fun_transpose)} has to return cotangents of the linear arguments of "
+            f"linear_call: the transpose {fun_name(fun_transpose)} must return cotangents of the linear arguments of "
             f"{fun_name(fun)}:\n  {typed_tree(lin_tree, lin_avals)}\nit returns\n  "
             f"{typed_tree(transpose.out_tree, got)}"
         )
@@ -96,20 +97,20 @@ defcall(linear_call_p, "callee", inline=True, rules=("impl", "abstract_eval", "x
 
 @jvp_rules.register(linear_call_p, symbolic_zeros=True)
 def linear_call_jvp(primals: Any, tangents: Any, *, callee: ClosedJaxpr, num_res: int, transpose: ClosedJaxpr) -> Any:
-    """The same call on tangents of the linear operands; derivatives by the residuals are the program's own."""
+    """Apply the call to tangents of the linear operands, and differentiate the program with respect to residuals."""
     params = {"callee": callee, "num_res": num_res, "transpose": transpose}
     outs = linear_call_p.bind(*primals, **params)
     tangents_out: list[Any] = [None] * len(outs)
     residuals, linear = split_list(primals, [num_res])
     if any(t is not None for t in tangents[num_res:]):
-        real = [instantiate(t, x) for t, x in zip(tangents[num_res:], linear, strict=True)]
-        tangents_out = linear_call_p.bind(*residuals, *real, **params)
-    moving = [t is not None for t in tangents[:num_res]]
-    if any(moving):
-        pushed, nonzeros = jvp_jaxpr(callee, [*moving, *(False for _ in linear)])
-        found = inline_closed(pushed, [*primals, *(t for t in tangents[:num_res] if t is not None)])[len(outs) :]
-        parts = spread_list(nonzeros, found)
-        tangents_out = [add_tangents(a, b) for a, b in zip(tangents_out, parts, strict=True)]
+        tangents_in = [instantiate(t, x) for t, x in zip(tangents[num_res:], linear, strict=True)]
+        tangents_out = linear_call_p.bind(*residuals, *tangents_in, **params)
+    nonzeros = [t is not None for t in tangents[:num_res]]
+    if any(nonzeros):
+        program, nonzeros_out = jvp_jaxpr(callee, [*nonzeros, *(False for _ in linear)])
+        results = inline_closed(program, [*primals, *(t for t in tangents[:num_res] if t is not None)])
+        by_residuals = spread_list(nonzeros_out, results[len(outs) :])
+        tangents_out = [add_tangents(a, b) for a, b in zip(tangents_out, by_residuals, strict=True)]
     return outs, tangents_out
 
 
@@ -117,12 +118,12 @@ def linear_call_jvp(primals: Any, tangents: Any, *, callee: ClosedJaxpr, num_res
 def linear_call_transpose(
     cts: Sequence[Any], *operands: Any, callee: ClosedJaxpr, num_res: int, transpose: ClosedJaxpr
 ) -> list[Any]:
-    """A call of the transpose, whose transpose is the program."""
+    """Bind a call of the transpose, with the program as its transpose."""
     residuals, linear = split_list(operands, [num_res])
     if any(is_undef_primal(x) for x in residuals):
         raise TypeError("linear_call: a residual is not linear, so the call is not transposed with respect to it")
-    real = [zero_cotangent(a) if ct is None else ct for ct, a in zip(cts, callee.out_avals, strict=True)]
-    outs = linear_call_p.bind(*residuals, *real, callee=transpose, num_res=num_res, transpose=callee)
+    cts_out = [zero_cotangent(a) if ct is None else ct for ct, a in zip(cts, callee.out_avals, strict=True)]
+    outs = linear_call_p.bind(*residuals, *cts_out, callee=transpose, num_res=num_res, transpose=callee)
     cts_in = [ct if is_undef_primal(x) else None for ct, x in zip(outs, linear, strict=True)]
     return [*(None for _ in residuals), *cts_in]
 
@@ -131,15 +132,15 @@ def linear_call_transpose(
 def linear_call_vmap(
     axis_size: int, vals: Any, dims: Any, *, callee: ClosedJaxpr, num_res: int, transpose: ClosedJaxpr
 ) -> Any:
-    """Both programs batched; the transpose of what was the same for all elements is a sum."""
+    """Batch both programs; the batched transpose sums cotangents of unbatched operands."""
     batched, dims_out = batch_jaxpr(callee, axis_size, dims, True)
     res_dims, lin_dims = split_list(dims, [num_res])
-    pulled = memoised(
+    batched_transpose = memoised(
         transpose,
         ("linear_call vmap", axis_size, tuple(dims)),
         lambda: _batched_transpose(transpose, axis_size, res_dims, lin_dims),
     )
-    outs = linear_call_p.bind(*vals, callee=batched, num_res=num_res, transpose=pulled)
+    outs = linear_call_p.bind(*vals, callee=batched, num_res=num_res, transpose=batched_transpose)
     return outs, dims_out
 
 

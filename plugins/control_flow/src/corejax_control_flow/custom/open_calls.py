@@ -1,9 +1,9 @@
-"""Calls of functions with rules of their own, and the interpreter that each goes to.
+"""Calls of functions with custom rules, and their dispatch to interpreters.
 
-Where everything around a call evaluates, the call is *open*: the user's function and its rules run on the values of the
-transformations around it. So Python control flow on them works, and a rule runs only if it is needed. Where something
-stages, the call is *closed*: an equation whose program is a parameter, and whose first operands are the values that the
-function closes over.
+If no transformation around a call stages, the call is *open*: the user's function and its rules run on the values of
+these transformations. So Python control flow on the values works, and a rule runs only if it is needed. If a
+transformation stages, the call is *closed*: it becomes an equation with the program as a parameter and the values that
+the function closes over as its first operands.
 """
 
 from __future__ import annotations
@@ -37,15 +37,15 @@ from corejax_control_flow.custom.closed_over import explained
 
 R = TypeVar("R")
 
-__corejax_registers_for_caller__ = True  # the provenance of a primitive and its rules is the primitive's file
+__corejax_registers_for_caller__ = True  # rules registered here are attributed to the file of the primitive
 
-# Rules of an equation that calls a program, by `defcall`, whatever rules of its own the function has. Transposed, the
-# program is linear, and those rules have no more to say.
+# Rules that `defcall` derives from the called program, as custom rules do not concern them. A program that is
+# transposed is linear already, so that custom rules for derivatives no longer apply.
 PLAIN_RULES = ("impl", "abstract_eval", "transpose", "xla_translation")
 
 
 class Closed(NamedTuple):
-    """A call as an equation: its program, whose first arguments are `consts`, and the rule of its parameters."""
+    """A closed call: its program, with `consts` as first arguments, and the value of the rule's parameter."""
 
     program: ClosedJaxpr
     consts: list[Any]
@@ -53,7 +53,7 @@ class Closed(NamedTuple):
 
 
 class BatchedRule:
-    """A closed call's rule on batches; all that it gives is batched along axis 0."""
+    """The batched rule of a closed call; all of its results are batched along axis 0."""
 
     only_for_derivatives = True
 
@@ -64,25 +64,25 @@ class BatchedRule:
         self.__name__ = f"vmap({getattr(rule, '__name__', 'rule')})"
 
     def same_as(self, other: BatchedRule, same: Callable[[Any, Any], bool]) -> bool:
-        """Whether another one has the same rule for the same batches."""
+        """Return whether another batched rule has the same rule and batch dims."""
         return (self.axis_size, self.dims) == (other.axis_size, other.dims) and same(self.rule, other.rule)
 
 
 def call_primitive(name: str, param: str, batched_rule: type[BatchedRule], **options: Any) -> Primitive:
-    """Make a primitive that calls the program in its parameter `call_jaxpr`.
+    """Define a primitive that calls the program in its parameter `call_jaxpr`.
 
     Args:
-        name: of the primitive.
-        param: the parameter with the rule, which is for derivatives; of a batched call that is a `batched_rule`.
-        batched_rule: a class.
-        options: as of `Primitive`.
+        name: name of the primitive.
+        param: name of the parameter that holds the custom rule for derivatives.
+        batched_rule: class of the parameter's value in a batched call.
+        **options: further arguments of `Primitive`.
     """
     primitive = Primitive(name, multiple_results=True, decomposition=inlining("call_jaxpr"), **options)
     defcall(primitive, "call_jaxpr", inline=True, rules=PLAIN_RULES)
 
     @vmap_rules.register(primitive)
     def vmap(axis_size: int, vals: Any, dims: Any, *, call_jaxpr: ClosedJaxpr, num_consts: int, **params: Any) -> Any:
-        """A call of the batched program with the batched rule."""
+        """Bind a call of the batched program with the batched rule."""
         batched, dims_out = batch_jaxpr(call_jaxpr, axis_size, dims, True)
         params[param] = batched_rule(params[param], axis_size, dims[num_consts:])
         return primitive.bind(*vals, call_jaxpr=batched, num_consts=num_consts, **params), dims_out
@@ -91,10 +91,10 @@ def call_primitive(name: str, param: str, batched_rule: type[BatchedRule], **opt
 
 
 class Call:
-    """An open call: a function of leaves with a rule.
+    """An open call: a function of leaves with a custom rule.
 
     Attributes:
-        primitive: what the equation applies.
+        primitive: primitive of the equation if the call is closed.
         transform: name of the decorator, for messages.
         fun: the user's function.
     """
@@ -104,28 +104,28 @@ class Call:
     fun: Any
 
     def run(self, *leaves: Any) -> list[Any]:
-        """The function itself."""
+        """Run the function."""
         raise NotImplementedError
 
     def close(self, avals: Sequence[ShapedArray]) -> Closed:
-        """The call as an equation on operands of these types."""
+        """Stage the call on operands of these types."""
         raise NotImplementedError
 
     def params(self, program: ClosedJaxpr | None, rule: Any, num_consts: int) -> dict[str, Any]:
-        """Parameters of the equation; of an open call the program is None and the rule the call itself."""
+        """Return the parameters of the equation; for an open call, `program` is None and `rule` is the call itself."""
         raise NotImplementedError
 
     def batched(self, trace: BatchTrace, dims: list[int | None]) -> BatchedCall:
-        """The call one level further down, on batches."""
+        """Return the call on batches, below the batching trace."""
         raise NotImplementedError
 
 
 class BatchedCall(Call):
-    """A call on batches, below the batching trace. The function may close over batches, for the trace is still alive.
+    """A call on batches, below the batching trace. The function may close over batches, as the trace is still alive.
 
     Attributes:
-        batched_rule: class of a closed call's rule on batches.
-        dims_in, dims_out: batching dimensions of operands and results; the latter once it has run.
+        batched_rule: class of the batched rule of a closed call.
+        dims_in, dims_out: batch dims of operands and results; `dims_out` is set when the call has run.
     """
 
     batched_rule: type[BatchedRule]
@@ -138,10 +138,10 @@ class BatchedCall(Call):
         self.primitive, self.transform, self.fun = inner.primitive, inner.transform, inner.fun
 
     def on_trace(self, fun: Callable[..., R], *args: Any) -> R:
-        """`fun(*args)` with the batching trace on top of the current one.
+        """Call `fun(*args)` with the batching trace on top of the current trace.
 
-        The batching trace may have been made on top of a trace that differentiates. Here the function or its rule runs
-        below that trace, and cannot use what it closes over of it.
+        The batching trace may have been created on top of a differentiating trace. The function or its rule now runs
+        below the differentiating trace, and cannot use closed-over values of it.
         """
         trace, parent = self.trace, self.trace.parent
         try:
@@ -152,13 +152,13 @@ class BatchedCall(Call):
             trace.parent = parent
 
     def run(self, *vals: Any) -> list[Any]:
-        """The function on batches."""
+        """Run the function on batches."""
         outs = self.on_trace(self.inner.run, *boxed(self.trace, vals, self.dims_in))
         outs, self.dims_out = unboxed(self.trace, outs)
         return outs
 
     def close(self, avals: Sequence[ShapedArray]) -> Closed:
-        """The batched program of the call as an equation."""
+        """Stage the call and batch its program."""
         mapped = [mapped_aval(a, d) for a, d in zip(avals, self.dims_in, strict=True)]
         program, consts, rule = self.inner.close(mapped)
         consts, const_dims = unboxed(self.trace, consts)
@@ -167,16 +167,20 @@ class BatchedCall(Call):
         return Closed(batched, consts, self.batched_rule(rule, size, self.dims_in))
 
     def params(self, program: ClosedJaxpr | None, rule: Any, num_consts: int) -> dict[str, Any]:
-        """As the call's."""
+        """Return the parameters of the inner call's equation."""
         return self.inner.params(program, rule, num_consts)
 
     def batched(self, trace: BatchTrace, dims: list[int | None]) -> BatchedCall:
-        """A batch of batches."""
+        """Return the call on batches of batches."""
         return type(self)(self, trace, dims)
 
 
 def bind_call(call: Call, leaves: Sequence[Any]) -> list[Any]:
-    """Run a call or, where something stages, record it."""
+    """Run a call, or record it if a trace stages.
+
+    The traces between the top and evaluation are visited in order, and each processes the call: a JVP trace runs the
+    rule, a batching trace runs the call below itself on batches, and the bottom runs the function.
+    """
     trace: Trace = current_trace()
     if not evaluates(trace):
         return _bind_closed(call, leaves, trace)
@@ -191,29 +195,30 @@ def bind_call(call: Call, leaves: Sequence[Any]) -> list[Any]:
         return boxed(trace, outs, inner.dims_out)
     if trace is not bottom_trace():
         return _bind_closed(call, leaves, trace)
-    if any(isinstance(x, Tracer) for x in leaves):  # its trace has ended: what uses it raises the error
+    if any(isinstance(x, Tracer) for x in leaves):  # the tracer has escaped; its first use raises the error
         return call.run(*leaves)
     with set_current_trace(trace), explained(call.transform, fun_name(call.fun)):
         return [as_array(x) for x in call.run(*map(as_array, leaves))]
 
 
 def is_plain(args: Sequence[Any], kwargs: Any) -> bool:
-    """Whether nothing transforms and all arguments are arrays, so that the function may be called as it is."""
+    """Return whether no transformation is active and all arguments are arrays, so that no rule is needed."""
     return current_trace() is bottom_trace() and not kwargs and all(type(x) is Array for x in args)
 
 
 def evaluates(trace: Trace) -> bool:
-    """Whether a trace ends in evaluation, not in staging."""
-    last = trace
-    while last.parent is not None:
-        last = last.parent
-    return last is bottom_trace()
+    """Return whether the lowest trace below `trace` evaluates, and does not stage."""
+    lowest = trace
+    while lowest.parent is not None:
+        lowest = lowest.parent
+    return lowest is bottom_trace()
 
 
 def _interpreter(trace: Trace, leaves: Sequence[Any]) -> Trace:
-    """The first trace from the top that has to know of the call: one that a leaf belongs to, or that batches.
+    """Return the first trace from the top that must process the call: a batching trace, or the trace of a leaf.
 
-    The function may close over a batch, but not over a value that is differentiated, for which there is no rule.
+    The function may close over a batch, hence every batching trace counts. It may not close over a value that is being
+    differentiated, as its rule has no tangent for it.
     """
     while trace.parent is not None:
         if type(trace) is BatchTrace or any(isinstance(x, Tracer) and x._trace is trace for x in leaves):
@@ -230,17 +235,17 @@ def _bind_closed(call: Call, leaves: Sequence[Any], trace: Trace) -> list[Any]:
 
 
 def staged(call: Call, avals: Sequence[ShapedArray]) -> tuple[ClosedJaxpr, list[Any]]:
-    """The program of a call, whose first arguments are what its function closes over, and those values."""
+    """Stage a call; return its program, with closed-over values as first arguments, and these values."""
     jaxpr, consts = stage(call.run, avals, DebugInfo(call.fun, call.transform))
     return close_over_consts(jaxpr), consts
 
 
 def boxed(trace: BatchTrace, vals: Sequence[Any], dims: Sequence[int | None]) -> list[Any]:
-    """Values as a batching trace's tracers."""
+    """Box values as tracers of a batching trace."""
     return [x if d is None else BatchTracer(trace, as_array(x), d) for x, d in zip(vals, dims, strict=True)]
 
 
 def unboxed(trace: BatchTrace, xs: Sequence[Any]) -> tuple[list[Any], list[int | None]]:
-    """Values and batching dimensions of a batching trace's tracers."""
+    """Unbox the tracers of a batching trace to values and batch dims."""
     pairs = [trace.unbox(x) for x in xs]
     return [x for x, _ in pairs], [d for _, d in pairs]

@@ -1,4 +1,4 @@
-"""`remat_opt`: the forward pass of a `custom_vjp` function that becomes the function where residuals are not used.
+"""`remat_opt`: the forward pass of a `custom_vjp` function, which DCE replaces by the function without residuals.
 
 remat_opt : a -> (b, res)        given programs a -> (b, res) and a -> b
 """
@@ -16,12 +16,12 @@ remat_opt_p = Primitive(
     multiple_results=True,
     tags=("higher_order",),
     decomposition=inlining("fwd_jaxpr"),
-    doc="Call a forward pass, or the function itself where the residuals are not used. Params: fun_jaxpr, fwd_jaxpr, "
+    doc="Call a forward pass, or the function itself if no residual is used. Params: fun_jaxpr, fwd_jaxpr, "
     "name, num_res.",
 )
 
 
-# Differentiated, it is the forward pass: residuals are in use where derivatives of it are.
+# The jvp is that of the forward pass, as derivatives of the call use residuals.
 defcall(remat_opt_p, "fwd_jaxpr", inline=True, rules=(*PLAIN_RULES, "jvp"))
 
 
@@ -29,14 +29,14 @@ defcall(remat_opt_p, "fwd_jaxpr", inline=True, rules=(*PLAIN_RULES, "jvp"))
 def remat_opt_vmap(
     axis_size: int, vals: Any, dims: Any, *, fun_jaxpr: ClosedJaxpr, fwd_jaxpr: ClosedJaxpr, **params: Any
 ) -> Any:
-    """Both programs batched."""
+    """Batch both programs."""
     fwd, dims_out = batch_jaxpr(fwd_jaxpr, axis_size, dims, True)
     fun, _ = batch_jaxpr(fun_jaxpr, axis_size, dims, True)
     return remat_opt_p.bind(*vals, fun_jaxpr=fun, fwd_jaxpr=fwd, **params), dims_out
 
 
 def remat_opt_dce(used_outputs: list[bool], eqn: JaxprEqn) -> tuple[list[bool], JaxprEqn | None]:
-    """Call the function where no residual is used."""
+    """Call the function instead of the forward pass if no residual is used."""
     num_res = eqn.params["num_res"]
     if not any(used_outputs) and not eqn.effects:
         return [False] * len(eqn.invars), None

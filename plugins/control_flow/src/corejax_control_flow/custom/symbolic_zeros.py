@@ -1,4 +1,4 @@
-"""Zeros as users' rules get and return them, and checks of what rules return."""
+"""Symbolic zeros, as users' rules receive and return them, and checks of the results of rules."""
 
 from __future__ import annotations
 
@@ -14,11 +14,7 @@ from corejax_control_flow.programs.messages import shown, typed_tree, typed_valu
 
 
 class SymbolicZero:
-    """A tangent or cotangent that is known to be zero, as rules with `symbolic_zeros=True` get it.
-
-    Attributes:
-        aval: type of the value that it belongs to.
-    """
+    """A tangent or cotangent that is known to be zero, for rules with `symbolic_zeros=True`."""
 
     __slots__ = ("_aval",)
 
@@ -32,7 +28,7 @@ class SymbolicZero:
 
     @property
     def dtype(self) -> Any:
-        """dtype of the zero: `float0` where the value's has no tangents."""
+        """Dtype of the zero: the value's if it is inexact, else `float0`."""
         return self._aval.dtype if dtypes.is_inexact(self._aval.dtype) else float0
 
     @property
@@ -41,7 +37,7 @@ class SymbolicZero:
         return self._aval.ndim
 
     def instantiate(self) -> Any:
-        """The zeros as an array."""
+        """Return the zeros as an array."""
         return real_zero(self._aval)
 
     def __repr__(self) -> str:
@@ -49,11 +45,11 @@ class SymbolicZero:
 
 
 class CustomVJPPrimal:
-    """An argument as the forward pass of a rule with `symbolic_zeros=True` gets it.
+    """An argument of the forward pass of a rule with `symbolic_zeros=True`.
 
     Attributes:
         value: the value.
-        perturbed: whether anything is differentiated with respect to it.
+        perturbed: True if the call is differentiated with respect to the value.
     """
 
     __slots__ = ("perturbed", "value")
@@ -67,32 +63,32 @@ class CustomVJPPrimal:
 
 
 def real_zero(aval: ShapedArray) -> Any:
-    """Zeros as users see them: `float0` for what has no tangents."""
+    """Return an array of zeros as tangents of a type: `float0` if its dtype is not inexact."""
     if not dtypes.is_inexact(aval.dtype):
         return np.zeros(aval.shape, float0)
     return structural.zeros(aval.strip_weak_type())
 
 
 def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
-    """The zero tangents of a pytree of values: what a rule gives for results that do not depend on what is moved.
+    """Return zero tangents for a pytree of values, as a rule returns them for results without a derivative.
 
     Args:
-        val: arrays.
-        symbolic_zeros: give `SymbolicZero`s, for which nothing is computed, instead of arrays; of integers and booleans
-            the arrays are `float0`.
+        val: pytree of arrays.
+        symbolic_zeros: if True, return `SymbolicZero`s, which allocate nothing. If False, return arrays, which are
+            `float0` for integers and booleans.
 
     Raises:
-        TypeError: a leaf is not an array.
+        TypeError: if a leaf is not an array.
     """
     zero = SymbolicZero if symbolic_zeros else real_zero
     return pytrees.tree_map(lambda x: zero(get_aval(x)), val)
 
 
 def custom_vjp_primal_tree_values(tree: Any) -> Any:
-    """The values of a pytree of `CustomVJPPrimal`s: the arguments of a forward pass with `symbolic_zeros=True`.
+    """Return the values of a pytree of `CustomVJPPrimal`s, the arguments of a forward pass with `symbolic_zeros=True`.
 
     Raises:
-        TypeError: a leaf is something else.
+        TypeError: if a leaf is not a `CustomVJPPrimal`.
     """
 
     def value(x: Any) -> Any:
@@ -106,35 +102,42 @@ def custom_vjp_primal_tree_values(tree: Any) -> Any:
 
 
 def for_rule(x: Any, aval: ShapedArray, symbolic: bool) -> Any:
-    """A tangent or cotangent (None for zero) as a user's rule gets it."""
+    """Convert a tangent or cotangent (None for zero) to an argument of a user's rule."""
     if x is not None:
         return x
     return SymbolicZero(aval) if symbolic else real_zero(aval)
 
 
 def is_zero(x: Any) -> bool:
-    """Whether a rule's result says zero without being an array of zeros."""
+    """Return whether a rule's result is a symbolic zero: None, a `SymbolicZero` or of dtype `float0`."""
     return x is None or isinstance(x, SymbolicZero) or getattr(x, "dtype", None) == float0
 
 
-# -- what rules return ---------------------------------------------------------------------------------------
+# -- results of rules ----------------------------------------------------------------------------------------
 
 
 def checked_linear(
-    what: str, avals: Sequence[ShapedArray], given: Sequence[Any], names: Callable[[], Sequence[str]]
+    what: str, avals: Sequence[ShapedArray], tangents: Sequence[Any], names: Callable[[], Sequence[str]]
 ) -> list[Any]:
-    """A rule's tangents or cotangents, None for zero, of these values' tangent types; Python's numbers become of them.
+    """Check tangents or cotangents from a rule, and convert them to the tangent types of values.
+
+    Args:
+        what: name of the tangents, for messages.
+        avals: types of the values.
+        tangents: tangent or cotangent of each value, or a symbolic zero.
+        names: returns names of the values, for messages.
+
+    Returns:
+        The tangents; zeros as None.
 
     Raises:
-        TypeError: one has another type; it is named, with both types.
+        TypeError: if a tangent has the wrong type. The message names the value and both types.
     """
     out: list[Any] = []
-    for i, (aval, x) in enumerate(zip(avals, given, strict=True)):
+    for i, (aval, x) in enumerate(zip(avals, tangents, strict=True)):
         if is_zero(x):
             if x is not None and tuple(x.shape) != aval.shape:
-                raise TypeError(
-                    f"{what} gives zeros of shape {tuple(x.shape)} for {names()[i]}, which is {shown(aval)}"
-                )
+                raise TypeError(f"{what} has zeros of shape {tuple(x.shape)} for {names()[i]}, which is {shown(aval)}")
             out.append(None)
             continue
         try:
@@ -148,32 +151,33 @@ def checked_linear(
             castable = dtypes.is_inexact(aval.dtype) and got.shape == aval.shape
             advice = f" (.astype('{aval.dtype.name}'))" if castable else ""
             raise TypeError(
-                f"{what} has type {shown(got)} for {names()[i]}, which is {shown(aval)}: it has to be {kind}{advice}"
+                f"{what} has type {shown(got)} for {names()[i]}, which is {shown(aval)}: it must be {kind}{advice}"
             )
         out.append(as_tangent(x, aval))
     return out
 
 
 def unflattened_like(what: str, treedef: Any, value: Any, avals: Sequence[ShapedArray]) -> list[Any]:
-    """Leaves of what a rule returned in the structure of something else; None stands for a zero.
+    """Return the leaves of a rule's result, which must have the structure `treedef`; None stands for a zero.
 
     Raises:
-        TypeError: the structure differs; both are shown.
+        TypeError: if the structure differs. The message shows both structures.
     """
 
     def mismatch(got: Any) -> str:
         return (
-            f"{what} has the structure\n  {typed_value(value)}\nit has to have that of\n  {typed_tree(treedef, avals)}"
+            f"{what} has the structure\n  {typed_value(value)}\nit must have the structure\n  "
+            f"{typed_tree(treedef, avals)}"
         )
 
     return leaves_like(treedef, value, mismatch)
 
 
 def check_primals(what: str, treedef: Any, avals: Sequence[ShapedArray], out_tree: Any, outs: Sequence[Any]) -> None:
-    """Check a rule's result against the function's own.
+    """Check that a rule's result has the structure and types of the function's result.
 
     Raises:
-        TypeError: structure, shape or dtype differ; says which leaf and both types.
+        TypeError: if structure, shape or dtype differ. The message names the leaf and both types.
     """
     got = [get_aval(x) for x in outs]
     if treedef != out_tree:
@@ -188,7 +192,7 @@ def check_primals(what: str, treedef: Any, avals: Sequence[ShapedArray], out_tre
 
 
 def with_types(outs: Sequence[Any], avals: Sequence[ShapedArray]) -> list[Any]:
-    """Results of the types that a program has: rules may differ from it in weak type."""
+    """Convert a rule's results to the weak types of the program's results."""
     return [_with_weak_type(x, aval) for x, aval in zip(outs, avals, strict=True)]
 
 

@@ -1,4 +1,4 @@
-"""Progress bars as text on standard error: all bars of running loops, side by side on one line."""
+"""Drawing of progress bars on standard error: the bars of all running loops side by side on one line."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ import time
 from typing import Any
 
 _WIDTH = 24
-_FORGOTTEN = 60.0  # seconds without a report after which a loop is taken to have been interrupted
-_PAUSE = 0.05  # seconds between two drawings: a terminal shows no more, and drawing takes time from the loop
+_TIMEOUT = 60.0  # seconds without a report after which a loop counts as interrupted
+_PAUSE = 0.05  # least number of seconds between two drawings, as drawing slows the loop
 
 
 class _Run:
-    """One running loop."""
+    """The state of one running loop."""
 
     __slots__ = ("count", "reported", "started")
 
@@ -38,7 +38,7 @@ class Display:
                 return
             with self._lock:
                 self._update(stream, (label, total), max(count, 0), last)
-        except (OSError, ValueError):  # closed, or of an encoding that has no blocks
+        except (OSError, ValueError):  # the stream is closed or cannot encode the text
             return
 
     def _update(self, stream: Any, key: tuple[str, int | None], count: int, last: bool) -> None:
@@ -48,7 +48,7 @@ class Display:
             run = self._runs[key] = _Run(now)
             self._drawn = 0.0
         run.count, run.reported = count, now
-        self._runs = {k: r for k, r in self._runs.items() if now - r.reported < _FORGOTTEN}
+        self._runs = {k: r for k, r in self._runs.items() if now - r.reported < _TIMEOUT}
         if last or now - self._drawn >= _PAUSE:
             self._drawn = now
             line = " | ".join(text(*k, r.count, now - r.started) for k, r in self._runs.items())
@@ -61,7 +61,7 @@ class Display:
 
 
 def text(label: str, total: int | None, count: int, seconds: float) -> str:
-    """One bar: `fit [########----------------] 40/120, 12.5 per second`."""
+    """Format one bar: `fit [########----------------] 40/120, 12.5 per second`."""
     rate = f", {count / seconds:.3g} per second" if seconds > 0 and count else ""
     head = f"{label} " if label else ""
     if total is None:

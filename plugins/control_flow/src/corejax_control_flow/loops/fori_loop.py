@@ -1,4 +1,4 @@
-"""`fori_loop`: a `scan` where the bounds are known while tracing, else a `while_loop`."""
+"""`fori_loop`: a `scan` if the bounds are known while tracing, else a `while_loop`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from corejax.extend import (
 )
 from corejax.extend.messages import api_boundary
 from corejax.extend.types import SymbolicDim
-from corejax_control_flow.loops._carries import carry_fixed_point, function_or_raise, kept_with
+from corejax_control_flow.loops._carries import cached_on, carry_fixed_point, function_or_raise
 from corejax_control_flow.loops.progress import Progress, as_progress_bar
 from corejax_control_flow.loops.scan import checked_unroll, scan_traced
 from corejax_control_flow.loops.while_loop import while_traced
@@ -52,35 +52,35 @@ def fori_loop(
 ) -> Any:
     """Apply a function once for each integer of a range.
 
-    As this Python loop, but compiled as one operation:
+    Equivalent to this Python loop, but compiled as one operation:
 
         val = init_val
         for i in range(lower, upper):
             val = body_fun(i, val)
         return val
 
-    With bounds that are known while tracing this is a `scan`, which has reverse-mode differentiation; with traced
-    (also batched) bounds it is a `while_loop`, which has not.
+    With bounds that are known while tracing this is a `scan`, which supports reverse-mode differentiation. With traced
+    or batched bounds it is a `while_loop`, which does not.
 
     Args:
         lower: the first index, an integer scalar, or a float of integral value.
-        upper: the end of the range, a scalar of the same dtype; there is no iteration if it is not greater.
+        upper: the end of the range, a scalar of the same dtype; no iteration runs if it is at most `lower`.
         body_fun: function `(i, val) -> val` of a scalar (of the bounds' dtype; weakly typed if both are Python
-            numbers) and a pytree of arrays, whose structure, shapes and dtypes it keeps.
-        init_val: the first value. Python scalars in it take the dtype that `body_fun` gives them.
-        unroll: iterations of the compiled loop's body in one go, 0 or True for all; only with static bounds.
-        progress: show a progress bar: True, its label, or a `ProgressBar`.
+            numbers) and a pytree of arrays. It must return `val` with the same structure, shapes and dtypes.
+        init_val: initial value. Python scalars in it take the dtype that `body_fun` returns for them.
+        unroll: number of iterations in one pass of the compiled loop, 0 or True for all; only with static bounds.
+        progress: progress bar to show: True, its label, or a `ProgressBar`.
 
     Returns:
         The last value.
 
     Raises:
-        TypeError: a bound is not an integer or float scalar or their dtypes differ, `body_fun` changes the value's
-            structure or types (says which leaf) or is not a function, or a leaf of `init_val` is not an array.
-        ValueError: `unroll` is given with bounds that are not static, or is negative; a bound has a fraction.
-        OverflowError: a bound does not fit into the other bound's dtype, which is the index's.
+        TypeError: if a bound is not an integer or float scalar, the bounds' dtypes differ, `body_fun` changes the
+            value's structure or types or is not a function, or a leaf of `init_val` is not an array.
+        ValueError: if `unroll` is passed with bounds that are not static or is negative, or a bound has a fraction.
+        OverflowError: if a bound does not fit into the other bound's dtype, which is the index's.
     """
-    function_or_raise("fori_loop", "body_fun is a function (i, val) -> val", body_fun)
+    function_or_raise("fori_loop", "body_fun must be a function (i, val) -> val", body_fun)
     length = _symbolic_length(lower, upper)
     lower, upper = (as_array(bound) if isinstance(bound, SymbolicDim) else bound for bound in (lower, upper))
     lower, upper, index = _bounds(body_fun, lower, upper)
@@ -103,7 +103,7 @@ def fori_loop(
         lambda traced: traced.out_tree,
     )
     without_index = body.jaxpr
-    body = body._replace(jaxpr=kept_with(without_index, ("with index",), lambda: _with_index(without_index)))
+    body = body._replace(jaxpr=cached_on(without_index, ("with index",), lambda: _with_index(without_index)))
     if length is None and not isinstance(lower, Tracer) and not isinstance(upper, Tracer):
         length = max(int(host_value(upper)) - int(host_value(lower)), 0)
     if length is not None:
@@ -115,21 +115,21 @@ def fori_loop(
             f"fori_loop of {fun_name(body_fun)}: unroll={unroll!r} needs bounds that are known while tracing, "
             f"got lower={lower!r} and upper={upper!r}"
         )
-    between, compare = kept_with(body.jaxpr, ("with bound",), lambda: _with_bound(body.jaxpr, get_aval(upper)))
+    between, compare = cached_on(body.jaxpr, ("with bound",), lambda: _with_bound(body.jaxpr, get_aval(upper)))
     cond = Traced(compare, [], tree.tree_structure(0))
     outs = while_traced(cond, body._replace(jaxpr=between), [lower, upper, *init], bar)
     return tree.tree_unflatten(init_tree, outs[2:])
 
 
 def _symbolic_length(lower: Any, upper: Any) -> Any:
-    """The number of iterations where it is a size that is a symbol; None for other bounds."""
+    """Return the number of iterations if a bound is a symbolic size and the other a size, else None."""
     symbols = [isinstance(bound, SymbolicDim) for bound in (lower, upper)]
     sizes = all(symbol or type(bound) is int for symbol, bound in zip(symbols, (lower, upper), strict=True))
     return max(upper - lower, 0) if any(symbols) and sizes else None
 
 
 def _bounds(body_fun: Any, lower: Any, upper: Any) -> tuple[Any, Any, ShapedArray]:
-    """Both bounds in one dtype, and the type of the index: weak if both are Python integers."""
+    """Return both bounds in one dtype, and the type of the index: weak if both are Python numbers."""
     avals = []
     for name, bound in (("lower", lower), ("upper", upper)):
         try:
@@ -138,9 +138,9 @@ def _bounds(body_fun: Any, lower: Any, upper: Any) -> tuple[Any, Any, ShapedArra
             aval = None
         if aval is None or aval.shape != () or not (dtypes.is_integer(aval.dtype) or dtypes.is_float(aval.dtype)):
             got = f"{bound!r} of type {type(bound).__name__}" if aval is None else shown(aval)
-            raise TypeError(f"fori_loop of {fun_name(body_fun)}: {name} has to be an integer scalar, got {got}")
+            raise TypeError(f"fori_loop of {fun_name(body_fun)}: {name} must be an integer scalar, got {got}")
         if dtypes.is_float(aval.dtype) and not isinstance(bound, Tracer) and not float(host_value(bound)).is_integer():
-            raise ValueError(f"fori_loop of {fun_name(body_fun)}: {name} has to be an integral number, got {bound!r}")
+            raise ValueError(f"fori_loop of {fun_name(body_fun)}: {name} must be an integral number, got {bound!r}")
         avals.append(aval)
     kinds = {dtypes.is_float(a.dtype) for a in avals}
     if len(kinds) > 1 or (avals[0].dtype != avals[1].dtype and not any(a.weak_type for a in avals)):
@@ -155,7 +155,7 @@ def _bounds(body_fun: Any, lower: Any, upper: Any) -> tuple[Any, Any, ShapedArra
 
 
 def _as_index(bound: Any, index: ShapedArray) -> Any:
-    """A bound as a value of the index's type."""
+    """Convert a bound to the index's type."""
     if get_aval(bound) is index:
         return bound
     if isinstance(bound, Tracer):
@@ -168,15 +168,18 @@ def _as_index(bound: Any, index: ShapedArray) -> Any:
 
 
 def _without_index(traced: Traced) -> Traced:
-    """The body as a program of the carry, whose first constant is the index until `_with_index` makes it a carry."""
+    """Turn the index from the first argument of the body into its first constant, until `_with_index`.
+
+    `carry_fixed_point` needs a body with the carry as its leading arguments.
+    """
     old = traced.jaxpr
     constvars = [*old.invars[:1], *old.constvars]
     make = lambda: Jaxpr(constvars, old.invars[1:], old.eqns, old.outvars, old.debug_info)  # noqa: E731
-    return traced._replace(jaxpr=kept_with(old, ("without index",), make))
+    return traced._replace(jaxpr=cached_on(old, ("without index",), make))
 
 
 def _with_index(old: Jaxpr) -> Jaxpr:
-    """`(i, carry) -> (i + 1, carry)` from the program that `_without_index` gives."""
+    """Turn the first constant, the index, into a carry: `(i, carry) -> (i + 1, new carry)`."""
     from corejax_lax_basic import lax
 
     i, *constvars = old.constvars
@@ -189,7 +192,7 @@ def _with_index(old: Jaxpr) -> Jaxpr:
 
 
 def _with_bound(old: Jaxpr, aval: ShapedArray) -> tuple[Jaxpr, Jaxpr]:
-    """Body and condition of the while loop, which carries `(i, upper, ...)`."""
+    """Return the body and the condition `i < upper` of a while loop that carries `(i, upper, ...)`."""
     from corejax_lax_basic import lax
 
     upper = Var(aval)

@@ -1,7 +1,7 @@
-"""Eager scans that are long: compiled, in stretches between which Python looks after interrupts.
+"""Compilation of long eager scans, in stretches between which Python handles interrupts.
 
-Compiling takes as long as NumPy takes for some ten thousands of operations. Whether a scan is long depends on its
-parameters alone: the same call gives the same bits each time.
+Compiling takes as long as tens of thousands of NumPy operations, so that only longer scans are worth it. Whether a
+scan is long depends only on its parameters, never on earlier calls: the same call returns the same bits each time.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from corejax.extend.messages import observe
 from corejax.extend.programs import subjaxprs
 from corejax.extend.speed import engine
 
-LONG = 1 << 14  # operations from which on a scan is compiled
-STRETCH = 1 << 24  # operations that are run at once
+LONG = 1 << 14  # number of operations from which a scan is compiled
+STRETCH = 1 << 24  # number of operations in one compiled stretch
 
 
 def operations(jaxpr: Jaxpr) -> int:
-    """How many primitives one run of a program evaluates, its scans all through; of branches, all of them."""
-    found = jaxpr.memo.get("operations")
-    if found is None:
-        found = jaxpr.memo["operations"] = sum(
+    """Count the primitives that one run of a program evaluates: all iterations of scans, all branches of conds."""
+    count = jaxpr.memo.get("operations")
+    if count is None:
+        count = jaxpr.memo["operations"] = sum(
             eqn.params.get("length", 1) * sum(operations(program.jaxpr) for program in subjaxprs(eqn.params)) + 1
             for eqn in jaxpr.eqns
         )
-    return found  # type: ignore[no-any-return]
+    return count  # type: ignore[no-any-return]
 
 
 def may_be_compiled(program: ClosedJaxpr) -> bool:
@@ -50,13 +50,13 @@ def run_long_scan(
     num_consts: int,
     **params: Any,
 ) -> list[Any] | None:
-    """Results of a scan, if it is long and is compiled: not while somebody looks at values, nor with effects."""
-    each = max(1, operations(jaxpr.jaxpr))
-    if length * each < LONG or not may_be_compiled(jaxpr):
+    """Compile and run a scan if it is long and may be compiled, else return None."""
+    per_step = max(1, operations(jaxpr.jaxpr))
+    if length * per_step < LONG or not may_be_compiled(jaxpr):
         return None
     consts, carry, xs = split_list([Array(x) for x in args], [num_consts, num_carry])
     parts = []
-    for part in _stretches(length, max(1, STRETCH // each), params["reverse"]):
+    for part in _stretches(length, max(1, STRETCH // per_step), params["reverse"]):
         operands = [
             *consts,
             *carry,
@@ -75,7 +75,7 @@ def run_long_scan(
 
 
 def _stretches(length: int, size: int, reverse: bool) -> Iterator[range]:
-    """Consecutive ranges of up to `size` steps, in the order in which they are run."""
+    """Yield consecutive ranges of up to `size` steps, in the order in which they run."""
     count = math.ceil(length / size)
     for i in reversed(range(count)) if reverse else range(count):
         yield range(i * size, min(length, (i + 1) * size))

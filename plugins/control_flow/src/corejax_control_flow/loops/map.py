@@ -1,4 +1,4 @@
-"""`map`: a function of each element of arrays, one after the other or in batches."""
+"""`map`: apply a function to each element of arrays, one after the other or in batches."""
 
 from __future__ import annotations
 
@@ -20,33 +20,33 @@ from corejax_control_flow.programs.tracing import check_leaves
 def map(f: Callable[[Any], Any], xs: Any, *, batch_size: int | None = None, progress: Progress = False) -> Any:
     """Apply a function to each element of arrays along their first axis, and stack the results.
 
-    As `vmap`, but one element after the other (as a `scan`), so with the memory of one.
+    Like `vmap`, but the elements run one after the other (as a `scan`), so that the memory of one suffices.
 
     Args:
         f: function of a pytree of arrays, of the shapes of `xs` without their first axis; it may close over arrays and
             tracers.
         xs: pytree of arrays that share the length of their first axis, which may be 0.
-        batch_size: number of elements that are mapped over at once, with `vmap`; what is left when the length is
-            not a multiple is mapped over after the others. 0: all at once. None: one element at a
-            time, without `vmap`.
-        progress: show a progress bar: True, its label, or a `ProgressBar`.
+        batch_size: number of elements that run at once, with `vmap`. If the length is not a multiple, the remaining
+            elements run as a last, smaller batch. 0: all elements at once. None: one element at a time, without
+            `vmap`.
+        progress: progress bar to show: True, its label, or a `ProgressBar`.
 
     Returns:
         The pytree of results with a new first axis.
 
     Raises:
-        TypeError: `f` is not a function, an argument is not an array, or `batch_size` is not an integer.
-        ValueError: the arrays' lengths differ, no array is given, or `batch_size` is negative.
+        TypeError: if `f` is not a function, an argument is not an array, or `batch_size` is not an integer.
+        ValueError: if the arrays' lengths differ, `xs` has no array, or `batch_size` is negative.
     """
-    function_or_raise("map", "f is a function of one element", f)
+    function_or_raise("map", "f must be a function of one element", f)
     if batch_size is None:
         return scan(_body(f), (), xs, progress=progress)[1]
     try:
         batch_size = operator.index(batch_size)
     except TypeError:
-        raise TypeError(f"map: batch_size is an integer or None, got {batch_size!r}") from None
+        raise TypeError(f"map: batch_size must be an integer or None, got {batch_size!r}") from None
     if batch_size < 0:
-        raise ValueError(f"map: batch_size is a number of elements, or 0 for all of them; got {batch_size}")
+        raise ValueError(f"map: batch_size must be a number of elements, or 0 for all of them; got {batch_size}")
     return _in_batches(f, xs, batch_size, progress)
 
 
@@ -54,7 +54,8 @@ def _body(f: Callable[[Any], Any]) -> Callable[..., Any]:
     def body(carry: Any, x: Any) -> Any:
         return carry, f(x)
 
-    body.__wrapped__ = f  # type: ignore[attr-defined]  # messages name the user's function
+    # Error messages follow `__wrapped__` and so name the user's function.
+    body.__wrapped__ = f  # type: ignore[attr-defined]
     return body
 
 
@@ -70,8 +71,8 @@ def _in_batches(f: Callable[[Any], Any], xs: Any, batch_size: int, progress: Pro
     rows = [
         lax.reshape(lax.slice_in_dim(x, 0, whole, axis=0), (count, batch_size, *get_aval(x).shape[1:])) for x in leaves
     ]
-    every = scan(_body(_batched(f, x_tree, batch_size)), (), tree.tree_unflatten(x_tree, rows), progress=progress)[1]
-    outs = tree.tree_map(lambda y: lax.reshape(y, (whole, *get_aval(y).shape[2:])), every)
+    batches = scan(_body(_batched(f, x_tree, batch_size)), (), tree.tree_unflatten(x_tree, rows), progress=progress)[1]
+    outs = tree.tree_map(lambda y: lax.reshape(y, (whole, *get_aval(y).shape[2:])), batches)
     if whole == length:
         return outs
     rest = [lax.slice_in_dim(x, whole, length, axis=0) for x in leaves]
@@ -84,14 +85,14 @@ def _length(f: Any, leaves: list[Any], x_tree: Any) -> int:
     if not avals or any(not a.ndim for a in avals) or len({a.shape[0] for a in avals}) > 1:
         lines = [f"  {name}: {shown(a)}" for name, a in zip(leaf_names(x_tree, "xs"), avals, strict=True)]
         raise ValueError(
-            f"map of {fun_name(f)}: xs has to be arrays that share the length of their first axis, got"
+            f"map of {fun_name(f)}: xs must be arrays that share the length of their first axis, got"
             + (":\n" + "\n".join(lines) if lines else " none")
         )
     return int(avals[0].shape[0])
 
 
 def _batched(f: Callable[[Any], Any], x_tree: Any, size: int) -> Callable[[Any], Any]:
-    """The function of a batch of elements along the first axis."""
+    """Return `f` mapped over a batch of `size` elements along the first axis."""
 
     def batched(xs: Any) -> Any:
         flat = FlatFunction(f, tree.treedef_tuple([x_tree]))

@@ -1,10 +1,10 @@
-"""Progress bars of loops: an effect that compiled programs have too, and that changes no result.
+"""Progress bars of loops: an effect, also of compiled programs, that changes no result.
 
-    progress : i32[] -> bool[] -> i32[]        the number of iterations that are done, and whether there is one more
+    progress : i32[] -> bool[] -> i32[]        number of finished iterations, whether another one follows
 
-Every so many iterations, and at the last, the program calls back to the host, which draws. The result is the first
-operand. The loop carries it, so each call waits for the one before. Under `vmap` there is one bar. Under `grad` it
-shows the forward pass.
+At a fixed interval of iterations and after the last one, the program calls back to the host, which draws. The result
+is the first operand. The loop carries it, so that calls run in order. Under `vmap` one bar is shown for the batch,
+under `grad` one for the forward pass.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from corejax.extend import (
 )
 from corejax.extend.programs import register_param_type
 from corejax_control_flow.loops._progress_display import display
-from corejax_control_flow.programs.rewriting import appended, passes_on, rearranged
+from corejax_control_flow.programs.rewriting import appended, forwarded_operand, rearranged
 
 COUNT = ShapedArray((), np.dtype(np.int32))
 GOING = ShapedArray((), np.dtype(np.bool_))
@@ -36,20 +36,20 @@ GOING = ShapedArray((), np.dtype(np.bool_))
 @register_param_type
 @dataclasses.dataclass(frozen=True)
 class ProgressBar:
-    """How to show the progress of a loop.
+    """A description of a loop's progress bar.
 
-    The bar is a line of text on standard error. It is not drawn where that is no terminal (a file, a pipe, a
-    notebook), unless `force` is set.
+    The bar is a line of text on standard error. It is drawn only on a terminal (not in a file, a pipe or a notebook),
+    unless `force` is set.
 
     Attributes:
-        label: what stands before it.
-        every: number of iterations between two reports; by default a hundredth of the loop, or 10 where its length
+        label: text before the bar.
+        every: number of iterations between two reports. The default is a hundredth of the loop, or 10 if its length
             is not known. Each report takes the time of a call from the program to Python.
-        force: draw it even where standard error is not a terminal.
+        force: if True, draw the bar even if standard error is not a terminal.
 
     Raises:
-        TypeError: the label is not a string, or `every` is not an integer.
-        ValueError: `every` is less than 1.
+        TypeError: if the label is not a string, or `every` is not an integer.
+        ValueError: if `every` is less than 1.
     """
 
     label: str = ""
@@ -59,15 +59,15 @@ class ProgressBar:
     def __post_init__(self) -> None:
         if not isinstance(self.label, str):
             raise TypeError(
-                f"ProgressBar: the label is a string, got {self.label!r} of type {type(self.label).__name__}"
+                f"ProgressBar: the label must be a string, got {self.label!r} of type {type(self.label).__name__}"
             )
         if self.every is not None and (not isinstance(self.every, int) or isinstance(self.every, bool)):
-            raise TypeError(f"ProgressBar: `every` is a number of iterations, got {self.every!r}")
+            raise TypeError(f"ProgressBar: `every` must be a number of iterations, got {self.every!r}")
         if self.every is not None and self.every < 1:
-            raise ValueError(f"ProgressBar: `every` is at least 1, got {self.every}")
+            raise ValueError(f"ProgressBar: `every` must be at least 1, got {self.every}")
 
     def period(self, total: int | None) -> int:
-        """Number of iterations between two reports of a loop of this length."""
+        """Return the number of iterations between two reports of a loop of length `total`."""
         if self.every is not None:
             return self.every
         return 10 if total is None else max(total // 100, 1)
@@ -76,23 +76,23 @@ class ProgressBar:
 Progress = bool | str | ProgressBar
 
 
-def as_progress_bar(transform: str, given: Progress) -> ProgressBar | None:
-    """The bar that a loop's `progress` argument asks for, None for none.
+def as_progress_bar(transform: str, progress: Progress) -> ProgressBar | None:
+    """Convert a loop's `progress` argument to a bar, or to None for no bar.
 
     Raises:
-        TypeError: it is neither a boolean, a label nor a `ProgressBar`.
+        TypeError: if `progress` is neither a boolean, a label nor a `ProgressBar`.
     """
-    if given is None or given is False:
+    if progress is None or progress is False:
         return None
-    if given is True:
+    if progress is True:
         return ProgressBar()
-    if isinstance(given, str):
-        return ProgressBar(given)
-    if isinstance(given, ProgressBar):
-        return given
+    if isinstance(progress, str):
+        return ProgressBar(progress)
+    if isinstance(progress, ProgressBar):
+        return progress
     raise TypeError(
-        f"{transform}: `progress` is True, a label or a lax.ProgressBar(label, every=n), got {given!r} of type "
-        f"{type(given).__name__}"
+        f"{transform}: `progress` must be True, a label or a lax.ProgressBar(label, every=n), got {progress!r} of "
+        f"type {type(progress).__name__}"
     )
 
 
@@ -101,18 +101,18 @@ def as_progress_bar(transform: str, given: Progress) -> ProgressBar | None:
 progress_p = Primitive(
     "progress",
     effects=("progress",),
-    doc="Report a loop's number of iterations, if it is time to. Params: bar, total.",
+    doc="Report a loop's number of iterations, if a report is due. Params: bar, total.",
 )
 report_p = Primitive(
     "progress_report",
     effects=("progress",),
-    doc="Draw a loop's progress bar; what `progress` does when it is time to. Params: bar, total.",
+    doc="Draw a loop's progress bar; `progress` does this if a report is due. Params: bar, total.",
 )
 
 
 @impl_rules.register(progress_p)
 def progress_impl(count: Any, going: Any, *, bar: ProgressBar, total: int | None) -> Any:
-    """Draws every so many iterations, and at the end."""
+    """Draw the bar if a report is due: after each period, and at the end."""
     if not going or int(count) % bar.period(total) == 0:
         display.update(bar.label, total, int(count), last=not going, force=bar.force)
     return count
@@ -120,19 +120,21 @@ def progress_impl(count: Any, going: Any, *, bar: ProgressBar, total: int | None
 
 @impl_rules.register(report_p)
 def report_impl(count: Any, going: Any, *, bar: ProgressBar, total: int | None) -> Any:
-    """Draws; compiled programs call it back."""
+    """Draw the bar. Compiled programs call this on the host."""
     display.update(bar.label, total, int(count), last=not going, force=bar.force)
     return count
 
 
 def _checked(count: ShapedArray, going: ShapedArray, *, bar: ProgressBar, total: int | None) -> ShapedArray:
     if count.strip_weak_type() is not COUNT or going.strip_weak_type() is not GOING:
-        raise TypeError(f"progress: the operands are int32[] and bool[], got {count.str_short()}, {going.str_short()}")
+        raise TypeError(
+            f"progress: the operands must be int32[] and bool[], got {count.str_short()}, {going.str_short()}"
+        )
     return COUNT
 
 
-def _of_batch(axis_size: int, vals: Any, dims: Any, *, primitive: Primitive, **params: Any) -> Any:
-    """One bar for the batch. It shows the element that is furthest."""
+def _vmap(axis_size: int, vals: Any, dims: Any, *, primitive: Primitive, **params: Any) -> Any:
+    """Show one bar for the batch, with the largest count of its elements."""
     from corejax_lax_basic import lax
 
     count, going = vals
@@ -144,10 +146,10 @@ def _of_batch(axis_size: int, vals: Any, dims: Any, *, primitive: Primitive, **p
 
 
 for _primitive in (progress_p, report_p):
-    passes_on[_primitive] = 0
+    forwarded_operand[_primitive] = 0
     abstract_eval_rules.register(_primitive, _checked)
     vmap_rules.register(
-        _primitive, lambda n, vals, dims, *, _p=_primitive, **params: _of_batch(n, vals, dims, primitive=_p, **params)
+        _primitive, lambda n, vals, dims, *, _p=_primitive, **params: _vmap(n, vals, dims, primitive=_p, **params)
     )
 
 
@@ -155,7 +157,7 @@ for _primitive in (progress_p, report_p):
 
 
 def first_count() -> Any:
-    """The number of iterations before the first."""
+    """Return the initial value of the count, int32 0."""
     return as_array(np.zeros((), np.int32))
 
 
@@ -167,16 +169,15 @@ def counted(
     going: Callable[..., Any],
     extra: Sequence[ShapedArray] = (),
 ) -> ClosedJaxpr:
-    """A loop's body that counts and reports its iterations; the count is its first carry.
+    """Return a loop's body that also counts and reports its iterations; the count is its first carry.
 
     Args:
-        body: the body, whose first `num_consts` arguments are constants.
-        num_consts: their number.
-        bar: how to show the progress.
+        body: the body, with `num_consts` constants as first arguments.
+        num_consts: number of the body's constants.
+        bar: the bar to show.
         total: number of iterations, None if it is not known.
-        going: whether there is one more iteration, from the number of those done, the body's results and the extra
-            constants.
-        extra: types of constants of `going`, which the new body takes before its own.
+        going: function `(count, results of the body, extra constants)` that returns whether another iteration follows.
+        extra: types of the extra constants of `going`, which the new body takes before its own constants.
     """
     from corejax_lax_basic import lax
 
@@ -184,12 +185,12 @@ def counted(
         count = lax.add(more[0], as_array(np.ones((), np.int32)))
         return [progress_p.bind(count, going(count, outs, more[1:]), bar=bar, total=total), *outs]
 
-    whole = appended(body, tail, [COUNT, *extra])
+    counting = appended(body, tail, [COUNT, *extra])
     last = len(body.in_avals)
     order = [*range(last + 1, last + 1 + len(extra)), *range(num_consts), last, *range(num_consts, last)]
-    return rearranged(whole, order, range(len(whole.out_avals)))
+    return rearranged(counting, order, range(len(counting.out_avals)))
 
 
 def report(bar: ProgressBar, total: int | None) -> ClosedJaxpr:
-    """The program that draws, for the translation."""
+    """Return the program that draws, for the translation."""
     return stage_closed(lambda count, going: [report_p.bind(count, going, bar=bar, total=total)], [COUNT, GOING])

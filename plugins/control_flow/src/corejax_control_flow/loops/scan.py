@@ -12,7 +12,7 @@ from corejax.extend import ClosedJaxpr, as_array, get_aval, leaf_names, merge_li
 from corejax.extend.messages import api_boundary
 from corejax.extend.transforms import mapped_aval
 from corejax.extend.types import SymbolicDim, as_dim
-from corejax_control_flow.loops import scan_partial_eval as scan_partial_eval  # the rest of the primitive's rules
+from corejax_control_flow.loops import scan_partial_eval as scan_partial_eval  # registers rules of the primitive
 from corejax_control_flow.loops import scan_transpose as scan_transpose
 from corejax_control_flow.loops._carries import as_results, carry_fixed_point, unchanged, without_carries
 from corejax_control_flow.loops.progress import Progress, ProgressBar, as_progress_bar, counted, first_count
@@ -36,7 +36,7 @@ def scan(
 ) -> tuple[Any, Any]:
     """Apply a function to each element of arrays in turn, passing a carry along.
 
-    As this Python loop, but compiled (and differentiated, batched, ...) as one operation of any length:
+    Equivalent to this Python loop, but compiled (and differentiated, batched, ...) as one operation of any length:
 
         carry, ys = init, []
         for x in xs:
@@ -44,30 +44,30 @@ def scan(
             ys.append(y)
         return carry, stack(ys)
 
-    Differentiates in both modes; reverse mode keeps what the backward pass needs of each iteration (wrap `f` in
-    `checkpoint` to keep less). Eagerly it runs on NumPy, one iteration after the other, without compiling.
+    Supports forward- and reverse-mode differentiation. Reverse mode saves the residuals of each iteration; wrap `f` in
+    `checkpoint` to save fewer. Outside `jit`, a short scan runs on NumPy without compiling.
 
     Args:
-        f: function `(carry, x) -> (carry, y)` of pytrees of arrays; it may close over arrays and tracers. `carry` keeps
-            its structure, shapes and dtypes; `x` has the shapes of `xs` without their first axis; `y` is anything, None
-            where there is nothing to stack.
-        init: the first carry. Python scalars in it take the dtype that `f` gives them.
-        xs: pytree of arrays that share the length of their first axis, which may be 0; None for none, `f` then gets
-            None.
-        length: number of iterations, needed where there is no array in `xs`.
-        reverse: start from the end; `ys` are in the order of `xs` all the same.
-        unroll: iterations of the compiled loop's body in one go; 0 or True for all.
-        progress: show a progress bar: True, its label, or a `ProgressBar`.
-        _split_transpose: ignored; a hint of JAX's for the derivative.
+        f: function `(carry, x) -> (carry, y)` of pytrees of arrays; it may close over arrays and tracers. The returned
+            `carry` must have the structure, shapes and dtypes of the argument; `x` has the shapes of `xs` without
+            their first axis; `y` is any pytree, None if there is nothing to stack.
+        init: initial carry. Python scalars in it take the dtype that `f` returns for them.
+        xs: pytree of arrays that share the length of their first axis, which may be 0. If it is None, `x` is None.
+        length: number of iterations, required if `xs` has no array.
+        reverse: if True, start from the last element; `ys` are in the order of `xs` all the same.
+        unroll: number of iterations in one pass of the compiled loop; 0 or True for all.
+        progress: progress bar to show: True, its label, or a `ProgressBar`.
+        _split_transpose: ignored; JAX's hint for the derivative.
 
     Returns:
         The last carry, and the pytree of `y` with a new first axis.
 
     Raises:
-        TypeError: `f` is not a function, does not return a pair or changes the carry's structure or types (says which
-            leaf, both types and the cast); an argument is not an array; `length` or `unroll` is not an integer.
-        ValueError: the arrays' lengths differ (lists them); `length` is missing, negative or not theirs; `xs` has a
-            scalar; `unroll` is negative.
+        TypeError: if `f` is not a function, does not return a pair or changes the carry's structure or types (the
+            message names the leaf, both types and the cast); if an argument is not an array; if `length` or `unroll`
+            is not an integer.
+        ValueError: if the arrays' lengths differ; if `length` is missing, negative or not the arrays' length; if
+            `xs` has a scalar; if `unroll` is negative.
     """
     if not callable(f):
         raise TypeError(f"scan applies a function (carry, x) -> (carry, y), got {f!r} of type {type(f).__name__}")
@@ -103,7 +103,7 @@ def scan_traced(
     unroll: int,
     bar: ProgressBar | None,
 ) -> list[Any]:
-    """Bind `scan` to a traced body. Carries that it returns unchanged are constants of the loop.
+    """Bind `scan` to a traced body. Carries that the body returns unchanged become constants of the loop.
 
     Returns:
         The last carries and the stacked results.
@@ -147,9 +147,7 @@ def _integer(transform: str, name: str, value: Any) -> int:
     try:
         return operator.index(value)
     except TypeError as error:
-        raise TypeError(
-            f"{transform}: {name} has to be an integer known while tracing, got {value!r}: {error}"
-        ) from None
+        raise TypeError(f"{transform}: {name} must be an integer known while tracing, got {value!r}: {error}") from None
 
 
 def _checked_length(f: Any, leaves: Sequence[Any], x_tree: Any, length: Any) -> int:
@@ -164,13 +162,11 @@ def _checked_length(f: Any, leaves: Sequence[Any], x_tree: Any, length: Any) -> 
         length = length if isinstance(length, SymbolicDim) else _integer("scan", "length", length)
         if length < 0:
             raise ValueError(
-                f"scan of {place(f)}: length is the number of iterations, which is not negative, got {length}"
+                f"scan of {place(f)}: length, the number of iterations, must not be negative, got {length}"
             )
     sizes = {a.shape[0] for a in avals} | ({length} if length is not None else set())
     if not sizes:
-        raise ValueError(
-            f"scan of {place(f)}: there is no array in xs that gives the number of iterations; pass length"
-        )
+        raise ValueError(f"scan of {place(f)}: xs has no array that determines the number of iterations; pass length")
     if len(sizes) > 1:
         names = leaf_names(x_tree, "xs")
         lines = [f"  {name}: {shown(aval)} has {aval.shape[0]!r}" for name, aval in zip(names, avals, strict=True)]
@@ -181,13 +177,13 @@ def _checked_length(f: Any, leaves: Sequence[Any], x_tree: Any, length: Any) -> 
 
 
 def checked_unroll(transform: str, unroll: Any, length: int) -> int:
-    """`unroll` as a number of iterations.
+    """Return the argument `unroll` as a number of iterations, from 1 to `length`.
 
     Raises:
-        TypeError: it is not an integer.
-        ValueError: it is negative.
+        TypeError: if `unroll` is not an integer.
+        ValueError: if `unroll` is negative.
     """
-    if isinstance(length, SymbolicDim):  # of which nobody knows how often a number goes into it
+    if isinstance(length, SymbolicDim):  # a loop of unknown length cannot be divided into blocks
         return 1
     if unroll is True or unroll is False:
         return max(length, 1) if unroll else 1
@@ -204,7 +200,7 @@ def _carry_tree(f: Any, traced: Traced) -> Any:
     kind, parts = (traced.out_tree.node_data() or (object,))[0], traced.out_tree.children()
     if not issubclass(kind, tuple | list) or len(parts) != 2:
         raise TypeError(
-            f"scan: {place(f)} has to return a pair (carry, y), got {result_type(traced)}"
-            "; where there is nothing to stack, return (carry, None)"
+            f"scan: {place(f)} must return a pair (carry, y), got {result_type(traced)}"
+            "; if there is nothing to stack, return (carry, None)"
         )
     return parts[0]

@@ -1,4 +1,10 @@
-"""`scan` split in two: partial evaluation of both kinds, and what policies of `checkpoint` keep of it."""
+"""Partial evaluation of `scan`, of values and of equations, and its rule for policies of `checkpoint`.
+
+The body is split into a known and an unknown half, and each half becomes a scan. A residual between the halves is one
+of three kinds. A known constant or scanned array is passed to the unknown scan again. A residual that is the same in
+every iteration is computed once, outside the loop. Only the others are stacked, as results of the known scan that the
+unknown scan scans over.
+"""
 
 from __future__ import annotations
 
@@ -30,19 +36,19 @@ from corejax_control_flow.programs.rewriting import depends, rearranged, without
 
 
 class ScanHalves(NamedTuple):
-    """A body, split in two.
+    """A body, split into a known and an unknown half.
 
-    The unknown half takes residuals: those of `hoisted` before its own constants, those of `scanned` before its own
-    scanned arrays.
+    The unknown half takes the residuals of `hoisted` before its own constants, and the residuals of `scanned` before
+    its own scanned arrays.
 
     Attributes:
         known: the known body; after its own results it returns residuals to stack.
         unknown: the unknown body.
-        invariant: `known constants -> residuals that are the same in every iteration`.
-        unknown_carry, unknown_ys: which carries and stacked results are unknown.
-        hoisted: where each constant residual comes from: ("const", index among the known constants) or
+        invariant: program `known constants -> residuals that are the same in every iteration`.
+        unknown_carry, unknown_ys: flags of the unknown carries and stacked results.
+        hoisted: the source of each loop-invariant residual: ("const", index among the known constants) or
             ("invariant", index among the outputs of `invariant`).
-        scanned: where each stacked residual comes from: ("xs", index among the known scanned arrays) or
+        scanned: the source of each other residual: ("xs", index among the known scanned arrays) or
             ("ys", index among the known body's stacked results).
     """
 
@@ -58,7 +64,7 @@ class ScanHalves(NamedTuple):
 def unzip(
     jaxpr: ClosedJaxpr, unknowns: Sequence[bool], num_consts: int, num_carry: int, *, hoist: bool = True
 ) -> ScanHalves:
-    """Split the body. A carry is unknown if it becomes so in any iteration."""
+    """Split the body. A carry is unknown if it is unknown in any iteration, hence the fixed point."""
 
     def make() -> ScanHalves:
         consts, carry, xs = split_list(unknowns, [num_consts, num_carry])
@@ -77,9 +83,14 @@ def unzip(
 def _with_sources(
     known: ClosedJaxpr, unknown: ClosedJaxpr, num_res: int, unknowns: tuple[list[bool], ...], hoist: bool
 ) -> ScanHalves:
-    """Find where each residual comes from, so that only those that differ between iterations are stacked.
+    """Find the source of each residual, so that only residuals that differ between iterations are stacked.
 
-    `unknowns` says which constants, carries and stacked results are unknown.
+    Args:
+        known: the known half of the body, with `num_res` residuals as last outputs.
+        unknown: the unknown half of the body, with `num_res` residuals as first arguments.
+        num_res: number of residuals.
+        unknowns: flags of the unknown constants, carries and stacked results.
+        hoist: if False, stack invariant residuals as well.
     """
     consts, carry, ys = unknowns
     num_consts, num_carry, num_ys = consts.count(False), carry.count(False), ys.count(False)
@@ -102,21 +113,21 @@ def _with_sources(
             else:
                 sources[v] = ("invariant", sum(invariant))
                 invariant[i] = True
-    of_residuals = [sources[v] for v in jaxpr.outvars[num_carry + num_ys :]]
-    once = [kind in ("const", "invariant") for kind, _ in of_residuals]
+    res_sources = [sources[v] for v in jaxpr.outvars[num_carry + num_ys :]]
+    is_hoisted = [kind in ("const", "invariant") for kind, _ in res_sources]
     body, _ = dce_jaxpr(known, flags, True)
-    apart, _ = dce_jaxpr(without_effects(known), invariant, [i < num_consts for i in range(len(jaxpr.invars))])
-    # From (residuals, constants, carries, xs) to (hoisted, constants, carries, scanned, xs).
+    invariants, _ = dce_jaxpr(without_effects(known), invariant, [i < num_consts for i in range(len(jaxpr.invars))])
+    # Reorder the arguments from (residuals, constants, carries, xs) to (hoisted, constants, carries, scanned, xs).
     front, rest = split_list(range(num_res, len(unknown.in_avals)), [consts.count(True) + carry.count(True)])
-    stacked_ones, hoisted_ones = partition_list(once, range(num_res))
-    order = [*hoisted_ones, *front, *stacked_ones, *rest]
+    scanned_positions, hoisted_positions = partition_list(is_hoisted, range(num_res))
+    order = [*hoisted_positions, *front, *scanned_positions, *rest]
     unknown = rearranged(unknown, order, range(len(unknown.out_avals)))
-    scanned, hoisted = partition_list(once, of_residuals)
-    return ScanHalves(body, unknown, apart, carry, ys, hoisted, scanned)
+    scanned, hoisted = partition_list(is_hoisted, res_sources)
+    return ScanHalves(body, unknown, invariants, carry, ys, hoisted, scanned)
 
 
 class SplitOperands(NamedTuple):
-    """Operands (constants, carries, scanned arrays) and params of the two scans that a scan is split into."""
+    """Operands (constants, carries, scanned arrays) and params of the known and the unknown scan."""
 
     known: list[list[Any]]
     known_params: dict[str, Any]
@@ -127,11 +138,12 @@ class SplitOperands(NamedTuple):
 def split_operands(
     halves: ScanHalves, operands: Sequence[Any], unknowns: Sequence[bool], params: dict[str, Any]
 ) -> SplitOperands:
+    """Distribute the operands and params of a scan over its halves."""
     counts = [params["num_consts"], params["num_carry"]]
     consts, _, xs = split_list(unknowns, counts)
     flags = (consts, halves.unknown_carry, xs)
     known, unknown = map(list, zip(*map(partition_list, flags, split_list(operands, counts)), strict=True))
-    linear, later = zip(*map(partition_list, flags, split_list(params["linear"], counts)), strict=True)
+    linear, unknown_linear = zip(*map(partition_list, flags, split_list(params["linear"], counts)), strict=True)
     known_params = {
         **params,
         "jaxpr": halves.known,
@@ -142,7 +154,7 @@ def split_operands(
     unknown_params = {
         **params,
         "jaxpr": halves.unknown,
-        "linear": tuple(_in_order([False] * len(halves.hoisted), later, [False] * len(halves.scanned))),
+        "linear": tuple(_in_order([False] * len(halves.hoisted), unknown_linear, [False] * len(halves.scanned))),
         "num_carry": len(unknown[1]),
         "num_consts": len(halves.hoisted) + len(unknown[0]),
     }
@@ -150,7 +162,7 @@ def split_operands(
 
 
 def _in_order(hoisted: Sequence[Any], unknown: Sequence[Sequence[Any]], scanned: Sequence[Any]) -> list[Any]:
-    """Operands of the unknown half, or what is said of each."""
+    """Return the operands of the unknown scan, or flags for each of them, in order."""
     consts, carry, xs = unknown
     return [*hoisted, *consts, *carry, *scanned, *xs]
 
@@ -162,16 +174,16 @@ def _runs(jaxpr: ClosedJaxpr) -> bool:
 def unknown_operands(
     halves: ScanHalves, parts: SplitOperands, invariant: Sequence[Any], ys: Sequence[Any]
 ) -> tuple[list[Any], list[Any]]:
-    """All operands of the unknown half, and those of them that are residuals."""
+    """Return all operands of the unknown scan, and the residuals among them."""
     consts, _, xs = parts.known
-    where = {"const": consts, "invariant": invariant, "xs": xs, "ys": ys}
-    hoisted, scanned = ([where[kind][i] for kind, i in each] for each in (halves.hoisted, halves.scanned))
+    values = {"const": consts, "invariant": invariant, "xs": xs, "ys": ys}
+    hoisted, scanned = ([values[kind][i] for kind, i in sources] for sources in (halves.hoisted, halves.scanned))
     return _in_order(hoisted, parts.unknown, scanned), [*hoisted, *scanned]
 
 
 @partial_eval_rules.register(scan_p)
 def scan_partial_eval(trace: PartialEvalTrace, args: Sequence[Any], **params: Any) -> list[Any]:
-    """Scan the known half now, record a scan of the unknown half."""
+    """Run a scan of the known half now, and record a scan of the unknown half."""
     unknowns = [trace.is_unknown(x) for x in args]
     halves = unzip(params["jaxpr"], unknowns, params["num_consts"], params["num_carry"])
     parts = split_operands(halves, args, unknowns, params)
@@ -190,11 +202,11 @@ def scan_partial_eval(trace: PartialEvalTrace, args: Sequence[Any], **params: An
 
 @partial_eval_jaxpr_rules.register(scan_p)
 def scan_partial_eval_eqn(unknowns: Sequence[bool], eqn: JaxprEqn) -> Any:
-    """Split one equation into those that run once, a scan of the known half, and a scan of the unknown half."""
+    """Split one equation into loop-invariant equations, a scan of the known half and a scan of the unknown half."""
     params = eqn.params
     counts = params["num_consts"], params["num_carry"]
     halves = unzip(params["jaxpr"], unknowns, *counts)
-    if halves.invariant.consts:  # the program that the equation is in has no binders for them
+    if halves.invariant.consts:  # the surrounding jaxpr has no constvars for these values
         halves = unzip(params["jaxpr"], unknowns, *counts, hoist=False)
     parts = split_operands(halves, eqn.invars, unknowns, params)
     unknowns_out = [*halves.unknown_carry, *halves.unknown_ys]
@@ -218,7 +230,7 @@ def scan_partial_eval_eqn(unknowns: Sequence[bool], eqn: JaxprEqn) -> Any:
 
 
 def scan_recompute(policy: Policy, eqn: JaxprEqn) -> tuple[JaxprEqn, JaxprEqn, list[Var]] | None:
-    """Values that the policy keeps are stacked, and scanned when the body runs again."""
+    """Stack the values that the policy saves, and scan over them when the body is recomputed."""
     params = eqn.params
     first, again, count = RECOMPUTATION.programs(params["jaxpr"], policy)
     if not count:

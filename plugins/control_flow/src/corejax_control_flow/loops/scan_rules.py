@@ -1,10 +1,10 @@
-"""`scan`: a program applied to each element of arrays in turn, with a carry.
+"""The primitive `scan`, which applies a program to each element of arrays in turn, with a carry.
 
     scan : c -> h -> [x] -> (h, [y])        given a body (c, h, x) -> (h, y)
 
 Operands are `num_consts` constants c, `num_carry` initial carries h, then the arrays x with a leading axis of
-`length`. Results are the last carries and the stacked y. A carry has the type that the body takes; what the
-body returns and what the operand has may differ from it in weak type only. Partial evaluation and transposition are in
+`length`. Results are the last carries and the stacked y. A carry has the type of the body's argument; the types of the
+body's result and of the operand may differ from it only in weak type. Partial evaluation and transposition are in
 `scan_partial_eval` and `scan_transpose`.
 """
 
@@ -61,8 +61,8 @@ def scan_impl(
     reverse: bool,
     **params: Any,
 ) -> list[Any]:
-    """A Python loop over NumPy arrays, unless it is long. Results are written into arrays that are allocated before."""
-    found = run_long_scan(
+    """Run a Python loop over NumPy arrays, or compile the scan if it is long."""
+    outs = run_long_scan(
         scan_p,
         args,
         jaxpr=jaxpr,
@@ -72,8 +72,8 @@ def scan_impl(
         reverse=reverse,
         **params,
     )
-    if found is not None:
-        return found
+    if outs is not None:
+        return outs
     consts, carry, xs = split_list(args, [num_consts, num_carry])
     ys = [np.empty((length, *a.shape), a.dtype) for a in jaxpr.out_avals[num_carry:]]
     for i in reversed(range(length)) if reverse else range(length):
@@ -85,7 +85,7 @@ def scan_impl(
 
 
 def stacked(length: int, avals: Sequence[ShapedArray]) -> list[ShapedArray]:
-    """Types with a leading axis of `length`."""
+    """Add a leading axis of `length` to types."""
     return [unmapped_aval(length, 0, a) for a in avals]
 
 
@@ -100,26 +100,30 @@ def scan_abstract_eval(
     reverse: bool,
     unroll: int,
 ) -> list[ShapedArray]:
-    """The carries' types, and the stacked results'."""
+    """Check the body against the operands and return the types of the carries and of the stacked results."""
     if length < 0 or unroll < 1:
-        raise ValueError(f"scan: length is at least 0 and unroll at least 1, got length={length} and unroll={unroll}")
+        raise ValueError(
+            f"scan: length must be at least 0 and unroll at least 1, got length={length} and unroll={unroll}"
+        )
     if not len(avals) == len(jaxpr.in_avals) == len(linear):
         raise TypeError(
             f"scan: a body of {len(jaxpr.in_avals)} arguments was given {len(avals)} operands and "
             f"{len(linear)} flags in `linear`"
         )
     if len(jaxpr.in_avals) < num_consts + num_carry or len(jaxpr.out_avals) < num_carry:
-        raise TypeError(f"scan: the body has not {num_consts} constants and {num_carry} carries in, {num_carry} out")
+        raise TypeError(
+            f"scan: the body must take {num_consts} constants and {num_carry} carries and return {num_carry} carries"
+        )
     consts, carry, xs = split_list(jaxpr.in_avals, [num_consts, num_carry])
     expected = [*consts, *carry, *stacked(length, xs)]
     kinds = ["a constant"] * num_consts + ["an initial carry"] * num_carry + ["a scanned array"] * len(xs)
     for i, (got, want, kind) in enumerate(zip(avals, expected, kinds, strict=True)):
         if not same_but_weak_type(got, want):
             raise TypeError(f"scan: operand {i}, {kind}, is {got.str_short()}, the body takes {want.str_short()}")
-    for i, (taken, given) in enumerate(zip(carry, jaxpr.out_avals[:num_carry], strict=True)):
-        if not same_but_weak_type(taken, given):
+    for i, (taken, returned) in enumerate(zip(carry, jaxpr.out_avals[:num_carry], strict=True)):
+        if not same_but_weak_type(taken, returned):
             raise TypeError(
-                f"scan: the body takes carry {i} as {taken.str_short()} and gives it as {given.str_short()}"
+                f"scan: the body takes carry {i} as {taken.str_short()} and returns it as {returned.str_short()}"
             )
     return [*carry, *stacked(length, jaxpr.out_avals[num_carry:])]
 
@@ -135,17 +139,17 @@ def scan_jvp(
     num_consts: int,
     **params: Any,
 ) -> Any:
-    """One scan of the body's jvp. A carry has a tangent if it gets one in any iteration."""
+    """Bind one scan of the body's jvp. A carry has a tangent if it gets one in any iteration, hence the fixed point."""
     num_ys = len(jaxpr.out_avals) - num_carry
     nz_consts, nz_carry, nz_xs = split_list([t is not None for t in tangents], [num_consts, num_carry])
 
     def push(carry: list[bool]) -> Any:
-        pushed, nz_out = jvp_jaxpr(jaxpr, [*nz_consts, *carry, *nz_xs], [*carry, *(False for _ in range(num_ys))])
-        return nz_out[:num_carry], (pushed, nz_out)
+        body, nz_out = jvp_jaxpr(jaxpr, [*nz_consts, *carry, *nz_xs], [*carry, *(False for _ in range(num_ys))])
+        return nz_out[:num_carry], (body, nz_out)
 
-    nz_carry, (pushed, nz_out) = fixpoint(push, nz_carry)
+    nz_carry, (body, nz_out) = fixpoint(push, nz_carry)
     nonzeros = [*nz_consts, *nz_carry, *nz_xs]
-    real = [instantiate(t, x) if nz else None for t, x, nz in zip(tangents, primals, nonzeros, strict=True)]
+    tangents_in = [instantiate(t, x) if nz else None for t, x, nz in zip(tangents, primals, nonzeros, strict=True)]
     # The body takes all primals, then all tangents; a scan takes constants, carries and arrays in this order.
     count = len(nonzeros)
     places = spread_list(nonzeros, range(count, count + sum(nonzeros)))
@@ -156,10 +160,10 @@ def scan_jvp(
     places = spread_list(nz_out, range(len(nz_out), len(nz_out) + sum(nz_out)))
     groups_out = zip(split_list(range(len(nz_out)), [num_carry]), split_list(places, [num_carry]), strict=True)
     order_out = [i for primal, tangent in groups_out for i in (*primal, *(j for j in tangent if j is not None))]
-    everything = [*primals, *(t for t in real if t is not None)]
+    operands = [*primals, *(t for t in tangents_in if t is not None)]
     outs = scan_p.bind(
-        *(everything[i] for i in order_in),
-        jaxpr=rearranged(pushed, order_in, order_out),
+        *(operands[i] for i in order_in),
+        jaxpr=rearranged(body, order_in, order_out),
         linear=tuple(linear[i] if i < count else True for i in order_in),
         num_carry=num_carry + sum(nz_carry),
         num_consts=num_consts + sum(nz_consts),
@@ -180,7 +184,7 @@ def scan_vmap(
     num_consts: int,
     **params: Any,
 ) -> Any:
-    """One scan of the batched body. A carry is batched if it becomes so in any iteration."""
+    """Bind one scan of the batched body. A carry is batched if any iteration batches it, hence the fixed point."""
     num_ys = len(jaxpr.out_avals) - num_carry
     consts, carry, xs = split_list(vals, [num_consts, num_carry])
     const_dims, carry_dims, x_dims = split_list(dims, [num_consts, num_carry])
@@ -202,7 +206,7 @@ def scan_vmap(
 
 
 def scan_dce(used_outputs: list[bool], eqn: JaxprEqn) -> tuple[list[bool], JaxprEqn | None]:
-    """Drop results that are not used, and carries on which no used result depends."""
+    """Drop unused results, and carries on which no used result depends."""
     if not any(used_outputs) and not eqn.effects:
         return [False] * len(eqn.invars), None
     params = eqn.params
@@ -222,7 +226,7 @@ def scan_dce(used_outputs: list[bool], eqn: JaxprEqn) -> tuple[list[bool], Jaxpr
         "num_consts": sum(used_inputs[:num_consts]),
         "num_carry": sum(used_carry),
     }
-    # A carry may be needed inside although its last value is not used. Its binder stays and is not read.
+    # A carry may be needed inside the loop although its last value is not used. Its output variable stays.
     outvars = select_list([*used_carry, *used_ys], eqn.outvars)
     return used_inputs, eqn.replace(invars=select_list(used_inputs, eqn.invars), outvars=outvars, params=new_params)
 

@@ -1,4 +1,9 @@
-"""Transposition of `scan`: a scan of the transposed body from the other end."""
+"""Transposition of `scan`: a scan of the transposed body in the opposite direction.
+
+Cotangents of carries are carries of the new scan, cotangents of the stacked results are its scanned arrays, and
+cotangents of scanned arrays are its stacked results. The cotangent of a constant is a sum over all iterations, so the
+new scan carries this sum.
+"""
 
 from __future__ import annotations
 
@@ -28,36 +33,37 @@ from corejax_control_flow.programs.rewriting import appended, depends, rearrange
 
 @transpose_rules.register(scan_p, symbolic_zeros=True)
 def scan_transpose(cts: Sequence[Any], *operands: Any, **params: Any) -> list[Any]:
-    """A scan of the transposed body from the other end. Carries that depend on no linear operand are computed first."""
+    """Transpose a scan. If carries depend on no linear operand, a first scan computes them."""
     jaxpr, num_consts, num_carry = params["jaxpr"], params["num_consts"], params["num_carry"]
     undef = [is_undef_primal(x) for x in operands]
     consts, carry, xs = split_list(undef, [num_consts, num_carry])
     carry, _ = fixpoint(lambda c: (depends(jaxpr.jaxpr, [*consts, *c, *xs])[:num_carry], None), carry)
     if all(carry):
-        return _pull(cts, operands, undef, params)
+        return _transpose_linear(cts, operands, undef, params)
     halves = unzip(jaxpr, undef, num_consts, num_carry)
     parts = split_operands(halves, operands, undef, params)
     outs = scan_p.bind(*itertools.chain(*parts.known), **parts.known_params)
     invariant = inline_closed(halves.invariant, parts.known[0])
     linear, _ = unknown_operands(halves, parts, invariant, outs[len(parts.known[1]) :])
     unknown_cts = select_list([*halves.unknown_carry, *halves.unknown_ys], cts)
-    pulled = _pull(unknown_cts, linear, [is_undef_primal(x) for x in linear], parts.unknown_params)
+    undef_linear = [is_undef_primal(x) for x in linear]
+    cts_in = _transpose_linear(unknown_cts, linear, undef_linear, parts.unknown_params)
     sizes = (len(halves.hoisted), len(parts.unknown[0]), len(parts.unknown[1]), len(halves.scanned))
-    _, ct_consts, ct_carry, _, ct_xs = split_list(pulled, sizes)
+    _, ct_consts, ct_carry, _, ct_xs = split_list(cts_in, sizes)
     unknown = [*consts, *halves.unknown_carry, *xs]
     return spread_list(unknown, [*ct_consts, *ct_carry, *ct_xs])
 
 
 class _Transposed(NamedTuple):
-    """A transposed body and which cotangents there are.
+    """A transposed body, with flags of the nonzero cotangents.
 
     The body is `(residuals, ct carries, sums, ct ys, scanned residuals) -> (ct carries, sums, ct xs)`, where
-    the sums are those of the constants' cotangents.
+    the sums are the constants' cotangents, summed over the iterations.
 
     Attributes:
         body: the program.
-        carry: which carries have cotangents, in any iteration.
-        consts, xs: which linear constants and scanned arrays get cotangents.
+        carry: flags of the carries that have a cotangent in any iteration.
+        consts, xs: flags of the linear constants and scanned arrays that get cotangents.
     """
 
     body: ClosedJaxpr
@@ -69,31 +75,32 @@ class _Transposed(NamedTuple):
 def _transposed(
     jaxpr: ClosedJaxpr, linear: Sequence[bool], num_consts: int, num_carry: int, nonzero_cts: Sequence[bool]
 ) -> _Transposed:
+    """Transpose a body. The carries with cotangents are a fixed point over the iterations."""
+
     def make() -> _Transposed:
         carry, ys = split_list(nonzero_cts, [num_carry])
         consts_linear, _, xs_linear = split_list(linear, [num_consts, num_carry])
 
         def pull(carry: list[bool]) -> Any:
-            pulled, own = transpose_jaxpr(jaxpr, linear, [*carry, *ys])
-            consts, own_carry, xs = split_list(own, [sum(consts_linear), num_carry])
-            return own_carry, (pulled, consts, own_carry, xs)
+            transposed, nonzeros = transpose_jaxpr(jaxpr, linear, [*carry, *ys])
+            consts, carry_in, xs = split_list(nonzeros, [sum(consts_linear), num_carry])
+            return carry_in, (transposed, consts, carry_in, xs)
 
-        carry, (pulled, consts, own_carry, xs) = fixpoint(pull, carry)
+        carry, (transposed, consts, carry_in, xs) = fixpoint(pull, carry)
         avals = [tangent_aval(a) for a in jaxpr.in_avals]
         const_avals, carry_avals, _ = split_list(avals, [num_consts, num_carry])
         sum_avals = select_list(consts, select_list(consts_linear, const_avals))
 
         def tail(outs: Sequence[Any], sums: Sequence[Any]) -> list[Any]:
-            ct_consts, ct_carry, ct_xs = split_list(outs, [sum(consts), sum(own_carry)])
-            pulled_carry = spread_list(own_carry, ct_carry)
+            ct_consts, ct_carry, ct_xs = split_list(outs, [sum(consts), sum(carry_in)])
             carries = [
                 zero_cotangent(a) if ct is None else ct
-                for ct, a, nz in zip(pulled_carry, carry_avals, carry, strict=True)
+                for ct, a, nz in zip(spread_list(carry_in, ct_carry), carry_avals, carry, strict=True)
                 if nz
             ]
             return [*carries, *map(add_tangents, sums, ct_consts), *ct_xs]
 
-        body = appended(pulled, tail, sum_avals)
+        body = appended(transposed, tail, sum_avals)
         sizes = (consts_linear.count(False), xs_linear.count(False), sum(carry), sum(ys))
         res_consts, res_xs, ct_carry, ct_ys, sums = split_list(range(len(body.in_avals)), sizes)
         order = [*res_consts, *ct_carry, *sums, *ct_ys, *res_xs]
@@ -103,8 +110,10 @@ def _transposed(
     return memoised(jaxpr, key, make)  # type: ignore[no-any-return]
 
 
-def _pull(cts: Sequence[Any], operands: Sequence[Any], undef: Sequence[bool], params: dict[str, Any]) -> list[Any]:
-    """Transpose a scan whose carries are all linear. An initial carry that is known gets no cotangent."""
+def _transpose_linear(
+    cts: Sequence[Any], operands: Sequence[Any], undef: Sequence[bool], params: dict[str, Any]
+) -> list[Any]:
+    """Transpose a scan with only linear carries. A known initial carry gets no cotangent."""
     jaxpr, num_consts, num_carry = params["jaxpr"], params["num_consts"], params["num_carry"]
     consts, init, xs = split_list(undef, [num_consts, num_carry])
     linear = [*consts, *(True for _ in init), *xs]

@@ -1,4 +1,4 @@
-"""`while_loop`: a function repeated as long as a condition holds, as a function of pytrees."""
+"""`while_loop`: apply a function of pytrees while a condition holds."""
 
 from __future__ import annotations
 
@@ -21,12 +21,12 @@ from corejax.extend import (
 )
 from corejax.extend.messages import api_boundary
 from corejax.extend.types import Refinement
-from corejax_control_flow.loops import while_partial_eval as while_partial_eval  # the rest of the primitive's rules
+from corejax_control_flow.loops import while_partial_eval as while_partial_eval  # registers rules of the primitive
 from corejax_control_flow.loops._carries import (
     as_results,
+    cached_on,
     carry_fixed_point,
     function_or_raise,
-    kept_with,
     unchanged,
     without_carries,
 )
@@ -53,37 +53,37 @@ def while_loop(
     *,
     progress: Progress = False,
 ) -> Any:
-    """Apply a function again and again, as long as a condition holds.
+    """Apply a function repeatedly while a condition holds.
 
-    As this Python loop, but compiled (and batched, pushed forward, ...) as one operation:
+    Equivalent to this Python loop, but compiled (and batched, differentiated, ...) as one operation:
 
         val = init_val
         while cond_fun(val):
             val = body_fun(val)
         return val
 
-    Under `vmap` with a condition that differs between elements the loop runs until the last element has ended; those
-    that have ended keep their value. There is forward-mode differentiation only, except for what the body does not
-    change: where the number of iterations is known use `scan`, or `fori_loop` with static bounds.
+    Under `vmap` with a condition that differs between elements, the loop runs until the last element ends; elements
+    that have ended keep their value. Only forward-mode differentiation is supported, except through leaves that the
+    body does not change. If the number of iterations is known, use `scan`, or `fori_loop` with static bounds.
 
     Args:
         cond_fun: function `val -> bool`, a scalar; it may close over arrays and tracers.
-        body_fun: function `val -> val` of pytrees of arrays, whose structure, shapes and dtypes it keeps; it may close
-            over arrays and tracers.
-        init_val: the first value. Python scalars in it take the dtype that `body_fun` gives them.
-        progress: show a progress bar: True, its label, or a `ProgressBar`.
+        body_fun: function `val -> val` of pytrees of arrays that keeps their structure, shapes and dtypes; it may
+            close over arrays and tracers.
+        init_val: initial value. Python scalars in it take the dtype that `body_fun` returns for them.
+        progress: progress bar to show: True, its label, or a `ProgressBar`.
 
     Returns:
         The last value.
 
     Raises:
-        TypeError: `body_fun` changes the value's structure or types (says which leaf, both types and the cast),
-            `cond_fun` does not return a boolean scalar, one of the two is not a function, or a leaf of `init_val` is
-            not an array.
-        ValueError: in reverse-mode differentiation, when it comes to the backward pass.
+        TypeError: if `body_fun` changes the value's structure or types (the message names the leaf, both types and
+            the cast), `cond_fun` does not return a boolean scalar, either of them is not a function, or a leaf of
+            `init_val` is not an array.
+        ValueError: in the backward pass of reverse-mode differentiation.
     """
-    function_or_raise("while_loop", "cond_fun is a function val -> bool", cond_fun)
-    function_or_raise("while_loop", "body_fun is a function val -> val", body_fun)
+    function_or_raise("while_loop", "cond_fun must be a function val -> bool", cond_fun)
+    function_or_raise("while_loop", "body_fun must be a function val -> val", body_fun)
     init, init_tree = check_leaves("while_loop", body_fun, init_val, "init_val")
     if in_python():
         ended, init_val = while_in_python(cond_fun, body_fun, init_val)
@@ -92,6 +92,7 @@ def while_loop(
         init, init_tree = check_leaves("while_loop", body_fun, init_val, "init_val")
     bar = as_progress_bar("while_loop", progress)
     in_tree = tree.treedef_tuple([init_tree])
+    # The refinements of the carries depend on the condition, and its own on the carries: iterate to a fixed point.
     ends: Refinement | None = None
     while True:
         init, body = carry_fixed_point(
@@ -118,15 +119,13 @@ def _check_condition(cond_fun: Any, traced: Traced) -> None:
     advice = "Return one boolean, for example from a comparison"
     if len(out) == 1 and out[0].dtype == np.bool_:
         advice = "Reduce it with .all() or .any(), or vmap the loop to run one for each element"
-    raise TypeError(
-        f"while_loop: {place(cond_fun)} has to return a boolean scalar, got {result_type(traced)}. {advice}"
-    )
+    raise TypeError(f"while_loop: {place(cond_fun)} must return a boolean scalar, got {result_type(traced)}. {advice}")
 
 
 def while_traced(cond: Traced, body: Traced, init: Sequence[Any], bar: ProgressBar | None = None) -> list[Any]:
     """Bind `while` to a traced condition and body.
 
-    Carries that the body does not change and the condition does not read are constants of the body.
+    Carries that the body does not change and the condition does not read become constants of the body.
     """
     read = {v for eqn in cond.jaxpr.eqns for v in eqn.invars if type(v) is Var}
     read.update(v for v in cond.jaxpr.outvars if type(v) is Var)
@@ -156,7 +155,7 @@ def while_traced(cond: Traced, body: Traced, init: Sequence[Any], bar: ProgressB
 def _reporting(
     body: ClosedJaxpr, cond: ClosedJaxpr, num_consts: int, num_cond_consts: int, bar: ProgressBar
 ) -> ClosedJaxpr:
-    """The body with a count of its iterations, and the condition's constants before its own."""
+    """Return the body with a count of its iterations, and with the condition's constants before its own."""
     quiet = without_effects(cond)
 
     def going(count: Any, outs: Sequence[Any], cond_consts: Sequence[Any]) -> Any:
@@ -166,17 +165,17 @@ def _reporting(
 
 
 def _condition(old: Jaxpr, gone: Sequence[bool]) -> ClosedJaxpr:
-    """The condition without carries that it does not read."""
+    """Return the condition without the carries flagged in `gone`, which it does not read."""
 
     def make() -> ClosedJaxpr:
         invars = partition_list(gone, old.invars)[0]
         return close_over_consts(Jaxpr(old.constvars, invars, old.eqns, old.outvars, old.debug_info))
 
-    return kept_with(old, ("condition", tuple(gone)), make)  # type: ignore[no-any-return]
+    return cached_on(old, ("condition", tuple(gone)), make)  # type: ignore[no-any-return]
 
 
 def _with_count(cond: ClosedJaxpr, num_consts: int) -> ClosedJaxpr:
-    """A condition that takes the number of iterations before the other carries, and does not read it."""
+    """Give the condition an unused carry before its other carries, for the number of iterations."""
     last = len(cond.in_avals)
     order = [*range(num_consts), last, *range(num_consts, last)]
     return rearranged(with_more_arguments(cond, [COUNT]), order, [0])

@@ -1,7 +1,7 @@
-"""`while`: partial evaluation of both kinds, dead code, and the refusal of transposition.
+"""Partial evaluation of `while`, dead code elimination, and the error of transposition.
 
-A loop of unknown length cannot keep residuals of each iteration. So the unknown half computes again what it needs of
-the known half.
+A loop of unknown length cannot stack residuals, as the size of the stack would be unknown. So the unknown half
+recomputes the values of the known half that it needs.
 """
 
 from __future__ import annotations
@@ -35,12 +35,12 @@ from corejax_control_flow.programs.rewriting import Flags, depends, either, refu
 
 
 class Pruned(NamedTuple):
-    """A loop without what its used results do not need.
+    """A loop after dead code elimination.
 
     Attributes:
-        params: of the smaller loop.
-        operands: which operands it takes.
-        carry: which carries it has.
+        params: params of the smaller loop.
+        operands: flags of the original operands that it takes.
+        carry: flags of the original carries that it has.
     """
 
     params: dict[str, Any]
@@ -49,7 +49,7 @@ class Pruned(NamedTuple):
 
 
 def pruned(params: dict[str, Any], used: Flags) -> Pruned:
-    """Keep the carries that are used, that the condition reads, and that these depend on."""
+    """Drop the carries that are neither used nor read by the condition, and on which no such carry depends."""
     body, body_nconsts = params["body_jaxpr"], params["body_nconsts"]
     cond, cond_nconsts = params["cond_jaxpr"], params["cond_nconsts"]
 
@@ -78,7 +78,7 @@ def pruned(params: dict[str, Any], used: Flags) -> Pruned:
 
 
 def while_dce(used_outputs: list[bool], eqn: JaxprEqn) -> tuple[list[bool], JaxprEqn | None]:
-    """Drop carries on which nothing used depends, and the whole loop if nothing is used."""
+    """Drop carries on which no used carry and no condition depends, and the loop if no carry is used."""
     if not any(used_outputs) and not eqn.effects:
         return [False] * len(eqn.invars), None
     small = pruned(eqn.params, used_outputs)
@@ -96,13 +96,13 @@ dce_rules[while_p] = while_dce
 
 
 class _Halves(NamedTuple):
-    """A loop, split in two.
+    """A loop, split into a loop for the known carries and one for the unknown carries.
 
     Attributes:
-        known: params of the loop that runs now, for the known carries; all of its operands are the known ones.
-        unknown: the loop that computes the unknown carries, and what it needs of the known ones.
-        carry: which carries are unknown.
-        operands: which operands are, with the first values of those carries.
+        known: params of the loop for the known carries, which takes all known operands.
+        unknown: the loop for the unknown carries, which also has the known carries that it needs.
+        carry: flags of the unknown carries.
+        operands: flags of the unknown operands, which include the initial values of the unknown carries.
     """
 
     known: dict[str, Any]
@@ -112,7 +112,10 @@ class _Halves(NamedTuple):
 
 
 def _unzip(params: dict[str, Any], unknowns: Flags) -> _Halves | None:
-    """Split a loop. A carry is unknown if it becomes so in any iteration. None: the number of iterations is unknown."""
+    """Split a loop, or return None if the condition is unknown.
+
+    A carry is unknown if it is unknown in any iteration, hence the fixed point.
+    """
     body, body_nconsts = params["body_jaxpr"], params["body_nconsts"]
     cond, cond_nconsts = params["cond_jaxpr"], params["cond_nconsts"]
 
@@ -120,7 +123,7 @@ def _unzip(params: dict[str, Any], unknowns: Flags) -> _Halves | None:
         cond_consts, consts, carry = split_list(unknowns, [cond_nconsts, body_nconsts])
 
         def split(carry: list[bool]) -> Any:
-            # Both halves of a body run in one: nothing is gained by computing something in both.
+            # The unknown loop runs both halves in one body, so that recomputation in its second half gains nothing.
             halves = partial_eval_jaxpr(body, [*consts, *carry], carry, keep_all)
             return halves[2], halves
 
@@ -154,7 +157,7 @@ def _unzip(params: dict[str, Any], unknowns: Flags) -> _Halves | None:
 
 
 def without_unread(closed: ClosedJaxpr, kept: Flags) -> ClosedJaxpr:
-    """A program without the equations that read arguments which are not kept. Its outputs need none of them."""
+    """Drop the equations that depend on arguments that are not kept. No output depends on such an argument."""
     old = closed.jaxpr
     gone = set(partition_list(kept, old.invars)[0])
     eqns = []
@@ -167,11 +170,11 @@ def without_unread(closed: ClosedJaxpr, kept: Flags) -> ClosedJaxpr:
 
 
 def _joined(
-    whole: ClosedJaxpr, known: ClosedJaxpr, unknown: ClosedJaxpr, ins: Flags, outs: Flags, num_res: int
+    body: ClosedJaxpr, known: ClosedJaxpr, unknown: ClosedJaxpr, ins: Flags, outs: Flags, num_res: int
 ) -> ClosedJaxpr:
-    """Both halves of a body, one after the other, with the arguments and outputs of the whole.
+    """Join both halves of a body, one after the other, with the arguments and outputs of the body.
 
-    The halves have the variables of the whole, so nothing is renamed but the residuals that are arguments or constants.
+    The halves share the variables of the body, so that only residuals that are arguments or constants are renamed.
     """
     num_known = len(known.jaxpr.outvars) - num_res
     renamed = dict(zip(unknown.jaxpr.invars[:num_res], known.jaxpr.outvars[num_known:], strict=True))
@@ -182,7 +185,7 @@ def _joined(
     for half in (known, unknown):
         consts.update(zip(half.jaxpr.constvars, half.consts, strict=True))
     outvars = merge_lists(outs, known.jaxpr.outvars[:num_known], unknown_outs)
-    jaxpr = Jaxpr(list(consts), invars, [*known.jaxpr.eqns, *later], outvars, whole.jaxpr.debug_info)
+    jaxpr = Jaxpr(list(consts), invars, [*known.jaxpr.eqns, *later], outvars, body.jaxpr.debug_info)
     return ClosedJaxpr(jaxpr, list(consts.values()))
 
 
@@ -192,22 +195,22 @@ def _runs(params: dict[str, Any]) -> bool:
 
 @partial_eval_rules.register(while_p)
 def while_partial_eval(trace: PartialEvalTrace, args: Sequence[Any], **params: Any) -> list[Any]:
-    """Run the known carries now, record a loop for the others."""
+    """Run the loop for the known carries now, and record the loop for the unknown carries."""
     unknowns = [trace.is_unknown(x) for x in args]
     halves = _unzip(params, unknowns)
     if halves is None:
         return list(trace.record(while_p, args, params))
     outs = while_p.bind(*partition_list(halves.operands, args)[0], **halves.known) if _runs(halves.known) else []
-    if not any(halves.carry):  # unknown operands that change nothing
+    if not any(halves.carry):  # the unknown operands affect no carry
         return list(outs)
     recorded = trace.record(while_p, select_list(halves.unknown.operands, args), halves.unknown.params)
-    unknown_of_them = select_list(halves.unknown.carry, halves.carry)
-    return merge_lists(halves.carry, outs, select_list(unknown_of_them, recorded))
+    is_unknown = select_list(halves.unknown.carry, halves.carry)
+    return merge_lists(halves.carry, outs, select_list(is_unknown, recorded))
 
 
 @partial_eval_jaxpr_rules.register(while_p)
 def while_partial_eval_eqn(unknowns: Sequence[bool], eqn: JaxprEqn) -> Any:
-    """Split one equation into a loop for the known carries, and one that computes again what the others need."""
+    """Split one equation into a loop for the known carries and one for the unknown carries."""
     halves = _unzip(eqn.params, unknowns)
     if halves is None:
         return None, eqn, [True] * len(eqn.outvars), []
@@ -235,18 +238,14 @@ def while_partial_eval_eqn(unknowns: Sequence[bool], eqn: JaxprEqn) -> Any:
 
 @transpose_rules.register(while_p, symbolic_zeros=True)
 def while_transpose(cts: Sequence[Any], *operands: Any, **params: Any) -> list[Any]:
-    """Refuses, for the number of iterations to undo is not known.
-
-    Raises:
-        ValueError: says what to use instead.
-    """
+    """Raise ValueError, as the number of iterations to reverse is unknown. The message names alternatives."""
     body = params["body_jaxpr"].jaxpr.debug_info
     name = f" of {fun_name(body.fun)}" if getattr(body, "fun", None) is not None else ""
     source = replayed_source()
     at = f", at {describe_source(source)}" if source is not None else ""
     error = ValueError(
         f"Reverse-mode differentiation does not work for lax.while_loop{name}{at}, nor for lax.fori_loop "
-        "with bounds that are not known while tracing: how many iterations there are to undo is not known. Use "
+        "with bounds that are not known while tracing: the number of iterations to reverse is not known. Use "
         "lax.scan, or lax.fori_loop with static bounds (Python integers), or forward mode (jvp, jacfwd)"
     )
     raise not_of_rule(error)

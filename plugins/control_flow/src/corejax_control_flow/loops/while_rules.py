@@ -1,10 +1,10 @@
-"""`while`: a program repeated as long as a condition on what it carries holds.
+"""The primitive `while`, which repeats a program while a condition on its carries holds.
 
     while : c -> d -> h -> h        given a condition (c, h) -> bool and a body (d, h) -> h
 
 Operands are `cond_nconsts` constants c of the condition, `body_nconsts` constants d of the body, then the initial
-carries h. A carry has the type that the body takes. What the body returns and what the operand has may differ from it
-in weak type only. The rules of partial evaluation, transposition and dead code are in `while_partial_eval`.
+carries h. A carry has the type of the body's argument. The types of the body's result and of the operand may differ
+from it only in weak type. The rules of partial evaluation, transposition and dead code are in `while_partial_eval`.
 """
 
 from __future__ import annotations
@@ -44,14 +44,14 @@ from corejax.extend.programs import select_list
 from corejax.extend.transforms import for_each_element, mapped_aval, tangent_aval
 from corejax_control_flow.loops.long_whiles import eager_steps, finish_compiled
 from corejax_control_flow.programs.messages import shown_types
-from corejax_control_flow.programs.rewriting import rearranged, refuse_effects, tells_a_debugger
+from corejax_control_flow.programs.rewriting import has_only_debug_effects, rearranged, refuse_effects
 from corejax_control_flow.programs.weak_types import same_but_weak_type
 
 while_p = Primitive(
     "while",
     multiple_results=True,
     tags=("higher_order",),
-    doc=("Repeat a program as long as a condition holds. Params: body_jaxpr, body_nconsts, cond_jaxpr, cond_nconsts."),
+    doc=("Repeat a program while a condition holds. Params: body_jaxpr, body_nconsts, cond_jaxpr, cond_nconsts."),
 )
 
 
@@ -78,7 +78,7 @@ def while_impl(
 def while_abstract_eval(
     *avals: ShapedArray, body_jaxpr: ClosedJaxpr, body_nconsts: int, cond_jaxpr: ClosedJaxpr, cond_nconsts: int
 ) -> list[ShapedArray]:
-    """The carries' types, as the body takes them."""
+    """Check body and condition against the operands and return the types of the carries."""
     cond_consts, cond_carry = cond_jaxpr.in_avals[:cond_nconsts], cond_jaxpr.in_avals[cond_nconsts:]
     body_consts, carry = body_jaxpr.in_avals[:body_nconsts], body_jaxpr.in_avals[body_nconsts:]
     expected = [*cond_consts, *body_consts, *carry]
@@ -92,11 +92,11 @@ def while_abstract_eval(
     for i, (got, want, kind) in enumerate(zip(avals, expected, kinds, strict=True)):
         if not same_but_weak_type(got, want):
             raise TypeError(f"while: operand {i}, {kind}, is {got.str_short()}, the program takes {want.str_short()}")
-    for name, types in (("the body gives", body_jaxpr.out_avals), ("the condition takes", cond_carry)):
+    for name, types in (("but it returns", body_jaxpr.out_avals), ("but the condition takes", cond_carry)):
         if len(types) != len(carry) or not all(map(same_but_weak_type, types, carry)):
             raise TypeError(f"while: the body takes carries {shown_types(carry)}, {name} {shown_types(types)}")
     if [(a.shape, a.dtype) for a in cond_jaxpr.out_avals] != [((), np.dtype(np.bool_))]:
-        raise TypeError(f"while: the condition gives one bool[], this one {shown_types(cond_jaxpr.out_avals)}")
+        raise TypeError(f"while: the condition must return one bool[], got {shown_types(cond_jaxpr.out_avals)}")
     return carry
 
 
@@ -112,14 +112,18 @@ def unchanging(
     cond_jaxpr: ClosedJaxpr,
     cond_nconsts: int,
 ) -> tuple[list[bool], list[Any], dict[str, Any]]:
-    """The loop with the carries that its body returns unchanged as constants.
+    """Turn the carries that the body returns unchanged into constants.
 
     Args:
         args: operands of the loop, or batches of them.
         avals: types of the operands.
+        body_jaxpr: the body.
+        body_nconsts: number of the body's constants.
+        cond_jaxpr: the condition.
+        cond_nconsts: number of the condition's constants.
 
     Returns:
-        Which carries those are, and the operands and params of the loop without them.
+        Flags of these carries, and the operands and params of the loop without them.
     """
     cond_consts, body_consts, init = split_list(args, [cond_nconsts, body_nconsts])
     invars, outvars = body_jaxpr.jaxpr.invars[body_nconsts:], body_jaxpr.jaxpr.outvars
@@ -160,34 +164,37 @@ def while_jvp(
     cond_jaxpr: ClosedJaxpr,
     cond_nconsts: int,
 ) -> Any:
-    """One loop that carries tangents too. A carry has a tangent if it gets one in any iteration."""
+    """Bind one loop that carries primals and tangents.
+
+    A carry has a tangent if it gets one in any iteration, hence the fixed point.
+    """
     cond_consts, body_consts, init = split_list(primals, [cond_nconsts, body_nconsts])
     _, const_dots, init_dots = split_list(tangents, [cond_nconsts, body_nconsts])
     nz_consts, nz_carry = ([t is not None for t in ts] for ts in (const_dots, init_dots))
 
     def push(carry: list[bool]) -> Any:
-        pushed, nz_out = jvp_jaxpr(body_jaxpr, [*nz_consts, *carry], carry)
-        return nz_out, pushed
+        jvp_body, nz_out = jvp_jaxpr(body_jaxpr, [*nz_consts, *carry], carry)
+        return nz_out, jvp_body
 
-    nz_carry, pushed = fixpoint(push, nz_carry)
+    nz_carry, jvp_body = fixpoint(push, nz_carry)
     if not any(nz_carry):
         params = (body_jaxpr, body_nconsts, cond_jaxpr, cond_nconsts)
         return while_p.bind(*primals, **dict(zip(_PARAMS, params, strict=True))), [None] * len(init)
     # The body takes all primals, then all tangents; a loop takes constants, then carries.
     sizes = (body_nconsts, len(init), sum(nz_consts))
-    consts, carry, dot_consts, dot_carry = split_list(range(len(pushed.in_avals)), sizes)
-    body = rearranged(pushed, [*consts, *dot_consts, *carry, *dot_carry], range(len(pushed.out_avals)))
+    consts, carry, dot_consts, dot_carry = split_list(range(len(jvp_body.in_avals)), sizes)
+    body = rearranged(jvp_body, [*consts, *dot_consts, *carry, *dot_carry], range(len(jvp_body.out_avals)))
     avals = [tangent_aval(a) for a in select_list(nz_carry, body_jaxpr.in_avals[body_nconsts:])]
-    real = [instantiate(t, x) for t, x, nz in zip(init_dots, init, nz_carry, strict=True) if nz]
-    operands = [*cond_consts, *body_consts, *select_list(nz_consts, const_dots), *init, *real]
+    carry_dots = [instantiate(t, x) for t, x, nz in zip(init_dots, init, nz_carry, strict=True) if nz]
+    operands = [*cond_consts, *body_consts, *select_list(nz_consts, const_dots), *init, *carry_dots]
     params = (body, body_nconsts + sum(nz_consts), with_more_arguments(cond_jaxpr, avals), cond_nconsts)
     gone, operands, new = unchanging(operands, list(map(get_aval, operands)), **dict(zip(_PARAMS, params, strict=True)))
-    outs = merge_lists(gone, while_p.bind(*operands, **new), select_list(gone, [*init, *real]))
+    outs = merge_lists(gone, while_p.bind(*operands, **new), select_list(gone, [*init, *carry_dots]))
     return outs[: len(init)], spread_list(nz_carry, outs[len(init) :])
 
 
 def with_more_arguments(closed: ClosedJaxpr, avals: Sequence[ShapedArray]) -> ClosedJaxpr:
-    """A program with arguments after its own that it does not use."""
+    """Append unused arguments to a program."""
 
     def make() -> ClosedJaxpr:
         old = closed.jaxpr
@@ -199,9 +206,13 @@ def with_more_arguments(closed: ClosedJaxpr, avals: Sequence[ShapedArray]) -> Cl
 
 @vmap_rules.register(while_p)
 def while_vmap(axis_size: int, vals: Any, dims: Any, **params: Any) -> Any:
-    """One loop of the batched body. Elements that end at different times make every carry a batch."""
+    """Bind one loop of the batched body.
+
+    If the condition is batched, elements end at different times and every carry is batched. A loop with debugging
+    callbacks and no other effects then runs element by element instead.
+    """
     num_consts = params["cond_nconsts"] + params["body_nconsts"]
-    given = vals, dims, params
+    original = vals, dims, params
     vals = [x if d is None else move_batch_axis(axis_size, d, 0, x) for x, d in zip(vals, dims, strict=True)]
     avals = [mapped_aval(get_aval(x), None if d is None else 0) for x, d in zip(vals, dims, strict=True)]
     gone, operands, params = unchanging(vals, avals, **params)
@@ -218,15 +229,15 @@ def while_vmap(axis_size: int, vals: Any, dims: Any, **params: Any) -> Any:
         return [pred_dim is not None or d is not None for d in dims_out], (body, cond, pred_dim)
 
     batched, (body, cond, pred_dim) = fixpoint(over_batch, [d is not None for d in rest_dims])
-    if pred_dim is not None and tells_a_debugger([body, cond]):
-        outs = for_each_element(functools.partial(while_p.bind, **given[2]), axis_size, *given[:2])
+    if pred_dim is not None and has_only_debug_effects([body, cond]):
+        outs = for_each_element(functools.partial(while_p.bind, **original[2]), axis_size, *original[:2])
         return outs, [0] * len(outs)
     if pred_dim is not None:
         refuse_effects(
             [body, cond],
             "vmap of while_loop over a mapped condition runs the body for elements that have ended, but the loop has "
-            "effects ({}) that would then happen for those too. Map over what the condition does not depend on, or "
-            "move the effect out of the loop.",
+            "effects ({}) that would then happen for those elements as well. Map only over values that the condition "
+            "does not depend on, or move the effect out of the loop.",
         )
         body, cond = _per_element(body, cond, body_nconsts, cond_nconsts)
         body_nconsts += cond_nconsts
@@ -254,9 +265,10 @@ def while_vmap(axis_size: int, vals: Any, dims: Any, **params: Any) -> Any:
 def _per_element(
     body: ClosedJaxpr, cond: ClosedJaxpr, body_nconsts: int, cond_nconsts: int
 ) -> tuple[ClosedJaxpr, ClosedJaxpr]:
-    """Body and condition of a loop that runs as long as any element does. Elements that have ended keep their value.
+    """Return the body and condition of a loop that runs until the last element ends.
 
-    The body takes the condition's constants before its own.
+    The body keeps the values of elements that have ended. It evaluates the condition for each element, so it takes the
+    condition's constants before its own.
     """
     from corejax_lax_basic import lax
 

@@ -1,5 +1,5 @@
-"""Values passed on as they are, with a mark that something later reads.
+"""Identity operations and scopes that mark values for later passes.
 
 `name.py`: `checkpoint_name`, for policies of `checkpoint`. `optimization_barrier.py`: for the compiler.
-`dce_sink.py`: values that count as used. `named_scope.py`: names of parts of a program, for profilers.
+`dce_sink.py`: for dead code elimination. `named_scope.py`: names of parts of a program, for profilers.
 """

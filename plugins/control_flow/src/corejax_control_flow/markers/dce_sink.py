@@ -1,4 +1,4 @@
-"""`dce_sink`: a value that counts as used, so that what computes it stays in programs.
+"""`dce_sink`: mark a value as used, so that dead code elimination keeps the equations that compute it.
 
 dce_sink : a ->
 """
@@ -14,16 +14,16 @@ from corejax_control_flow.programs.tracing import check_leaves
 
 
 def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
-    """Values that count as used: a program keeps the equations that compute them, though nothing else needs them.
+    """Mark values as used, so that a program keeps the equations that compute them.
 
-    Derivatives and batches keep them too.
+    Differentiated and batched programs keep these equations as well.
 
     Args:
         val: array, or pytree of arrays.
-        prevent_mlir_dce: whether the compiler keeps them as well; otherwise it drops what has no other use.
+        prevent_mlir_dce: if True, the compiler also keeps the operations; if False, it drops unused ones.
 
     Raises:
-        TypeError: a leaf is not an array.
+        TypeError: if a leaf is not an array.
     """
     for leaf in check_leaves("dce_sink", dce_sink, val, "val")[0]:
         dce_sink_p.bind(leaf, prevent_mlir_dce=bool(prevent_mlir_dce))
@@ -43,24 +43,24 @@ dce_sink_p = Primitive(
     effects=("no_dce",),
     impl=_impl,
     abstract_eval=_abstract_eval,
-    doc="A value that counts as used. Params: prevent_mlir_dce.",
+    doc="Mark a value as used. Params: prevent_mlir_dce.",
 )
 physical_rules.register(dce_sink_p, lambda avals, *numbers, **params: dce_sink_p.bind(*numbers, **params))
 
 
 @jvp_rules.register(dce_sink_p, symbolic_zeros=True)
 def sink_jvp(primals: Sequence[Any], tangents: Sequence[Any], **params: Any) -> tuple[list[Any], list[Any]]:
-    """The primal is used; its tangent is nobody's concern."""
+    """Mark the primal as used, not the tangent."""
     return dce_sink_p.bind(*primals, **params), []
 
 
 @vmap_rules.register(dce_sink_p)
 def sink_vmap(axis_size: int, vals: Any, dims: Any, **params: Any) -> tuple[list[Any], list[Any]]:
-    """The whole batch is used."""
+    """Mark the batch as used."""
     return dce_sink_p.bind(*vals, **params), []
 
 
 @transpose_rules.register(dce_sink_p, symbolic_zeros=True)
 def sink_transpose(cts: Sequence[Any], x: Any, **params: Any) -> list[None]:
-    """It gives nothing, so nothing comes back."""
+    """Return no cotangent, as the primitive has no results."""
     return [None]

@@ -14,17 +14,17 @@ from corejax_control_flow.programs.tracing import check_leaves
 
 
 def checkpoint_name(x: Any, name: str) -> Any:
-    """`x` itself, with a name that policies of `checkpoint` know it by.
+    """Name a value for policies of `checkpoint`, and return it.
 
     Args:
         x: array, or pytree of arrays.
-        name: the name; see `corejax.checkpoint_policies.save_only_these_names`. Under `grad` the primal has it.
+        name: the name; see `corejax.checkpoint_policies.save_only_these_names`. Under `grad` it names the primal.
 
     Returns:
-        A value of the structure, shapes and dtypes of `x`.
+        A value equal to `x`, of the same structure, shapes and dtypes.
 
     Raises:
-        TypeError: the name is not a string, or a leaf is not an array.
+        TypeError: if the name is not a string, or a leaf is not an array.
     """
     if not isinstance(name, str):
         raise TypeError(f"checkpoint_name takes a string for a name, got {name!r} of type {type(name).__name__}")
@@ -47,18 +47,18 @@ name_p = Primitive(
     linear_in=(0,),
     tags=("elementwise",),
     decomposition=lambda x, *, name: x,
-    doc="Its operand, with a name that policies of checkpoint know it by. Params: name.",
+    doc="Name the operand for policies of checkpoint, and return it. Params: name.",
 )
 defvectorized(name_p)
 
 
 @jvp_rules.register(name_p, symbolic_zeros=True)
 def name_jvp(primals: Any, tangents: Any, *, name: str) -> tuple[Any, Any]:
-    """The primal has the name, the tangent has none."""
+    """Name the primal, not the tangent."""
     return name_p.bind(*primals, name=name), tangents[0]
 
 
 @transpose_rules.register(name_p)
 def name_transpose(ct: Any, x: Any, *, name: str) -> list[Any]:
-    """The cotangent as it is."""
+    """Return the cotangent unchanged."""
     return [ct]

@@ -12,20 +12,20 @@ from corejax.extend.transforms import scope
 
 
 def named_scope(name: str) -> Restoring:
-    """Name what happens in a `with` block or, as a decorator, in a function.
+    """Name the operations in a `with` block or, as a decorator, in a function.
 
     Names nest. They are part of the operations' names in compiled programs (`jit(f)/layer1/dot_general`), where
-    profilers and `lower(...).as_text(debug_info=True)` show them; what is computed does not change. Transformations
-    mark what they make: `transpose(jvp(layer1))`.
+    profilers and `lower(...).as_text(debug_info=True)` show them. They do not change results. Transformations wrap the
+    names of the operations that they generate: `transpose(jvp(layer1))`.
 
     Args:
         name: any text.
 
     Returns:
-        A context manager, which is a decorator too.
+        A context manager, which is also a decorator.
 
     Raises:
-        TypeError: the name is not a string.
+        TypeError: if the name is not a string.
     """
     if not isinstance(name, str):
         raise TypeError(f"named_scope takes a string for a name, got {name!r} of type {type(name).__name__}")
@@ -33,14 +33,17 @@ def named_scope(name: str) -> Restoring:
 
 
 def named_call(fun: Callable[..., Any], *, name: str | None = None) -> Callable[..., Any]:
-    """The function, its operations in a scope of its own (see `named_scope`).
+    """Wrap a function so that its operations are in a scope (see `named_scope`).
 
     Args:
         fun: any function.
-        name: the scope's name; by default the function's own.
+        name: name of the scope; by default the function's name.
+
+    Returns:
+        The wrapped function.
 
     Raises:
-        TypeError: `fun` is not a function, or the name is not a string.
+        TypeError: if `fun` is not a function, or the name is not a string.
     """
     if not callable(fun):
         raise TypeError(f"named_call takes a function, got {fun!r} of type {type(fun).__name__}")

@@ -1,4 +1,4 @@
-"""What `corejax.ad_checkpoint` offers: names for policies, and what a gradient keeps."""
+"""`corejax.ad_checkpoint`: checkpointing, names for policies, and the residuals that a gradient saves."""
 
 from corejax_control_flow.checkpoint import policies as checkpoint_policies  # noqa: F401
 from corejax_control_flow.checkpoint.checkpoint import checkpoint as checkpoint

@@ -1,4 +1,4 @@
-"""`corejax.custom_batching`: functions with vmap rules of their own."""
+"""`corejax.custom_batching`: functions with custom vmap rules."""
 
 from __future__ import annotations
 
@@ -13,13 +13,16 @@ __all__ = ["custom_vmap", "sequential_vmap"]
 
 
 def sequential_vmap(f: _Callable[..., _Any]) -> custom_vmap:
-    """A function whose batches are taken element by element, by `lax.map`; a decorator.
+    """Decorate a function so that `vmap` runs it element by element, by `lax.map`.
 
     Args:
-        f: the function, of pytrees of arrays, that does not batch or is not to be.
+        f: function of pytrees of arrays that cannot or should not be batched.
+
+    Returns:
+        A `custom_vmap` function.
 
     Raises:
-        TypeError: `f` is not a function.
+        TypeError: if `f` is not a function.
     """
     mapped = custom_vmap(f)
 
@@ -29,8 +32,8 @@ def sequential_vmap(f: _Callable[..., _Any]) -> custom_vmap:
         flags = _tree.tree_leaves(in_batched)
 
         def one(rows: list[_Any]) -> _Any:
-            given = iter(rows)
-            merged = [next(given) if batched else x for x, batched in zip(leaves, flags, strict=True)]
+            elements = iter(rows)
+            merged = [next(elements) if batched else x for x, batched in zip(leaves, flags, strict=True)]
             return mapped(*_tree.tree_unflatten(in_tree, merged))
 
         out = _map(one, [x for x, batched in zip(leaves, flags, strict=True) if batched])

@@ -1,4 +1,4 @@
-"""`corejax.custom_derivatives`: functions with derivatives of their own, and what goes with them."""
+"""`corejax.custom_derivatives`: functions with custom derivatives, and helpers for their rules."""
 
 from __future__ import annotations
 

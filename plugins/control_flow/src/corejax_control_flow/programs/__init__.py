@@ -1,5 +1,5 @@
-"""From users' functions to programs, and from programs to programs: the ground that the other packages stand on.
+"""Tracing of users' functions and transformations of jaxprs, which all other packages use.
 
-`tracing.py` records a function as a program, and finds the earlier program that it equals. `rewriting.py` makes
-programs of programs. `weak_types.py` and `messages.py` compare and print types.
+`tracing.py` traces a function to a jaxpr, or reuses an equal earlier one. `rewriting.py` transforms jaxprs.
+`weak_types.py` and `messages.py` compare and print types.
 """

@@ -1,6 +1,6 @@
-"""Control flow as Python's own, for the setting `disable_jit`: functions are called, and not traced.
+"""Control flow in Python, for the setting `disable_jit`: functions are called, not traced.
 
-What is not known while tracing (a condition under `jit` or `vmap`) cannot choose in Python and is staged as usual.
+A condition that is unknown while tracing (under `jit` or `vmap`) cannot decide in Python and is staged as usual.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from corejax.extend import Tracer, as_array, config, host_value, tree
 
 
 def in_python() -> bool:
-    """Whether control flow is to run in Python."""
+    """Return whether control flow runs in Python."""
     return bool(config.disable_jit)
 
 
 def known(x: Any) -> Any:
-    """The value of a scalar that Python may decide by; None where it is not known now."""
+    """Return the value of a scalar if it is known now, else None."""
     if not isinstance(x, Tracer):
         return host_value(x)
     return x.steering()
 
 
 def results(values: Any) -> Any:
-    """What a function returned, its leaves as arrays."""
+    """Convert the leaves of a function's result to arrays."""
     return tree.tree_map(lambda x: x if isinstance(x, Tracer) else as_array(x), values)
 
 
@@ -32,7 +32,7 @@ def while_in_python(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], An
     """Run a while loop as far as its condition is known.
 
     Returns:
-        Whether that was to the end, and the value.
+        A flag, True if the loop ended, and the value of the loop.
     """
     while True:
         going_on = known(cond_fun(value))
@@ -46,17 +46,17 @@ def while_in_python(cond_fun: Callable[[Any], Any], body_fun: Callable[[Any], An
 def scan_in_python(
     f: Callable[[Any, Any], tuple[Any, Any]], carry: Any, xs: Sequence[Any], x_tree: Any, indices: Iterable[int]
 ) -> tuple[Any, Any]:
-    """Apply `f` for each index in order; there is at least one.
+    """Apply `f` for each index in order, for at least one index.
 
     Args:
         f: function `(carry, x) -> (carry, y)`.
-        carry: the first carry.
-        xs: leaves, arrays with a first axis.
-        x_tree: their structure.
-        indices: all of the first axis, in the order of the iterations.
+        carry: the initial carry.
+        xs: leaves to scan over, arrays of shape `[n, ...]`.
+        x_tree: structure of the leaves.
+        indices: the indices 0 to n - 1, in the order of the iterations.
 
     Returns:
-        The last carry, and the results stacked in the order of the first axis.
+        The last carry, and the results stacked by index.
     """
     from corejax_lax_basic import lax
 

@@ -1,14 +1,15 @@
-"""Which values the known half of a program keeps for the unknown half; the others are computed again.
+"""Selection of the values that the known half of a program saves for the unknown half, which recomputes the others.
 
     recompute : (a -> b) -> (a -> (b, saved), (saved, a) -> b)
 
-A policy is asked of each equation, from the last to the first, whose outputs are needed later: either its outputs
-are kept, or the equation is copied and its operands are needed in turn. Arguments are always at hand.
+Equations are visited from the last to the first. For each equation with outputs that are needed later, the policy
+decides: either the outputs are saved, or the equation is copied into the unknown half and its operands are needed in
+turn. Arguments are always available.
 
-Without a policy, what is cheap to compute again from other residuals is not kept (`cheap_again`): a primitive tagged
-"cheap" takes less time than reading its result from memory. Values are traced back through such equations to their
-roots: those that something else makes, and arguments. A root is kept instead of values that need no other root, where
-together they are larger (Jain et al., Checkmate, 2020, has the general problem).
+Without a policy, residuals that are cheap to recompute from other residuals are not saved (`cheap_again`): a
+primitive tagged "cheap" takes less time than reading its result from memory. Each value is followed back through
+such equations to its roots: arguments and results of other equations. A root is saved instead of the values that
+need no other unsaved root, if together they are larger (Jain et al., Checkmate, 2020, has the general problem).
 """
 
 from __future__ import annotations
@@ -30,16 +31,17 @@ from corejax.extend.programs import (
 def recompute(
     eqns: Sequence[JaxprEqn], wanted: Iterable[Var], policy: Policy
 ) -> tuple[list[JaxprEqn], list[JaxprEqn], list[Var]]:
-    """Decide how variables become known once more.
+    """Split the computation of the variables that are needed later into saving and recomputing.
 
     Args:
         eqns: a program's equations.
         wanted: the variables that are needed later.
-        policy: what may be kept. Equations with effects are never run twice: their outputs are kept.
+        policy: predicate that returns True if an equation's outputs may be saved. The outputs of equations with
+            effects are always saved, as such equations never run twice.
 
     Returns:
-        The equations, some with more outputs than before; the equations that compute what is wanted from the
-        program's binders and what was kept; and the variables kept.
+        The equations, some with additional outputs; the equations that compute the wanted variables from the
+        program's binders and the saved variables; and the saved variables.
     """
     needed = set(wanted)
     first: list[JaxprEqn] = []
@@ -66,15 +68,17 @@ def recompute(
 
 
 def _checked(eqn: JaxprEqn, rule: Any, result: Any) -> Recomputed | None:
-    """What a rule makes of an equation: two that each bind its results, the second from what the first saves too.
+    """Check the result of a recompute rule, which is None or two equations and the variables that the first saves.
+
+    Both equations bind the results of the original; the second may also read the saved variables.
 
     Raises:
-        TypeError: the rule gives something else; names it.
+        TypeError: if the rule returned anything else.
     """
     if result is None:
         return None
     if not isinstance(result, list | tuple) or len(result) != 3:
-        raise bad_equations("recompute", eqn, rule, f"{result!r} where it has to give (eqn, copy, saved)")
+        raise bad_equations("recompute", eqn, rule, f"{result!r} where it has to return (eqn, copy, saved)")
     whole, copy, saved = result
     problem = equations_mismatch([whole], eqn.invars, [*eqn.outvars, *saved])
     problem = problem or equations_mismatch([copy], [*eqn.invars, *saved], eqn.outvars)
@@ -84,14 +88,14 @@ def _checked(eqn: JaxprEqn, rule: Any, result: Any) -> Recomputed | None:
 
 
 def _trimmed(eqn: JaxprEqn, needed: set[Var]) -> JaxprEqn:
-    """An equation with programs, without outputs that are not needed and operands that are then not used."""
+    """Drop the outputs that are not needed, and the operands that are then unused, if the primitive has a DCE rule."""
     rule = dce_rules.get(eqn.primitive)
     smaller = rule([v in needed for v in eqn.outvars], eqn)[1] if rule is not None else None
     return eqn if smaller is None else smaller
 
 
 class _ByPolicyOrSize:
-    """The kernel's `Recomputation`: as the policy says; without one, what is cheap and leaves fewer bytes."""
+    """The plugin's `Recomputation`: follows the policy, or without one minimises the bytes that are saved."""
 
     def split(
         self, eqns: list[JaxprEqn], residuals: Sequence[Var], constvars: Sequence[Var], policy: Policy | None
@@ -118,20 +122,20 @@ RECOMPUTATION = _ByPolicyOrSize()
 # -- without a policy: fewer bytes ---------------------------------------------------------------------------------
 
 MOST_ROOTS = 3
-MOST_EQUATIONS = 12  # more would take longer than memory does
+MOST_EQUATIONS = 12  # a longer recomputation would take more time than reading the result from memory
 
 
 def cheap_again(eqns: Sequence[JaxprEqn], residuals: Sequence[Var], constvars: Iterable[Var]) -> list[JaxprEqn]:
-    """Equations that make residuals once more, and so leave fewer bytes to keep.
+    """Return the equations that recompute residuals cheaply, so that fewer bytes are saved.
 
     Args:
         eqns: the known half of a program.
-        residuals: those of its variables that the unknown half uses.
-        constvars: the program's constants, which are at hand in both halves.
+        residuals: the variables of `eqns` that the unknown half uses.
+        constvars: the program's constants, which are available in both halves.
 
     Returns:
-        Copies of equations of `eqns`, in their order. What they use, and the residuals that they do not make, are the
-        residuals to keep.
+        A subsequence of `eqns`. The residuals to save are the variables that it reads, and the residuals that it does
+        not compute.
     """
     makers = {eqn.outvars[0]: eqn for eqn in eqns if "cheap" in eqn.primitive.tags and not eqn.effects}
     if makers.keys().isdisjoint(residuals):
@@ -140,44 +144,46 @@ def cheap_again(eqns: Sequence[JaxprEqn], residuals: Sequence[Var], constvars: I
     kept = {v for v in residuals if v not in makers}
     kept |= _larger_together(makers, wanted, kept, constvars)
     dropped: set[Var] = set()
-    found: _Found = {v: (frozenset(), 0) for v in constvars}
+    costs: _Costs = {v: (frozenset(), 0) for v in constvars}
     for v in makers:
-        enough = _roots(v, makers, found) <= kept
-        if v in wanted and v not in kept and enough:
+        has_roots = _roots(v, makers, costs) <= kept
+        if v in wanted and v not in kept and has_roots:
             dropped.add(v)
         elif v in wanted or v in kept:
             kept.add(v)
-            found[v] = (frozenset((v,)), 0)
+            costs[v] = (frozenset((v,)), 0)
     return _makers_of(eqns, dropped, kept)
 
 
-_Found = dict[Var, tuple[frozenset[Var], int]]  # of variables, their roots and the number of equations
+# For each variable, the roots and the number of equations that recompute it from them.
+_Costs = dict[Var, tuple[frozenset[Var], int]]
 
 
-def _roots(v: Var, makers: dict[Var, JaxprEqn], found: _Found) -> frozenset[Var]:
-    """Find the variables from which cheap equations make a variable; asked in the order of the program.
+def _roots(v: Var, makers: dict[Var, JaxprEqn], costs: _Costs) -> frozenset[Var]:
+    """Return the variables from which cheap equations compute `v`, and record its cost.
 
-    It is its own root if it is made by too many equations, or from too many roots.
+    Variables must be visited in program order. A variable is its own root if its computation takes more than
+    MOST_EQUATIONS equations or MOST_ROOTS roots.
     """
-    parts = [found.get(x, (frozenset((x,)), 0)) for x in makers[v].invars if type(x) is Var]
+    parts = [costs.get(x, (frozenset((x,)), 0)) for x in makers[v].invars if type(x) is Var]
     roots = frozenset[Var]().union(*[roots for roots, _ in parts])
     count = 1 + sum([count for _, count in parts])
-    found[v] = (roots, count) if len(roots) <= MOST_ROOTS and count <= MOST_EQUATIONS else (frozenset((v,)), 0)
-    return found[v][0]
+    costs[v] = (roots, count) if len(roots) <= MOST_ROOTS and count <= MOST_EQUATIONS else (frozenset((v,)), 0)
+    return costs[v][0]
 
 
 def _larger_together(
     makers: dict[Var, JaxprEqn], wanted: set[Var], kept: set[Var], constvars: Iterable[Var]
 ) -> set[Var]:
-    """Roots that are smaller than all that is made of them and of what is kept."""
-    found: _Found = {v: (frozenset(), 0) for v in constvars}
-    made: dict[Var, int] = {}
+    """Return the roots that are smaller than the residuals that they and the kept variables suffice to recompute."""
+    costs: _Costs = {v: (frozenset(), 0) for v in constvars}
+    recomputed_bytes: dict[Var, int] = {}
     for v in makers:
-        missing = _roots(v, makers, found) - kept
+        missing = _roots(v, makers, costs) - kept
         if v in wanted and len(missing) == 1:
             (root,) = missing
-            made[root] = made.get(root, 0) + _bytes(v)
-    return {root for root, size in made.items() if size > _bytes(root)}
+            recomputed_bytes[root] = recomputed_bytes.get(root, 0) + _bytes(v)
+    return {root for root, size in recomputed_bytes.items() if size > _bytes(root)}
 
 
 def _bytes(v: Var) -> int:
@@ -185,6 +191,7 @@ def _bytes(v: Var) -> int:
 
 
 def _makers_of(eqns: Sequence[JaxprEqn], dropped: set[Var], kept: set[Var]) -> list[JaxprEqn]:
+    """Return the equations that compute the dropped variables from the kept ones."""
     again = []
     needed = set(dropped)
     for eqn in reversed(eqns):

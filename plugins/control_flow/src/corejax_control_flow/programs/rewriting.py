@@ -1,6 +1,6 @@
-"""Programs made of programs: arguments and outputs in another order, more equations, fewer effects.
+"""Transformations of jaxprs: reorder arguments and outputs, append equations, remove effects.
 
-Nothing is traced again. The old program and the new one share equations.
+The user's functions are not traced again: the old program and the new one share equations.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ Flags = Sequence[bool]
 
 
 def either(*flags: Flags) -> list[bool]:
-    """Which flags are set in any of the lists."""
+    """Return the elementwise `or` of lists of flags."""
     return [any(column) for column in zip(*flags, strict=True)]
 
 
 def rearranged(closed: ClosedJaxpr, in_order: Sequence[int], out_order: Sequence[int]) -> ClosedJaxpr:
-    """The program with its arguments and outputs in another order.
+    """Reorder the arguments and outputs of a program.
 
     Args:
         closed: the program.
-        in_order: indices of all of its arguments.
+        in_order: a permutation of the indices of its arguments.
         out_order: indices of its outputs; some may be missing or repeated.
     """
     in_order, out_order = tuple(in_order), tuple(out_order)
@@ -46,12 +46,12 @@ def appended(
     tail: Callable[[Sequence[Any], Sequence[Any]], Sequence[Any]],
     extra_avals: Sequence[ShapedArray] = (),
 ) -> ClosedJaxpr:
-    """The program with more equations at its end.
+    """Append equations to a program.
 
     Args:
         closed: the program.
-        tail: from its outputs and the extra arguments to the new outputs.
-        extra_avals: types of arguments that follow the program's own.
+        tail: function `(outputs, extra arguments) -> new outputs`, which is traced.
+        extra_avals: types of the extra arguments, which follow the program's arguments.
     """
     old = closed.jaxpr
     count = len(old.outvars)
@@ -65,12 +65,12 @@ def appended(
     outvars = [atoms.get(v, v) for v in new.outvars]
     constvars = [*old.constvars, *new.constvars]
     invars = [*old.invars, *new.invars[count:]]
-    whole = Jaxpr(constvars, invars, [*old.eqns, *eqns], outvars, old.debug_info)
-    return ClosedJaxpr(whole, [*closed.consts, *consts])
+    jaxpr = Jaxpr(constvars, invars, [*old.eqns, *eqns], outvars, old.debug_info)
+    return ClosedJaxpr(jaxpr, [*closed.consts, *consts])
 
 
 def with_outputs(closed: ClosedJaxpr, plan: Sequence[int | ShapedArray]) -> ClosedJaxpr:
-    """The program with outputs as planned: an index is one of its outputs, an aval is zeros of that type."""
+    """Replace the outputs of a program: an index in `plan` stands for an old output, an aval for zeros of that type."""
     if all(isinstance(item, int) for item in plan):
         return rearranged(closed, range(len(closed.in_avals)), plan)  # type: ignore[arg-type]
 
@@ -84,7 +84,7 @@ def with_outputs(closed: ClosedJaxpr, plan: Sequence[int | ShapedArray]) -> Clos
 
 
 def depends(jaxpr: Jaxpr, inputs: Flags) -> list[bool]:
-    """Which outputs depend on the flagged arguments, or come from an equation with effects."""
+    """Flag the outputs that depend on the flagged arguments or on an equation with effects."""
     touched: set[Any] = set(select_list(inputs, jaxpr.invars))
     for eqn in jaxpr.eqns:
         if eqn.effects or not touched.isdisjoint(eqn.invars):
@@ -92,45 +92,42 @@ def depends(jaxpr: Jaxpr, inputs: Flags) -> list[bool]:
     return [v in touched for v in jaxpr.outvars]
 
 
-# Effects that may happen twice, and where nothing should: they change no result.
+# Effects that change no result: they may happen twice, or in a branch that is not taken.
 HARMLESS = frozenset({"progress", "debug_check"})
-DEBUG = frozenset({"debug", "ordered:debug"})  # effects that only look at values
+DEBUG = frozenset({"debug", "ordered:debug"})  # effects of `debug.print` and `debug.callback`
 
 
-def tells_a_debugger(programs: Sequence[ClosedJaxpr]) -> bool:
-    """Whether the effects of programs are those of `debug.callback` and its kin, and harmless ones.
+def has_only_debug_effects(programs: Sequence[ClosedJaxpr]) -> bool:
+    """Return whether the programs have debugging effects, and otherwise only harmless ones.
 
-    Over a mapped predicate `cond` runs every branch, and `while_loop` goes on until the last element ends. A debugger
-    would be told of branches that are not taken, and of what comes after the end.
+    Over a mapped predicate `cond` runs every branch, and `while_loop` continues until the last element ends. A
+    debugging callback would then run for branches that are not taken and after an element's last iteration.
     """
     effects = frozenset().union(*(p.effects for p in programs)) - HARMLESS
     return bool(effects) and effects <= DEBUG
 
 
 def refuse_effects(programs: Sequence[ClosedJaxpr], message: str) -> None:
-    """Refuse programs with effects that would happen where they should not.
+    """Raise NotImplementedError if the programs have effects that are not harmless.
 
     Args:
         programs: the programs.
-        message: what to say, with `{}` in the place of the effects.
-
-    Raises:
-        NotImplementedError: there are effects that are not harmless.
+        message: text of the error, with `{}` in the place of the effects.
     """
     effects = frozenset().union(*(p.effects for p in programs)) - HARMLESS
     if effects:
         raise NotImplementedError(message.format(", ".join(sorted(effects))))
 
 
-# Primitives with effects whose result is one of their operands: its index.
-passes_on: dict[Any, int] = {}
+# For primitives with effects that return one of their operands and nothing else, the index of this operand.
+forwarded_operand: dict[Any, int] = {}
 
 
 def without_effects(closed: ClosedJaxpr) -> ClosedJaxpr:
-    """The program without the effects that its outputs do not need.
+    """Remove the effects that a program's outputs do not need.
 
-    It is for a program that runs a second time for its outputs. An equation with effects is dropped if no output needs
-    its results, or if its result is one of its operands. Effects of other equations stay.
+    This is for a program that runs a second time for its outputs. An equation with effects is dropped if no output
+    needs its results, or if it forwards an operand. The effects of other equations stay.
     """
     if not closed.effects:
         return closed
@@ -143,8 +140,8 @@ def _silenced(closed: ClosedJaxpr) -> ClosedJaxpr:
     eqns = []
     for eqn in old.eqns:
         operands = [env.get(v, v) for v in eqn.invars]
-        if eqn.primitive in passes_on:
-            env[eqn.outvars[0]] = operands[passes_on[eqn.primitive]]
+        if eqn.primitive in forwarded_operand:
+            env[eqn.outvars[0]] = operands[forwarded_operand[eqn.primitive]]
             continue
         eqns.append(eqn.replace(invars=operands))
     outvars = [env.get(v, v) for v in old.outvars]

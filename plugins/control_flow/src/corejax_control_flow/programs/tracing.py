@@ -1,8 +1,8 @@
-"""From users' functions to programs. What a function closes over becomes leading operands.
+"""Tracing of users' functions to jaxprs. Values that a function closes over become leading operands.
 
-Loops and branches trace their functions at each call, so that they see whatever has changed since. What is derived of a
-program (transformed programs, executables) is kept with the program object; if a trace equals an earlier trace of the
-same code, the earlier object takes its place, and nothing is derived twice.
+Loops and branches trace their functions at each call, so that changes of global state take effect. Transformed
+programs and executables are cached on the jaxpr object. So if a new jaxpr equals an earlier one of the same code, the
+earlier object replaces it (`known_program`), and the cached transformations and executables are reused.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ from corejax_control_flow.programs.messages import place, typed_tree
 
 
 class Traced(NamedTuple):
-    """A traced function; `consts` are the values of its constvars."""
+    """A traced function: its jaxpr, the values of its constvars and the structure of its result."""
 
     jaxpr: Jaxpr
     consts: list[Any]
@@ -43,7 +43,7 @@ class Traced(NamedTuple):
 
 
 def trace(transform: str, fun: Callable[..., Any], in_tree: Any, avals: Sequence[ShapedArray]) -> Traced:
-    """Trace a function on arguments of these types; `in_tree` is the structure of the tuple of its arguments."""
+    """Trace a function on leaves of these types; `in_tree` is the structure of the tuple of its arguments."""
     flat = FlatFunction(fun, in_tree)
     debug = DebugInfo(fun, transform, tree.treedef_tuple([in_tree, tree.tree_structure({})]))
     try:
@@ -54,41 +54,43 @@ def trace(transform: str, fun: Callable[..., Any], in_tree: Any, avals: Sequence
     return Traced(known_program(transform, fun, jaxpr), consts, flat.out_tree)
 
 
-# A value decides which branch runs, or how often a loop does. What its refinement says of any shape holds for all
-# values that depend on the decision: devices that decide differently have different values.
+# A predicate decides which branch runs, or how many iterations a loop has. If the predicate varies over devices,
+# all values that depend on the decision vary too. The part of the predicate's refinement that holds for any shape
+# (the axes that it varies over) is therefore joined to the refinement of each dependent value.
 
 
 def decider_of(*avals: ShapedArray) -> Refinement | None:
-    """Return what holds of all values that depend on a decision by values of these types."""
-    found = None
+    """Return the refinement of all values that depend on a decision by values of these types."""
+    refinement = None
     for aval in avals:
         if aval.refinement is not None:
-            found = join_refinements(found, aval.refinement.of_any_shape)
-    return found
+            refinement = join_refinements(refinement, aval.refinement.of_any_shape)
+    return refinement
 
 
 def dependent_type(aval: ShapedArray, decider: Refinement | None) -> ShapedArray:
-    """Return the type of a value that depends on a decision."""
+    """Join the refinement of a decision to a type."""
     return aval.refined(join_refinements(aval.refinement, decider))
 
 
 def make_dependent(x: Any, decider: Refinement | None) -> Any:
-    """Return a value of the type that it has if it depends on a decision."""
+    """Conform a value to its type after a decision, see `dependent_type`."""
     return x if decider is None else conform(x, dependent_type(get_aval(x), decider))
 
 
 def trace_dependent(
     decider: Refinement | None, transform: str, fun: Callable[..., Any], in_tree: Any, avals: Sequence[ShapedArray]
 ) -> Traced:
-    """Trace a function as `trace` does, where a decision says whether or how often the function runs."""
+    """Trace a function, as `trace`, in a context where all its values depend on a decision."""
     if decider is None:
         return trace(transform, fun, in_tree, avals)
     return run_within((decided_by(decider),), trace, transform, fun, in_tree, avals)  # type: ignore[no-any-return]
 
 
 def _explain_arity(error: TypeError, transform: str, fun: Callable[..., Any], in_tree: Any) -> None:
-    """Add to Python's own error what the function was called with, if it cannot be called so."""
-    if _entered(error, fun):  # `map` makes a function of two arguments of the user's, which has one: both are right
+    """Add a note with the number of arguments to Python's error, if the function cannot take that many."""
+    # If the user's function ran, its call was right: `map` wraps a function of one argument in one of two.
+    if _entered(error, fun):
         return
     count = len(in_tree.children())
     try:
@@ -100,16 +102,16 @@ def _explain_arity(error: TypeError, transform: str, fun: Callable[..., Any], in
 
 
 def _entered(error: TypeError, fun: Callable[..., Any]) -> bool:
-    """Whether the user's function ran, so that it is not its call that failed."""
+    """Return whether the user's function ran, so that the error does not come from its call."""
     code = getattr(inspect.unwrap(fun), "__code__", None)
     return code is not None and any(frame.f_code is code for frame, _ in traceback.walk_tb(error.__traceback__))
 
 
 def check_leaves(transform: str, fun: Any, value: Any, name: str) -> tuple[list[Any], Any]:
-    """Leaves and structure of one argument.
+    """Return the leaves and the structure of one argument.
 
     Raises:
-        TypeError: a leaf is not an array; names it.
+        TypeError: if a leaf is not an array. The message names the leaf.
     """
     leaves, treedef = tree.tree_flatten(value)
     check_arguments(transform, fun, leaves, lambda: leaf_names(treedef, name))
@@ -117,10 +119,10 @@ def check_leaves(transform: str, fun: Any, value: Any, name: str) -> tuple[list[
 
 
 def flatten_operands(transform: str, fun: Callable[..., Any], operands: tuple[Any, ...]) -> tuple[list[Any], Any]:
-    """Leaves and structure of positional arguments.
+    """Return the leaves and the structure of positional arguments.
 
     Raises:
-        TypeError: a leaf is not an array; names the argument.
+        TypeError: if a leaf is not an array. The message names the argument.
     """
     leaves, in_tree = tree.tree_flatten(operands)
     check_arguments(transform, fun, leaves, lambda: arg_names(fun, in_tree))
@@ -128,13 +130,13 @@ def flatten_operands(transform: str, fun: Callable[..., Any], operands: tuple[An
 
 
 def with_common_consts(traced: Sequence[Traced]) -> tuple[list[ClosedJaxpr], list[Any]]:
-    """Programs that all take the same leading arguments, the constants of all of them; and those constants."""
+    """Return programs that all take the constants of all of them as leading arguments, and these constants."""
     consts: dict[int, Any] = {}
     for t in traced:
         consts.update((id(c), c) for c in t.consts)
     programs = []
     for jaxpr, own, _ in traced:
-        if not consts:  # kept with the jaxpr, so that transformations of it are made once
+        if not consts:  # cached on the jaxpr, so that transformations of the closed jaxpr are computed once
             programs.append(jaxpr.memo.setdefault(("closed",), ClosedJaxpr(jaxpr, ())))
             continue
         binder = dict(zip(map(id, own), jaxpr.constvars, strict=True))
@@ -145,26 +147,27 @@ def with_common_consts(traced: Sequence[Traced]) -> tuple[list[ClosedJaxpr], lis
 
 
 def result_type(traced: Traced) -> str:
-    """The result of a traced function, as a pytree with types for leaves."""
+    """Format the result of a traced function as a pytree with types for leaves."""
     return typed_tree(traced.out_tree, traced.jaxpr.out_avals)
 
 
-_LIMIT = 256  # programs kept; the oldest are dropped
+_LIMIT = 256  # size of the cache; the oldest programs are evicted
 _known: dict[Any, Jaxpr] = {}
 clears_cache(_known.clear)
 
 
 def known_program(transform: str, fun: Callable[..., Any], jaxpr: Jaxpr) -> Jaxpr:
-    """Return the earlier program of a function's code if it equals the given one, else the given one, which is kept.
+    """Return the cached program of a function's code if it equals `jaxpr`; else cache `jaxpr` and return it.
 
-    Programs with functions as parameters are not kept: these may hold arrays, and differ in what they close over.
+    Programs with functions among their parameters are not cached: such functions may hold arrays alive, and two of
+    them with the same code may close over different values.
     """
     if type(fun) is not types.FunctionType:
         return jaxpr
     key = (fun.__code__, transform, *jaxpr.in_avals)
-    found = _known.get(key)
-    if found is not None and same_jaxpr(found, jaxpr, scopes=True):
-        return found
+    cached = _known.get(key)
+    if cached is not None and same_jaxpr(cached, jaxpr, scopes=True):
+        return cached
     if not any(callable(x) for part in programs_of(jaxpr) for eqn in part.eqns for x in eqn.params.values()):
         jaxpr.debug_info = jaxpr.debug_info.without_function()
         _known[key] = jaxpr

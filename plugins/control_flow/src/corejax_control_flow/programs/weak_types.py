@@ -1,4 +1,4 @@
-"""Weak types where programs meet: what differs in them only, the dtype that they take, and the conversion to it."""
+"""Weak types of programs that must agree: comparison, common dtypes, and conversion to them."""
 
 from __future__ import annotations
 
@@ -9,12 +9,12 @@ from corejax.extend import ShapedArray, Tracer, as_array, dtypes, get_aval, host
 
 
 def same_but_weak_type(a: ShapedArray, b: ShapedArray) -> bool:
-    """Whether two types are equal, or differ in weak type only."""
+    """Return whether two types have the same shape and dtype, whether weak or not."""
     return a is b or (a.shape == b.shape and a.dtype == b.dtype)
 
 
 def convert(x: Any, dtype: Any) -> Any:
-    """`x` in a dtype, strongly typed. A concrete scalar stays concrete, so that it becomes a literal of the program."""
+    """Convert `x` to a strong dtype. A concrete scalar stays concrete, so that it becomes a literal of the program."""
     if isinstance(x, Tracer) or get_aval(x).ndim:
         from corejax_lax_basic import lax
 
@@ -23,7 +23,7 @@ def convert(x: Any, dtype: Any) -> Any:
 
 
 def common_dtype(avals: Sequence[ShapedArray]) -> Any:
-    """The dtype of all these types, where weak ones take that of strong ones; None if none fits or shapes differ."""
+    """Return the dtype to which weak types convert so that all types agree, or None if there is no such dtype."""
     first = avals[0]
     if any(a.shape != first.shape for a in avals):
         return None

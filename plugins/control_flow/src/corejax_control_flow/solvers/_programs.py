@@ -1,4 +1,4 @@
-"""Solvers as programs: what `custom_linear_solve` and `custom_root` share."""
+"""Tracing and checks of solvers, shared by `custom_linear_solve` and `custom_root`."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from corejax_control_flow.programs.tracing import trace
 def check_returns(
     what: str, like: str, in_tree: Any, avals: Sequence[ShapedArray], out_tree: Any, got: Sequence[ShapedArray]
 ) -> None:
-    """Require that a function returns a value of the structure and types of its argument.
+    """Check that a function returns a value of the structure and types of its argument.
 
     Raises:
-        TypeError: it does not; `what` names the function, and `like` the argument.
+        TypeError: if it does not. The message names the function by `what` and the argument by `like`.
     """
     if out_tree != in_tree or any(a.shape != b.shape or a.dtype != b.dtype for a, b in zip(got, avals, strict=True)):
         raise TypeError(
-            f"{what} has to return what the {like} is:\n  {typed_tree(in_tree, avals)}\n"
+            f"{what} must return the structure and types of the {like}:\n  {typed_tree(in_tree, avals)}\n"
             f"it returns\n  {typed_tree(out_tree, got)}"
         )
 
 
 def on_trees(what: str, program: ClosedJaxpr, leading: Sequence[Any], in_tree: Any) -> Callable[[Any], Any]:
-    """Return a program as a function of one pytree, its last arguments; `leading` are its first arguments."""
+    """Return a function of one pytree that passes `leading` and the pytree's leaves to a program."""
 
     def fun(x: Any) -> Any:
         leaves, treedef = tree.tree_flatten(x)
@@ -40,21 +40,26 @@ def on_trees(what: str, program: ClosedJaxpr, leading: Sequence[Any], in_tree: A
 def solver_program(
     name: str, what: str, like: str, solve: Any, fun: Any, in_tree: Any, avals: Sequence[ShapedArray], has_aux: bool
 ) -> tuple[ClosedJaxpr, list[Any], Any]:
-    """Trace `solve(fun, x)` as a program of what it closes over and x; return also those values and its structure.
+    """Trace `solve(fun, x)`.
 
     Args:
-        name: the function that was called, for messages.
-        what, like: as for `check_returns`.
+        name: name of the public function, for messages.
+        what: name of the solver, for messages.
+        like: name of x, for messages.
         solve: the user's solver.
         fun: the function that it solves.
-        in_tree, avals: structure and types of x.
-        has_aux: whether the solver returns `(x, aux)`.
+        in_tree: structure of x.
+        avals: types of x.
+        has_aux: True if the solver returns `(x, aux)`.
+
+    Returns:
+        The program of the closed-over values and x, the closed-over values, and the structure of the result.
     """
 
     def solution(x: Any) -> Any:
         out = solve(fun, x)
         if has_aux and (not isinstance(out, tuple | list) or len(out) != 2):
-            raise TypeError(f"{name} with has_aux=True: {fun_name(solve)} returns (x, aux), got {out!r}")
+            raise TypeError(f"{name} with has_aux=True: {fun_name(solve)} must return (x, aux), got {out!r}")
         return tuple(out) if has_aux else out
 
     solution.__name__ = fun_name(solve)

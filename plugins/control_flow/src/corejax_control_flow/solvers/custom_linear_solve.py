@@ -1,4 +1,4 @@
-"""`custom_linear_solve`: solutions of linear equations, differentiated by the equation and not through the solver.
+"""`custom_linear_solve`: solve linear equations, with derivatives of the equation and not of the solver.
 
     custom_linear_solve : consts -> b -o x        given programs A : x -o b and solve : b -> x, and their transposes
 
@@ -44,7 +44,7 @@ from corejax_control_flow.solvers._programs import check_returns, negated, on_tr
 
 
 def _solved(*args: Any, const_lengths: Any, solve: ClosedJaxpr, **params: Any) -> list[Any]:
-    """A decomposition: the solver's program, in place."""
+    """Inline the solver's program, as the decomposition."""
     _, _, consts, _, b = split_list(args, const_lengths)
     return inline_closed(solve, [*consts, *b])
 
@@ -54,8 +54,8 @@ custom_linear_solve_p = Primitive(
     multiple_results=True,
     tags=("higher_order",),
     decomposition=_solved,
-    doc="The solution of a linear equation. Params: const_lengths (numbers of operands for matvec, vecmat, solve, "
-    "transpose_solve, before those of the right-hand side), matvec, solve, transpose_solve, vecmat.",
+    doc="Solve a linear equation. Params: const_lengths (numbers of operands for matvec, vecmat, solve, "
+    "transpose_solve, which precede the right-hand side), matvec, solve, transpose_solve, vecmat.",
 )
 
 
@@ -68,29 +68,30 @@ def custom_linear_solve(
     symmetric: bool = False,
     has_aux: bool = False,
 ) -> Any:
-    """The solution x of the linear equation `matvec(x) = b`, found by `solve`.
+    """Solve the linear equation `matvec(x) = b` by `solve`, with derivatives by implicit differentiation.
 
-    Derivatives are those of the equation: with respect to `b` and to what `matvec` closes over. What happens inside
-    `solve` is not differentiated, so it may iterate.
+    Derivatives are those of the equation, with respect to `b` and to the values that `matvec` closes over. The solver
+    itself is not differentiated, so it may iterate.
 
     Args:
-        matvec: linear function (this is not checked) from the structure and types of `b` to themselves; it may close
-            over arrays and tracers.
+        matvec: linear function (this is not checked) that keeps the structure and types of `b`; it may close over
+            arrays and tracers.
         b: right-hand side, a pytree of arrays.
-        solve: `(matvec, b) -> x`, or `(x, aux)` with `has_aux`.
-        transpose_solve: `(vecmat, b) -> x`, for the transpose of `matvec`; reverse mode needs it.
-        symmetric: `matvec` is its own transpose (of complex values: without conjugation); then `solve` serves for it.
-        has_aux: solvers return `(x, aux)`; aux is not differentiated.
+        solve: function `(matvec, b) -> x`, or `(x, aux)` with `has_aux`.
+        transpose_solve: function `(vecmat, b) -> x` that solves with the transpose of `matvec`, for reverse mode.
+        symmetric: True if `matvec` is its own transpose (without conjugation of complex values); `solve` then also
+            serves as `transpose_solve`.
+        has_aux: True if solvers return `(x, aux)`; aux is not differentiated.
 
     Returns:
         x, or `(x, aux)`.
 
     Raises:
-        TypeError: `matvec` or a solver returns something of another structure or type than `b`; on transposition,
-            there is no `transpose_solve`.
+        TypeError: if a result of `matvec` or of a solver has another structure or type than `b`; on transposition, if
+            `transpose_solve` is missing.
     """
-    given = {} if transpose_solve is None else {"transpose_solve": transpose_solve}
-    check_functions("custom_linear_solve", matvec=matvec, solve=solve, **given)
+    optional = {} if transpose_solve is None else {"transpose_solve": transpose_solve}
+    check_functions("custom_linear_solve", matvec=matvec, solve=solve, **optional)
     leaves, in_tree = check_leaves("custom_linear_solve", solve, b, "b")
     avals = [get_aval(x) for x in leaves]
     of_b = tree.treedef_tuple([in_tree])
@@ -127,21 +128,21 @@ def custom_linear_solve(
 
 
 def _transposed(program: ClosedJaxpr, num_consts: int) -> ClosedJaxpr:
-    """The transposed linear program `(consts, ct) -> ct`."""
+    """Return the transposed linear program `(consts, ct) -> ct`."""
     count = len(program.out_avals)
     linear = [False] * num_consts + [True] * count
-    pulled, nonzeros = transpose_jaxpr(program, linear, [True] * count)
+    transposed, nonzeros = transpose_jaxpr(program, linear, [True] * count)
     numbers = iter(range(count))
     avals = program.in_avals[num_consts:]
     return with_outputs(
-        pulled, [next(numbers) if nz else a.strip_weak_type() for nz, a in zip(nonzeros, avals, strict=True)]
+        transposed, [next(numbers) if nz else a.strip_weak_type() for nz, a in zip(nonzeros, avals, strict=True)]
     )
 
 
 def _solver(
     solve: Any, program: ClosedJaxpr | None, consts: Sequence[Any], in_tree: Any, avals: Any, has_aux: bool
 ) -> tuple[ClosedJaxpr, list[Any], Any]:
-    """A solver as a program of what it closes over and the right-hand side."""
+    """Trace a solver to a program of its closed-over values and the right-hand side."""
     assert program is not None
     matvec = on_trees(f"custom_linear_solve: {fun_name(solve)} calls its linear function", program, consts, in_tree)
     what = f"custom_linear_solve: solver {fun_name(solve)}"
@@ -153,7 +154,7 @@ def _solver(
 
 @impl_rules.register(custom_linear_solve_p)
 def custom_linear_solve_impl(*args: Any, const_lengths: Any, solve: ClosedJaxpr, **params: Any) -> list[Any]:
-    """The solver on NumPy arrays."""
+    """Run the solver on NumPy arrays."""
     _, _, consts, _, b = split_list(args, const_lengths)
     return eval_jaxpr_on_host(solve, [*consts, *b])
 
@@ -162,11 +163,11 @@ def custom_linear_solve_impl(*args: Any, const_lengths: Any, solve: ClosedJaxpr,
 def custom_linear_solve_abstract_eval(
     *avals: ShapedArray, const_lengths: Any, solve: ClosedJaxpr, **params: Any
 ) -> list[ShapedArray]:
-    """The solver's type."""
+    """Check the operands and return the types of the solver's results."""
     _, _, consts, _, b = split_list(avals, const_lengths)
-    given, expected = [*consts, *b], solve.in_avals
-    if [(a.shape, a.dtype) for a in given] != [(a.shape, a.dtype) for a in expected]:
-        types = [", ".join(a.str_short() for a in each) for each in (expected, given)]
+    operands, expected = [*consts, *b], solve.in_avals
+    if [(a.shape, a.dtype) for a in operands] != [(a.shape, a.dtype) for a in expected]:
+        types = [", ".join(a.str_short() for a in each) for each in (expected, operands)]
         raise TypeError(f"custom_linear_solve: the solver takes operands of types ({types[0]}), got ({types[1]})")
     return solve.out_avals
 
@@ -175,22 +176,22 @@ def custom_linear_solve_abstract_eval(
 def custom_linear_solve_jvp(
     primals: Any, tangents: Any, *, const_lengths: Any, matvec: ClosedJaxpr, **params: Any
 ) -> Any:
-    """Another solution, for the right-hand side db - dA x."""
+    """Solve again for the tangent, with the right-hand side db - dA x."""
     outs = custom_linear_solve_p.bind(*primals, const_lengths=const_lengths, matvec=matvec, **params)
     consts, b = list(primals[: sum(const_lengths)]), primals[sum(const_lengths) :]
     x = outs[: len(b)]
     rhs = list(tangents[sum(const_lengths) :])
-    moving = [t is not None for t in tangents[: const_lengths[0]]]
-    if any(moving):
-        pushed, nonzeros = jvp_jaxpr(matvec, [*moving, *(False for _ in b)])
-        given = [*consts[: const_lengths[0]], *x, *(t for t in tangents[: const_lengths[0]] if t is not None)]
-        found = inline_closed(pushed, given)[len(b) :]
-        changes = spread_list(nonzeros, found)
-        rhs = [add_tangents(t, None if c is None else negated(c)) for t, c in zip(rhs, changes, strict=True)]
+    matvec_dots = tangents[: const_lengths[0]]
+    nonzeros = [t is not None for t in matvec_dots]
+    if any(nonzeros):
+        program, nonzeros_out = jvp_jaxpr(matvec, [*nonzeros, *(False for _ in b)])
+        operands = [*consts[: const_lengths[0]], *x, *(t for t in matvec_dots if t is not None)]
+        products = spread_list(nonzeros_out, inline_closed(program, operands)[len(b) :])  # dA x
+        rhs = [add_tangents(t, None if c is None else negated(c)) for t, c in zip(rhs, products, strict=True)]
     if all(t is None for t in rhs):
         return outs, [None] * len(outs)
-    real = [instantiate(t, each) for t, each in zip(rhs, b, strict=True)]
-    solved = custom_linear_solve_p.bind(*consts, *real, const_lengths=const_lengths, matvec=matvec, **params)
+    rhs = [instantiate(t, each) for t, each in zip(rhs, b, strict=True)]
+    solved = custom_linear_solve_p.bind(*consts, *rhs, const_lengths=const_lengths, matvec=matvec, **params)
     return outs, [*solved[: len(b)], *(None for _ in outs[len(b) :])]
 
 
@@ -204,26 +205,25 @@ def custom_linear_solve_transpose(
     transpose_solve: ClosedJaxpr | None,
     vecmat: ClosedJaxpr | None,
 ) -> list[Any]:
-    """The solution of the transposed equation."""
+    """Solve the transposed equation for the cotangents of the right-hand side."""
     if transpose_solve is None:
         raise TypeError(
-            "custom_linear_solve: reverse mode solves the transposed equation, for which there is no solver; pass "
-            "transpose_solve, or symmetric=True where the linear function is its own transpose"
+            "custom_linear_solve: reverse mode solves the transposed equation, for which it needs a solver; pass "
+            "transpose_solve, or symmetric=True if the linear function is its own transpose"
         )
-    of_matvec, of_vecmat, of_solve, of_transpose, b = split_list(operands, const_lengths)
+    matvec_consts, vecmat_consts, solve_consts, transpose_consts, b = split_list(operands, const_lengths)
     if all(ct is None for ct in cts[: len(b)]):
         return [None] * len(operands)
     linear = [is_undef_primal(x) for x in b]
     avals = solve.out_avals[: len(b)]
-    real = [zero_cotangent(a) if ct is None else ct for ct, a in zip(cts, avals, strict=False)]
-    first, second, third, fourth = const_lengths
+    rhs = [zero_cotangent(a) if ct is None else ct for ct, a in zip(cts, avals, strict=False)]
     outs = custom_linear_solve_p.bind(
-        *of_vecmat,
-        *of_matvec,
-        *of_transpose,
-        *of_solve,
-        *real,
-        const_lengths=(second, first, fourth, third),
+        *vecmat_consts,
+        *matvec_consts,
+        *transpose_consts,
+        *solve_consts,
+        *rhs,
+        const_lengths=tuple(map(len, (vecmat_consts, matvec_consts, transpose_consts, solve_consts))),
         matvec=vecmat,
         solve=transpose_solve,
         transpose_solve=solve,
@@ -235,11 +235,11 @@ def custom_linear_solve_transpose(
 
 @vmap_rules.register(custom_linear_solve_p)
 def custom_linear_solve_vmap(axis_size: int, vals: Any, dims: Any, *, const_lengths: Any, **programs: Any) -> Any:
-    """One solution of the batched equation."""
-    *of_programs, b_dims = split_list(dims, const_lengths)
+    """Solve the batched equation."""
+    *program_dims, b_dims = split_list(dims, const_lengths)
     params: dict[str, Any] = {}
     dims_out: list[Any] = []
-    for name, const_dims in zip(("matvec", "vecmat", "solve", "transpose_solve"), of_programs, strict=True):
+    for name, const_dims in zip(("matvec", "vecmat", "solve", "transpose_solve"), program_dims, strict=True):
         program = programs[name]
         if program is not None:
             program, own = batch_jaxpr(program, axis_size, [*const_dims, *(0 for _ in b_dims)], True)

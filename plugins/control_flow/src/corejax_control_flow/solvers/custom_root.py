@@ -1,4 +1,4 @@
-"""`custom_root`: roots, differentiated by the implicit function theorem and not through the solver.
+"""`custom_root`: find roots, with derivatives by the implicit function theorem and not of the solver.
 
 For f(x, p) = 0:  dx = -(df/dx)^-1 (df/dp dp).
 """
@@ -37,24 +37,24 @@ def custom_root(
     tangent_solve: Callable[[Callable[[Any], Any], Any], Any],
     has_aux: bool = False,
 ) -> Any:
-    """A root x of `f`, found by `solve`.
+    """Find a root x of `f` by `solve`, with derivatives by implicit differentiation.
 
-    Derivatives are those of the equation, with respect to what `f` closes over, in forward and reverse mode. What
-    happens inside `solve` is not differentiated; the initial guess has no derivative.
+    Derivatives are those of the equation `f(x) = 0`, with respect to the values that `f` closes over, in forward and
+    reverse mode. The solver itself is not differentiated; the derivative with respect to the initial guess is zero.
 
     Args:
-        f: function from the structure and types of the guess to themselves.
-        initial_guess: a pytree of arrays.
-        solve: `(f, initial_guess) -> x`, or `(x, aux)` with `has_aux`.
-        tangent_solve: `(g, y) -> x` with `g(x) = y`, for linear g. For reverse mode it has to be transposable: a
-            division for scalars, `custom_linear_solve` in general.
-        has_aux: `solve` returns `(x, aux)`; aux is not differentiated.
+        f: function that keeps the structure and types of the guess.
+        initial_guess: initial value of x, a pytree of arrays.
+        solve: function `(f, initial_guess) -> x`, or `(x, aux)` with `has_aux`.
+        tangent_solve: function `(g, y) -> x` that solves `g(x) = y` for linear g. For reverse mode it must be
+            transposable: a division for scalars, `custom_linear_solve` in general.
+        has_aux: True if `solve` returns `(x, aux)`; aux is not differentiated.
 
     Returns:
         x, or `(x, aux)`.
 
     Raises:
-        TypeError: `f` or a solver returns something of another structure or type than the guess.
+        TypeError: if a result of `f` or of a solver has another structure or type than the guess.
     """
     check_functions("custom_root", f=f, solve=solve, tangent_solve=tangent_solve)
     leaves, in_tree = check_leaves("custom_root", f, initial_guess, "initial_guess")
@@ -84,9 +84,10 @@ def custom_root(
     def root_jvp(primals: Any, tangents: Any) -> tuple[list[Any], list[Any]]:
         outs = solution(*primals)
         x = outs[:count]
-        consts, pushed = primals[: lengths[0]], tangents[: lengths[0]]
-        moving = [None if isinstance(t, SymbolicZero) or t.dtype.names else t for t in pushed]  # float0 has names
-        _, rhs = jvp_flat(lambda *own: inline_closed(program, [*own, *x]), consts, moving)
+        consts, const_dots = primals[: lengths[0]], tangents[: lengths[0]]
+        # Zeros and `float0` tangents, the only ones with a structured dtype, become None.
+        const_dots = [None if isinstance(t, SymbolicZero) or t.dtype.names else t for t in const_dots]
+        _, rhs = jvp_flat(lambda *own: inline_closed(program, [*own, *x]), consts, const_dots)
         zeros: list[Any] = [None] * len(outs)
         if all(t is None for t in rhs):
             return outs, zeros
@@ -107,10 +108,13 @@ _CALLS = "custom_root: a solver calls its function"
 
 
 def _linearised(program: ClosedJaxpr, consts: Sequence[Any], x: Sequence[Any], in_tree: Any) -> Callable[[Any], Any]:
-    """The derivative of a program by its last arguments, at a point. What needs no tangent is computed once."""
+    """Return the derivative of a program with respect to its last arguments, as a linear function of tangents.
+
+    The primal part is computed once, not at each call of the function.
+    """
     count = len(x)
-    pushed, _ = jvp_jaxpr(program, [False] * len(consts) + [True] * count, True)
+    jvp_program, _ = jvp_jaxpr(program, [False] * len(consts) + [True] * count, True)
     unknown = [False] * len(program.in_avals) + [True] * count
-    known, linear, _, _ = partial_eval_jaxpr(pushed, unknown, [False] * count + [True] * count)
+    known, linear, _, _ = partial_eval_jaxpr(jvp_program, unknown, [False] * count + [True] * count)
     _, residuals = split_list(inline_closed(known, [*consts, *x]), [count])
     return on_trees(_CALLS, linear, residuals, in_tree)

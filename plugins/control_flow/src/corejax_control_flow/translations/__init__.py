@@ -1,4 +1,5 @@
-"""StableHLO of every primitive of the plugin, imported when something is first compiled.
+"""Translations of the plugin's primitives to StableHLO, imported when a program is first compiled.
 
-What is missing here is a call of a program, whose translation `defcall` registers, or has a decomposition.
+Primitives without a translation here call a program, for which `defcall` registers a translation, or have a
+decomposition.
 """

@@ -1,4 +1,4 @@
-"""StableHLO of `remat2`: its program, fenced off in the backward pass."""
+"""Translation of `remat2`: its program, behind a barrier in the backward pass."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def remat_translation(
     policy: Any,
     prevent_cse: bool,
 ) -> list[Any]:
-    """The program in place. In the backward pass it is fenced off, so that it is not merged with the forward pass."""
+    """Inline the program, in the backward pass behind a barrier, so that XLA cannot merge it with the forward pass."""
     if not (differentiated and prevent_cse and in_vals):
         return ctx.inline(jaxpr, in_vals)  # type: ignore[no-any-return]
     fenced = ctx.op("optimization_barrier", *in_vals, out=[v.aval for v in in_vals])
@@ -33,7 +33,7 @@ def remat_translation(
         ctx.region((), lambda inner: inner.inline(jaxpr, fenced)),
         ctx.region((), lambda inner: [inner.full(a, 0) for a in jaxpr.out_avals]),
     ]
-    index = _zero_unknown_to_xla(ctx, sources[0], sources[-1])
+    index = _opaque_zero(ctx, sources[0], sources[-1])
     return ctx.op("case", index, out=jaxpr.out_avals, regions=regions)  # type: ignore[no-any-return]
 
 
@@ -43,12 +43,12 @@ _WORDS |= {f"{sign}int{bits}": f"int{bits}" for sign in ("", "u") for bits in (8
 _INDEX = ShapedArray((), np.dtype(np.int32))
 
 
-def _zero_unknown_to_xla(ctx: Any, x: Any, ct: Any) -> Any:
-    """The last bit of n (n + 1), which is 0, where n is the sum of bits of `x` and of `ct`.
+def _opaque_zero(ctx: Any, x: Any, ct: Any) -> Any:
+    """Return the last bit of n (n + 1), which is 0, where n is the sum of bits of `x` and of `ct`.
 
-    XLA for CPUs drops barriers before it orders the operations. It would then compute everything again as early as
-    possible, which needs more memory than no checkpoint at all. A branch waits for its index, and XLA cannot fold this
-    index as long as one of `x` and `ct` is not a constant.
+    XLA for CPUs drops barriers before it schedules the operations. It would then schedule the recomputation as early as
+    possible, which needs more memory than no checkpoint at all. A branch cannot start before its index is computed, and
+    XLA cannot fold this index if `x` or `ct` is not a constant.
     """
     n = ctx.op("add", _bits(ctx, x), _bits(ctx, ct), out=_INDEX)
     one = ctx.constant(np.ones((), np.int32))
@@ -57,7 +57,7 @@ def _zero_unknown_to_xla(ctx: Any, x: Any, ct: Any) -> Any:
 
 
 def _bits(ctx: Any, x: Any) -> Any:
-    """Bits of the first element, as i32."""
+    """Return bits of the first element, as i32."""
     shape, dtype = x.aval.shape, x.aval.dtype
     if shape:
         start, ones = ctx.i64([0] * len(shape)), ctx.i64([1] * len(shape))

@@ -1,4 +1,4 @@
-"""StableHLO of `composite`: the operation of that name, with its decomposition as a function."""
+"""Translation of `composite` to the StableHLO operation `composite`, with its decomposition as a function."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def composite_translation(
     version: int,
     attributes: tuple[tuple[str, Any], ...],
 ) -> list[Any]:
-    """`composite`."""
+    """Translate to `composite`, with the decomposition as a private function."""
     symbol = ctx.function(jaxpr, name)
     listed = ", ".join(f"{_quoted(key)} = {_text(value)}" for key, value in attributes)
     attrs = (
@@ -38,7 +38,7 @@ def _quoted(text: str) -> str:
 
 
 def _text(value: Any) -> str:
-    """An attribute in MLIR's syntax."""
+    """Format an attribute in MLIR's syntax."""
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, int):
@@ -55,7 +55,7 @@ def _text(value: Any) -> str:
 
 
 def _type_name(dtype: Any) -> str:
-    """An element type: `i1`, `i32`, `ui8`, `f32`, `bf16`."""
+    """Format an element type: `i1`, `i32`, `ui8`, `f32`, `bf16`."""
     short = dtypes.short_name(dtype)
     return {"bool": "i1"}.get(short) or (f"u{short.replace('u', 'i', 1)}" if short.startswith("u") else short)
 

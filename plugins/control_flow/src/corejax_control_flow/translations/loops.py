@@ -1,4 +1,4 @@
-"""StableHLO of loops: `scan` is `while` over a counter, `while` the operation of that name; progress bars call back."""
+"""Translations of loops: `scan` to a `while` over a counter, `while` to `while`, progress bars to host callbacks."""
 
 from __future__ import annotations
 
@@ -28,13 +28,14 @@ def scan_translation(
     reverse: bool,
     unroll: int,
 ) -> list[Any]:
-    """`while` over a counter, the carries and the stacked results. One iteration takes `unroll` steps.
+    """Translate to a `while` over a counter, the carries and the stacked results.
 
-    The loop's regions see constants and scanned arrays around them; these are not carried.
+    One iteration has `unroll` steps; the remaining steps follow the loop. The regions refer to constants and scanned
+    arrays from outside, so that the loop does not carry them.
     """
     consts, carry, xs = split_list(in_vals, [num_consts, num_carry])
     if isinstance(length, SymbolicDim):
-        return _over_a_symbol(ctx, _Loop(jaxpr, consts, xs, num_carry, length, reverse), carry)
+        return _scan_of_symbolic_length(ctx, _Loop(jaxpr, consts, xs, num_carry, length, reverse), carry)
     ys = [ctx.full(ShapedArray((length, *a.shape), a.dtype), 0) for a in jaxpr.out_avals[num_carry:]]
     loop = _Loop(jaxpr, consts, xs, num_carry, length, reverse)
     counter = np.dtype(np.int32 if length < 2**31 else np.int64)
@@ -49,10 +50,11 @@ def scan_translation(
     return state
 
 
-def _over_a_symbol(ctx: Any, loop: _Loop, carry: Sequence[Any]) -> list[Any]:
-    """A loop whose length is a symbol. Where it may be 0, arrays are one element longer inside of the loop:
+def _scan_of_symbolic_length(ctx: Any, loop: _Loop, carry: Sequence[Any]) -> list[Any]:
+    """Translate a scan of symbolic length.
 
-    StableHLO has no slice of one element of an empty array, though no iteration would take it.
+    If the length may be 0, the loop's arrays are padded by one element: StableHLO rejects a slice of one element of an
+    empty array, even if no iteration would run it.
     """
     length, size = loop.length, loop.length if _is_positive(loop.length) else loop.length + 1
     stacked = [ShapedArray((size, *a.shape), a.dtype) for a in loop.jaxpr.out_avals[loop.num_carry :]]
@@ -68,7 +70,7 @@ def _over_a_symbol(ctx: Any, loop: _Loop, carry: Sequence[Any]) -> list[Any]:
 def _is_positive(length: Any) -> bool:
     try:
         return bool(length >= 1)
-    except Exception:  # which sizes say where it depends on what they stand for
+    except Exception:  # the comparison depends on the value of the symbolic size
         return False
 
 
@@ -97,14 +99,14 @@ def _while(ctx: Any, loop: _Loop, state: list[Any], counter: Any, stop: int, unr
 
 
 def _number(ctx: Any, n: Any, dtype: np.dtype[Any]) -> Any:
-    """A constant, of a size that may be a symbol: its text stands in the program until there is a number."""
+    """Return a constant; a symbolic size stands in the program as text until its value is known."""
     if not isinstance(n, SymbolicDim):
         return ctx.constant(np.asarray(n, dtype))
     return ctx.op("constant", out=ShapedArray((), dtype), attrs=f"value = dense<{n}> : tensor<i{8 * dtype.itemsize}>")
 
 
 class _Loop:
-    """What does not change between iterations."""
+    """The parts of a scan that do not change between iterations."""
 
     def __init__(
         self, jaxpr: ClosedJaxpr, consts: list[Any], xs: list[Any], num_carry: int, length: int, reverse: bool
@@ -117,13 +119,13 @@ class _Loop:
         self.reverse = reverse
 
     def step(self, ctx: Any, position: Any, state: Sequence[Any]) -> list[Any]:
-        """The body at one position of the scanned arrays."""
+        """Run the body at one position of the scanned arrays."""
         carry, ys = split_list(state, [self.num_carry])
         zero = ctx.constant(np.zeros((), position.aval.dtype))
         elements = [_element(ctx, x, position, zero) for x in self.xs]
         outs = ctx.inline(self.jaxpr, [*self.consts, *carry, *elements])
         new, results = split_list(outs, [self.num_carry])
-        return [*new, *(_written(ctx, y, r, position, zero) for y, r in zip(ys, results, strict=True))]
+        return [*new, *(_store(ctx, y, r, position, zero) for y, r in zip(ys, results, strict=True))]
 
 
 def _element(ctx: Any, x: Any, position: Any, zero: Any) -> Any:
@@ -135,7 +137,7 @@ def _element(ctx: Any, x: Any, position: Any, zero: Any) -> Any:
     )
 
 
-def _written(ctx: Any, stack: Any, element: Any, position: Any, zero: Any) -> Any:
+def _store(ctx: Any, stack: Any, element: Any, position: Any, zero: Any) -> Any:
     shape = stack.aval.shape[1:]
     update = ctx.reshape(element, (1, *shape))
     return ctx.op("dynamic_update_slice", stack, update, position, *(zero for _ in shape), out=stack.aval)
@@ -152,10 +154,10 @@ def while_translation(
     cond_jaxpr: ClosedJaxpr,
     cond_nconsts: int,
 ) -> list[Any]:
-    """`while`, whose regions see the constants around them."""
+    """Translate to `while`; the regions refer to the constants from outside."""
     cond_consts, body_consts, carry = split_list(in_vals, [cond_nconsts, body_nconsts])
     if any(effect.startswith("ordered:") for effect in cond_jaxpr.effects):
-        return _deciding_before(ctx, carry, (cond_jaxpr, cond_consts), (body_jaxpr, body_consts))
+        return _while_with_carried_condition(ctx, carry, (cond_jaxpr, cond_consts), (body_jaxpr, body_consts))
     avals = [x.aval for x in carry]
     regions = [
         ctx.region(avals, lambda inner, *values: inner.inline(cond_jaxpr, [*cond_consts, *values])),
@@ -164,8 +166,11 @@ def while_translation(
     return ctx.op("while", *carry, out=avals, regions=regions)  # type: ignore[no-any-return]
 
 
-def _deciding_before(ctx: Any, carry: list[Any], cond: Any, body: Any) -> list[Any]:
-    """A loop that carries whether there is one more iteration: in the condition's region effects have no order."""
+def _while_with_carried_condition(ctx: Any, carry: list[Any], cond: Any, body: Any) -> list[Any]:
+    """Translate a loop with ordered effects in its condition.
+
+    Effects in the condition's region have no order, so the body evaluates the condition and the loop carries its value.
+    """
 
     def decided(inner: Any, values: Sequence[Any]) -> list[Any]:
         program, consts = cond
@@ -185,7 +190,7 @@ def _deciding_before(ctx: Any, carry: list[Any], cond: Any, body: Any) -> list[A
 def progress_translation(
     ctx: Any, in_avals: Any, in_vals: Sequence[Any], *, bar: ProgressBar, total: int | None
 ) -> Any:
-    """A call to the host, made only when it is time to draw."""
+    """Call the host, inside a `case` that runs only if a report is due."""
     count, going = in_vals
     flag = ShapedArray((), np.dtype(np.bool_))
     rest = ctx.op("remainder", count, ctx.constant(np.asarray(bar.period(total), np.int32)), out=count.aval)

@@ -1,4 +1,4 @@
-"""StableHLO of what is one operation, a program in place, or nothing.
+"""Translations to one operation, to an inlined program, or to nothing.
 
 cond custom_linear_solve custom_lin optimization_barrier dce_sink
 """
@@ -24,19 +24,22 @@ _FLAG = ShapedArray((), np.dtype(np.bool_))
 def cond_translation(
     ctx: Any, in_avals: Any, in_vals: Sequence[Any], *, branches: tuple[ClosedJaxpr, ...], linear: Any
 ) -> list[Any]:
-    """`case`, whose regions see the operands around them. It would take the last branch for a negative index."""
+    """Translate to `case`; the regions refer to the operands from outside.
+
+    A negative index is clamped to 0, as `case` would take the last branch for it.
+    """
     index, *operands = in_vals
     out = joined_out_avals(branches)
     if not out and not any(branch.effects for branch in branches):
         return []
     known = getattr(index, "known", None)
-    if known is not None:  # of `platform_dependent`: the other branches may have no translation here
+    if known is not None:  # as in `platform_dependent`: the other branches may have no translation for this platform
         return ctx.inline(branches[min(max(int(known), 0), len(branches) - 1)], operands)  # type: ignore[no-any-return]
-    # XLA's partitioner refuses branches whose only results are laid out differently; not where there are two.
-    another = [ctx.full(_FLAG, False)] if len(out) == 1 and ctx.module.meshes.divides else []
-    regions = [ctx.region((), lambda inner, b=branch: [*inner.inline(b, operands), *another]) for branch in branches]
+    # XLA's partitioner rejects branches with a single result if their layouts differ, but accepts two results.
+    dummy = [ctx.full(_FLAG, False)] if len(out) == 1 and ctx.module.meshes.divides else []
+    regions = [ctx.region((), lambda inner, b=branch: [*inner.inline(b, operands), *dummy]) for branch in branches]
     first = ctx.op("maximum", index, ctx.full(in_avals[0], 0), out=in_avals[0])
-    outs: list[Any] = ctx.op("case", first, out=[*out, *(x.aval for x in another)], regions=regions)
+    outs: list[Any] = ctx.op("case", first, out=[*out, *(x.aval for x in dummy)], regions=regions)
     return outs[: len(out)]
 
 
@@ -44,30 +47,26 @@ def cond_translation(
 def custom_linear_solve_translation(
     ctx: Any, in_avals: Any, in_vals: Sequence[Any], *, const_lengths: Any, solve: ClosedJaxpr, **params: Any
 ) -> list[Any]:
-    """The solver."""
+    """Inline the solver."""
     _, _, consts, _, b = split_list(in_vals, const_lengths)
     return ctx.inline(solve, [*consts, *b])  # type: ignore[no-any-return]
 
 
 @xla_translations.register(custom_lin_p)
 def custom_lin_translation(ctx: Any, in_avals: Any, in_vals: Sequence[Any], *, name: str, **params: Any) -> list[Any]:
-    """Refuses.
-
-    Raises:
-        TypeError: always.
-    """
+    """Raise TypeError, as the derivative cannot be evaluated."""
     raise no_forward_mode(name)
 
 
 @xla_translations.register(optimization_barrier_p)
 def optimization_barrier_translation(ctx: Any, in_avals: Any, in_vals: Sequence[Any]) -> list[Any]:
-    """The StableHLO operation of that name."""
+    """Translate to `optimization_barrier`."""
     return ctx.op("optimization_barrier", *in_vals, out=list(in_avals)) if in_vals else []
 
 
 @xla_translations.register(dce_sink_p)
 def dce_sink_translation(ctx: Any, in_avals: Any, in_vals: Sequence[Any], *, prevent_mlir_dce: bool) -> list[Any]:
-    """A call without results, which XLA knows by name."""
+    """Translate to a custom call without results that XLA keeps, or to nothing."""
     if prevent_mlir_dce:
         ctx.custom_call("dce_sink", *in_vals, out=[], has_side_effect=True)
     return []

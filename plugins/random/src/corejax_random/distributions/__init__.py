@@ -1,1 +1,1 @@
-"""Distributions: numbers drawn with a key."""
+"""Distributions: functions that draw numbers with a key."""

@@ -10,6 +10,7 @@ import corejax.numpy as jnp
 from corejax.extend import dtypes
 from corejax_lax_basic import lax
 from corejax_random.distributions.arguments import (
+    broadcast_to,
     common_shape,
     converted,
     float_dtype,
@@ -18,7 +19,6 @@ from corejax_random.distributions.arguments import (
     of_32_bits,
     parameter,
     single_key,
-    spread,
 )
 from corejax_random.distributions.drawing import draw, keys, size_of, two_keys
 from corejax_random.distributions.normal import standard_normal
@@ -35,7 +35,7 @@ _MOST_STEPS = 2**31 - 1
 def _geometric(key: Any, p: Any, *, shape: Any, dtype: Any) -> Any:
     u = between_0_and_1(key, shape=shape, dtype=p.dtype)
     u = jnp.where(u == 0, p.dtype.type(1), u)
-    trials = lax.floor(lax.log(u) / spread(lax.log1p(-p), shape)) + 1
+    trials = lax.floor(lax.log(u) / broadcast_to(lax.log1p(-p), shape)) + 1
     return lax.convert_element_type(trials, dtype)
 
 
@@ -45,9 +45,9 @@ def _probability(name: str, argument: str, p: Any, dtype: Any) -> Any:
 
 geometric = distribution(
     "geometric", _geometric,
-    "Draw how many trials the first success takes: k with probability `p (1 - p)**(k - 1)`.",
+    "Draw the number of trials until the first success: k with probability `p (1 - p)**(k - 1)`.",
     INTEGER,
-    p=Parameter("the probability of success; outside of (0, 1] the numbers mean nothing", _probability),
+    p=Parameter("the probability of success, in (0, 1]; not checked", _probability),
 )  # fmt: skip
 
 
@@ -55,8 +55,8 @@ geometric = distribution(
 
 
 def _poisson(key: Any, lam: Any, *, shape: Any, dtype: Any) -> Any:
-    """Products of uniform numbers for means below 10, rejection above, and quantiles of large ones."""
-    lam = exact = spread(lam, shape)
+    """Draw by products of uniform numbers for means below 10, by rejection above, by quantiles for large means."""
+    lam = exact = broadcast_to(lam, shape)
     lam = lax.convert_element_type(lam, _FLOAT32)
     small, large = (lam < 10) | (lam != lam), lam >= _LARGE_VARIANCE
     most = min(int(dtypes.iinfo(dtype).max), _MOST_STEPS)
@@ -65,10 +65,10 @@ def _poisson(key: Any, lam: Any, *, shape: Any, dtype: Any) -> Any:
     many = _poisson_by_rejection(
         random_clone_p.bind(key), jnp.where(by_rejection, lam, 1e5), jnp.all(~by_rejection), shape, dtype, most
     )
-    exact = jnp.clip(exact, 0.0, 2.0**64)  # beyond which every dtype's greatest number is drawn
-    most_by_far = _of_large_variance(random_clone_p.bind(key), exact, exact, 1.0, shape, exact.dtype)
-    most_by_far = lax.convert_element_type(most_by_far, dtype)
-    return jnp.where(lam == 0, dtype.type(0), jnp.where(large, most_by_far, jnp.where(small, few, many)))
+    exact = jnp.clip(exact, 0.0, 2.0**64)  # larger means draw the greatest number of any dtype
+    by_normals = _of_large_variance(random_clone_p.bind(key), exact, exact, 1.0, shape, exact.dtype)
+    by_normals = lax.convert_element_type(by_normals, dtype)
+    return jnp.where(lam == 0, dtype.type(0), jnp.where(large, by_normals, jnp.where(small, few, many)))
 
 
 def _mean(name: str, argument: str, lam: Any, dtype: Any) -> Any:
@@ -81,23 +81,26 @@ poisson = distribution(
     "poisson", _poisson,
     "Draw Poisson numbers: k with probability `lam**k exp(-lam) / k!`.",
     INTEGER,
-    lam=Parameter("the mean, not negative; computed with in float32", _mean),
+    lam=Parameter("the mean, not negative; rejection computes in float32", _mean),
 )  # fmt: skip
 
 
-# From this variance on the errors of rejection's logarithms in float32 can be seen in 4 million draws.
+# From this variance on, rounding errors of the logarithms in float32 are visible in 4 million draws by rejection.
 _LARGE_VARIANCE = 2.0**15
 
 
 def _of_large_variance(key: Any, mean: Any, variance: Any, skew: Any, shape: Any, dtype: Any) -> Any:
-    """Draw whole numbers, in float64, as quantiles of normal numbers (Cornish and Fisher 1938; Giles 2016).
+    """Draw integers, in float64, as quantiles of normal numbers (Cornish and Fisher 1938; Giles 2016).
+
+    The first omitted term of the expansion is of order `variance**-0.5`.
 
     Args:
-        key: typed.
-        mean, variance: of the distribution; the next term of the expansion is of the size `variance**-0.5`.
+        key: a typed key.
+        mean: mean of the distribution.
+        variance: variance of the distribution.
         skew: the skewness times the standard deviation.
-        shape: of the result.
-        dtype: of the normal numbers.
+        shape: shape of the result.
+        dtype: dtype of the normal numbers.
     """
     z = standard_normal(key, shape=shape, dtype=dtype)
     wide = np.dtype(np.float64)
@@ -106,7 +109,7 @@ def _of_large_variance(key: Any, mean: Any, variance: Any, skew: Any, shape: Any
 
 
 def _poisson_by_products(key: Any, lam: Any, shape: Any, dtype: Any, most: int) -> Any:
-    """Knuth: how many uniform numbers are multiplied until the product is below exp(-lam)."""
+    """Count the uniform numbers to multiply until the product is below exp(-lam) (Knuth)."""
 
     def going(state: Any) -> Any:
         step, _, _, log_product = state
@@ -124,9 +127,10 @@ def _poisson_by_products(key: Any, lam: Any, shape: Any, dtype: Any, most: int) 
 
 
 def _poisson_by_rejection(key: Any, lam: Any, unused: Any, shape: Any, dtype: Any, most: int) -> Any:
-    """Hoermann 1993, algorithm PTRS; -1 where all are unused.
+    """Draw by rejection (Hoermann 1993, algorithm PTRS); return -1 for all elements if all are unused.
 
-    As in JAX, a number that is accepted is drawn again as long as another one is not, so that it is all or none.
+    As in JAX, an accepted number is drawn again until all numbers are accepted, so that elements cannot be skipped
+    one by one.
     """
     log_lam = lax.log(lam)
     b = 0.931 + 2.53 * lax.sqrt(lam)
@@ -151,7 +155,7 @@ def _poisson_by_rejection(key: Any, lam: Any, unused: Any, shape: Any, dtype: An
         accept = ((side >= 0.07) & (v <= v_r)) | (~refused & (s <= t))
         return step + 1, jnp.where(accept, k, out), accepted | accept, three[0]
 
-    start = (jnp.int32(0), jnp.full(shape, -1.0, _FLOAT32), spread(unused, shape), key)
+    start = (jnp.int32(0), jnp.full(shape, -1.0, _FLOAT32), broadcast_to(unused, shape), key)
     return lax.convert_element_type(lax.while_loop(going, attempt, start)[1], dtype)
 
 
@@ -160,18 +164,18 @@ def _poisson_by_rejection(key: Any, lam: Any, unused: Any, shape: Any, dtype: An
 
 @as_draw
 def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> Any:
-    """Draw how many of `n` trials succeed, each with probability `p`.
+    """Draw the number of successes in `n` trials, each with probability `p`.
 
     Args:
         key: a key.
-        n: the number of trials. Fractions are dropped; a negative one gives NaN.
-        p: the probability. A negative one gives NaN.
-        shape: of the result, to which the parameters broadcast; by default what they broadcast to.
+        n: the number of trials, rounded down. A negative number gives NaN.
+        p: the probability of success. A negative number gives NaN.
+        shape: shape of the result, to which the parameters broadcast; by default the shape that they broadcast to.
         dtype: a floating-point dtype.
 
     Raises:
-        TypeError: it is no key, or a parameter is no number.
-        ValueError: the dtype or the shape does not fit.
+        TypeError: if `key` is not a key, or a parameter is not a number.
+        ValueError: if the dtype or the shape is invalid.
     """
     key = single_key("binomial", key)
     dtype = float_dtype("binomial", dtype)
@@ -181,10 +185,10 @@ def binomial(key: Any, n: Any, p: Any, shape: Any = None, dtype: Any = None) -> 
 
 
 def binomial_counts(key: Any, n: Any, p: Any, *, shape: Any, dtype: Any) -> Any:
-    """Sums of geometric numbers where `n p` is up to 10, and rejection above; of p above 1/2 by 1 - p."""
+    """Draw by sums of geometric numbers if `n p` is at most 10, else by rejection; p above 1/2 is replaced by 1 - p."""
     (p,) = lax.promote_dtypes(p, inexact=True)
-    p = of_32_bits(p)  # narrower ones cannot count the trials
-    n, p = spread(lax.convert_element_type(n, p.dtype), shape), spread(p, shape)
+    p = of_32_bits(p)  # narrower dtypes cannot count the trials
+    n, p = broadcast_to(lax.convert_element_type(n, p.dtype), shape), broadcast_to(p, shape)
     rare = p < 0.5
     q = jnp.where(rare, p, 1.0 - p)
     wrong_n, wrong_q = (n != n) | (n < 0.0), q != q
@@ -200,7 +204,7 @@ def binomial_counts(key: Any, n: Any, p: Any, *, shape: Any, dtype: Any) -> Any:
     by_rejection = ~(few | large)
     n = lax.floor(n)
     most = int(min(float(dtypes.finfo(dtype).max), _MOST_STEPS))
-    again = random_clone_p.bind(key)  # numbers by one way or the other
+    again = random_clone_p.bind(key)  # each element uses only one of the methods, so that they may share the key
     by_normals = _of_large_variance(random_clone_p.bind(key), mean, variance, 1.0 - 2.0 * exact_q, shape, p.dtype)
     used_n, used_q = jnp.where(by_rejection, n, 1e4), jnp.where(by_rejection, q, 0.5)
     out = jnp.where(
@@ -217,7 +221,7 @@ def binomial_counts(key: Any, n: Any, p: Any, *, shape: Any, dtype: Any) -> Any:
 
 
 def _binomial_by_gaps(key: Any, n: Any, q: Any, shape: Any, dtype: Any, most: int) -> Any:
-    """How many geometric numbers, the gaps between successes, have a sum up to n."""
+    """Count the geometric numbers, the gaps between successes, with a sum of at most n."""
     log_failure = lax.log1p(-q)
 
     def going(state: Any) -> Any:
@@ -236,7 +240,7 @@ def _binomial_by_gaps(key: Any, n: Any, q: Any, shape: Any, dtype: Any, most: in
 
 
 def _binomial_by_rejection(key: Any, n: Any, q: Any, unused: Any, shape: Any, dtype: Any, most: int) -> Any:
-    """Hoermann 1993, algorithm BTRS; -1 where all are unused, as `_poisson_by_rejection`."""
+    """Draw by rejection (Hoermann 1993, algorithm BTRS); return -1 if all are unused, as `_poisson_by_rejection`."""
     deviation = jnp.sqrt(n * q * (1 - q))
     b = 1.15 + 2.53 * deviation
     a = -0.0873 + 0.0248 * b + 0.01 * q
@@ -247,7 +251,7 @@ def _binomial_by_rejection(key: Any, n: Any, q: Any, unused: Any, shape: Any, dt
     m = lax.floor((n + 1) * q)
 
     def bound(k: Any) -> Any:
-        """The logarithm of the distribution's ratio to its value at the mode, whose terms are of the size of k - m."""
+        """Return the logarithm of the probability of k relative to the mode m, by terms of the size of k - m."""
         tails = _stirling_tail(m) + _stirling_tail(n - m) - _stirling_tail(k) - _stirling_tail(n - k)
         return (
             (k - m) * lax.log(odds * (n - m + 1) / (m + 1))
@@ -272,11 +276,11 @@ def _binomial_by_rejection(key: Any, n: Any, q: Any, unused: Any, shape: Any, dt
         accept = ((side >= 0.07) & (v <= v_r)) | (~refused & (height <= bound(k)))
         return step + 1, jnp.where(accept, k, out), accepted | accept, three[0]
 
-    start = (jnp.int32(0), jnp.full(shape, -1, q.dtype), spread(unused, shape), key)
+    start = (jnp.int32(0), jnp.full(shape, -1, q.dtype), broadcast_to(unused, shape), key)
     return lax.convert_element_type(lax.while_loop(going, attempt, start)[1], dtype)
 
 
-# What Stirling's formula leaves out of log(k!): log(k!) - log(sqrt(2 pi)) - (k + 1/2) log(k + 1) + (k + 1), k = 0 .. 9.
+# The error of Stirling's formula: log(k!) - log(sqrt(2 pi)) - (k + 1/2) log(k + 1) + (k + 1), for k = 0 .. 9.
 _TAILS = (
     0.0810614667953272, 0.0413406959554092, 0.0276779256849983, 0.02079067210376509, 0.0166446911898211,
     0.0138761288230707, 0.0118967099458917, 0.0104112652619720, 0.00925546218271273, 0.00833056343336287,
@@ -284,7 +288,7 @@ _TAILS = (
 
 
 def _stirling_tail(k: Any) -> Any:
-    """From a table up to 9, by its series above."""
+    """Return the error of Stirling's formula for log(k!), from a table for k up to 9, by its series above."""
     table = jnp.asarray(np.array(_TAILS), k.dtype)
     small = k <= 9
     k = jnp.clip(k, k.dtype.type(0), k.dtype.type(9))
@@ -295,19 +299,19 @@ def _stirling_tail(k: Any) -> Any:
 
 @as_draw
 def multinomial(key: Any, n: Any, p: Any, *, shape: Any = None, dtype: Any = None, unroll: int | bool = 1) -> Any:
-    """Draw how often each outcome happens in `n` trials.
+    """Draw the number of times that each outcome happens in `n` trials.
 
     Args:
         key: a key.
         n: the number of trials, which broadcasts to the leading axes of `p`.
         p: the outcomes' probabilities, along the last axis.
-        shape: of the result, the last axis included, to which `p` broadcasts; by default that of `p`.
-        dtype: of the result; a floating-point one by default.
-        unroll: of the scan over the outcomes.
+        shape: shape of the result, including the last axis, to which `p` broadcasts; by default the shape of `p`.
+        dtype: dtype of the result; by default the default floating-point dtype.
+        unroll: `unroll` argument of the scan over the outcomes.
 
     Raises:
-        TypeError: it is no key, or a parameter is no number.
-        ValueError: `p` is a scalar, or the parameters do not broadcast to the shape.
+        TypeError: if `key` is not a key, or a parameter is not a number.
+        ValueError: if `p` is a scalar, or the parameters do not broadcast to the shape.
     """
     key = single_key("multinomial", key)
     n, p = lax.promote_dtypes(
@@ -315,7 +319,7 @@ def multinomial(key: Any, n: Any, p: Any, *, shape: Any = None, dtype: Any = Non
     )
     n, p = of_32_bits(n), of_32_bits(p)
     if p.ndim < 1:
-        raise ValueError(f"multinomial: p has an axis of outcomes at least, got shape {p.shape}")
+        raise ValueError(f"multinomial: p must have an axis of outcomes, got shape {p.shape}")
     dtype = dtypes.default_float_dtype() if dtype is None else dtypes.canonicalize_dtype(dtype)
     if type(unroll) is not bool:
         unroll = known_integer("multinomial", "unroll", unroll)
@@ -326,8 +330,8 @@ def multinomial(key: Any, n: Any, p: Any, *, shape: Any = None, dtype: Any = Non
 
 
 def _multinomial(key: Any, n: Any, p: Any, *, shape: Any, dtype: Any, unroll: int | bool) -> Any:
-    """Outcome after outcome, of the trials that are left."""
-    n, p = spread(n, shape[:-1]), jnp.moveaxis(spread(p, shape), -1, 0)
+    """Draw the count of each outcome from the remaining trials, by the binomial distribution."""
+    n, p = broadcast_to(n, shape[:-1]), jnp.moveaxis(broadcast_to(p, shape), -1, 0)
     left = lax.cumsum(p, 0, reverse=True)
     shares = p / jnp.where(left == 0, p.dtype.type(1), left)
 

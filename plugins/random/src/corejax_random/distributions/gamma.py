@@ -1,4 +1,4 @@
-"""The gamma distribution and its kin: gamma loggamma beta chisquare dirichlet f t generalized_normal ball."""
+"""The gamma distribution and related ones: gamma loggamma beta chisquare dirichlet f t generalized_normal ball."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ import corejax.nn as nn
 import corejax.numpy as jnp
 from corejax_lax_basic import lax
 from corejax_random.distributions.arguments import (
+    broadcast_to,
     converted,
     float_dtype,
     joint_shape,
     known_integer,
     parameter,
     positive,
-    spread,
 )
 from corejax_random.distributions.drawing import draw, size_of, two_keys
 from corejax_random.distributions.normal import standard_normal
@@ -26,11 +26,11 @@ from corejax_random.keys.functions import shape_argument
 
 
 def _gamma(key: Any, a: Any, *, shape: Any, dtype: Any) -> Any:
-    return random_gamma_p.bind(key, spread(lax.convert_element_type(a, dtype), shape), log_space=False)
+    return random_gamma_p.bind(key, broadcast_to(lax.convert_element_type(a, dtype), shape), log_space=False)
 
 
 def _loggamma(key: Any, a: Any, *, shape: Any, dtype: Any) -> Any:
-    return random_gamma_p.bind(key, spread(lax.convert_element_type(a, dtype), shape), log_space=True)
+    return random_gamma_p.bind(key, broadcast_to(lax.convert_element_type(a, dtype), shape), log_space=True)
 
 
 _SHAPE = Parameter(
@@ -42,14 +42,14 @@ gamma = distribution(
     "gamma", _gamma,
     """Draw gamma numbers, with density proportional to `x**(a - 1) exp(-x)` for positive x.
 
-    Differentiable by `a`: numbers move as their quantiles do.
+    Differentiable with respect to `a`, by implicit reparametrisation.
     """,
     a=_SHAPE,
 )  # fmt: skip
 
 loggamma = distribution(
     "loggamma", _loggamma,
-    "Draw logarithms of the numbers that `gamma` draws, exact also if these are too small for the dtype.",
+    "Draw logarithms of gamma numbers, accurate also if the numbers themselves underflow.",
     a=_SHAPE,
 )  # fmt: skip
 
@@ -83,7 +83,7 @@ chisquare = distribution(
 
 
 def _f(key: Any, dfnum: Any, dfden: Any, *, shape: Any, dtype: Any) -> Any:
-    """Differences of logarithms, for chi-squared numbers of few degrees of freedom underflow."""
+    """Draw by differences of logarithms, as chi-squared numbers of few degrees of freedom underflow."""
     below, above = two_keys(key)
     numerator = _loggamma(above, dfnum / 2, shape=shape, dtype=dtype) - lax.log(dfnum)
     return lax.exp(numerator - (_loggamma(below, dfden / 2, shape=shape, dtype=dtype) - lax.log(dfden)))
@@ -114,24 +114,25 @@ t = distribution(
 
 @draws
 def dirichlet(key: Any, alpha: Any, shape: Any = None, dtype: Any = None) -> Any:
-    """Draw Dirichlet vectors, of numbers that are not negative and add up to 1.
+    """Draw Dirichlet vectors, with nonnegative elements that sum to 1.
 
     Args:
-        alpha: of shape (..., n), not negative.
-        shape: of the batch, to which the leading axes of `alpha` broadcast; by default these.
+        key: a key.
+        alpha: concentration parameters of shape (..., n), not negative.
+        shape: shape of the batch, to which the leading axes of `alpha` broadcast; by default these axes.
         dtype: a floating-point dtype.
 
     Returns:
-        Of shape (*shape, n).
+        An array of shape (*shape, n).
 
     Raises:
-        TypeError: it is no key, or `alpha` is no array.
-        ValueError: `alpha` is a scalar or negative, or the dtype or the shape does not fit.
+        TypeError: if `key` is not a key, or `alpha` is not an array.
+        ValueError: if `alpha` is a scalar or negative, or the dtype or the shape is invalid.
     """
     dtype = float_dtype("dirichlet", dtype)
     alpha = converted(parameter("dirichlet", "alpha", alpha), dtype)
     if alpha.ndim < 1:
-        raise ValueError(f"dirichlet: alpha has an axis at least, got shape {alpha.shape}")
+        raise ValueError(f"dirichlet: alpha must have at least one axis, got shape {alpha.shape}")
     shape = joint_shape("dirichlet", shape, {"alpha": alpha.shape[:-1]}) + alpha.shape[-1:]
     return draw(_dirichlet, size_of(shape), key, alpha, shape=shape, dtype=dtype)
 
@@ -145,13 +146,14 @@ def generalized_normal(key: Any, p: Any, shape: Any = (), dtype: Any = None) -> 
     """Draw numbers with density proportional to `exp(-abs(x)**p)`.
 
     Args:
-        p: a positive number.
-        shape: of the result.
+        key: a key.
+        p: the exponent, a positive number.
+        shape: shape of the result.
         dtype: a floating-point dtype.
 
     Raises:
-        TypeError: it is no key, or `p` is no number.
-        ValueError: the dtype or the shape does not fit, or `p` is not positive.
+        TypeError: if `key` is not a key, or `p` is not a number.
+        ValueError: if the dtype or the shape is invalid, or `p` is not positive.
     """
     name = "generalized_normal"
     dtype, p, shape = float_dtype(name, dtype), positive(name, "p", p), shape_argument(name, shape)
@@ -169,17 +171,18 @@ def ball(key: Any, d: int, p: Any = 2, shape: Any = (), dtype: Any = None) -> An
     """Draw vectors uniformly in the unit ball of the p-norm (Barthe, Guedon, Mendelson and Naor 2005).
 
     Args:
+        key: a key.
         d: the dimension.
-        p: of the norm, a positive number.
-        shape: of the batch.
+        p: exponent of the norm, a positive number.
+        shape: shape of the batch.
         dtype: a floating-point dtype.
 
     Returns:
-        Of shape (*shape, d).
+        An array of shape (*shape, d).
 
     Raises:
-        TypeError: it is no key, `d` no integer, or `p` no number.
-        ValueError: the dtype or the shape does not fit, `d` is negative, or `p` not positive.
+        TypeError: if `key` is not a key, `d` is not an integer, or `p` is not a number.
+        ValueError: if the dtype or the shape is invalid, `d` is negative, or `p` is not positive.
     """
     dtype, p = float_dtype("ball", dtype), positive("ball", "p", p)
     (d,) = shape_argument("ball", (known_integer("ball", "d", d),), "d")

@@ -1,4 +1,8 @@
-"""Few gamma numbers on the host, by NumPy: those of `random_gamma`, all elements at once; for keys of Threefry's."""
+"""Gamma numbers on the host, by NumPy, for few elements and Threefry keys; they equal those of `random_gamma`.
+
+Each element has a separate key and a separate rejection loop. The loops run together: each iteration processes all
+elements that are not yet accepted.
+"""
 
 from __future__ import annotations
 
@@ -11,12 +15,12 @@ from corejax_random.generators.lanes import keys_of
 
 
 def gamma_on_host(keys: Any, a: Any, *, log_space: bool) -> Any:
-    """A number for each element; `random_gamma` says how.
+    """Draw a number for each element, by the method of `random_gamma`.
 
     Args:
-        keys: words of a key for each, `u32[n,2]`.
+        keys: words of a key for each element, `u32[n,2]`.
         a: the shape parameters, `f[n]`.
-        log_space: whether logarithms are wanted.
+        log_space: whether to return logarithms.
     """
     dtype = a.dtype
     large = a >= 1
@@ -37,26 +41,26 @@ def gamma_on_host(keys: Any, a: Any, *, log_space: bool) -> Any:
 
 
 def _accepted_cubes(key: Any, c: Any, d: Any, more: list[Any]) -> list[Any]:
-    """Of each element the first cube of 1 + c x, x normal, that the test accepts; and bits of other keys."""
-    refused, *found = _attempt(key, c, d, more)
+    """Return, for each element, the first accepted cube of 1 + c x, x normal; and bits of the keys in `more`."""
+    refused, *results = _attempt(key, c, d, more)
     finite = np.isfinite(d)
-    if np.count_nonzero(finite) < d.size:  # for others the test accepts what the loop begins with
-        found[0][~finite] = 1
+    if np.count_nonzero(finite) < d.size:  # for other elements the test accepts the initial value of the loop
+        results[0][~finite] = 1
         refused &= finite
-    left = np.flatnonzero(refused) if np.count_nonzero(refused) else ()
-    if len(left):
+    remaining = np.flatnonzero(refused) if np.count_nonzero(refused) else ()
+    if len(remaining):
         keys = keys_of(d.size).words(key)
-        while len(left):
-            lanes = keys_of(len(left))
+        while len(remaining):
+            lanes = keys_of(len(remaining))
             [key] = lanes.split(3, (0,), lanes.of(keys[refused]))
             c, d, keys = c[refused], d[refused], lanes.words(key)
-            refused, found[0][left] = _attempt(key, c, d, [])
-            left = left[refused]
-    return found
+            refused, results[0][remaining] = _attempt(key, c, d, [])
+            remaining = remaining[refused]
+    return results
 
 
 def _attempt(key: Any, c: Any, d: Any, more: list[Any]) -> list[Any]:
-    """Which elements are refused; their cubes, and the bits of other keys."""
+    """Return flags of the rejected elements, the cubes of all elements, and bits of the keys in `more`."""
     dtype, lanes = d.dtype, keys_of(d.size)
     width = width_of(dtype)
     first, second = lanes.split(3, (1, 2), key, key)
@@ -79,15 +83,15 @@ def _rejected(square: Any, v: Any, u: Any, d: Any) -> Any:
 
 
 def _draw_positive(negative: Any, keys: Any, x: Any, v: Any, c: Any) -> None:
-    """Write to x and v the first normal number for which 1 + c x is positive, and that, where they are not yet."""
-    left = np.flatnonzero(negative)
-    keys = keys[left]
-    while left.size:
-        lanes = keys_of(left.size)
+    """Redraw x for the flagged elements until v = 1 + c x is positive, in place."""
+    remaining = np.flatnonzero(negative)
+    keys = keys[remaining]
+    while remaining.size:
+        lanes = keys_of(remaining.size)
         [pair] = lanes.split(2, (0,), lanes.of(keys))
         [normal] = lanes.split(2, (1,), pair)
         [bits] = lanes.bits(width_of(c.dtype), normal)
-        x[left] = drawn = normal_of(bits, c.dtype)
-        v[left] = found = 1 + drawn * c[left]
-        again = found <= 0
-        left, keys = left[again], lanes.words(pair)[again]
+        x[remaining] = drawn = normal_of(bits, c.dtype)
+        v[remaining] = shifted = 1 + drawn * c[remaining]
+        again = shifted <= 0
+        remaining, keys = remaining[again], lanes.words(pair)[again]

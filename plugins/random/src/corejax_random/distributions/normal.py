@@ -1,4 +1,4 @@
-"""The normal distribution and its kin.
+"""The normal distribution and related ones.
 
 normal truncated_normal lognormal maxwell double_sided_maxwell multivariate_normal
 """
@@ -15,6 +15,7 @@ from corejax.extend import as_array, dtypes
 from corejax_lax_basic import lax
 from corejax_random.distributions import on_host
 from corejax_random.distributions.arguments import (
+    broadcast_to,
     common_shape,
     converted,
     float_dtype,
@@ -23,7 +24,6 @@ from corejax_random.distributions.arguments import (
     one_of,
     parameter,
     single_key,
-    spread,
 )
 from corejax_random.distributions.drawing import draw, size_of, two_keys
 from corejax_random.distributions.random_between import random_between_p
@@ -34,7 +34,7 @@ from corejax_random.keys.functions import shape_argument
 
 
 def standard_normal(key: Any, *, shape: Any, dtype: Any) -> Any:
-    """Numbers whose quantiles are uniform."""
+    """Draw standard normal numbers as quantiles of uniform numbers."""
     if dtypes.is_complex(dtype):
         real = dtypes.real_dtype_of(dtype)
         parts = [standard_normal(k, shape=shape, dtype=real) for k in two_keys(key)]
@@ -58,37 +58,40 @@ normal = distribution(
 
 @draws
 def truncated_normal(key: Any, lower: Any, upper: Any, shape: Any = None, dtype: Any = None) -> Any:
-    """Draw standard normal numbers that lie between two bounds.
+    """Draw standard normal numbers between two bounds.
 
     Args:
-        lower, upper: the bounds; neither is drawn.
-        shape: of the result, to which the bounds broadcast; by default what they broadcast to.
+        key: a key.
+        lower: the lower bound, exclusive.
+        upper: the upper bound, exclusive.
+        shape: shape of the result, to which the bounds broadcast; by default the shape that they broadcast to.
         dtype: a floating-point dtype.
 
     Raises:
-        TypeError: it is no key, or a bound is no number.
-        ValueError: the dtype is not floating-point, or the bounds do not broadcast to the shape.
+        TypeError: if `key` is not a key, or a bound is not a number.
+        ValueError: if the dtype is not floating-point, or the bounds do not broadcast to the shape.
     """
     dtype = float_dtype("truncated_normal", dtype)
     lower, upper = number("truncated_normal", "lower", lower), number("truncated_normal", "upper", upper)
     shape = common_shape("truncated_normal", shape, lower=lower, upper=upper)
     known = type(lower) in (float, int) and type(upper) in (float, int)
-    beside = (
+    outside_tails = (
         known and math.erf(lower / math.sqrt(2)) <= _tail(dtype) and math.erf(upper / math.sqrt(2)) >= -_tail(dtype)
     )
     lower, upper = converted(lower, dtype), converted(upper, dtype)
-    return draw(_truncated_normal, size_of(shape), key, lower, upper, shape=shape, dtype=dtype, tails=not beside)
+    return draw(_truncated_normal, size_of(shape), key, lower, upper, shape=shape, dtype=dtype, tails=not outside_tails)
 
 
 def _tail(dtype: Any) -> float:
-    """Return the value of the error function from which on bounds lie in a tail."""
+    """Return the value of the error function beyond which a bound is in a tail."""
     return 1 - float(dtypes.finfo(dtype).eps) ** 0.25
 
 
 def _truncated_normal(key: Any, lower: Any, upper: Any, *, shape: Any, dtype: Any, tails: bool) -> Any:
-    """Quantiles of uniform numbers between the error function's values; in the tails, where these run together, others.
+    """Draw quantiles of uniform numbers between the error function's values at the bounds.
 
-    `tails` says whether bounds may lie there.
+    In the tails, these values are too close to each other, so that another method replaces the numbers. `tails` is True
+    if an interval may be in a tail.
     """
     sqrt2, one = (as_array(np.array(x, dtype)) for x in (math.sqrt(2), 1))
     low, high = lax.erf(lower / sqrt2), lax.erf(upper / sqrt2)
@@ -96,8 +99,8 @@ def _truncated_normal(key: Any, lower: Any, upper: Any, *, shape: Any, dtype: An
     most = lax.nextafter(one, -one)
     out = sqrt2 * lax.erf_inv(jnp.clip(random_between_p.bind(unit, low, high), -most, most))
     if tails:
-        right, left = spread(low > _tail(dtype), shape), spread(high < -_tail(dtype), shape)
-        bounds = (spread(lower, shape), spread(upper, shape))
+        right, left = broadcast_to(low > _tail(dtype), shape), broadcast_to(high < -_tail(dtype), shape)
+        bounds = (broadcast_to(lower, shape), broadcast_to(upper, shape))
         out = lax.cond(jnp.any(right | left), _or_in_tails, lambda out, *_: out, out, unit, right, left, *bounds)
     infinity = as_array(np.array(math.inf, dtype))
     least = lax.nextafter(lax.stop_gradient(lower), jnp.broadcast_to(infinity, lower.shape))
@@ -106,22 +109,22 @@ def _truncated_normal(key: Any, lower: Any, upper: Any, *, shape: Any, dtype: An
 
 
 def _or_in_tails(out: Any, unit: Any, right: Any, left: Any, lower: Any, upper: Any) -> Any:
-    """Replace the numbers of intervals that lie in the right or the left tail."""
+    """Replace the numbers of intervals in the right or the left tail."""
     tail, sign = right | left, jnp.where(left, -1.0, 1.0)
     near = jnp.where(tail, jnp.where(left, -upper, lower), 3.0)
     far = jnp.where(tail, jnp.where(left, -lower, upper), 4.0)
     near, far, unit = (lax.convert_element_type(x, np.dtype(np.float64)) for x in (near, far, unit))
-    found = near + _beyond(near, far, unit)
-    return jnp.where(tail, lax.convert_element_type(found, out.dtype) * lax.convert_element_type(sign, out.dtype), out)
+    drawn = near + _beyond(near, far, unit)
+    return jnp.where(tail, lax.convert_element_type(drawn, out.dtype) * lax.convert_element_type(sign, out.dtype), out)
 
 
 def _beyond(near: Any, far: Any, unit: Any) -> Any:
-    """Return how far beyond `near`, which is positive, a normal number lies that is less than `far`.
+    """Draw the distance t from `near`, which is positive, to a normal number between `near` and `far`.
 
-    With S the probability of greater numbers, t is the solution of `log S(near) - log S(near + t) = v`. The left side
-    is convex and Newton's method comes from above. The last step alone is differentiated.
+    With the survival function S, t is the solution of `log S(near) - log S(near + t) = v`. The left side is convex, and
+    Newton's method converges from above. Only the last step is differentiated.
     """
-    far = jnp.minimum(far, near + 40.0)  # beyond which no number is drawn
+    far = jnp.minimum(far, near + 40.0)  # numbers beyond this have probability 0 in float64
 
     def fall(t: Any) -> Any:
         return t * (near + t / 2.0) + _log_erfcx(near) - _log_erfcx(near + t)
@@ -151,7 +154,7 @@ def _lognormal(key: Any, sigma: Any, *, shape: Any, dtype: Any) -> Any:
 
 lognormal = distribution(
     "lognormal", _lognormal,
-    "Draw numbers whose logarithm is normal, with standard deviation `sigma`.",
+    "Draw numbers with a normal logarithm of standard deviation `sigma`.",
     INEXACT,
     sigma=in_dtype("not negative", default="1.0"),
 )  # fmt: skip
@@ -167,18 +170,19 @@ maxwell = distribution("maxwell", _maxwell, "Draw lengths of three-dimensional s
 
 @as_draw
 def double_sided_maxwell(key: Any, loc: Any, scale: Any, shape: Any = (), dtype: Any = None) -> Any:
-    """Draw `maxwell` numbers of random sign, multiplied by `scale` and moved by `loc`.
+    """Draw `maxwell` numbers with random signs, scaled by `scale` and shifted by `loc`.
 
     Args:
         key: a key.
         loc: the centre.
-        scale: not negative.
-        shape: in front of the shape of the parameters; where it is (), that is there twice, as in JAX.
+        scale: the scale, not negative.
+        shape: leading axes of the result, before the shape of the parameters. If it is (), the shape of the parameters
+            appears twice, as in JAX.
         dtype: a floating-point dtype.
 
     Raises:
-        TypeError: it is no key, or a parameter is no number.
-        ValueError: the dtype or the shape does not fit, or `scale` is negative.
+        TypeError: if `key` is not a key, or a parameter is not a number.
+        ValueError: if the dtype or the shape is invalid, or `scale` is negative.
     """
     name = "double_sided_maxwell"
     key = single_key(name, key)
@@ -200,28 +204,32 @@ def _double_sided_maxwell(key: Any, loc: Any, scale: Any, *, shape: Any, dtype: 
 def multivariate_normal(
     key: Any, mean: Any, cov: Any, shape: Any = None, dtype: Any = None, method: str = "cholesky"
 ) -> Any:
-    """Draw normal vectors of a given mean and covariance.
+    """Draw normal vectors with a given mean and covariance.
 
     Args:
-        mean: of shape (..., n).
-        cov: of shape (..., n, n), symmetric and positive definite.
-        shape: of the batch, to which the leading axes of both broadcast; by default what these broadcast to.
-        dtype: a floating-point dtype; by default that of `mean` and `cov`.
-        method: how `cov` is factored: "cholesky", or "eigh" or "svd", which take singular ones.
+        key: a key.
+        mean: mean of shape (..., n).
+        cov: covariance of shape (..., n, n), symmetric and positive definite.
+        shape: shape of the batch, to which the leading axes of both broadcast; by default the shape that these
+            broadcast to.
+        dtype: a floating-point dtype; by default the dtype of `mean` and `cov`.
+        method: factorisation of `cov`: "cholesky", or "eigh" or "svd", which accept singular matrices.
 
     Returns:
-        Of shape (*shape, n).
+        An array of shape (*shape, n).
 
     Raises:
-        TypeError: it is no key, or a parameter is no array.
-        ValueError: shapes, dtype or method do not fit.
+        TypeError: if `key` is not a key, or a parameter is not an array.
+        ValueError: if shapes, dtype or method are invalid.
     """
     name = "multivariate_normal"
     mean, cov = lax.promote_dtypes(number(name, "mean", mean), number(name, "cov", cov), inexact=True, name=name)
     one_of(name, "method", method, ("cholesky", "eigh", "svd"))
     dtype = float_dtype(name, mean.dtype if dtype is None else dtype)
     if mean.ndim < 1 or cov.ndim < 2 or cov.shape[-2:] != (mean.shape[-1],) * 2:
-        raise ValueError(f"{name}: mean is of shape (..., n) and cov (..., n, n), got {mean.shape} and {cov.shape}")
+        raise ValueError(
+            f"{name}: mean must have shape (..., n) and cov shape (..., n, n), got {mean.shape} and {cov.shape}"
+        )
     shape = joint_shape(name, shape, {"mean": mean.shape[:-1], "cov": cov.shape[:-2]})
     size = size_of(shape) * mean.shape[-1]
     return draw(_multivariate_normal, size, key, mean, cov, shape=shape, dtype=dtype, method=method)
@@ -233,8 +241,8 @@ def _multivariate_normal(key: Any, mean: Any, cov: Any, *, shape: Any, dtype: An
 
 
 def _factor(cov: Any, method: str) -> Any:
-    """A with A @ A.T == cov."""
-    from corejax.numpy import linalg  # another plugin, which need not be installed
+    """Return A such that A @ A.T == cov."""
+    from corejax.numpy import linalg  # from another plugin, which is optional
 
     if method == "cholesky":
         return linalg.cholesky(cov)
@@ -242,4 +250,4 @@ def _factor(cov: Any, method: str) -> Any:
         values, vectors = linalg.eigh(cov)
     else:
         vectors, values, _ = linalg.svd(cov)
-    return vectors * jnp.sqrt(jnp.maximum(values, 0))[..., None, :]  # rounding makes zeros negative
+    return vectors * jnp.sqrt(jnp.maximum(values, 0))[..., None, :]  # rounding may turn zeros negative

@@ -1,6 +1,7 @@
-"""Few numbers of one key, on the host: what the operations would give one by one, without what each of them costs.
+"""Draws of few numbers with one key, by NumPy on the host.
 
-While somebody watches what runs (`corejax.explain`), the operations run.
+The results equal those of the primitives one by one, without the cost of dispatching them. The primitives run instead
+while they are observed (`corejax.explain`).
 """
 
 from __future__ import annotations
@@ -24,30 +25,30 @@ from corejax_random.keys.primitives import words_of
 
 
 def on_host(key: Any, shape: Any) -> bool:
-    """Whether numbers of this shape are drawn here."""
+    """Return whether numbers of this shape are drawn on the host."""
     size = math.prod(shape)
     return type(size) is int and size < COMPILED and evaluating(key) and not observe.watched
 
 
 def _as_array(values: Any, shape: Any, dtype: Any) -> Any:
-    """A result, in memory of its own."""
+    """Wrap a result as an array."""
     return Array(np.asarray(values).reshape(shape), ShapedArray(shape, dtype))
 
 
 def _source(key: Any) -> Any:
-    """What bits are drawn of: the words of a key of Threefry's, whose functions for the host are called; other keys."""
+    """Return the words of a Threefry key, for its host functions, and other keys unchanged."""
     return words_of(host_value(key)) if generator_of(key.dtype) is THREEFRY else key
 
 
 def _bits(source: Any, width: int, size: int) -> Any:
-    """uint[size]."""
+    """Generate bits, uint[size]."""
     if type(source) is np.ndarray:
         return random_bits_on_host(source, width, (size,))
     return host_value(bits(source, width, (size,)))
 
 
 def _halves(source: Any) -> Any:
-    """Those of the two keys that a key is split into."""
+    """Split a source into two sources."""
     return split_on_host(source, (2,)) if type(source) is np.ndarray else two_keys(source)
 
 
@@ -57,12 +58,12 @@ _9, _2_TO_MINUS_23, _SQRT_2 = np.uint32(9), np.float32(2.0**-23), np.float32(mat
 
 @functools.cache
 def scipy_erfinv() -> Any:
-    """The ufunc; SciPy takes 0.1 s to import."""
+    """Return the ufunc; SciPy is imported when it is first needed, which takes 0.1 s."""
     return importlib.import_module("scipy.special").erfinv
 
 
 def _two_bits(key: Any, width: int, size: int) -> Any:
-    """uint[size] of each of the two keys that a key is split into."""
+    """Split a key into two keys and generate bits uint[size] with each."""
     source = _source(key)
     if type(source) is not np.ndarray:
         return [_bits(half, width, size) for half in two_keys(source)]
@@ -77,20 +78,20 @@ def _two_bits(key: Any, width: int, size: int) -> Any:
 
 @functools.cache
 def _mantissa_of(dtype: Any) -> tuple[Any, Any, Any, Any]:
-    """The dtype of the bits, by how much they are shifted, and 1 as bits and as a number."""
+    """Return the dtype of the bits, the amount to shift them by, and 1 as bits and as a number."""
     info = dtypes.finfo(dtype)
     wide, one = UINTS[info.bits], np.ones((), dtype)
     return wide, wide.type(width_of(dtype) - info.nmant), one.view(wide), one
 
 
 def width_of(dtype: Any) -> int:
-    """How many bits are drawn for each number."""
+    """Return the number of bits that are generated for each number."""
     info = dtypes.finfo(dtype)
     return 8 if info.nmant < 8 else int(info.bits)
 
 
 def unit_of(words: Any, dtype: Any) -> Any:
-    """Numbers in [0, 1) of bits, `uint[n]`."""
+    """Convert bits, `uint[n]`, to numbers in [0, 1)."""
     if dtype is _FLOAT32:
         return (words >> _9).astype(dtype) * _2_TO_MINUS_23
     wide, shift, one_bits, one = _mantissa_of(dtype)
@@ -102,12 +103,12 @@ def _unit(key: Any, size: int, dtype: Any) -> Any:
 
 
 def unit(key: Any, shape: Any, dtype: Any) -> Any:
-    """Numbers in [0, 1)."""
+    """Draw numbers in [0, 1)."""
     return _as_array(_unit(key, math.prod(shape), dtype), shape, dtype)
 
 
 def between(key: Any, low: Any, high: Any, shape: Any, dtype: Any) -> Any:
-    """Numbers in [low, high), which are numbers."""
+    """Draw numbers in [low, high); the bounds are Python or NumPy numbers."""
     with np.errstate(all="ignore"):
         u = _unit(key, math.prod(shape), dtype)
         return _as_array(scaled(u, np.asarray(low, dtype), np.asarray(high, dtype)), shape, dtype)
@@ -118,14 +119,14 @@ def between(key: Any, low: Any, high: Any, shape: Any, dtype: Any) -> Any:
 
 @functools.cache
 def _normal_constants(dtype: Any) -> tuple[Any, Any, Any]:
-    """The bounds of the uniform numbers, of which the lower one is not drawn; the root of 2."""
+    """Return the bounds of the uniform numbers, the greatest number above -1 and 1, and the square root of 2."""
     low = np.nextafter(dtype.type(-1), dtype.type(0), dtype=dtype)
     return np.asarray(low, dtype), np.ones((), dtype), np.array(math.sqrt(2), dtype)
 
 
 def normal_of(words: Any, dtype: Any) -> Any:
-    """Standard normal numbers of bits, `uint[n]`: quantiles of uniform numbers."""
-    if dtype is _FLOAT32:  # where `scaled` has a width of 2, and rounds once; and no number is 0
+    """Convert bits, `uint[n]`, to standard normal numbers: quantiles of uniform numbers."""
+    if dtype is _FLOAT32:  # a shortcut for `scaled`: the width is 2, rounding happens once, and no number is 0
         moved = (words >> _9) * 2.0**-22 + (2.0**-24 - 1)
         return scipy_erfinv()(moved.astype(dtype)) * _SQRT_2
     low, high, sqrt2 = _normal_constants(dtype)
@@ -133,7 +134,7 @@ def normal_of(words: Any, dtype: Any) -> Any:
 
 
 def standard_normal(key: Any, shape: Any, dtype: Any) -> Any:
-    """Real numbers."""
+    """Draw real standard normal numbers."""
     words = _bits(_source(key), width_of(dtype), math.prod(shape))
     with np.errstate(all="ignore"):
         return _as_array(normal_of(words, dtype), shape, dtype)
@@ -143,20 +144,20 @@ def standard_normal(key: Any, shape: Any, dtype: Any) -> Any:
 
 
 def shuffled(key: Any, x: Any, axis: int, rounds: int) -> Any:
-    """An array sorted by random words, some times over."""
-    found, source = host_value(x), _source(key)
+    """Sort an array by random words, `rounds` times."""
+    result, source = host_value(x), _source(key)
     for _ in range(rounds):
         source, second = _halves(source)
         order = np.argsort(_bits(second, 32, x.size).reshape(x.shape), axis=axis, kind="stable")
-        found = np.take_along_axis(found, order, axis)
-    return Array(found, x.aval) if rounds else x
+        result = np.take_along_axis(result, order, axis)
+    return Array(result, x.aval) if rounds else x
 
 
 # -- integers -----------------------------------------------------------------------------------------------------
 
 
 def integers(key: Any, minval: int, maxval: int, shape: Any, dtype: Any) -> Any:
-    """Integers in [minval, maxval), as `uniform.integers` draws them; of narrow dtypes by way of int32."""
+    """Draw integers in [minval, maxval), as `uniform.integers`; narrow dtypes are drawn as int32."""
     info, size = dtypes.iinfo(dtype), math.prod(shape)
     wide, least, beyond = dtype, int(info.min), maxval > info.max
     if info.bits < 32:
@@ -178,7 +179,7 @@ def integers(key: Any, minval: int, maxval: int, shape: Any, dtype: Any) -> Any:
 
 
 def _redrawn(key: Any, words: Any, last: int) -> Any:
-    """See `uniform`."""
+    """Redraw words greater than `last`, as `uniform._redrawn`."""
     source, _ = _halves(_source(key))
     while np.count_nonzero(refused := words > words.dtype.type(last)):
         source, second = _halves(source)

@@ -1,4 +1,4 @@
-"""Distributions drawn by their quantile functions of a uniform number.
+"""Distributions drawn by applying quantile functions to uniform numbers.
 
 cauchy exponential gumbel laplace logistic pareto rayleigh triangular wald weibull_min
 """
@@ -14,12 +14,12 @@ import corejax.numpy as jnp
 from corejax.extend import as_array, config, dtypes
 from corejax_lax_basic import lax
 from corejax_random.distributions.arguments import (
+    broadcast_to,
     float_dtype,
     joint_shape,
     one_of,
     parameter,
     single_key,
-    spread,
 )
 from corejax_random.distributions.drawing import bits, draw, size_of, two_keys
 from corejax_random.distributions.normal import standard_normal
@@ -38,7 +38,7 @@ cauchy = distribution("cauchy", _cauchy, "Draw Cauchy numbers, with density `1 /
 
 
 def standard_exponential(key: Any, *, shape: Any, dtype: Any) -> Any:
-    """`-log(1 - u)`, finite for each u in [0, 1)."""
+    """Draw `-log(1 - u)`, which is finite for each u in [0, 1)."""
     return lax.neg(lax.log1p(lax.neg(between_0_and_1(key, shape=shape, dtype=dtype))))
 
 
@@ -66,7 +66,7 @@ logistic = distribution("logistic", _logistic, "Draw logistic numbers, with dens
 
 
 def _positive(u: Any) -> Any:
-    """Replace zeros among uniform numbers, which stand for an interval, with its middle."""
+    """Replace zeros among uniform numbers by half the spacing, the middle of the interval that a zero represents."""
     return jnp.maximum(u, u.dtype.type(0.5 * 2.0 ** -dtypes.finfo(u.dtype).nmant))
 
 
@@ -75,24 +75,26 @@ def gumbel(key: Any, shape: Any = (), dtype: Any = None, mode: str | None = None
     """Draw Gumbel numbers, with density `exp(-x - exp(-x))`.
 
     Args:
-        shape: of the result.
+        key: a key.
+        shape: shape of the result.
         dtype: a floating-point dtype.
-        mode: "low", or "high" for twice as many bits, whose greatest numbers are about 32 in float32, and not 16; by
-            default as the setting `high_dynamic_range_gumbel` says. "highest" draws float32 of 64 bits.
+        mode: "low", "high", or "highest". "high" uses twice as many bits, with which the greatest numbers in float32
+            are about 32 instead of 16; "highest" uses 64 bits for float32. The default is "high" or "low", depending
+            on the setting `high_dynamic_range_gumbel`.
 
     Raises:
-        TypeError: it is no key.
-        ValueError: the dtype is not floating-point, the shape is negative, or the mode is another word.
+        TypeError: if `key` is not a key.
+        ValueError: if the dtype is not floating-point, the shape is negative, or the mode is unknown.
     """
     mode, dtype, shape = gumbel_mode("gumbel", mode), float_dtype("gumbel", dtype), shape_argument("gumbel", shape)
     return draw(standard_gumbel, size_of(shape), key, shape=shape, dtype=dtype, mode=mode)
 
 
 def gumbel_mode(name: str, mode: str | None) -> str:
-    """How many bits a Gumbel number takes.
+    """Return the mode of a draw of Gumbel numbers; None becomes the default.
 
     Raises:
-        ValueError: it is another word.
+        ValueError: if the mode is unknown.
     """
     if mode is None:
         return "high" if config.high_dynamic_range_gumbel else "low"
@@ -100,7 +102,7 @@ def gumbel_mode(name: str, mode: str | None) -> str:
 
 
 def standard_gumbel(key: Any, *, shape: Any, dtype: Any, mode: str) -> Any:
-    """`-log(-log(u))`."""
+    """Draw `-log(-log(u))`."""
     info = dtypes.finfo(dtype)
     if mode == "highest" and dtype == np.float32:
         return _gumbel_of_64_bits(key, shape)
@@ -112,9 +114,9 @@ def standard_gumbel(key: Any, *, shape: Any, dtype: Any, mode: str) -> Any:
 
 
 def _gumbel_of_64_bits(key: Any, shape: Any) -> Any:
-    """Of a number u of 64 bits the logarithm of its smaller side, u or 1 - u, is taken."""
+    """Draw from uniform numbers u of 64 bits, by the logarithm of the smaller of u and 1 - u."""
     high, low = words = bits(key, 32, (2, *shape))
-    # 1 - u in fixed point: the complement, plus one in the last place, which may carry.
+    # 1 - u in fixed point is the complement plus one in the last place, which may carry.
     other = lax.bitwise_not(words) + jnp.stack([low == 0, jnp.ones(low.shape, bool)]).astype(np.uint32)
     small = high < np.uint32(1 << 31)
     x = _float_of_64_bits(*jnp.where(small, words, other))
@@ -122,7 +124,7 @@ def _gumbel_of_64_bits(key: Any, shape: Any) -> Any:
 
 
 def _float_of_64_bits(high: Any, low: Any) -> Any:
-    """float32 in [0, 1) of a number of 64 bits in fixed point, rounded down."""
+    """Convert a fixed-point number of 64 bits to a float32 in [0, 1), rounded down."""
     u32 = np.uint32
     zeros, more = lax.clz(high), lax.clz(low)
     none = zeros == 32
@@ -168,20 +170,20 @@ def _triangular(key: Any, left: Any, mode: Any, right: Any, *, shape: Any, dtype
 
 triangular = distribution(
     "triangular", _triangular,
-    "Draw triangular numbers, whose density rises from `left` to `mode` and falls to `right`.",
+    "Draw triangular numbers, with a density that rises from `left` to `mode` and falls to `right`.",
     left=in_dtype("the least number", least=None),
-    mode=in_dtype("where the density is greatest, not less than `left`", least=None),
+    mode=in_dtype("the position of the greatest density, not less than `left`", least=None),
     right=in_dtype("the greatest number, not less than `mode`", least=None),
 )  # fmt: skip
 
 
 def _wald(key: Any, mean: Any, *, shape: Any, dtype: Any) -> Any:
-    """Michael, Schucany and Haas 1976: one of the two roots of a quadratic equation, x and `mean**2 / x`.
+    """Draw one of the two roots of a quadratic equation, x and `mean**2 / x` (Michael, Schucany and Haas 1976).
 
-    The reciprocal of the smaller root is a sum of positive numbers.
+    The smaller root is computed by its reciprocal, a sum of positive numbers, which avoids cancellation.
     """
     first, second = two_keys(key)
-    mean = spread(mean, shape)
+    mean = broadcast_to(mean, shape)
     y = lax.square(standard_normal(first, shape=shape, dtype=dtype)) / 2
     z = between_0_and_1(second, shape=shape, dtype=dtype)
     none = mean == 0
@@ -204,14 +206,14 @@ def weibull_min(key: Any, scale: Any, concentration: Any, shape: Any = (), dtype
 
     Args:
         key: a key.
-        scale: not negative.
-        concentration: c, not negative.
-        shape: of the result, with which the parameters broadcast.
+        scale: the scale, not negative.
+        concentration: the shape parameter c, not negative.
+        shape: shape of the random numbers, which broadcast with the parameters.
         dtype: a floating-point dtype.
 
     Raises:
-        TypeError: it is no key, or a parameter is no number.
-        ValueError: the dtype or the shape does not fit, or a parameter is negative.
+        TypeError: if `key` is not a key, or a parameter is not a number.
+        ValueError: if the dtype or the shape is invalid, or a parameter is negative.
     """
     name = "weibull_min"
     key = single_key(name, key)

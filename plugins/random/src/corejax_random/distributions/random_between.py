@@ -1,9 +1,9 @@
-"""`random_between`, the primitive: numbers of [0, 1) moved to an interval.
+"""The primitive `random_between`, which maps numbers in [0, 1) to an interval.
 
     random_between : (f[*s], f[*t], f[*t]) -> f[*u]      operands broadcast
 
-Compiled, product and sum are one operation, which rounds once. So they are evaluated, and the same key gives the same
-numbers wherever it is drawn with.
+XLA fuses the product and the sum to one operation that rounds once. The impl rule computes them in a wider dtype and
+rounds once as well, so that a key draws the same numbers in eager and in compiled programs.
 """
 
 from __future__ import annotations
@@ -26,14 +26,14 @@ def _body(unit: Any, low: Any, high: Any) -> Any:
 random_between_p = Primitive(
     "random_between",
     decomposition=_body,
-    doc="Numbers of [0, 1) moved to [low, high): max(low, unit * (high - low) + low).",
+    doc="Map numbers in [0, 1) to [low, high): max(low, unit * (high - low) + low).",
 )
 defbroadcasting(random_between_p)
 
 
 @abstract_eval_rules.register(random_between_p)
 def random_between_type(*avals: ShapedArray) -> ShapedArray:
-    """What the shapes broadcast to."""
+    """Broadcast the shapes of the operands."""
     if len(avals) != 3 or not dtypes.is_float(avals[0].dtype) or len({a.dtype for a in avals}) > 1:
         got = ", ".join(a.str_short() for a in avals)
         raise TypeError(f"random_between takes three floating-point arrays of one dtype, got {got}")
@@ -41,12 +41,12 @@ def random_between_type(*avals: ShapedArray) -> ShapedArray:
     return ShapedArray(lax.broadcast_shapes(*(a.shape for a in avals)), avals[0].dtype, weak)
 
 
-# What products and sums of a dtype are computed in, so that they are rounded once.
+# The dtype in which products and sums are computed, so that the result is rounded once.
 _WIDER = {np.dtype(np.float32): np.dtype(np.float64), np.dtype(np.float64): np.dtype(np.longdouble)}
 
 
 def _prepared(avals: Sequence[ShapedArray]) -> HostCode | None:
-    """The same lines for two scalars as bounds."""
+    """Return host code for scalar bounds, which computes the same as `scaled`."""
     unit, low, high = avals
     if low.shape or high.shape or unit.dtype not in _WIDER:
         return None
@@ -59,7 +59,7 @@ def _prepared(avals: Sequence[ShapedArray]) -> HostCode | None:
 
 @impl_rules.register(random_between_p, prepared=_prepared)
 def scaled(unit: Any, low: Any, high: Any) -> Any:
-    """Of NumPy arrays; floating-point warnings are for the caller to silence."""
+    """Map NumPy arrays; the caller silences floating-point warnings."""
     width, wider = high - low, _WIDER.get(unit.dtype, unit.dtype)
     moved = unit.astype(wider) * width.astype(wider) + low.astype(wider)
     return np.maximum(low, moved.astype(unit.dtype))

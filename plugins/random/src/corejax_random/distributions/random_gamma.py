@@ -1,9 +1,9 @@
-"""`random_gamma`, the primitive: numbers of the gamma distribution, or their logarithms.
+"""The primitive `random_gamma`, which draws gamma numbers or their logarithms.
 
     random_gamma : (key[*b], f[*b,*s]) -> f[*b,*s]      params: log_space
 
-Each element is drawn with a key of its own, split from the operand's. Its derivative by the shape parameter is that of
-a sample whose quantile stays (Figurnov, Mohamed and Mnih, "Implicit reparameterization gradients", 2018).
+Each element is drawn with a separate key, split from the operand. The derivative with respect to the shape parameter
+keeps the quantile of the sample fixed (Figurnov, Mohamed and Mnih, "Implicit reparameterization gradients", 2018).
 """
 
 from __future__ import annotations
@@ -39,18 +39,18 @@ from corejax_random.keys.primitives import words_of
 
 
 def _draw_gamma(key: Any, a: Any, *, log_space: bool) -> Any:
-    """Each element by a loop of its own, all of them at once."""
+    """Draw each element by a rejection loop, all elements together."""
     key, a = as_array(key), as_array(a)
     each = keys(key, size_of(a.shape[key.ndim :])).reshape(-1)
     one = functools.partial(_one_gamma, log_space=log_space)
     if generator_of(key.dtype).name == "threefry2x32":
         return corejax.vmap(one)(each, a.reshape(-1)).reshape(a.shape)
-    # Arrays of keys of other generators may draw otherwise than the keys one by one.
+    # Under vmap, keys of other generators may draw other numbers than one by one.
     return lax.map(lambda operands: one(*operands), (each, a.reshape(-1))).reshape(a.shape)
 
 
 def _one_gamma(key: Any, a: Any, log_space: bool) -> Any:
-    """Marsaglia and Tsang 2000, of one number; below 1 by way of `a + 1` and a power of a uniform number."""
+    """Draw one number (Marsaglia and Tsang 2000); for `a` below 1 with `a + 1` and a power of a uniform number."""
     dtype = a.dtype
     large = a >= 1
     boosted = jnp.where(large, a, a + 1)
@@ -67,7 +67,7 @@ def _one_gamma(key: Any, a: Any, log_space: bool) -> Any:
 
 
 def _accepted_cube(key: Any, c: Any, d: Any) -> Any:
-    """The first cube of 1 + c x, x normal, that the test accepts."""
+    """Return the first cube of 1 + c x, x normal, that the test accepts."""
     dtype = d.dtype
     zero, one, two = (jnp.full((), n, dtype) for n in (0, 1, 2))
 
@@ -95,20 +95,20 @@ def _accepted_cube(key: Any, c: Any, d: Any) -> Any:
 random_gamma_p = Primitive(
     "random_gamma",
     decomposition=_draw_gamma,
-    doc="Gamma numbers, or their logarithms, for an array of shape parameters: key[], f[*s] -> f[*s].",
+    doc="Draw gamma numbers, or their logarithms, for an array of shape parameters: key[], f[*s] -> f[*s].",
 )
 
 
-def _drawn(dtype: Any) -> bool:
+def _is_supported(dtype: Any) -> bool:
     return dtypes.is_float(dtype) and dtypes.finfo(dtype).bits in UINTS
 
 
 @abstract_eval_rules.register(random_gamma_p)
 def random_gamma_type(key: ShapedArray, a: ShapedArray, *, log_space: bool) -> ShapedArray:
-    """The type of the parameters."""
-    if not is_key_dtype(key.dtype) or not _drawn(a.dtype) or a.shape[: key.ndim] != key.shape:
+    """Return the type of the shape parameters."""
+    if not is_key_dtype(key.dtype) or not _is_supported(a.dtype) or a.shape[: key.ndim] != key.shape:
         raise TypeError(
-            "random_gamma takes keys and floating-point numbers, whose first axes are those of the keys; got "
+            "random_gamma takes keys and floating-point numbers with the axes of the keys as leading axes; got "
             f"{key.str_short()} and {a.str_short()}"
         )
     return a.strip_weak_type()
@@ -116,7 +116,7 @@ def random_gamma_type(key: ShapedArray, a: ShapedArray, *, log_space: bool) -> S
 
 @impl_rules.register(random_gamma_p)
 def random_gamma_impl(key: Any, a: Any, *, log_space: bool) -> Any:
-    """Few numbers by NumPy, many by the operations."""
+    """Draw few numbers by NumPy, many by the decomposition."""
     if not 0 < a.size < COMPILED or generator_of(key.dtype) is not THREEFRY:
         return host_value(impl_rules.derived(random_gamma_p)(key, a, log_space=log_space))
     each = split_on_host(words_of(key), (math.prod(a.shape[key.ndim :]),)).reshape(-1, 2)
@@ -125,7 +125,7 @@ def random_gamma_impl(key: Any, a: Any, *, log_space: bool) -> Any:
 
 @vmap_rules.register(random_gamma_p)
 def random_gamma_vmap(axis_size: int, vals: Any, dims: Any, *, log_space: bool) -> tuple[Any, int]:
-    """The batch in front of both: a key that is not mapped is the same for all of it."""
+    """Move the batch axis of both operands to the front; an unmapped key is repeated."""
     key, a = (move_batch_axis(axis_size, d, 0, x) for x, d in zip(vals, dims, strict=True))
     return random_gamma_p.bind(key, a, log_space=log_space), 0
 
@@ -133,12 +133,12 @@ def random_gamma_vmap(axis_size: int, vals: Any, dims: Any, *, log_space: bool) 
 def _sample_slope(tangent: Any, sample: Any, key: Any, a: Any, *, log_space: bool) -> Any:
     if not log_space:
         return tangent * lax.random_gamma_grad(a, sample)
-    # Close to 0 the probability of less than x is x**a / gamma(a + 1), whose logarithm does not underflow.
+    # Close to 0 the distribution function is x**a / gamma(a + 1), and its logarithm does not underflow.
     info = dtypes.finfo(a.dtype)
     close = sample < math.log(info.eps)
     value = lax.exp(jnp.where(close, a.dtype.type(0), sample))
     slope = jnp.where(close, (lax.digamma(a + 1) - sample) / a, lax.random_gamma_grad(a, value) / value)
-    # A finite slope is 0 where it meets a sample that underflows.
+    # A finite slope times a sample that underflows to 0 is 0, and an infinite slope would be NaN.
     return tangent * jnp.minimum(slope, a.dtype.type(info.max))
 
 

@@ -1,10 +1,11 @@
-"""Rows of the table of distributions, and what all functions that draw have in common.
+"""Rows of the table of distributions, and the decorator of all functions that draw.
 
     pareto = distribution("pareto", _pareto, "Draw Pareto numbers, with density ...", b=in_dtype("not negative"))
 
-A row names a distribution, the function that draws its numbers, `_pareto(key, b, *, shape, dtype)`, and its parameters.
-The row becomes the public function `pareto(key, b, shape=None, dtype=None, *, out_sharding=None)`, which checks its
-arguments, and the docstring. A distribution with other arguments is a function below `@draws`.
+A row has the name of a distribution, the function that draws its numbers, `_pareto(key, b, *, shape, dtype)`, and its
+parameters. From the row, `distribution` generates the public function
+`pareto(key, b, shape=None, dtype=None, *, out_sharding=None)`, which checks its arguments, and the docstring. A
+distribution with other arguments is a function decorated with `@draws`.
 """
 
 from __future__ import annotations
@@ -36,8 +37,8 @@ _OUT_SHARDING = inspect.Parameter("out_sharding", inspect.Parameter.KEYWORD_ONLY
 def draws(fun: Function) -> Function:
     """Decorate a public function that draws with its first argument, a typed key.
 
-    The public function checks the key first, and lays out the result if it is given `out_sharding`. The docstring gets
-    a line for each of these two arguments.
+    The decorated function checks the key, and reshards the result if `out_sharding` is passed. The docstring gets a
+    line for `out_sharding`.
     """
     name = fun.__name__
 
@@ -50,12 +51,14 @@ def draws(fun: Function) -> Function:
         out = fun(*args, **kwargs)
         return lax.place(name, out, out_sharding)
 
-    given = inspect.signature(fun)
-    call.__signature__ = given.replace(parameters=[*given.parameters.values(), _OUT_SHARDING])  # type: ignore[attr-defined]
+    signature = inspect.signature(fun)
+    call.__signature__ = signature.replace(  # type: ignore[attr-defined]
+        parameters=[*signature.parameters.values(), _OUT_SHARDING]
+    )
     summary, _, rest = inspect.cleandoc(fun.__doc__ or "").partition("Args:\n")
     arguments, _, rest = rest.partition("\n\n")
-    layout = "    out_sharding: where the result is to be, a sharding or a `PartitionSpec`."
-    call.__doc__ = f"{summary}Args:\n    key: a key.\n{arguments}\n{layout}\n\n{rest}"
+    sharding = "    out_sharding: sharding of the result, or a `PartitionSpec`."
+    call.__doc__ = f"{summary}Args:\n{arguments}\n{sharding}\n\n{rest}"
     return as_draw(call)
 
 
@@ -63,41 +66,41 @@ def draws(fun: Function) -> Function:
 
 
 class Kind(NamedTuple):
-    """Dtypes of results: (function, argument `dtype`) -> dtype, and a line for the docstring."""
+    """A kind of dtypes of results: the function (name, argument `dtype`) -> dtype, and a line for the docstring."""
 
     read: Function
     text: str
 
 
 def _unsigned(name: str, dtype: Any) -> Any:
-    found = dtype_argument(name, dtype, dtypes.default_uint_dtype)
-    if found not in UINTS.values():
-        raise ValueError(f"dtype argument to {name} must be an unsigned int dtype, got {dtypes.short_name(found)}")
-    return found
+    dtype = dtype_argument(name, dtype, dtypes.default_uint_dtype)
+    if dtype not in UINTS.values():
+        raise ValueError(f"dtype argument to {name} must be an unsigned int dtype, got {dtypes.short_name(dtype)}")
+    return dtype
 
 
 def _any(name: str, dtype: Any) -> Any:
     return dtype_argument(name, dtype, dtypes.default_int_dtype)
 
 
-FLOAT = Kind(float_dtype, "a floating-point dtype; the default one for None.")
+FLOAT = Kind(float_dtype, "a floating-point dtype; None is the default one.")
 INEXACT = Kind(
     functools.partial(float_dtype, or_complex=True),
-    "a floating-point or complex dtype; the default floating-point one for None.",
+    "a floating-point or complex dtype; None is the default floating-point dtype.",
 )
-INTEGER = Kind(integer_dtype, "a dtype of integers; the default one for None.")
-UNSIGNED = Kind(_unsigned, "an unsigned dtype; by default uint32, or uint64 if 64 bits are the default.")
-ANY = Kind(_any, "of the result; the default one of integers for None.")
+INTEGER = Kind(integer_dtype, "an integer dtype; None is the default one.")
+UNSIGNED = Kind(_unsigned, "an unsigned integer dtype; None is uint32, or uint64 if 64 bits are the default.")
+ANY = Kind(_any, "dtype of the result; None is the default integer dtype.")
 
 
 class Parameter(NamedTuple):
     """A parameter of a distribution.
 
     Attributes:
-        text: what it is, for the docstring.
-        read: (function, argument, value, dtype of the result) -> the checked value, an array or a number.
-        default: the default value as Python text, if there is one.
-        is_narrow: whether its dtype must not be wider than that of the result.
+        text: description for the docstring.
+        read: function (name, argument, value, dtype of the result) -> the checked value, an array or a number.
+        default: the default value as Python text, or "".
+        is_narrow: whether the parameter's dtype must not be wider than the result's.
     """
 
     text: str
@@ -107,19 +110,19 @@ class Parameter(NamedTuple):
 
 
 def in_dtype(text: str, least: float | None = 0, default: str = "") -> Parameter:
-    """Describe a parameter in the dtype of the result, not less than `least`."""
+    """Return a parameter that is converted to the dtype of the result and must not be less than `least`."""
     return Parameter(text, functools.partial(parameter, least=least), default, is_narrow=True)
 
 
 def distribution(name: str, body: Function, doc: str, kind: Kind = FLOAT, **parameters: Parameter) -> Function:
-    """Make the public function of a distribution: a row of the table of its family.
+    """Generate the public function of a distribution: a row of the table of its family.
 
     Args:
-        name: of the function.
-        body: `body(key, *parameters, *, shape, dtype)` draws.
-        doc: the first part of the docstring.
-        kind: dtypes of the result.
-        parameters: by their names, in their order. They broadcast to the shape of the result.
+        name: name of the function.
+        body: function `body(key, *parameters, *, shape, dtype)` that draws.
+        doc: first part of the docstring.
+        kind: kind of dtypes of the result.
+        **parameters: the parameters, in order. They broadcast to the shape of the result.
     """
 
     def check_and_draw(key: Any, values: tuple[Any, ...], shape: Any, dtype: Any) -> Any:
@@ -128,7 +131,8 @@ def distribution(name: str, body: Function, doc: str, kind: Kind = FLOAT, **para
         shape = common_shape(name, shape, **operands) if operands else shape_argument(name, shape)
         return draw(body, size_of(shape), key, *operands.values(), shape=shape, dtype=dtype)
 
-    # The public function is generated, as `collections.namedtuple` generates methods, to take arguments by their names.
+    # The function is generated from text, as `collections.namedtuple` generates methods, so that it has real parameter
+    # names.
     named = "".join(
         f"{argument}: Any{each.default and f' = {each.default}'}, " for argument, each in parameters.items()
     )
@@ -145,13 +149,19 @@ def distribution(name: str, body: Function, doc: str, kind: Kind = FLOAT, **para
 
 def _docstring(doc: str, kind: Kind, parameters: dict[str, Parameter]) -> str:
     if parameters:
-        shape = "of the result, to which the parameters broadcast; by default what they broadcast to."
-        no_number, out_of_range = ", or a parameter is no number", ", or a parameter is out of its range"
+        shape = "shape of the result, to which the parameters broadcast; by default the shape that they broadcast to."
+        no_number, out_of_range = ", or a parameter is not a number", ", or a parameter is out of range"
     else:
-        shape, no_number, out_of_range = "of the result.", "", ""
-    lines = [doc, "", "Args:", *(f"    {argument}: {each.text}." for argument, each in parameters.items())]
+        shape, no_number, out_of_range = "shape of the result.", "", ""
+    lines = [
+        doc,
+        "",
+        "Args:",
+        "    key: a key.",
+        *(f"    {argument}: {each.text}." for argument, each in parameters.items()),
+    ]
     lines += [f"    shape: {shape}", f"    dtype: {kind.text}"]
-    lines += ["", "Raises:", f"    TypeError: it is no key{no_number}."]
+    lines += ["", "Raises:", f"    TypeError: if `key` is not a key{no_number}."]
     if any(each.is_narrow for each in parameters.values()):
-        lines.append("    TypePromotionError: a parameter is of a wider dtype than the result.")
-    return "\n".join([*lines, f"    ValueError: the dtype or the shape does not fit{out_of_range}."])
+        lines.append("    TypePromotionError: if a parameter has a wider dtype than the result.")
+    return "\n".join([*lines, f"    ValueError: if the dtype or the shape is invalid{out_of_range}."])

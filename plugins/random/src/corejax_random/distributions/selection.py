@@ -1,4 +1,4 @@
-"""Draws from what is given: permutation choice categorical; and random orthogonal matrices."""
+"""Draws from arrays and categories: permutation choice categorical; and random orthogonal matrices."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from corejax_lax_basic import lax
 from corejax_random.distributions import on_host
 from corejax_random.distributions.arguments import (
     array_or_number,
+    broadcast_to,
     float_dtype,
     joint_shape,
     known_flag,
@@ -21,7 +22,6 @@ from corejax_random.distributions.arguments import (
     number,
     of_32_bits,
     single_key,
-    spread,
 )
 from corejax_random.distributions.drawing import bits, draw, evaluating, keys, size_of
 from corejax_random.distributions.normal import standard_normal
@@ -34,31 +34,32 @@ from corejax_random.keys.functions import shape_argument
 
 
 def _axis(name: str, axis: Any, ndim: int) -> int:
-    found = known_integer(name, "axis", axis)
-    if not -ndim <= found < ndim:
+    axis = known_integer(name, "axis", axis)
+    if not -ndim <= axis < ndim:
         raise ValueError(f"{name}: axis {axis} is out of bounds for an array of {ndim} axes")
-    return found % ndim
+    return axis % ndim  # type: ignore[no-any-return]
 
 
 def _count(name: str, argument: str, value: Any) -> int:
-    """An integer in place of an array."""
+    """Return an integer that was passed in place of an array."""
     if isinstance(value, SymbolicDim):
         return value  # type: ignore[return-value]
-    return known_integer(name, argument, value, "an array, or an integer that is known now")
+    return known_integer(name, argument, value, "an array or a concrete integer")
 
 
 @draws
 def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False) -> Any:
-    """Return an array with its elements along an axis in random order; of an integer, `arange(x)`.
+    """Shuffle an array along an axis.
 
     Args:
-        x: an array, or an integer.
-        axis: along which is shuffled.
-        independent: whether each vector along the axis has an order of its own.
+        key: a key.
+        x: an array, or an integer for `arange(x)`.
+        axis: axis along which to shuffle.
+        independent: whether to shuffle each vector along the axis independently.
 
     Raises:
-        TypeError: it is no key, or `x` neither an array nor an integer.
-        ValueError: there is no such axis.
+        TypeError: if `key` is not a key, or `x` is neither an array nor an integer.
+        ValueError: if the axis is out of bounds.
     """
     x = array_or_number("permutation", "x", x)
     independent = known_flag("permutation", "independent", independent)
@@ -68,7 +69,7 @@ def permutation(key: Any, x: Any, axis: int = 0, independent: bool = False) -> A
         return draw(_shuffled_range, count, key, size=max(count, 0))
     axis = _axis("permutation", axis, x.ndim)
     if independent and is_key(x):
-        raise TypeError(f"permutation: x is of numbers where independent is true, got {x.aval.str_short()}")
+        raise TypeError(f"permutation: x must have numbers if independent is true, got {x.aval.str_short()}")
     return draw(_permuted, x.size, key, x, axis=axis, independent=independent)
 
 
@@ -77,13 +78,13 @@ def _shuffled_range(key: Any, *, size: int) -> Any:
 
 
 def _permuted(key: Any, x: Any, *, axis: int, independent: bool) -> Any:
-    if independent or (x.ndim == 1 and not is_key(x)):  # sorting moves numbers alone
+    if independent or (x.ndim == 1 and not is_key(x)):  # keys cannot be sorted
         return _shuffle(key, x, axis)
     return jnp.take(x, _shuffle(key, jnp.arange(x.shape[axis]), 0), axis, unique_indices=True)
 
 
 def _shuffle(key: Any, x: Any, axis: int) -> Any:
-    """Sorted by random words, as often as makes it unlikely that two elements had equal words each time."""
+    """Sort by random words, in so many rounds that two elements are unlikely to have equal words in all of them."""
     if isinstance(x.size, SymbolicDim):
         size, least = lax.make_scalar(x.size, np.dtype(np.int32)), (1, 1625, 2642245)
         return lax.fori_loop(0, sum((size > n).astype(np.int32) for n in least), _shuffled_once(axis), (key, x))[1]
@@ -113,22 +114,22 @@ def choice(
     Args:
         key: a key.
         a: an array, or an integer for `arange(a)`.
-        shape: of the draws.
+        shape: shape of the draws.
         replace: whether an element may be drawn more than once.
-        p: a probability for each element; equal ones by default. They need not add up to 1.
-        axis: along which elements are taken.
-        mode: of the Gumbel numbers that draw without replacement by probabilities: "low" or "high" (`gumbel`).
+        p: probability of each element; equal by default. The sum need not be 1.
+        axis: axis along which to draw elements.
+        mode: mode of the Gumbel numbers for draws with `p` and without replacement: "low" or "high" (see `gumbel`).
 
     Returns:
-        The shape of `a` with that of the draws in place of the axis.
+        An array of the shape of `a`, with `shape` in place of the axis.
 
     Raises:
-        TypeError: it is no key, or an argument no array.
-        ValueError: more are to be drawn than there are, or the shapes do not fit.
+        TypeError: if `key` is not a key, or an argument has the wrong type.
+        ValueError: if `a` has too few elements, or the shapes do not match.
     """
     key = single_key("choice", key)
     if not isinstance(shape, tuple | list | range):
-        raise TypeError(f"choice: shape is a sequence of sizes, got {shape!r}")
+        raise TypeError(f"choice: shape must be a sequence of sizes, got {shape!r}")
     shape = shape_argument("choice", shape)
     replace = known_flag("choice", "replace", replace)
     array = array_or_number("choice", "a", a)
@@ -138,9 +139,9 @@ def choice(
     if draws == 0:
         return jnp.zeros(array.shape[:axis] + shape + array.shape[axis + 1 :], array.dtype)
     if count <= 0:
-        raise ValueError(f"choice: there is nothing to draw from, a is {a!r}")
+        raise ValueError(f"choice: a must not be empty, got {a!r}")
     if not replace and draws > count:
-        raise ValueError(f"choice: shape {shape} is of {draws} draws without replacement, and a has {count} elements")
+        raise ValueError(f"choice: shape {shape} needs {draws} draws without replacement, but a has {count} elements")
     mode = gumbel_mode("choice", mode)
     if p is None and not replace:
         whole = array if array.ndim else jnp.arange(count)
@@ -158,7 +159,9 @@ def _places(key: Any, count: int, shape: Any, replace: bool, p: Any, mode: str) 
     (p,) = lax.promote_dtypes(number("choice", "p", p), inexact=True)
     p = of_32_bits(p)
     if p.shape != (count,):
-        raise ValueError(f"choice: p is a vector of {count} probabilities, one for each element, got shape {p.shape}")
+        raise ValueError(
+            f"choice: p must be a vector of {count} probabilities, one for each element, got shape {p.shape}"
+        )
     if replace:
         return draw(_by_sums, size_of(shape), key, p, shape=shape)
     return draw(_by_gumbels, count, key, p, draws=math.prod(shape), mode=mode)
@@ -179,24 +182,25 @@ def _by_gumbels(key: Any, p: Any, *, draws: int, mode: str) -> Any:
 def categorical(
     key: Any, logits: Any, axis: int = -1, shape: Any = None, replace: bool = True, mode: str | None = None
 ) -> Any:
-    """Draw indices of categories by their unnormalised log probabilities.
+    """Draw indices of categories from unnormalised log probabilities.
 
     Args:
+        key: a key.
         logits: log probabilities, along one axis.
-        axis: the axis.
-        shape: of the result, to which the shape of `logits` without the axis broadcasts; by default that.
+        axis: axis of the categories.
+        shape: shape of the result, to which the shape of `logits` without the axis broadcasts; by default this shape.
         replace: whether a category may be drawn more than once for one set of probabilities. If not, the leading axes
-            of `shape`, those before the shape of `logits`, count the draws.
-        mode: of the Gumbel numbers: "low" or "high" (`gumbel`).
+            of `shape`, before the shape of `logits`, count the draws.
+        mode: mode of the Gumbel numbers: "low" or "high" (see `gumbel`).
 
     Raises:
-        TypeError: it is no key, or `logits` is no array.
-        ValueError: the axis is none, the shape does not fit, or more categories are to be drawn than there are.
+        TypeError: if `key` is not a key, or `logits` is not an array.
+        ValueError: if the axis is out of bounds, the shape is invalid, or `logits` has too few categories.
     """
     name = "categorical"
     (logits,) = lax.promote_dtypes(number(name, "logits", logits))
     if not dtypes.is_float(logits.dtype):
-        raise ValueError(f"{name}: logits are floating-point, got {logits.aval.str_short()}")
+        raise ValueError(f"{name}: logits must be floating-point, got {logits.aval.str_short()}")
     logits = of_32_bits(logits)
     axis = _axis(name, axis, logits.ndim)
     batch = logits.shape[:axis] + logits.shape[axis + 1 :]
@@ -215,42 +219,43 @@ def categorical(
 
 
 def _categories(key: Any, logits: Any, *, axis: int, shape: Any, mode: str) -> Any:
-    """The greatest of log probabilities and Gumbel numbers."""
+    """Return the argmax of log probabilities plus Gumbel numbers."""
     before, batch = shape[: len(shape) - logits.ndim + 1], shape[len(shape) - logits.ndim + 1 :]
     full = (*before, *batch[:axis], logits.shape[axis], *batch[axis:])
-    scores = standard_gumbel(key, shape=full, dtype=logits.dtype, mode=mode) + spread(logits, full)
+    scores = standard_gumbel(key, shape=full, dtype=logits.dtype, mode=mode) + broadcast_to(logits, full)
     axis -= logits.ndim
     if evaluating(scores):
         return jnp.argmax(scores, axis=axis)
-    # Of scores that are used once XLA would draw inside its loop over the categories, which is slow.
+    # If the scores had one consumer, XLA would draw them inside its loop over the categories, which is slow.
     greatest = (scores == jnp.max(scores, axis=axis, keepdims=True)) | (scores != scores)
     return jnp.argmax(greatest, axis=axis)
 
 
 def _different_categories(key: Any, logits: Any, *, axis: int, before: Any, mode: str) -> Any:
-    """The greatest few (Kool, van Hoof and Welling 2019)."""
+    """Return the indices of the greatest scores (Kool, van Hoof and Welling 2019)."""
     scores = logits + standard_gumbel(key, shape=logits.shape, dtype=logits.dtype, mode=mode)
-    found = lax.top_k(jnp.moveaxis(scores, axis, -1), math.prod(before))[1]
-    return jnp.moveaxis(found, -1, 0).reshape(before + found.shape[:-1])
+    indices = lax.top_k(jnp.moveaxis(scores, axis, -1), math.prod(before))[1]
+    return jnp.moveaxis(indices, -1, 0).reshape(before + indices.shape[:-1])
 
 
 @draws
 def orthogonal(key: Any, n: int, shape: Any = (), dtype: Any = None, m: int | None = None) -> Any:
-    """Draw orthogonal matrices, unitary ones of complex dtypes, uniformly (Mezzadri 2007).
+    """Draw orthogonal matrices uniformly, or unitary ones for complex dtypes (Mezzadri 2007).
 
     Args:
-        n: how many rows.
-        shape: of the batch.
+        key: a key.
+        n: number of rows.
+        shape: shape of the batch.
         dtype: a floating-point or complex dtype.
-        m: how many columns; by default as many as rows. Of other numbers the rows are orthonormal, or the columns,
-            whichever are fewer.
+        m: number of columns; by default n. If it is not n, the rows or the columns are orthonormal, whichever are
+            fewer.
 
     Returns:
-        Of shape (*shape, n, m).
+        An array of shape (*shape, n, m).
 
     Raises:
-        TypeError: it is no key, or a size no integer.
-        ValueError: the dtype or the shape does not fit.
+        TypeError: if `key` is not a key, or a size is not an integer.
+        ValueError: if the dtype or the shape is invalid.
     """
     dtype = float_dtype("orthogonal", dtype, or_complex=True)
     shape = shape_argument("orthogonal", shape)
@@ -260,9 +265,9 @@ def orthogonal(key: Any, n: int, shape: Any = (), dtype: Any = None, m: int | No
 
 
 def _orthogonal(key: Any, *, shape: Any, sizes: tuple[int, int], dtype: Any) -> Any:
-    from corejax.numpy import linalg  # another plugin, which need not be installed
+    from corejax.numpy import linalg  # from another plugin, which is optional
 
     n, m = sizes
     q, r = linalg.qr(standard_normal(key, shape=(*shape, max(n, m), min(n, m)), dtype=dtype))
-    found = q * jnp.expand_dims(jnp.sign(jnp.diagonal(r, axis1=-2, axis2=-1)), -2)
-    return jnp.swapaxes(found, -1, -2) if n < m else found
+    matrices = q * jnp.expand_dims(jnp.sign(jnp.diagonal(r, axis1=-2, axis2=-1)), -2)
+    return jnp.swapaxes(matrices, -1, -2) if n < m else matrices

@@ -1,1 +1,1 @@
-"""Generators: what makes keys of seeds, keys of keys, and random bits of a key."""
+"""Generators, which derive keys from seeds, keys from keys, and random bits from a key."""

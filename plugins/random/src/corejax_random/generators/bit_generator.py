@@ -1,4 +1,4 @@
-"""`lax.rng_bit_generator` and `lax.rng_uniform`: the compiler's own generators.
+"""`lax.rng_bit_generator` and `lax.rng_uniform`: the compiler's generators.
 
 rng_bit_generator : u32[4] -> (u32[4], uint[*shape])      u64[2] for a key as well
 rng_uniform       : (x[], x[]) -> x[*shape]
@@ -33,7 +33,7 @@ _UNIFORM = ("float16", "bfloat16", "float32", "float64", "int32", "int64", "uint
 
 @register_param_type
 class RandomAlgorithm(enum.IntEnum):
-    """What makes the bits: the platform's own choice, Threefry-2x32 or Philox-4x32."""
+    """The algorithm that generates bits: the platform's default, Threefry-2x32 or Philox-4x32."""
 
     RNG_DEFAULT = 0
     RNG_THREE_FRY = 1
@@ -46,12 +46,12 @@ class RandomAlgorithm(enum.IntEnum):
 rng_bit_generator_p = Primitive(
     "rng_bit_generator",
     multiple_results=True,
-    doc="Bits of the compiler's generator, and its next state: u32[4] -> u32[4], uint[*shape].",
+    doc="Generate bits with the compiler's generator, and its next state: u32[4] -> u32[4], uint[*shape].",
 )
 rng_uniform_p = Primitive(
     "rng_uniform",
     effects=("rng_state",),
-    doc="Numbers between two scalars from the compiler's generator, which keeps a state: others at each call.",
+    doc="Draw numbers between two scalars with the compiler's stateful generator: other numbers at each call.",
 )
 
 
@@ -63,20 +63,20 @@ def rng_bit_generator(
     *,
     out_sharding: Any = None,
 ) -> Any:
-    """Bits of the compiler's generator; which they are depends on the platform.
+    """Generate bits with the compiler's generator; the bits depend on the platform.
 
     Args:
         key: the state, `u32[4]` or `u64[2]`.
-        shape: of the result.
-        dtype: of the result, an integer dtype.
-        algorithm: what makes the bits.
-        out_sharding: where the bits are to be, a sharding or a `PartitionSpec`.
+        shape: shape of the bits.
+        dtype: dtype of the bits, an integer dtype.
+        algorithm: algorithm of the generator.
+        out_sharding: sharding of the bits, or a `PartitionSpec`.
 
     Returns:
         The next state, and the bits.
 
     Raises:
-        TypeError: the key is no state, or the dtype is not an integer one.
+        TypeError: if the key is not a state, or the dtype is not an integer dtype.
     """
     shape = lax.canonical_shape(shape)
     state, bits = rng_bit_generator_p.bind(
@@ -88,15 +88,15 @@ def rng_bit_generator(
 @abstract_eval_rules.register(rng_bit_generator_p)
 def _bit_generator_type(key: ShapedArray, *, shape: Any, dtype: Any, algorithm: Any) -> list[ShapedArray]:
     if (key.dtype, key.shape) not in _STATES:
-        raise TypeError(f"rng_bit_generator: the key is a state of type u32[4] or u64[2], got {key.str_short()}")
+        raise TypeError(f"rng_bit_generator: the key must be a state u32[4] or u64[2], got {key.str_short()}")
     if not dtypes.is_integer(dtype):
-        raise TypeError(f"rng_bit_generator makes integers, got dtype {dtype.name}")
+        raise TypeError(f"rng_bit_generator generates integers, got dtype {dtype.name}")
     return [ShapedArray(key.shape, key.dtype), ShapedArray(shape, dtype)]
 
 
 @vmap_rules.register(rng_bit_generator_p)
 def _bit_generator_vmap(axis_size: Any, vals: Any, dims: Any, *, shape: Any, **params: Any) -> tuple[Any, Any]:
-    """The first state makes the bits of all, as in JAX; only its own successor is a new one."""
+    """Generate the bits of the batch with the first state, as JAX does; only the first state is advanced."""
     keys = move_batch_axis(axis_size, dims[0], 0, vals[0])
     if axis_size == 0:
         return [keys, lax.full((0, *shape), 0, params["dtype"])], [0, 0]
@@ -105,21 +105,22 @@ def _bit_generator_vmap(axis_size: Any, vals: Any, dims: Any, *, shape: Any, **p
 
 
 def rng_uniform(a: Any, b: Any, shape: Any) -> Any:
-    """Numbers in [a, b) from the compiler's generator, which keeps a state of its own: no key, other numbers each time.
+    """Draw numbers in [a, b) with the compiler's stateful generator: without a key, other numbers at each call.
 
     Args:
-        a, b: scalars of one dtype.
-        shape: of the result.
+        a: lower bound, a scalar.
+        b: upper bound, a scalar of the same dtype.
+        shape: shape of the result.
 
     Raises:
-        ValueError: they are not scalars of one dtype.
+        ValueError: if the bounds are not scalars of one dtype.
     """
     return rng_uniform_p.bind(a, b, shape=lax.canonical_shape(shape))
 
 
 @abstract_eval_rules.register(rng_uniform_p)
 def _uniform_type(a: ShapedArray, b: ShapedArray, *, shape: Any) -> ShapedArray:
-    if a.dtype.name not in _UNIFORM:  # others end the process
+    if a.dtype.name not in _UNIFORM:  # XLA aborts the process for other dtypes
         raise TypeError(f"rng_uniform takes scalars of dtype {', '.join(_UNIFORM)}, got {a.str_short()}")
     if a.dtype != b.dtype or a.shape != () or b.shape != ():
         raise ValueError(f"rng_uniform takes two scalars of one dtype, got {a.str_short()} and {b.str_short()}")
@@ -127,6 +128,6 @@ def _uniform_type(a: ShapedArray, b: ShapedArray, *, shape: Any) -> ShapedArray:
 
 
 _NO_DERIVATIVE = nondifferentiable(
-    "its numbers depend on a state that the compiler keeps; corejax.random.uniform has one"
+    "its numbers depend on hidden state of the compiler; corejax.random.uniform is differentiable"
 )
 defjvp(rng_uniform_p, _NO_DERIVATIVE, _NO_DERIVATIVE)

@@ -1,9 +1,12 @@
-"""`threefry2x32`, the primitive: Threefry-2x32 with 20 rounds, a keyed hash of 64-bit counters.
+"""The primitive `threefry2x32`: Threefry-2x32 with 20 rounds, a keyed hash of 64-bit counters.
 
     threefry2x32 : (u32[*k], u32[*k], u32[*s], u32[*s]) -> (u32[*t], u32[*t])
 
-Operands are the two words of the key and those of the counter, and broadcast. Source: Salmon, Moraes, Dror and Shaw,
-"Parallel random numbers: as easy as 1, 2, 3" (2011), section 4.2, which calls it Threefry-2x32-20.
+Operands are the two words of the key and the two words of the counter; they broadcast. Source: Salmon, Moraes, Dror and
+Shaw, "Parallel random numbers: as easy as 1, 2, 3" (2011), section 4.2, which calls it Threefry-2x32-20.
+
+On the host, NumPy's overhead per call dominates small hashes: 20 rounds take about 100 calls. So up to PACKED words are
+packed into one Python integer, 64 bits each, and one big-integer operation processes all of them (`hash_packed`).
 """
 
 from __future__ import annotations
@@ -23,19 +26,19 @@ ROTATIONS = ((13, 15, 26, 6), (17, 29, 16, 24))
 UINT32 = np.dtype(np.uint32)
 MASK = 0xFFFFFFFF
 _LANES = np.dtype("<u8")
-PACKED = 160  # up to so many words, integers of Python are faster than arrays
+PACKED = 160  # number of words up to which Python integers are faster than arrays
 
 threefry2x32_p = Primitive(
     "threefry2x32",
     multiple_results=True,
-    doc="Threefry-2x32 (20 rounds) of counters under a key: u32, u32, u32, u32 -> u32, u32; operands broadcast.",
+    doc="Hash counters under a key by Threefry-2x32 (20 rounds): u32, u32, u32, u32 -> u32, u32; operands broadcast.",
 )
 defbroadcasting(threefry2x32_p)
 
 
 @abstract_eval_rules.register(threefry2x32_p)
 def threefry2x32_type(*avals: ShapedArray) -> tuple[ShapedArray, ShapedArray]:
-    """The shape that the operands broadcast to."""
+    """Broadcast the shapes of the operands."""
     if len(avals) != 4 or any(a.dtype != UINT32 for a in avals):
         got = ", ".join(a.str_short() for a in avals)
         raise TypeError(f"threefry2x32 takes four arrays of uint32, two of the key and two of the counter, got {got}")
@@ -49,29 +52,29 @@ def threefry2x32_type(*avals: ShapedArray) -> tuple[ShapedArray, ShapedArray]:
 
 @impl_rules.register(threefry2x32_p)
 def hash_words(k1: Any, k2: Any, x1: Any, x2: Any) -> list[Any]:
-    """The two words of the hash, of NumPy arrays."""
+    """Return the two words of the hash, for NumPy arrays."""
     both = np.broadcast(k1, k2, x1, x2)
     size, shape = both.size, both.shape
     if not 0 < size <= PACKED:
         return hash_arrays(k1, k2, x1, x2)
-    found = hash_packed(size, *(_packed(x, shape) for x in (k1, k2, x1, x2)))
-    return [unpacked(size, lanes, UINT32).reshape(shape) for lanes in found]
+    hashes = hash_packed(size, *(_packed(x, shape) for x in (k1, k2, x1, x2)))
+    return [unpacked(size, lanes, UINT32).reshape(shape) for lanes in hashes]
 
 
-# Amounts as arrays: NumPy takes twice as long for its scalars, and three times for those made of an integer before.
+# The amounts of shifts are arrays: NumPy is half as fast with its scalars, and slower with scalars from integers.
 _TURNS = [[(np.array(r, UINT32), np.array(32 - r, UINT32)) for r in four] for four in ROTATIONS]
 _NUMBERS = [np.array(i, UINT32) for i in range(1, 6)]
 
 
 def hash_arrays(k1: Any, k2: Any, x1: Any, x2: Any) -> list[Any]:
-    """In place, with one temporary array; words broadcast."""
+    """Hash NumPy arrays in place, with one temporary array; words broadcast."""
     shape = np.broadcast(k1, k2, x1, x2).shape
     x, y, spare = (np.empty(shape, UINT32) for _ in range(3))
-    (first, second), *added = _added(k1, k2)
+    (first, second), *injections = _key_injections(k1, k2)
     add, xor, either, left, right = np.add, np.bitwise_xor, np.bitwise_or, np.left_shift, np.right_shift
     add(x1, first, x)
     add(x2, second, y)
-    for i, (first, second) in enumerate(added):
+    for i, (first, second) in enumerate(injections):
         for up, down in _TURNS[i % 2]:
             add(x, y, x)
             left(y, up, spare)
@@ -83,36 +86,36 @@ def hash_arrays(k1: Any, k2: Any, x1: Any, x2: Any) -> list[Any]:
     return [x, y]
 
 
-def _added(k1: Any, k2: Any) -> list[tuple[Any, Any]]:
-    """What is added to both words before the rounds and after each four; of one key arrays without axes."""
+def _key_injections(k1: Any, k2: Any) -> list[tuple[Any, Any]]:
+    """Return the words to add before the rounds and after each four rounds; scalar arrays if there is one key."""
     if k1.size == k2.size == 1:
         one, two = k1.item(), k2.item()
         words = (one, two, one ^ two ^ PARITY)
-        found = np.array([n & MASK for i in range(6) for n in (words[i % 3], words[(i + 1) % 3] + i)], UINT32)
-        return [(found[i, ...], found[i + 1, ...]) for i in range(0, 12, 2)]
+        added = np.array([n & MASK for i in range(6) for n in (words[i % 3], words[(i + 1) % 3] + i)], UINT32)
+        return [(added[i, ...], added[i + 1, ...]) for i in range(0, 12, 2)]
     keys = (k1, k2, k1 ^ k2 ^ UINT32.type(PARITY))
     return [(k1, k2), *((keys[i % 3], keys[(i + 1) % 3] + n) for i, n in enumerate(_NUMBERS, 1))]
 
 
-# -- few words: one Python integer holds all of them, 64 bits for each, so that carries have room -----------------
+# -- few words: packed into one Python integer, in lanes of 64 bits so that carries do not reach the next lane -------
 
 
 @functools.lru_cache(maxsize=64)
 def lane_constants(size: int) -> tuple[int, int, int]:
-    """1 in each lane, in each its number, and in each the mask."""
+    """Return integers with 1 in each lane, with the lane's index in each lane, and with the mask in each lane."""
     ones = sum(1 << (64 * i) for i in range(size))
     return ones, sum(i << (64 * i) for i in range(size)), MASK * ones
 
 
 def hash_counters(key: Any, size: int, first: int = 0) -> tuple[int, int]:
-    """The hashes of counters `first`, `first + 1`, ... below 2**32 under one key u32[2], in lanes of two integers."""
+    """Hash the counters `first`, `first + 1`, ... below 2**32 under one key u32[2]; the hashes are in lanes."""
     ones, numbers, _ = lane_constants(size)
     k1, k2 = key.tolist()
     return hash_packed(size, k1 * ones, k2 * ones, 0, numbers + first * ones)
 
 
 def hash_packed(size: int, k1: int, k2: int, x: int, y: int) -> tuple[int, int]:
-    """The hash of words in lanes."""
+    """Hash words in lanes."""
     ones, _, mask = lane_constants(size)
     k3 = k1 ^ k2 ^ PARITY * ones
     x, y = _even_rounds(x + k1, (y + k2) & mask, mask)
@@ -123,8 +126,8 @@ def hash_packed(size: int, k1: int, k2: int, x: int, y: int) -> tuple[int, int]:
     return (x + k3) & mask, (y + k1 + 5 * ones) & mask
 
 
-# Written out, for a loop takes as long as what it does. What is above 32 bits in `x` stays below 64, and is cut off at
-# the end.
+# The rounds are unrolled, as a loop would take as long as its body. Bits above 32 in `x` stay below 64, so they are
+# masked only at the end.
 
 
 def _even_rounds(x: int, y: int, mask: int) -> tuple[int, int]:
@@ -150,33 +153,33 @@ def _odd_rounds(x: int, y: int, mask: int) -> tuple[int, int]:
 
 
 def _packed(words: Any, shape: tuple[int, ...]) -> int:
-    """Words, which broadcast to a shape, in lanes."""
+    """Broadcast words to a shape and pack them into lanes."""
     lanes = np.empty(shape, _LANES)
     lanes[...] = words
     return int.from_bytes(lanes.tobytes(), "little")
 
 
 def unpacked(size: int, lanes: int, dtype: Any) -> Any:
-    """The lanes, or their low ends, in memory of their own."""
+    """Unpack lanes to a new array, truncated to a dtype."""
     return np.frombuffer(lanes.to_bytes(8 * size, "little"), _LANES).astype(dtype)
 
 
 def unpacked_pairs(size: int, first: int, second: int, dtype: Any = UINT32) -> Any:
-    """Words of two integers' lanes in turn, `u32[2*size]`, or as a dtype of keys of two words, `dtype[size]`."""
+    """Interleave the lanes of two integers as words, `u32[2*size]`, or as keys of two words, `dtype[size]`."""
     both = np.frombuffer((first | (second << 32)).to_bytes(8 * size, "little"), dtype)
     return both if byteorder == "little" else both.view(UINT32).byteswap().view(dtype)
 
 
-# -- words of keys and counters, of NumPy's arrays and of traced ones -----------------------------------------------
+# -- words of keys and counters, as NumPy arrays or traced arrays ----------------------------------------------------
 
 
 def first_and_second(words: Any) -> tuple[Any, Any]:
-    """Of key words u32[*batch,2] the first and the second, each u32[*batch,1]."""
+    """Split key words u32[*batch,2] into the first and the second, each u32[*batch,1]."""
     return words[..., :1], words[..., 1:]
 
 
 def counters(xp: Any, size: Any) -> tuple[Any, Any]:
-    """High and low words of the counters 0, 1, ...; `xp` is the namespace that makes the arrays."""
+    """Return high and low words of the counters 0, 1, ...; `xp` is the array namespace."""
     if not isinstance(size, int) or size <= 2**32:
         return xp.zeros((1,), UINT32), xp.arange(size, dtype=UINT32)
     both = xp.arange(size, dtype=np.uint64)
@@ -184,7 +187,7 @@ def counters(xp: Any, size: Any) -> tuple[Any, Any]:
 
 
 def hash_sequence(xp: Any, hashed: Callable[..., Any], key: Any, count: Any) -> Any:
-    """Words u32[*batch,n] of counts u32[n], whose first half is hashed with the second as high and low words."""
+    """Hash counts u32[n] to words u32[*batch,n]; the first half are high words, the second half low words."""
     size = count.shape[0]
     if size % 2:
         count = xp.concatenate([count, xp.zeros((1,), UINT32)])

@@ -1,7 +1,7 @@
-"""Threefry of many keys on the host: for loops in which every element has its own key.
+"""Threefry with many keys on the host, for loops in which every element has its own key.
 
-Of few elements all keys are kept in two integers, a lane for each, and are hashed without leaving them; of more they
-are words in an array. What is done with them reads the same.
+The keys of few elements are packed into two integers, one lane each, and stay packed while they are hashed (`Lanes`).
+The keys of more elements are arrays of words (`Words`). Both classes have the same methods.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ from corejax_random.generators.hashing import (
 from corejax_random.generators.table import UINTS
 from corejax_random.generators.threefry import bits_of_words, random_bits_on_host, split_on_host
 
-Keys = Any  # of all elements: a pair of integers, or of arrays
+Keys = Any  # a pair of integers, or of arrays
 Pair = tuple[int, int]
-FEW = 128  # elements whose hashes integers hold
+FEW = 128  # number of elements up to which integers are used
 
 
 class Lanes:
@@ -39,36 +39,36 @@ class Lanes:
         self.counters: dict[tuple[int, ...], int] = {}
 
     def of(self, words: Any) -> Pair:
-        """The pairs of keys `u32[size,2]`."""
+        """Pack keys `u32[size,2]` into a pair of integers."""
         both = int.from_bytes(words.astype("<u4", copy=False).tobytes(), "little")
         return both & self.mask, both >> 32 & self.mask
 
     def words(self, pair: Pair) -> Any:
-        """Undoes `of`."""
+        """Unpack a pair of integers to keys `u32[size,2]`."""
         return unpacked_pairs(self.size, *pair).reshape(self.size, 2)
 
     def split(self, count: int, numbers: tuple[int, ...], *keys: Pair) -> list[Pair]:
-        """Of the `count` keys that each is split into the one with the number in its place."""
+        """Split each key into `count` keys, and return the one with the index in `numbers`."""
         return self._hashed(keys, self._counters(numbers))
 
     def bits(self, bit_width: int, *keys: Pair) -> list[Any]:
-        """Random bits of each, `uint[size]`."""
+        """Return random bits of each key, `uint[size]`."""
         hashes = self._hashed(keys, 0)
         return [self._unpacked(bit_width, pair) for pair in hashes]
 
     def bits_of_counters(self, bit_width: int, *keys: Pair) -> list[Any]:
-        """Random bits, `uint[size]`, of single keys: a counter for each element."""
+        """Return random bits of single keys, `uint[size]`, with a counter for each element."""
         ones, numbers, _ = lane_constants(self.size)
         count = sum(numbers << self.width * i for i in range(len(keys)))
         hashes = self._hashed([(x * ones, y * ones) for x, y in keys], count)
         return [self._unpacked(bit_width, pair) for pair in hashes]
 
     def _counters(self, numbers: tuple[int, ...]) -> int:
-        found = self.counters.get(numbers)
-        if found is None:
+        packed = self.counters.get(numbers)
+        if packed is None:
             ones = lane_constants(self.size)[0]
-            found = self.counters[numbers] = sum(n * ones << self.width * i for i, n in enumerate(numbers))
-        return found
+            packed = self.counters[numbers] = sum(n * ones << self.width * i for i, n in enumerate(numbers))
+        return packed
 
     def _unpacked(self, bit_width: int, pair: Pair) -> Any:
         first, second = pair
@@ -79,23 +79,26 @@ class Lanes:
         for x, y in reversed(keys):
             first, second = first << width | x, second << width | y
         first, second = hash_packed(self.size * len(keys), first, second, 0, count)
-        found = []
+        hashes = []
         for _ in keys:
-            found.append((first & self.mask, second & self.mask))
+            hashes.append((first & self.mask, second & self.mask))
             first, second = first >> width, second >> width
-        return found
+        return hashes
 
 
 class Words:
-    """As `Lanes`, of any number of elements, with pairs of arrays `u32[n]`: the keys of one call are hashed at once."""
+    """Keys of any number of elements as pairs of arrays `u32[n]`; one call hashes all of its keys at once."""
 
     def of(self, words: Any) -> Any:
+        """Split keys `u32[n,2]` into a pair of arrays."""
         return words[:, 0], words[:, 1]
 
     def words(self, pair: Any) -> Any:
+        """Join a pair of arrays to keys `u32[n,2]`."""
         return np.stack(pair, axis=-1)
 
     def split(self, count: int, numbers: tuple[int, ...], *keys: Any) -> list[Any]:
+        """Split each key into `count` keys, and return the one with the index in `numbers`."""
         if not config.threefry_partitionable:
             parts = (split_on_host(self.words(key), (count,))[:, i] for key, i in zip(keys, numbers, strict=True))
             return [self.of(part) for part in parts]
@@ -103,12 +106,13 @@ class Words:
         return [*zip(first, second, strict=True)]
 
     def bits(self, bit_width: int, *keys: Any) -> list[Any]:
+        """Return random bits of each key, `uint[n]`."""
         if not config.threefry_partitionable:
             return [random_bits_on_host(self.words(key), bit_width, ()) for key in keys]
         return [*bits_of_words(np, *self._hashed(_ZERO, keys), bit_width)]
 
     def _hashed(self, count: Any, keys: Sequence[Any]) -> list[Any]:
-        """The hashes, each `u32[m,n]` of m keys."""
+        """Return both words of the hashes, each `u32[m,n]` for m keys."""
         first, second = keys[0]
         if any(key is not keys[0] for key in keys):
             first, second = (np.concatenate(words).reshape(len(keys), -1) for words in zip(*keys, strict=True))
@@ -121,5 +125,5 @@ _lanes = functools.lru_cache(maxsize=FEW)(Lanes)
 
 
 def keys_of(size: int) -> Lanes | Words:
-    """What the keys of so many elements are kept in."""
+    """Return the representation of the keys of `size` elements."""
     return _lanes(size) if size <= FEW and config.threefry_partitionable else _WORDS

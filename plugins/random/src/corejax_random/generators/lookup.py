@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import config, load_everything
-from corejax_random.generators import rbg, threefry  # noqa: F401  they register themselves
+from corejax_random.generators import rbg, threefry  # noqa: F401  both register generators
 from corejax_random.generators.table import (
     PRNGImpl,
     PRNGSpec,
@@ -19,49 +19,53 @@ from corejax_random.generators.table import (
 
 
 def default_generator() -> PRNGImpl:
-    """The one that the setting `default_prng_impl` names."""
+    """Return the generator that the setting `default_prng_impl` names."""
     return by_name(config.default_prng_impl, "the setting default_prng_impl")
 
 
 def by_name(name: str, what: str) -> PRNGImpl:
-    """The generator of a name.
+    """Return a generator by name.
+
+    Args:
+        name: name of the generator.
+        what: the function or setting that has the name, for messages.
 
     Raises:
-        ValueError: there is none; `what` says who asked.
+        ValueError: if no generator has the name.
     """
     known = known_generators()
     if name not in known:
         load_everything()  # plugins register generators with their primitives
-    found = known.get(name)
-    if found is None:
-        there_are = ", ".join(sorted(map(repr, known)))
-        raise ValueError(f"{what}: unrecognized PRNG implementation {name!r}; there are {there_are}")
-    return found
+    generator = known.get(name)
+    if generator is None:
+        names = ", ".join(sorted(map(repr, known)))
+        raise ValueError(f"{what}: unrecognized PRNG implementation {name!r}; there are {names}")
+    return generator
 
 
-def resolve(what: str, given: Any) -> PRNGImpl:
-    """The generator that an argument `impl` or `dtype` means.
+def resolve(what: str, impl: Any) -> PRNGImpl:
+    """Return the generator for an argument `impl` or `dtype`.
 
     Args:
         what: the function, for messages.
-        given: None for the default, a name, a dtype of keys, a `PRNGSpec` or a `PRNGImpl`.
+        impl: None for the default, a name, a dtype of keys, a `PRNGSpec` or a `PRNGImpl`.
 
     Raises:
-        TypeError: it is none of these.
-        ValueError: no generator has the name.
+        TypeError: if `impl` is none of these.
+        ValueError: if no generator has the name.
     """
-    if given is None:
+    if impl is None:
         return default_generator()
-    if isinstance(given, PRNGImpl):
-        register_generator(given)
-        return given
-    if isinstance(given, PRNGSpec):
-        return resolve(what, given.impl)
-    if isinstance(given, np.dtype) and is_key_dtype(given):
-        return generator_of(given)
-    if isinstance(given, str):
-        return by_name(given, what)
+    if isinstance(impl, PRNGImpl):
+        register_generator(impl)
+        return impl
+    if isinstance(impl, PRNGSpec):
+        return resolve(what, impl.impl)
+    if isinstance(impl, np.dtype) and is_key_dtype(impl):
+        return generator_of(impl)
+    if isinstance(impl, str):
+        return by_name(impl, what)
     raise TypeError(
-        f"{what}: a generator is given by its name, 'threefry2x32' say, or by a dtype of keys; "
-        f"got {given!r} of type {type(given).__name__}"
+        f"{what}: a generator must be a name, such as 'threefry2x32', or a dtype of keys; "
+        f"got {impl!r} of type {type(impl).__name__}"
     )

@@ -1,8 +1,8 @@
-"""`rbg` and `unsafe_rbg`: keys of four words, bits by the compiler's own generator (`lax.rng_bit_generator`).
+"""`rbg` and `unsafe_rbg`: keys of four words, bits from the compiler's generator (`lax.rng_bit_generator`).
 
-`rbg` splits and folds as threefry does, with both halves of its key; `unsafe_rbg` has the compiler's generator do that
-too. As in JAX, of an array of keys the first one makes the bits for all of them, so that mapped draws are not those of
-the keys one by one.
+`rbg` splits and folds by threefry, with both halves of its key; `unsafe_rbg` uses the compiler's generator for splits
+and folds as well. As in JAX, the first key of an array generates the bits for all keys, so that draws under `vmap`
+differ from draws with the single keys.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ def _random_bits(key: Any, bit_width: int, shape: tuple[int, ...]) -> Any:
 
 
 def _unsafe_split(key: Any, shape: tuple[int, ...]) -> Any:
-    """Each tenth of the generator's blocks, as if ten of them were a hash function."""
+    """Return every tenth block of the generator, as ten blocks approximate a hash function."""
     keys = rng_bit_generator(key, (10 * math.prod(shape), 4))[1]
     return keys[::10].reshape(*shape, 4)
 

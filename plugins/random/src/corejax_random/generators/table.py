@@ -1,12 +1,12 @@
-"""The table of generators: `PRNGImpl`, one generator as five functions, and which there are.
+"""The table of generators: `PRNGImpl`, which defines a generator by four functions, and the registry.
 
     seed        : i[] -> u32[*k]
     fold_in     : (u32[*k], u32[]) -> u32[*k]
     split       : (u32[*k], shape) -> u32[*shape,*k]
     random_bits : (u32[*k], bit_width, shape) -> uint[*shape]
 
-where k is the generator's `key_shape`. They are functions of `corejax.numpy` or `corejax.lax`, of one key; over arrays
-of keys they are mapped.
+where k is the generator's `key_shape`. The functions use `corejax.numpy` or `corejax.lax` and take one key; they are
+mapped over arrays of keys.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ UINTS = {bits: np.dtype(f"uint{bits}") for bits in (8, 16, 32, 64)}
 
 
 class HostFunctions(NamedTuple):
-    """The functions of a generator for NumPy arrays, with any leading axes of the key words; for eager use.
+    """A generator's functions for NumPy arrays of key words with any leading axes, for eager use.
 
     Attributes:
         split: `(words, shape) -> words`.
         random_bits: `(words, bit_width, shape) -> array`.
         fold_in: `(words, data) -> words`, where data broadcasts to the leading axes.
-        seed: `integers -> words`, of any shape; None where the traced one will do.
+        seed: `integers -> words`, of any shape; None to use the traced function.
     """
 
     split: Callable[..., Any]
@@ -41,14 +41,14 @@ class PRNGImpl(NamedTuple):
     """A generator: the shape of its keys, in words of 32 bits, and functions of one key.
 
     Attributes:
-        key_shape: of a key's words.
+        key_shape: shape of a key's words.
         seed: `seed(integer scalar) -> words`.
         split: `split(words, shape) -> words of shape (*shape, *key_shape)`.
         random_bits: `random_bits(words, bit_width, shape) -> unsigned integers of 8, 16, 32 or 64 bits`.
         fold_in: `fold_in(words, uint32 scalar) -> words`.
-        name: by which `key(seed, impl=name)` finds it.
-        tag: what its keys' dtype is called: `key<tag>`.
-        on_host: the same functions for NumPy arrays, where there are faster ones for eager use.
+        name: name for `key(seed, impl=name)`.
+        tag: part of the name of the keys' dtype, `key<tag>`.
+        on_host: faster functions for NumPy arrays, for eager use, or None.
     """
 
     key_shape: tuple[int, ...]
@@ -71,7 +71,7 @@ class PRNGImpl(NamedTuple):
 
 
 class PRNGSpec(NamedTuple):
-    """A generator that is in no table, as `key_impl` gives it."""
+    """A generator that is not in the table, as `key_impl` returns it."""
 
     impl: PRNGImpl
 
@@ -88,17 +88,17 @@ _DTYPES: dict[str, Any] = {}  # name -> dtype of its keys
 
 
 def register_generator(impl: PRNGImpl) -> Any:
-    """Make a generator known: `key(seed, impl=impl.name)` makes keys for it.
+    """Register a generator, so that `key(seed, impl=impl.name)` creates keys for it.
 
     Args:
-        impl: the generator. Its name and its tag are its own.
+        impl: the generator. Its name and its tag must be unique.
 
     Returns:
         The dtype of its keys.
 
     Raises:
-        TypeError: it is no `PRNGImpl`, or a part of it is not what it has to be.
-        ValueError: another generator has the name or the tag.
+        TypeError: if `impl` is not a `PRNGImpl`, or one of its fields has the wrong type.
+        ValueError: if another generator has the name or the tag.
     """
     _check(impl)
     for known in _BY_NAME.values():
@@ -122,32 +122,34 @@ def _check(impl: Any) -> None:
     shape = impl.key_shape
     if not isinstance(shape, tuple) or not shape or not all(type(n) is int and n > 0 for n in shape):
         raise TypeError(
-            f"register_generator: key_shape of {impl.name!r} is a tuple of positive integers, got {shape!r}"
+            f"register_generator: key_shape of {impl.name!r} must be a tuple of positive integers, got {shape!r}"
         )
     for part in ("seed", "split", "random_bits", "fold_in"):
         if not callable(getattr(impl, part)):
-            raise TypeError(f"register_generator: {part} of {impl.name!r} is a function, got {getattr(impl, part)!r}")
+            raise TypeError(
+                f"register_generator: {part} of {impl.name!r} must be a function, got {getattr(impl, part)!r}"
+            )
     for part in ("name", "tag"):
         text = getattr(impl, part)
         if not isinstance(text, str) or not text.isidentifier():
-            raise TypeError(f"register_generator: the {part} of a generator is a word, got {text!r}")
+            raise TypeError(f"register_generator: the {part} of a generator must be an identifier, got {text!r}")
 
 
 def is_key_dtype(dtype: Any) -> bool:
-    """Whether it is that of keys of a generator."""
+    """Return whether a dtype is the dtype of keys of a registered generator."""
     return dtype in _BY_DTYPE
 
 
 def generator_of(dtype: Any) -> PRNGImpl:
-    """The generator for keys of a dtype."""
+    """Return the generator for keys of a dtype."""
     return _BY_DTYPE[dtype]
 
 
 def dtype_of(impl: PRNGImpl) -> Any:
-    """The dtype of a generator's keys."""
+    """Return the dtype of a generator's keys."""
     return _DTYPES[impl.name]
 
 
 def known_generators() -> Mapping[str, PRNGImpl]:
-    """Those that are registered, by name."""
+    """Return the registered generators by name."""
     return _BY_NAME

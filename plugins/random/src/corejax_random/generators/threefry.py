@@ -1,8 +1,8 @@
 """`threefry2x32`, the default generator: keys of two words, counters hashed under the key.
 
-With the setting `threefry_partitionable` (the default) the bits of an element depend on the key and on its own place
-alone; without it they are those of JAX before 0.5, whose counters are hashed in pairs. Each function is written once,
-for NumPy's arrays (eager use, any leading axes) and for traced ones.
+With the setting `threefry_partitionable` (the default) the bits of an element depend only on the key and on the
+element's index. Without it they equal those of JAX before 0.5, which hashes counters in pairs. Each function is defined
+once, for NumPy arrays (eager use, any leading axes) and for traced arrays.
 """
 
 from __future__ import annotations
@@ -39,15 +39,15 @@ _TRACED = (jnp, threefry2x32_p.bind)
 
 
 def seed(value: Any) -> Any:
-    """The two halves of an integer; of one of up to 32 bits the high one is 0, and the sign fills the low one."""
+    """Return the two halves of an integer; for at most 32 bits the high word is 0, and the low word the integer."""
     high = jnp.zeros((), UINT32)
     if value.dtype.itemsize == 8:
         high = lax.convert_element_type(lax.shift_right_logical(value, lax.full_like(value, 32)), UINT32)
     return jnp.stack([high, lax.convert_element_type(value, UINT32)])
 
 
-def _split(way: Any, key: Any, shape: tuple[int, ...]) -> Any:
-    xp, hashed = way
+def _split(backend: Any, key: Any, shape: tuple[int, ...]) -> Any:
+    xp, hashed = backend
     size = math.prod(shape)
     if config.threefry_partitionable:
         words = xp.stack(hashed(*first_and_second(key), *counters(xp, size)), axis=-1)
@@ -56,32 +56,32 @@ def _split(way: Any, key: Any, shape: tuple[int, ...]) -> Any:
     return words.reshape((*key.shape[:-1], *shape, 2))
 
 
-def _fold_in(way: Any, key: Any, data: Any) -> Any:
-    xp, hashed = way
+def _fold_in(backend: Any, key: Any, data: Any) -> Any:
+    xp, hashed = backend
     return xp.stack(hashed(key[..., 0], key[..., 1], xp.zeros((), UINT32), data), axis=-1)
 
 
-def _random_bits(way: Any, key: Any, bit_width: int, shape: tuple[int, ...]) -> Any:
-    xp, hashed = way
+def _random_bits(backend: Any, key: Any, bit_width: int, shape: tuple[int, ...]) -> Any:
+    xp, hashed = backend
     size = math.prod(shape)
     make = _bits if config.threefry_partitionable else _bits_of_pairs
     return make(xp, hashed, key, bit_width, size).reshape((*key.shape[:-1], *shape))
 
 
 def _bits(xp: Any, hashed: Any, key: Any, bit_width: int, size: Any) -> Any:
-    """uint[*batch,size]: each element has a counter of its own."""
+    """Return bits uint[*batch,size], from a separate counter for each element."""
     return bits_of_words(xp, *hashed(*first_and_second(key), *counters(xp, size)), bit_width)
 
 
 def bits_of_words(xp: Any, first: Any, second: Any, bit_width: int) -> Any:
-    """Unsigned integers of the two words of hashes."""
+    """Combine the two words of hashes to unsigned integers."""
     if bit_width == 64:
         return _joined(xp, first, second)
     return (first ^ second).astype(UINTS[bit_width])
 
 
 def _joined(xp: Any, high: Any, low: Any) -> Any:
-    """Two words as one number of 64 bits, under `config.x64_compat` too, which may be set by the time of lowering."""
+    """Join two words to 64 bits, also under `config.x64_compat`, which may be set when the program is lowered."""
     if xp is np:
         return (high.astype(UINTS[64]) << np.uint64(32)) | low.astype(UINTS[64])
     high, low = lax.in_dtype(high, UINTS[64]), lax.in_dtype(low, UINTS[64])
@@ -89,7 +89,7 @@ def _joined(xp: Any, high: Any, low: Any) -> Any:
 
 
 def _bits_of_pairs(xp: Any, hashed: Any, key: Any, bit_width: int, size: Any) -> Any:
-    """uint[*batch,size]: as many words as the bits take."""
+    """Return bits uint[*batch,size], from as many words as the bits need."""
     count = -(-bit_width * size // 32)
     if isinstance(count, int) and count >= 2**32:
         raise NotImplementedError(
@@ -109,7 +109,7 @@ def _bits_of_pairs(xp: Any, hashed: Any, key: Any, bit_width: int, size: Any) ->
 split, random_bits, fold_in = (functools.partial(function, _TRACED) for function in (_split, _random_bits, _fold_in))
 
 
-# -- on the host, where few counters of one key are hashed as Python integers -----------------------------------------
+# -- on the host, with Python integers for few counters of one key -----------------------------------------------------
 
 
 def _few(key: Any, size: int) -> bool:
@@ -125,7 +125,7 @@ def _seed_on_host(values: Any) -> Any:
 
 
 def split_on_host(key: Any, shape: tuple[int, ...]) -> Any:
-    """As `split`, of NumPy arrays with any leading axes."""
+    """Split NumPy arrays of key words with any leading axes."""
     size = math.prod(shape)
     if not _few(key, size):
         return _split(_HOST, key, shape)
@@ -134,7 +134,7 @@ def split_on_host(key: Any, shape: tuple[int, ...]) -> Any:
 
 
 def few_keys(key: bytes, size: int, dtype: Any) -> Any:
-    """Keys of a dtype of one key's words, as many as there is room for in an integer; None of others."""
+    """Split one key's words, as bytes, into keys of a dtype; return None if they do not fit into lanes."""
     if not (0 < size <= PACKED and config.threefry_partitionable):
         return None
     ones, numbers, _ = lane_constants(size)
@@ -143,20 +143,20 @@ def few_keys(key: bytes, size: int, dtype: Any) -> Any:
 
 
 def keys_of_one_key(shape: tuple[int, ...], dtype: Any) -> Callable[[Any], Any]:
-    """As `split_on_host`, a function of one key's words as bytes that gives keys of a dtype."""
+    """Return a function that splits one key's words, as bytes, into keys of a dtype."""
     size = math.prod(shape)
 
     def keys(key: bytes) -> Any:
-        found = few_keys(key, size, dtype)
-        if found is None:
-            found = split_on_host(np.frombuffer(key, UINT32), shape).view(dtype)
-        return found.reshape(shape)
+        result = few_keys(key, size, dtype)
+        if result is None:
+            result = split_on_host(np.frombuffer(key, UINT32), shape).view(dtype)
+        return result.reshape(shape)
 
     return keys
 
 
 def random_bits_on_host(key: Any, bit_width: int, shape: tuple[int, ...]) -> Any:
-    """As `random_bits`, of NumPy arrays with any leading axes."""
+    """Generate bits from NumPy arrays of key words with any leading axes."""
     size = math.prod(shape)
     if not _few(key, size):
         return _random_bits(_HOST, key, bit_width, shape)
@@ -166,7 +166,7 @@ def random_bits_on_host(key: Any, bit_width: int, shape: tuple[int, ...]) -> Any
 
 
 def bits_of_one_key(bit_width: int, shape: tuple[int, ...]) -> Callable[[Any], Any]:
-    """As `random_bits_on_host`, a function of one key's words as bytes: what depends on the shape is done once."""
+    """Return a function of one key's words, as bytes, that generates bits; constants are precomputed."""
     size, dtype = math.prod(shape), UINTS[bit_width]
     if not 0 < size <= PACKED:
         return lambda key: random_bits_on_host(np.frombuffer(key, UINT32), bit_width, shape)

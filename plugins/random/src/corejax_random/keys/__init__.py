@@ -1,1 +1,1 @@
-"""Arrays of keys: their primitives, and the functions that make and take them."""
+"""Arrays of keys: their primitives, and the functions that create and convert keys."""

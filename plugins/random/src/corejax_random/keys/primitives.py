@@ -6,10 +6,10 @@
     random_split   : key[*s] -> key[*s,*shape]
     random_fold_in : (key[*s], u32[*t]) -> key[*u]    operands broadcast
     random_bits    : key[*s] -> uint[*s,*shape]
-    random_clone   : key[*s] -> key[*s]               the same keys, for who checks that none is used twice
+    random_clone   : key[*s] -> key[*s]               equal keys, which count as unused
 
-All but two are decompositions into a generator's functions, from which every rule follows; evaluated, they take the
-generator's own functions for the host where it has some.
+All but `random_wrap` and `random_unwrap` decompose into a generator's functions, from which their rules are derived.
+Evaluation uses the generator's functions for the host, if it has any.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ from corejax_random.generators.threefry import THREEFRY, bits_of_one_key, keys_o
 
 
 def each_key(ndim: int, apply: Callable[..., Any]) -> Callable[..., Any]:
-    """A function of one key's words, over `ndim` leading axes."""
+    """Map a function of one key's words over `ndim` leading axes."""
     for _ in range(ndim):
         apply = corejax.vmap(apply)
     return apply
@@ -82,22 +82,24 @@ def _fold_in_body(keys: Any, data: Any) -> Any:
     return _wrapped(folded, impl.name)
 
 
-random_seed_p = Primitive("random_seed", decomposition=_seed_body, doc="Keys of integers: i[*s] -> key[*s].")
+random_seed_p = Primitive("random_seed", decomposition=_seed_body, doc="Create keys from integers: i[*s] -> key[*s].")
 random_split_p = Primitive(
-    "random_split", decomposition=_split_body, doc="New keys of each: key[*s] -> key[*s,*shape]."
+    "random_split", decomposition=_split_body, doc="Split each key into new keys: key[*s] -> key[*s,*shape]."
 )
-random_bits_p = Primitive("random_bits", decomposition=_bits_body, doc="Bits of each key: key[*s] -> uint[*s,*shape].")
+random_bits_p = Primitive(
+    "random_bits", decomposition=_bits_body, doc="Generate bits with each key: key[*s] -> uint[*s,*shape]."
+)
 random_fold_in_p = Primitive(
     "random_fold_in",
     decomposition=_fold_in_body,
-    doc="Keys of keys and integers, which broadcast: key[], u32[] -> key[].",
+    doc="Derive keys from keys and integers, which broadcast: key[], u32[] -> key[].",
 )
-random_wrap_p = Primitive("random_wrap", doc="Words as keys: u32[*s,*k] -> key[*s].")
-random_unwrap_p = Primitive("random_unwrap", doc="The words of keys: key[*s] -> u32[*s,*k].")
+random_wrap_p = Primitive("random_wrap", doc="Convert words to keys: u32[*s,*k] -> key[*s].")
+random_unwrap_p = Primitive("random_unwrap", doc="Convert keys to words: key[*s] -> u32[*s,*k].")
 random_clone_p = Primitive(
     "random_clone",
     decomposition=lambda keys: as_array(keys),
-    doc="The same keys, which may be used once more: key[] -> key[].",
+    doc="Return equal keys, which may be used once more: key[] -> key[].",
 )
 for _primitive in (random_seed_p, random_split_p, random_bits_p, random_unwrap_p, random_clone_p):
     defvectorized(_primitive)
@@ -115,7 +117,7 @@ def _keys(name: str, aval: ShapedArray) -> PRNGImpl:
 
 @abstract_eval_rules.register(random_seed_p)
 def random_seed_type(seeds: ShapedArray, *, impl: str) -> ShapedArray:
-    """A key for each integer."""
+    """Return the type of a key for each integer."""
     if not dtypes.is_integer(seeds.dtype):
         raise TypeError(f"random_seed takes integers, got {seeds.str_short()}")
     return ShapedArray(seeds.shape, dtype_of(by_name(impl, "random_seed")))
@@ -123,50 +125,50 @@ def random_seed_type(seeds: ShapedArray, *, impl: str) -> ShapedArray:
 
 @abstract_eval_rules.register(random_wrap_p)
 def random_wrap_type(words: ShapedArray, *, impl: str) -> ShapedArray:
-    """The leading axes."""
+    """Remove the axes of the words."""
     generator = by_name(impl, "random_wrap")
     ndim = len(generator.key_shape)
     if words.dtype != UINT32 or words.shape[-ndim:] != generator.key_shape:
         inner = ",".join(map(str, generator.key_shape))
-        raise TypeError(f"random_wrap: keys of {generator.name} are arrays u32[...,{inner}], got {words.str_short()}")
+        raise TypeError(f"random_wrap: words of {generator.name} must be u32[...,{inner}], got {words.str_short()}")
     return ShapedArray(words.shape[:-ndim], dtype_of(generator))
 
 
 @abstract_eval_rules.register(random_unwrap_p)
 def random_unwrap_type(keys: ShapedArray) -> ShapedArray:
-    """The physical type."""
+    """Return the physical type."""
     _keys("random_unwrap", keys)
     return physical_aval(keys)
 
 
 @abstract_eval_rules.register(random_split_p)
 def random_split_type(keys: ShapedArray, *, shape: tuple[int, ...]) -> ShapedArray:
-    """The shape behind that of the keys."""
+    """Append the shape to the shape of the keys."""
     _keys("random_split", keys)
     return ShapedArray(keys.shape + shape, keys.dtype)
 
 
 @abstract_eval_rules.register(random_bits_p)
 def random_bits_type(keys: ShapedArray, *, bit_width: int, shape: tuple[int, ...]) -> ShapedArray:
-    """The shape behind that of the keys."""
+    """Append the shape to the shape of the keys."""
     _keys("random_bits", keys)
     if bit_width not in UINTS:
-        raise TypeError(f"random_bits: bit_width is 8, 16, 32 or 64, got {bit_width!r}")
+        raise TypeError(f"random_bits: bit_width must be 8, 16, 32 or 64, got {bit_width!r}")
     return ShapedArray(keys.shape + shape, UINTS[bit_width])
 
 
 @abstract_eval_rules.register(random_fold_in_p)
 def random_fold_in_type(keys: ShapedArray, data: ShapedArray) -> ShapedArray:
-    """What the shapes broadcast to."""
+    """Broadcast the shapes of the operands."""
     _keys("random_fold_in", keys)
     if data.dtype != UINT32:
-        raise TypeError(f"random_fold_in: data are integers of uint32, got {data.str_short()}")
+        raise TypeError(f"random_fold_in: data must be uint32, got {data.str_short()}")
     return ShapedArray(lax.broadcast_shapes(keys.shape, data.shape), keys.dtype)
 
 
 @abstract_eval_rules.register(random_clone_p)
 def random_clone_type(keys: ShapedArray) -> ShapedArray:
-    """The same."""
+    """Return the type of the keys."""
     _keys("random_clone", keys)
     return keys
 
@@ -175,7 +177,7 @@ def random_clone_type(keys: ShapedArray) -> ShapedArray:
 
 
 def words_of(keys: Any) -> Any:
-    """The words of keys; of one key by way of its bytes, which is faster than views of it."""
+    """Return the words of keys; for one key from its bytes, which is faster than a view."""
     return numbers_of(keys) if keys.ndim else np.frombuffer(keys.tobytes(), UINT32)
 
 
@@ -184,48 +186,48 @@ def _by_decomposition(primitive: Primitive, *operands: Any, **params: Any) -> An
 
 
 def as_keys(words: Any, dtype: Any) -> Any:
-    """Words of the host as keys, in memory of their own."""
+    """View an array of words as keys, or copy it if it is not contiguous."""
     return words.view(dtype).reshape(words.shape[:-1]) if words.flags.c_contiguous else from_numbers(words, dtype)
 
 
 @impl_rules.register(random_wrap_p)
 def random_wrap_impl(words: Any, *, impl: str) -> Any:
-    """The same memory."""
+    """View the words as keys."""
     return from_numbers(words, dtype_of(by_name(impl, "random_wrap")))
 
 
 @impl_rules.register(random_unwrap_p)
 def random_unwrap_impl(keys: Any) -> Any:
-    """The same memory."""
+    """View the keys as words."""
     return numbers_of(keys)
 
 
 @impl_rules.register(random_clone_p)
 def random_clone_impl(keys: Any) -> Any:
-    """The same memory, in an array of its own."""
+    """Return the keys; evaluation puts them into a new array that aliases their memory."""
     return keys
 
 
-def _of_threefry(avals: Any) -> bool:
-    """Whether the first operand is one key of Threefry's, whose functions give what they promise."""
+def _is_one_threefry_key(avals: Any) -> bool:
+    """Return whether the first operand is one Threefry key, for which host code can be generated."""
     return not avals[0].shape and generator_of(avals[0].dtype) is THREEFRY
 
 
 def _split_prepared(avals: Any, *, shape: tuple[int, ...]) -> HostCode | None:
-    if not _of_threefry(avals):
+    if not _is_one_threefry_key(avals):
         return None
     return HostCode("{out} = {keys}({0}.tobytes())", keys=keys_of_one_key(shape, avals[0].dtype))
 
 
 def _bits_prepared(avals: Any, *, bit_width: int, shape: tuple[int, ...]) -> HostCode | None:
-    if not _of_threefry(avals):
+    if not _is_one_threefry_key(avals):
         return None
     return HostCode("{out} = {bits}({0}.tobytes())", bits=bits_of_one_key(bit_width, shape))
 
 
 @impl_rules.register(random_seed_p)
 def random_seed_impl(seeds: Any, *, impl: str) -> Any:
-    """By the generator's function for the host."""
+    """Create keys by the generator's function for the host."""
     generator = by_name(impl, "random_seed")
     if generator.on_host is None or generator.on_host.seed is None:
         return _by_decomposition(random_seed_p, seeds, impl=impl)
@@ -234,7 +236,7 @@ def random_seed_impl(seeds: Any, *, impl: str) -> Any:
 
 @impl_rules.register(random_split_p, prepared=_split_prepared)
 def random_split_impl(keys: Any, *, shape: tuple[int, ...]) -> Any:
-    """By the generator's function for the host."""
+    """Split by the generator's function for the host."""
     host = generator_of(keys.dtype).on_host
     if host is None:
         return _by_decomposition(random_split_p, keys, shape=shape)
@@ -243,7 +245,7 @@ def random_split_impl(keys: Any, *, shape: tuple[int, ...]) -> Any:
 
 @impl_rules.register(random_bits_p, prepared=_bits_prepared)
 def random_bits_impl(keys: Any, *, bit_width: int, shape: tuple[int, ...]) -> Any:
-    """By the generator's function for the host."""
+    """Generate bits by the generator's function for the host."""
     host = generator_of(keys.dtype).on_host
     if host is None:
         return _by_decomposition(random_bits_p, keys, bit_width=bit_width, shape=shape)
@@ -252,7 +254,7 @@ def random_bits_impl(keys: Any, *, bit_width: int, shape: tuple[int, ...]) -> An
 
 @impl_rules.register(random_fold_in_p)
 def random_fold_in_impl(keys: Any, data: Any) -> Any:
-    """By the generator's function for the host."""
+    """Derive keys by the generator's function for the host."""
     host = generator_of(keys.dtype).on_host
     if host is None:
         return _by_decomposition(random_fold_in_p, keys, data)
@@ -264,17 +266,17 @@ def random_fold_in_impl(keys: Any, data: Any) -> Any:
 
 @vmap_rules.register(random_wrap_p)
 def random_wrap_vmap(axis_size: int, vals: Any, dims: Any, *, impl: str) -> tuple[Any, int]:
-    """The batch in front of the words."""
+    """Move the batch axis to the front."""
     return random_wrap_p.bind(move_batch_axis(axis_size, dims[0], 0, vals[0]), impl=impl), 0
 
 
 @physical_rules.register(random_wrap_p)
 def random_wrap_numbers(avals: Any, words: Any, *, impl: str) -> Any:
-    """Nothing to do."""
+    """Return the words."""
     return words
 
 
 @physical_rules.register(random_unwrap_p)
 def random_unwrap_numbers(avals: Any, words: Any) -> Any:
-    """Nothing to do."""
+    """Return the words."""
     return words

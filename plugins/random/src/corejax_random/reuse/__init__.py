@@ -1,1 +1,1 @@
-"""What finds keys that are used twice."""
+"""Detection of keys that are used twice."""

@@ -1,7 +1,7 @@
-"""`corejax.experimental.key_reuse`: whether a key is used twice.
+"""`corejax.experimental.key_reuse`: detection of keys that are used twice.
 
-With the setting `debug_key_reuse` a key that was used before is refused wherever something draws with it: functions
-of `corejax.random`, compiled functions, loops and branches. `check_key_reuse` looks at a program without running it.
+With the setting `debug_key_reuse`, a second use of a key raises an error: in functions of `corejax.random`, compiled
+functions, loops and branches. `check_key_reuse` checks a function without running it.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
-"""Whether a program uses a key twice, by a walk over its equations: for `check_key_reuse`, and for calls of programs.
+"""Detection of keys that a program uses twice, by a walk over its equations.
 
-A loop is two steps of its body, which is walked with the keys that each of them gets. What any branch uses is used.
+`check_key_reuse` walks over a traced function, and the setting `debug_key_reuse` over each program that is called. The
+walk visits the body of a loop twice, with the keys of each step. A key is used by a conditional if any branch uses it.
 """
 
 from __future__ import annotations
@@ -16,51 +17,54 @@ from corejax.extend.messages import api_boundary, describe_source
 from corejax.extend.programs import subjaxprs
 from corejax_random.generators.table import is_key_dtype
 from corejax_random.reuse.keys import Keys, Ledger, any_of, fresh, is_used
-from corejax_random.reuse.moves import moved
+from corejax_random.reuse.moves import keys_of_results
 
-Found = dict[Any, Any]  # variables -> their keys
+Env = dict[Any, Any]  # variables -> their keys, or their values
 
 
 @api_boundary
 def check_key_reuse(fun: Callable[..., Any], /, *args: Any) -> None:
-    """Look for keys that a function would use twice; it is traced, and not run.
+    """Check that a function uses no key twice. The function is traced, not run.
 
     Args:
-        fun: a function of arrays.
-        args: its arguments.
+        fun: function of arrays.
+        *args: arguments of the function.
 
     Raises:
-        KeyReuseError: it uses a key twice; with the lines of both uses.
+        KeyReuseError: if the function uses a key twice. The message has the lines of both uses.
     """
     check_key_reuse_jaxpr(corejax.make_jaxpr(fun)(*args))
 
 
 def check_key_reuse_jaxpr(program: ClosedJaxpr | Jaxpr) -> None:
-    """As `check_key_reuse`, of a program.
+    """Check that a program uses no key twice.
+
+    Args:
+        program: the program.
 
     Raises:
-        KeyReuseError: it uses a key twice.
+        KeyReuseError: if the program uses a key twice.
     """
     ledger = Ledger()
     jaxpr = program.jaxpr if isinstance(program, ClosedJaxpr) else program
     try:
         Walk(ledger).program(program, [new_keys(v) for v in jaxpr.invars])
     finally:
-        ledger.take_back()
+        ledger.roll_back()
 
 
 def new_keys(atom: Any) -> Keys | None:
-    """Keys that nothing is known of, for a variable."""
+    """Return new keys for a variable, or None if it has no keys."""
     return fresh(atom.aval.shape) if is_key_dtype(atom.aval.dtype) else None
 
 
 def with_keys(program: ClosedJaxpr | Jaxpr) -> list[JaxprEqn]:
-    """Those equations of a program that have to do with keys."""
+    """Return the equations of a program that involve keys."""
     jaxpr = program.jaxpr if isinstance(program, ClosedJaxpr) else program
-    found = jaxpr.memo.get("equations_with_keys")
-    if found is None:
-        found = jaxpr.memo["equations_with_keys"] = [eqn for eqn in jaxpr.eqns if _has_keys(eqn)]
-    return found  # type: ignore[no-any-return]
+    eqns = jaxpr.memo.get("equations_with_keys")
+    if eqns is None:
+        eqns = jaxpr.memo["equations_with_keys"] = [eqn for eqn in jaxpr.eqns if _has_keys(eqn)]
+    return eqns  # type: ignore[no-any-return]
 
 
 def _has_keys(eqn: JaxprEqn) -> bool:
@@ -70,12 +74,12 @@ def _has_keys(eqn: JaxprEqn) -> bool:
 
 
 class Walk:
-    """One way through programs.
+    """A walk over programs.
 
     Args:
-        ledger: where uses are noted.
-        keys_of: gives the keys of an array that a program holds.
-        where: what is added to the places of uses: of which call the program is.
+        ledger: record of the uses.
+        keys_of: returns the keys of an array that is a constant of a program.
+        where: suffix of the lines of uses, which names the call of the program.
     """
 
     def __init__(self, ledger: Ledger, keys_of: Callable[[Array], Keys] | None = None, where: str = "") -> None:
@@ -84,51 +88,58 @@ class Walk:
         self.where = where
         self.chosen: dict[Any, dict[Any, Any]] = {}
 
-    def program(self, program: ClosedJaxpr | Jaxpr, given: Sequence[Keys | None]) -> list[Keys | None]:
-        """The keys of a program's results, of the keys of its arguments.
+    def program(self, program: ClosedJaxpr | Jaxpr, args: Sequence[Keys | None]) -> list[Keys | None]:
+        """Return the keys of a program's results.
+
+        Args:
+            program: the program.
+            args: keys of its arguments.
 
         Raises:
-            KeyReuseError: a key is used twice.
+            KeyReuseError: if a key is used twice.
         """
         closed = isinstance(program, ClosedJaxpr)
         jaxpr = program.jaxpr if closed else program
-        found: Found = dict(zip(jaxpr.invars, given, strict=True))
-        values: Found = {}
+        env: Env = dict(zip(jaxpr.invars, args, strict=True))
+        values: Env = {}
         for v, const in zip(jaxpr.constvars, program.consts if closed else jaxpr.constvars, strict=True):
             if is_key_dtype(v.aval.dtype):
-                found[v] = self.keys_of(const) if isinstance(const, Array) else new_keys(v)
+                env[v] = self.keys_of(const) if isinstance(const, Array) else new_keys(v)
             elif closed and not isinstance(const, Tracer):
                 values[v] = const
         for eqn in with_keys(jaxpr):
-            operands = [self.read(found, atom) for atom in eqn.invars]
-            found.update(zip(eqn.outvars, self.equation(eqn, operands, values, _makers(jaxpr)), strict=True))
-        return [self.read(found, atom) for atom in jaxpr.outvars]
+            operands = [self.read(env, atom) for atom in eqn.invars]
+            env.update(zip(eqn.outvars, self.equation(eqn, operands, values, _makers(jaxpr)), strict=True))
+        return [self.read(env, atom) for atom in jaxpr.outvars]
 
-    def read(self, found: Found, atom: Any) -> Keys | None:
+    def read(self, env: Env, atom: Any) -> Keys | None:
+        """Return the keys of a variable or literal, or None if it has no keys."""
         if not is_key_dtype(atom.aval.dtype):
             return None
         if hasattr(atom, "val"):
             return self.keys_of(atom.val) if isinstance(atom.val, Array) else new_keys(atom)
-        if atom not in found:
-            found[atom] = new_keys(atom)
-        return found[atom]  # type: ignore[no-any-return]
+        if atom not in env:
+            env[atom] = new_keys(atom)
+        return env[atom]  # type: ignore[no-any-return]
 
     def place(self, eqn: JaxprEqn) -> str:
+        """Return the user's line of an equation, with the call of its program."""
         return describe_source(eqn.source_info) + self.where
 
     def use(self, eqn: JaxprEqn, keys: Keys, i: int) -> None:
+        """Record a use of the keys of operand `i`."""
         self.ledger.use(keys, f"{eqn.primitive.name!r} of {eqn.invars[i].aval.str_short()}", self.place(eqn))
 
     def equation(
-        self, eqn: JaxprEqn, keys: list[Keys | None], values: Found, makers: dict[Any, JaxprEqn]
+        self, eqn: JaxprEqn, keys: list[Keys | None], values: Env, makers: dict[Any, JaxprEqn]
     ) -> Sequence[Keys | None]:
-        """The keys of an equation's results.
+        """Return the keys of an equation's results.
 
         Args:
             eqn: the equation.
-            keys: those of its operands.
-            values: of variables whose value is known.
-            makers: for other variables the equations that compute them.
+            keys: keys of its operands.
+            values: known values of variables.
+            makers: equations that compute the other variables.
         """
         name = eqn.primitive.name
         if name == "cond":
@@ -137,7 +148,7 @@ class Walk:
             return self.scan(eqn, keys)
         if name == "while":
             return self.loop(eqn, keys)
-        if name == "remat2" and eqn.params["differentiated"]:  # what is computed again is no second use
+        if name == "remat2" and eqn.params["differentiated"]:  # recomputation is not a second use
             return [new_keys(v) for v in eqn.outvars]
         programs = list(subjaxprs(eqn.params))
         if programs:
@@ -148,7 +159,7 @@ class Walk:
             tuple(_identity(a, k, makers) for a, k in zip(eqn.invars, keys, strict=True)),
             tuple(eqn.params.items()),
         )
-        return moved(
+        return keys_of_results(
             eqn.primitive,
             eqn.params,
             keys,
@@ -159,7 +170,11 @@ class Walk:
         )
 
     def call(self, eqn: JaxprEqn, programs: list[Any], keys: list[Keys | None]) -> list[Keys | None]:
-        """Of one program the operands are the arguments; of others, and of blocks, all are used if one is."""
+        """Return the keys of a call's results.
+
+        If one program takes the operands as they are, the walk continues in it. Otherwise all keys of an operand count
+        as used if a program uses any key of the corresponding argument.
+        """
         if len(programs) == 1 and [a.shape for a in programs[0].in_avals] == [v.aval.shape for v in eqn.invars]:
             return self.program(programs[0], keys)
         for program in programs:
@@ -171,21 +186,21 @@ class Walk:
         return [new_keys(v) for v in eqn.outvars]
 
     def branches(self, eqn: JaxprEqn, programs: Sequence[Any], keys: list[Keys | None]) -> list[Keys | None]:
-        """What any of the programs uses is used, and a result is that of any."""
+        """Return the keys of a conditional's results, which may come from any branch; uses of all branches count."""
         start = len(self.ledger.entries)
         used: list[Any] = []
         results = []
         for program in programs:
             results.append(self.program(program, keys))
-            used += self.ledger.take_back(start)
-        self.ledger.enter_again(used)
+            used += self.ledger.roll_back(start)
+        self.ledger.restore(used)
         return [
-            None if found[0] is None else any_of([x for x in found if x is not None], v.aval.shape)
-            for found, v in zip(zip(*results, strict=True), eqn.outvars, strict=True)
+            None if column[0] is None else any_of([x for x in column if x is not None], v.aval.shape)
+            for column, v in zip(zip(*results, strict=True), eqn.outvars, strict=True)
         ]
 
     def scan(self, eqn: JaxprEqn, keys: list[Keys | None]) -> list[Keys | None]:
-        """Constants of the body are those of each step, and what it carries comes from the step before."""
+        """Return the keys of a scan's results, after two steps; constants stay the same, carries come from the last."""
         params = eqn.params
         body, length = params["jaxpr"], params["length"]
         first = params["num_consts"]
@@ -198,9 +213,9 @@ class Walk:
             carry = outs[: len(carry)]
         if steps == 2:
             for x in xs:
-                if x is not None and x.apart:
+                if x is not None and x.distinct:
                     rest = x._replace(ids=x.ids[2:])
-                    self.ledger.use_as(_element(x, 1), rest)  # type: ignore[arg-type]
+                    self.ledger.use_like(_element(x, 1), rest)  # type: ignore[arg-type]
         stacked = [new_keys(v) for v in eqn.outvars[len(carry) :]]
         for place, var in enumerate(body.jaxpr.outvars[len(carry) :]):
             if var in body.jaxpr.invars[second:]:
@@ -211,7 +226,7 @@ class Walk:
         return [*carry, *stacked]
 
     def loop(self, eqn: JaxprEqn, keys: list[Keys | None]) -> list[Keys | None]:
-        """The same of a while loop, whose condition and body have constants of their own."""
+        """Return the keys of a while loop's results, after two steps."""
         params = eqn.params
         first = params["cond_nconsts"]
         second = first + params["body_nconsts"]
@@ -222,6 +237,7 @@ class Walk:
         return carry
 
     def step(self, eqn: JaxprEqn, i: int, body: Any, keys: list[Keys | None]) -> list[Keys | None]:
+        """Return the keys of the results of step `i` of a loop."""
         where = self.where
         try:
             if i:
@@ -234,18 +250,18 @@ class Walk:
 
 
 def _element(x: Keys | None, i: int) -> Keys | None:
-    """An element of an array of keys along its first axis."""
-    return x._replace(ids=x.ids[i]) if x is not None and x.apart else x
+    """Return an element of an array of keys along its first axis."""
+    return x._replace(ids=x.ids[i]) if x is not None and x.distinct else x
 
 
-def _value(atom: Any, values: Found) -> Any:
-    """The value of an operand as a NumPy array; None where it is not known."""
-    found = atom.val if hasattr(atom, "val") else values.get(atom)
-    return None if found is None else np.asarray(host_value(found), atom.aval.dtype)
+def _value(atom: Any, values: Env) -> Any:
+    """Return the value of an operand as a NumPy array, or None if it is not known."""
+    value = atom.val if hasattr(atom, "val") else values.get(atom)
+    return None if value is None else np.asarray(host_value(value), atom.aval.dtype)
 
 
 def _identity(atom: Any, keys: Keys | None, makers: dict[Any, JaxprEqn], depth: int = 8) -> Any:
-    """What tells an operand from others: indices that are computed alike are the same."""
+    """Return a hashable identity of an operand, equal for operands that are computed in the same way."""
     if keys is not None:
         return keys.ids.tobytes()
     if hasattr(atom, "val"):
@@ -258,8 +274,8 @@ def _identity(atom: Any, keys: Keys | None, makers: dict[Any, JaxprEqn], depth: 
 
 
 def _makers(jaxpr: Jaxpr) -> dict[Any, JaxprEqn]:
-    """For each variable the equation that it is a result of."""
-    found = jaxpr.memo.get("makers")
-    if found is None:
-        found = jaxpr.memo["makers"] = {v: eqn for eqn in jaxpr.eqns for v in eqn.outvars}
-    return found  # type: ignore[no-any-return]
+    """Return the equation that computes each variable."""
+    makers = jaxpr.memo.get("makers")
+    if makers is None:
+        makers = jaxpr.memo["makers"] = {v: eqn for eqn in jaxpr.eqns for v in eqn.outvars}
+    return makers  # type: ignore[no-any-return]
