@@ -103,7 +103,7 @@ def test_the_program_is_text_that_parses():
         (lambda x: lax.fft(x, "FFT", (0,)), ValueError, r"fft_lengths is 1 or more, got \(0,\)"),
         (lambda x: lax.fft(x, "FFT", (2, 2, 4)), ValueError, "over 3 axes"),
         (lambda x: lax.fft(x, "FFT", 4), TypeError, "fft_lengths is a sequence of integers, got 4"),
-        (lambda x: lax.fft(x * 1j, "RFFT", (4,)), ValueError, "RFFT is of real numbers, got c"),
+        (lambda x: lax.fft(x * 1j, "RFFT", (4,)), ValueError, "RFFT takes real numbers, got c"),
         (lambda x: lax.fft_p.bind(x, fft_type=lax.FftType.FFT, fft_lengths=(4,)), TypeError, "FFT takes complex64"),
     ],
 )

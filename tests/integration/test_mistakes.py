@@ -49,7 +49,7 @@ def test_writing_in_other_ways() -> None:
 def test_a_number_of_parts_that_is_traced() -> None:
     text = said(TypeError, jit(lambda x, n: jnp.split(x, n)), X, 3)
     assert "depends on the value of the argument n" in text and "static_argnums" in text
-    assert "a number of parts" in said(TypeError, jnp.split, X, "a")
+    assert "indices_or_sections is an integer" in said(TypeError, jnp.split, X, "a")
 
 
 @pytest.mark.parametrize("use", [bool, int, float, np.asarray, lambda x: x.item(), lambda x: range(x), "{:.2f}".format])
@@ -96,7 +96,7 @@ def test_in_axes_for_a_keyword() -> None:
 
 def test_arrays_where_one_sequence_of_them_is_meant() -> None:
     for name in ("concatenate", "stack", "hstack", "vstack", "dstack"):
-        assert f"{name}((x, y)) where {name}(x, y) is written" in said(TypeError, getattr(jnp, name), X, X)
+        assert f"write {name}((x, y)), not {name}(x, y)" in said(TypeError, getattr(jnp, name), X, X)
     for name in ("max", "min"):
         assert f"{name}: the second argument is the axis" in said(TypeError, getattr(jnp, name), X, X)
         assert f"corejax.numpy.{name}imum(x, y)" in said(TypeError, jit(getattr(jnp, name)), X, X)
@@ -182,7 +182,7 @@ def test_which_function_of_several_layers_is_named() -> None:
     )
     with pytest.raises(corejax.errors.ConcretizationTypeError) as caught:
         jit(lambda n: jnp.arange(n))(3)
-    assert "arange: bounds and step are static" in caught.value.__notes__[0]
+    assert "arange: bounds and step must be static" in caught.value.__notes__[0]
 
 
 MESSAGES = {

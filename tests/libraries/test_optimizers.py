@@ -110,5 +110,5 @@ def test_errors():
         return lambda x: (x, x), lambda i, g, s: s[0], lambda s: s[0]
 
     init, update, _ = forgetful()
-    with pytest.raises(TypeError, match="forgetful: update gives a state of another structure than init"):
+    with pytest.raises(TypeError, match="forgetful: update returns a state of another structure than init"):
         update(0, PARAMS, init(PARAMS))

@@ -58,13 +58,13 @@ def test_dropout():
     assert set(np.unique(out)) == {np.float32(0), np.float32(1 / 0.8)} and abs(out.mean() - 1) < 0.02
     wanted = jax_stax.serial(jax_stax.Dropout(0.8), jax_stax.Identity)[1]([(), ()], x, rng=jax.random.PRNGKey(0))
     np.testing.assert_allclose(out, wanted)
-    with pytest.raises(ValueError, match="Dropout: a layer that draws random numbers takes a key"):
+    with pytest.raises(ValueError, match="Dropout: a layer that draws random numbers needs a key"):
         apply([(), ()], x)
 
 
 def test_shapes_that_do_not_fit():
     init, _ = stax.serial(stax.FanOut(2), stax.parallel(stax.Dense(2), stax.Dense(3)), stax.FanInSum)
-    with pytest.raises(ValueError, match=r"FanInSum: its inputs are of one shape, got \[\(4, 2\), \(4, 3\)\]"):
+    with pytest.raises(ValueError, match=r"FanInSum: the inputs must have one shape, got \[\(4, 2\), \(4, 3\)\]"):
         init(corejax.random.key(0), (4, 3))
 
 

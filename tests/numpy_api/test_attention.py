@@ -91,11 +91,11 @@ def test_gradients() -> None:
 
 ERRORS: list[tuple[Any, dict[str, Any], str]] = [
     ((QUERY, KEY, VALUE[:, :3]), {}, r"key and value are \[b, s, k, h\], got query f32\[2,5,6,4\], key f32\[2,7,3,4\]"),
-    ((QUERY[:, :, :4], KEY, VALUE), {}, "heads of query are a multiple"),
+    ((QUERY[:, :, :4], KEY, VALUE), {}, "number of query heads must be a multiple"),
     ((QUERY, KEY, VALUE.astype(np.float16)), {}, "one dtype"),
     ((QUERY[0, 0], KEY, VALUE), {}, r"query has 3 or 4 axes, got f32\[6,4\]"),
-    ((QUERY, KEY, VALUE), {"mask": BIAS}, "mask is of booleans.*use bias"),
-    ((QUERY, KEY, VALUE), {"bias": BIAS[..., :3]}, r"bias broadcasts to .* \(2, 6, 5, 7\), got f32\[1,6,5,3\]"),
+    ((QUERY, KEY, VALUE), {"mask": BIAS}, "mask must be boolean.*use bias"),
+    ((QUERY, KEY, VALUE), {"bias": BIAS[..., :3]}, r"bias must broadcast to .* \(2, 6, 5, 7\), got f32\[1,6,5,3\]"),
     ((QUERY, KEY, VALUE), {"query_seq_lengths": np.ones(3, int)}, "query_seq_lengths are 2 integers"),
     ((QUERY, KEY, VALUE), {"implementation": "cudnn"}, "implementation is None or 'xla', got 'cudnn'"),
 ]

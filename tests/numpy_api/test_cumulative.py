@@ -56,9 +56,9 @@ def test_of_no_elements_and_scalars() -> None:
 def test_bad_input() -> None:
     with pytest.raises(ValueError, match="cumsum: axis"):
         jnp.cumsum(np.ones((2, 3), np.float32), axis=2)
-    with pytest.raises(ValueError, match="cumulative_sum: name the axis of an array that has 2"):
+    with pytest.raises(ValueError, match="cumulative_sum: give the axis of an array that has 2"):
         jnp.cumulative_sum(np.ones((2, 3), np.float32))
-    with pytest.raises(ValueError, match="cumulative_prod: the array has to have an axis"):
+    with pytest.raises(ValueError, match="cumulative_prod: the array must have at least one axis"):
         jnp.cumulative_prod(2.0)
 
 

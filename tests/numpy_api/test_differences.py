@@ -102,11 +102,11 @@ def test_a_jump_of_half_a_period_keeps_its_sign() -> None:
         (lambda: jnp.diff(X, axis=2), ValueError, "diff: axis 2"),
         (lambda: jnp.ediff1d(X > 1), TypeError, "ediff1d .* booleans"),
         (lambda: jnp.gradient(X, edge_order=2), NotImplementedError, "edge_order=2"),
-        (lambda: jnp.gradient(X, 1.0, 2.0, 3.0), TypeError, "one distance or 2, .* got 3"),
+        (lambda: jnp.gradient(X, 1.0, 2.0, 3.0), TypeError, "one spacing, or one for each of 2 axes, got 3"),
         (lambda: jnp.gradient(X, T), ValueError, r"axis 0 of f32\[3,4\].* 3 coordinates; got f32\[4\]"),
         (lambda: jnp.gradient(X[:1]), ValueError, "2 points or more"),
         (lambda: jnp.trapezoid(X, T, axis=0), ValueError, "trapezoid: Incompatible shapes"),
-        (lambda: jnp.trapezoid(X, 0.5), ValueError, r"trapezoid: `x` has an axis of places.*a distance is `dx`"),
+        (lambda: jnp.trapezoid(X, 0.5), ValueError, r"trapezoid: `x` must have .* axis.*use `dx` for a distance"),
         (lambda: jnp.unwrap(X + 1j), TypeError, r"real numbers, got c64\[3,4\]"),
     ],
 )

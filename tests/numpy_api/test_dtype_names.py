@@ -74,11 +74,11 @@ def test_limits(name: str) -> None:
 def test_isdtype_and_can_cast() -> None:
     assert jnp.isdtype("int4", ("bool", "integral")) and jnp.isdtype(jnp.float32, np.float32)
     assert not jnp.isdtype(np.dtype("int8"), (jnp.int16, "real floating")) and jnp.isdtype("float16", "numeric")
-    with pytest.raises(ValueError, match="names neither a kind"):
+    with pytest.raises(ValueError, match="is neither a kind"):
         jnp.isdtype("int8", "integers")
     with pytest.raises(TypeError, match="expected a dtype"):
         jnp.isdtype(1.0, "bool")
-    with pytest.raises(TypeError, match="a kind is a string, a dtype or a tuple"):
+    with pytest.raises(TypeError, match="a kind must be a string, a dtype or a tuple"):
         jnp.isdtype("int8", 3)
     assert jnp.can_cast("int32", jnp.int64) and not jnp.can_cast("int64", "int32")
     assert jnp.can_cast(jnp.ones(2), "float64") and jnp.can_cast("float64", "int8", casting="unsafe")

@@ -93,7 +93,7 @@ def test_few_equations() -> None:
         (lambda: jnp.insert(X, 14, 1), IndexError, "insert: indices 14"),
         (lambda: jnp.insert(X, 1.5, 1), ValueError, "integers, got 1.5"),
         (lambda: jnp.insert(X, np.array([[1]]), 1), ValueError, "vector of integers"),
-        (lambda: jnp.insert(X, 0, np.ones(3), 0), ValueError, r"shape \(1, 3\) do not fit"),
+        (lambda: jnp.insert(X, 0, np.ones(3), 0), ValueError, r"shape \(1, 3\) do not match"),
         (lambda: jnp.insert(X, 0, np.ones((1, 1, 1)), 0), ValueError, "more axes"),
         (lambda: corejax.jit(jnp.trim_zeros)(V), TypeError, "concrete"),
         (lambda: jnp.trim_zeros(V, "x"), ValueError, "got 'x'"),

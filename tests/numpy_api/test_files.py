@@ -49,7 +49,7 @@ def test_files(tmp_path: Path) -> None:
         (lambda: jnp.fromiter(range(3), int), NotImplementedError, r"asarray\(numpy.fromiter"),
         (lambda: jnp.fromstring("1 2", sep=""), ValueError, "`sep`"),
         (lambda: jnp.fromstring(b"12", sep=" "), TypeError, "bytes"),
-        (lambda: jnp.frombuffer(jnp.ones(3)), TypeError, "Array is no buffer"),
+        (lambda: jnp.frombuffer(jnp.ones(3)), TypeError, "Array is not a buffer"),
         (lambda: jnp.savez("x", jnp.ones(1), arr_0=jnp.ones(1)), ValueError, "arr_0"),
     ],
 )

@@ -104,7 +104,7 @@ def test_rounding_of_integers() -> None:
     check(lambda xp, x: xp.rint(x), np.array(SPECIAL, np.float32))
     with pytest.raises(NotImplementedError, match="decimals=-1"):
         jnp.round(x, -1)
-    with pytest.raises(NotImplementedError, match="no `out`"):
+    with pytest.raises(NotImplementedError, match="`out` is not supported"):
         jnp.round(x, out=x)
     with pytest.raises(TypeError):
         jnp.round(x, 1.5)
@@ -134,7 +134,7 @@ def test_infinities() -> None:
     check(lambda xp, x: [xp.isposinf(x), xp.isneginf(x)], x)
     check(lambda xp, x: [xp.isposinf(x), xp.isneginf(x)], np.arange(3))
     for f in (jnp.isposinf, jnp.isneginf, jnp.signbit):
-        with pytest.raises(ValueError, match="of real numbers"):
+        with pytest.raises(ValueError, match="takes real numbers"):
             f(jnp.ones(2, complex))
 
 
@@ -163,9 +163,9 @@ def test_derivatives() -> None:
 
 
 def test_what_is_refused() -> None:
-    with pytest.raises(TypeError, match=r"copysign is of real numbers, got c64\[2\]"):
+    with pytest.raises(TypeError, match=r"copysign takes real numbers, got c64\[2\]"):
         jnp.copysign(jnp.ones(2, complex), 1)
-    with pytest.raises(TypeError, match="frexp is of real numbers"):
+    with pytest.raises(TypeError, match="frexp takes real numbers"):
         jnp.frexp(1j)
     with pytest.raises(TypeError, match="at position 0"):
         jnp.frexp([1.0])

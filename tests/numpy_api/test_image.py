@@ -93,8 +93,12 @@ def test_names() -> None:
     ("call", "error", "words"),
     [
         (lambda: image.resize(X, (3, 4), "linear"), ValueError, r"shape \(3, 4\) .* each axis of \(7, 9, 2\)"),
-        (lambda: image.resize(X, (3, -4, 2), "linear"), ValueError, "not negative"),
-        (lambda: image.resize(X, (3, 4, 2), "linaer"), ValueError, "no method 'linaer'; there are 'nearest', 'linear'"),
+        (lambda: image.resize(X, (3, -4, 2), "linear"), ValueError, "non-negative"),
+        (
+            lambda: image.resize(X, (3, 4, 2), "linaer"),
+            ValueError,
+            "unknown method 'linaer'; the methods are 'nearest'",
+        ),
         (lambda: image.resize(X, (3, 4, 2), 1), TypeError, "a ResizeMethod or its name, got 1"),
         (lambda: image.resize(X[:0], (3, 4, 2), "linear"), ValueError, "has no pixels"),
         (lambda: image.scale_and_translate(X, (3, 4, 2), (0,), SCALE[:1], SCALE[:1], "cubic"), ValueError, "axis 1"),
@@ -111,7 +115,7 @@ def test_names() -> None:
         (
             lambda: image.scale_and_translate(X, (3, 4, 2), (0, 1), SCALE, SCALE, "nearest"),
             ValueError,
-            "'nearest' is resize's only",
+            "method 'nearest' is supported by resize only",
         ),
     ],
 )

@@ -140,7 +140,7 @@ NEEDS_SIZE = [cnp.nonzero, cnp.where, cnp.argwhere, cnp.flatnonzero, lambda x: c
 
 @pytest.mark.parametrize("f", NEEDS_SIZE)
 def test_sizes_that_are_not_known(f: Any) -> None:
-    with pytest.raises(TypeError, match=r"part of the result's shape.*size=n[\s\S]*argument x"):
+    with pytest.raises(TypeError, match=r"depends on the number of nonzero elements.*size=n[\s\S]*argument x"):
         corejax.make_jaxpr(lambda x: f(x))(X)
     assert tree.leaves(corejax.grad(lambda x: X[0].sum() * x.sum() + len(tree.leaves(f(x))))(X))
 
@@ -171,8 +171,8 @@ ERRORS = [
     (lambda: cnp.ix_(X), ValueError, "ix_ takes vectors"),
     (lambda: cnp.tril_indices_from(I), ValueError, "takes a matrix"),
     (lambda: cnp.diag_indices_from(X), ValueError, "of one length"),
-    (lambda: cnp.r_[1, "r"], ValueError, "comes first"),
-    (lambda: cnp.r_["a,b", 1], ValueError, "could not understand directive 'a,b'"),
+    (lambda: cnp.r_[1, "r"], ValueError, "must come first"),
+    (lambda: cnp.r_["a,b", 1], ValueError, "cannot parse directive 'a,b'"),
 ]
 
 
@@ -186,7 +186,7 @@ def test_known_indices_are_asked_for() -> None:
     for f in (lambda i: cnp.choose(i, [1, 2]), lambda i: cnp.ravel_multi_index((i, i), (4, 5))):
         with pytest.raises(TypeError) as caught:
             corejax.jit(f)(I)
-        assert any(": mode 'raise' looks at the indices" in note for note in caught.value.__notes__)
+        assert any(": mode 'raise' needs concrete indices" in note for note in caught.value.__notes__)
 
 
 @pytest.mark.parametrize("i", [[5, 0, 11], [-1, -12]])

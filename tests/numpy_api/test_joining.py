@@ -152,7 +152,7 @@ def test_repeating_to_a_known_length() -> None:
         (lambda: jnp.block([[], [X]]), ValueError, "empty"),
         (lambda: jnp.block([(X, X)]), TypeError, "tuple of 2"),
         (lambda: jnp.hsplit(X, 2), ValueError, "hsplit: axis 1 of size 3"),
-        (lambda: jnp.vsplit(X, 1.5), TypeError, "vsplit: a number of parts"),
+        (lambda: jnp.vsplit(X, 1.5), TypeError, "vsplit: indices_or_sections is an integer"),
         (lambda: jnp.dsplit(X, 1), ValueError, "dsplit: axis 2"),
         (lambda: jnp.unstack(1.0), ValueError, "unstack: axis 0"),
         (lambda: jnp.rot90(V), ValueError, "rot90: axes 1 is out of bounds"),

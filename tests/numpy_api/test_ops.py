@@ -61,7 +61,7 @@ def test_errors() -> None:
     x = np.ones((3, 2), np.float32)
     with pytest.raises(TypeError, match=r"segment_ids are integers, got f32\[3,2\]"):
         corejax.ops.segment_sum(x, x)
-    with pytest.raises(ValueError, match=r"segment_ids i64\[2\] do not fit data f32\[3,2\]"):
+    with pytest.raises(ValueError, match=r"segment_ids i64\[2\] do not match data f32\[3,2\]"):
         corejax.ops.segment_sum(x, np.array([0, 1]))
     with pytest.raises(ValueError, match="num_segments is not negative, got -1"):
         corejax.ops.segment_sum(x, np.array([0, 1, 2]), -1)

@@ -58,7 +58,10 @@ ERRORS = [
     (lambda: nn.scaled_matmul(A[..., :63], B[..., :63], OF_A, OF_B), "multiple of the number of scales"),
     (lambda: nn.get_scaled_dot_general_config("fp8"), "mode is 'nvfp4' or 'mxfp8', got 'fp8'"),
     (lambda: nn.scaled_dot_general(A[..., :40], B[..., :40], NUMBERS, configs=MXFP8), "multiple of 32"),
-    (lambda: nn.scaled_dot_general(A, A, (((1, 2), (1, 2)), ((), ())), configs=MXFP8), "one axis is contracted"),
+    (
+        lambda: nn.scaled_dot_general(A, A, (((1, 2), (1, 2)), ((), ())), configs=MXFP8),
+        "exactly one axis must be",
+    ),
 ]
 
 

@@ -150,11 +150,11 @@ def test_what_depends_on_values_says_so() -> None:
         lambda x: jnp.union1d(x, Y),
         jnp.unique_counts,
     ):
-        with pytest.raises(corejax.errors.ConcretizationTypeError, match=r"depends on their values.*size=n"):
+        with pytest.raises(corejax.errors.ConcretizationTypeError, match=r"depends on values.*size=n"):
             corejax.jit(f)(X)
     with pytest.raises(ValueError, match="size is not negative, got -1"):
         jnp.unique(X, size=-1)
-    with pytest.raises(ValueError, match="unique: of no elements 2 can only be made with a fill_value"):
+    with pytest.raises(ValueError, match="unique: an empty array gives 2 elements only with a fill_value"):
         jnp.unique(X[:0], size=2)
     with pytest.raises(ValueError, match="unique: axis 2 is out of bounds"):
         jnp.unique(X, axis=2)

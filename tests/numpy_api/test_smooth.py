@@ -125,9 +125,9 @@ def test_i0() -> None:
 
 
 def test_what_is_refused() -> None:
-    with pytest.raises(ValueError, match="hypot is of real numbers"):
+    with pytest.raises(ValueError, match="hypot takes real numbers"):
         jnp.hypot(1j, 1)
     with pytest.raises(NotImplementedError, match="logaddexp: arrays are immutable"):
         jnp.logaddexp(1.0, 2.0, out=jnp.zeros(()))
-    with pytest.raises(NotImplementedError, match="without `out` there is no `where`"):
+    with pytest.raises(NotImplementedError, match="`where` is not supported, as `out` is not"):
         jnp.maximum(1.0, 2.0, where=True)

@@ -147,11 +147,11 @@ def test_kinds() -> None:
 
 ERRORS = [
     (lambda: jnp.sort(X, kind="fast"), ValueError, "sort: kind is one of None, 'quicksort', .*, got 'fast'"),
-    (lambda: jnp.argsort(X, order="x"), TypeError, "argsort: there is no order"),
+    (lambda: jnp.argsort(X, order="x"), TypeError, "argsort: order=.* is not supported"),
     (lambda: jnp.sort(X, 2), ValueError, "sort: axis 2 is out of bounds"),
     (lambda: jnp.sort(1.0), ValueError, "sort: axis -1 is out of bounds"),
     (lambda: jnp.sort([1, 2]), TypeError, "sort takes arrays and scalars, got list"),
-    (lambda: jnp.argsort(X, dtype="float32"), TypeError, "argsort: the dtype of indices is an integer's"),
+    (lambda: jnp.argsort(X, dtype="float32"), TypeError, "argsort: the dtype of indices must be an integer"),
     (lambda: jnp.lexsort(()), TypeError, "at least one key"),
     (lambda: jnp.lexsort((X, X[0])), ValueError, r"one shape, got \(4, 6\), \(6,\)"),
     (lambda: jnp.partition(X, 6), ValueError, "partition: kth 6 is out of bounds"),

@@ -69,7 +69,7 @@ def test_empty_reductions() -> None:
     np.testing.assert_array_equal(jnp.add.reduce(empty), [0, 0])
     np.testing.assert_array_equal(jnp.logaddexp.reduce(empty), [-np.inf, -np.inf])
     assert jnp.subtract.accumulate(empty).shape == (0, 2)
-    with pytest.raises(ValueError, match="nothing to combine, and no identity"):
+    with pytest.raises(ValueError, match="there are no elements, and the function has no identity"):
         jnp.subtract.reduce(empty)
 
 
@@ -90,7 +90,7 @@ def test_objects() -> None:
     assert repr(jnp.add) == "<corejax.numpy.ufunc 'add'>"
     assert pickle.loads(pickle.dumps(jnp.add)) is jnp.add and copy.deepcopy(jnp.add) is jnp.add
     assert list(inspect.signature(jnp.add).parameters)[:2] == ["x", "y"] and jnp.add.__doc__
-    with pytest.raises(AttributeError, match="does not change"):
+    with pytest.raises(AttributeError, match="is immutable"):
         jnp.add.nin = 3
     reduced = corejax.jit(lambda f, x: f.reduce(x), static_argnums=0)
     assert reduced(jnp.add, jnp.arange(3)) == 3 and reduced(jnp.multiply, jnp.arange(1, 4)) == 6
@@ -106,11 +106,11 @@ def test_objects() -> None:
         (lambda x: jnp.add.at(x, 0, 1), NotImplementedError, r"x = add.at\(x, indices, ..., inplace=False\)"),
         (lambda x: jnp.negative.reduce(x), ValueError, "negative.reduce: only functions of two arguments"),
         (lambda x: jnp.maximum.reduce(x, where=x > 0), ValueError, "no identity, so give `initial`"),
-        (lambda x: jnp.add.reduce(x, where=x), ValueError, "the mask is boolean"),
-        (lambda x: jnp.add.accumulate(x, axis=None), ValueError, "along one axis, got None"),
+        (lambda x: jnp.add.reduce(x, where=x), ValueError, "`where` must be a boolean array"),
+        (lambda x: jnp.add.accumulate(x, axis=None), ValueError, "axis must be a single integer, got None"),
         (lambda x: jnp.subtract.reduce(x[None], axis=(0, 1)), NotImplementedError, r"got \(0, 1\)"),
         (lambda x: jnp.add.reduceat(x, jnp.ones((1, 1), int)), ValueError, r"a vector of integers, got i32\[1,1\]"),
-        (lambda x: jnp.ufunc(3, 1, 1), TypeError, "func is a function, got 3"),
+        (lambda x: jnp.ufunc(3, 1, 1), TypeError, "func must be callable, got 3"),
     ],
 )
 def test_what_is_refused(call: Any, error: type, text: str) -> None:
@@ -153,7 +153,7 @@ def test_vectorize_leaves_out() -> None:
 @pytest.mark.parametrize(
     ("call", "error", "text"),
     [
-        (lambda: jnp.vectorize(abs, signature="n->n"), ValueError, "a signature is such as"),
+        (lambda: jnp.vectorize(abs, signature="n->n"), ValueError, "a signature has the form"),
         (lambda: jnp.vectorize(abs, excluded=(1.5,)), TypeError, "positions and names"),
         (lambda: jnp.vectorize(abs, excluded=(-1,)), ValueError, "count from 0"),
         (lambda: jnp.vectorize(abs, signature="(n)->(n)")(1.0), ValueError, "does not have enough dimensions"),
@@ -189,7 +189,7 @@ def test_over_axes() -> None:
     assert jnp.fromfunction(lambda i: i, (3,), dtype=int).dtype == np.int32
     with pytest.raises(ValueError, match="out of bounds"):
         jnp.apply_along_axis(jnp.sum, 3, x)
-    with pytest.raises(ValueError, match=r"makes f32\[\] of f32\[2,3,4\]"):
+    with pytest.raises(ValueError, match=r"returns f32\[\] for f32\[2,3,4\]"):
         jnp.apply_over_axes(lambda a, axis: a.sum(), x, 0)
 
 
@@ -242,5 +242,5 @@ def test_reductions_by_the_function_itself_go_along_several_axes(axis: Any) -> N
         np.testing.assert_allclose(jnp.logaddexp.reduce(x, axis=axis, keepdims=keepdims), wanted, rtol=2e-6)
     f = jnp.frompyfunc(lambda a, b: 2 * a + b, 2, 1)
     if axis is not None and len(axis) != 1:
-        with pytest.raises(NotImplementedError, match="without an identity the order of elements counts"):
+        with pytest.raises(NotImplementedError, match="without an identity the order of elements matters"):
             f.reduce(x, axis=axis)

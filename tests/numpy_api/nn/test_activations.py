@@ -91,7 +91,7 @@ def test_standardize_of_other_input() -> None:
     assert nn.standardize(Y.astype(np.int32)).dtype == np.float32
     assert nn.standardize(np.zeros((0, 3), np.float16)).shape == (0, 3)
     np.testing.assert_allclose(nn.standardize(np.full((2, 3), 5.0)), np.zeros((2, 3)))
-    with pytest.raises(ValueError, match="has to be 'fast' or 'stable', got 'slow'"):
+    with pytest.raises(ValueError, match="must be 'fast' or 'stable', got 'slow'"):
         nn.standardize(Y, algorithm="slow")
 
 

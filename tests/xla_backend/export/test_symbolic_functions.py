@@ -171,7 +171,7 @@ def test_functions_in_transformations(wrap: Callable[..., Any]) -> None:
         ("jnp.unstack(x)", ("b",), r"unstack: the size b is needed as an integer.*\(its argument x is f32\[b\]\)"),
         ("signal.detrend(x)", ("b + 1",), r"detrend: the size b \+ 1 .*\(its argument data is f32\[b \+ 1\]\)"),
         ("linalg.hilbert(x.shape[0])", ("b",), r"hilbert: the size b is needed .*\(its argument n is b\)"),
-        ("jnp.tril_indices(x.shape[0])", ("b",), r"tril_indices: how many indices .* n = b"),
+        ("jnp.tril_indices(x.shape[0])", ("b",), r"tril_indices: the number of indices .* n = b"),
         (
             "random.choice(key, x, (9,), replace=False)",
             ("b",),

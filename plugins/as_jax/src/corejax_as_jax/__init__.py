@@ -3,10 +3,10 @@
     import corejax_as_jax; corejax_as_jax.install()     # before anything imports jax
     python -m corejax_as_jax prog.py args...            # or -m module, or -c code
     python -m pytest -p corejax_as_jax.pytest_plugin    # tests of a library
-    corejax as-jax -- prog.py args...                   # subprocesses of the program included
+    corejax as-jax -- prog.py args...                   # also for subprocesses of the program
 
-The module `jax.x` is the file `names/x.py` if there is one, otherwise `corejax.x`. A file in `names` imports what
-`corejax.x` does not have or has under another name; all other names are those of `corejax.x`.
+The module `jax.x` is the file `names/x.py` if it exists, otherwise `corejax.x`. A file in `names` defines the names
+that `corejax.x` lacks or has under another name; all other names are those of `corejax.x`.
 """
 
 from __future__ import annotations
@@ -19,25 +19,25 @@ from corejax_as_jax.version import PATH
 
 
 def installed() -> bool:
-    """Return whether corejax has the name `jax` in this process."""
+    """Return whether `jax` is corejax in this process."""
     return hasattr(sys.modules.get("jax"), "__corejax__")
 
 
 def install() -> None:
-    """Give corejax the name `jax` in this process; call it before anything imports jax.
+    """Make `import jax` import corejax in this process; call it before anything imports jax.
 
-    `JAX_ENABLE_X64` and other variables of the environment that JAX reads set the settings of corejax, and arrays get
-    JAX's dtypes: 32 bits wide unless `jax_enable_x64` is on.
+    Environment variables that JAX reads, such as `JAX_ENABLE_X64`, set the settings of corejax. Arrays get JAX's
+    dtypes: 32 bits wide unless `jax_enable_x64` is on.
 
     Raises:
-        ImportError: jax is imported already.
+        ImportError: jax is already imported.
     """
     if installed():
         return
-    there = sys.modules.get("jax")
-    if there is not None and getattr(there, "__file__", None) != str(PATH / "jax" / "__init__.py"):
+    loaded = sys.modules.get("jax")
+    if loaded is not None and getattr(loaded, "__file__", None) != str(PATH / "jax" / "__init__.py"):
         raise ImportError(
-            f"jax {getattr(there, '__version__', '')} is imported already, from {getattr(there, '__file__', '?')}: a "
+            f"jax {getattr(loaded, '__version__', '')} is imported already, from {getattr(loaded, '__file__', '?')}: a "
             "process has one jax. Call corejax_as_jax.install() before the first import of jax or of a library that "
             "imports jax, or run the program by `python -m corejax_as_jax prog.py`",
             name="jax",
@@ -51,7 +51,7 @@ def install() -> None:
 
 
 def _read_environment() -> None:
-    """Set corejax's settings to what JAX reads from the environment."""
+    """Apply the environment variables that JAX reads to corejax's settings."""
     from corejax import config
 
     config.update("x64_compat", True)
@@ -60,4 +60,4 @@ def _read_environment() -> None:
             try:
                 config.update(name.lower(), value)
             except AttributeError:
-                continue  # a setting that corejax does not have, a compiler flag of JAX's for example
+                continue  # a setting that corejax does not have, such as a compiler flag of JAX

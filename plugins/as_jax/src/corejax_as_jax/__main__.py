@@ -1,4 +1,4 @@
-"""`python -m corejax_as_jax prog.py args...`, `-m module args...` or `-c code args...`: run it with corejax as jax."""
+"""`python -m corejax_as_jax (prog.py | -m module | -c code) args...`: run a program with corejax as jax."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def main(arguments: list[str]) -> None:
     """Run a program as Python's own command line does.
 
     Args:
-        arguments: the program's file, or an option and its value, with the program's arguments behind.
+        arguments: the program's file, or an option with its value, followed by the program's arguments.
     """
     option, *rest = arguments or ["-h"]
     if option in ("-h", "--help") or (option in ("-m", "-c") and not rest):

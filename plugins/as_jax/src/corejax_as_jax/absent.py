@@ -1,4 +1,4 @@
-"""Stand-ins for what corejax does not have and libraries name when they are imported."""
+"""Stand-ins for names that corejax lacks and libraries refer to when they are imported."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from typing import Any, NoReturn
 
 
 class Absent:
-    """A class that has no instances."""
+    """A class that cannot be instantiated."""
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         raise NotImplementedError(f"corejax has no {type(self).__name__}")
 
 
 def absent_class(name: str) -> type:
-    """Return a class for `isinstance` and annotations whose instances cannot be made."""
+    """Return a class for `isinstance` and annotations that cannot be instantiated."""
     return type(name, (Absent,), {"__doc__": f"corejax has no {name}."})
 
 

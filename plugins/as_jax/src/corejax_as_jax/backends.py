@@ -23,7 +23,7 @@ class Client:
         return [d for d in self._devices if d.process_index == corejax.process_index()]
 
     def device_count(self) -> int:
-        """Return how many devices there are."""
+        """Return the number of devices."""
         return len(self._devices)
 
     def process_index(self) -> int:
@@ -48,5 +48,5 @@ def get_default_device() -> Any:
 
 
 def clear_backends() -> None:
-    """Forget compiled programs."""
+    """Clear the caches of compiled programs."""
     corejax.clear_caches()

@@ -1,4 +1,4 @@
-"""Callbacks whose exceptions arrive as JAX's do: an `XlaRuntimeError` with the exception's class in its text."""
+"""Callbacks that report exceptions as JAX does: an `XlaRuntimeError` with the class of the exception in its text."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import corejax
 
 
 class JaxRuntimeError(RuntimeError):
-    """The error of a callback that raised; corejax raises the callback's own exception, which is the cause."""
+    """The error of a callback that raised an exception, which is its cause."""
 
 
 def _reporting(callback: Callable[..., Any]) -> Callable[..., Any]:

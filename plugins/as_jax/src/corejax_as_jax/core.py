@@ -1,4 +1,4 @@
-"""What `jax.core` and `jax.extend.core` have beside corejax's own classes: traces that libraries subclass, helpers."""
+"""The names of `jax.core` and `jax.extend.core` that corejax lacks: traces that libraries subclass, and helpers."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ Atom = typing.Union[Var, Literal]  # noqa: UP007  # libraries read its __args__
 
 
 class _TypeOfAvals(type):
-    """Makes every type of an array an instance of `AbstractValue`."""
+    """The metaclass that makes every array type an instance of `AbstractValue`."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, ShapedArray) or type.__instancecheck__(cls, instance)
@@ -45,11 +45,11 @@ class AbstractValue(metaclass=_TypeOfAvals):
 
 
 class DropVar(Var):
-    """JAX's variable for a result that nothing uses; corejax has variables of one class."""
+    """JAX's variable for an unused result; corejax has only one class of variables."""
 
 
 class Effect:
-    """The base class of effects; corejax's are texts."""
+    """The base class of effects; in corejax an effect is a string."""
 
 
 class TraceTag:
@@ -72,7 +72,7 @@ class Trace(extend.Trace):
         self.parent_trace = parent
 
     def full_raise(self, x: Any) -> Any:
-        """Return the value: there are no levels to raise it to."""
+        """Return the value unchanged; corejax has no trace levels."""
         return x
 
     def invalidate(self) -> None:
@@ -91,7 +91,7 @@ class Trace(extend.Trace):
 
 
 def _processing(process: Callable[..., Any]) -> Callable[..., list[Any]]:
-    """Return a library's `process_primitive` in corejax's form, which returns a list."""
+    """Adapt a library's `process_primitive` to corejax, where it returns a list."""
 
     def process_primitive(self: Any, primitive: Any, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
         custom = _CUSTOM.get(primitive.name)
@@ -105,7 +105,7 @@ def _processing(process: Callable[..., Any]) -> Callable[..., list[Any]]:
 
 
 def equation_params(params: dict[str, Any]) -> dict[str, Any]:
-    """Return parameters as an equation has them, those of a `jit` with its program as `jaxpr` for example."""
+    """Return parameters as an equation has them; a `jit`, for example, has its program as `jaxpr`."""
     return JaxprEqn(None, [], [], params).params
 
 
@@ -131,7 +131,7 @@ _CUSTOM = {"custom_jvp_call": _custom_jvp_call, "custom_vjp_call": _custom_vjp_c
 
 
 class _CustomJvpCall:
-    """The primitive that a library's trace gets, to bind functions that it has transformed."""
+    """The primitive that a library's trace gets to bind transformed functions."""
 
     name = "custom_jvp_call"
     multiple_results = True
@@ -152,7 +152,7 @@ class _CustomJvpCall:
 
 
 class _Wrapped:
-    """A function in the form of `linear_util`."""
+    """A function with the interface of `linear_util`."""
 
     def __init__(self, fun: Callable[..., Any]) -> None:
         self.f = self.call_wrapped = fun
@@ -161,7 +161,7 @@ class _Wrapped:
 
 @contextlib.contextmanager
 def take_current_trace() -> Iterator[extend.Trace]:
-    """Yield the current trace, with evaluation in force meanwhile."""
+    """Yield the current trace; operations inside the context are evaluated."""
     trace = current_trace()
     with set_current_trace(bottom_trace()):
         yield trace
@@ -173,22 +173,22 @@ def eval_context() -> Any:
 
 
 def find_top_trace(args: Any = ()) -> extend.Trace:
-    """Return the trace that interprets the next operation."""
+    """Return the trace that will interpret the next operation."""
     return current_trace()
 
 
 def get_opaque_trace_state(convention: Any = None) -> extend.Trace:
-    """Return an object that is equal in the same transformation only."""
+    """Return an object that compares equal only within the same transformation."""
     return current_trace()
 
 
 def trace_state_clean() -> bool:
-    """Return whether no transformation is in force."""
+    """Return whether no transformation is active."""
     return current_trace() is bottom_trace()
 
 
 def unsafe_am_i_under_a_jit() -> bool:
-    """Return whether operations are recorded."""
+    """Return whether a program is being traced."""
     return transforms.recording_trace() is not None
 
 
@@ -231,12 +231,12 @@ def new_jaxpr_eqn(
 
 
 def gensym(*args: Any) -> Callable[[ShapedArray], Var]:
-    """Return a function that makes variables."""
+    """Return a function that creates variables."""
     return Var
 
 
 def mapped_aval(size: int, axis: int | None, aval: ShapedArray) -> ShapedArray:
-    """Return the type of one element along an axis."""
+    """Return the type of one element of a batch along an axis."""
     return aval if axis is None else transforms.mapped_aval(aval, axis)
 
 
@@ -251,7 +251,7 @@ def valid_jaxtype(x: Any) -> bool:
 
 
 def concrete_or_error(force: Any, value: Any, context: str = "") -> Any:
-    """Return a value converted by `force`, which raises for a traced one."""
+    """Convert a value by `force`, which raises an error for a tracer."""
     return value if force is None else force(value)
 
 
@@ -266,7 +266,7 @@ def raise_to_shaped(aval: ShapedArray, weak_type: bool | None = None) -> ShapedA
 
 
 def full_lower(x: Any) -> Any:
-    """Return the value: there are no levels to lower it to."""
+    """Return the value unchanged; corejax has no trace levels."""
     return x
 
 

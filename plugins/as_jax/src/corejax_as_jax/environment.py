@@ -1,4 +1,4 @@
-"""`jax.print_environment_info`: which JAX is provided, and by what."""
+"""`jax.print_environment_info`: the emulated version of JAX, and the environment of corejax."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from corejax_as_jax.version import JAX_VERSION
 
 
 def print_environment_info(return_string: bool = False) -> str | None:
-    """Print versions and devices, for reports of faults.
+    """Print versions and devices, for bug reports.
 
     Args:
-        return_string: whether the text is returned, and not printed.
+        return_string: whether to return the text instead of printing it.
     """
     text = f"jax:       {JAX_VERSION}, provided by corejax-as-jax\n{corejax.print_environment_info(return_string=True)}"
     if return_string:

@@ -1,4 +1,4 @@
-"""The import system's way to `jax` and its modules."""
+"""The import hook for `jax` and its modules."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ def corejax_module(name: str) -> ModuleType | None:
 
 
 class AliasLoader(Loader):
-    """Gives the import system a module that exists under another name; the module keeps its own name and spec."""
+    """A loader that returns an existing module under another name; the module keeps its own name and spec."""
 
     def __init__(self, module: ModuleType) -> None:
         self.module = module
@@ -78,12 +78,12 @@ class AliasLoader(Loader):
         return self.module
 
     def exec_module(self, module: ModuleType) -> None:
-        """Restore what the import system changed."""
+        """Restore the attributes that the import system changed."""
         module.__spec__ = self.spec
 
 
 class NamesLoader(SourceFileLoader):
-    """Runs a file of `names`, and adds the names of corejax's module that the file does not have."""
+    """A loader that runs a file of `names`, and adds the names of corejax's module that the file lacks."""
 
     def exec_module(self, module: ModuleType) -> None:
         """Run the file."""
@@ -94,7 +94,7 @@ class NamesLoader(SourceFileLoader):
 
 
 def lookup(module: ModuleType, own: Any, name: str) -> Any:
-    """Return an attribute that a module of jax does not hold yet: a module inside it, or a name of corejax's module.
+    """Return an attribute that a module of jax does not hold yet: a submodule, or a name of corejax's module.
 
     Args:
         module: a module from `names`.
@@ -102,8 +102,8 @@ def lookup(module: ModuleType, own: Any, name: str) -> Any:
         name: the attribute.
 
     Raises:
-        AttributeError: there is no such name; for `from module import name` an ImportError, since Python would not show
-            the text of the AttributeError.
+        AttributeError: the name does not exist; an ImportError for `from module import name`, because Python would not
+            show the text of the AttributeError.
     """
     jax_module = module.__name__
     if name == "__all__":
@@ -135,7 +135,7 @@ def _attribute_of(name: str) -> Any:
 
 
 def _inner_modules(module: ModuleType) -> set[str]:
-    """Return the names of the modules of `names` inside a package, and of corejax's namespaces."""
+    """Return the names of the submodules in `names`, and of corejax's namespaces."""
     places: Iterator[Path] = (p for path in getattr(module, "__path__", ()) for p in Path(path).iterdir())
     return {place.stem for place in places if not place.name.startswith("__")}
 
@@ -146,7 +146,7 @@ def _names_of_corejax(module: ModuleType) -> list[str]:
 
 
 def _missing_text(text: str, library: str, suggestion: str = "") -> str:
-    """Return the message for a name that is missing: which library asks for it, and what to do."""
+    """Return the message for a missing name: which library uses the name, and what to do."""
     if not library or library == "__main__":
         return (
             f"{text}: jax is corejax here (corejax-as-jax), which provides the names of JAX {JAX_VERSION}{suggestion}"
@@ -163,7 +163,7 @@ def _package_of(frame: FrameType | None) -> str:
 
 
 def _importing_package() -> str:
-    """Return the package whose code runs the import statement."""
+    """Return the package that runs the import statement."""
     frame: FrameType | None = sys._getframe(2)
     while frame is not None and _package_of(frame) in ("importlib", "_frozen_importlib"):
         frame = frame.f_back

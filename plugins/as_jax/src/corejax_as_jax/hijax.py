@@ -1,4 +1,4 @@
-"""Classes of `jax.experimental.hijax` that Flax derives its own from when it is imported."""
+"""Base classes of `jax.experimental.hijax`, which Flax subclasses when it is imported."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ class HiType:
 
 
 class MutableHiType(HiType):
-    """A type of values that change."""
+    """A type of mutable values."""
 
 
 class HiPrimitive:
-    """An operation on values that are not arrays: it can be defined, and not applied."""
+    """An operation on values that are not arrays; it can be defined, but not applied."""
 
     def __init__(self, name: str | None = None) -> None:
         self.name = name
@@ -27,6 +27,6 @@ class HiPrimitive:
 
 
 class control_flow_allowed_effects:
-    """The table of effects that loops allow; it accepts any."""
+    """The table of effects that loops allow; it accepts every effect."""
 
     add_type = staticmethod(no_op)

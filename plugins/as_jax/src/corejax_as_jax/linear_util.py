@@ -214,7 +214,7 @@ def flatten_fun_nokwargs(f: Callable[..., Any], store: Store, in_tree: Any, *fla
 def argnums_partial(
     f: WrappedFun, argnums: int | Sequence[int], args: Sequence[Any], require_static_args_hashable: bool = True
 ) -> tuple[WrappedFun, tuple[Any, ...]]:
-    """Fix all arguments but some; also return the values of these."""
+    """Fix all arguments except some; also return the values of these arguments."""
     numbers = [i % len(args) for i in ((argnums,) if isinstance(argnums, int) else argnums)]
 
     def around(function: Callable[..., Any], *dynamic: Any, **kwargs: Any) -> Any:
@@ -237,7 +237,7 @@ def safe_zip(*args: Any) -> list[Any]:
 
 
 def infer_argnums_and_argnames(signature: Any, argnums: Any, argnames: Any) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """Complete positions of arguments by their names, or names by positions."""
+    """Infer positions of arguments from their names, or names from positions."""
     names = list(signature.parameters)
     given = tuple(tuple((v,) if isinstance(v, int | str) else v or ()) for v in (argnums, argnames))
     if argnums is None:

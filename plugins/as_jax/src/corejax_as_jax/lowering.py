@@ -1,7 +1,8 @@
-"""`jax.interpreters.mlir`: lowering rules of libraries, run inside corejax's lowering.
+"""`jax.interpreters.mlir`: lowering rules of libraries, applied inside corejax's lowering.
 
-A rule made by `lower_fun` is a function that corejax traces and writes in place. A rule that writes operations by
-jaxlib's MLIR bindings runs in a module of its own, whose functions are added to the program and called there.
+A rule built by `lower_fun` is a function that corejax traces and inlines. A rule that emits operations through
+jaxlib's MLIR bindings runs in a separate module; the functions of this module are added to the program and called
+there.
 """
 
 from __future__ import annotations
@@ -20,11 +21,11 @@ from corejax_xla_backend.hlo import ir
 
 @dataclasses.dataclass
 class ModuleContext:
-    """The module that a rule writes into.
+    """The module into which a rule emits operations.
 
     Attributes:
-        module: jaxlib's object.
-        platforms: what is compiled for.
+        module: jaxlib's module object.
+        platforms: the platforms for which it is compiled.
     """
 
     module: Any
@@ -32,12 +33,12 @@ class ModuleContext:
 
     @property
     def context(self) -> Any:
-        """MLIR's context of the module."""
+        """The module's MLIR context."""
         return self.module.context
 
     @property
     def ip(self) -> Any:
-        """Where functions are added."""
+        """The insertion point at which functions are added."""
         return ir.InsertionPoint(self.module.body)
 
     @property
@@ -48,7 +49,7 @@ class ModuleContext:
 
 @dataclasses.dataclass
 class LoweringRuleContext:
-    """What a rule that writes MLIR gets: the module, the primitive and the types of its operands and results."""
+    """The context of a rule that emits MLIR: the module, the primitive, and the types of operands and results."""
 
     module_context: ModuleContext
     primitive: Any
@@ -70,7 +71,7 @@ class LoweringRuleContext:
         self.tokens_out = tokens
 
     def is_forward_compat(self) -> bool:
-        """Return False: programs run where they are lowered."""
+        """Return False; programs run in the process that lowers them."""
         return False
 
 
@@ -87,7 +88,7 @@ class LowerFun:
         return list(out) if self.multiple_results else [out]
 
     def __call__(self, ctx: LoweringRuleContext, *values: Any, **params: Any) -> list[Any]:
-        """Write the function's operations from a rule that writes MLIR."""
+        """Emit the function's operations, when called from a rule that emits MLIR."""
         arguments = [corejax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in ctx.avals_in]
         lowered = corejax.jit(lambda *args: self.flat(*args, **params)).lower(*arguments)
         constants = [ir_constant(x) for x in lowered.consts]

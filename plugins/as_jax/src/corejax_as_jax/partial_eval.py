@@ -1,4 +1,4 @@
-"""`jax.interpreters.partial_eval`: programs from functions, in JAX's signatures."""
+"""`jax.interpreters.partial_eval`: tracing and partial evaluation, with JAX's signatures."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ class PartialVal(tuple):
 
     @classmethod
     def unknown(cls, aval: ShapedArray) -> PartialVal:
-        """Return the partial value of which only the type is known."""
+        """Return a partial value with a known type only."""
         return cls((aval, None))
 
     @classmethod
     def known(cls, value: Any) -> PartialVal:
-        """Return the partial value that is known."""
+        """Return a partial value with a known value."""
         return cls((None, value))
 
     def is_known(self) -> bool:
@@ -28,7 +28,7 @@ class PartialVal(tuple):
         return self[0] is None
 
     def get_known(self) -> Any:
-        """Return the value, None if it is not known."""
+        """Return the value, or None if it is not known."""
         return self[1] if self.is_known() else None
 
     def get_aval(self) -> Any:
@@ -41,7 +41,7 @@ class PartialVal(tuple):
 def trace_to_jaxpr_nounits(
     fun: Any, pvals: Sequence[PartialVal], instantiate: bool | Sequence[bool] = False
 ) -> tuple[Jaxpr, list[PartialVal], list[Any]]:
-    """Evaluate what depends on known arguments only, and record the rest.
+    """Evaluate the operations that depend only on known arguments, and stage the others.
 
     Returns:
         The program of the unknown part, the results as partial values, and the values of the program's constants.
@@ -59,7 +59,7 @@ def trace_to_jaxpr_nounits(
 def trace_to_jaxpr_dynamic(
     fun: Any, in_avals: Sequence[ShapedArray], **options: Any
 ) -> tuple[Jaxpr, list[ShapedArray], list[Any]]:
-    """Record a function of flat arguments; return the program, the types of its results, and its constants."""
+    """Trace a function of flat arguments; return the program, the types of its results, and its constants."""
     jaxpr, consts = stage(fun.call_wrapped, in_avals)
     return jaxpr, jaxpr.out_avals, consts
 
@@ -67,7 +67,7 @@ def trace_to_jaxpr_dynamic(
 def dce_jaxpr(
     jaxpr: Jaxpr, used_outputs: Sequence[bool], instantiate: bool | Sequence[bool] = False
 ) -> tuple[Jaxpr, list[bool]]:
-    """Return the program without what the used outputs do not need, and which arguments it still has."""
+    """Eliminate equations that the used outputs do not need; also return which arguments remain."""
     if jaxpr.constvars:
         raise NotImplementedError("dce_jaxpr of a program with constants: use dce_jaxpr_consts")
     closed, used = dce_closed(ClosedJaxpr(jaxpr), list(used_outputs), instantiate)
@@ -77,7 +77,7 @@ def dce_jaxpr(
 def dce_jaxpr_consts(
     jaxpr: Jaxpr, used_outputs: Sequence[bool], instantiate: bool | Sequence[bool] = False
 ) -> tuple[Jaxpr, list[bool], list[bool]]:
-    """Do as `dce_jaxpr`; also return which constants are used."""
+    """Eliminate dead code as `dce_jaxpr` does; also return which constants are used."""
     count = len(jaxpr.constvars)
     opened = jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars])
     keep = instantiate if isinstance(instantiate, bool) else [False] * count + list(instantiate)
@@ -93,5 +93,5 @@ def convert_constvars_jaxpr(jaxpr: Jaxpr) -> Jaxpr:
 
 
 def close_jaxpr(jaxpr: Jaxpr) -> ClosedJaxpr:
-    """Return a program without constants as a closed one."""
+    """Return a closed program, from one without constants."""
     return ClosedJaxpr(jaxpr)

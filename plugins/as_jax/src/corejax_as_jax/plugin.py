@@ -1,4 +1,4 @@
-"""What the plugin contributes. Discovery imports this module, so everything else is imported inside the hooks."""
+"""The hooks that the plugin implements. Discovery imports this module, so the hooks import everything else."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from corejax.extend import hookimpl
 
 @hookimpl
 def corejax_add_cli_commands(group: Any) -> None:
-    """`corejax as-jax`."""
+    """Add the command `corejax as-jax`."""
     from corejax_as_jax.command import as_jax
 
     group.add_command(as_jax)

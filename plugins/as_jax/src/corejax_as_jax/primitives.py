@@ -1,4 +1,4 @@
-"""`jax.extend.core.Primitive`: a primitive that gets its rules one by one, in JAX's signatures, after it is made."""
+"""`jax.extend.core.Primitive`: a primitive that gets its rules one by one, in JAX's signatures."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ _EFFECT = "jax.effect"
 
 
 class _PrimitiveType(type):
-    """Makes every primitive of corejax an instance of JAX's class."""
+    """The metaclass that makes every primitive of corejax an instance of JAX's class."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
         return isinstance(instance, extend.Primitive)
 
 
 class Primitive(extend.Primitive, metaclass=_PrimitiveType):
-    """A primitive of a library that is written for JAX.
+    """A primitive of a library written for JAX.
 
-    Several primitives may have the same name, and attributes such as `multiple_results` are set after the primitive is
-    made, as in JAX.
+    Several primitives may have the same name, and attributes such as `multiple_results` are set after construction, as
+    in JAX.
 
     Args:
-        name: what programs print.
+        name: the name in printed programs.
     """
 
     def __init__(self, name: str) -> None:
@@ -44,7 +44,7 @@ class Primitive(extend.Primitive, metaclass=_PrimitiveType):
         return (extend.find_primitive, (self.registered_name,))
 
     def def_impl(self, rule: Callable[..., Any]) -> Callable[..., Any]:
-        """Register the rule that evaluates the primitive; it gets arrays."""
+        """Register the rule that evaluates the primitive; its operands are arrays."""
         register(impl_rules, self, rule, device=True)
         return rule
 
@@ -59,7 +59,7 @@ class Primitive(extend.Primitive, metaclass=_PrimitiveType):
         return rule
 
     def def_effectful_abstract_eval(self, rule: Callable[..., Any]) -> Callable[..., Any]:
-        """Register a rule for types that returns effects too: `(*avals, **params) -> (avals, effects)`."""
+        """Register a rule for types and effects: `(*avals, **params) -> (avals, effects)`."""
 
         def types(*avals: Any, **params: Any) -> Any:
             out, effects = rule(*avals, **params)
@@ -71,7 +71,7 @@ class Primitive(extend.Primitive, metaclass=_PrimitiveType):
         return rule
 
     def def_bind_with_trace(self, rule: Callable[..., Any]) -> Callable[..., Any]:
-        """Register what `bind_with_trace(trace, args, avals, params)` does."""
+        """Register an implementation of `bind_with_trace(trace, args, avals, params)`."""
         self.bind_with_trace = rule
         return rule
 
@@ -82,12 +82,12 @@ def _numbered(name: str) -> Iterator[str]:
 
 
 def register(registry: Any, primitive: Any, rule: Callable[..., Any], **flags: Any) -> None:
-    """Register a rule, in place of an earlier one if there is one."""
+    """Register a rule, replacing an earlier one."""
     registry.register(primitive, rule, override=bool(registry.registered(primitive)), **flags)
 
 
 def apply_primitive(primitive: Any, *args: Any, **params: Any) -> Any:
-    """Evaluate a primitive by a compiled program, as impl rules of libraries do."""
+    """Evaluate a primitive by a compiled program, for impl rules of libraries."""
     return _compiled(primitive, tuple(sorted(params.items())))(*args)
 
 
@@ -104,7 +104,7 @@ def primitive_of_name(name: str) -> Any:
     """Return the primitive that JAX calls `name`, `add_p` for example.
 
     Raises:
-        AttributeError: there is no such primitive.
+        AttributeError: the primitive does not exist.
     """
     stem = name.removesuffix("_p")
     if stem != name:

@@ -1,4 +1,4 @@
-"""`pytest -p corejax_as_jax.pytest_plugin`: tests, and what they import, get corejax for jax."""
+"""`pytest -p corejax_as_jax.pytest_plugin`: tests and the libraries that they import get corejax as jax."""
 
 from corejax_as_jax import install
 

@@ -1,4 +1,4 @@
-"""`jax.Ref`: corejax has no mutable arrays, so that no value is one."""
+"""`jax.Ref`: corejax has no mutable arrays, so no value is an instance."""
 
 from corejax_as_jax.absent import absent_class, absent_function
 

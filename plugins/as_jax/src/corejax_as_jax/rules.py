@@ -1,4 +1,4 @@
-"""JAX's tables of rules: what a library puts into them is registered with corejax, in corejax's signature."""
+"""JAX's tables of rules: a rule that a library adds is registered with corejax, in corejax's signature."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ Rule = Callable[..., Any]
 
 
 class RuleTable(dict):
-    """A table `{primitive: rule}` of JAX's.
+    """A table `{primitive: rule}` of JAX.
 
     Args:
-        registry: where rules are registered.
-        translated: `(primitive, rule)` to the rule in the registry's signature.
-        original: `(primitive, rule)` from the registry's signature to JAX's, for rules that corejax wrote.
-        flags: of the registered rules.
+        registry: the registry of corejax in which rules are registered.
+        translated: `(primitive, rule)` -> the rule in the registry's signature.
+        original: `(primitive, rule)` -> the rule in JAX's signature, for rules that corejax defines.
+        flags: further arguments of the registration.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""`corejax as-jax --scan`: which names of jax the sources of a library use, and which of them are missing."""
+"""`corejax as-jax --scan`: find the names of jax that the sources of a library use, and those that are missing."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from corejax_as_jax import install
 
 
 def print_scan(libraries: tuple[str, ...]) -> int:
-    """Print what libraries lack; return the exit code.
+    """Print the names that libraries use and corejax lacks; return the exit code.
 
     Args:
-        libraries: names of packages or modules that are installed; they are not imported.
+        libraries: names of installed packages or modules; they are not imported.
 
     Raises:
-        UsageError: there is no such package.
+        UsageError: a package is not installed.
     """
     install()
     code = 0
@@ -33,7 +33,7 @@ def print_scan(libraries: tuple[str, ...]) -> int:
         click.echo(f"{library}: {len(uses)} names of jax are used, {summary}")
         for name, files in sorted(missing.items()):
             if name.rpartition(".")[0] in missing:
-                continue  # the name that leads to it is listed
+                continue  # its parent is listed
             more = f" and {len(files) - 1} more" if len(files) > 1 else ""
             click.echo(f"  {name}  ({sorted(files)[0]}{more})")
             code = 1
@@ -41,7 +41,7 @@ def print_scan(libraries: tuple[str, ...]) -> int:
 
 
 def used_names(library: str) -> dict[str, set[str]]:
-    """Return the dotted names of jax in the sources of a library, tests left out, and the files that use them."""
+    """Return the dotted names of jax in a library's sources (without tests), and the files that use each name."""
     try:
         spec = find_spec(library)
     except ModuleNotFoundError:
@@ -49,13 +49,13 @@ def used_names(library: str) -> dict[str, set[str]]:
     if spec is None:
         raise click.UsageError(f"no package {library!r} is installed")
     places = [Path(place) for place in spec.submodule_search_locations or [spec.origin or ""]]
-    found: dict[str, set[str]] = {}
+    uses: dict[str, set[str]] = {}
     for place in places:
         for file in sorted(place.rglob("*.py")) if place.is_dir() else [place]:
             if "test" not in file.stem and "tests" not in file.parts:
                 for name in names_in(ast.parse(file.read_text(encoding="utf-8"))):
-                    found.setdefault(name, set()).add(str(file.relative_to(place.parent)))
-    return found
+                    uses.setdefault(name, set()).add(str(file.relative_to(place.parent)))
+    return uses
 
 
 def names_in(tree: ast.AST) -> Iterator[str]:
@@ -79,7 +79,7 @@ def names_in(tree: ast.AST) -> Iterator[str]:
 
 
 def _dotted(node: Any, aliases: dict[str, str]) -> str:
-    """Return an attribute of something of jax's as a dotted name; an empty text for any other."""
+    """Return the dotted name of an attribute of a module of jax; an empty string for any other node."""
     parts: list[str] = []
     while isinstance(node, ast.Attribute):
         parts.append(node.attr)
@@ -89,18 +89,18 @@ def _dotted(node: Any, aliases: dict[str, str]) -> str:
 
 
 def has_name(name: str) -> bool:
-    """Return whether a dotted name leads to something; attributes of objects that are not modules are not looked at."""
-    found: Any = import_module("jax")
+    """Return whether a dotted name exists; attributes of objects other than modules are not checked."""
+    value: Any = import_module("jax")
     path = "jax"
     for part in name.split(".")[1:]:
-        if not isinstance(found, ModuleType):
+        if not isinstance(value, ModuleType):
             return True
         path = f"{path}.{part}"
         try:
-            found = getattr(found, part)
+            value = getattr(value, part)
         except (AttributeError, ImportError):
             try:
-                found = import_module(path)
+                value = import_module(path)
             except ImportError:
                 return False
     return True

@@ -1,4 +1,4 @@
-"""Which frames are a library's own: errors name the user's line outside of them."""
+"""Frames of libraries: errors name the user's line outside these frames."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def register_exclusion(path: str) -> None:
 
 
 class _ExcludedPaths(list):
-    """A list of files and directories; what is added to it is library code."""
+    """A list of files and directories; appending one declares it as library code."""
 
     def append(self, path: str) -> None:
         """Declare a file's package, or a directory, as library code."""
@@ -27,10 +27,10 @@ exclude_paths = _ExcludedPaths()
 
 
 def api_boundary(function: Callable[..., Any], **options: Any) -> Callable[..., Any]:
-    """Return the function: corejax shortens tracebacks by itself."""
+    """Return the function unchanged; corejax shortens tracebacks itself."""
     return function
 
 
 def include_frame(frame: Any) -> bool:
-    """Return True: corejax decides by itself which frames tracebacks show."""
+    """Return True; corejax decides itself which frames a traceback shows."""
     return True

@@ -1,11 +1,11 @@
-"""The JAX that is provided, and where its metadata lies."""
+"""The version of JAX that is provided, and the path of its metadata."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 JAX_VERSION = "0.10.2"
-"""The version of JAX whose names and habits are provided."""
+"""The version of JAX that is emulated."""
 
 PATH = Path(__file__).parent / "path"
 """A directory for PYTHONPATH with a package `jax` and its metadata."""

@@ -1,4 +1,4 @@
-"""`Zero`, JAX's object for a zero tangent or cotangent; rules of corejax have None in its place."""
+"""`Zero`, JAX's symbolic zero tangent or cotangent; corejax's rules use None instead."""
 
 from __future__ import annotations
 
@@ -44,20 +44,20 @@ def zeros_like_aval(aval: ShapedArray) -> Any:
 
 
 def instantiate_zeros(x: Any) -> Any:
-    """Return an array of zeros for a `Zero`, any other value unchanged."""
+    """Return an array of zeros for a `Zero`; return any other value unchanged."""
     return zeros_like_aval(x.aval) if type(x) is Zero else x
 
 
 def add_tangents(x: Any, y: Any) -> Any:
-    """Add two tangents, of which any may be a `Zero`."""
+    """Add two tangents, either of which may be a `Zero`."""
     return y if type(x) is Zero else x if type(y) is Zero else jnp.add(x, y)
 
 
 def none_if_zero(x: Any) -> Any:
-    """Return None for a `Zero`, any other value unchanged."""
+    """Return None for a `Zero`; return any other value unchanged."""
     return None if type(x) is Zero else x
 
 
 def zeros_if_none(tangents: Sequence[Any], avals: Sequence[ShapedArray]) -> list[Any]:
-    """Replace None by the `Zero` of the tangents of a type."""
+    """Replace each None by the `Zero` of the tangent type."""
     return [Zero(aval.to_tangent_aval()) if t is None else t for t, aval in zip(tangents, avals, strict=True)]

@@ -1,4 +1,4 @@
-"""Applications of `fft`, for whoever checks its rules. Data only."""
+"""Applications of `fft`, for checks of its rules. Data only."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from corejax_fft.fft import FftType
 F32, C64 = np.dtype(np.float32), np.dtype(np.complex64)
 
 
-_ODD = {"stablehlo": "the interpreter takes the last element of the half for one that stands once in the whole"}
+_ODD = {"stablehlo": "the interpreter counts the last element of the half spectrum only once"}
 
 
 def _matrix(n: int, sign: int) -> np.ndarray:
@@ -18,7 +18,7 @@ def _matrix(n: int, sign: int) -> np.ndarray:
 
 
 def _by_matrix(x: np.ndarray, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> np.ndarray:
-    """The transform by its definition, axis by axis."""
+    """Compute the transform by its definition, axis by axis."""
     inverse = fft_type in (FftType.IFFT, FftType.IRFFT)
     axes = range(x.ndim - len(fft_lengths), x.ndim)
     out = x.astype(np.complex128)
@@ -39,7 +39,7 @@ def _by_matrix(x: np.ndarray, *, fft_type: FftType, fft_lengths: tuple[int, ...]
 
 
 def fft_examples() -> list[Example]:
-    """Of each transform: one axis and several, also more than XLA's has; lengths even and odd."""
+    """Return examples of each transform: one axis and several, more than XLA supports, even and odd lengths."""
     rows = [
         (FftType.FFT, (3, 4), C64, (4,)),
         (FftType.FFT, (2, 3), C64, (2, 3)),

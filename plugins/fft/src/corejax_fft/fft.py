@@ -1,8 +1,9 @@
 """`fft`: discrete Fourier transforms over the last axes of an array, and the rules of the primitive.
 
-    FFT, IFFT : c[*b, *n] -> c[*b, *n]        RFFT : f[*b, *n, m] -> c[*b, *n, m//2+1]        IRFFT : and back
+    FFT, IFFT : c[*b, *n] -> c[*b, *n]        RFFT : f[*b, *n, m] -> c[*b, *n, m//2+1]        IRFFT : the inverse of
+    RFFT
 
-Sources: StableHLO `fft`; values are computed by `scipy.fft`, whose float32 stays float32.
+Sources: StableHLO `fft`; values are computed by `scipy.fft`, which keeps float32.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ __all__ = ["FftType", "fft", "fft_p"]
 
 @register_param_type
 class FftType(enum.IntEnum):
-    """Which transform: of complex numbers or between them and real ones, forward or its inverse."""
+    """The kind of transform: complex to complex, real to complex or complex to real, forward or inverse."""
 
     FFT = 0
     IFFT = 1
@@ -38,53 +39,55 @@ _REAL = {wide: part for part, wide in _COMPLEX.items()}
 
 
 def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Any:
-    """The discrete Fourier transform over the last axes.
+    """Compute the discrete Fourier transform over the last axes.
 
     Args:
-        x: an array. Integers and 16-bit floats become floating-point numbers of 32 bits or more, real numbers complex
-            where the transform takes these.
-        fft_type: an `FftType`, or its name: "FFT", "IFFT", "RFFT" (of real numbers, the half of the result that says
-            all), "IRFFT" (its inverse).
-        fft_lengths: the lengths of the transformed axes, the last ones, 1 or more each. Those are the lengths of `x`,
-            and for "IRFFT" of the result. Without any, `x` is returned, of the dtype that the transform takes.
+        x: an array. Integers and 16-bit floats are converted to floating point of at least 32 bits, and real numbers
+            to complex ones if the transform requires it.
+        fft_type: an `FftType`, or its name: "FFT", "IFFT", "RFFT" (of real numbers, the non-redundant half of the
+            result), "IRFFT" (the inverse of RFFT).
+        fft_lengths: the lengths of the transformed axes, which are the last ones; each at least 1. The lengths are
+            those of `x`, or for "IRFFT" those of the result. Without lengths, `x` is returned in the dtype of the
+            transform.
 
     Raises:
-        TypeError: `x` is no array, or `fft_type` is neither of these.
-        ValueError: there is no such transform, `x` is complex where it is of real numbers, or lengths do not fit.
+        TypeError: `x` is not an array, or `fft_type` is neither an `FftType` nor a string.
+        ValueError: the transform is unknown, `x` is complex for "RFFT", or the lengths do not match.
     """
     kind = _kind(fft_type)
     lengths = _lengths(fft_lengths)
-    x = _in_its_dtype(kind, x)
+    x = _to_input_dtype(kind, x)
     return fft_p.bind(x, fft_type=kind, fft_lengths=lengths) if lengths else x
 
 
-def _kind(given: Any) -> FftType:
-    if isinstance(given, FftType):
-        return given
-    if isinstance(given, str):
-        if given.upper() in FftType.__members__:
-            return FftType[given.upper()]
-        raise ValueError(f"fft: fft_type is one of {', '.join(FftType.__members__)}, got {given!r}")
-    raise TypeError(f"fft: fft_type is a corejax.lax.FftType or its name, got {given!r} of type {type(given).__name__}")
+def _kind(fft_type: Any) -> FftType:
+    if isinstance(fft_type, FftType):
+        return fft_type
+    if isinstance(fft_type, str):
+        if fft_type.upper() in FftType.__members__:
+            return FftType[fft_type.upper()]
+        raise ValueError(f"fft: fft_type is one of {', '.join(FftType.__members__)}, got {fft_type!r}")
+    got = f"{fft_type!r} of type {type(fft_type).__name__}"
+    raise TypeError(f"fft: fft_type is a corejax.lax.FftType or its name, got {got}")
 
 
-def _lengths(given: Any) -> tuple[Any, ...]:
+def _lengths(fft_lengths: Any) -> tuple[Any, ...]:
     try:
-        lengths = tuple([as_dim(n) for n in given])
+        lengths = tuple([as_dim(n) for n in fft_lengths])
     except TypeError:
-        raise TypeError(f"fft: fft_lengths is a sequence of integers, got {given!r}") from None
+        raise TypeError(f"fft: fft_lengths is a sequence of integers, got {fft_lengths!r}") from None
     for n in lengths:
         if n < 1:
             raise ValueError(f"fft: each of fft_lengths is 1 or more, got {lengths}")
     return lengths
 
 
-def _in_its_dtype(kind: FftType, x: Any) -> Any:
-    """`x` in a dtype that the transform takes."""
+def _to_input_dtype(kind: FftType, x: Any) -> Any:
+    """Convert `x` to the dtype of the transform."""
     x = lax.asarray(x)
     dtype = get_aval(x).dtype
     if kind is FftType.RFFT and dtypes.is_complex(dtype):
-        raise ValueError(f"fft: RFFT is of real numbers, got {get_aval(x).str_short()}; take FFT, or the real part")
+        raise ValueError(f"fft: RFFT takes real numbers, got {get_aval(x).str_short()}; take FFT, or the real part")
     if not dtypes.is_inexact(dtype):
         wanted = np.dtype(dtypes.default_float_dtype())
     elif dtypes.finfo(dtype).bits < 32:
@@ -100,10 +103,10 @@ def _in_its_dtype(kind: FftType, x: Any) -> Any:
 
 
 def _abstract_eval(x: ShapedArray, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> ShapedArray:
-    takes = _COMPLEX if fft_type is FftType.RFFT else _REAL
+    out_dtypes = _COMPLEX if fft_type is FftType.RFFT else _REAL
     name = f"fft: {fft_type.name}"
-    if x.dtype not in takes:
-        raise TypeError(f"{name} takes {' or '.join(map(str, takes))}, got {x.str_short()}")
+    if x.dtype not in out_dtypes:
+        raise TypeError(f"{name} takes {' or '.join(map(str, out_dtypes))}, got {x.str_short()}")
     count = len(fft_lengths)
     if not 0 < count <= x.ndim:
         raise ValueError(f"{name} over {count} axes of {x.str_short()}, which has {x.ndim}; fft_lengths {fft_lengths}")
@@ -113,26 +116,26 @@ def _abstract_eval(x: ShapedArray, *, fft_type: FftType, fft_lengths: tuple[int,
     if last != expected:
         raise ValueError(f"{name} with fft_lengths {fft_lengths} is of last axes {expected}, got {x.str_short()}")
     if fft_type is FftType.RFFT:
-        return ShapedArray((*before, *half), takes[x.dtype])
+        return ShapedArray((*before, *half), out_dtypes[x.dtype])
     if fft_type is FftType.IRFFT:
-        return ShapedArray((*before, *fft_lengths), takes[x.dtype])
+        return ShapedArray((*before, *fft_lengths), out_dtypes[x.dtype])
     return ShapedArray(x.shape, x.dtype)
 
 
 # -- values ------------------------------------------------------------------------------------------------------
 
 _FUNCTIONS = {FftType.FFT: "fftn", FftType.IFFT: "ifftn", FftType.RFFT: "rfftn", FftType.IRFFT: "irfftn"}
-_OF_ONE_AXIS = {kind: name[:-1] for kind, name in _FUNCTIONS.items()}
+_ONE_AXIS_FUNCTIONS = {kind: name[:-1] for kind, name in _FUNCTIONS.items()}
 
 
 def _impl(x: Any, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> Any:
-    """By `scipy.fft`, which is imported when the first transform is computed."""
+    """Compute the transform by `scipy.fft`, which is imported when the first transform is computed."""
     scipy_fft = importlib.import_module("scipy.fft")
     if not x.size:
         out = _abstract_eval(ShapedArray(x.shape, x.dtype), fft_type=fft_type, fft_lengths=fft_lengths)
         return np.zeros(out.shape, out.dtype)
     if len(fft_lengths) == 1:
-        return getattr(scipy_fft, _OF_ONE_AXIS[fft_type])(x, fft_lengths[0])
+        return getattr(scipy_fft, _ONE_AXIS_FUNCTIONS[fft_type])(x, fft_lengths[0])
     return getattr(scipy_fft, _FUNCTIONS[fft_type])(x, fft_lengths, tuple(range(-len(fft_lengths), 0)))
 
 
@@ -140,7 +143,7 @@ def _impl(x: Any, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> Any:
 
 
 def _multiplicity(count: int, length: int, dtype: Any) -> np.ndarray[Any, Any]:
-    """How often each element of the half that says all stands in the whole: once at both ends, else twice."""
+    """Return how often each element of the half spectrum occurs in the whole: once at both ends, else twice."""
     out = np.full(count, 2, dtype)
     out[0] = 1
     if length % 2 == 0:
@@ -149,13 +152,13 @@ def _multiplicity(count: int, length: int, dtype: Any) -> np.ndarray[Any, Any]:
 
 
 def _times(x: Any, row: np.ndarray[Any, Any]) -> Any:
-    """`x` times a row along its last axis."""
+    """Multiply `x` by a row along its last axis."""
     shape = get_aval(x).shape
     return lax.mul(x, lax.broadcast_in_dim(lax.asarray(row), shape, (len(shape) - 1,)))
 
 
 def _transpose(ct: Any, x: Any, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> list[Any]:
-    """The matrix of a transform is symmetric; halves count as often as they stand in the whole."""
+    """Transform the cotangent: the matrix is symmetric, and half spectra are weighted by their multiplicity."""
     aval = get_aval(ct)
     if fft_type in (FftType.FFT, FftType.IFFT):
         return [fft_p.bind(ct, fft_type=fft_type, fft_lengths=fft_lengths)]
@@ -165,8 +168,8 @@ def _transpose(ct: Any, x: Any, *, fft_type: FftType, fft_lengths: tuple[int, ..
         row = weights.astype(aval.dtype)
         return [fft_p.bind(_times(lax.conj(ct), row), fft_type=FftType.IRFFT, fft_lengths=fft_lengths)]
     out = fft_p.bind(ct, fft_type=FftType.RFFT, fft_lengths=fft_lengths)
-    found = get_aval(out)
-    row = (_multiplicity(found.shape[-1], fft_lengths[-1], np.float64) / size).astype(found.dtype)
+    out_aval = get_aval(out)
+    row = (_multiplicity(out_aval.shape[-1], fft_lengths[-1], np.float64) / size).astype(out_aval.dtype)
     return [lax.conj(_times(out, row))]
 
 

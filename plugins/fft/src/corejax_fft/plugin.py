@@ -1,4 +1,4 @@
-"""What the plugin contributes. Discovery imports this module, so everything else is imported inside the hooks."""
+"""The hooks that the plugin implements. Discovery imports this module, so the hooks import everything else."""
 
 from __future__ import annotations
 
@@ -9,32 +9,32 @@ from corejax.extend import Example, Primitive, hookimpl
 
 @hookimpl
 def corejax_export_names() -> Mapping[str, str]:
-    """The primitive and its function in `corejax.lax`."""
+    """Export the primitive and its function in `corejax.lax`."""
     return {f"lax.{name}": f"corejax_fft.fft:{name}" for name in ("FftType", "fft", "fft_p")}
 
 
 @hookimpl
 def corejax_export_namespaces() -> Mapping[str, str]:
-    """`corejax.numpy.fft`."""
+    """Export `corejax.numpy.fft`."""
     return {"numpy.fft": "corejax_fft.numpy_fft"}
 
 
 @hookimpl
 def corejax_register_primitives() -> None:
-    """The primitive, with its rules."""
+    """Register the primitive with its rules."""
     import corejax_fft.fft  # noqa: F401
 
 
 @hookimpl
 def corejax_register_rules(kind: str, primitive: Primitive | None) -> None:
-    """Its translation, which nothing needs until something is compiled."""
+    """Register the translation, which is needed only for compilation."""
     if kind == "xla_translation":
         import corejax_fft.translations  # noqa: F401
 
 
 @hookimpl
 def corejax_provide_examples(primitive: str) -> list[Example]:
-    """Applications of the primitive, for checks of its rules."""
+    """Provide applications of the primitive, for checks of its rules."""
     if primitive != "fft":
         return []
     from corejax_fft.examples import fft_examples

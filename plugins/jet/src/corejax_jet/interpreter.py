@@ -2,9 +2,10 @@
 
     jet : (a -> b) -> (a, [T a]) -> (b, [T b])
 
-A tracer boxes a value and the coefficients `c_1 ... c_K` of `x + c_1 t + c_2 t^2 + ... + c_K t^K`; a rule gives a
+A tracer boxes a value and the coefficients `c_1 ... c_K` of `x + c_1 t + c_2 t^2 + ... + c_K t^K`. A rule returns a
 primitive's result and its coefficients, which are those of the composition (Griewank and Walther, Evaluating
-Derivatives, chapter 13). K is one number for the whole interpretation; what does not change with t is not boxed.
+Derivatives, chapter 13). K is the same for the whole interpretation. Values that do not depend on t are not boxed, so
+primitives without boxed operands are evaluated one level down, at no extra cost.
 """
 
 from __future__ import annotations
@@ -48,7 +49,7 @@ from corejax.extend import (
 )
 from corejax_lax_basic import lax
 
-Series = list[Any] | None  # coefficients, None where all are zero
+Series = list[Any] | None  # coefficients, or None if all are zero
 
 jet_rules = RuleRegistry(
     "jet",
@@ -80,7 +81,7 @@ class JetTracer(Tracer):
 
     @property
     def aval(self) -> Any:
-        """The primal's."""
+        """The abstract value of the primal."""
         return get_aval(self.primal)
 
 
@@ -88,15 +89,15 @@ tree.mark_leaf_types(JetTracer)
 
 
 class JetTrace(Trace):
-    """Applies jet rules.
+    """The interpreter that applies jet rules.
 
     Attributes:
-        order: how many coefficients there are.
+        order: the number of coefficients.
     """
 
     __slots__ = ("order",)
 
-    parent: Trace  # never None: this is no staging trace
+    parent: Trace  # never None: this is not a staging trace
 
     interpreter = "jet"
 
@@ -105,8 +106,8 @@ class JetTrace(Trace):
         self.order = order
 
     def process_primitive(self, primitive: Primitive, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
-        """Run the jet rule one level down; where nothing changes with t, just the primitive."""
-        primals, series = self.unboxed(args)
+        """Apply the jet rule one level down; if no operand depends on t, only the primitive."""
+        primals, series = self.unbox(args)
         if not any(c is not None for c in series):
             return self.parent.process_primitive(primitive, args, params)  # type: ignore[no-any-return]
         rule = jet_rules.table.get(primitive) or jet_rules.lookup(primitive)
@@ -117,19 +118,19 @@ class JetTrace(Trace):
             except (TypeError, ValueError) as error:
                 if isinstance(error, TypeError) or "unpack" not in str(error):
                     raise
-                raise mismatch(jet_rules, primitive, "something else than a result and its series") from error
+                raise mismatch(jet_rules, primitive, "something other than a result and its series") from error
         if not primitive.multiple_results:
             out, out_series = [out], [out_series]
-        return self.boxed(primitive, out, out_series)
+        return self.box(primitive, out, out_series)
 
-    def unboxed(self, values: Sequence[Any]) -> tuple[list[Any], list[Series]]:
-        """Primals and series of any values."""
+    def unbox(self, values: Sequence[Any]) -> tuple[list[Any], list[Series]]:
+        """Split values into primals and series."""
         own = [type(x) is JetTracer and x._trace is self for x in values]
         primals = [x.primal if mine else x for x, mine in zip(values, own, strict=True)]
         return primals, [x.series if mine else None for x, mine in zip(values, own, strict=True)]
 
-    def boxed(self, primitive: Primitive, outs: Sequence[Any], series: Sequence[Series]) -> list[Any]:
-        """A rule's results, held to their types."""
+    def box(self, primitive: Primitive, outs: Sequence[Any], series: Sequence[Series]) -> list[Any]:
+        """Box the results of a rule, after a check of their types."""
         if len(outs) != len(series):
             raise mismatch(jet_rules, primitive, f"{len(outs)} results and {len(series)} series")
         return [
@@ -153,33 +154,33 @@ class JetTrace(Trace):
 def jet_flat(
     fun: Callable[..., Sequence[Any]], primals: Sequence[Any], series: Sequence[Series], order: int, debug: Any = None
 ) -> tuple[list[Any], list[Series]]:
-    """Taylor series through a flat function.
+    """Propagate Taylor series through a flat function.
 
     Args:
-        fun: `(*values) -> sequence of values`.
-        primals: the point, arrays.
-        series: for each its coefficients of t, t^2, ..., `order` of them, or None where they are zero.
-        order: K, how many.
+        fun: the function `(*values) -> sequence of values`.
+        primals: the point of expansion, arrays.
+        series: for each primal its coefficients of t, t^2, ..., `order` of them, or None if all are zero.
+        order: K, the number of coefficients.
         debug: the user's function, for messages.
 
     Returns:
-        The results, and for each its coefficients or None.
+        The results, and for each result its coefficients or None.
     """
     trace = JetTrace(current_trace(), order, debug)
     boxed = [
         x if c is None else JetTracer(trace, as_array(x), [as_array(each) for each in c])
         for x, c in zip(primals, series, strict=True)
     ]
-    return trace.unboxed(run_with_trace(trace, fun, boxed))
+    return trace.unbox(run_with_trace(trace, fun, boxed))
 
 
 def real_series(x: Any, series: Series, order: int) -> list[Any]:
-    """The coefficients, zeros where there are none."""
+    """Return the coefficients, zeros if the series is None."""
     return [zeros_like(x)] * order if series is None else series
 
 
 def broadcast_terms(primals: Sequence[Any], series: Sequence[Series], shape: tuple[int, ...]) -> list[list[Any]]:
-    """For each operand of an elementwise primitive its value and its coefficients, of the result's shape."""
+    """Return the value and coefficients of each operand of an element-wise primitive, in the result's shape."""
     order = order_of(series)
     return [
         [lax.broadcast_to(each, shape) for each in (x, *real_series(x, c, order))]
@@ -188,24 +189,24 @@ def broadcast_terms(primals: Sequence[Any], series: Sequence[Series], shape: tup
 
 
 def order_of(series: Sequence[Series]) -> int:
-    """How many coefficients there are; at least one of the operands has some."""
+    """Return the number of coefficients; at least one operand must have some."""
     return next(len(c) for c in series if c is not None)
 
 
 def jet_jaxpr(
     closed: ClosedJaxpr, moving: Sequence[bool], order: int, instantiate: bool | Sequence[bool] = False
 ) -> tuple[ClosedJaxpr, list[bool]]:
-    """The program that gives series as well: what rules of primitives that hold programs are made of.
+    """Return the program that propagates series as well; rules of primitives with programs are built on it.
 
     Args:
         closed: a program `a -> b`.
-        moving: which arguments have series, one flag each.
-        order: how many coefficients a series has.
-        instantiate: outputs that have one in any case, one flag each or one for all.
+        moving: a flag for each argument: whether it has a series.
+        order: the number of coefficients of a series.
+        instantiate: a flag for each output, or one for all: whether it has a series even if this is zero.
 
     Returns:
-        `(a, coefficients of those that have some) -> (b, coefficients of those that have some)`, one argument's or
-        output's coefficients behind the other's; and which outputs have some.
+        A program `(a, coefficients of a) -> (b, coefficients of b)`, where the coefficients of all arguments or
+        outputs with a series are concatenated; and the flags of the outputs that have a series.
     """
     moving = tuple(moving)
     flags = (instantiate,) * len(closed.out_avals) if isinstance(instantiate, bool) else tuple(instantiate)
@@ -229,23 +230,23 @@ def jet_jaxpr(
 
 
 def split_series(values: Sequence[Any], moving: Sequence[bool], order: int) -> tuple[list[Any], list[Series]]:
-    """Values, and the coefficients behind them, of those that have some."""
+    """Split values from the coefficients that follow them."""
     count = len(moving)
     primals, rest = list(values[:count]), list(values[count:])
-    found = [rest[i : i + order] for i in range(0, len(rest), order)]
-    return primals, merge_lists(moving, [None] * (count - len(found)), found)
+    groups = [rest[i : i + order] for i in range(0, len(rest), order)]
+    return primals, merge_lists(moving, [None] * (count - len(groups)), groups)
 
 
 def joined_series(series: Sequence[Series]) -> list[Any]:
-    """All coefficients, one behind the other."""
+    """Concatenate all coefficients."""
     return [each for c in series if c is not None for each in c]
 
 
-# -- rules that nobody wrote -------------------------------------------------------------------------------------
+# -- derived rules --------------------------------------------------------------------------------------
 
 
 def _from_call(primitive: Primitive) -> Callable[..., Any] | None:
-    """A call of the program that gives series, of a primitive whose rules `defcall` made."""
+    """Derive the rule of a primitive that `defcall` defined: call the program that propagates series."""
     written = [registry.rule_of(primitive) for registry in (impl_rules, abstract_eval_rules, jvp_rules, vmap_rules)]
     if any(rule is None or getattr(rule.fn, "__helper__", None) != "defcall" for rule in written):
         return None
@@ -255,14 +256,14 @@ def _from_call(primitive: Primitive) -> Callable[..., Any] | None:
 
 
 def for_primitive(name: str, rule: Callable[..., Any], *args: Any) -> None:
-    """Register `rule(primitive, *args, primals, series, **params)` for the primitive of a name, if there is one."""
+    """Register `rule(primitive, *args, primals, series, **params)` for the primitive with a name, if it exists."""
     primitive = find_primitive(name)
     if primitive is not None:
         jet_rules.register(primitive, functools.partial(rule, primitive, *args))
 
 
 def calling(primitive: Primitive, param: str, primals: Any, series: Any, **params: Any) -> tuple[Any, Any]:
-    """The rule of a primitive that applies the program in a parameter once."""
+    """Apply the rule of a primitive that calls the program in one of its parameters once."""
     order = order_of(series)
     program, moving = jet_jaxpr(params[param], [c is not None for c in series], order)
     outs = primitive.bind(*primals, *joined_series(series), **{**params, param: program})
@@ -275,14 +276,17 @@ def _from_decomposition(primitive: Primitive) -> Callable[..., Any] | None:
         return None
 
     def rule(primals: Any, series: Any, **params: Any) -> tuple[Any, Any]:
-        outs, found = jet_flat(functools.partial(body, **params), primals, series, order_of(series))
-        return (outs, found) if primitive.multiple_results else (outs[0], found[0])
+        outs, out_series = jet_flat(functools.partial(body, **params), primals, series, order_of(series))
+        return (outs, out_series) if primitive.multiple_results else (outs[0], out_series[0])
 
     return rule
 
 
 def _from_jvp(primitive: Primitive) -> Callable[..., Any] | None:
-    """Derivatives of derivatives along the curve: right for whatever has a JVP rule; twice the work for each order."""
+    """Derive the rule by nested JVPs along the curve.
+
+    The rule is correct for every primitive with a JVP rule; each order doubles the work.
+    """
     if (
         not jvp_rules.is_written(primitive)
         and jvp_rules.can_derive(primitive) is None
@@ -297,20 +301,20 @@ def _from_jvp(primitive: Primitive) -> Callable[..., Any] | None:
 
 
 def by_nested_jvp(primitive: Primitive, primals: Any, series: Any, params: dict[str, Any]) -> tuple[Any, Any]:
-    """The derived rule."""
+    """Propagate series through a primitive by nested JVPs."""
 
     def apply(*values: Any) -> list[Any]:
         out = primitive.bind(*values, **params)
         return list(out) if primitive.multiple_results else [out]
 
-    outs, found = nested_jvp(apply, primals, series)
-    return (outs, found) if primitive.multiple_results else (outs[0], found[0])
+    outs, out_series = nested_jvp(apply, primals, series)
+    return (outs, out_series) if primitive.multiple_results else (outs[0], out_series[0])
 
 
 def nested_jvp(
     fun: Callable[..., Sequence[Any]], primals: Sequence[Any], series: Sequence[Series]
 ) -> tuple[list[Any], list[Series]]:
-    """As `jet_flat`, by derivatives of derivatives of `t -> fun(x + c_1 t + ...)`."""
+    """Compute the result of `jet_flat` by nested derivatives of `t -> fun(x + c_1 t + ...)`."""
     order = order_of(series)
     dtype = next(dtypes.real_dtype_of(get_aval(x).dtype) for x, c in zip(primals, series, strict=True) if c is not None)
     counted: list[int] = []
@@ -334,17 +338,17 @@ def nested_jvp(
         nested = with_derivative(nested)
     values = nested(as_array(np.zeros((), dtype)))
     count = counted[-1]
-    found: list[Series] = []
+    out_series: list[Series] = []
     for i, x in enumerate(values[:count]):
         if not dtypes.is_inexact(get_aval(x).dtype):
-            found.append(None)
+            out_series.append(None)
             continue
-        found.append([scaled(values[k * count + i], 1 / math.factorial(k)) for k in range(1, order + 1)])
-    return values[:count], found
+        out_series.append([scaled(values[k * count + i], 1 / math.factorial(k)) for k in range(1, order + 1)])
+    return values[:count], out_series
 
 
 def _polynomial(x: Any, series: Sequence[Any], t: Any) -> Any:
-    """`x + c_1 t + c_2 t^2 + ...` by Horner's rule, with a scalar t."""
+    """Evaluate `x + c_1 t + c_2 t^2 + ...` by Horner's rule, for a scalar t."""
     out = series[-1]
     for c in (*reversed(series[:-1]), x):
         out = lax.add(c, lax.mul(out, lax.convert_element_type(t, get_aval(x).dtype)))
@@ -352,7 +356,7 @@ def _polynomial(x: Any, series: Sequence[Any], t: Any) -> Any:
 
 
 def scaled(x: Any, factor: float) -> Any:
-    """An array times a number, in its own dtype."""
+    """Multiply an array by a number, in the dtype of the array."""
     return x if factor == 1 else lax.mul(x, factor)
 
 

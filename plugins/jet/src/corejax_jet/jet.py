@@ -21,25 +21,27 @@ __all__ = ["jet", "jet_jaxpr", "jet_rules"]
 def jet(
     fun: Callable[..., Any], primals: Sequence[Any], series: Sequence[Any], factorial_scaled: bool = True
 ) -> tuple[Any, Any]:
-    """Derivatives of all orders of a function along a curve, at once.
+    """Compute derivatives of all orders of a function along a curve.
 
-    The curve is `h(t) = x + x_1 t + x_2 t^2/2! + ... + x_K t^K/K!`; what comes back are the derivatives of
-    `fun(h(t))` at t = 0, at the cost of K(K+1)/2 products for a product, where nested `jvp` takes 2^K.
+    The curve is `h(t) = x + x_1 t + x_2 t^2/2! + ... + x_K t^K/K!`, and the results are the derivatives of `fun(h(t))`
+    at t = 0. A product costs K(K+1)/2 products, while nested `jvp` takes 2^K.
 
     Args:
-        fun: of positional arguments: arrays and containers of them.
+        fun: a function of positional arguments, which are pytrees of arrays.
         primals: the point x, one entry for each argument.
-        series: for each argument the list `[x_1, ..., x_K]`, whose entries have the argument's structure, shapes and
-            dtypes; all lists are of one length K. Integers and booleans do not move: their entries are zeros.
-        factorial_scaled: False leaves the factorials out on both sides: coefficients of t^k in place of derivatives.
+        series: for each argument the list `[x_1, ..., x_K]`; each entry has the structure, shapes and dtypes of the
+            argument, and all lists have one length K. Integers and booleans are constant along the curve; their
+            entries are zeros.
+        factorial_scaled: whether series are derivatives (True, the default) or coefficients of t^k, without
+            factorials.
 
     Returns:
-        `fun(*primals)`, and for each leaf of it the list of its K derivatives: a pytree of the result's structure
-        whose leaves are lists.
+        `fun(*primals)`, and the list of K derivatives for each leaf of the result: a pytree of the result's structure
+        with lists as leaves.
 
     Raises:
-        TypeError: an argument is no array, or an entry has another structure, shape or dtype than its argument.
-        ValueError: primals and series are not of one length, or the lists are not.
+        TypeError: an argument is not an array, or an entry differs in structure, shape or dtype from its argument.
+        ValueError: the lengths of primals and series, or of the lists, differ.
         MissingRuleError: a primitive has no jet rule, and none can be derived.
 
     Example:
@@ -58,10 +60,10 @@ def jet(
     scale = [1 / math.factorial(k) if factorial_scaled else 1 for k in range(1, order + 1)]
     inner = [None if c is None else [scaled(x, f) for x, f in zip(c, scale, strict=True)] for c in flat_series]
     flat = FlatFunction(fun, in_tree, with_kwargs=True)
-    outs, found = jet_flat(flat, leaves, inner, order, debug)
+    outs, inner_out = jet_flat(flat, leaves, inner, order, debug)
     series_out = [
         real_series(x, None, order) if c is None else [scaled(each, 1 / f) for each, f in zip(c, scale, strict=True)]
-        for x, c in zip(outs, found, strict=True)
+        for x, c in zip(outs, inner_out, strict=True)
     ]
     return tree.tree_unflatten(flat.out_tree, outs), tree.tree_unflatten(flat.out_tree, series_out)
 
@@ -86,8 +88,8 @@ def _check_lengths(name: str, primals: Any, series: Any) -> int:
 def _flat_series(
     name: str, names: Sequence[str], primals: Any, leaves: Sequence[Any], series: Any, order: int
 ) -> list[Series]:
-    """For each leaf of the primals its coefficients; None where they do not move."""
-    found: list[Series] = []
+    """Return the coefficients of each leaf of the primals; None for integers and booleans."""
+    coefficients: list[Series] = []
     for i, (primal, terms) in enumerate(zip(primals, series, strict=True)):
         structure = tree.tree_structure(primal)
         flat = []
@@ -98,8 +100,8 @@ def _flat_series(
                     f"jet of {name}: series[{i}][{k}] has the structure of argument {i}, {structure}, got {got}"
                 )
             flat.append(values)
-        found += [list(each) for each in zip(*flat, strict=True)]
-    return [_checked(name, names[i], x, c, order) for i, (x, c) in enumerate(zip(leaves, found, strict=True))]
+        coefficients += [list(each) for each in zip(*flat, strict=True)]
+    return [_checked(name, names[i], x, c, order) for i, (x, c) in enumerate(zip(leaves, coefficients, strict=True))]
 
 
 def _checked(name: str, arg: str, x: Any, series: list[Any], order: int) -> Series:
@@ -111,7 +113,7 @@ def _checked(name: str, arg: str, x: Any, series: list[Any], order: int) -> Seri
         got = get_aval(c)
         if got.shape != aval.shape or (got.dtype != aval.dtype and not (got.weak_type or aval.weak_type)):
             raise TypeError(
-                f"jet of {name}: coefficient {k} of argument {arg} is of its type, {aval.str_short()}, got "
+                f"jet of {name}: coefficient {k} of argument {arg} must have its type, {aval.str_short()}, got "
                 f"{got.str_short()}"
             )
         out.append(lax.convert_element_type(c, aval.dtype))

@@ -1,7 +1,7 @@
-"""Arithmetic of truncated power series: lists `[x, c_1, ..., c_K]`, and what functions make of them.
+"""Arithmetic of truncated power series, lists `[x, c_1, ..., c_K]`, and functions of them.
 
-The recurrences are those of Griewank and Walther, Evaluating Derivatives (2008), section 13.2: a function that solves
-a linear differential equation gives, coefficient by coefficient, sums of products of those before.
+The recurrences are those of Griewank and Walther, Evaluating Derivatives (2008), section 13.2: if a function solves a
+linear differential equation, each coefficient is a sum of products of earlier coefficients.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ Terms = Sequence[Any]
 
 
 def total(terms: Sequence[Any]) -> Any:
-    """The sum; at least one term."""
+    """Sum terms; there must be at least one."""
     return reduce(lax.add, terms)
 
 
 def product(a: Terms, b: Terms, multiply: Callable[[Any, Any], Any] = lax.mul) -> list[Any]:
-    """Terms of a product, or of whatever is linear in each of two operands."""
+    """Return the terms of a product, or of any bilinear operation."""
     return [total([multiply(a[j], b[k - j]) for j in range(k + 1)]) for k in range(len(a))]
 
 
 def quotient(a: Terms, b: Terms) -> list[Any]:
-    """Terms of a / b."""
+    """Return the terms of a / b."""
     out = [lax.div(a[0], b[0])]
     for k in range(1, len(a)):
         known = total([lax.mul(b[j], out[k - j]) for j in range(1, k + 1)])
@@ -36,7 +36,7 @@ def quotient(a: Terms, b: Terms) -> list[Any]:
 
 
 def integrated(first: Any, slopes: Sequence[Any], a: Terms) -> list[Any]:
-    """Terms of f(a): the first one, from those of f'(a), of which as many are asked for as `a` has but one."""
+    """Return the terms of f(a), given the first term, and all terms of f'(a) but the last."""
     out = [first]
     for k in range(1, len(a)):
         out.append(_step(k, a, slopes))
@@ -44,12 +44,12 @@ def integrated(first: Any, slopes: Sequence[Any], a: Terms) -> list[Any]:
 
 
 def _step(k: int, a: Terms, slopes: Sequence[Any]) -> Any:
-    """Coefficient k of f(a) where f'(a) has these: the sum of j a_j d_{k-j} over k."""
+    """Return coefficient k of f(a), given coefficients d of f'(a): the sum of j a_j d_{k-j} divided by k."""
     return total([scaled(lax.mul(a[j], slopes[k - j]), j / k) for j in range(1, k + 1)])
 
 
 def exponential(a: Terms, first: Any) -> list[Any]:
-    """Terms of exp(a), whose derivative is itself."""
+    """Return the terms of exp(a), which is its own derivative."""
     out = [first]
     for k in range(1, len(a)):
         out.append(_step(k, a, out))
@@ -57,7 +57,7 @@ def exponential(a: Terms, first: Any) -> list[Any]:
 
 
 def logarithm(a: Terms, first: Any, base: Any) -> list[Any]:
-    """Terms of log(a) where `base` is the first term of a; of log1p, 1 more."""
+    """Return the terms of log(a), with `base` the first term of `a`; for log1p, `base` is 1 more."""
     out = [first]
     for k in range(1, len(a)):
         rest = [scaled(lax.mul(out[j], a[k - j]), j / k) for j in range(1, k)]
@@ -66,7 +66,7 @@ def logarithm(a: Terms, first: Any, base: Any) -> list[Any]:
 
 
 def sine_cosine(a: Terms, sine: Any, cosine: Any, sign: int) -> tuple[list[Any], list[Any]]:
-    """Terms of sin and cos (sign -1), or of sinh and cosh (sign 1): each the other's derivative, up to the sign."""
+    """Return the terms of sin and cos (sign -1), or of sinh and cosh (sign 1), which are each other's derivative."""
     s, c = [sine], [cosine]
     for k in range(1, len(a)):
         slope = _step(k, a, s)
@@ -76,12 +76,12 @@ def sine_cosine(a: Terms, sine: Any, cosine: Any, sign: int) -> tuple[list[Any],
 
 
 def riccati(a: Terms, first: Any, slope: Callable[[list[Any]], list[Any]]) -> list[Any]:
-    """Terms of y(a) where y' is a polynomial of y: tanh, tan, logistic.
+    """Return the terms of y(a), where y' is a polynomial of y: tanh, tan, logistic.
 
     Args:
-        a: the argument's terms.
-        first: y of the first one.
-        slope: from the terms of y known so far to as many of y'.
+        a: the terms of the argument.
+        first: the first term of the result.
+        slope: a function from the known terms of y to as many terms of y'.
     """
     out = [first]
     for k in range(1, len(a)):
@@ -90,7 +90,7 @@ def riccati(a: Terms, first: Any, slope: Callable[[list[Any]], list[Any]]) -> li
 
 
 def power(a: Terms, first: Any, exponent: float) -> list[Any]:
-    """Terms of a to a constant power, of a whose first term is not zero: b' a = p b a'."""
+    """Return the terms of a constant power of `a`, the first term of which is not zero: b' a = p b a'."""
     out = [first]
     for k in range(1, len(a)):
         known = [scaled(lax.mul(a[j], out[k - j]), (j * (exponent + 1) - k) / k) for j in range(1, k + 1)]
@@ -99,7 +99,7 @@ def power(a: Terms, first: Any, exponent: float) -> list[Any]:
 
 
 def integer_power(a: Terms, exponent: int) -> list[Any]:
-    """Terms of a to a positive integer power, by repeated squares: right where a is zero, too."""
+    """Return the terms of a positive integer power by repeated squaring; correct also if `a` is zero."""
     out: list[Any] | None = None
     square = list(a)
     while True:

@@ -1,4 +1,4 @@
-"""What `corejax verify` checks of jet rules, anybody's. Imported by corejax-testing only."""
+"""The check of jet rules by `corejax verify`. Only corejax-testing imports this module."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ _HINT = "series are coefficients of t, t^2, ...: the k-th derivative over k!"
 
 
 def check_jet(call: Call, rng: np.random.Generator) -> None:
-    """A rule's coefficients are those of nested derivatives along the curve; compiled they are the same."""
+    """Check that a rule's coefficients are those of nested derivatives along the curve, also when compiled."""
     if not jet_rules.is_written(call.primitive):
-        raise NotApplicable("nobody wrote a jet rule for it")
+        raise NotApplicable("it has no written jet rule")
     if call.primitive.effects:
         raise NotApplicable("it has effects")
     if not any(dtypes.is_inexact(get_aval(x).dtype) for x in call.values):
@@ -39,9 +39,9 @@ def check_jet(call: Call, rng: np.random.Generator) -> None:
     moving = [c for c in series if c is not None]
 
     def flat(*coefficients: Any) -> Any:
-        given = iter(coefficients)
-        found = jet_flat(run, call.values, [None if c is None else list(next(given)) for c in series], _ORDER)
-        return [x if c is None else (x, c) for x, c in zip(*found, strict=True)]
+        values = iter(coefficients)
+        outs = jet_flat(run, call.values, [None if c is None else list(next(values)) for c in series], _ORDER)
+        return [x if c is None else (x, c) for x, c in zip(*outs, strict=True)]
 
     compiled = corejax.jit(flat)(*moving)
     pairs = [x if isinstance(x, tuple) else (x, None) for x in compiled]

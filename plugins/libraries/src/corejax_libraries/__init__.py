@@ -1,1 +1,1 @@
-"""Small libraries to copy from: optimisers, layers, differential equations."""
+"""Small example libraries: optimisers, neural network layers, ordinary differential equations."""

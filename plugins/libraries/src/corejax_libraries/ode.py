@@ -1,9 +1,10 @@
 """`corejax.experimental.ode`: ordinary differential equations, differentiable by the adjoint equation.
 
-The method is that of Dormand and Prince (1980) of order 5 with steps by its embedded error, the first one after Hairer,
-Nørsett and Wanner, Solving Ordinary Differential Equations I, section II.4; between steps a polynomial of degree 4
-through both ends, their slopes and the middle (Shampine 1986). Gradients solve the adjoint equation backwards in time
-(Pontryagin 1962; Chen et al., Neural Ordinary Differential Equations, 2018), and keep no steps.
+The method is the one of order 5 by Dormand and Prince (1980), with step sizes controlled by its embedded error, and
+the first step of Hairer, Nørsett and Wanner, Solving Ordinary Differential Equations I, section II.4. Between steps
+the solution is a polynomial of degree 4 through both ends, their slopes and the middle (Shampine 1986). Gradients
+solve the adjoint equation backwards in time (Pontryagin 1962; Chen et al., Neural Ordinary Differential Equations,
+2018), so that no intermediate steps are stored.
 """
 
 from __future__ import annotations
@@ -56,26 +57,27 @@ def odeint(
     mxstep: Any = np.inf,
     hmax: Any = np.inf,
 ) -> Any:
-    """The solution of `dy/dt = func(y, t, *args)`, `y(t[0]) = y0`, at the times `t`.
+    """Solve the initial value problem `dy/dt = func(y, t, *args)`, `y(t[0]) = y0`, at the times `t`.
 
     Args:
-        func: `(y, t, *args) -> dy/dt`, a pytree of y's structure and shapes, or of another structure with as many
-            numbers in the same order, such as a list of components.
-        y0: pytree of floating-point or complex arrays.
-        t: floating-point array of one axis, increasing, at least one time.
-        args: pytrees of arrays that `func` takes besides; gradients reach them, and what `func` closes over.
-        rtol: error of a step relative to y; the step's error is held below `atol + rtol |y|`.
-        atol: the absolute one.
-        mxstep: how many steps are made between two of the times at most; what is not reached then is extrapolated.
-        hmax: the longest step.
+        func: a function `(y, t, *args) -> dy/dt`. The result has the structure and shapes of y, or another structure
+            with as many numbers in the same order, such as a list of components.
+        y0: the initial value, a pytree of floating-point or complex arrays.
+        t: the times, an increasing floating-point vector of at least one element.
+        args: further arguments of `func`, pytrees of arrays. They have gradients, as have arrays that `func` closes
+            over.
+        rtol: the relative tolerance; the error of a step is at most `atol + rtol |y|`.
+        atol: the absolute tolerance.
+        mxstep: the maximum number of steps between two times; if it is reached, the solution is extrapolated.
+        hmax: the maximum step size.
 
     Returns:
-        A pytree as `y0` whose arrays have one axis more, first, for the times.
+        A pytree of the structure of `y0`; each array has a new first axis for the times.
 
     Raises:
-        TypeError: `t` is not a floating-point array of one axis; y0 has other than floating-point leaves; a tolerance
-            is no number; `func` is no function, or returns another shape than y.
-        ValueError: there are no times, or, as far as they are known, one is less than that before it.
+        TypeError: `t` is not a floating-point vector; `y0` has leaves that are not floating-point; a tolerance is not
+            a positive number; `func` is not callable, or returns another shape than that of y.
+        ValueError: there are no times; or concrete times are not in ascending order.
 
     Example:
         >>> import corejax.numpy as jnp
@@ -95,10 +97,10 @@ def odeint(
 
 
 def _solver(func: Callable[..., Any], name: str, options: tuple[Any, ...]) -> Callable[..., Any]:
-    """Return the jitted solver for a converted function, whose attribute it is.
+    """Return the jitted solver for a converted function; the solver is cached as an attribute of the function.
 
-    `closure_convert` returns the same function for the same program, so that a call with a function that was solved
-    before neither traces nor compiles.
+    `closure_convert` returns the same function for the same program, so a second call with the same function neither
+    traces nor compiles.
     """
     solvers = vars(func).setdefault("solvers", {})
     if options in solvers:
@@ -131,7 +133,7 @@ def _check(name: str, y0: Any, t: Any, numbers: dict[str, Any]) -> None:
     if not aval.shape[0]:
         raise ValueError(f"odeint of {name}: t has one time at least, got none")
     if not isinstance(t, Tracer) and np.any(np.diff(np.asarray(t)) < 0):
-        raise ValueError(f"odeint of {name}: times increase, got {t}; to go back in time, solve for -t")
+        raise ValueError(f"odeint of {name}: times increase, got {t}; to integrate backwards in time, solve for -t")
 
 
 def _check_slope(name: str, slope: Any, y: Any) -> None:
@@ -153,7 +155,7 @@ def _check_slope(name: str, slope: Any, y: Any) -> None:
 
 
 def _solve(options: Any, y0: Any, ts: Any, args: Any) -> Any:
-    """The solution at the times, one axis more than y0."""
+    """Return the solution at the times, with a new first axis."""
     func, rtol, atol, mxstep, hmax = options
 
     def slope(y: Any, t: Any) -> Any:
@@ -192,7 +194,7 @@ def _solve(options: Any, y0: Any, ts: Any, args: Any) -> Any:
 
 
 def _step(slope: Callable[..., Any], y: Any, f: Any, t: Any, dt: Any) -> tuple[Any, Any, Any, Any]:
-    """One step: y, its slope, the error estimate, and all slopes."""
+    """Take one step; return y, its slope, the error estimate, and all stages."""
     stages = [f]
     for time, weights in zip(_TIMES, _WEIGHTS, strict=True):
         at = y + dt * sum(jnp.asarray(w, y.dtype) * k for w, k in zip(weights, stages, strict=True) if w)
@@ -203,7 +205,7 @@ def _step(slope: Callable[..., Any], y: Any, f: Any, t: Any, dt: Any) -> tuple[A
 
 
 def _polynomial(y0: Any, y1: Any, middle: Any, dy0: Any, dy1: Any, dt: Any) -> Any:
-    """Coefficients, highest first, of the polynomial of degree 4 over the step as [0, 1] that fits these."""
+    """Return the coefficients, highest power first, of the interpolating polynomial of degree 4 over [0, 1]."""
     a = 2 * dt * (dy1 - dy0) - 8 * (y0 + y1) + 16 * middle
     b = dt * (5 * dy0 - 3 * dy1) + 18 * y0 + 14 * y1 - 32 * middle
     c = dt * (dy1 - 4 * dy0) - 11 * y0 - 5 * y1 + 16 * middle
@@ -215,7 +217,7 @@ def _norm(x: Any) -> Any:
 
 
 def _next_step(dt: Any, ratio: Any) -> Any:
-    """The step that would just be accepted, with some safety; at most ten times as long, at least a fifth."""
+    """Return the next step size: 0.9 times the optimum, limited to a fifth and ten times the last step."""
     least = jnp.where(ratio < 1, 1.0, 0.2)
     factor = jnp.clip(0.9 * jnp.where(ratio == 0, 1.0, ratio) ** (-1.0 / _ORDER), least, 10.0)
     return dt * jnp.where(ratio == 0, 10.0, factor).astype(dt.dtype)
@@ -243,22 +245,24 @@ def _solved(options: Any, y0: Any, ts: Any, args: Any) -> Any:
 
 
 def _forward(options: Any, y0: Any, ts: Any, args: Any) -> tuple[Any, Any]:
-    ys = _solved(options, y0, ts, args)  # which has its own rule, for second derivatives
+    ys = _solved(options, y0, ts, args)  # has its own VJP rule, for second derivatives
     return ys, (ys, ts, args)
 
 
 def _backward(options: Any, residuals: Any, ct: Any) -> tuple[Any, Any, Any]:
-    """The adjoint equation from each time to the one before, the cotangents added where they are given."""
+    """Solve the adjoint equation from each time to the one before, adding the cotangents at the times."""
     func = options[0]
     ys, ts, args = residuals
     leaves, structure = tree.tree_flatten(args)
-    moves = [dtypes.is_inexact(get_aval(x).dtype) for x in leaves]
+    is_inexact = [dtypes.is_inexact(get_aval(x).dtype) for x in leaves]
 
     def with_moving(moving: Any) -> Any:
-        given = iter(moving)
-        return tree.tree_unflatten(structure, [next(given) if m else x for x, m in zip(leaves, moves, strict=True)])
+        values = iter(moving)
+        return tree.tree_unflatten(
+            structure, [next(values) if m else x for x, m in zip(leaves, is_inexact, strict=True)]
+        )
 
-    moving = [x for x, m in zip(leaves, moves, strict=True) if m]
+    moving = [x for x, m in zip(leaves, is_inexact, strict=True) if m]
 
     def augmented(state: Any, s: Any, moving: Any) -> Any:
         y, y_bar, *_ = state
@@ -278,8 +282,8 @@ def _backward(options: Any, residuals: Any, ct: Any) -> tuple[Any, Any, Any]:
     start = (ct[-1], jnp.zeros((), ts.dtype), tree.tree_map(jnp.zeros_like, moving))
     inputs = (ys[1:], ts[1:], ts[:-1], ct[1:], ct[:-1])
     (y_bar, t_bar, args_bar), ts_bar = lax.scan(back, start, inputs, reverse=True)
-    found = iter(args_bar)
-    cotangents = [next(found) if m else None for m in moves]
+    bars = iter(args_bar)
+    cotangents = [next(bars) if m else None for m in is_inexact]
     return y_bar, jnp.concatenate([t_bar[None], ts_bar]), tree.tree_unflatten(structure, cotangents)
 
 

@@ -1,10 +1,10 @@
 """`corejax.example_libraries.optimizers`: optimisers as triples of functions, small enough to copy and change.
 
-An optimiser is made for one array and applied to each leaf of a pytree (`optimizer`):
+An optimiser is written for one array, and applied to each leaf of a pytree (`optimizer`):
 
     init(x0) -> state          update(i, gradient, state) -> state          get_params(state) -> x
 
-A step size is a number or a schedule, a function from the step's number to one.
+A step size is a number or a schedule, which is a function from the step number to the step size.
 
 Example:
     >>> import corejax
@@ -60,7 +60,7 @@ class Optimizer(NamedTuple):
 
     Attributes:
         init_fn: parameters -> state.
-        update_fn: (step's number, gradients, state) -> state.
+        update_fn: (step number, gradients, state) -> state.
         params_fn: state -> parameters.
     """
 
@@ -73,9 +73,9 @@ class OptimizerState:
     """The states of all parameters, as one pytree of arrays.
 
     Attributes:
-        packed_state: for each parameter the leaves of its state.
-        tree_def: structure of the parameters.
-        subtree_defs: for each parameter the structure of its state.
+        packed_state: the leaves of the state of each parameter.
+        tree_def: the structure of the parameters.
+        subtree_defs: the structure of the state of each parameter.
     """
 
     __slots__ = ("packed_state", "subtree_defs", "tree_def")
@@ -97,14 +97,14 @@ tree.register_pytree_node(
 
 
 def optimizer(opt_maker: Callable[..., tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]]]) -> Any:
-    """Make of a maker of optimisers for one array a maker of optimisers for pytrees; a decorator.
+    """Convert a factory of optimisers for one array into a factory of optimisers for pytrees; a decorator.
 
     Args:
-        opt_maker: gives `(init, update, get_params)` for one array: `init(x0) -> state`, any pytree;
+        opt_maker: a function that returns `(init, update, get_params)` for one array: `init(x0) -> state`, any pytree;
             `update(i, gradient, state) -> state`; `get_params(state) -> x`.
 
     Returns:
-        A function of the same arguments that gives an `Optimizer`.
+        A function of the same arguments that returns an `Optimizer`.
     """
 
     @functools.wraps(opt_maker)
@@ -114,13 +114,13 @@ def optimizer(opt_maker: Callable[..., tuple[Callable[..., Any], Callable[..., A
         def check_state(function: str, state: Any) -> None:
             if not isinstance(state, OptimizerState):
                 raise TypeError(
-                    f"{opt_maker.__name__}: {function} takes a state that init or update gave, got {state!r} of type "
+                    f"{opt_maker.__name__}: {function} takes a state returned by init or update, got {state!r} of type "
                     f"{type(state).__name__}"
                 )
 
         def tree_init(params: Any) -> OptimizerState:
             leaves, structure = tree.tree_flatten(params)
-            return _packed(map(init, leaves), structure)
+            return _pack(map(init, leaves), structure)
 
         def tree_update(i: Any, gradients: Any, state: OptimizerState) -> OptimizerState:
             check_state("update", state)
@@ -132,11 +132,11 @@ def optimizer(opt_maker: Callable[..., tuple[Callable[..., Any], Callable[..., A
                 )
             states = _states(state)
             updated = [update(i, g, s) for g, s in zip(leaves, states, strict=True)]
-            new = _packed(updated, structure)
+            new = _pack(updated, structure)
             for before, after in zip(state.subtree_defs, new.subtree_defs, strict=True):
                 if before != after:
                     raise TypeError(
-                        f"{opt_maker.__name__}: update gives a state of another structure than init: "
+                        f"{opt_maker.__name__}: update returns a state of another structure than init: "
                         f"{after}, not {before}"
                     )
             return new
@@ -150,7 +150,7 @@ def optimizer(opt_maker: Callable[..., tuple[Callable[..., Any], Callable[..., A
     return tree_opt_maker
 
 
-def _packed(states: Any, structure: Any) -> OptimizerState:
+def _pack(states: Any, structure: Any) -> OptimizerState:
     flat = [tree.tree_flatten(state) for state in states]
     return OptimizerState(tuple(tuple(leaves) for leaves, _ in flat), structure, [sub for _, sub in flat])
 
@@ -164,30 +164,30 @@ def _states(state: OptimizerState) -> list[Any]:
 
 
 def make_schedule(scalar_or_schedule: Any) -> Schedule:
-    """A schedule of a number, or the schedule itself.
+    """Return a schedule unchanged, or a constant schedule for a number.
 
     Raises:
-        TypeError: it is neither.
+        TypeError: the argument is neither a number nor a function.
     """
     if callable(scalar_or_schedule):
         return scalar_or_schedule  # type: ignore[no-any-return]
     if is_array_like(scalar_or_schedule) and jnp.ndim(scalar_or_schedule) == 0:
         return constant(scalar_or_schedule)
-    raise TypeError(f"a step size is a number or a function of the step's number, got {scalar_or_schedule!r}")
+    raise TypeError(f"a step size is a number or a function of the step number, got {scalar_or_schedule!r}")
 
 
 def constant(step_size: Any) -> Schedule:
-    """The same step size always."""
+    """Return a constant step size."""
     return lambda i: step_size
 
 
 def exponential_decay(step_size: Any, decay_steps: Any, decay_rate: Any) -> Schedule:
-    """`step_size * decay_rate ** (i / decay_steps)`."""
+    """Return the schedule `step_size * decay_rate ** (i / decay_steps)`."""
     return lambda i: step_size * decay_rate ** (i / decay_steps)
 
 
 def inverse_time_decay(step_size: Any, decay_steps: Any, decay_rate: Any, staircase: bool = False) -> Schedule:
-    """`step_size / (1 + decay_rate * i / decay_steps)`, with i / decay_steps rounded down for a staircase."""
+    """Return the schedule `step_size / (1 + decay_rate * i / decay_steps)`; `staircase` rounds the quotient down."""
 
     def schedule(i: Any) -> Any:
         passed = i / decay_steps
@@ -197,7 +197,7 @@ def inverse_time_decay(step_size: Any, decay_steps: Any, decay_rate: Any, stairc
 
 
 def polynomial_decay(step_size: Any, decay_steps: Any, final_step_size: Any, power: Any = 1.0) -> Schedule:
-    """From `step_size` to `final_step_size`, which it has from step `decay_steps` on, as a power of what is left."""
+    """Return a schedule from `step_size` at step 0 to `final_step_size` at step `decay_steps`, by a power law."""
 
     def schedule(i: Any) -> Any:
         left = 1 - jnp.minimum(i, decay_steps) / decay_steps
@@ -207,10 +207,10 @@ def polynomial_decay(step_size: Any, decay_steps: Any, final_step_size: Any, pow
 
 
 def piecewise_constant(boundaries: Any, values: Any) -> Schedule:
-    """`values[0]` up to and with step `boundaries[0]`, then `values[1]`, and so on.
+    """Return a schedule that is `values[0]` up to and including step `boundaries[0]`, then `values[1]`, and so on.
 
     Raises:
-        ValueError: there is not one value more than boundaries, or they are not one-dimensional.
+        ValueError: the arguments are not vectors, or there is not exactly one value more than boundaries.
     """
     limits, levels = jnp.asarray(boundaries), jnp.asarray(values)
     if limits.ndim != 1 or levels.shape != (limits.shape[0] + 1,):
@@ -230,7 +230,7 @@ def _first(state: Any) -> Any:
 
 @optimizer
 def sgd(step_size: Any) -> Any:
-    """Steps against the gradient.
+    """Return gradient descent.
 
     Args:
         step_size: a number or a schedule.
@@ -241,11 +241,11 @@ def sgd(step_size: Any) -> Any:
 
 @optimizer
 def momentum(step_size: Any, mass: Any) -> Any:
-    """Steps against a velocity, to which gradients add up (Polyak 1964).
+    """Return gradient descent with momentum: gradients accumulate in a velocity (Polyak 1964).
 
     Args:
         step_size: a number or a schedule.
-        mass: what is left of the velocity after a step, 0 to 1.
+        mass: the decay factor of the velocity per step, 0 to 1.
     """
     size = make_schedule(step_size)
 
@@ -259,7 +259,7 @@ def momentum(step_size: Any, mass: Any) -> Any:
 
 @optimizer
 def nesterov(step_size: Any, mass: Any) -> Any:
-    """As `momentum`, with the gradient counted where the velocity leads (Nesterov 1983)."""
+    """Return Nesterov's accelerated gradient, a variant of `momentum` that looks one step ahead (Nesterov 1983)."""
     size = make_schedule(step_size)
 
     def update(i: Any, g: Any, state: Any) -> Any:
@@ -271,14 +271,14 @@ def nesterov(step_size: Any, mass: Any) -> Any:
 
 
 def _over_root(x: Any, squares: Any) -> Any:
-    """x / sqrt(squares), zero where that is zero."""
+    """Return x / sqrt(squares), zero where `squares` is zero."""
     positive = squares > 0
     return jnp.where(positive, x / jnp.sqrt(jnp.where(positive, squares, 1.0)), 0.0)
 
 
 @optimizer
 def adagrad(step_size: Any, momentum: Any = 0.9) -> Any:
-    """Gradients over the root of the sum of their squares so far, averaged (Duchi, Hazan, Singer 2011)."""
+    """Return Adagrad: gradients divided by the root of the sum of their squares (Duchi, Hazan, Singer 2011)."""
     size = make_schedule(step_size)
 
     def update(i: Any, g: Any, state: Any) -> Any:
@@ -292,7 +292,7 @@ def adagrad(step_size: Any, momentum: Any = 0.9) -> Any:
 
 @optimizer
 def rmsprop(step_size: Any, gamma: Any = 0.9, eps: Any = 1e-8) -> Any:
-    """Gradients over the root of a running mean of their squares (Hinton 2012)."""
+    """Return RMSProp: gradients divided by the root of a running mean of their squares (Hinton 2012)."""
     size = make_schedule(step_size)
 
     def update(i: Any, g: Any, state: Any) -> Any:
@@ -305,7 +305,7 @@ def rmsprop(step_size: Any, gamma: Any = 0.9, eps: Any = 1e-8) -> Any:
 
 @optimizer
 def rmsprop_momentum(step_size: Any, gamma: Any = 0.9, eps: Any = 1e-8, momentum: Any = 0.9) -> Any:
-    """`rmsprop` whose steps add up as those of `momentum`."""
+    """Return `rmsprop` with the momentum of `momentum`."""
     size = make_schedule(step_size)
 
     def update(i: Any, g: Any, state: Any) -> Any:
@@ -319,13 +319,13 @@ def rmsprop_momentum(step_size: Any, gamma: Any = 0.9, eps: Any = 1e-8, momentum
 
 @optimizer
 def adam(step_size: Any, b1: Any = 0.9, b2: Any = 0.999, eps: Any = 1e-8) -> Any:
-    """Running means of gradients and of their squares, corrected for their start at zero (Kingma, Ba 2015).
+    """Return Adam: running means of gradients and of their squares, with bias correction (Kingma, Ba 2015).
 
     Args:
         step_size: a number or a schedule.
-        b1: what is left of the mean of gradients after a step.
-        b2: the same of the mean of squares.
-        eps: what is added to the root.
+        b1: the decay factor of the mean of gradients, 0.9 by default.
+        b2: the decay factor of the mean of squares, 0.999 by default.
+        eps: a number added to the root, 1e-8 by default.
     """
     size = make_schedule(step_size)
 
@@ -342,7 +342,7 @@ def adam(step_size: Any, b1: Any = 0.9, b2: Any = 0.999, eps: Any = 1e-8) -> Any
 
 @optimizer
 def adamax(step_size: Any, b1: Any = 0.9, b2: Any = 0.999, eps: Any = 1e-8) -> Any:
-    """`adam` with a decaying maximum in place of the mean of squares (Kingma, Ba 2015, section 7.1)."""
+    """Return AdaMax: `adam` with a decaying maximum instead of the mean of squares (Kingma, Ba 2015, section 7.1)."""
     size = make_schedule(step_size)
 
     def update(i: Any, g: Any, state: Any) -> Any:
@@ -357,7 +357,7 @@ def adamax(step_size: Any, b1: Any = 0.9, b2: Any = 0.999, eps: Any = 1e-8) -> A
 
 @optimizer
 def sm3(step_size: Any, momentum: Any = 0.9) -> Any:
-    """`adagrad` in little memory: one sum for each row, column, ... in place of each element (Anil et al. 2019)."""
+    """Return SM3: `adagrad` with one sum for each row, column, ... instead of each element (Anil et al. 2019)."""
     size = make_schedule(step_size)
 
     def init(x: Any) -> Any:
@@ -379,26 +379,27 @@ def sm3(step_size: Any, momentum: Any = 0.9) -> Any:
 # -- gradients ---------------------------------------------------------------------------------------------------
 
 
-_leaves = tree.tree_leaves  # which `l2_norm`, whose argument is called `tree` as in JAX, cannot name otherwise
+# In `l2_norm` the argument `tree`, named as in JAX, hides the module.
+_leaves = tree.tree_leaves
 
 
 def l2_norm(tree: Any) -> Any:
-    """The root of the sum of squares of all numbers in a pytree."""
+    """Compute the Euclidean norm of all elements of a pytree."""
     return jnp.sqrt(sum(jnp.sum(jnp.square(jnp.abs(x))) for x in _leaves(tree)))
 
 
 def clip_grads(grad_tree: Any, max_norm: Any) -> Any:
-    """Gradients scaled so that their norm (`l2_norm`) is at most `max_norm`."""
+    """Scale gradients so that their norm (`l2_norm`) is at most `max_norm`."""
     norm = l2_norm(grad_tree)
     factor = jnp.where(norm < max_norm, 1.0, max_norm / jnp.where(norm == 0, 1.0, norm))
     return tree.tree_map(lambda g: g * factor.astype(jnp.asarray(g).dtype), grad_tree)
 
 
-# -- states to keep on disk --------------------------------------------------------------------------------------
+# -- states for checkpoints ---------------------------------------------------------------------------------------
 
 
 class JoinPoint:
-    """Where the state of one parameter begins, in a pytree of the parameters' structure.
+    """The root of the state of one parameter, in a pytree of the parameters' structure.
 
     Attributes:
         subtree: the state.
@@ -417,18 +418,18 @@ class JoinPoint:
 
 
 def unpack_optimizer_state(opt_state: OptimizerState) -> Any:
-    """The parameters' pytree with a `JoinPoint` for each parameter, which has its state: to be pickled, say."""
+    """Return the parameters' pytree with a `JoinPoint`, which holds the state, for each parameter; for pickling."""
     return tree.tree_unflatten(opt_state.tree_def, map(JoinPoint, _states(opt_state)))
 
 
 def pack_optimizer_state(marked_pytree: Any) -> OptimizerState:
-    """Undoes `unpack_optimizer_state`.
+    """Convert the result of `unpack_optimizer_state` back to a state.
 
     Raises:
-        TypeError: a leaf is no `JoinPoint`.
+        TypeError: a leaf is not a `JoinPoint`.
     """
     points, structure = tree.tree_flatten(marked_pytree)
     for point in points:
         if not isinstance(point, JoinPoint):
             raise TypeError(f"pack_optimizer_state: the leaves are JoinPoints, got {point!r}")
-    return _packed((point.subtree for point in points), structure)
+    return _pack((point.subtree for point in points), structure)

@@ -1,4 +1,4 @@
-"""What the plugin contributes. Discovery imports this module, so everything else is imported inside the hooks."""
+"""The hooks that the plugin implements. Discovery imports this module, so the hooks import everything else."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from corejax.extend import hookimpl
 
 @hookimpl
 def corejax_export_namespaces() -> Mapping[str, str]:
-    """Small libraries, and the solver of differential equations."""
+    """Export the example libraries and the solver of differential equations."""
     return {
         "example_libraries.optimizers": "corejax_libraries.optimizers",
         "example_libraries.stax": "corejax_libraries.stax",

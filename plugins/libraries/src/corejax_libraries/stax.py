@@ -2,8 +2,8 @@
 
     init_fun(rng, input_shape) -> (output_shape, params)          apply_fun(params, inputs, **kwargs) -> outputs
 
-`serial` and `parallel` make a layer of several. Shapes have the batch first; -1 stands for a size that `init_fun` need
-not know. A layer that draws random numbers takes a key as the keyword argument `rng` of its `apply_fun`.
+`serial` and `parallel` combine layers. Shapes have the batch axis first; -1 stands for a size that `init_fun` does not
+need. A layer that draws random numbers takes a key as the keyword argument `rng` of its `apply_fun`.
 
 Example:
     >>> import corejax
@@ -70,16 +70,16 @@ __all__ = [
 glorot, randn, logsoftmax = glorot_normal, normal, nn.log_softmax
 
 
-# -- layers with parameters --------------------------------------------------------------------------------------
+# -- layers with parameters ---------------------------------------------------------------------------------------
 
 
 def Dense(out_dim: int, W_init: Any = None, b_init: Any = None) -> Layer:
-    """`inputs @ W + b`.
+    """Return a fully connected layer, `inputs @ W + b`.
 
     Args:
         out_dim: size of the last axis of the result.
-        W_init: initializer of W, of shape (size of the inputs' last axis, out_dim).
-        b_init: initializer of b.
+        W_init: initializer of W, of shape (size of the inputs' last axis, out_dim); Glorot normal by default.
+        b_init: initializer of b; normal by default.
     """
     W_init, b_init = W_init or glorot_normal(), b_init or normal()
 
@@ -104,17 +104,17 @@ def GeneralConv(
     W_init: Any = None,
     b_init: Any = None,
 ) -> Layer:
-    """A convolution.
+    """Return a convolutional layer.
 
     Args:
-        dimension_numbers: layouts of inputs, weights and results, as of `lax.conv_general_dilated`: ("NHWC", "HWIO",
+        dimension_numbers: layouts of inputs, weights and results, as for `lax.conv_general_dilated`: ("NHWC", "HWIO",
             "NHWC").
-        out_chan: how many channels the result has.
+        out_chan: number of channels of the result.
         filter_shape: size of the window.
-        strides: steps of the window, by default 1.
-        padding: "SAME", "VALID", or pairs.
-        W_init: initializer of the weights.
-        b_init: initializer of what is added to each channel.
+        strides: strides of the window, 1 by default.
+        padding: "SAME", "VALID" (the default), or pairs of widths.
+        W_init: initializer of the weights; Glorot normal by default.
+        b_init: initializer of the bias of each channel; normal by default.
     """
     numbers, one = tuple(dimension_numbers), (1,) * len(filter_shape)
     strides = tuple(strides or one)
@@ -129,7 +129,7 @@ def _convolution(
     numbers: Sequence[str], out_chan: int, filter_shape: Sequence[int], W_init: Any, b_init: Any,
     shape_of: Callable[[Any, Any], Any], convolve: Callable[[Any, Any], Any],
 ) -> Layer:  # fmt: skip
-    """A layer that convolves with weights, and adds a number to each channel."""
+    """Return a layer that convolves with weights and adds a bias to each channel."""
     lhs_spec, rhs_spec, out_spec = numbers
     W_init = W_init or glorot_normal(rhs_spec.index("I"), rhs_spec.index("O"))
     b_init = b_init or normal(1e-6)
@@ -164,7 +164,7 @@ def GeneralConvTranspose(
     W_init: Any = None,
     b_init: Any = None,
 ) -> Layer:
-    """The transpose of a convolution (`lax.conv_transpose`); arguments as those of `GeneralConv`."""
+    """Return a transposed convolutional layer (`lax.conv_transpose`); arguments as for `GeneralConv`."""
     numbers, strides = tuple(dimension_numbers), tuple(strides or (1,) * len(filter_shape))
     return _convolution(
         numbers, out_chan, filter_shape, W_init, b_init,
@@ -185,13 +185,13 @@ def BatchNorm(
     beta_init: Any = zeros,
     gamma_init: Any = ones,
 ) -> Layer:
-    """Numbers of mean 0 and variance 1 over axes of this batch, then scaled and shifted (Ioffe, Szegedy 2015).
+    """Return a batch normalisation layer: mean 0 and variance 1, then scale and shift (Ioffe, Szegedy 2015).
 
     Args:
         axis: the axes of the mean and the variance.
-        epsilon: what is added to the variance.
-        center: whether a shift is learned.
-        scale: whether a scale is learned.
+        epsilon: a number added to the variance, 1e-5 by default.
+        center: whether to learn a shift.
+        scale: whether to learn a scale.
         beta_init: initializer of the shift.
         gamma_init: initializer of the scale.
     """
@@ -213,11 +213,11 @@ def BatchNorm(
     return init_fun, apply_fun
 
 
-# -- layers without ----------------------------------------------------------------------------------------------
+# -- layers without parameters ------------------------------------------------------------------------------------
 
 
 def elementwise(fun: Callable[..., Any], **fun_kwargs: Any) -> Layer:
-    """A layer that applies a function to each number, or one that keeps the shape."""
+    """Return a layer that applies a function that keeps the shape, such as an activation function."""
     return lambda rng, input_shape: (input_shape, ()), lambda params, inputs, **kwargs: fun(inputs, **fun_kwargs)
 
 
@@ -234,16 +234,20 @@ Selu = elementwise(nn.selu)
 Gelu = elementwise(nn.gelu)
 
 
+_POOLING = """{}
+
+    Args:
+        window_shape: size of the window over the spatial axes.
+        strides: strides of the window, 1 by default.
+        padding: "SAME" or "VALID" (the default).
+        spec: layout of the inputs, "NHWC" by default.
+    """
+
+
 def _pooling(name: str, reducer: Callable[..., Any], start: float, mean: bool, doc: str) -> Callable[..., Layer]:
     def layer(
         window_shape: Sequence[int], strides: Sequence[int] | None = None, padding: Any = "VALID", spec: Any = None
     ) -> Layer:
-        """Args:
-        window_shape: size of the window over the spatial axes.
-        strides: its steps, by default 1.
-        padding: "SAME" or "VALID".
-        spec: the inputs' layout, by default "NHWC".
-        """
         steps = tuple(strides or (1,) * len(window_shape))
         batch, channel = (0, len(window_shape) + 1) if spec is None else (spec.index("N"), spec.index("C"))
 
@@ -266,12 +270,14 @@ def _pooling(name: str, reducer: Callable[..., Any], start: float, mean: bool, d
 
         return init_fun, apply_fun
 
-    return lax.named(layer, name, f"{doc}\n\n    {layer.__doc__}")
+    return lax.named(layer, name, _POOLING.format(doc))
 
 
-MaxPool = _pooling("MaxPool", lax.max, -math.inf, False, "The largest number of each window.")
-SumPool = _pooling("SumPool", lax.add, 0.0, False, "The sum over each window.")
-AvgPool = _pooling("AvgPool", lax.add, 0.0, True, "The mean over each window, of what is inside of the array.")
+MaxPool = _pooling("MaxPool", lax.max, -math.inf, False, "Return a layer that computes the maximum of each window.")
+SumPool = _pooling("SumPool", lax.add, 0.0, False, "Return a layer that computes the sum of each window.")
+AvgPool = _pooling(
+    "AvgPool", lax.add, 0.0, True, "Return a layer that computes the mean of each window, without padding."
+)
 
 
 def _flatten() -> Layer:
@@ -286,14 +292,14 @@ Identity: Layer = (lambda rng, input_shape: (input_shape, ()), lambda params, in
 
 
 def FanOut(num: int) -> Layer:
-    """The inputs, `num` times."""
+    """Return a layer that repeats its input `num` times."""
     return lambda rng, input_shape: ([input_shape] * num, ()), lambda params, inputs, **kwargs: [inputs] * num
 
 
 def _fan_in_sum() -> Layer:
     def init_fun(rng: Any, input_shape: Sequence[Any]) -> tuple[Any, Any]:
         if len({tuple(shape) for shape in input_shape}) != 1:
-            raise ValueError(f"FanInSum: its inputs are of one shape, got {[tuple(s) for s in input_shape]}")
+            raise ValueError(f"FanInSum: the inputs must have one shape, got {[tuple(s) for s in input_shape]}")
         return input_shape[0], ()
 
     return init_fun, lambda params, inputs, **kwargs: functools.reduce(operator.add, inputs)
@@ -303,7 +309,7 @@ FanInSum = _fan_in_sum()
 
 
 def FanInConcat(axis: int = -1) -> Layer:
-    """Several inputs, joined along an axis."""
+    """Return a layer that concatenates several inputs along an axis."""
 
     def init_fun(rng: Any, input_shape: Sequence[Any]) -> tuple[Any, Any]:
         shape = list(input_shape[0])
@@ -314,18 +320,18 @@ def FanInConcat(axis: int = -1) -> Layer:
 
 
 def Dropout(rate: float, mode: str = "train") -> Layer:
-    """Inputs of which some are zero, the others over the probability to stay (Srivastava et al. 2014).
+    """Return a dropout layer: some inputs become zero, the others are scaled up (Srivastava et al. 2014).
 
     Args:
-        rate: the probability of an input to stay.
-        mode: "train"; anything else leaves the inputs as they are.
+        rate: the probability to keep an input.
+        mode: "train", the default; any other mode returns the inputs unchanged.
     """
 
     def apply_fun(params: Any, inputs: Any, **kwargs: Any) -> Any:
         rng = kwargs.get("rng")
         if rng is None:
             raise ValueError(
-                "Dropout: a layer that draws random numbers takes a key: apply_fun(params, inputs, rng=key) with a key "
+                "Dropout: a layer that draws random numbers needs a key: apply_fun(params, inputs, rng=key) with a key "
                 "of corejax.random"
             )
         if mode != "train":
@@ -335,7 +341,7 @@ def Dropout(rate: float, mode: str = "train") -> Layer:
     return lambda rng, input_shape: (input_shape, ()), apply_fun
 
 
-# -- layers of layers --------------------------------------------------------------------------------------------
+# -- combinators --------------------------------------------------------------------------------------------------
 
 
 def _keys(rng: Any, count: int) -> Sequence[Any]:
@@ -343,10 +349,10 @@ def _keys(rng: Any, count: int) -> Sequence[Any]:
 
 
 def _parts(name: str, layers: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any]]:
-    """What the layers begin with, and how they are applied.
+    """Return the init functions and the apply functions of layers.
 
     Raises:
-        TypeError: one is no layer.
+        TypeError: an argument is not a layer.
     """
     for i, layer in enumerate(layers):
         if not isinstance(layer, tuple | list) or len(layer) != 2 or not all(map(callable, layer)):
@@ -358,7 +364,7 @@ def _parts(name: str, layers: Sequence[Any]) -> tuple[Sequence[Any], Sequence[An
 
 
 def serial(*layers: Layer) -> Layer:
-    """A layer that applies layers one after the other; its parameters are the list of theirs."""
+    """Return a layer that applies layers in sequence; its parameters are a list of the layers' parameters."""
     inits, applies = _parts("serial", layers)
 
     def init_fun(rng: Any, input_shape: Any) -> tuple[Any, Any]:
@@ -379,13 +385,13 @@ def serial(*layers: Layer) -> Layer:
 
 
 def parallel(*layers: Layer) -> Layer:
-    """A layer that applies each of several to its own one of as many inputs; its results are a list."""
+    """Return a layer that applies each of several layers to its own input; its results are a list."""
     inits, applies = _parts("parallel", layers)
 
     def init_fun(rng: Any, input_shape: Any) -> tuple[Any, Any]:
         rngs = random.split(rng, len(inits))
-        found = [init(key, shape) for init, key, shape in zip(inits, rngs, input_shape, strict=True)]
-        return [shape for shape, _ in found], [param for _, param in found]
+        pairs = [init(key, shape) for init, key, shape in zip(inits, rngs, input_shape, strict=True)]
+        return [shape for shape, _ in pairs], [param for _, param in pairs]
 
     def apply_fun(params: Any, inputs: Any, **kwargs: Any) -> Any:
         rngs = _keys(kwargs.pop("rng", None), len(applies))
@@ -395,10 +401,10 @@ def parallel(*layers: Layer) -> Layer:
 
 
 def shape_dependent(make_layer: Callable[[Any], Layer]) -> Layer:
-    """A layer that is made when the shape of its inputs is known.
+    """Return a layer that is built when the shape of its inputs is known.
 
     Args:
-        make_layer: from that shape to the layer.
+        make_layer: a function from the input shape to the layer.
     """
 
     def init_fun(rng: Any, input_shape: Any) -> Any:

@@ -1,1 +1,1 @@
-"""NumPy's names over the array primitives: `corejax.numpy`, and `corejax.nn`. No primitives of its own."""
+"""NumPy's functions over the array primitives: `corejax.numpy` and `corejax.nn`. The plugin defines no primitives."""

@@ -1,4 +1,4 @@
-"""Namespaces as tables, with what the engine may remember of their functions."""
+"""Lazy namespaces: tables of names, and which functions are compiled when they are called eagerly."""
 
 from __future__ import annotations
 
@@ -22,25 +22,32 @@ def lazy_names(
     """Return `__getattr__`, `__dir__` and `__all__` of a namespace.
 
     Args:
-        namespace, modules, names: as of `lax.lazy_names`.
-        composite: functions of many primitives, whose eager calls are remembered as programs.
-        ufuncs: those of them that give the same bits as NumPy's ufunc of their name; after a colon the codes of the
-            dtypes for which they do, if not all.
-        numbers: those of them for which Python's floats are operands as arrays are, and nothing else.
+        namespace: the name below `corejax`, such as `"numpy"`.
+        modules: the names that each module provides, as for `lax.lazy_names`.
+        names: the globals of the namespace.
+        composite: functions of many primitives. Their eager calls are traced once and cached as programs.
+        ufuncs: the composite functions that return the same bits as NumPy's ufunc of their name. The type codes after
+            a colon are the dtypes for which this holds, if not all.
+        numbers: the composite functions that use a Python float only as an operand, so that its value need not be
+            part of the cache key.
     """
     words = [name.partition("=") for text in modules.values() for name in text.split()]
-    written = {public: own or public for public, _, own in words}
-    many = {written[name] for name in composite.split()}  # also under their other names
-    exact = {written[name]: (getattr(np, name), codes) for name, _, codes in (x.partition(":") for x in ufuncs.split())}
-    takes_numbers = {written[name] for name in numbers.split()}
-    whole: dict[str, Any] = {}
+    definitions = {public: own or public for public, _, own in words}
+    # A definition is composite under all its public names.
+    composites = {definitions[name] for name in composite.split()}
+    exact = {
+        definitions[name]: (getattr(np, name), codes) for name, _, codes in (x.partition(":") for x in ufuncs.split())
+    }
+    takes_numbers = {definitions[name] for name in numbers.split()}
+    wrapped: dict[str, Any] = {}
 
-    def prepare(home: tuple[str, str], found: Any) -> Any:
+    def prepare(home: tuple[str, str], function: Any) -> Any:
         name = home[1]
-        if name in many and name not in whole:
+        if name in composites and name not in wrapped:
             ufunc, codes = exact.get(name, (None, ""))
-            whole[name] = remembered(found, ufunc=ufunc, ufunc_of=codes, numbers=name in takes_numbers)
-            whole[name].__module__ = f"corejax.{namespace}"  # where it is found again when it is unpickled
-        return whole.get(name, found)
+            wrapped[name] = remembered(function, ufunc=ufunc, ufunc_of=codes, numbers=name in takes_numbers)
+            # Unpickling imports the function from this module.
+            wrapped[name].__module__ = f"corejax.{namespace}"
+        return wrapped.get(name, function)
 
     return lax.lazy_names(namespace, "corejax_numpy", modules, names, prepare=prepare)

@@ -1,4 +1,4 @@
-"""The methods of ufuncs for any function: element by element, by loops of the program."""
+"""The methods of ufuncs for arbitrary functions: applied element by element, in loops of the program."""
 
 from __future__ import annotations
 
@@ -20,13 +20,13 @@ def _result_dtype(f: Any, *xs: Any) -> Any:
 
 
 def reduce_one_by_one(f: Any) -> Function:
-    """What `f.reduce` does to an array, as the shortcuts of ufuncs do."""
+    """Return an implementation of `f.reduce`, with the signature of the ufuncs' fast implementations."""
 
     def reduce(a: Any, *, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any) -> Any:
         if isinstance(axis, tuple) and len(axis) != 1 and f.identity is None:
             raise NotImplementedError(
-                f"{f.__name__}.reduce goes along one axis, or all (None): without an identity the order of elements "
-                f"counts; got {axis}"
+                f"{f.__name__}.reduce: axis must be one axis, or None for all, because without an identity the order "
+                f"of elements matters; got {axis}"
             )
         dtype = _result_dtype(f, a, a) if dtype is None else canonical_dtype(dtype)
         axes = canonical_axes(axis, a.ndim)
@@ -43,15 +43,15 @@ def reduce_one_by_one(f: Any) -> Function:
 
 
 def _in_rows(a: Any, axes: tuple[int, ...]) -> Any:
-    """The axes as one, in front."""
+    """Merge the axes into one, the first."""
     rest = tuple(d for i, d in enumerate(a.shape) if i not in axes)
     return lax.reshape(moveaxis(a, axes, tuple(range(len(axes)))), (math.prod(a.shape[i] for i in axes), *rest))
 
 
 def _fold(f: Any, a: Any, initial: Any, mask: Any) -> Any:
-    """Rows combined, from the first to the last."""
+    """Combine rows from the first to the last."""
     if not len(a) and initial is None:
-        raise ValueError(f"{f.__name__}.reduce: there is nothing to combine, and no identity")
+        raise ValueError(f"{f.__name__}.reduce: there are no elements, and the function has no identity")
     start = 0
     if initial is None:
         start, carry = 1, a[0]
@@ -73,7 +73,7 @@ def _row(a: Any, i: Any) -> Any:
 
 
 def accumulate_one_by_one(f: Any, a: Any, axis: int, dtype: Any) -> Any:
-    """`f.accumulate` along an axis counted from the front."""
+    """Implement `f.accumulate` along an axis counted from the front."""
     dtype = _result_dtype(f, a, a) if dtype is None else canonical_dtype(dtype)
     rows = moveaxis(lax.convert_element_type(a, dtype), axis, 0)
     if not len(rows):
@@ -88,7 +88,7 @@ def accumulate_one_by_one(f: Any, a: Any, axis: int, dtype: Any) -> Any:
 
 
 def reduceat_one_by_one(f: Any, a: Any, indices: Any, dtype: Any) -> Any:
-    """Along the first axis: each row is combined into the segments that it lies in."""
+    """Implement `f.reduceat` along the first axis: combine each row into all segments that contain it."""
     a = a if dtype is None else lax.convert_element_type(a, canonical_dtype(dtype))
     ends = lax.concatenate([indices[1:], lax.full((1,), len(a), indices.dtype)], 0)
     shape = (len(indices),) + (1,) * (a.ndim - 1)
@@ -104,7 +104,7 @@ def reduceat_one_by_one(f: Any, a: Any, indices: Any, dtype: Any) -> Any:
 
 
 def at_one_by_one(f: Any, a: Any, indices: Any, *args: Any) -> Any:
-    """`f.at`: the elements that indices name updated one after the other."""
+    """Implement `f.at`: update the indexed elements one after another."""
     dtype = _result_dtype(f, a, *args)
     a = lax.convert_element_type(a, dtype)
     indices = indices if isinstance(indices, tuple) else (indices,)
@@ -117,10 +117,10 @@ def at_one_by_one(f: Any, a: Any, indices: Any, *args: Any) -> Any:
     updates = [_of_each_index(x, shape) for x in args]
 
     def step(a: Any, row: Any) -> tuple[Any, None]:
-        values, given = row
+        values, arguments = row
         at = iter(values)
         index = tuple(x if _is_slice(x) else next(at) for x in indices)
-        new = f(a[index], *given)
+        new = f(a[index], *arguments)
         return a.at[index].set(lax.convert_element_type(new, dtype)), None
 
     return lax.scan(step, a, (flat, updates), length=count)[0]

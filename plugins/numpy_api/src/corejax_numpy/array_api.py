@@ -1,4 +1,4 @@
-"""What `corejax.numpy` tells about itself to code that is written against the Array API standard (2024.12)."""
+"""The inspection API of the Array API standard (2024.12): what `corejax.numpy` supports."""
 
 from __future__ import annotations
 
@@ -21,22 +21,25 @@ _KINDS["numeric"] = _KINDS["integral"] + _KINDS["real floating"] + _KINDS["compl
 
 
 class ArrayNamespaceInfo:
-    """The namespace's answers to the standard's questions."""
+    """The inspection interface that the standard defines for namespaces."""
 
     def capabilities(self) -> dict[str, Any]:
-        """What may be asked of arrays. Masks and shapes that depend on values are for values that are not traced."""
+        """Return the supported optional features, as a dict.
+
+        Boolean masks and data-dependent shapes are supported for concrete values only, so both are reported as False.
+        """
         return {"boolean indexing": False, "data-dependent shapes": False, "max dimensions": 64}
 
     def default_device(self) -> None:
-        """None, which is the default device wherever a device is asked for."""
+        """Return None, which stands for the default device in every argument `device`."""
         return None
 
     def devices(self) -> list[Any]:
-        """What the argument `device` takes."""
+        """Return the values that arguments `device` accept."""
         return [None, *devices()]
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, np.dtype[Any]]:
-        """The dtypes of arrays made of Python's numbers."""
+        """Return the default dtype of each kind."""
         self._check(device)
         return {
             "real floating": dtypes.default_float_dtype(),
@@ -46,23 +49,23 @@ class ArrayNamespaceInfo:
         }
 
     def dtypes(self, *, device: Any = None, kind: str | tuple[str, ...] | None = None) -> dict[str, np.dtype[Any]]:
-        """The standard's dtypes that arrays can have, by name.
+        """Return the supported dtypes of the standard, by name.
 
         Args:
-            device: a device; all have the same ones.
-            kind: `"bool"`, `"signed integer"`, `"unsigned integer"`, `"integral"`, `"real floating"`,
-                `"complex floating"`, `"numeric"`, or a tuple of these; None is all.
+            device: a device; all devices support the same dtypes.
+            kind: `"bool"`, `"signed integer"`, `"unsigned integer"`, `"integral"`, `"real floating"`, `"complex
+                floating"`, `"numeric"`, or a tuple of these; None, the default, returns all dtypes.
 
         Raises:
-            ValueError: another kind.
+            ValueError: the kind is unknown.
         """
         self._check(device)
         kinds = ("bool", "numeric") if kind is None else kind if isinstance(kind, tuple) else (kind,)
-        for each in kinds:
-            if each not in _KINDS:
-                raise ValueError(f"dtypes: kind is one of {', '.join(map(repr, _KINDS))}, got {each!r}")
-        found = {name: dtypes.dtype(name) for each in kinds for name in _KINDS[each]}
-        return {name: d for name, d in found.items() if dtypes.canonicalize_dtype(d) == d}
+        for name in kinds:
+            if name not in _KINDS:
+                raise ValueError(f"dtypes: kind is one of {', '.join(map(repr, _KINDS))}, got {name!r}")
+        by_name = {name: dtypes.dtype(name) for one in kinds for name in _KINDS[one]}
+        return {name: d for name, d in by_name.items() if dtypes.canonicalize_dtype(d) == d}
 
     def _check(self, device: Any) -> None:
         if device is not None and device not in devices():
@@ -70,5 +73,5 @@ class ArrayNamespaceInfo:
 
 
 def namespace_info() -> ArrayNamespaceInfo:
-    """`corejax.numpy.__array_namespace_info__()`: what the namespace can do."""
+    """Return the inspection interface: `corejax.numpy.__array_namespace_info__()`."""
     return ArrayNamespaceInfo()

@@ -1,4 +1,4 @@
-"""The bits of elements: packed into bytes, in reverse order, and taken for elements of another dtype."""
+"""The bits of elements: packing into bytes, byte order, and reinterpretation as another dtype."""
 
 from __future__ import annotations
 
@@ -15,25 +15,31 @@ from corejax_numpy.reductions import sum
 
 
 def view(x: Any, dtype: Any = None, type: None = None) -> Any:
-    """The bytes of `x` as elements of a dtype; `x` itself for None.
+    """Reinterpret the bytes of `x` as elements of another dtype; None returns `x` unchanged.
+
+    Args:
+        x: the array.
+        dtype: the new dtype.
+        type: not supported; must be None.
 
     Returns:
-        An array of the shape of `x`, but for the last axis where the widths differ.
+        An array of the shape of `x`; the size of the last axis changes if the widths differ.
 
     Raises:
-        NotImplementedError: `type` is given: arrays have one class.
-        ValueError: the widths differ, and `x` has no axis, or its last one has no whole number of items.
-        TypeError: a dtype is a complex one whose parts have another width than the other dtype's elements.
+        NotImplementedError: `type` is given; arrays have only one class.
+        ValueError: the widths differ, and `x` is a scalar, or its last axis does not hold a whole number of new
+            elements.
+        TypeError: a dtype is complex, and its parts differ in width from the elements of the other dtype.
     """
     if type is not None:
-        raise NotImplementedError(f"view: arrays have one class, type is None, got {type!r}")
+        raise NotImplementedError(f"view: arrays have only one class, so type must be None, got {type!r}")
     dtype = canonical_dtype(dtype)
     if dtype is None or dtype == x.dtype:
         return x
     old, new = _bits(x.dtype), _bits(dtype)
     if old != new and (not x.ndim or x.shape[-1] * old % new):
         raise ValueError(
-            f"view: {x.aval.str_short()} has no last axis whose bytes are a whole number of items of {dtype.name}"
+            f"view: the last axis of {x.aval.str_short()} does not hold a whole number of {dtype.name} items"
         )
     if dtypes.is_bool(x.dtype):
         x = lax.convert_element_type(x, np.uint8)
@@ -47,7 +53,7 @@ def view(x: Any, dtype: Any = None, type: None = None) -> Any:
         return lax.ne(view(x, np.uint8), lax.make_scalar(0, np.dtype(np.uint8)))
     if old == new:
         return lax.bitcast_convert_type(x, dtype)
-    if old > new:  # a new last axis has the parts of an item
+    if old > new:  # the bitcast splits each item along a new last axis
         parts = lax.bitcast_convert_type(x, dtype)
         return lax.reshape(parts, (*x.shape[:-1], x.shape[-1] * old // new))
     groups = lax.reshape(x, (*x.shape[:-1], x.shape[-1] * old // new, new // old))
@@ -55,21 +61,21 @@ def view(x: Any, dtype: Any = None, type: None = None) -> Any:
 
 
 def _bits(dtype: Any) -> int:
-    """Bits of one element."""
+    """Return the number of bits of an element."""
     if dtypes.is_integer(dtype):
         return int(dtypes.iinfo(dtype).bits)
     return int(dtypes.finfo(dtype).bits) if dtypes.is_float(dtype) else dtype.itemsize * 8
 
 
 def _paired(x: Any) -> Any:
-    """Pairs along the last axis as complex numbers."""
+    """Return pairs along the last axis as complex numbers."""
     pairs = lax.reshape(x, (*x.shape[:-1], x.shape[-1] // 2, 2))
     real, imag = (lax.index_in_dim(pairs, i, pairs.ndim - 1, keepdims=False) for i in (0, 1))
     return lax.complex(real, imag)
 
 
 def byteswap(x: Any) -> Any:
-    """The elements with their bytes in reverse order; those of one byte or less as they are."""
+    """Reverse the bytes of each element; elements of one byte or less are returned unchanged."""
     if x.dtype.itemsize == 1:
         return x
     if dtypes.is_complex(x.dtype):
@@ -79,7 +85,7 @@ def byteswap(x: Any) -> Any:
 
 
 def _powers(name: str, bitorder: str) -> Any:
-    """The bits of a byte in their order."""
+    """Return the bits of a byte in their order."""
     if bitorder not in ("big", "little"):
         raise ValueError(f"{name}: bitorder is 'big' or 'little', got {bitorder!r}")
     bits = np.left_shift(1, np.arange(8)).astype(np.uint8)
@@ -94,16 +100,16 @@ def _axis_last(name: str, x: Any, axis: int | None) -> tuple[Any, int]:
 
 
 def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
-    """Whether elements differ from zero, as bits of bytes.
+    """Pack elements into bytes: each element becomes one bit, which is set if the element differs from zero.
 
     Args:
         a: an array of booleans or integers.
-        axis: the axis; None is the flattened array. It is continued with zeros to a multiple of 8.
-        bitorder: "big": the first element is the highest bit; "little": the lowest.
+        axis: the axis to pack, padded with zeros to a multiple of 8; None, the default, flattens the array first.
+        bitorder: "big" (the default) stores the first element in the highest bit, "little" in the lowest.
 
     Raises:
-        TypeError: the array is of another dtype.
-        ValueError: there is no such axis or order.
+        TypeError: the array has another dtype.
+        ValueError: the axis does not exist, or the bit order is unknown.
     """
     x = array_argument("packbits", a)
     if not dtypes.is_bool(x.dtype) and not dtypes.is_integer(x.dtype):
@@ -118,17 +124,18 @@ def packbits(a: Any, axis: int | None = None, bitorder: str = "big") -> Any:
 
 
 def unpackbits(a: Any, axis: int | None = None, count: int | None = None, bitorder: str = "big") -> Any:
-    """The bits of bytes as zeros and ones.
+    """Unpack bytes into bits, as zeros and ones of dtype uint8.
 
     Args:
         a: an array of uint8.
-        axis: the axis; None is the flattened array.
-        count: how many bits along it: the last ones are left out, or zeros put behind; negative: how many to leave out.
-        bitorder: "big": the highest bit is first; "little": the lowest.
+        axis: the axis to unpack; None, the default, flattens the array first.
+        count: the number of bits along the axis: further bits are dropped, and missing ones are zeros. A negative
+            number is that of the bits to drop. By default all bits are returned.
+        bitorder: "big" (the default) returns the highest bit first, "little" the lowest.
 
     Raises:
-        TypeError: the array is of another dtype.
-        ValueError: there is no such axis or order.
+        TypeError: the array has another dtype.
+        ValueError: the axis does not exist, or the bit order is unknown.
     """
     x = array_argument("unpackbits", a)
     if x.dtype != np.uint8:

@@ -1,4 +1,4 @@
-"""Values by conditions: the first that holds (`select`), a function for each (`piecewise`)."""
+"""Select values by conditions: `select` and `piecewise`."""
 
 from __future__ import annotations
 
@@ -22,18 +22,18 @@ from corejax_numpy.mapping import vectorize
 
 
 def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0) -> Any:
-    """Of each element the choice whose condition is the first to hold, or the default.
+    """Return, for each element, the choice of the first condition that is true, or the default.
 
     Args:
-        condlist: arrays, true where they differ from zero.
-        choicelist: as many arrays; all broadcast together.
-        default: the value where no condition holds.
+        condlist: a sequence of arrays, true where they differ from zero.
+        choicelist: a sequence of as many arrays; all arrays broadcast together.
+        default: the value where no condition is true, 0 by default.
 
     Returns:
-        An array of the dtype that choices and default promote to.
+        An array of the dtype to which the choices and the default promote.
 
     Raises:
-        ValueError: there are no conditions, or not as many choices.
+        ValueError: there are no conditions, or the numbers of conditions and choices differ.
     """
     condlist, choicelist = sequence("select", condlist, "condlist"), sequence("select", choicelist, "choicelist")
     if len(condlist) != len(choicelist):
@@ -48,20 +48,21 @@ def select(condlist: Sequence[Any], choicelist: Sequence[Any], default: Any = 0)
 
 
 def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: Any) -> Any:
-    """A function of elements that is defined by parts.
+    """Evaluate a function that is defined piecewise, element by element.
 
     Args:
         x: the argument.
-        condlist: for each part where it holds, a boolean array that broadcasts to `x`; of several the last one counts.
-        funclist: for each part a function of one number, or a number; one more is the rest's, which is 0 otherwise.
-        args: further arguments of the functions.
-        kw: further keyword arguments of theirs.
+        condlist: boolean arrays that broadcast to `x`, one for each piece; if several are true, the last one counts.
+        funclist: a function of one number, or a number, for each piece. An additional one applies where no condition
+            is true; the result is 0 there otherwise.
+        args: further positional arguments of the functions.
+        kw: further keyword arguments of the functions.
 
     Returns:
         An array of the dtype of `x`.
 
     Raises:
-        ValueError: there are neither as many functions as conditions nor one more.
+        ValueError: the number of functions is neither that of the conditions nor one more.
     """
     x = array_argument("piecewise", x)
     if not isinstance(condlist, list | tuple):
@@ -73,24 +74,24 @@ def piecewise(x: Any, condlist: Any, funclist: Sequence[Any], *args: Any, **kw: 
         n = len(conditions)
         raise ValueError(f"piecewise: {n} conditions go with {n} or {n + 1} functions, got {len(parts)}")
     parts.insert(0, parts.pop() if len(parts) > len(conditions) else 0)
-    which = lax.full(x.shape, 0, np.int32)
+    branch = lax.full(x.shape, 0, np.int32)
     for i, condition in enumerate(conditions, 1):
         holds = to_bool(array_argument("piecewise", condition, i))
-        which = where(lax.broadcast_to(holds, x.shape), i, which)
+        branch = where(lax.broadcast_to(holds, x.shape), i, branch)
     numbers = [array_argument("piecewise", part, 2) for part in parts if not callable(part)]
     numbers = [lax.convert_element_type(number, x.dtype) for number in numbers]
     at = itertools.count()
     branches = [_function(part, x.dtype, args, kw) if callable(part) else _number(next(at)) for part in parts]
-    # A conditional, not a choice of values: what is not taken must not count in derivatives.
-    out = vectorize(lambda which, *operands: lax.switch(which, branches, *operands))(which, x, *numbers)
+    # A conditional, not a selection of values: derivatives must not depend on the branches that are not taken.
+    out = vectorize(lambda i, *operands: lax.switch(i, branches, *operands))(branch, x, *numbers)
     return lax.broadcast_to(out, x.shape)
 
 
 def _function(part: Callable[..., Any], dtype: Any, args: Sequence[Any], kw: dict[str, Any]) -> Callable[..., Any]:
-    """The branch of a function."""
+    """Return the branch that calls a function."""
     return lambda x, *numbers: lax.convert_element_type(as_array(part(x, *args, **kw)), dtype)
 
 
 def _number(index: int) -> Callable[..., Any]:
-    """The branch of a number."""
+    """Return the branch that returns a number."""
     return lambda x, *numbers: numbers[index]

@@ -1,4 +1,4 @@
-"""Sums of products of two arrays whose axes have labels: what `matmul` and `einsum` come down to."""
+"""Contractions of two arrays with labelled axes, on which `matmul` and `einsum` are built."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ def contract_pair(
     preferred_element_type: Any = None,
     dot_general: Any = lax.dot_general,
 ) -> tuple[Any, Labels]:
-    """Multiply along axes that share a label, and sum over those whose label is not kept.
+    """Multiply along axes that share a label, and sum over the axes whose labels are not kept.
 
     Args:
         x: an array.
-        x_labels: a label for each of its axes, no label twice.
+        x_labels: a label for each axis of `x`, each label at most once.
         y: an array of the same dtype.
-        y_labels: its labels. A shared label stands for one size, or for size 1, which is repeated.
-        kept: labels of the axes that the result has.
-        precision: as of `lax.dot_general`.
-        preferred_element_type: dtype of the result, by default that of the operands.
-        dot_general: the function that multiplies.
+        y_labels: a label for each axis of `y`. Axes with one label have one size, or size 1, which broadcasts.
+        kept: the labels of the axes of the result.
+        precision: precision of the product, as for `lax.dot_general`.
+        preferred_element_type: dtype of the result; by default that of the operands.
+        dot_general: the function that multiplies the operands.
 
     Returns:
-        The result and its labels: those that both have, then those of `x`, then those of `y`.
+        The result and its labels: shared labels, then those of `x`, then those of `y`.
 
     Raises:
         TypeError: two axes with one label have different sizes.
@@ -57,34 +57,34 @@ def _places(labels: Labels, wanted: Labels) -> tuple[int, ...]:
 
 
 def _without_unit_axes(x: Any, labels: Labels, sizes: dict[Hashable, int]) -> tuple[Any, Labels]:
-    """Drop axes of size 1 that meet longer ones: multiplying needs no copies of them."""
+    """Drop axes of size 1 that broadcast against longer ones, because the product does not need copies."""
     units = [i for i, a in enumerate(labels) if x.shape[i] == 1 and sizes.get(a, 1) != 1]
     if not units:
         return x, labels
     return lax.squeeze(x, tuple(units)), [a for i, a in enumerate(labels) if i not in units]
 
 
-def sum_out(x: Any, labels: Labels, gone: Sequence[Hashable]) -> tuple[Any, Labels]:
-    """Sum over the axes with some labels."""
-    if not gone:
+def sum_out(x: Any, labels: Labels, reduced: Sequence[Hashable]) -> tuple[Any, Labels]:
+    """Sum over the axes with the labels `reduced`."""
+    if not reduced:
         return x, labels
-    axes = tuple(i for i, a in enumerate(labels) if a in gone)
-    return _sum(x, axes), [a for a in labels if a not in gone]
+    axes = tuple(i for i, a in enumerate(labels) if a in reduced)
+    return _sum(x, axes), [a for a in labels if a not in reduced]
 
 
 def _sum(x: Any, axes: tuple[int, ...]) -> Any:
-    """The sum, which of booleans is whether any is true."""
+    """Sum over axes; the sum of booleans is whether any is true."""
     return lax.reduce_or(x, axes) if dtypes.is_bool(x.dtype) else lax.reduce_sum(x, axes)
 
 
 def in_order(x: Any, labels: Labels, wanted: Sequence[Hashable]) -> Any:
-    """Axes in the order of `wanted`."""
+    """Transpose the axes into the order of the labels `wanted`."""
     order = tuple(labels.index(a) for a in wanted)
     return x if order == tuple(range(len(order))) else lax.transpose(x, order)
 
 
 def without_repeated_labels(x: Any, labels: Labels) -> tuple[Any, Labels]:
-    """The diagonals that labels given twice stand for: all but the main one zeroed, then summed over."""
+    """Replace axes with one label by their diagonal: zero the other elements, then sum over the second axis."""
     labels = list(labels)
     for label in dict.fromkeys(labels):
         while labels.count(label) > 1:
@@ -92,7 +92,7 @@ def without_repeated_labels(x: Any, labels: Labels) -> tuple[Any, Labels]:
             second = labels.index(label, first + 1)
             if x.shape[first] != x.shape[second]:
                 raise ValueError(
-                    f"einsum: label {label!r} stands for axes {first} and {second} of {x.aval.str_short()}, "
+                    f"einsum: label {label!r} names axes {first} and {second} of {x.aval.str_short()}, "
                     "which have different sizes"
                 )
             rows = lax.broadcasted_iota("int32", x.shape, first)

@@ -1,4 +1,4 @@
-"""Making arrays out of Python and NumPy values, and out of nothing."""
+"""Create arrays from Python and NumPy values, or filled with one value."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from corejax_lax_basic import lax
 from corejax_numpy.arguments import canonical_dtype, canonical_shape, operand, static_int
 from corejax_numpy.devices import on_device
 
-# -- out of values -----------------------------------------------------------------------------------------------
+# -- from values --------------------------------------------------------------------------------------------------
 
 
 def array(
@@ -28,28 +28,29 @@ def array(
     device: Any = None,
     out_sharding: Any = None,
 ) -> Any:
-    """An array with the value of `object`.
+    """Create an array from a value.
 
     Args:
-        object: an array, a NumPy array or scalar, a Python scalar, nested lists and tuples of these, or anything
-            that NumPy makes an array of. A NumPy array's dtype is kept; Python's scalars give the default width.
-        dtype: dtype of the result, if not the object's own.
-        copy: True: the result stays when `object` is donated to a compiled function. None: an array is the result
-            itself; whatever is not an array yet is copied, so that nobody else can write to it. False: a copy is an
-            error.
-        order: accepted as NumPy's; arrays have no memory layout.
-        ndmin: least number of axes; new ones come first.
-        device: where the result is to be; None leaves it where it is made.
-        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
+        object: an array, a NumPy array or scalar, a Python scalar, nested lists and tuples of these, or anything else
+            that NumPy converts to an array. The dtype of a NumPy array is kept; Python scalars get the default width.
+        dtype: dtype of the result; by default that of `object`.
+        copy: whether an array is copied. If True (the default), the result stays valid when `object` is donated to a
+            compiled function. If None, an array is returned unchanged, and any other object is copied, so that later
+            writes to the object do not change the result. If False, ValueError is raised if a copy is needed.
+        order: accepted for compatibility with NumPy and ignored; arrays have no memory layout.
+        ndmin: minimum number of axes; new axes of size 1 come first.
+        device: device of the result; by default the default device.
+        out_sharding: sharding of the result, a sharding or a `PartitionSpec`.
 
     Returns:
-        The array. Only a scalar without a `dtype` is weakly typed. Where a program is being traced it is a constant
-        of that program, so it is traced too.
+        The array. Only a scalar without a `dtype` is weakly typed. While a program is being traced, the result is a
+        constant of this program, and therefore a tracer.
 
     Raises:
-        TypeError: not something that arrays of numbers are made of.
-        ValueError: nested sequences of unequal lengths; or with `copy=False`, `object` is not an array of that dtype.
-        OverflowError: a Python int that the dtype does not hold.
+        TypeError: `object` cannot be converted to an array of numbers.
+        ValueError: `object` has nested sequences of unequal lengths; or `copy` is False, and `object` is not an array
+            of that dtype.
+        OverflowError: a Python int is out of the range of the dtype.
     """
     if out_sharding is not None:
         return lax.place("array", array(object, dtype, copy, order, ndmin=ndmin, device=device), out_sharding)
@@ -57,7 +58,7 @@ def array(
         raise ValueError(f"array: order is one of 'K', 'A', 'C' and 'F', got {order!r}")
     dtype = canonical_dtype(dtype)
     if copy is False and _needs_copy(object, dtype):
-        what = f"{dtype.name} out of " if dtype is not None else ""
+        what = f"{dtype.name} from " if dtype is not None else ""
         raise ValueError(
             f"array: making {what}a {type(object).__name__} an array needs a copy, and copy=False was given; "
             "leave `copy` out"
@@ -86,17 +87,21 @@ def asarray(
     device: Any = None,
     out_sharding: Any = None,
 ) -> Any:
-    """As `array`: a NumPy array is copied, for its owner may write to it; `copy=False` refuses to."""
+    """Create an array from a value; an argument that is an array already is returned unchanged.
+
+    A NumPy array is copied, because its owner may write to it; with `copy=False` it raises ValueError. The other
+    arguments are as for `array`.
+    """
     return lax.place("asarray", array(a, dtype, copy, order, device=device), out_sharding)
 
 
 def listed(x: Any) -> Any:
-    """A list or tuple as an array, for the few functions that take one; anything else as it is."""
+    """Return a list or tuple as an array, for the few functions that accept one; anything else unchanged."""
     return asarray(x) if isinstance(x, list | tuple) else x
 
 
 def copy(a: Any, order: str | None = None) -> Any:
-    """An array with the value of `a`, which stays when `a` is donated; a traced value is its own copy."""
+    """Return a copy of `a`, which stays valid when `a` is donated; a traced value is returned unchanged."""
     return array(a, order=order or "K")
 
 
@@ -119,7 +124,7 @@ def _from_object(obj: Any, dtype: Any) -> Any:
         x = as_array(obj)
         return x if dtype is None else lax.convert_element_type(x, dtype)
     if type(obj) is not np.ndarray and isinstance(obj, np.ndarray):
-        get_aval(obj)  # refuses masked arrays, which would lose the mask
+        get_aval(obj)  # raises TypeError for masked arrays, which would lose the mask
     value = np.asarray(obj)
     if value.dtype.kind == "O" and not isinstance(obj, np.ndarray):
         raise _no_numbers(obj)
@@ -132,7 +137,7 @@ def _no_numbers(obj: Any) -> TypeError:
 
 
 def _host_array(value: Any, dtype: Any) -> Array:
-    """A NumPy array or a Python number as an array, converted on the host."""
+    """Return a NumPy array or a Python number as an array, after a conversion on the host."""
     if lax.is_python_scalar(value):
         return lax.make_scalar(value, dtype)
     with np.errstate(all="ignore"):
@@ -143,28 +148,28 @@ def _host_array(value: Any, dtype: Any) -> Array:
 
 
 def _traced(x: Any) -> Any:
-    """An array as a constant of the program that is being recorded, if one is (omnistaging)."""
+    """Return an array as a constant of the program that is being traced, if any (omnistaging)."""
     if isinstance(x, Tracer):
         return x
     trace = recording_trace()
     return x if trace is None else JitTracer(trace, x.aval, trace.atom(x))
 
 
-# -- of one value ------------------------------------------------------------------------------------------------
+# -- filled with one value ----------------------------------------------------------------------------------------
 
 
 def full(shape: Any, fill_value: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
-    """An array of one value, or of an array broadcast to `shape`.
+    """Create an array filled with one value, or with an array broadcast to `shape`.
 
     Args:
-        shape: sizes of the axes, or one size.
-        fill_value: the value.
-        dtype: dtype of the result; by default the value's own, weakly typed for a Python number.
-        device: where the result is to be.
-        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
+        shape: sizes of the axes, a sequence or one integer.
+        fill_value: the value, a scalar or an array.
+        dtype: dtype of the result; by default that of the value, weakly typed for a Python number.
+        device: device of the result; by default the default device.
+        out_sharding: sharding of the result, a sharding or a `PartitionSpec`.
 
     Raises:
-        TypeError: `shape` is not made of concrete integers.
+        TypeError: `shape` contains something other than concrete integers.
         ValueError: the value does not broadcast to `shape`.
     """
     if out_sharding is not None:
@@ -183,19 +188,19 @@ def _filled(shape: Any, value: Any, device: Any = None) -> Any:
 
 
 def zeros(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
-    """An array of zeros; floating by default."""
+    """Create an array of zeros, of the default floating dtype unless `dtype` is given; arguments as for `full`."""
     if isinstance(dtype, np.dtype) and dtype == dtypes.float0:
-        return np.zeros(canonical_shape(shape), dtype)  # the tangent of integers, which no array is
+        return np.zeros(canonical_shape(shape), dtype)  # the tangent dtype of integers; arrays do not have it
     return lax.place("zeros", _filled(shape, lax.fill_scalar(0, _or_float(dtype)), device), out_sharding)
 
 
 def ones(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
-    """An array of ones; floating by default."""
+    """Create an array of ones, of the default floating dtype unless `dtype` is given; arguments as for `full`."""
     return lax.place("ones", _filled(shape, lax.make_scalar(1, _or_float(dtype)), device), out_sharding)
 
 
 def empty(shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
-    """An array whose elements mean nothing (they are zero); floating by default."""
+    """Create an array of unspecified values (in fact zeros); arguments as for `zeros`."""
     return lax.place("empty", zeros(shape, dtype, device=device), out_sharding)
 
 
@@ -206,17 +211,17 @@ def _or_float(dtype: Any) -> Any:
 def full_like(
     a: Any, fill_value: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None
 ) -> Any:
-    """An array of one value, of the shape and dtype of another (weakly typed if that is), unless given others.
+    """Create an array filled with one value, of the shape and dtype of another array.
 
-    It is where the other one is, if that is bound to a device or in parts on several.
+    The result is weakly typed if the other array is. It has the other array's device or sharding, if that is explicit.
 
     Args:
-        a: the other array, or anything with `shape` and `dtype`.
+        a: the other array, or any object with `shape` and `dtype`.
         fill_value: a scalar, or an array that broadcasts to the shape.
-        dtype: dtype of the result.
-        shape: shape of the result.
-        device: where the result is to be.
-        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
+        dtype: dtype of the result; by default that of `a`.
+        shape: shape of the result; by default that of `a`.
+        device: device of the result; by default that of `a`.
+        out_sharding: sharding of the result, a sharding or a `PartitionSpec`; by default that of `a`.
     """
     aval = _aval_of(a)
     if shape is device is out_sharding is None and aval.explicit_sharding is not None:
@@ -241,39 +246,39 @@ def _aval_of(a: Any) -> ShapedArray:
     described = not isinstance(a, type) and hasattr(a, "shape") and hasattr(a, "dtype")
     if is_array_like(a) and not (described and array_method(type(a))):
         return get_aval(a)
-    if described:  # its values are not asked for
+    if described:  # shape and dtype are enough; the values are not read
         return ShapedArray(tuple(a.shape), a.dtype, bool(getattr(a, "weak_type", False)))
     name = called_function() or "full_like"
-    advice = f"; of a pytree: corejax.tree.map(jnp.{name}, x)" if isinstance(a, dict | list | tuple) else ""
-    raise TypeError(f"{name} takes an array, or something with shape and dtype, got {type(a).__name__}{advice}")
+    advice = f"; for a pytree use corejax.tree.map(jnp.{name}, x)" if isinstance(a, dict | list | tuple) else ""
+    raise TypeError(f"{name} takes an array, or an object with shape and dtype, got {type(a).__name__}{advice}")
 
 
 def zeros_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
-    """Zeros of the shape and dtype of another array, unless given others."""
+    """Create an array of zeros of the shape and dtype of another array; arguments as for `full_like`."""
     return lax.place("zeros_like", full_like(a, 0, dtype, shape, device=device), out_sharding)
 
 
 def ones_like(a: Any, dtype: Any = None, shape: Any = None, *, device: Any = None, out_sharding: Any = None) -> Any:
-    """Ones of the shape and dtype of another array, unless given others."""
+    """Create an array of ones of the shape and dtype of another array; arguments as for `full_like`."""
     return lax.place("ones_like", full_like(a, 1, dtype, shape, device=device), out_sharding)
 
 
 def empty_like(prototype: Any, dtype: Any = None, shape: Any = None, *, device: Any = None) -> Any:
-    """An array whose elements mean nothing (they are zero), of the shape and dtype of another."""
+    """Create an array of unspecified values (in fact zeros), of the shape and dtype of another array."""
     return full_like(prototype, 0, dtype, shape, device=device)
 
 
 def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> Any:
-    """The elements in another dtype: floats are cut off to integers, a complex number gives its real part.
+    """Convert an array to another dtype: floats are truncated to integers, complex numbers to their real parts.
 
     Args:
-        x: an array.
-        dtype: the dtype; None is the default floating one.
-        copy: accepted as NumPy's; arrays cannot be changed, so they are not copied.
-        device: where the result is to be.
+        x: the array.
+        dtype: the dtype; None is the default floating dtype.
+        copy: accepted for compatibility with NumPy and ignored; arrays are immutable.
+        device: device of the result; by default that of `x`.
 
     Warns:
-        ComplexWarning: complex numbers become real ones, as in NumPy.
+        ComplexWarning: complex numbers are converted to real ones, as in NumPy.
     """
     x = as_array(operand("astype", x))
     out = x.astype(dtype)

@@ -1,4 +1,4 @@
-"""Running sums and products along an axis."""
+"""Cumulative sums and products along an axis."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from corejax_numpy.reductions import sum_dtype
 Fold = Callable[..., Any]
 
 
-def _running(name: str, fold: Fold, doc: str, skip: int | None = None) -> Fold:
-    """Fold along an axis; elements that are NaN count as `skip`, unless that is None."""
+def _cumulative(name: str, fold: Fold, doc: str, skip: int | None = None) -> Fold:
+    """Return a cumulative function; NaN counts as `skip`, unless `skip` is None."""
 
     def function(a: Any, axis: int | None = None, dtype: Any = None, out: None = None) -> Any:
         refuse_out(name, out)
@@ -25,7 +25,7 @@ def _running(name: str, fold: Fold, doc: str, skip: int | None = None) -> Fold:
         if skip is not None and dtypes.is_inexact(x.dtype):
             x = lax.select(lax.ne(x, x), like(x, skip), x)
         result = canonical_dtype(dtype) or (dtypes.default_int_dtype() if dtypes.is_bool(x.dtype) else x.dtype)
-        if dtypes.is_bool(result):  # counted, and then whether there were any, or none that were zero
+        if dtypes.is_bool(result):  # the sum of truth values is "any so far", the product "all so far"
             counted = fold(lax.convert_element_type(to_bool(x), dtypes.default_int_dtype()), axis)
             return to_bool(counted)
         return fold(x if x.dtype == result else lax.convert_element_type(x, result), axis)
@@ -33,40 +33,44 @@ def _running(name: str, fold: Fold, doc: str, skip: int | None = None) -> Fold:
     return lax.named(function, name, doc)
 
 
-_CUMSUM = """Sums of the elements so far along an axis.
+_CUMSUM = """Compute the cumulative sum along an axis.
 
     Args:
         a: the array.
-        axis: the axis; None is the flattened array.
-        dtype: dtype of the sums; by default the array's, the default integer's for booleans. Integers wrap around.
-        out: None; results are new arrays.
+        axis: the axis to sum along; None, the default, flattens the array first.
+        dtype: dtype of the sums; by default that of `a`, the default integer dtype for booleans. Integers wrap around.
+        out: not supported; must be None.
 
     Returns:
         An array of the shape of `a`, or of the flattened array.
 
     Raises:
-        ValueError: there is no such axis.
+        ValueError: the axis does not exist.
         NotImplementedError: `out` is given.
     """
-cumsum = _running("cumsum", lax.cumsum, _CUMSUM)
-cumprod = _running("cumprod", lax.cumprod, "Products of the elements so far along an axis; arguments as of `cumsum`.")
-nancumsum = _running("nancumsum", lax.cumsum, "As `cumsum`, a NaN counting as 0.", skip=0)
-nancumprod = _running("nancumprod", lax.cumprod, "As `cumprod`, a NaN counting as 1.", skip=1)
+cumsum = _cumulative("cumsum", lax.cumsum, _CUMSUM)
+cumprod = _cumulative(
+    "cumprod", lax.cumprod, "Compute the cumulative product along an axis; arguments as for `cumsum`."
+)
+nancumsum = _cumulative("nancumsum", lax.cumsum, "Compute the cumulative sum as `cumsum` does, NaN as 0.", skip=0)
+nancumprod = _cumulative(
+    "nancumprod", lax.cumprod, "Compute the cumulative product as `cumprod` does, NaN as 1.", skip=1
+)
 
 
 def _with_initial(name: str, fold: Fold, neutral: int, doc: str) -> Fold:
-    running = _running(name, fold, doc)
+    cumulative = _cumulative(name, fold, doc)
 
     def function(x: Any, /, *, axis: int | None = None, dtype: Any = None, include_initial: bool = False) -> Any:
         x = array_argument(name, x)
         if x.ndim == 0:
-            raise ValueError(f"{name}: the array has to have an axis, got {x.aval.str_short()}")
+            raise ValueError(f"{name}: the array must have at least one axis, got {x.aval.str_short()}")
         if axis is None:
             if x.ndim != 1:
-                raise ValueError(f"{name}: name the axis of an array that has {x.ndim}")
+                raise ValueError(f"{name}: give the axis of an array that has {x.ndim} axes")
             axis = 0
         axis = canonical_axis(axis, x.ndim, name=name)
-        out = running(x, axis, sum_dtype(x.dtype) if dtype is None else dtype)
+        out = cumulative(x, axis, sum_dtype(x.dtype) if dtype is None else dtype)
         if not include_initial:
             return out
         first = lax.full((*x.shape[:axis], 1, *x.shape[axis + 1 :]), neutral, out.dtype)
@@ -75,17 +79,18 @@ def _with_initial(name: str, fold: Fold, neutral: int, doc: str) -> Fold:
     return lax.named(function, name, doc)
 
 
-_CUMULATIVE_SUM = """Sums of the elements so far along an axis, as the Array API standard has it.
+_CUMULATIVE_SUM = """Compute the cumulative sum along an axis, as in the Array API standard.
 
     Args:
         x: an array with at least one axis.
-        axis: the axis; None if there is one only.
-        dtype: dtype of the sums; by default the array's, the default integer's for narrower ones and booleans.
-        include_initial: begin with the sum of nothing, which makes the axis longer by one.
+        axis: the axis to sum along; may be None if there is only one.
+        dtype: dtype of the sums; by default that of `x`, or the default integer dtype for booleans and narrower
+            integers.
+        include_initial: whether the result starts with the initial value (0), which makes the axis longer by one.
 
     Raises:
-        ValueError: there is no such axis, or none is named and there are several.
+        ValueError: the axis does not exist, or is not given for an array of several axes.
     """
-_CUMULATIVE_PROD = "Products of the elements so far along an axis; arguments as of `cumulative_sum`."
+_CUMULATIVE_PROD = "Compute the cumulative product along an axis; arguments as for `cumulative_sum`, initial value 1."
 cumulative_sum = _with_initial("cumulative_sum", lax.cumsum, 0, _CUMULATIVE_SUM)
 cumulative_prod = _with_initial("cumulative_prod", lax.cumprod, 1, _CUMULATIVE_PROD)

@@ -1,4 +1,4 @@
-"""Arrays on devices, and arrays that other libraries own (DLPack)."""
+"""Devices of arrays, and exchange of arrays with other libraries (DLPack)."""
 
 from __future__ import annotations
 
@@ -8,41 +8,41 @@ import numpy as np
 
 from corejax.extend import Array, as_array, backends, config, dtypes, get_aval
 
-_DLPACK_KINDS = "biufc"  # NumPy's kinds of the dtypes that it exchanges
+_DLPACK_KINDS = "biufc"  # the kinds of the dtypes that NumPy exchanges
 
 
 def devices() -> list[Any]:
-    """The devices of the default backend."""
+    """Return the devices of the default backend."""
     backend, platform = backends.find()
     return list(backend.devices(platform))
 
 
 def on_device(x: Any, device: Any) -> Any:
-    """A function's result where its argument `device` asks for it: None is wherever it is.
+    """Move a result to the device that the argument `device` names; None leaves the result where it is.
 
     Raises:
-        TypeError: it is no device.
+        TypeError: the argument is not a device.
     """
     return x if device is None else as_array(x).to_device(device)
 
 
 def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> Array:
-    """An array with the value of an object of another library, by DLPack.
+    """Create an array from an object of another library that supports DLPack.
 
     Args:
-        x: the object; it has the methods `__dlpack__` and `__dlpack_device__`, and is in the host's memory.
-        device: where to put the array.
-        copy: True: copy. None: share memory where possible; then nobody may write to it as long as the array lives.
-            False: share it, or raise.
+        x: an object in host memory with the methods `__dlpack__` and `__dlpack_device__`.
+        device: the device of the result; by default the default device.
+        copy: True copies the data. None, the default, shares memory if possible; the memory must then not be written
+            to while the array is alive. False shares memory, or raises BufferError.
 
     Raises:
-        TypeError: `x` has not these methods.
-        BufferError: its memory or dtype cannot be shared, or a copy is needed that `copy=False` forbids.
+        TypeError: `x` does not have these methods.
+        BufferError: the memory or dtype cannot be shared, or a copy is needed and `copy` is False.
     """
     if not (hasattr(x, "__dlpack__") and hasattr(x, "__dlpack_device__")):
         raise TypeError(
             f"from_dlpack takes an object with __dlpack__ and __dlpack_device__, got {type(x).__name__}; "
-            "make it an array with corejax.numpy.asarray"
+            "convert it with corejax.numpy.asarray"
         )
     if type(x) is Array:
         return on_device(Array(np.array(x), x.aval) if copy else x, device)  # type: ignore[no-any-return]
@@ -53,16 +53,16 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
         host = np.from_dlpack(x)
     except (BufferError, RuntimeError) as error:
         raise BufferError(
-            f"from_dlpack: NumPy, which reads what is on the host, cannot take the {type(x).__name__} ({error}); of "
-            "another dtype take the bits, as uint16 say, and give them their dtype by x.view(dtype)"
+            f"from_dlpack: NumPy, which reads arrays on the host, cannot read the {type(x).__name__} ({error}); if "
+            "the dtype is not supported, pass its bits, as uint16 say, and restore the dtype by x.view(dtype)"
         ) from None
     if config.x64_compat and dtypes.canonicalize_dtype(host.dtype) != host.dtype:
         if copy is False:
-            raise BufferError(f"from_dlpack: {host.dtype} is made 32 bits wide (x64_compat), which needs a copy")
+            raise BufferError(f"from_dlpack: {host.dtype} is converted to 32 bits (x64_compat), which needs a copy")
         return on_device(as_array(host), device)  # type: ignore[no-any-return]
     return on_device(Array(np.array(host) if copy else host.view(), get_aval(host)), device)  # type: ignore[no-any-return]
 
 
 def is_supported_dtype(dtype: Any) -> bool:
-    """Whether arrays of a dtype can be exchanged by DLPack."""
+    """Return whether arrays of a dtype can be exchanged by DLPack."""
     return dtypes.dtype(dtype).kind in _DLPACK_KINDS

@@ -1,7 +1,7 @@
-"""Diagonals of matrices: taken, and written.
+"""Diagonals of matrices: extraction and construction.
 
-A diagonal of a square matrix is every `n + 1`-th element of its rows put behind each other, so it is a slice, and a
-matrix with one is a vector padded between its elements.
+A diagonal of a square matrix is every `n + 1`-th element of its concatenated rows, so it is a strided slice; and a
+matrix with a given diagonal is a vector with padding between its elements.
 """
 
 from __future__ import annotations
@@ -16,16 +16,16 @@ from corejax_numpy.reductions import sum
 
 
 def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Any:
-    """A diagonal of the matrices in two axes, along a new last axis.
+    """Return a diagonal of the matrices in two axes, as a new last axis.
 
     Args:
-        a: an array of two axes or more.
-        offset: which diagonal; positive ones lie above the main one.
-        axis1: the rows' axis.
-        axis2: the columns' axis.
+        a: an array of at least two axes.
+        offset: the diagonal, 0 by default; positive diagonals lie above the main diagonal.
+        axis1: the axis of the rows, 0 by default.
+        axis2: the axis of the columns, 1 by default.
 
     Raises:
-        ValueError: the array has fewer than two axes, an axis does not exist, or they are the same.
+        ValueError: the array has fewer than two axes, an axis does not exist, or the axes are the same.
     """
     return _diagonal("diagonal", a, offset, axis1, axis2)
 
@@ -53,18 +53,18 @@ def _diagonal(name: str, a: Any, offset: int, axis1: int, axis2: int) -> Any:
 
 
 def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = None, out: None = None) -> Any:
-    """Sum of a diagonal of the matrices in two axes.
+    """Sum a diagonal of the matrices in two axes.
 
     Args:
-        a: an array of two axes or more.
-        offset: which diagonal; positive ones lie above the main one.
-        axis1: the rows' axis.
-        axis2: the columns' axis.
-        dtype: dtype of the sum, by default as that of `sum`.
-        out: None; results are new arrays.
+        a: an array of at least two axes.
+        offset: the diagonal, 0 by default; positive diagonals lie above the main diagonal.
+        axis1: the axis of the rows, 0 by default.
+        axis2: the axis of the columns, 1 by default.
+        dtype: dtype of the sum; by default as for `sum`.
+        out: not supported; must be None.
 
     Raises:
-        ValueError: the array has fewer than two axes, an axis does not exist, or they are the same.
+        ValueError: the array has fewer than two axes, an axis does not exist, or the axes are the same.
         NotImplementedError: `out` is given.
     """
     refuse_out("trace", out)
@@ -72,14 +72,14 @@ def trace(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1, dtype: Any = 
 
 
 def diag(v: Any, k: int = 0) -> Any:
-    """A diagonal of a matrix, or for a vector the matrix that has it there, and zeros elsewhere.
+    """Return a diagonal of a matrix, or for a vector the matrix with this diagonal and zeros elsewhere.
 
     Args:
         v: a matrix or a vector.
-        k: which diagonal; positive ones lie above the main one.
+        k: the diagonal, 0 by default; positive diagonals lie above the main diagonal.
 
     Raises:
-        ValueError: `v` is neither.
+        ValueError: `v` is neither a vector nor a matrix.
     """
     v = array_argument("diag", v)
     if v.ndim == 2:
@@ -90,7 +90,7 @@ def diag(v: Any, k: int = 0) -> Any:
 
 
 def diagflat(v: Any, k: int = 0) -> Any:
-    """The matrix with the elements of an array on its `k`-th diagonal, zeros elsewhere."""
+    """Return the matrix with the elements of an array on its `k`-th diagonal, and zeros elsewhere."""
     return _with_diagonal(strong(ravel(array_argument("diagflat", v))), static_int("diagflat", k, "k"))
 
 

@@ -1,4 +1,4 @@
-"""`corejax.dlpack`: memory shared with other libraries."""
+"""`corejax.dlpack`: exchange of arrays with other libraries."""
 
 from __future__ import annotations
 
@@ -12,5 +12,5 @@ __all__ = ["from_dlpack", "is_supported_dtype"]
 
 
 def from_dlpack(external_array: Any, device: Any = None, copy: bool | None = None) -> Array:
-    """As `corejax.numpy.from_dlpack`, with arguments by position too."""
+    """Create an array by DLPack, as `corejax.numpy.from_dlpack` does; all arguments may be positional."""
     return devices.from_dlpack(external_array, device=device, copy=copy)

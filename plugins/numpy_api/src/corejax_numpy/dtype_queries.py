@@ -1,4 +1,4 @@
-"""Questions about dtypes: limits, kinds, casts."""
+"""Queries about dtypes: limits, kinds, casts."""
 
 from __future__ import annotations
 
@@ -21,57 +21,57 @@ _KINDS: dict[str, Callable[[Any], bool]] = {
 
 
 def finfo(dtype: Any) -> Any:
-    """Limits of a floating or complex dtype, bfloat16 and narrower ones included. Raises TypeError for others."""
+    """Return the limits of a floating or complex dtype, also narrow ones. Raises TypeError for other dtypes."""
     return dtypes.finfo(dtype)
 
 
 def iinfo(int_type: Any) -> Any:
-    """Limits of an integer dtype, of 1 to 4 bits too. Raises TypeError for others."""
+    """Return the limits of an integer dtype, also of 1 to 4 bits. Raises TypeError for other dtypes."""
     return dtypes.iinfo(int_type)
 
 
 def issubdtype(arg1: Any, arg2: Any) -> bool:
-    """Whether a dtype is another one or, as bfloat16 is of `numpy.floating`, of a kind."""
+    """Return whether a dtype is equal to another or belongs to a kind, as bfloat16 to `numpy.floating`."""
     return dtypes.issubdtype(arg1, arg2)
 
 
 def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
-    """Dtype that an operation on the arguments has.
+    """Return the dtype to which the arguments promote.
 
     Args:
-        *args: arrays, types of arrays, Python's numbers, which are weakly typed, dtypes and their names. NumPy's
-            arrays and numbers count as functions take them: under the setting `x64_compat` as 32 bits wide.
-        return_weak_type_flag: return `(dtype, weak_type)`.
+        *args: arrays, array types, Python numbers (which are weakly typed), dtypes and their names. NumPy arrays and
+            scalars count as they do as operands: under the setting `x64_compat` as 32 bits wide.
+        return_weak_type_flag: whether to return `(dtype, weak_type)`.
 
     Raises:
-        TypePromotionError: there is no implicit promotion.
+        TypePromotionError: the dtypes have no implicit promotion.
         ValueError: there are no arguments.
     """
     args = tuple(dtypes.default_float_dtype() if x is None else x for x in args)
-    taken = [get_aval(x) if isinstance(x, np.ndarray | np.generic) else x for x in args]
-    return dtypes.result_type(*taken, return_weak_type_flag=return_weak_type_flag)
+    operands = [get_aval(x) if isinstance(x, np.ndarray | np.generic) else x for x in args]
+    return dtypes.result_type(*operands, return_weak_type_flag=return_weak_type_flag)
 
 
 def isdtype(dtype: Any, kind: Any) -> bool:
-    """Whether a dtype is of a kind.
+    """Return whether a dtype belongs to a kind.
 
     Args:
         dtype: a dtype, its name, or a scalar type.
-        kind: "bool", "signed integer", "unsigned integer", "integral", "real floating", "complex floating", "numeric";
-            or a dtype; or a tuple of these, of which one has to fit.
+        kind: "bool", "signed integer", "unsigned integer", "integral", "real floating", "complex floating" or
+            "numeric"; a dtype; or a tuple of these, of which one must match.
 
     Raises:
-        TypeError: `dtype` is none, or a kind is none of these.
-        ValueError: a kind is a string of another meaning.
+        TypeError: `dtype` is not a dtype, or a kind has another type.
+        ValueError: a kind is an unknown string.
     """
-    given = _dtype_itself(dtype)
+    checked = _dtype_itself(dtype)
     kinds = kind if isinstance(kind, tuple) else (kind,)
-    fits = [_is_of_kind(given, one) for one in kinds]  # each of them, for what is wrong with the last one
-    return any(fits)
+    matches = [_is_of_kind(checked, one) for one in kinds]  # a list, so that all kinds are checked for errors
+    return any(matches)
 
 
 def _dtype_itself(x: Any) -> Any:
-    """A dtype that is not taken from a value."""
+    """Return a dtype; values that have one are not accepted."""
     if isinstance(x, str | type | np.dtype):
         return dtypes.dtype(x)
     raise TypeError(f"isdtype: expected a dtype, its name or a scalar type, got {x!r} of type {type(x).__name__}")
@@ -84,20 +84,23 @@ def _is_of_kind(dtype: Any, kind: Any) -> bool:
         return bool(dtype == _dtype_itself(kind))
     except TypeError as error:
         if isinstance(kind, str):
-            raise ValueError(f"isdtype: {kind!r} names neither a kind ({', '.join(_KINDS)}) nor a dtype") from None
-        raise TypeError(f"isdtype: a kind is a string, a dtype or a tuple of them; {error}") from None
+            raise ValueError(
+                f"isdtype: {kind!r} is neither a kind ({', '.join(_KINDS)}) nor the name of a dtype"
+            ) from None
+        raise TypeError(f"isdtype: a kind must be a string, a dtype or a tuple of these; {error}") from None
 
 
 def can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
-    """Whether values of a dtype can be cast to another one.
+    """Return whether values of one dtype can be cast to another.
 
     Args:
         from_: a dtype, its name, a scalar type or an array.
         to: a dtype, its name or a scalar type.
-        casting: "no", "equiv", "safe", "same_kind", "unsafe", as NumPy's.
+        casting: "no", "equiv", "safe" (the default), "same_kind" or "unsafe", as in NumPy.
 
     Raises:
-        TypeError: an argument is neither, or a Python number, whose dtype depends on the other operand.
+        TypeError: an argument is none of these; or a Python number, because its dtype depends on the other operand.
+        ValueError: `casting` is unknown.
     """
     if type(from_) in (bool, int, float, complex):
         raise TypeError(f"can_cast: a Python number has no dtype of its own, got {from_!r}")

@@ -1,6 +1,6 @@
-"""Elements taken out of arrays, and put into them.
+"""Delete elements from arrays, and insert elements.
 
-Sizes are static, so what is taken out or put in is known while tracing, or at least how much it is.
+Sizes are static, so the deleted or inserted indices, or at least their number, are known while tracing.
 """
 
 from __future__ import annotations
@@ -24,18 +24,19 @@ def _along(x: Any, axis: int, indices: Any) -> Any:
 
 
 def delete(arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices: bool = False) -> Any:
-    """An array without some of the elements along an axis (of the flattened array, for None).
+    """Return an array without some elements along an axis.
 
     Args:
         arr: the array.
-        obj: which: an integer, a slice, an array of integers, or a boolean mask.
-        axis: the axis.
-        assume_unique_indices: `obj` has no index twice, so that it may be traced: how many go is then known.
+        obj: the elements to delete: an integer, a slice, an array of integers, or a boolean mask.
+        axis: the axis; None, the default, flattens the array first.
+        assume_unique_indices: a promise that no index in `obj` occurs twice, so that the number of deleted elements is
+            known, and `obj` may be traced.
 
     Raises:
-        IndexError: an index that is known is out of bounds.
-        ValueError: `obj` is of another kind, or the mask does not fit the axis.
-        ConcretizationTypeError: `obj` is traced, and may have indices twice.
+        IndexError: a concrete index is out of bounds.
+        ValueError: `obj` is of another kind, or the mask does not match the axis.
+        ConcretizationTypeError: `obj` is traced, and `assume_unique_indices` is False.
     """
     x = array_argument("delete", arr)
     if axis is None:
@@ -44,31 +45,31 @@ def delete(arr: Any, obj: Any, axis: int | None = None, *, assume_unique_indices
     size = x.shape[axis]
     if isinstance(size, SymbolicDim):
         obj = arange(size)[obj] if isinstance(obj, slice) else _distinct("delete", obj)
-        return _delete_by_data(x, obj, axis)
+        return _delete_by_traced_indices(x, obj, axis)
     if isinstance(obj, slice):
         obj = np.arange(size)[obj]
     if isinstance(obj, Tracer) and assume_unique_indices and dtypes.is_integer(obj.dtype):
-        return _delete_by_data(x, obj, axis)
-    which = known_array("delete", obj, "with `assume_unique_indices=True` indices may be traced")
+        return _delete_by_traced_indices(x, obj, axis)
+    selector = known_array("delete", obj, "with `assume_unique_indices=True` indices may be traced")
     kept = np.ones(size, bool)
-    if which.dtype == bool:
-        if which.shape != (size,):
+    if selector.dtype == bool:
+        if selector.shape != (size,):
             raise ValueError(
-                f"delete: a mask for axis {axis} of {x.aval.str_short()} has shape ({size},), got {which.shape}"
+                f"delete: a mask for axis {axis} of {x.aval.str_short()} has shape ({size},), got {selector.shape}"
             )
-        kept = ~which
-    elif which.dtype.kind in "iu" or not which.size:
-        indices = which.astype(int).reshape(-1)
+        kept = ~selector
+    elif selector.dtype.kind in "iu" or not selector.size:
+        indices = selector.astype(int).reshape(-1)
         if indices.size and not (-size <= indices.min() and indices.max() < size):
             raise IndexError(f"delete: indices {obj} are out of bounds for axis {axis} of {x.aval.str_short()}")
         kept[indices] = False
     else:
-        raise ValueError(f"delete: what goes is named by integers or booleans, got {which.dtype}")
-    return _kept(x, axis, np.flatnonzero(kept))
+        raise ValueError(f"delete: obj must contain integers or booleans, got {selector.dtype}")
+    return _select_runs(x, axis, np.flatnonzero(kept))
 
 
-def _kept(x: Any, axis: int, indices: np.ndarray) -> Any:
-    """The elements at increasing indices: one slice, or two joined, where they are as many; else gathered."""
+def _select_runs(x: Any, axis: int, indices: np.ndarray) -> Any:
+    """Return the elements at increasing indices: one slice, or two joined slices if possible, else a gather."""
     cuts = np.flatnonzero(np.diff(indices) != 1) + 1
     if len(cuts) > 1:
         return _along(x, axis, indices)
@@ -80,46 +81,47 @@ def _kept(x: Any, axis: int, indices: np.ndarray) -> Any:
 
 
 def _distinct(name: str, indices: Any) -> Any:
-    """Indices along an axis whose size is a symbol, each of them once.
+    """Return the unique indices along an axis of symbolic size.
 
     Raises:
-        ValueError: they are no integers; or two of them may be one element, which depends on the size.
+        ValueError: the indices are not integers; or two of them may name one element, which depends on the size.
     """
     known = known_array(name, indices)
     if known.dtype.kind not in "iu" or (known.size and known.min() < 0 <= known.max()):
         raise ValueError(
-            f"{name}: along an axis whose size is not known yet, indices are integers, which all count from the front "
+            f"{name}: along an axis of symbolic size, indices must be integers that all count from the front "
             f"or all from the end, got {indices!r}"
         )
     return asarray(np.unique(known).astype(dtypes.default_int_dtype()))
 
 
-def _delete_by_data(x: Any, obj: Any, axis: int) -> Any:
-    """Index `i` of the result is `i` plus the number of those deleted before it."""
+def _delete_by_traced_indices(x: Any, obj: Any, axis: int) -> Any:
+    """Take index `i` plus the number of elements deleted before it, for each index `i` of the result."""
     size, obj = x.shape[axis], lax.reshape(obj, (obj.size,))
     obj = lax.convert_element_type(obj, dtypes.default_int_dtype())
     obj = lax.select(lax.lt(obj, like(obj, 0)), lax.add(obj, like(obj, size)), obj)
-    gone = lax.sort(lax.clamp(0, obj, size))
-    gone = lax.sub(gone, lax.iota(gone.dtype, gone.shape[0]))
-    shape = (gone.shape[0], max_dim(size - gone.shape[0], 0))
-    places = lax.iota(gone.dtype, shape[1])
-    before = lax.ge(lax.broadcast_in_dim(places, shape, (1,)), lax.broadcast_in_dim(gone, shape, (0,)))
-    shifts = lax.reduce_sum(lax.convert_element_type(before, gone.dtype), (0,))
+    deleted = lax.sort(lax.clamp(0, obj, size))
+    deleted = lax.sub(deleted, lax.iota(deleted.dtype, deleted.shape[0]))
+    shape = (deleted.shape[0], max_dim(size - deleted.shape[0], 0))
+    places = lax.iota(deleted.dtype, shape[1])
+    before = lax.ge(lax.broadcast_in_dim(places, shape, (1,)), lax.broadcast_in_dim(deleted, shape, (0,)))
+    shifts = lax.reduce_sum(lax.convert_element_type(before, deleted.dtype), (0,))
     return _along(x, axis, lax.add(places, shifts))
 
 
 def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
-    """An array with elements put in along an axis (into the flattened array, for None).
+    """Return an array with elements inserted along an axis.
 
     Args:
         arr: the array.
-        obj: before which of its elements: an integer, a slice, or a vector of integers; may be traced.
-        values: what is put in, of the array's dtype; it broadcasts to as many elements as indices.
-        axis: the axis.
+        obj: the indices before which elements are inserted: an integer, a slice, or a vector of integers; may be
+            traced.
+        values: the elements to insert, converted to the array's dtype; they broadcast to the number of indices.
+        axis: the axis; None, the default, flattens the array first.
 
     Raises:
-        IndexError: an index that is known is out of bounds. (Traced ones are clamped.)
-        ValueError: `obj` is no vector of integers, or `values` does not fit.
+        IndexError: a concrete index is out of bounds. (Traced indices are clamped.)
+        ValueError: `obj` is not a vector of integers, or the shape of `values` does not match.
     """
     x = array_argument("insert", arr)
     if axis is None:
@@ -146,13 +148,13 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Any:
         new = lax.broadcast_to(new, (*x.shape[:axis], count, *x.shape[axis + 1 :]))
     except ValueError:
         raise ValueError(
-            f"insert: values of shape {new.shape} do not fit {count} places along axis {axis} of {x.aval.str_short()}"
+            f"insert: values of shape {new.shape} do not match {count} indices on axis {axis} of {x.aval.str_short()}"
         ) from None
     return _along(lax.concatenate([new, x], axis), axis, _order(x, obj, indices, count, axis))
 
 
 def _order(x: Any, obj: Any, indices: Any, count: int, axis: int) -> Any:
-    """Sorts new elements and the array's: new ones by the index they come before, in their order and first."""
+    """Return the order of new and old elements: new elements come before the element at their index."""
     size = x.shape[axis]
     if isinstance(indices, np.ndarray):
         if indices.size and not (-size <= indices.min() and indices.max() <= size):
@@ -168,15 +170,15 @@ def _order(x: Any, obj: Any, indices: Any, count: int, axis: int) -> Any:
 
 
 def trim_zeros(filt: Any, trim: str = "fb", axis: int | Sequence[int] | None = None) -> Any:
-    """An array without zeros at its ends.
+    """Remove the zeros at the ends of an array.
 
     Args:
-        filt: the array; its values have to be known.
-        trim: "f": those at the front, "b": at the back, "fb": both.
-        axis: the axes; None is all of them.
+        filt: the array; its values must be concrete.
+        trim: "f" removes leading zeros, "b" trailing zeros, "fb" (the default) both.
+        axis: the axis or axes to trim; None, the default, trims all.
 
     Raises:
-        ConcretizationTypeError: the array is traced: the number of zeros is no static size.
+        ConcretizationTypeError: the array is traced, and the number of zeros is therefore unknown.
         ValueError: `trim` has other letters.
     """
     x = array_argument("trim_zeros", filt)
@@ -186,8 +188,8 @@ def trim_zeros(filt: Any, trim: str = "fb", axis: int | Sequence[int] | None = N
     axes = canonical_axes(axis, x.ndim, name="trim_zeros")
     nonzero = known_array("trim_zeros", x) != 0
     for d in axes:
-        found = np.flatnonzero(nonzero.any(axis=tuple(e for e in range(x.ndim) if e != d)))
-        start = (found[0] if found.size else x.shape[d]) if "f" in sides else 0
-        stop = (found[-1] + 1 if found.size else 0) if "b" in sides else x.shape[d]
+        places = np.flatnonzero(nonzero.any(axis=tuple(e for e in range(x.ndim) if e != d)))
+        start = (places[0] if places.size else x.shape[d]) if "f" in sides else 0
+        stop = (places[-1] + 1 if places.size else 0) if "b" in sides else x.shape[d]
         x = lax.slice_in_dim(x, min(int(start), int(stop)), int(stop), axis=d)
     return x

@@ -1,4 +1,4 @@
-"""`einsum` in terms of `dot_general`; opt_einsum reads the subscripts and says in which order to contract."""
+"""`einsum`, implemented with `dot_general`; opt_einsum parses the subscripts and finds the contraction order."""
 
 from __future__ import annotations
 
@@ -22,28 +22,29 @@ def einsum(
     out_sharding: Any = None,
     _dot_general: Any = lax.dot_general,
 ) -> Any:
-    """Einstein's summation: products of arrays along axes with one label, summed over labels that the result has not.
+    """Evaluate Einstein's summation: products along axes with one label, summed over labels not in the result.
 
     Args:
-        subscripts: labels of the axes of each operand and, after `->`, of the result: `"ij,jk->ik"`; `...` stands
-            for axes that broadcast. Or, as in NumPy, the first operand, followed by its labels, and so on.
+        subscripts: labels of the axes of each operand and, after `->`, of the result: `"ij,jk->ik"`; `...` stands for
+            axes that broadcast. Alternatively, as in NumPy, the first operand, followed by its list of labels, and so
+            on.
         operands: the arrays.
-        out: None; results are new arrays.
-        optimize: in which order to contract more than two: a strategy of opt_einsum, a path, True for the best
-            order, or False for the order given.
-        precision: passed on to the compiler; None leaves it to the backend.
-        preferred_element_type: dtype of sums and result; by default the operands' common one.
-        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
-        _dot_general: the function that multiplies two operands, with the arguments of `lax.dot_general`.
+        out: not supported; must be None.
+        optimize: the order in which more than two operands are contracted: a strategy of opt_einsum ("auto" by
+            default), a path, True for the optimal order, or False for the given order.
+        precision: precision of the products, passed to the compiler; None, the default, is the backend's default.
+        preferred_element_type: dtype of the sums and of the result; by default the operands' common dtype.
+        out_sharding: sharding of the result, a sharding or a `PartitionSpec`.
+        _dot_general: the function that multiplies two operands, with the signature of `lax.dot_general`.
 
     Raises:
-        ValueError: the subscripts do not fit the operands, or axes with one label have different sizes.
+        ValueError: the subscripts do not match the operands, or axes with one label have different sizes.
     """
     refuse_out("einsum", out)
-    text, arrays = _read("einsum", subscripts, operands)
+    text, arrays = _parse_arguments("einsum", subscripts, operands)
     arrays = promote_dtypes("einsum", *arrays)
     dtype = canonical_dtype(preferred_element_type) or arrays[0].dtype
-    plan = _planned(text, tuple(x.shape for x in arrays), optimize)
+    plan = _cached_plan(text, tuple(x.shape for x in arrays), optimize)
     terms = [
         without_repeated_labels(x, list(names)) if len({*names}) < len(names) else (x, list(names))
         for x, names in zip(arrays, plan.labels, strict=True)
@@ -62,27 +63,27 @@ def einsum(
 
 
 def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> tuple[list[tuple[int, ...]], Any]:
-    """In which order `einsum` contracts its operands.
+    """Return the order in which `einsum` contracts its operands.
 
     Args:
-        subscripts: as of `einsum`.
+        subscripts: labels, as for `einsum`.
         operands: the arrays.
-        optimize: as of `einsum`.
+        optimize: the strategy, as for `einsum`.
 
     Returns:
-        The path: which operands each step contracts, whose result becomes the last one; and opt_einsum's report,
-        which can be printed.
+        The path, and opt_einsum's printable report. Each step of the path lists the operands that it contracts; its
+        result is appended to the remaining operands.
     """
     import opt_einsum
 
-    text, arrays = _read("einsum_path", subscripts, operands)
+    text, arrays = _parse_arguments("einsum_path", subscripts, operands)
     shapes = tuple(x.shape for x in promote_dtypes("einsum_path", *arrays))
-    _planned(text, shapes, optimize)  # says what does not fit
+    _cached_plan(text, shapes, optimize)  # raises errors with a clear message
     return opt_einsum.contract_path(text, *shapes, shapes=True, optimize=_strategy(optimize, len(shapes)))
 
 
-def _read(name: str, subscripts: Any, operands: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
-    """Subscripts as a text, and the arrays."""
+def _parse_arguments(name: str, subscripts: Any, operands: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
+    """Return the subscripts as a string, and the arrays."""
     if not isinstance(subscripts, str):  # operands and their labels in turn
         from opt_einsum.parser import convert_interleaved_input
 
@@ -90,21 +91,21 @@ def _read(name: str, subscripts: Any, operands: tuple[Any, ...]) -> tuple[str, t
             subscripts, operands = convert_interleaved_input((subscripts, *operands))
         except (TypeError, ValueError, LookupError, AttributeError):
             raise TypeError(
-                f"{name}: subscripts are a text such as 'ij,jk->ik', or operands and lists of labels come in turn; "
+                f"{name}: subscripts must be a string such as 'ij,jk->ik', or operands and lists of labels alternate; "
                 f"got {subscripts!r} first"
             ) from None
     if not operands:
-        raise ValueError(f"{name}: there is no operand for subscripts {subscripts!r}")
+        raise ValueError(f"{name}: no operands given for subscripts {subscripts!r}")
     return subscripts, tuple(operands)
 
 
 class _Plan(NamedTuple):
-    """What to do.
+    """A contraction plan.
 
     Attributes:
-        labels: of the axes of each operand.
-        output: labels of the result.
-        path: which terms each step contracts.
+        labels: the labels of each operand's axes.
+        output: the labels of the result's axes.
+        path: the terms that each step contracts.
     """
 
     labels: tuple[str, ...]
@@ -112,16 +113,16 @@ class _Plan(NamedTuple):
     path: tuple[tuple[int, ...], ...]
 
 
-def _planned(text: str, shapes: tuple[tuple[int, ...], ...], optimize: Any) -> _Plan:
+def _cached_plan(text: str, shapes: tuple[tuple[int, ...], ...], optimize: Any) -> _Plan:
     if isinstance(optimize, list):
         optimize = tuple(tuple(step) if isinstance(step, list) else step for step in optimize)
     try:
-        return _remembered(text, shapes, optimize)
-    except TypeError:  # a strategy that has no hash
+        return _cache(text, shapes, optimize)
+    except TypeError:  # the strategy is not hashable
         return _plan(text, shapes, optimize)
 
 
-_SOME_SIZE = 32
+_SYMBOLIC_SIZE = 32
 
 
 def _plan(text: str, shapes: tuple[tuple[int, ...], ...], optimize: Any) -> _Plan:
@@ -134,14 +135,14 @@ def _plan(text: str, shapes: tuple[tuple[int, ...], ...], optimize: Any) -> _Pla
     labels = tuple(inputs.split(","))
     _check_labels(labels, shapes)
     strategy = _strategy(optimize, len(shapes))
-    # Of a size that is a symbol the path needs some number.
-    shapes = tuple(tuple(d if isinstance(d, int) else _SOME_SIZE for d in shape) for shape in shapes)
+    # opt_einsum needs a number for each symbolic size.
+    shapes = tuple(tuple(d if isinstance(d, int) else _SYMBOLIC_SIZE for d in shape) for shape in shapes)
     path, _ = opt_einsum.contract_path(f"{inputs}->{output}", *shapes, shapes=True, optimize=strategy)
     return _Plan(labels, output, tuple(map(tuple, path)))
 
 
-_remembered = lru_cache(maxsize=1024)(_plan)
-clears_cache(_remembered.cache_clear)
+_cache = lru_cache(maxsize=1024)(_plan)
+clears_cache(_cache.cache_clear)
 
 
 def _strategy(optimize: Any, count: int) -> Any:
@@ -170,11 +171,11 @@ def _check_labels(labels: tuple[str, ...], shapes: tuple[tuple[int, ...], ...]) 
 def _contract(
     group: list[Any], needed: set[str], precision: Any, dtype: Any, dot_general: Any
 ) -> tuple[Any, list[Any]]:
-    """One step of a contraction path: its operands, two as a rule, multiplied one after the other."""
+    """Execute one step of a contraction path: multiply its operands (two, usually) one after another."""
     x, names = group[0]
     for i, (y, y_names) in enumerate(group[1:], 1):
         later = {a for _, rest in group[i + 1 :] for a in rest}
-        if x.dtype != y.dtype:  # `x` is a product already, of the wider type that was asked for
+        if x.dtype != y.dtype:  # `x` is a product of an earlier step, in the preferred element type
             y = lax.convert_element_type(y, x.dtype)
         x, names = contract_pair(x, names, y, y_names, list(needed | later), precision, dtype, dot_general)
     return sum_out(x, names, [a for a in names if a not in needed])

@@ -1,7 +1,7 @@
-"""Functions of elements, with NumPy's promotion and broadcasting: what NumPy calls ufuncs, `where` and `clip`.
+"""Element-wise functions with NumPy's promotion and broadcasting: most of NumPy's ufuncs, `where` and `clip`.
 
 Arguments are arrays, tracers, NumPy arrays and Python scalars, which are weakly typed. A function of floating-point
-numbers makes integers and booleans floating first.
+numbers converts integers and booleans to floating point first.
 """
 
 from __future__ import annotations
@@ -32,29 +32,32 @@ Dtypes = frozenset[Any]
 
 # -- families ----------------------------------------------------------------------------------------------------
 #
-# A function whose operands need no conversion binds its primitive at once: that is the path of eager calls.
-
+# Each family has a fast path and a general one. If the operands need no conversion (arrays of one dtype, or an array
+# and a Python scalar of its kind), the function binds its primitive at once, after two or three attribute lookups.
+# Most eager calls take this path. All other operands go through `promote` and `broadcast_operands`, which raise the
+# errors, so that the fast path never has to.
 
 _NONE: Dtypes = frozenset()
 _DISCRETE, _FLOATS, _COMPLEX = lax.dtypes_of("bool", "integer"), lax.dtypes_of("float"), lax.dtypes_of("complex")
 _UNSIGNED, _NUMBERS = frozenset(filter(dtypes.is_unsigned, _DISCRETE)), lax.dtypes_of("integer", "float", "complex")
 _INEXACT, _ORDERED, _ANY = _FLOATS | _COMPLEX, _DISCRETE | _FLOATS, _DISCRETE | _FLOATS | _COMPLEX
-_remembered = functools.cache(remembered)  # when it is needed
+# Made on the first call with integers, not when this module is imported.
+_remembered = functools.cache(remembered)
 
 
 def _public(function: Any, name: str, doc: str) -> Any:
-    """Name a function of `corejax.numpy`, where unpickling finds it whatever module has its row."""
+    """Name a function of `corejax.numpy`, so that it is unpickled from there, whichever module defines it."""
     lax.named(function, name, doc).__module__ = "corejax.numpy"
     return function
 
 
 def inexact_function(name: str, apply: Unary | Primitive, doc: str) -> Unary:
-    """A function of floating-point and complex numbers.
+    """Return a function of floating-point and complex numbers.
 
     Args:
-        name: of the function.
-        apply: what it does to an array of these: a primitive, or a function.
-        doc: its docstring.
+        name: the function's name.
+        apply: a primitive or function that computes the result for an array of inexact dtype.
+        doc: the function's docstring.
     """
     apply = apply.bind if isinstance(apply, Primitive) else apply
 
@@ -65,7 +68,8 @@ def inexact_function(name: str, apply: Unary | Primitive, doc: str) -> Unary:
         aval = getattr(x, "aval", None)
         if aval is not None and aval.dtype in _INEXACT:
             return apply(x)
-        if type(x) is Array and aval.size <= FEW_INTEGERS:  # of more, converting them is what takes long
+        # The conversion dominates the cost of larger arrays, so they gain nothing from a cached program.
+        if type(x) is Array and aval.size <= FEW_INTEGERS:
             return _remembered(general)(x)
         return general(x)
 
@@ -73,14 +77,14 @@ def inexact_function(name: str, apply: Unary | Primitive, doc: str) -> Unary:
 
 
 def _binary(name: str, general: Binary, primitive: Primitive, direct: Dtypes, doc: str) -> Binary:
-    """A function of two arguments.
+    """Return a function of two arguments with a fast path.
 
     Args:
-        name: of the function.
-        general: what it does to any arguments.
-        primitive: what it is for operands of one type, and for Python scalars that yield to an array.
-        direct: for which dtypes.
-        doc: its docstring.
+        name: the function's name.
+        general: the function for arguments of any kind.
+        primitive: the primitive for two operands of one dtype, or an array and a Python scalar that takes its dtype.
+        direct: the dtypes for which the primitive alone computes the result.
+        doc: the function's docstring.
     """
     bind = primitive.bind
 
@@ -113,7 +117,7 @@ def _binary(name: str, general: Binary, primitive: Primitive, direct: Dtypes, do
 
 
 def _operator(name: str, apply: Binary, primitive: Primitive, direct: Dtypes, doc: str) -> Binary:
-    """What Python's operator between arrays does."""
+    """Return the function that does what a Python operator does between arrays."""
 
     def general(x: Any, y: Any) -> Any:
         x, y = operand(name, x), operand(name, y, 1)
@@ -125,13 +129,13 @@ def _operator(name: str, apply: Binary, primitive: Primitive, direct: Dtypes, do
 
 
 def promoted_function(name: str, apply: Binary | Primitive, doc: str, inexact: bool = False) -> Binary:
-    """A function of operands of one dtype and shape, which booleans, integers and so on are converted to.
+    """Return a function of two operands that are promoted to one dtype and broadcast to one shape first.
 
     Args:
-        name: of the function.
-        apply: what it does to such operands: a primitive, or a function.
-        doc: its docstring.
-        inexact: whether booleans and integers become floating.
+        name: the function's name.
+        apply: a primitive or function that computes the result for the promoted operands.
+        doc: the function's docstring.
+        inexact: whether booleans and integers are converted to floating point.
     """
     bind = apply.bind if isinstance(apply, Primitive) else apply
 
@@ -144,7 +148,7 @@ def promoted_function(name: str, apply: Binary | Primitive, doc: str, inexact: b
 
 
 def _logical(name: str, primitive: Primitive, doc: str) -> Binary:
-    """A binary operation on truth values: whether elements differ from zero."""
+    """Return a binary function of truth values: an element is true if it differs from zero."""
 
     def general(x: Any, y: Any) -> Any:
         x, y = promote_dtypes(name, x, y)
@@ -154,14 +158,14 @@ def _logical(name: str, primitive: Primitive, doc: str) -> Binary:
 
 
 def _rem(x: Any, y: Any) -> Any:
-    if dtypes.is_bool(x.aval.dtype):  # as of integers
+    if dtypes.is_bool(x.aval.dtype):  # computed as integers
         x, y = (lax.convert_element_type(v, dtypes.default_int_dtype()) for v in (x, y))
     rest = lax.rem(x, y)
     return rest if dtypes.is_inexact(x.aval.dtype) else where(lax.eq(y, like(y, 0)), like(rest, 0), rest)
 
 
 def rounding_function(name: str, apply: Unary, doc: str) -> Unary:
-    """A function of floating-point numbers; integers and booleans are as they should be."""
+    """Return a function of floating-point numbers that returns integers and booleans unchanged."""
 
     def function(x: Any, /) -> Any:
         aval = getattr(x, "aval", None)
@@ -174,7 +178,7 @@ def rounding_function(name: str, apply: Unary, doc: str) -> Unary:
 
 
 def _scaled(x: Any, scale: Binary, factor: float) -> Any:
-    """Part by part for complex numbers: an infinite one scaled by a complex constant would be NaN."""
+    """Scale the parts of a complex number one by one: a complex factor would turn an infinite part into NaN."""
     parts = (lax.real(x), lax.imag(x)) if dtypes.is_complex(x.aval.dtype) else (x,)
     scaled = [scale(part, like(part, factor)) for part in parts]
     return lax.complex(*scaled) if len(scaled) > 1 else scaled[0]
@@ -184,103 +188,108 @@ def _logarithm(base: float) -> Unary:
     return lambda x: _scaled(lax.log(x), lax.div, math.log(base))
 
 
+_REMAINDER = "Compute `x % y`, with the sign of `y`; 0 if an integer `y` is 0."
 # fmt: off
-sin      = inexact_function("sin",      lax.sin_p,      "Sine, of radians.")
-cos      = inexact_function("cos",      lax.cos_p,      "Cosine, of radians.")
-tan      = inexact_function("tan",      lax.tan_p,      "Tangent, of radians.")
-tanh     = inexact_function("tanh",     lax.tanh_p,     "Hyperbolic tangent.")
-exp      = inexact_function("exp",      lax.exp_p,      "Exponential.")
-expm1    = inexact_function("expm1",    lax.expm1_p,    "`exp(x) - 1`, accurate near 0.")
-log      = inexact_function("log",      lax.log_p,      "Natural logarithm, NaN below 0.")
-log2     = inexact_function("log2",     _logarithm(2),  "Logarithm to base 2, NaN below 0.")
-log10    = inexact_function("log10",    _logarithm(10), "Logarithm to base 10, NaN below 0.")
-log1p    = inexact_function("log1p",    lax.log1p_p,    "`log(1 + x)`, accurate near 0.")
-sqrt     = inexact_function("sqrt",     lax.sqrt_p,     "Square root, NaN below 0.")
-reciprocal = inexact_function("reciprocal", lambda x: lax.integer_pow(x, -1), "`1 / x`.")
-degrees  = inexact_function("degrees",  lambda x: lax.mul(x, like(x, 180 / math.pi)), "Radians in degrees.")
-radians  = inexact_function("radians",  lambda x: lax.mul(x, like(x, math.pi / 180)), "Degrees in radians.")
+sin      = inexact_function("sin",      lax.sin_p,      "Compute the sine of `x`, in radians.")
+cos      = inexact_function("cos",      lax.cos_p,      "Compute the cosine of `x`, in radians.")
+tan      = inexact_function("tan",      lax.tan_p,      "Compute the tangent of `x`, in radians.")
+tanh     = inexact_function("tanh",     lax.tanh_p,     "Compute the hyperbolic tangent.")
+exp      = inexact_function("exp",      lax.exp_p,      "Compute the exponential.")
+expm1    = inexact_function("expm1",    lax.expm1_p,    "Compute `exp(x) - 1`, accurately near 0.")
+log      = inexact_function("log",      lax.log_p,      "Compute the natural logarithm; NaN below 0.")
+log2     = inexact_function("log2",     _logarithm(2),  "Compute the logarithm to base 2; NaN below 0.")
+log10    = inexact_function("log10",    _logarithm(10), "Compute the logarithm to base 10; NaN below 0.")
+log1p    = inexact_function("log1p",    lax.log1p_p,    "Compute `log(1 + x)`, accurately near 0.")
+sqrt     = inexact_function("sqrt",     lax.sqrt_p,     "Compute the square root; NaN below 0.")
+reciprocal = inexact_function("reciprocal", lambda x: lax.integer_pow(x, -1), "Compute `1 / x`.")
+degrees  = inexact_function("degrees",  lambda x: lax.mul(x, like(x, 180 / math.pi)), "Convert radians to degrees.")
+radians  = inexact_function("radians",  lambda x: lax.mul(x, like(x, math.pi / 180)), "Convert degrees to radians.")
 
-floor    = rounding_function("floor",    lax.floor,    "The largest integer that is not above `x`, in its dtype.")
-ceil     = rounding_function("ceil",     lax.ceil,     "The smallest integer that is not below `x`, in its dtype.")
+floor    = rounding_function("floor",    lax.floor,    "Round down to the largest integer `<= x`, in the dtype of `x`.")
+ceil     = rounding_function("ceil",     lax.ceil,     "Round up to the smallest integer `>= x`, in the dtype of `x`.")
 
-add = _operator("add", operator.add, lax.add_p, _NUMBERS, "`x + y`; of booleans, whether either is true.")
-subtract = _operator("subtract", operator.sub, lax.sub_p, _NUMBERS, "`x - y`. Raises TypeError for booleans.")
-multiply = _operator("multiply", operator.mul, lax.mul_p, _NUMBERS, "`x * y`; of booleans, whether both are true.")
-divide = _operator("divide", operator.truediv, lax.div_p, _INEXACT, "`x / y`, floating also for integers.")
-floor_divide = _operator("floor_divide", operator.floordiv, lax.div_p, _UNSIGNED, "`x // y`, rounded down.")
-remainder = _operator("remainder", operator.mod, lax.rem_p, _NONE, "`x % y`, of the sign of `y`; integers: 0 for 0.")
-power = _operator("power", operator.pow, lax.pow_p, _NONE, "`x ** y`; a Python int as exponent is static.")
-bitwise_and = _operator("bitwise_and", operator.and_, lax.and_p, _DISCRETE, "`x & y`, of integers or booleans.")
-bitwise_or = _operator("bitwise_or", operator.or_, lax.or_p, _DISCRETE, "`x | y`, of integers or booleans.")
-bitwise_xor = _operator("bitwise_xor", operator.xor, lax.xor_p, _DISCRETE, "`x ^ y`, of integers or booleans.")
-equal = _operator("equal", operator.eq, lax.eq_p, _ANY, "Whether `x == y`; NaN equals nothing.")
-not_equal = _operator("not_equal", operator.ne, lax.ne_p, _ANY, "Whether `x != y`.")
-less = _operator("less", operator.lt, lax.lt_p, _ORDERED, "Whether `x < y`; False for NaN.")
-less_equal = _operator("less_equal", operator.le, lax.le_p, _ORDERED, "Whether `x <= y`; False for NaN.")
-greater = _operator("greater", operator.gt, lax.gt_p, _ORDERED, "Whether `x > y`; False for NaN.")
-greater_equal = _operator("greater_equal", operator.ge, lax.ge_p, _ORDERED, "Whether `x >= y`; False for NaN.")
+add = _operator("add", operator.add, lax.add_p, _NUMBERS, "Compute `x + y`; for booleans, logical or.")
+subtract = _operator("subtract", operator.sub, lax.sub_p, _NUMBERS, "Compute `x - y`. Raises TypeError for booleans.")
+multiply = _operator("multiply", operator.mul, lax.mul_p, _NUMBERS, "Compute `x * y`; for booleans, logical and.")
+divide = _operator("divide", operator.truediv, lax.div_p, _INEXACT, "Compute `x / y`, floating also for integers.")
+floor_divide = _operator("floor_divide", operator.floordiv, lax.div_p, _UNSIGNED, "Compute `x // y`, rounded down.")
+remainder = _operator("remainder", operator.mod, lax.rem_p, _NONE, _REMAINDER)
+power = _operator("power", operator.pow, lax.pow_p, _NONE, "Compute `x ** y`; an int exponent is static.")
+bitwise_and = _operator("bitwise_and", operator.and_, lax.and_p, _DISCRETE, "Compute `x & y` for integers or booleans.")
+bitwise_or = _operator("bitwise_or", operator.or_, lax.or_p, _DISCRETE, "Compute `x | y` for integers or booleans.")
+bitwise_xor = _operator("bitwise_xor", operator.xor, lax.xor_p, _DISCRETE, "Compute `x ^ y` for integers or booleans.")
+equal = _operator("equal", operator.eq, lax.eq_p, _ANY, "Compute `x == y`; NaN is equal to nothing.")
+not_equal = _operator("not_equal", operator.ne, lax.ne_p, _ANY, "Compute `x != y`; NaN differs from everything.")
+less = _operator("less", operator.lt, lax.lt_p, _ORDERED, "Compute `x < y`; False for NaN.")
+less_equal = _operator("less_equal", operator.le, lax.le_p, _ORDERED, "Compute `x <= y`; False for NaN.")
+greater = _operator("greater", operator.gt, lax.gt_p, _ORDERED, "Compute `x > y`; False for NaN.")
+greater_equal = _operator("greater_equal", operator.ge, lax.ge_p, _ORDERED, "Compute `x >= y`; False for NaN.")
 
-maximum     = promoted_function("maximum",     lax.max_p, "The larger one of `x` and `y`; NaN where either is.")
-minimum     = promoted_function("minimum",     lax.min_p, "The smaller one of `x` and `y`; NaN where either is.")
-fmod = promoted_function("fmod", _rem, "Remainder of truncated division, of the sign of `x`; integers: 0 for 0.")
-float_power = promoted_function("float_power", lax.pow_p, "`x ** y` in floating point.", inexact=True)
+maximum     = promoted_function("maximum",     lax.max_p, "Return the larger of `x` and `y`; NaN if either is NaN.")
+minimum     = promoted_function("minimum",     lax.min_p, "Return the smaller of `x` and `y`; NaN if either is NaN.")
+_FMOD = "Compute the remainder of truncated division, with the sign of `x`; 0 if an integer `y` is 0."
+fmod = promoted_function("fmod", _rem, _FMOD)
+float_power = promoted_function("float_power", lax.pow_p, "Compute `x ** y` in floating point.", inexact=True)
 
-logical_and = _logical("logical_and", lax.and_p, "Whether `x` and `y` are both nonzero.")
-logical_or  = _logical("logical_or",  lax.or_p,  "Whether `x` or `y` is nonzero.")
-logical_xor = _logical("logical_xor", lax.xor_p, "Whether exactly one of `x` and `y` is nonzero.")
+logical_and = _logical("logical_and", lax.and_p, "Test whether `x` and `y` are both nonzero.")
+logical_or  = _logical("logical_or",  lax.or_p,  "Test whether `x` or `y` is nonzero.")
+logical_xor = _logical("logical_xor", lax.xor_p, "Test whether exactly one of `x` and `y` is nonzero.")
 # fmt: on
 
 
 def trunc(x: Any) -> Any:
-    """`x` without its fraction; integers and booleans as they are."""
+    """Round towards zero, in the dtype of `x`; integers and booleans are returned unchanged."""
     x = number_argument("trunc", x)
     return where(x < 0, lax.ceil(x), lax.floor(x)) if dtypes.is_inexact(x.dtype) else x
 
 
 def divmod(x: Any, y: Any, /) -> tuple[Any, Any]:
-    """`(x // y, x % y)`."""
+    """Return the pair `(x // y, x % y)`."""
     return floor_divide(x, y), remainder(x, y)
 
 
 # -- one argument, any dtype -------------------------------------------------------------------------------------
 
 
-def _of_array(name: str, apply: Unary, doc: str) -> Unary:
-    """A function of numbers of any kind, which `apply` gets as an array."""
+def _array_function(name: str, apply: Unary, doc: str) -> Unary:
+    """Return a function that passes its argument to `apply` as an array."""
     return lax.named(lambda x, /: apply(array_argument(name, x)), name, doc)
 
 
-_SIGN = "-1, 0 or 1; for a complex number `x / abs(x)`. Raises TypeError for booleans."
+_REAL_PART = "Return the real part; a real array is returned unchanged."
+_IMAGINARY_PART = "Return the imaginary part; zeros for a real array."
+_CONJUGATE = "Return the complex conjugate; a real array is returned unchanged."
+_SIGN = "Return the sign: -1, 0 or 1; for a complex number `x / abs(x)`. Raises TypeError for booleans."
 # fmt: off
-positive       = _of_array("positive",       lambda x: x, "`x`.")
-absolute       = _of_array("absolute",       abs, "Absolute value; the modulus of a complex number.")
-sign           = _of_array("sign",           lax.sign, _SIGN)
-real           = _of_array("real",           operator.attrgetter("real"), "Real part; a real array as it is.")
-imag           = _of_array("imag",           operator.attrgetter("imag"), "Imaginary part; zeros for a real array.")
-conjugate      = _of_array("conjugate",      operator.methodcaller("conj"), "Complex conjugate; a real array as it is.")
-isnan          = _of_array("isnan",          lambda x: lax.ne_p.bind(x, x), "Whether elements are NaN.")
-logical_not    = _of_array("logical_not",    lambda x: lax.bitwise_not(to_bool(x)), "Whether `x` is zero.")
-bitwise_invert = _of_array("bitwise_invert", operator.invert, "`~x`, of integers or booleans.")
+positive       = _array_function("positive",       lambda x: x, "Return `x` as an array.")
+absolute       = _array_function("absolute",       abs, "Compute the absolute value; the modulus of a complex number.")
+sign           = _array_function("sign",           lax.sign, _SIGN)
+real           = _array_function("real",           operator.attrgetter("real"), _REAL_PART)
+imag           = _array_function("imag",           operator.attrgetter("imag"), _IMAGINARY_PART)
+conjugate      = _array_function("conjugate",      operator.methodcaller("conj"), _CONJUGATE)
+isnan          = _array_function("isnan",          lambda x: lax.ne_p.bind(x, x), "Test whether elements are NaN.")
+logical_not    = _array_function("logical_not",    lambda x: lax.bitwise_not(to_bool(x)), "Test whether `x` is zero.")
+bitwise_invert = _array_function("bitwise_invert", operator.invert, "Compute `~x` for integers or booleans.")
 # fmt: on
 
 
 def negative(x: Any, /, *, out: Any = None, where: Any = None) -> Any:
-    """`-x`. Raises TypeError for booleans."""
+    """Compute `-x`. Raises TypeError for booleans."""
     no_out_or_where("negative", out, where)
     return -array_argument("negative", x)
 
 
 def square(x: Any, /) -> Any:
-    """`x * x`."""
+    """Compute `x * x`."""
     x = array_argument("square", x)
     return lax.square(lax.convert_element_type(x, dtypes.default_int_dtype()) if dtypes.is_bool(x.dtype) else x)
 
 
 def isinf(x: Any, /) -> Any:
-    """Whether elements are infinite; for complex numbers, either part of them."""
+    """Test whether elements are infinite; a complex number is infinite if either part is."""
     x = array_argument("isinf", x)
     if not dtypes.is_inexact(x.dtype):
-        return _everywhere(x, False)
+        return _constant(x, False)
     if dtypes.is_complex(x.dtype):
         return lax.bitwise_or(isinf(lax.real(x)), isinf(lax.imag(x)))
     size = abs(x)
@@ -288,16 +297,16 @@ def isinf(x: Any, /) -> Any:
 
 
 def isfinite(x: Any, /) -> Any:
-    """Whether elements are neither infinite nor NaN."""
+    """Test whether elements are neither infinite nor NaN."""
     x = array_argument("isfinite", x)
     if not dtypes.is_inexact(x.dtype):
-        return _everywhere(x, True)
+        return _constant(x, True)
     if dtypes.is_complex(x.dtype):
         return lax.bitwise_and(lax.is_finite(lax.real(x)), lax.is_finite(lax.imag(x)))
     return lax.is_finite(x)
 
 
-def _everywhere(x: Any, value: bool) -> Any:
+def _constant(x: Any, value: bool) -> Any:
     return lax.broadcast_in_dim(as_array(value), x.shape, ())
 
 
@@ -305,12 +314,12 @@ def _everywhere(x: Any, value: bool) -> Any:
 
 
 def where(condition: Any, x: Any, y: Any) -> Any:
-    """`x` where `condition` is nonzero, else `y`; all three broadcast together.
+    """Return `x` where `condition` is nonzero, else `y`; all three broadcast together.
 
     Args:
-        condition: a boolean array; elements of another dtype count as true where they differ from zero.
-        x: values where it is true.
-        y: values elsewhere.
+        condition: a boolean array; elements of another dtype count as true if they differ from zero.
+        x: values to take where the condition is true.
+        y: values to take elsewhere.
 
     Returns:
         An array of the dtype that `x` and `y` promote to.
@@ -318,31 +327,32 @@ def where(condition: Any, x: Any, y: Any) -> Any:
     Raises:
         ValueError: the shapes do not broadcast together.
     """
-    aval, which = getattr(x, "aval", None), getattr(condition, "aval", None)
-    if which is None or which.dtype is not dtypes.bool_:
+    aval, condition_aval = getattr(x, "aval", None), getattr(condition, "aval", None)
+    if condition_aval is None or condition_aval.dtype is not dtypes.bool_:
         condition = to_bool(array_argument("where", condition))
-        which = condition.aval
+        condition_aval = condition.aval
     if aval is None or getattr(y, "aval", None) is not aval:
         x, y = promote_dtypes("where", x, y)
-    elif which.shape == aval.shape:
+    elif condition_aval.shape == aval.shape:
         return lax.select_n_p.bind(condition, y, x)
     condition, x, y = lax.broadcast_operands(condition, x, y, name="where")
     return lax.select_n_p.bind(condition, y, x)
 
 
 def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Any:
-    """Elements limited to an interval: `minimum(maximum(arr, min), max)`.
+    """Limit the elements to an interval: `minimum(maximum(arr, min), max)`.
 
     Args:
         arr: the array.
-        min: lower bound; None leaves the side open, and so does an integer that is less than any of the dtype.
-        max: upper bound, which wins where the bounds cross; None and integers as for `min`.
+        min: lower bound. None, or an integer below the range of the dtype, leaves this side open.
+        max: upper bound, which wins if it is less than `min`. None, or an integer above the range of the dtype, leaves
+            this side open.
 
     Raises:
-        ValueError: an argument is complex: complex numbers have no order; or there is no array.
+        ValueError: an argument is complex, because complex numbers have no order; or `arr` is missing.
     """
     if arr is None:
-        raise ValueError("clip: give the array that is to be limited")
+        raise ValueError("clip: the array argument is missing")
     out = array_argument("clip", arr)
     if out.aval.dtype in _COMPLEX or type(min) not in _REAL or type(max) not in _REAL:
         _check_order(out, min, max)
@@ -355,16 +365,16 @@ _REAL = frozenset({type(None), int, float})
 
 
 def _check_order(*xs: Any) -> None:
-    """Refuse complex numbers, which have none."""
+    """Raise ValueError if an argument is complex, because complex numbers have no order."""
     for position, x in enumerate(xs):
         if x is not None and dtypes.is_complex(get_aval(operand("clip", x, position)).dtype):
             raise ValueError("clip: Complex values have no ordering and cannot be clipped; clip their parts")
 
 
 def isclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Any:
-    """Whether `abs(a - b) <= atol + rtol * abs(b)`, or both are equal (or NaN, if `equal_nan`).
+    """Test whether `abs(a - b) <= atol + rtol * abs(b)`, or both are equal (or NaN, if `equal_nan`).
 
-    Infinities are close to themselves alone, and so are keys.
+    An infinity is close to itself only. Keys are close if they are equal.
     """
     a, b = promote("isclose", a, b)
     if dtypes.is_extended(a.dtype):

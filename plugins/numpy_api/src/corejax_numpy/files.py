@@ -1,4 +1,4 @@
-"""Arrays out of bytes and text, and in NumPy's files."""
+"""Create arrays from bytes and strings, and read and write NumPy's files."""
 
 from __future__ import annotations
 
@@ -15,67 +15,69 @@ from corejax_numpy.creation import array
 
 
 def frombuffer(buffer: Any, dtype: Any = float, count: int = -1, offset: int = 0) -> Any:
-    """The numbers in an object with the buffer interface, as a copy.
+    """Create an array from an object with the buffer interface, as a copy.
 
     Args:
-        buffer: `bytes`, `bytearray`, `memoryview`, an array.
-        dtype: what is in it; `float` and `int` are 64 bits wide there and of the default width in the result.
-        count: how many numbers; -1 is all of them.
-        offset: at which byte they begin.
+        buffer: `bytes`, `bytearray`, `memoryview`, or a NumPy array.
+        dtype: dtype of the data; `float` and `int` are 64 bits wide in the buffer, and of the default width in the
+            result.
+        count: the number of elements to read; -1, the default, reads all.
+        offset: the byte at which to start, 0 by default.
 
     Raises:
-        TypeError: it is no buffer.
-        ValueError: there are fewer bytes, or they are no whole numbers.
+        TypeError: the object does not have the buffer interface.
+        ValueError: the buffer is too small, or its size is not a multiple of the element size.
     """
     if isinstance(buffer, Array):
-        raise TypeError("frombuffer: an Array is no buffer; use asarray, or bytes of a NumPy array")
+        raise TypeError("frombuffer: an Array is not a buffer; use asarray, or the bytes of a NumPy array")
     try:
-        found = np.frombuffer(buffer, _numpy_dtype(dtype), count, offset)
+        numbers = np.frombuffer(buffer, _numpy_dtype(dtype), count, offset)
     except ValueError as error:
         size = memoryview(buffer).nbytes
         raise ValueError(f"frombuffer: {error}; {size} bytes, offset {offset}, count {count}") from None
-    return _held(found, dtype)
+    return _as_array(numbers, dtype)
 
 
 def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) -> Any:
-    """The numbers in a text.
+    """Create an array from numbers in a string.
 
     Args:
-        string: the text.
-        dtype: dtype of the numbers.
-        count: how many; -1 is all of them.
-        sep: what is between them.
+        string: the string.
+        dtype: dtype of the numbers; by default the default floating dtype.
+        count: the number of elements to read; -1, the default, reads all.
+        sep: the separator between the numbers.
 
     Raises:
-        ValueError: the text has something else in it; `sep` is empty.
+        TypeError: `string` is not a string.
+        ValueError: the string contains something other than numbers, or `sep` is empty.
     """
     if not isinstance(string, str):
-        raise TypeError(f"fromstring takes a text, got {type(string).__name__}; of bytes use frombuffer")
+        raise TypeError(f"fromstring takes a string, got {type(string).__name__}; for bytes use frombuffer")
     if not sep:
-        raise ValueError("fromstring: `sep` is what separates the numbers, got ''; of bytes use frombuffer")
+        raise ValueError("fromstring: `sep` must not be empty; for bytes use frombuffer")
     try:
-        found = np.fromstring(string, _numpy_dtype(dtype), count, sep=sep)
+        numbers = np.fromstring(string, _numpy_dtype(dtype), count, sep=sep)
     except ValueError as error:
         raise ValueError(f"fromstring: {error}: {string[:60]!r} with {sep!r} between the numbers") from None
-    return _held(found, dtype)
+    return _as_array(numbers, dtype)
 
 
 def _numpy_dtype(dtype: Any) -> Any:
     return dtype.dtype if hasattr(dtype, "dtype") and not isinstance(dtype, type) else np.dtype(dtype)
 
 
-def _held(found: np.ndarray, dtype: Any) -> Any:
-    return array(found, canonical_dtype(dtype))
+def _as_array(numbers: np.ndarray, dtype: Any) -> Any:
+    return array(numbers, canonical_dtype(dtype))
 
 
-def _not_here(name: str) -> Callable[..., NoReturn]:
+def _unsupported(name: str) -> Callable[..., NoReturn]:
     def function(*args: Any, **kwargs: Any) -> NoReturn:
         raise NotImplementedError(
-            f"{name}: reading changes the file or the iterator, which functions that are transformed may not do; "
-            f"use corejax.numpy.asarray(numpy.{name}(...)) outside of them"
+            f"{name}: reading changes the file or the iterator, and transformed functions must not have side effects; "
+            f"use corejax.numpy.asarray(numpy.{name}(...)) outside them"
         )
 
-    doc = f"""Refused: see `numpy.{name}`, and `asarray` of its result.
+    doc = f"""Raise NotImplementedError; use `asarray(numpy.{name}(...))` instead.
 
     Raises:
         NotImplementedError: always.
@@ -83,32 +85,32 @@ def _not_here(name: str) -> Callable[..., NoReturn]:
     return lax.named(function, name, doc)
 
 
-fromfile = _not_here("fromfile")
-fromiter = _not_here("fromiter")
+fromfile = _unsupported("fromfile")
+fromiter = _unsupported("fromiter")
 
 
 def save(file: Any, arr: Any, allow_pickle: bool = True) -> None:
-    """Write an array to a file, in NumPy's format `.npy`; see `numpy.save`."""
+    """Write an array to a file in NumPy's format `.npy`; see `numpy.save`."""
     np.save(file, np.asarray(arr), allow_pickle=allow_pickle)
 
 
 def savez(file: Any, *args: Any, allow_pickle: bool = True, **kwds: Any) -> None:
-    """Write arrays to one file, in NumPy's format `.npz`, by their names; see `numpy.savez`."""
+    """Write several named arrays to one file in NumPy's format `.npz`; see `numpy.savez`."""
     arrays = [np.asarray(x) for x in args]
     named = {name: np.asarray(x) for name, x in kwds.items()}
-    if unnamed := sorted(set(named) & {f"arr_{i}" for i in range(len(arrays))}):
-        raise ValueError(f"savez: arrays without names are called arr_0 and so on, got {unnamed} as names too")
+    if duplicates := sorted(set(named) & {f"arr_{i}" for i in range(len(arrays))}):
+        raise ValueError(f"savez: arrays without names are saved as arr_0 and so on, got {duplicates} as names")
     np.savez(file, **{f"arr_{i}": x for i, x in enumerate(arrays)}, **named)
 
 
 def load(file: Any, *args: Any, **kwargs: Any) -> Any:
-    """Read what `save` or `savez` wrote; see `numpy.load`.
+    """Read a file that `save` or `savez` wrote; see `numpy.load`.
 
     Returns:
-        An array; of a `.npz` file NumPy's mapping from names to NumPy arrays. NumPy's format has no name for
-        bfloat16: two bytes of no known type are read as that.
+        An array; for a `.npz` file NumPy's mapping from names to NumPy arrays. NumPy's format has no name for
+        bfloat16, so elements of two bytes without a type are read as bfloat16.
     """
-    found = np.load(file, *args, **kwargs)
-    if not isinstance(found, np.ndarray):
-        return found
-    return array(found.view(ml_dtypes.bfloat16) if found.dtype == np.dtype("V2") else found)
+    data = np.load(file, *args, **kwargs)
+    if not isinstance(data, np.ndarray):
+        return data
+    return array(data.view(ml_dtypes.bfloat16) if data.dtype == np.dtype("V2") else data)

@@ -1,4 +1,4 @@
-"""`corejax.flatten_util`: a pytree of arrays as one vector."""
+"""`corejax.flatten_util`: flatten a pytree of arrays into one vector."""
 
 from __future__ import annotations
 
@@ -15,15 +15,16 @@ __all__ = ["ravel_pytree"]
 
 
 def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
-    """The elements of all leaves as one vector, and the function back.
+    """Flatten a pytree of arrays into one vector; return it and the inverse function.
 
     Args:
         pytree: arrays and scalars.
 
     Returns:
-        A vector of the dtype that those of the leaves promote to, and a function that makes a pytree of such leaves
-        of a vector of that shape. Leaves that all had one dtype have the vector's; those of several have theirs
-        back. It raises ValueError for another shape, and TypeError for another dtype where leaves had several.
+        A vector of the dtype to which the leaves' dtypes promote, and a function that converts such a vector back to a
+        pytree. If all leaves have one dtype, the restored leaves have the dtype of the vector; else each leaf gets its
+        own dtype back. The function raises ValueError for another shape; and TypeError for another dtype, if the
+        leaves' dtypes differ.
     """
     leaves, structure = tree.flatten(pytree)
     leaves = [as_array(x) for x in leaves]
@@ -42,10 +43,10 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
     def unravel(vector: Any) -> Any:
         vector = as_array(vector)
         if vector.shape != (sum(sizes),):
-            raise ValueError(f"unravel: a vector of {sum(sizes)} elements, got {vector.aval.str_short()}")
+            raise ValueError(f"unravel takes a vector of {sum(sizes)} elements, got {vector.aval.str_short()}")
         if vector.dtype != joint and not alike:
             raise TypeError(
-                f"unravel: a vector of dtype {joint.name}, got {vector.aval.str_short()}; cast it: "
+                f"unravel takes a vector of dtype {joint.name}, got {vector.aval.str_short()}; cast it: "
                 f".astype('{joint.name}')"
             )
         parts, start = [], 0

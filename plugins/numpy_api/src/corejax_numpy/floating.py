@@ -1,7 +1,7 @@
-"""Floating-point numbers by their parts: sign, mantissa and exponent, fraction, neighbours; rounding; NaN and infinity.
+"""Floating-point numbers: signs, mantissas and exponents, neighbours, rounding; NaN and infinity.
 
-Parts are read from the bits (IEEE 754: sign, biased exponent, fraction), with integers of the same width. Types of
-8 bits and fewer, whose layouts differ, go through float32, which holds all of their values.
+The parts are read from the bits (IEEE 754: sign, biased exponent, fraction), as integers of the same width. The
+layouts of dtypes of 8 bits or fewer differ, so these dtypes are converted to float32, which holds all their values.
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ def _everywhere(x: Any, value: bool) -> Any:
 
 
 def _real_floating(name: str, *xs: Any) -> list[Any]:
-    """Arguments as floating-point arrays of one dtype and shape.
+    """Return arguments as real floating-point arrays of one dtype and shape.
 
     Raises:
-        TypeError: they are complex.
+        TypeError: an argument is complex.
     """
     arrays = promote(name, *xs, inexact=True)
     if dtypes.is_complex(arrays[0].aval.dtype):
-        raise TypeError(f"{name} is of real numbers, got {arrays[0].aval.str_short()}")
+        raise TypeError(f"{name} takes real numbers, got {arrays[0].aval.str_short()}")
     return arrays
 
 
@@ -56,14 +56,14 @@ def _bits(x: Any) -> Any:
 
 
 def signbit(x: Any, /) -> Any:
-    """Whether the sign is set: of negative numbers, -0.0 and NaNs with a sign.
+    """Test whether the sign bit is set: for negative numbers, -0.0 and NaNs with a sign.
 
     Raises:
         ValueError: `x` is complex.
     """
     x = array_argument("signbit", x)
     if dtypes.is_complex(x.dtype):
-        raise ValueError(f"signbit is of real numbers, got {x.aval.str_short()}")
+        raise ValueError(f"signbit takes real numbers, got {x.aval.str_short()}")
     if dtypes.is_bool(x.dtype) or dtypes.is_unsigned(x.dtype):
         return _everywhere(x, False)
     bits = _bits(_in_standard_layout(x)) if dtypes.is_float(x.dtype) else x
@@ -71,7 +71,7 @@ def signbit(x: Any, /) -> Any:
 
 
 def copysign(x1: Any, x2: Any, /) -> Any:
-    """`x1` with the sign of `x2`, that of zeros and NaNs too.
+    """Return `x1` with the sign of `x2`, also for zeros and NaNs.
 
     Raises:
         TypeError: an argument is complex.
@@ -82,7 +82,7 @@ def copysign(x1: Any, x2: Any, /) -> Any:
 
 
 def fabs(x: Any, /) -> Any:
-    """Absolute value, floating also of integers.
+    """Compute the absolute value in floating point, also for integers.
 
     Raises:
         TypeError: `x` is complex.
@@ -91,7 +91,7 @@ def fabs(x: Any, /) -> Any:
 
 
 def heaviside(x1: Any, x2: Any, /) -> Any:
-    """0 where `x1` is negative, 1 where it is positive, `x2` where it is zero."""
+    """Compute the Heaviside step function: 0 if `x1` is negative, 1 if it is positive, `x2` if it is zero."""
     x1, x2 = promote("heaviside", x1, x2, inexact=True)
     zero, one = like(x1, 0), like(x1, 1)
     at_zero = where(lax.gt(x1, zero), one, where(isnan(x1), x1, x2))
@@ -102,21 +102,21 @@ def heaviside(x1: Any, x2: Any, /) -> Any:
 
 
 def _power_of_two(exponent: Any, dtype: Any) -> Any:
-    """Exactly 2 to an integer power that is a normal number."""
+    """Return 2 to an integer power exactly; the power must be a normal number."""
     info, integer = dtypes.finfo(dtype), _INTEGERS[dtype.itemsize]
     biased = lax.add(lax.convert_element_type(exponent, integer), integer.type(1 - int(info.minexp)))
     return lax.bitcast_convert_type(lax.shift_left(biased, integer.type(info.nmant)), dtype)
 
 
 def _scaled(x: Any, exponent: Any) -> Any:
-    """`x * 2**exponent`, in two steps that are exact but for the last rounding if `abs(x)` is in [1/2, 1)."""
+    """Compute `x * 2**exponent` in two steps, of which only the last rounds if `abs(x)` is in [1/2, 1)."""
     half = lax.shift_right_arithmetic(exponent, like(exponent, 1))
     dtype = x.aval.dtype
     return lax.mul(lax.mul(x, _power_of_two(half, dtype)), _power_of_two(lax.sub(exponent, half), dtype))
 
 
 def _frexp(x: Any) -> tuple[Any, Any]:
-    """Mantissa and exponent of arrays in a standard layout; the mantissa's derivative is a power of 2."""
+    """Return mantissa and exponent for a standard layout; the derivative of the mantissa is a power of 2."""
     info = dtypes.finfo(x.aval.dtype)
     zero = lax.eq(x, like(x, 0))
     special = lax.bitwise_or(zero, lax.bitwise_not(lax.is_finite(x)))
@@ -132,13 +132,13 @@ def _frexp(x: Any) -> tuple[Any, Any]:
 
 
 def frexp(x: Any, /) -> tuple[Any, Any]:
-    """Mantissa and exponent: `x == mantissa * 2**exponent`, the mantissa's size in [1/2, 1).
+    """Decompose into mantissa and exponent: `x == mantissa * 2**exponent`, with `abs(mantissa)` in [1/2, 1).
 
     Args:
-        x: real numbers; integers and booleans become floating.
+        x: real numbers; integers and booleans are converted to floating point.
 
     Returns:
-        The mantissa, of the floating dtype, and the exponent, of int32. Of zeros, infinities and NaN `(x, 0)`.
+        The mantissa, of the floating dtype, and the exponent, of dtype int32. For zeros, infinities and NaN `(x, 0)`.
 
     Raises:
         TypeError: `x` is complex.
@@ -149,14 +149,14 @@ def frexp(x: Any, /) -> tuple[Any, Any]:
 
 
 def ldexp(x1: Any, x2: Any, /) -> Any:
-    """`x1 * 2**x2`, rounded once.
+    """Compute `x1 * 2**x2`, rounded once.
 
     Args:
-        x1: real numbers; integers and booleans become floating.
+        x1: real numbers; integers and booleans are converted to floating point.
         x2: integers.
 
     Raises:
-        ValueError: `x1` is complex, or `x2` is no integer.
+        ValueError: `x1` is complex, or `x2` is not of integers.
     """
     x1, x2 = array_argument("ldexp", x1), array_argument("ldexp", x2, 1)
     if dtypes.is_complex(x1.dtype) or dtypes.is_inexact(x2.dtype):
@@ -177,7 +177,7 @@ def ldexp(x1: Any, x2: Any, /) -> Any:
 
 
 def modf(x: Any, /, out: None = None) -> tuple[Any, Any]:
-    """The fraction and the whole part, both of the sign of `x`."""
+    """Split into fractional and integral parts, both with the sign of `x`."""
     no_out_or_where("modf", out, None)
     (x,) = promote_dtypes("modf", x, inexact=True)
     whole = trunc(x)
@@ -188,22 +188,22 @@ def modf(x: Any, /, out: None = None) -> tuple[Any, Any]:
 
 
 def nextafter(x: Any, y: Any, /) -> Any:
-    """The number next to `x` in the direction of `y`."""
+    """Return the floating-point number next to `x` in the direction of `y`."""
     return lax.nextafter(*lax.broadcast_operands(*_real_floating("nextafter", x, y), name="nextafter"))
 
 
 def spacing(x: Any, /) -> Any:
-    """Distance from `x` to the next number that is larger in size, of the sign of `x` (positive for float16).
+    """Return the distance from `x` to the next number of larger magnitude, with the sign of `x` (float16: positive).
 
     Raises:
         ValueError: `x` is complex.
     """
     (x,) = promote_dtypes("spacing", x, inexact=True)
     if dtypes.is_complex(x.dtype):
-        raise ValueError(f"spacing is of real numbers, got {x.aval.str_short()}")
+        raise ValueError(f"spacing takes real numbers, got {x.aval.str_short()}")
     x = lax.stop_gradient(x)  # the result is constant between powers of 2
     infinity = lax.full_like(x, math.inf)
-    if x.dtype == np.float16:  # as NumPy's
+    if x.dtype == np.float16:  # as in NumPy
         return lax.sub(lax.nextafter(x, infinity), x)
     out = lax.sub(lax.nextafter(x, copysign(infinity, x)), x)
     smallest = copysign(like(x, float(dtypes.finfo(x.dtype).smallest_subnormal)), x)
@@ -218,7 +218,7 @@ def _to_nearest(x: Any) -> Any:
 
 
 def rint(x: Any, /) -> Any:
-    """The nearest integer, floating; of two the even one."""
+    """Round to the nearest integer, in floating point; halves round to even."""
     x = array_argument("rint", x)
     if not dtypes.is_inexact(x.dtype):
         return lax.convert_element_type(x, dtypes.default_float_dtype())
@@ -226,31 +226,33 @@ def rint(x: Any, /) -> Any:
 
 
 def round(a: Any, decimals: int = 0, out: None = None) -> Any:
-    """Elements rounded to a number of decimals; halves to the even neighbour.
+    """Round to a number of decimals; halves round to even.
 
     Args:
-        a: the array; integers are as they should be, of complex numbers each part is rounded.
-        decimals: how many; may be negative, but for integers.
-        out: not supported.
+        a: the array; integers are returned unchanged, and the parts of complex numbers are rounded separately.
+        decimals: the number of decimals, 0 by default; may be negative for floating-point numbers.
+        out: not supported; must be None.
 
     Raises:
-        NotImplementedError: `out` is given, or integers are to be rounded to tens.
-        TypeError: `decimals` is not a known integer.
+        NotImplementedError: `out` is given, or `decimals` is negative for integers.
+        TypeError: `decimals` is not a static integer.
     """
     no_out_or_where("round", out, None)
     a = number_argument("round", a)
     decimals = static_int("round", decimals, "decimals")
     if not dtypes.is_inexact(a.dtype):
         if decimals < 0:
-            raise NotImplementedError(f"round: integers are not rounded to tens, got decimals={decimals}")
+            raise NotImplementedError(
+                f"round: negative decimals are not supported for integers, got decimals={decimals}"
+            )
         return a
     if decimals > math.log10(float(dtypes.finfo(a.dtype).max)):
-        return a  # more decimals than the dtype has
+        return a  # the dtype does not have that many decimals
     if dtypes.is_complex(a.dtype):
         return lax.complex(round(lax.real(a), decimals), round(lax.imag(a), decimals))
     if decimals == 0:
         return _to_nearest(a)
-    narrow = a.dtype.itemsize <= 2  # the scaled number would not be exact
+    narrow = a.dtype.itemsize <= 2  # 16 bits do not hold the scaled number exactly
     x = lax.convert_element_type(a, np.float32) if narrow else a
     factor = like(x, 10.0**decimals)
     rounded = lax.div(_to_nearest(lax.mul(x, factor)), factor)
@@ -265,10 +267,10 @@ def _is_infinity(name: str, infinity: float, doc: str) -> Callable[..., Any]:
         no_out_or_where(name, out, None)
         x = array_argument(name, x)
         if dtypes.is_complex(x.dtype):
-            raise ValueError(f"{name} is of real numbers, got {x.aval.str_short()}")
+            raise ValueError(f"{name} takes real numbers, got {x.aval.str_short()}")
         return lax.eq(x, like(x, infinity)) if dtypes.is_float(x.dtype) else _everywhere(x, False)
 
-    return lax.named(function, name, f"Whether elements are {doc} infinity. Raises ValueError for complex numbers.")
+    return lax.named(function, name, f"Test for {doc} infinity. Raises ValueError for complex numbers.")
 
 
 isposinf = _is_infinity("isposinf", math.inf, "positive")
@@ -276,14 +278,14 @@ isneginf = _is_infinity("isneginf", -math.inf, "negative")
 
 
 def nan_to_num(x: Any, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> Any:
-    """NaN and infinities replaced, in the parts of complex numbers too.
+    """Replace NaN and infinities by numbers, also in the parts of complex numbers.
 
     Args:
         x: the array.
-        copy: of no effect: arrays are immutable.
-        nan: what replaces NaN.
-        posinf: what replaces infinity; the largest number by default.
-        neginf: what replaces negative infinity; the least number by default.
+        copy: accepted for compatibility with NumPy and ignored; arrays are immutable.
+        nan: the replacement for NaN; 0 by default.
+        posinf: the replacement for infinity; by default the largest finite number.
+        neginf: the replacement for negative infinity; by default the smallest finite number.
     """
     x = array_argument("nan_to_num", x)
     if not dtypes.is_inexact(x.dtype):
@@ -302,13 +304,13 @@ def _in_dtype(value: Any, x: Any) -> Any:
     return lax.convert_element_type(value if type(value) is Array else array_argument("nan_to_num", value, 2), x.dtype)
 
 
-def _nan_yields(name: str, beyond: Callable[[Any, Any], Any], doc: str) -> Callable[[Any, Any], Any]:
+def _ignoring_nan(name: str, beyond: Callable[[Any, Any], Any], doc: str) -> Callable[[Any, Any], Any]:
     def function(x1: Any, x2: Any) -> Any:
         x1, x2 = promote(name, x1, x2)
         return where(lax.bitwise_or(*lax.broadcast_operands(beyond(x1, x2), isnan(x2))), x1, x2)
 
-    return lax.named(function, name, f"The {doc} one of `x1` and `x2`; a number where only one is NaN.")
+    return lax.named(function, name, f"Return the {doc} of `x1` and `x2`; if one is NaN, the other.")
 
 
-fmax = _nan_yields("fmax", greater, "larger")
-fmin = _nan_yields("fmin", less, "smaller")
+fmax = _ignoring_nan("fmax", greater, "larger")
+fmin = _ignoring_nan("fmin", less, "smaller")

@@ -1,4 +1,4 @@
-"""Counting: how often integers occur, and how many numbers are in each of several bins."""
+"""Counts: occurrences of integers (`bincount`), and histograms of numbers and points."""
 
 from __future__ import annotations
 
@@ -33,19 +33,19 @@ from corejax_numpy.searching import searchsorted
 def bincount(
     x: Any, weights: Any = None, minlength: int = 0, *, length: int | None = None, out_sharding: Any = None
 ) -> Any:
-    """How often each number from 0 on occurs, or the sum of the weights of its occurrences.
+    """Count the occurrences of each integer from 0 on, or sum the weights of the occurrences.
 
     Args:
-        x: a vector of integers or booleans; negative ones count as 0.
-        weights: a vector of weights.
-        minlength: the result has as many elements at least, where there is no `length`.
-        length: the result has as many elements; larger numbers are not counted. Needed where `x` is traced.
-        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
+        x: a vector of integers or booleans; negative integers count as 0.
+        weights: a vector of weights, one for each element of `x`; by default 1.
+        minlength: the minimum length of the result, if `length` is not given; 0 by default.
+        length: the length of the result; larger integers are not counted. Required if `x` is traced.
+        out_sharding: sharding of the result, a sharding or a `PartitionSpec`.
 
     Raises:
-        TypeError: `x` is not of integers.
-        ValueError: `x` is no vector, the weights are not as many, or a length is negative.
-        ConcretizationTypeError: `x` is traced, and there is no `length`.
+        TypeError: the elements of `x` are not integers.
+        ValueError: `x` is not a vector, the number of weights differs, or a length is negative.
+        ConcretizationTypeError: `x` is traced, and `length` is not given.
     """
     x = array_argument("bincount", x)
     if dtypes.is_bool(x.dtype):
@@ -70,11 +70,11 @@ def bincount(
         weights = array_argument("bincount", weights, 1)
         if weights.shape != x.shape:
             raise ValueError(f"bincount: weights of shape {weights.shape} for numbers of shape {x.shape}")
-    return lax.place("bincount", _counted(lax.max(x, like(x, 0)), weights, length), out_sharding)
+    return lax.place("bincount", _sum_weights(lax.max(x, like(x, 0)), weights, length), out_sharding)
 
 
-def _counted(indices: Any, weights: Any, length: int) -> Any:
-    """Sums of the weights of each index; those beyond `length` are left out."""
+def _sum_weights(indices: Any, weights: Any, length: int) -> Any:
+    """Sum the weights for each index; indices beyond `length` are ignored."""
     return lax.full((length,), 0, weights.dtype).at[indices].add(weights, mode="drop")
 
 
@@ -82,17 +82,17 @@ def _counted(indices: Any, weights: Any, length: int) -> Any:
 
 
 def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any = None) -> Any:
-    """Where bins of a histogram begin and end.
+    """Return the edges of the bins of a histogram.
 
     Args:
         a: the numbers.
-        bins: how many bins, or a vector of their edges, increasing.
-        range: the first and the last edge; by default the least and the largest number, and if these are one, from
-            a half below to a half above.
-        weights: not looked at.
+        bins: the number of bins, 10 by default, or an increasing vector of edges.
+        range: the first and the last edge; by default the smallest and the largest number, widened by 1/2 on both
+            sides if these are equal.
+        weights: accepted for compatibility with NumPy and ignored.
 
     Raises:
-        NotImplementedError: `bins` is a text, a rule for how many there are: that depends on values.
+        NotImplementedError: `bins` is the name of a rule: the number of bins would depend on values.
         ValueError: `bins` or `range` has another form.
     """
     return _edges("histogram_bin_edges", array_argument("histogram_bin_edges", a), bins, range)
@@ -100,7 +100,9 @@ def histogram_bin_edges(a: Any, bins: Any = 10, range: Any = None, weights: Any 
 
 def _edges(name: str, a: Any, bins: Any, range: Any) -> Any:
     if isinstance(bins, str):
-        raise NotImplementedError(f"{name}: a rule for the number of bins needs their values, got {bins!r}; give it")
+        raise NotImplementedError(
+            f"{name}: rules for the number of bins are not supported, as it would depend on values; got {bins!r}"
+        )
     dtype = dtypes.inexact_dtype_of(a.dtype)
     if lax.is_several(bins):
         known = asarray(bins, dtype)
@@ -109,7 +111,7 @@ def _edges(name: str, a: Any, bins: Any, range: Any) -> Any:
         return known
     number = static_int(name, bins, "bins")
     if number < 1:
-        raise ValueError(f"{name}: there is one bin or more, got {number}")
+        raise ValueError(f"{name}: bins must be at least 1, got {number}")
     if range is None:
         if not a.size:
             low, high = like(a, 0), like(a, 1)
@@ -144,41 +146,41 @@ def _sample(name: str, a: Any, weights: Any) -> tuple[Any, Any]:
 def histogram(
     a: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None
 ) -> tuple[Any, Any]:
-    """How many numbers are in each of several bins; the last one includes its upper edge.
+    """Count the numbers in each bin; the last bin includes its upper edge.
 
     Args:
-        a: the numbers.
-        bins: how many bins, or a vector of their edges, increasing.
-        range: the first and the last edge; by default the least and the largest number.
-        weights: how much each number counts, an array of the shape of `a`.
-        density: divide by the bins' widths and the number of all, so that the integral is 1.
+        a: the numbers, an array of any shape.
+        bins: the number of bins, 10 by default, or an increasing vector of edges.
+        range: the first and the last edge; by default the smallest and the largest number.
+        weights: the weight of each number, an array of the shape of `a`.
+        density: whether to normalise the counts so that the integral is 1.
 
     Returns:
-        The (floating) counts, and the edges.
+        The counts, of a floating dtype, and the edges.
 
     Raises:
-        NotImplementedError: `bins` is a text.
+        NotImplementedError: `bins` is the name of a rule.
         ValueError: an argument has another form.
     """
     a, weights = _sample("histogram", a, weights)
     if weights is not None and weights.shape != a.shape:
         raise ValueError(f"histogram: weights of shape {weights.shape} for numbers of shape {a.shape}")
     edges = _edges("histogram", a, bins, range)
-    return _weights_of_bins(a, edges, searchsorted(edges, ravel(a), side="right"), weights, bool(density)), edges
+    return _bin_weights(a, edges, searchsorted(edges, ravel(a), side="right"), weights, bool(density)), edges
 
 
 @remembered
-def _weights_of_bins(a: Any, edges: Any, index: Any, weights: Any, density: bool) -> Any:
-    index = _of_bins(ravel(a), edges, index)
+def _bin_weights(a: Any, edges: Any, index: Any, weights: Any, density: bool) -> Any:
+    index = _bin_numbers(ravel(a), edges, index)
     weights = like(a, 1) if weights is None else ravel(weights)
-    counts = lax.slice_in_dim(_counted(index, weights, edges.shape[0]), 1, None)
+    counts = lax.slice_in_dim(_sum_weights(index, weights, edges.shape[0]), 1, None)
     return counts / diff(edges) / sum(counts) if density else counts
 
 
-def _of_bins(a: Any, edges: Any, index: Any) -> Any:
-    """Number of the bin of each element, given its place behind the edges that are not above it.
+def _bin_numbers(a: Any, edges: Any, index: Any) -> Any:
+    """Return the bin number of each element, given its insertion index in the edges.
 
-    From 1 on; 0 for those below all, and one more than there are bins for those above.
+    Bins count from 1; 0 is below the first edge, and the number of bins plus 1 is above the last.
     """
     last = lax.index_in_dim(edges, -1, 0, keepdims=False)
     return where(lax.eq(a, last), like(index, edges.shape[0] - 1), index)
@@ -187,21 +189,21 @@ def _of_bins(a: Any, edges: Any, index: Any) -> Any:
 def histogram2d(
     x: Any, y: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None
 ) -> tuple[Any, Any, Any]:
-    """How many points of the plane are in each bin.
+    """Count the points of a plane in each bin.
 
     Args:
-        x: first coordinates, a vector.
-        y: second coordinates.
-        bins: how many bins, or a vector of their edges, for both coordinates; or a pair of these.
-        range: pairs of the first and the last edge (or None), for each coordinate.
-        weights: how much each point counts.
-        density: divide by the bins' areas and the number of all.
+        x: the first coordinates, a vector.
+        y: the second coordinates, a vector of the same size.
+        bins: the number of bins, 10 by default, or a vector of edges, for both coordinates; or a pair of these.
+        range: a pair for each coordinate: the first and the last edge, or None.
+        weights: the weight of each point, a vector.
+        density: whether to normalise the counts so that the integral is 1.
 
     Returns:
-        The counts, and the edges of both coordinates.
+        The counts, and the edges for both coordinates.
 
     Raises:
-        ValueError: `x` and `y` are not vectors of one size; another argument has another form.
+        ValueError: `x` and `y` are not vectors of one size, or another argument has another form.
     """
     x, y = promote_dtypes("histogram2d", array_argument("histogram2d", x), array_argument("histogram2d", y, 1))
     if x.ndim != 1 or x.shape != y.shape:
@@ -217,17 +219,18 @@ def histogram2d(
 def histogramdd(
     sample: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: bool | None = None
 ) -> tuple[Any, list[Any]]:
-    """How many points of a space are in each bin.
+    """Count the points of a space in each bin.
 
     Args:
         sample: a matrix with a point in each row.
-        bins: how many bins, for all coordinates; or for each how many, or a vector of their edges.
-        range: pairs of the first and the last edge (or None), for each coordinate.
-        weights: how much each point counts.
-        density: divide by the bins' volumes and the number of all.
+        bins: the number of bins for all coordinates, 10 by default; or a number or a vector of edges for each
+            coordinate.
+        range: a pair for each coordinate: the first and the last edge, or None.
+        weights: the weight of each point, a vector.
+        density: whether to normalise the counts so that the integral is 1.
 
     Returns:
-        The counts, an axis for each coordinate, and the list of their edges.
+        The counts, with an axis for each coordinate, and the list of the coordinates' edges.
 
     Raises:
         ValueError: an argument has another form.
@@ -251,10 +254,10 @@ def _histogramdd(
     sizes = [e.shape[0] + 1 for e in edges]
     index = None
     for column, edge, size in zip(columns, edges, sizes, strict=True):
-        here = _of_bins(column, edge, searchsorted(edge, column, side="right"))
+        here = _bin_numbers(column, edge, searchsorted(edge, column, side="right"))
         index = here if index is None else lax.add(lax.mul(index, like(index, size)), here)
     weights = lax.make_scalar(1, dtypes.default_int_dtype()) if weights is None else weights
-    counts = lax.reshape(_counted(index, weights, math.prod(sizes)), tuple(sizes))
+    counts = lax.reshape(_sum_weights(index, weights, math.prod(sizes)), tuple(sizes))
     counts = lax.slice(counts, (1,) * rank, tuple(n - 1 for n in sizes))
     if density:
         counts = lax.convert_element_type(counts, sample.dtype)
@@ -264,8 +267,8 @@ def _histogramdd(
     return counts, edges
 
 
-def _for_each(name: str, what: str, given: Sequence[Any], rank: int) -> list[Any]:
-    given = sequence(name, given, what)
-    if len(given) != rank:
-        raise ValueError(f"{name}: {what} has one entry for each of the {rank} coordinates, got {len(given)}")
-    return given
+def _for_each(name: str, what: str, values: Sequence[Any], rank: int) -> list[Any]:
+    values = sequence(name, values, what)
+    if len(values) != rank:
+        raise ValueError(f"{name}: {what} has one entry for each of the {rank} coordinates, got {len(values)}")
+    return values

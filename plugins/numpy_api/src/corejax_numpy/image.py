@@ -1,7 +1,7 @@
-"""`corejax.image`: images scaled, and scaled and moved.
+"""`corejax.image`: resize images, and scale and translate them.
 
-Every method but the nearest neighbour is a product with a matrix of weights for each axis: weight of input pixel i in
-output pixel o. Pixels are squares whose centres are at half-integers.
+Every method except nearest neighbour multiplies each axis by a matrix of weights: the weight of input pixel i in
+output pixel o. Pixels are squares with their centres at half-integers.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ __all__ = ["ResizeMethod", "resize", "scale_and_translate"]
 
 
 class ResizeMethod(enum.Enum):
-    """How pixels are computed from those around them.
+    """The method that computes output pixels from input pixels.
 
-    NEAREST: the nearest one. LINEAR: linear interpolation. LANCZOS3, LANCZOS5: Lanczos kernels of radius 3 and 5.
-    CUBIC: the cubic kernel of Keys with A = -0.5. CUBIC_PYTORCH: as CUBIC with antialiasing; without, the kernel with
-    A = -0.75 and the image's edge continued. AREA: the mean over the area that an output pixel covers.
+    NEAREST: the nearest pixel. LINEAR: linear interpolation. LANCZOS3, LANCZOS5: Lanczos kernels of radius 3 and 5.
+    CUBIC: the cubic kernel of Keys with A = -0.5. CUBIC_PYTORCH: as CUBIC with antialiasing; without antialiasing, the
+    kernel with A = -0.75, and the edge pixels extended. AREA: the mean over the area that an output pixel covers.
     """
 
     NEAREST = 0
@@ -39,13 +39,13 @@ class ResizeMethod(enum.Enum):
 
     @staticmethod
     def from_string(s: str) -> ResizeMethod:
-        """The method of a name.
+        """Return the method with a name.
 
         Raises:
-            ValueError: no method has it; lists those that there are.
+            ValueError: the name is unknown; the message lists the known names.
         """
         if s not in _NAMES:
-            raise ValueError(f"resize: there is no method {s!r}; there are {', '.join(map(repr, _NAMES))}")
+            raise ValueError(f"resize: unknown method {s!r}; the methods are {', '.join(map(repr, _NAMES))}")
         return _NAMES[s]
 
 
@@ -101,7 +101,7 @@ _KERNELS: dict[ResizeMethod, Callable[[Any, Any], Any] | None] = {
     ResizeMethod.AREA: None,
 }
 _EDGE = 2  # pixels beyond the edge that the kernel of CUBIC_PYTORCH reaches
-_TINY = 1000 * float(np.finfo(np.float32).eps)  # weights that sum to less are none
+_TINY = 1000 * float(np.finfo(np.float32).eps)  # a smaller sum of weights counts as zero
 
 
 # -- weights -------------------------------------------------------------------------------------------------------
@@ -110,23 +110,23 @@ _TINY = 1000 * float(np.finfo(np.float32).eps)  # weights that sum to less are n
 def _weights(
     xp: Any, m: int, n: int, scale: Any, translation: Any, dtype: Any, method: ResizeMethod, antialias: bool
 ) -> Any:
-    """The matrix `(m, n)` of an axis of m pixels made one of n; in each column the weights of one output pixel.
+    """Return the matrix `(m, n)` that resamples an axis from m to n pixels; a column has the weights of one output.
 
     Args:
-        xp: NumPy for known numbers, corejax.numpy for traced ones.
+        xp: NumPy for concrete numbers, corejax.numpy for traced ones.
         m: size of the input.
         n: size of the output.
-        scale: input coordinates are multiplied by it,
-        translation: and this is added.
-        dtype: in which all is computed.
-        method: how; not NEAREST.
-        antialias: whether the kernel is as wide as an output pixel, where that is wider.
+        scale: factor by which input coordinates are multiplied.
+        translation: offset that is added afterwards.
+        dtype: dtype of the computation.
+        method: the method, not NEAREST.
+        antialias: whether the kernel is widened to the size of an output pixel if this is larger than an input pixel.
     """
     inverse = 1 / scale
     kernel = _KERNELS[method]
     centres = (xp.arange(n, dtype=dtype) + 0.5) * inverse - translation * inverse - 0.5
-    continued = method is ResizeMethod.CUBIC_PYTORCH and not antialias
-    edge = _EDGE if continued else 0
+    extends_edge = method is ResizeMethod.CUBIC_PYTORCH and not antialias
+    edge = _EDGE if extends_edge else 0
     pixels = xp.arange(-edge, m + edge, dtype=dtype)[:, None]
     if kernel is None:
         left = xp.arange(n, dtype=dtype) * inverse - translation * inverse
@@ -135,21 +135,21 @@ def _weights(
     else:
         width = xp.maximum(inverse, 1) if antialias else 1
         weights = kernel(xp, xp.abs(centres[None, :] - pixels) / width)
-    if continued:  # what is beyond the edges is the first and the last pixel
+    if extends_edge:  # pixels beyond the edges are the first and the last pixel
         first, last = weights[: edge + 1], weights[m + edge - 1 :]
         ends = [xp.sum(part, axis=0, keepdims=True) for part in (first, last)]
         middle = weights[edge + 1 : m + edge - 1]
         weights = xp.concatenate([ends[0], middle, ends[1]]) if m > 1 else xp.sum(weights, axis=0, keepdims=True)
     total = xp.sum(weights, axis=0, keepdims=True)
     weights = xp.where(xp.abs(total) > _TINY, weights / xp.where(total != 0, total, 1), 0)
-    if continued:
+    if extends_edge:
         return weights
     inside = (centres >= -0.5) & (centres <= m - 0.5)
     return xp.where(inside[None, :], weights, 0)
 
 
-def _resampled(x: Any, shape: Sequence[int], axes: Sequence[int], weights: Sequence[Any], precision: Any) -> Any:
-    """The product with a matrix for each of some axes; those that shrink most go first."""
+def _resample(x: Any, shape: Sequence[int], axes: Sequence[int], weights: Sequence[Any], precision: Any) -> Any:
+    """Multiply some axes by their matrices, axes that shrink most first."""
     labels = list(range(x.ndim))
     sizes = [(shape[axis], x.shape[axis]) for axis in axes]
     if any(isinstance(size, SymbolicDim) for pair in sizes for size in pair):
@@ -167,43 +167,46 @@ def _resampled(x: Any, shape: Sequence[int], axes: Sequence[int], weights: Seque
 
 
 def _method(name: str, method: Any, antialias: bool) -> ResizeMethod:
-    found = ResizeMethod.from_string(method) if isinstance(method, str) else method
-    if not isinstance(found, ResizeMethod):
+    resolved = ResizeMethod.from_string(method) if isinstance(method, str) else method
+    if not isinstance(resolved, ResizeMethod):
         raise TypeError(f"{name}: method is a ResizeMethod or its name, got {method!r}")
-    return ResizeMethod.CUBIC if found is ResizeMethod.CUBIC_PYTORCH and antialias else found
+    return ResizeMethod.CUBIC if resolved is ResizeMethod.CUBIC_PYTORCH and antialias else resolved
 
 
 def _image_and_shape(name: str, image: Any, shape: Any) -> tuple[Any, tuple[int, ...]]:
     image, sizes = array_argument(name, image), canonical_shape(shape)
     if len(sizes) != image.ndim or any(n < 0 for n in sizes):
-        raise ValueError(f"{name}: shape {sizes} has to have a size, not negative, for each axis of {image.shape}")
+        raise ValueError(f"{name}: shape {sizes} must have a non-negative size for each axis of {image.shape}")
     return image, sizes
 
 
 @remembered
 def resize(image: Any, shape: Any, method: Any, antialias: bool = True, precision: Any = "highest") -> Any:
-    """An image scaled to a shape.
+    """Resize an image to a shape.
 
     Args:
-        image: array with any number of axes.
-        shape: the size of each of its axes; batches and channels keep theirs.
+        image: an array of any rank.
+        shape: the size of each axis of the result; batch and channel axes keep their sizes.
         method: a `ResizeMethod` or its name: "nearest", "linear" (also "bilinear", "trilinear", "triangle"), "cubic"
             (also "bicubic", "tricubic"), "cubic-pytorch" (also "bicubic-pytorch"), "lanczos3", "lanczos5", "area".
-        antialias: where an axis shrinks, widen the kernel to the output's pixels. No effect on "nearest" and "area".
-        precision: as of `lax.dot_general`.
+        antialias: whether the kernel is widened when an axis shrinks; True by default. No effect on "nearest" and
+            "area".
+        precision: precision of the products, as for `lax.dot_general`.
 
     Returns:
-        An array of that shape: of the image's dtype for "nearest", else of it made floating.
+        An array of that shape, of the image's dtype for "nearest", else of its floating dtype.
 
     Raises:
-        ValueError: `shape` has another length, an axis without pixels would get some, or there is no such method.
+        ValueError: `shape` has another length, an axis without pixels is enlarged, or the method is unknown.
     """
     image, sizes = _image_and_shape("resize", image, shape)
-    way = _method("resize", method, antialias)
+    kind = _method("resize", method, antialias)
     axes = [i for i, (m, n) in enumerate(zip(image.shape, sizes, strict=True)) if m != n]
     if any(image.shape[i] == 0 for i in axes):
-        raise ValueError(f"resize: an axis of image {image.aval.str_short()} has no pixels to make {sizes} of")
-    if way is ResizeMethod.NEAREST:
+        raise ValueError(
+            f"resize: an axis of image {image.aval.str_short()} has no pixels, so it cannot have shape {sizes}"
+        )
+    if kind is ResizeMethod.NEAREST:
         return _nearest(image, sizes, axes)
     (image,) = promote_dtypes("resize", image, inexact=True)
     weights = []
@@ -211,9 +214,9 @@ def resize(image: Any, shape: Any, method: Any, antialias: bool = True, precisio
         m, n = image.shape[i], sizes[i]
         symbolic = isinstance(m, SymbolicDim) or isinstance(n, SymbolicDim)
         xp, dtype = (jnp, dtypes.default_float_dtype()) if symbolic else (np, np.float64)
-        made = _weights(xp, m, n, 1.0 if n == 0 else n / m, 0.0, dtype, way, antialias)
-        weights.append(as_array((made if symbolic else np.asarray(made)).astype(image.dtype)))
-    return _resampled(image, sizes, axes, weights, precision)
+        matrix = _weights(xp, m, n, 1.0 if n == 0 else n / m, 0.0, dtype, kind, antialias)
+        weights.append(as_array((matrix if symbolic else np.asarray(matrix)).astype(image.dtype)))
+    return _resample(image, sizes, axes, weights, precision)
 
 
 def _nearest(image: Any, shape: tuple[int, ...], axes: Sequence[int]) -> Any:
@@ -237,35 +240,35 @@ def scale_and_translate(
     antialias: bool = True,
     precision: Any = "highest",
 ) -> Any:
-    """An image scaled and moved: what is at coordinate c goes to `c * scale + translation`, along each of some axes.
+    """Scale and translate an image: coordinate c maps to `c * scale + translation`, along each spatial axis.
 
     Args:
-        image: array with any number of axes.
-        shape: of the result.
-        spatial_dims: the axes that are scaled and moved; the others keep their sizes.
-        scale: a number for each of them, an array; it may be traced.
-        translation: the same.
-        method: see `resize`; not "nearest".
-        antialias: where an axis shrinks, widen the kernel to the output's pixels.
-        precision: as of `lax.dot_general`.
+        image: an array of any rank.
+        shape: the shape of the result.
+        spatial_dims: the axes that are scaled and translated; the other axes keep their sizes.
+        scale: an array with a factor for each spatial axis; may be traced.
+        translation: an array with an offset for each spatial axis; may be traced.
+        method: a `ResizeMethod` or its name, as for `resize`; not "nearest".
+        antialias: whether the kernel is widened when an axis shrinks; True by default.
+        precision: precision of the products, as for `lax.dot_general`.
 
     Returns:
-        An array of that shape, of the image's dtype made floating; 0 where nothing of the image goes.
+        An array of that shape, of the image's floating dtype; 0 outside the image.
 
     Raises:
-        ValueError: lengths do not fit, an axis is no spatial one and changes its size, or there is no such method.
+        ValueError: lengths do not match, a non-spatial axis changes its size, or the method is unknown.
     """
     image, sizes = _image_and_shape("scale_and_translate", image, shape)
-    way = _method("scale_and_translate", method, antialias)
-    if way is ResizeMethod.NEAREST:
-        raise ValueError("scale_and_translate: the method 'nearest' is resize's only")
+    kind = _method("scale_and_translate", method, antialias)
+    if kind is ResizeMethod.NEAREST:
+        raise ValueError("scale_and_translate: method 'nearest' is supported by resize only")
     if not isinstance(spatial_dims, tuple | list | range):
         raise TypeError(f"scale_and_translate: spatial_dims is a sequence of axes, got {spatial_dims!r}")
     axes = canonical_axes(tuple(spatial_dims), image.ndim, "scale_and_translate: spatial_dims")
     for i, (m, n) in enumerate(zip(image.shape, sizes, strict=True)):
         if m != n and i not in axes:
             raise ValueError(
-                f"scale_and_translate: axis {i} of size {m} is no spatial one, and shape {sizes} changes it"
+                f"scale_and_translate: axis {i} of size {m} is not in spatial_dims, but shape {sizes} changes it"
             )
     (image,) = promote_dtypes("scale_and_translate", image, inexact=True)
     numbers = promote_dtypes("scale_and_translate", jnp.asarray(scale), jnp.asarray(translation), inexact=True)
@@ -274,13 +277,13 @@ def scale_and_translate(
         raise ValueError(f"scale_and_translate: scale and translation have a number for each of {axes}, got {shapes}")
     known = not any(isinstance(x, Tracer) for x in numbers)
     xp: Any = np if known else jnp
-    scales, moves = (host_value(x).astype(np.float64) if known else x for x in numbers)
+    scales, offsets = (host_value(x).astype(np.float64) if known else x for x in numbers)
     dtype = np.float64 if known else numbers[0].dtype
     weights = []
     for k, i in enumerate(axes):
-        made = _weights(xp, image.shape[i], sizes[i], scales[k], moves[k], dtype, way, antialias)
-        weights.append(as_array(made.astype(image.dtype)))
-    return _resampled(image, sizes, axes, weights, precision)
+        matrix = _weights(xp, image.shape[i], sizes[i], scales[k], offsets[k], dtype, kind, antialias)
+        weights.append(as_array(matrix.astype(image.dtype)))
+    return _resample(image, sizes, axes, weights, precision)
 
 
 def __dir__() -> list[str]:

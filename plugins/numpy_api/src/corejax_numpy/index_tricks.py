@@ -1,4 +1,4 @@
-"""Indices and grids of them: `indices`, `ix_`, `unravel_index`, those of diagonals and triangles, `mgrid`, `r_`, ..."""
+"""Create index arrays: grids, `ix_`, flat indices, diagonals and triangles, and the objects `mgrid`, `r_`, ..."""
 
 from __future__ import annotations
 
@@ -35,15 +35,15 @@ index_exp = np.index_exp
 
 
 def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) -> Any:
-    """Indices of all elements of an array, by axis.
+    """Return the indices of all elements of an array of a shape.
 
     Args:
         dimensions: the shape.
-        dtype: of the result; integers by default.
-        sparse: whether each has size 1 on the other axes.
+        dtype: dtype of the result; by default the default integer dtype.
+        sparse: whether the index array of each axis has size 1 along the other axes; False by default.
 
     Returns:
-        An array with the axis in front, or a tuple of arrays if `sparse`.
+        An array whose first axis counts the axes, or a tuple of arrays if `sparse`.
     """
     shape = canonical_shape(dimensions)
     dtype = dtypes.default_int_dtype() if dtype is None else canonical_dtype(dtype)
@@ -55,12 +55,12 @@ def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) 
 
 
 def _along(x: Any, axis: int, rank: int) -> Any:
-    """A vector along one of so many axes."""
+    """Reshape a vector to lie along one axis of an array of a rank."""
     return lax.broadcast_in_dim(x, (1,) * axis + x.shape + (1,) * (rank - axis - 1), (axis,))
 
 
 def ix_(*args: Any) -> tuple[Any, ...]:
-    """Vectors as index arrays that reach every combination; boolean ones stand for their true positions.
+    """Return index arrays that select every combination of the elements of vectors; booleans select true positions.
 
     Raises:
         ValueError: an argument is not a vector.
@@ -79,7 +79,7 @@ def ix_(*args: Any) -> tuple[Any, ...]:
 
 
 def _range(s: slice, name: str) -> Any:
-    """`arange` of a slice, or `linspace` where the step is imaginary."""
+    """Return `arange` of a slice, or `linspace` if the step is imaginary."""
     start, stop, step = (None if bound is None else concrete(name, bound) for bound in (s.start, s.stop, s.step))
     start, step = 0 if start is None else start, 1 if step is None else step
     if isinstance(step, complex):
@@ -88,7 +88,7 @@ def _range(s: slice, name: str) -> Any:
 
 
 class _Grid:
-    """Slices as coordinates: `mgrid[0:2, 0:3]`; an imaginary step is a number of points, both ends included."""
+    """Coordinates from slices: `mgrid[0:2, 0:3]`. An imaginary step is the number of points, ends included."""
 
     def __init__(self, name: str, sparse: bool) -> None:
         self._name, self._sparse = name, sparse
@@ -113,10 +113,10 @@ ogrid = _Grid("ogrid", sparse=True)
 
 
 class _Joining:
-    """Slices, scalars and arrays joined along an axis.
+    """Slices, scalars and arrays, joined along an axis.
 
-    A first entry of "axis,ndmin,trans1d" sets the axis, the least number of axes, and where the axes of those that
-    have fewer go; "r" and "c" make a row or column of vectors.
+    A first entry "axis,ndmin,trans1d" sets the axis, the minimum number of axes, and the position of the axes of
+    entries that have fewer; "r" and "c" make a row or a column of vectors.
     """
 
     def __init__(self, name: str, axis: int, ndmin: int, trans1d: int) -> None:
@@ -136,23 +136,23 @@ class _Joining:
             if directive in ("r", "c"):
                 extra = "rc".index(directive)
             else:
-                settings = self._parsed(directive)
+                settings = self._parse(directive)
         axis, ndmin, trans1d = settings
         joined = concatenate([self._part(e, ndmin, trans1d) for e in entries], axis)
         return lax.expand_dims(joined, extra) if extra is not None and joined.ndim == 1 else joined
 
-    def _parsed(self, directive: str) -> list[int]:
+    def _parse(self, directive: str) -> list[int]:
         try:
-            given = [int(part) for part in directive.split(",")]
+            numbers = [int(part) for part in directive.split(",")]
         except ValueError:
             raise ValueError(
-                f"{self._name}: could not understand directive {directive!r}, not 'r', 'c', or up to three integers"
+                f"{self._name}: cannot parse directive {directive!r}, which is not 'r', 'c', or up to three integers"
             ) from None
-        return [*given, *self._defaults[len(given) :]][:3]
+        return [*numbers, *self._defaults[len(numbers) :]][:3]
 
     def _part(self, entry: Any, ndmin: int, trans1d: int) -> Any:
         if isinstance(entry, str):
-            raise ValueError(f"{self._name}: a directive such as {entry!r} comes first")
+            raise ValueError(f"{self._name}: a directive such as {entry!r} must come first")
         x = _range(entry, self._name) if isinstance(entry, slice) else array(entry)
         rank = 0 if isinstance(entry, slice) else x.ndim
         missing = ndmin - x.ndim
@@ -172,10 +172,10 @@ c_ = _Joining("c_", axis=-1, ndmin=2, trans1d=0)
 
 
 def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
-    """Indices of a flattened array as those of each axis; negative ones count from the end, the rest is clamped.
+    """Convert indices of the flattened array to one index per axis; out-of-bounds indices are clamped.
 
     Args:
-        indices: integers.
+        indices: integers of any shape; negative ones count from the end.
         shape: the array's shape; its sizes may be traced.
 
     Raises:
@@ -197,31 +197,33 @@ def unravel_index(indices: Any, shape: Any) -> tuple[Any, ...]:
         out.append(i)
     if not sizes:
         return ()
-    # What is left is 0, or -1 of negative indices; more is outside.
+    # The remaining quotient is 0, or -1 for negative indices; any other value is out of bounds.
     above = lax.gt(rest, like(rest, 0))
-    found = [where(above, size - like(rest, 1), i) for size, i in zip(sizes, reversed(out), strict=True)]
+    clamped = [where(above, size - like(rest, 1), i) for size, i in zip(sizes, reversed(out), strict=True)]
     if dtypes.is_unsigned(rest.dtype):
-        return tuple(found)
+        return tuple(clamped)
     below = lax.lt(rest, like(rest, -1))
-    return tuple(where(below, like(rest, 0), i) for i in found)
+    return tuple(where(below, like(rest, 0), i) for i in clamped)
 
 
 def ravel_multi_index(
     multi_index: Sequence[Any], dims: Sequence[int], mode: str = "raise", order: str = "C", *, dtype: Any = None
 ) -> Any:
-    """Indices of each axis as those of the flattened array.
+    """Convert one index per axis to indices of the flattened array.
 
     Args:
-        multi_index: integers, for each axis.
+        multi_index: arrays of integers, one for each axis.
         dims: the array's shape.
-        mode: what becomes of indices out of bounds: `"raise"` refuses them, which needs known values; `"clip"` takes
-            the nearest, `"wrap"` counts round and round, `"ignore"` computes with them.
-        order: `"C"`, or `"F"` where the first axis is the fastest.
-        dtype: integer dtype of the result.
+        mode: how indices out of bounds are handled. `"raise"`, the default, raises ValueError and requires concrete
+            indices; `"clip"` takes the nearest index; `"wrap"` takes indices modulo the size; `"ignore"` does not
+            check.
+        order: `"C"`, the default, if the last axis changes fastest, or `"F"` if the first does.
+        dtype: integer dtype of the result; by default the promoted dtype of the indices and a Python int.
 
     Raises:
-        TypeError: indices are not integers.
-        ValueError: there is not one for each axis, one is out of bounds, `dtype` is too narrow, no such mode or order.
+        TypeError: the indices are not integers.
+        ValueError: the number of indices is not that of the axes, an index is out of bounds, `dtype` is too narrow, or
+            the mode or order is unknown.
     """
     name = "ravel_multi_index"
     sizes = tuple(static_int(name, d, "dims") for d in sequence(name, dims, "dims"))
@@ -241,19 +243,19 @@ def ravel_multi_index(
     total: Any = None
     for d, (i, size) in enumerate(zip(parts, sizes, strict=True)):
         stride = math.prod(sizes[d + 1 :] if order == "C" else sizes[:d])
-        i = lax.convert_element_type(_checked(name, i, d, size, mode), wide)
+        i = lax.convert_element_type(_in_bounds(name, i, d, size, mode), wide)
         i = lax.mul(i, like(i, stride)) if stride != 1 else i
         total = i if total is None else total + i
     return lax.full((), 0, wide) if total is None else total
 
 
-def _checked(name: str, i: Any, axis: int, size: int, mode: str) -> Any:
+def _in_bounds(name: str, i: Any, axis: int, size: int, mode: str) -> Any:
     if mode == "clip":
         return clip(i, 0, size - 1)
     if mode == "wrap":
         return remainder(i, like(i, size))
     if mode == "raise" and i.size:
-        advice = "mode 'raise' looks at the indices; traced ones take another mode"
+        advice = "mode 'raise' needs concrete indices; use another mode for traced ones"
         low, high = (concrete(name, f(i, tuple(range(i.ndim))), advice) for f in (lax.reduce_min, lax.reduce_max))
         if low < 0 or high >= size:
             bad = low if low < 0 else high
@@ -265,7 +267,11 @@ def _checked(name: str, i: Any, axis: int, size: int, mode: str) -> Any:
 
 
 def diag_indices(n: int, ndim: int = 2) -> tuple[Any, ...]:
-    """Indices of the diagonal of an array with `ndim` axes of length `n`.
+    """Return the indices of the diagonal of an array with `ndim` axes of size `n`.
+
+    Args:
+        n: the size of each axis.
+        ndim: the number of axes, 2 by default.
 
     Raises:
         ValueError: `n` or `ndim` is negative.
@@ -277,10 +283,10 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Any, ...]:
 
 
 def diag_indices_from(arr: Any) -> tuple[Any, ...]:
-    """Indices of an array's diagonal.
+    """Return the indices of an array's diagonal.
 
     Raises:
-        ValueError: the array has fewer than two axes, or they have different lengths.
+        ValueError: the array has fewer than two axes, or their sizes differ.
     """
     shape = array_argument("diag_indices_from", arr).shape
     if len(shape) < 2 or len(set(shape)) > 1:
@@ -294,14 +300,14 @@ def _triangle(name: str, of: Callable[..., Any], doc: str) -> Callable[..., tupl
         m = n if m is None else static_int(name, m, "m")
         if isinstance(n, SymbolicDim) or isinstance(m, SymbolicDim):
             raise InconclusiveDimensionOperation(
-                f"{name}: how many indices there are is no polynomial of the sizes n = {n!r} and m = {m!r}; use a "
+                f"{name}: the number of indices is not a polynomial of the sizes n = {n!r} and m = {m!r}; use a "
                 "mask, corejax.numpy.tri"
             )
         i, j = of(n, k, m)
         dtype = dtypes.default_int_dtype()
         return as_array(i.astype(dtype)), as_array(j.astype(dtype))
 
-    return lax.named(function, name, f"Indices of an n by m matrix on and {doc} its `k`-th diagonal.")
+    return lax.named(function, name, f"Return the indices of an n by m matrix on and {doc} its `k`-th diagonal.")
 
 
 tril_indices = _triangle("tril_indices", np.tril_indices, "below")
@@ -316,7 +322,7 @@ def _triangle_of_matrix(name: str, of: Callable[..., tuple[Any, Any]]) -> Callab
             raise ValueError(f"{name} takes a matrix, got an array of shape {shape}")
         return of(shape[0], k, shape[1])
 
-    doc = f"""`{of.__name__}` of a matrix's shape.
+    doc = f"""Return the indices as `{of.__name__}` does, for the shape of a matrix.
 
     Raises:
         ValueError: the array is not a matrix.

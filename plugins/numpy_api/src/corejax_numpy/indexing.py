@@ -1,4 +1,4 @@
-"""Elements taken and put by indices: `take`, `take_along_axis`, `put`, `put_along_axis`, `choose`, `place`, ..."""
+"""Take and replace elements by indices: `take`, `take_along_axis`, `put`, `put_along_axis`, `place`, `choose`, ..."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ def _indices_argument(name: str, indices: Any, position: int = 1) -> Any:
     return indices
 
 
-def _counted_from_front(indices: Any, size: int) -> Any:
-    """Indices with the negative ones counted from the end; narrow integers become int32, which count far enough."""
+def _count_from_front(indices: Any, size: int) -> Any:
+    """Add the size to negative indices; integers narrower than 32 bits become int32, as the size may not fit."""
     if dtypes.is_unsigned(indices.dtype):
         return indices
     if indices.dtype.itemsize < 4:
@@ -56,27 +56,27 @@ def take(
     indices_are_sorted: bool = False,
     fill_value: Any = None,
 ) -> Any:
-    """Elements along an axis, or of the flattened array.
+    """Take elements along an axis, or from the flattened array.
 
     Args:
         a: the array.
         indices: integers of any shape.
-        axis: the axis; None flattens first.
-        out: not supported.
-        mode: what becomes of indices out of bounds: `"fill"` (None too) gives `fill_value`, `"clip"` takes the nearest
-            and has no negative indices, `"wrap"` counts round and round; `"raise"` refuses them, which needs known
-            values (`numpy.take` of an array asks for it).
-        unique_indices: promises that no index is there twice.
-        indices_are_sorted: promises that indices increase.
-        fill_value: a scalar; by default NaN, the least signed or greatest unsigned integer, or True.
+        axis: the axis to take along; None, the default, flattens the array first.
+        out: not supported; must be None.
+        mode: how indices out of bounds are handled. `"fill"` (also None, the default) returns `fill_value`; `"clip"`
+            takes the nearest element and does not support negative indices; `"wrap"` takes indices modulo the size;
+            `"raise"` raises IndexError and requires concrete indices (`numpy.take` of an array passes it).
+        unique_indices: a promise that no index occurs twice, which may speed up the derivative; False by default.
+        indices_are_sorted: a promise that the indices are in ascending order; False by default.
+        fill_value: a scalar; by default NaN, the smallest signed or largest unsigned integer, or True.
 
     Returns:
-        An array with the indices' axes in place of `axis`.
+        An array with the axes of `indices` in place of `axis`.
 
     Raises:
-        TypeError: the indices are not integers, or traced in mode `"raise"`.
+        TypeError: the indices are not integers, or are traced in mode `"raise"`.
         IndexError: the axis has no elements, or an index is out of bounds in mode `"raise"`.
-        ValueError: there is no such axis or mode.
+        ValueError: the axis does not exist, or the mode is unknown.
         NotImplementedError: `out` is given.
     """
     refuse_out("take", out)
@@ -90,16 +90,16 @@ def take(
     if not size and indices.size:
         raise IndexError(f"take: axis {axis} of {x.aval.str_short()} has no elements to take")
     if mode == "raise":
-        _refuse_outside(indices, size)
+        _check_bounds(indices, size)
         mode = None
-    if _at_once(x, indices):
-        found = _taken_by_numpy(x, indices, axis, "raise" if mode in (None, "fill") else mode)
-        if found is not None:
-            return found
+    if _can_use_numpy(x, indices):
+        taken = _take_with_numpy(x, indices, axis, "raise" if mode in (None, "fill") else mode)
+        if taken is not None:
+            return taken
     if mode == "wrap":
         indices = remainder(indices, like(indices, size)) if size else indices
     elif mode != "clip":
-        indices = _counted_from_front(indices, size)
+        indices = _count_from_front(indices, size)
     count = indices.ndim
     numbers = lax.GatherDimensionNumbers(
         offset_dims=(*range(axis), *range(axis + count, x.ndim + count - 1)),
@@ -118,24 +118,29 @@ def take(
     )
 
 
-def _refuse_outside(indices: Any, size: int) -> None:
+def _check_bounds(indices: Any, size: int) -> None:
     if not is_known(indices):
-        raise TypeError("take: mode 'raise' looks at values, and these are traced; use mode 'fill', 'clip' or 'wrap'")
+        raise TypeError(
+            "take: mode 'raise' needs concrete indices, and these are traced; use mode 'fill', 'clip' or 'wrap'"
+        )
     if not indices.size:
         return
-    outside = _outside(_counted_from_front(indices, size), size)
+    outside = _outside(_count_from_front(indices, size), size)
     if concrete("take", lax.reduce_or(outside, tuple(range(outside.ndim)))):
         raise IndexError(f"take: an index is out of bounds for size {size}; use mode 'fill', 'clip' or 'wrap'")
 
 
-def _at_once(x: Any, indices: Any) -> bool:
-    """Whether NumPy may take the elements: nothing is traced or split, and nobody has to see what is done with them."""
+def _can_use_numpy(x: Any, indices: Any) -> bool:
+    """Return whether NumPy may take the elements.
+
+    All operands must be concrete and on one device, no program is being traced, and no observer checks the operations.
+    """
     known = type(x) is Array and type(indices) is Array and not is_spread(x)
     return known and recording_trace() is None and not observe.checking
 
 
-def _taken_by_numpy(x: Array, indices: Array, axis: int, mode: Any) -> Array | None:
-    """What NumPy takes; None where it does not know the indices' dtype, or one is to be filled."""
+def _take_with_numpy(x: Array, indices: Array, axis: int, mode: Any) -> Array | None:
+    """Return what NumPy takes; None if NumPy does not support the indices' dtype, or an index is out of bounds."""
     value, i = host_value(x), host_value(indices)
     if i.dtype not in _NUMPY_INDICES or not value.flags.c_contiguous:
         return None
@@ -146,7 +151,7 @@ def _taken_by_numpy(x: Array, indices: Array, axis: int, mode: Any) -> Array | N
     return Array(np.asarray(out), x.aval.update(shape=out.shape))
 
 
-# uint64 is not: NumPy casts indices to int64.
+# uint64 is missing: NumPy casts indices to int64.
 _NUMPY_INDICES = frozenset(np.dtype(t) for t in ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32"))
 
 
@@ -159,20 +164,24 @@ def take_along_axis(
     *,
     wrap_negative_indices: bool | None = None,
 ) -> Any:
-    """Elements along an axis, by other indices at each place of the other axes.
+    """Take elements along an axis, with different indices at each position of the other axes.
 
     Args:
         arr: the array.
-        indices: integers, with as many axes; the others than `axis` broadcast against the array's.
-        axis: the axis; None flattens the array, for a vector of indices.
-        mode: `"fill"` (None too) gives `fill_value` for indices out of bounds, `"clip"` takes the nearest,
-            `"promise_in_bounds"` says that there are none, `"one_hot"` computes by a product.
-        fill_value: a scalar; by default NaN, the least signed or greatest unsigned integer, or True.
-        wrap_negative_indices: whether negative indices count from the end; by default unless promised in bounds.
+        indices: integers, an array of as many axes as `arr`; axes other than `axis` broadcast against those of `arr`.
+        axis: the axis to take along, by default the last; None flattens the array, and `indices` must then be a
+            vector.
+        mode: how indices out of bounds are handled. `"fill"` (also None, the default) returns `fill_value`; `"clip"`
+            takes the nearest element; `"promise_in_bounds"` promises that all indices are in bounds; `"one_hot"`
+            computes the result as a product with a one-hot matrix.
+        fill_value: a scalar; by default NaN, the smallest signed or largest unsigned integer, or True.
+        wrap_negative_indices: whether negative indices count from the end; by default True, unless the mode is
+            `"promise_in_bounds"`.
 
     Raises:
         TypeError: the indices are not integers.
-        ValueError: the numbers of axes differ, the others do not broadcast, or there is no such axis or mode.
+        ValueError: the numbers of axes differ, the other axes do not broadcast, the axis does not exist, or the mode
+            is unknown.
     """
     name = "take_along_axis"
     x, indices = array_argument(name, arr), _indices_argument(name, indices)
@@ -196,20 +205,20 @@ def take_along_axis(
     if not size:
         return lax.full(shape, 0, x.dtype)
     mode = lax.GatherScatterMode.from_any(mode)
-    if wrap_negative_indices is None and _at_once(x, indices):
-        found = _along_axis_by_numpy(x, indices, axis)
-        if found is not None:
-            return found
+    if wrap_negative_indices is None and _can_use_numpy(x, indices):
+        taken = _take_along_axis_with_numpy(x, indices, axis)
+        if taken is not None:
+            return taken
     promised = mode is lax.GatherScatterMode.PROMISE_IN_BOUNDS
     if not promised if wrap_negative_indices is None else wrap_negative_indices:
-        indices = _counted_from_front(indices, size)
+        indices = _count_from_front(indices, size)
     if mode is lax.GatherScatterMode.ONE_HOT:
-        return _along_axis_by_product(x, indices, axis, shape)
-    return _gathered_along_axis(x, indices, axis, shape, mode, fill_value)
+        return _sum_with_one_hot(x, indices, axis, shape)
+    return _gather_along_axis(x, indices, axis, shape, mode, fill_value)
 
 
-def _along_axis_by_numpy(x: Array, indices: Array, axis: int) -> Array | None:
-    """What NumPy takes; None where it does not know the indices' dtype, or one is not in bounds."""
+def _take_along_axis_with_numpy(x: Array, indices: Array, axis: int) -> Array | None:
+    """Return what NumPy takes; None if it does not support the dtype, or an index is negative or out of bounds."""
     i = host_value(indices)
     if i.dtype not in _NUMPY_INDICES or (i.size and i.min() < 0):
         return None
@@ -224,13 +233,17 @@ def _along_axis_by_numpy(x: Array, indices: Array, axis: int) -> Array | None:
 
 @functools.lru_cache(maxsize=256)
 def _other_axes(shape: tuple[int, ...], axis: int) -> tuple[Any, ...]:
-    """Positions on each axis, shaped to broadcast against indices of another one."""
+    """Return the positions along each axis, shaped to broadcast against indices along the others."""
     rank = len(shape)
     return tuple(np.arange(n).reshape([n if e == d else 1 for e in range(rank)]) for d, n in enumerate(shape))
 
 
-def _gathered_along_axis(x: Any, indices: Any, axis: int, shape: tuple[int, ...], mode: Any, fill_value: Any) -> Any:
-    """Axes that both have go along with each other; others of the array are windows, others of the indices places."""
+def _gather_along_axis(x: Any, indices: Any, axis: int, shape: tuple[int, ...], mode: Any, fill_value: Any) -> Any:
+    """Take elements along an axis by one gather.
+
+    Axes that the array and the indices share are batching axes. Axes of the array alone are windows (offsets), and
+    axes of the indices alone are axes of the gather's positions.
+    """
     offsets, batching, places, sizes, dropped = [], [], [], [], []
     for d, (n, m) in enumerate(zip(x.shape, indices.shape, strict=True)):
         if d == axis:
@@ -259,8 +272,8 @@ def _gathered_along_axis(x: Any, indices: Any, axis: int, shape: tuple[int, ...]
     return lax.gather(x, indices, numbers, tuple(sizes), mode=mode, fill_value=fill_value)
 
 
-def _along_axis_by_product(x: Any, indices: Any, axis: int, shape: tuple[int, ...]) -> Any:
-    """The sum over the axis of what an index matches: each place compares the whole axis."""
+def _sum_with_one_hot(x: Any, indices: Any, axis: int, shape: tuple[int, ...]) -> Any:
+    """Sum the elements that match each index: each position compares its index with the whole axis."""
     hot_shape = (*shape, x.shape[axis])
     hot = lax.eq(
         lax.broadcast_in_dim(indices, hot_shape, tuple(range(x.ndim))),
@@ -277,7 +290,7 @@ def _along_axis_by_product(x: Any, indices: Any, axis: int, shape: tuple[int, ..
 
 
 def tiled_to(values: Any, size: int) -> Any:
-    """A vector repeated, or cut, to a length."""
+    """Repeat or cut a vector to a length."""
     count = values.shape[0]
     if count < size:
         times = -(-size // count)
@@ -286,24 +299,26 @@ def tiled_to(values: Any, size: int) -> Any:
 
 
 def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = True) -> Any:
-    """An array with elements of the flattened array replaced.
+    """Return a copy of an array with elements of the flattened array replaced.
 
     Args:
         a: the array.
-        ind: integers.
-        v: values, repeated as often as needed.
-        mode: what becomes of indices out of bounds: None leaves them out, `"clip"` takes the nearest and has no
-            negative indices, `"wrap"` counts round and round.
-        inplace: has to be False: arrays are immutable.
+        ind: the indices into the flattened array, integers.
+        v: the new values, repeated as often as needed.
+        mode: how indices out of bounds are handled. None, the default, ignores them; `"clip"` replaces the nearest
+            element and does not support negative indices; `"wrap"` takes indices modulo the size.
+        inplace: must be False, because arrays are immutable.
 
     Raises:
-        ValueError: `inplace` is True, or there is no such mode.
+        ValueError: `inplace` is True, or the mode is unknown.
         NotImplementedError: `mode` is `"raise"`.
     """
     if inplace:
         raise ValueError(f"put: {_IMMUTABLE}")
     if mode == "raise":
-        raise NotImplementedError("put: mode 'raise' would look at values; use None, 'clip' or 'wrap'")
+        raise NotImplementedError(
+            "put: mode 'raise' is not supported, as it needs concrete indices; use None, 'clip' or 'wrap'"
+        )
     if mode not in (None, "clip", "wrap"):
         raise ValueError(f"put: mode is None, 'clip' or 'wrap', got {mode!r}")
     x, indices = array_argument("put", a), _indices_argument("put", ind)
@@ -323,18 +338,18 @@ def put(a: Any, ind: Any, v: Any, mode: str | None = None, *, inplace: bool = Tr
 def put_along_axis(
     arr: Any, indices: Any, values: Any, axis: int | None, inplace: bool = True, *, mode: str | None = None
 ) -> Any:
-    """An array with elements along an axis replaced, by other indices at each place of the other axes.
+    """Return a copy of an array with elements along an axis replaced, by different indices at each position.
 
     Args:
         arr: the array.
-        indices: integers, with as many axes as the array.
-        values: broadcast to the indices' shape.
-        axis: the axis; None flattens the array.
-        inplace: has to be False: arrays are immutable.
-        mode: what becomes of indices out of bounds, as of `x.at[...].set`.
+        indices: integers, an array of as many axes as `arr`.
+        values: the new values, broadcast to the shape of `indices`.
+        axis: the axis to replace along; None flattens the array first.
+        inplace: must be False, because arrays are immutable.
+        mode: how indices out of bounds are handled, as for `x.at[...].set`.
 
     Raises:
-        ValueError: `inplace` is True, the numbers of axes differ, or values do not broadcast.
+        ValueError: `inplace` is True, the numbers of axes differ, or the values do not broadcast.
     """
     name = "put_along_axis"
     if inplace:
@@ -363,13 +378,13 @@ def put_along_axis(
 
 
 def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
-    """An array with the elements for which a mask holds replaced by values in turn, repeated as often as needed.
+    """Return a copy of an array with the elements that a mask selects replaced by values in turn.
 
     Args:
         arr: the array.
-        mask: a condition for each element.
-        vals: the values.
-        inplace: has to be False: arrays are immutable.
+        mask: a boolean array of the size of `arr`.
+        vals: the new values, repeated as often as needed.
+        inplace: must be False, because arrays are immutable.
 
     Raises:
         ValueError: `inplace` is True, the mask has another size, or there are no values.
@@ -378,7 +393,7 @@ def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
         raise ValueError(f"place: {_IMMUTABLE}")
     x, mask, values = array_arguments("place", arr, mask, vals)
     if x.size != mask.size:
-        raise ValueError(f"place: the mask {mask.aval.str_short()} has not the size of {x.aval.str_short()}")
+        raise ValueError(f"place: the mask {mask.aval.str_short()} does not have the size of {x.aval.str_short()}")
     if not values.size:
         raise ValueError(f"place: there are no values, got {values.aval.str_short()}")
     if not x.size:
@@ -392,16 +407,16 @@ def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
 
 
 def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True) -> Any:
-    """An array with the elements of its diagonal, all indices equal, replaced.
+    """Return a copy of an array with the elements on its diagonal (those whose indices are all equal) replaced.
 
     Args:
-        a: array of at least two axes, of one length if there are more.
-        val: a scalar, or values repeated as often as needed.
-        wrap: not supported.
-        inplace: has to be False: arrays are immutable.
+        a: an array of at least two axes; if it has more, their sizes must be equal.
+        val: a scalar, or values that are repeated as often as needed.
+        wrap: not supported; must be False.
+        inplace: must be False, because arrays are immutable.
 
     Raises:
-        ValueError: the array has fewer than two axes, or more of different lengths.
+        ValueError: the array has fewer than two axes, or more than two of different sizes.
         NotImplementedError: `inplace` or `wrap` is True.
     """
     if inplace:
@@ -426,18 +441,18 @@ def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True)
 
 
 def choose(a: Any, choices: Sequence[Any], out: None = None, mode: str = "raise") -> Any:
-    """For each element, the one of `choices` that an index names.
+    """Build an array by choosing each element from one of several arrays.
 
     Args:
-        a: integers, which broadcast against the choices.
-        choices: arrays, or the rows of one.
-        out: not supported.
-        mode: what becomes of indices out of bounds: `"raise"` refuses them, which needs known values; `"clip"` takes
-            the nearest, `"wrap"` counts round and round.
+        a: integers, the index of the choice for each element; they broadcast against the choices.
+        choices: a sequence of arrays, or one array, whose rows are the choices.
+        out: not supported; must be None.
+        mode: how indices out of bounds are handled. `"raise"`, the default, raises ValueError and requires concrete
+            indices; `"clip"` takes the nearest choice; `"wrap"` takes indices modulo the number of choices.
 
     Raises:
         TypeError: the indices are not integers.
-        ValueError: an index is out of bounds in mode `"raise"`, there are no choices, or no such mode.
+        ValueError: an index is out of bounds in mode `"raise"`, there are no choices, or the mode is unknown.
         ConcretizationTypeError: the indices are traced, in mode `"raise"`.
         NotImplementedError: `out` is given.
     """
@@ -449,7 +464,9 @@ def choose(a: Any, choices: Sequence[Any], out: None = None, mode: str = "raise"
     count = len(parts)
     if mode == "raise":
         outside = lax.reduce_max(_outside(indices, count), tuple(range(indices.ndim)))
-        if concrete("choose", outside, "mode 'raise' looks at the indices; traced ones take mode 'clip' or 'wrap'"):
+        if concrete(
+            "choose", outside, "mode 'raise' needs concrete indices; use mode 'clip' or 'wrap' for traced ones"
+        ):
             raise ValueError(f"choose: an index is out of bounds for {count} choices; use mode 'clip' or 'wrap'")
     elif mode == "wrap":
         indices = remainder(indices, like(indices, count))

@@ -1,4 +1,4 @@
-"""Piecewise linear interpolation."""
+"""One-dimensional linear interpolation."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from corejax_numpy.searching import searchsorted
 
 
 def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period: Any = None) -> Any:
-    """The function through the points `(xp, fp)`, linear between them, at `x`.
+    """Interpolate linearly between the points `(xp, fp)`, and evaluate at `x`.
 
     Args:
-        x: where.
-        xp: a vector, increasing (in any order with a `period`).
-        fp: the values there.
-        left: the value before the first point, by default that at it; "extrapolate" continues the line.
-        right: the value behind the last point, likewise.
-        period: the function has this period; `left` and `right` mean nothing then.
+        x: the points of evaluation, an array of any shape.
+        xp: the coordinates of the points, an increasing vector (in any order with a `period`).
+        fp: the values at these points.
+        left: the result below the first point; by default the first value, and "extrapolate" continues the line.
+        right: the result above the last point; by default the last value, and "extrapolate" continues the line.
+        period: the period of the function, for which `left` and `right` are ignored.
 
     Raises:
-        ValueError: `xp` and `fp` are not vectors of one size, or have no elements; coordinates are complex; `left` or
-            `right` is another text.
+        ValueError: `xp` and `fp` are not vectors of one size, or are empty; coordinates are complex; or `left` or
+            `right` is another string.
     """
     x, xp, fp = array_arguments("interp", x, xp, fp)
     lax.check_dtype_promotion("interp", (x, xp, fp))
@@ -44,16 +44,16 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     if period is not None:
         x, xp, fp = _within_one_period(x, xp, fp, period)
     index = searchsorted(xp, x, side="right")
-    return _on_lines(x, xp, fp, index) if period is not None else _between(x, xp, fp, index, left, right)
+    return _evaluate_lines(x, xp, fp, index) if period is not None else _between(x, xp, fp, index, left, right)
 
 
 @remembered
 def _between(x: Any, xp: Any, fp: Any, index: Any, left: Any, right: Any) -> Any:
-    out = _on_lines(x, xp, fp, index)
-    for beyond, side, at in ((lax.lt, left, 0), (lax.gt, right, -1)):
+    out = _evaluate_lines(x, xp, fp, index)
+    for is_outside, side, at in ((lax.lt, left, 0), (lax.gt, right, -1)):
         if not isinstance(side, str):
             value = lax.index_in_dim(fp, at, 0, keepdims=False) if side is None else side
-            out = where(beyond(x, lax.index_in_dim(xp, at, 0, keepdims=False)), value, out)
+            out = where(is_outside(x, lax.index_in_dim(xp, at, 0, keepdims=False)), value, out)
     return out
 
 
@@ -69,8 +69,8 @@ def _within_one_period(x: Any, xp: Any, fp: Any, period: Any) -> tuple[Any, Any,
     return remainder(x, period), lax.concatenate([before, xp, after], 0), lax.concatenate(values, 0)
 
 
-def _on_lines(x: Any, xp: Any, fp: Any, index: Any) -> Any:
-    """On the line through the two points around `x`; where these have (nearly) one coordinate, at the first."""
+def _evaluate_lines(x: Any, xp: Any, fp: Any, index: Any) -> Any:
+    """Evaluate the line through the two points around `x`; if these (nearly) coincide, return the first value."""
     if xp.shape[0] == 1:
         return lax.broadcast_to(lax.reshape(fp, ()), x.shape)
     index = lax.clamp(1, index, xp.shape[0] - 1)

@@ -1,4 +1,4 @@
-"""Several arrays made one, along an axis that they have or a new one; and one made several."""
+"""Join arrays along an existing or a new axis, and split an array along an axis."""
 
 from __future__ import annotations
 
@@ -29,30 +29,30 @@ def _parts(name: str, arrays: Sequence[Any]) -> list[Any]:
 
 
 def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
-    """Arrays joined along an axis that they have (flattened first, for None).
+    """Join arrays along an existing axis.
 
     Args:
-        arrays: a sequence of arrays whose shapes differ at most in that axis, or one array, whose rows are meant.
-        axis: the axis.
-        dtype: dtype of the result; by default what those of the arrays promote to.
+        arrays: a sequence of arrays whose shapes agree except in that axis, or one array, whose rows are joined.
+        axis: the axis to join along, 0 by default; None flattens the arrays first.
+        dtype: dtype of the result; by default the arrays' promoted dtype.
 
     Raises:
         ValueError: there are no arrays, they are scalars, or the axis does not exist.
-        TypeError: the other axes' sizes differ.
+        TypeError: the sizes of the other axes differ.
     """
-    return _joined("concatenate", arrays, axis, dtype)
+    return _join("concatenate", arrays, axis, dtype)
 
 
-def _one_sequence(name: str, second: Any) -> None:
-    """Refuse a second array where the axis, or the dtype, is expected."""
+def _check_one_sequence(name: str, second: Any) -> None:
+    """Raise TypeError if an array is passed as the axis or the dtype: the user forgot the parentheses."""
     if not isinstance(second, str) and lax.is_several(second):
-        raise TypeError(f"{name} takes its arrays as one sequence: {name}((x, y)) where {name}(x, y) is written")
+        raise TypeError(f"{name} takes its arrays as one sequence: write {name}((x, y)), not {name}(x, y)")
 
 
-def _joined(name: str, arrays: Any, axis: int | None, dtype: Any = None, shaped: _Shaped = tuple) -> Any:
-    """The arrays of a sequence, or the rows of one array, each in another shape first, joined along an axis."""
+def _join(name: str, arrays: Any, axis: int | None, dtype: Any = None, shaped: _Shaped = tuple) -> Any:
+    """Join the arrays of a sequence, or the rows of one array; `shaped` maps each shape to one of full rank first."""
     for second in (axis, dtype):
-        _one_sequence(name, second)
+        _check_one_sequence(name, second)
     rows = not isinstance(arrays, tuple | list)
     xs = [_stack_of_rows(name, arrays)] if rows else promote_dtypes(name, *_parts(name, arrays))
     shapes = [(*x.shape[:rows], *shaped(x.shape[rows:])) for x in xs]
@@ -82,34 +82,39 @@ def _stack_of_rows(name: str, array: Any) -> Any:
 
 
 def concat(arrays: Sequence[Any], /, *, axis: int | None = 0) -> Any:
-    """Arrays joined along an axis that they have; see `concatenate`."""
-    return _joined("concat", arrays, axis)
+    """Join arrays along an existing axis; see `concatenate`."""
+    return _join("concat", arrays, axis)
 
 
 def append(arr: Any, values: Any, axis: int | None = None) -> Any:
-    """An array with another one behind it along an axis; both flattened, for None.
+    """Append an array to another along an axis.
+
+    Args:
+        arr: the array.
+        values: the array to append.
+        axis: the axis to join along; None, the default, flattens both arrays first.
 
     Raises:
-        ValueError: an array has no axes, or there is no such axis.
-        TypeError: the other axes' sizes differ.
+        ValueError: an array is a scalar, or the axis does not exist.
+        TypeError: the sizes of the other axes differ.
     """
-    return _joined("append", array_arguments("append", arr, values), axis)
+    return _join("append", array_arguments("append", arr, values), axis)
 
 
 def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Any:
-    """Arrays of one shape joined along a new axis.
+    """Join arrays of one shape along a new axis.
 
     Args:
-        arrays: a sequence of arrays, or one array, whose rows are meant.
-        axis: the place of the new axis in the result.
-        out: None; results are new arrays.
-        dtype: dtype of the result; by default what those of the arrays promote to.
+        arrays: a sequence of arrays, or one array, whose rows are stacked.
+        axis: the position of the new axis in the result, 0 by default.
+        out: not supported; must be None.
+        dtype: dtype of the result; by default the arrays' promoted dtype.
 
     Raises:
-        ValueError: there are no arrays, their shapes differ, or there is no such place.
+        ValueError: there are no arrays, their shapes differ, or the position is out of bounds.
         NotImplementedError: `out` is given.
     """
-    _one_sequence("stack", axis)
+    _check_one_sequence("stack", axis)
     refuse_out("stack", out)
     if not isinstance(arrays, tuple | list):
         x = _stack_of_rows("stack", arrays)
@@ -128,39 +133,42 @@ def _as_matrix(shape: _Shape) -> _Shape:
 
 
 def vstack(tup: Any, dtype: Any = None) -> Any:
-    """Arrays below each other: joined along the first axis, vectors as rows."""
-    return _joined("vstack", tup, 0, dtype, _as_matrix)
+    """Stack arrays vertically: join them along the first axis, with vectors as rows."""
+    return _join("vstack", tup, 0, dtype, _as_matrix)
 
 
 def hstack(tup: Any, dtype: Any = None) -> Any:
-    """Arrays beside each other: joined along the second axis, vectors along their only one."""
+    """Stack arrays horizontally: join them along the second axis, vectors along their only axis."""
     if isinstance(tup, tuple | list):
         tup = _parts("hstack", tup)
         rank = tup[0].ndim
     else:
         rank = _stack_of_rows("hstack", tup).ndim - 1
-    return _joined("hstack", tup, 0 if rank < 2 else 1, dtype, lambda shape: shape or (1,))
+    return _join("hstack", tup, 0 if rank < 2 else 1, dtype, lambda shape: shape or (1,))
 
 
 def dstack(tup: Any, dtype: Any = None) -> Any:
-    """Arrays behind each other: joined along the third axis, which matrices get as a new last one."""
-    return _joined("dstack", tup, 2, dtype, lambda s: (*_as_matrix(s), 1) if len(s) < 3 else s)
+    """Stack arrays in depth: join them along the third axis, which matrices get as a new last axis."""
+    return _join("dstack", tup, 2, dtype, lambda s: (*_as_matrix(s), 1) if len(s) < 3 else s)
 
 
 def column_stack(tup: Any) -> Any:
-    """Vectors as columns, and matrices, beside each other."""
-    return _joined("column_stack", tup, 1, None, lambda s: s if len(s) > 1 else (*(s or (1,)), 1))
+    """Stack vectors as columns, and matrices side by side, into a matrix."""
+    return _join("column_stack", tup, 1, None, lambda s: s if len(s) > 1 else (*(s or (1,)), 1))
 
 
 def block(arrays: Any) -> Any:
-    """An array put together from blocks: those in the innermost lists along the last axis, and so on outwards.
+    """Assemble an array from nested lists of blocks.
+
+    Blocks in the innermost lists are joined along the last axis, the results along the axis before, and so on
+    outwards.
 
     Args:
-        arrays: nested lists of arrays, all of one depth; an array is itself.
+        arrays: an array, or lists of arrays, nested to one depth.
 
     Raises:
-        ValueError: the lists are nested to different depths, or one is empty.
-        TypeError: blocks beside each other have different sizes, or there is a tuple among the lists.
+        ValueError: the lists are nested to different depths, or a list is empty.
+        TypeError: the sizes of adjacent blocks do not match, or there is a tuple among the lists.
     """
     depth = _block_depth(arrays)
     leaves = _leaves(arrays)
@@ -170,7 +178,7 @@ def block(arrays: Any) -> Any:
     def joined(node: Any, level: int) -> Any:
         if not isinstance(node, list):
             return next(blocks)
-        return _joined("block", [joined(child, level + 1) for child in node], rank - (depth - level))
+        return _join("block", [joined(child, level + 1) for child in node], rank - (depth - level))
 
     return joined(arrays, 0)
 
@@ -195,12 +203,15 @@ def _block_depth(node: Any) -> int:
 
 
 def split(ary: Any, indices_or_sections: Sections, axis: int = 0) -> list[Any]:
-    """An array cut into parts along an axis.
+    """Split an array into parts along an axis.
 
     Args:
         ary: the array.
-        indices_or_sections: a number of equal parts, or the indices at which parts begin.
-        axis: the axis.
+        indices_or_sections: the number of equal parts, or the indices at which the array is split.
+        axis: the axis to split along, 0 by default.
+
+    Returns:
+        A list of arrays.
 
     Raises:
         ValueError: the axis does not divide into that many equal parts.
@@ -209,23 +220,23 @@ def split(ary: Any, indices_or_sections: Sections, axis: int = 0) -> list[Any]:
 
 
 def array_split(ary: Any, indices_or_sections: Sections, axis: int = 0) -> list[Any]:
-    """As `split`; where the axis does not divide evenly the first parts are longer by one."""
+    """Split an array as `split` does; if the axis does not divide evenly, the first parts are longer by one."""
     return _split("array_split", ary, indices_or_sections, axis, evenly=False)
 
 
 def hsplit(ary: Any, indices_or_sections: Sections) -> list[Any]:
-    """As `split`, along the second axis (the only one of a vector)."""
+    """Split an array along the second axis (the only axis of a vector); see `split`."""
     x = array_argument("hsplit", ary)
     return _split("hsplit", x, indices_or_sections, 0 if x.ndim == 1 else 1)
 
 
 def vsplit(ary: Any, indices_or_sections: Sections) -> list[Any]:
-    """As `split`, along the first axis."""
+    """Split an array along the first axis; see `split`."""
     return _split("vsplit", ary, indices_or_sections, 0)
 
 
 def dsplit(ary: Any, indices_or_sections: Sections) -> list[Any]:
-    """As `split`, along the third axis."""
+    """Split an array along the third axis; see `split`."""
     return _split("dsplit", ary, indices_or_sections, 2)
 
 
@@ -250,7 +261,9 @@ def _cuts(name: str, size: int, number: Any, axis: int, evenly: bool) -> list[in
     except TypeError:
         if isinstance(number, Tracer):
             raise
-        raise TypeError(f"{name}: a number of parts or indices at which they begin, got {number!r}") from None
+        raise TypeError(
+            f"{name}: indices_or_sections is an integer or a sequence of integers, got {number!r}"
+        ) from None
     if sections <= 0:
         raise ValueError(f"{name}: the number of parts is positive, got {sections}")
     part, longer = divmod(size, sections)
@@ -262,10 +275,14 @@ def _cuts(name: str, size: int, number: Any, axis: int, evenly: bool) -> list[in
 
 
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
-    """The elements along an axis, one array each.
+    """Split an array into its elements along an axis; return a tuple.
+
+    Args:
+        x: an array of at least one axis.
+        axis: the axis to remove, 0 by default.
 
     Raises:
-        ValueError: the array has no axis, or not that one.
+        ValueError: the axis does not exist.
     """
     x = array_argument("unstack", x)
     axis = canonical_axis(axis, x.ndim, name="unstack")

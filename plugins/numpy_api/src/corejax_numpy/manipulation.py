@@ -1,4 +1,4 @@
-"""Axes and shapes: the same elements arranged otherwise."""
+"""Change shapes, and the order of axes and elements."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ from corejax_numpy.arguments import (
 
 
 def shape(a: Any) -> tuple[int, ...]:
-    """Sizes of the axes; static, also of a traced array."""
-    if isinstance(a, np.ndarray):  # of strings, say
+    """Return the sizes of the axes; they are static, also if the array is traced."""
+    if isinstance(a, np.ndarray):  # also of dtypes that no `Array` has, such as strings
         return a.shape
     if is_array_like(a):
         return get_aval(a).shape
@@ -35,29 +35,29 @@ def shape(a: Any) -> tuple[int, ...]:
 
 
 def ndim(a: Any) -> int:
-    """Number of axes."""
+    """Return the number of axes."""
     return len(shape(a))
 
 
 def size(a: Any, axis: int | Sequence[int] | None = None) -> int:
-    """Number of elements, or of those along some axes."""
+    """Return the number of elements, or the product of the sizes of the given axes."""
     sizes = shape(a)
     return math.prod(sizes[d] for d in canonical_axes(axis, len(sizes)))
 
 
 def reshape(a: Any, shape: Any, order: str = "C", *, copy: bool | None = None, out_sharding: Any = None) -> Any:
-    """The same elements in another shape.
+    """Return the elements of an array in another shape.
 
     Args:
         a: the array.
-        shape: sizes of the axes, or one size; one may be -1, which stands for what is left.
-        order: "C" reads and writes elements with the last index running fastest, "F" with the first.
-        copy: accepted as NumPy's; arrays cannot be changed.
-        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
+        shape: sizes of the axes, a sequence or one integer; one size may be -1 and is then inferred.
+        order: "C" (the default) reads and writes elements with the last index changing fastest, "F" with the first.
+        copy: accepted for compatibility with NumPy and ignored; arrays are immutable.
+        out_sharding: sharding of the result, a sharding or a `PartitionSpec`.
 
     Raises:
-        TypeError: the shape does not have as many elements, or is not made of concrete integers.
-        ValueError: more than one size is -1, or there is no such order.
+        TypeError: the shape has another number of elements, or contains something other than concrete integers.
+        ValueError: more than one size is -1, or the order is unknown.
     """
     return lax.place("reshape", _reshaped("reshape", a, shape, order), out_sharding)
 
@@ -67,20 +67,24 @@ def _reshaped(name: str, a: Any, shape: Any, order: str) -> Any:
     if order == "C":
         return lax.reshape(x, shape)
     if order in ("A", "K"):
-        raise NotImplementedError(f"{name}: arrays have no order in memory, so order {order!r} means nothing; use 'C'")
+        raise NotImplementedError(f"{name}: arrays have no memory layout, so order {order!r} has no meaning; use 'C'")
     if order != "F":
         raise ValueError(f"{name}: order is 'C' or 'F', got {order!r}")
     return transpose(lax.reshape(transpose(x), canonical_shape(shape)[::-1]))
 
 
 def ravel(a: Any, order: str = "C", *, out_sharding: Any = None) -> Any:
-    """The elements as a vector; `order` as of `reshape`."""
+    """Return the elements as a vector; `order` is as for `reshape`."""
     x = array_argument("ravel", a)
     return lax.place("ravel", _reshaped("ravel", x, (x.size,), order), out_sharding)
 
 
 def transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
-    """Axes in another order: reversed, or as `axes` says, axis `i` of the result being axis `axes[i]`.
+    """Permute the axes: axis `i` of the result is axis `axes[i]` of the array. By default the axes are reversed.
+
+    Args:
+        a: the array.
+        axes: a permutation of the axes; None, the default, reverses them.
 
     Raises:
         ValueError: `axes` is not a permutation of the array's axes.
@@ -95,12 +99,12 @@ def transpose(a: Any, axes: Sequence[int] | None = None) -> Any:
 
 
 def permute_dims(a: Any, /, axes: Sequence[int]) -> Any:
-    """Axes in another order; see `transpose`."""
+    """Permute the axes; see `transpose`."""
     return transpose(a, axes)
 
 
 def matrix_transpose(x: Any, /) -> Any:
-    """The last two axes exchanged."""
+    """Swap the last two axes."""
     x = array_argument("matrix_transpose", x)
     if x.ndim < 2:
         raise ValueError(f"matrix_transpose takes an array of at least 2 dimensions, got {x.aval.str_short()}")
@@ -108,7 +112,7 @@ def matrix_transpose(x: Any, /) -> Any:
 
 
 def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
-    """Two axes exchanged."""
+    """Swap two axes."""
     x = array_argument("swapaxes", a)
     first, second = (canonical_axis(d, x.ndim, name="swapaxes") for d in (axis1, axis2))
     order = list(range(x.ndim))
@@ -117,16 +121,23 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Any:
 
 
 def moveaxis(a: Any, source: int | Sequence[int], destination: int | Sequence[int]) -> Any:
-    """Axes moved to other places; the rest keep their order.
+    """Move axes to other positions; the other axes keep their order.
+
+    Args:
+        a: the array.
+        source: the axis or axes to move.
+        destination: the position of each moved axis in the result.
 
     Raises:
-        ValueError: an axis does not exist or is given twice, or there are not as many places as axes.
+        ValueError: an axis does not exist or is given twice, or the numbers of sources and destinations differ.
     """
     x = array_argument("moveaxis", a)
     sources = canonical_axes(source, x.ndim, "source", "moveaxis")
     destinations = canonical_axes(destination, x.ndim, "destination", "moveaxis")
     if len(sources) != len(destinations):
-        raise ValueError(f"moveaxis: as many places as axes, got source {source} and destination {destination}")
+        raise ValueError(
+            f"moveaxis: as many destinations as sources, got source {source} and destination {destination}"
+        )
     order = [d for d in range(x.ndim) if d not in sources]
     for place, axis in sorted(zip(destinations, sources, strict=True)):
         order.insert(place, axis)
@@ -134,7 +145,7 @@ def moveaxis(a: Any, source: int | Sequence[int], destination: int | Sequence[in
 
 
 def expand_dims(a: Any, axis: int | Sequence[int]) -> Any:
-    """New axes of size 1 at the given places of the result."""
+    """Insert axes of size 1; `axis` is one position or several, counted in the result."""
     x = array_argument("expand_dims", a)
     given = tuple(axis) if lax.is_several(axis) else (axis,)
     axes = canonical_axes(given, x.ndim + len(given), name="expand_dims")
@@ -142,7 +153,11 @@ def expand_dims(a: Any, axis: int | Sequence[int]) -> Any:
 
 
 def squeeze(a: Any, axis: int | Sequence[int] | None = None) -> Any:
-    """Without axes of size 1: those given, or all of them.
+    """Remove axes of size 1.
+
+    Args:
+        a: the array.
+        axis: the axis or axes to remove; None, the default, removes all of size 1.
 
     Raises:
         ValueError: a given axis has another size, or does not exist.
@@ -157,16 +172,16 @@ def squeeze(a: Any, axis: int | Sequence[int] | None = None) -> Any:
 
 
 def broadcast_shapes(*shapes: int | Sequence[int]) -> tuple[int, ...]:
-    """The shape to which arrays of these shapes broadcast.
+    """Return the shape to which arrays of these shapes broadcast.
 
     Raises:
-        ValueError: they do not.
+        ValueError: the shapes do not broadcast together.
     """
     return lax.broadcast_shapes(*(s if isinstance(s, tuple | list) else (s,) for s in shapes))
 
 
 def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
-    """The array repeated along new leading axes and axes of size 1.
+    """Broadcast an array to a shape.
 
     Raises:
         ValueError: the array does not broadcast to the shape.
@@ -176,7 +191,7 @@ def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:
 
 
 def broadcast_arrays(*args: Any) -> list[Any]:
-    """Arrays repeated so that they have one shape.
+    """Broadcast arrays to one shape; return a list.
 
     Raises:
         ValueError: the shapes do not broadcast together.
@@ -187,17 +202,17 @@ def broadcast_arrays(*args: Any) -> list[Any]:
 
 
 def atleast_1d(*arys: Any) -> Any:
-    """Arrays of at least one axis (a list of them, unless one is given)."""
+    """Return arrays with at least one axis; several arguments give a list."""
     return _each("atleast_1d", lambda x: lax.reshape(x, (1,)) if x.ndim == 0 else x, arys)
 
 
 def atleast_2d(*arys: Any) -> Any:
-    """Arrays of at least two axes, new ones first (a list of them, unless one is given)."""
+    """Return arrays with at least two axes, new axes first; several arguments give a list."""
     return _each("atleast_2d", lambda x: lax.expand_dims(x, tuple(range(2 - x.ndim))) if x.ndim < 2 else x, arys)
 
 
 def atleast_3d(*arys: Any) -> Any:
-    """Arrays of at least three axes (a list of them, unless one is given).
+    """Return arrays with at least three axes; several arguments give a list.
 
     A vector of `n` elements gets the shape `(1, n, 1)`, a matrix a new last axis.
     """
@@ -211,27 +226,32 @@ def _each(name: str, change: Callable[[Any], Any], arrays: Sequence[Any]) -> Any
 
 
 def flip(m: Any, axis: int | Sequence[int] | None = None) -> Any:
-    """The order of elements reversed along axes; None is all of them."""
+    """Reverse the order of the elements along one axis or several; None, the default, reverses all axes."""
     x = array_argument("flip", m)
     axes = canonical_axes(axis, x.ndim, name="flip")
     return lax.rev(x, axes) if axes else x
 
 
 def flipud(m: Any) -> Any:
-    """The first axis reversed."""
+    """Reverse the elements along the first axis."""
     return flip(m, 0)
 
 
 def fliplr(m: Any) -> Any:
-    """The second axis reversed."""
+    """Reverse the elements along the second axis."""
     return flip(m, 1)
 
 
 def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
-    """The plane of two axes turned by `k` right angles, from the first of them to the second.
+    """Rotate by 90 degrees, `k` times, in the plane of two axes, from the first axis towards the second.
+
+    Args:
+        m: an array of at least two axes.
+        k: number of quarter turns, 1 by default; may be negative.
+        axes: the two axes of the plane, (0, 1) by default.
 
     Raises:
-        ValueError: the array has fewer than two axes; they do not exist, are the same, or are not two.
+        ValueError: the array has fewer than two axes; or `axes` are not two different axes of the array.
     """
     x = array_argument("rot90", m)
     if len(sequence("rot90", axes, "axes")) != 2:
@@ -248,10 +268,15 @@ def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Any:
 
 
 def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
-    """An axis moved to before the axis `start`; `moveaxis` is easier to read.
+    """Move an axis to before the axis `start`; `moveaxis` is easier to read.
+
+    Args:
+        a: the array.
+        axis: the axis to move.
+        start: the axis before which it is inserted, 0 by default; `a.ndim` moves it to the end.
 
     Raises:
-        AxisError: there is no such axis, or `start` is no place between axes.
+        AxisError: the axis does not exist, or `start` is out of bounds.
     """
     x = array_argument("rollaxis", a)
     axis = canonical_axis(axis, x.ndim, name="rollaxis")
@@ -264,16 +289,17 @@ def rollaxis(a: Any, axis: int, start: int = 0) -> Any:
 
 
 def meshgrid(*xi: Any, copy: bool = True, sparse: bool = False, indexing: str = "xy") -> list[Any]:
-    """Coordinates of a grid, from those of its axes.
+    """Return coordinate arrays of a grid from the coordinate vectors of its axes.
 
     Args:
         xi: vectors (or scalars), one for each axis.
-        copy: True; results are new arrays.
-        sparse: leave the axes along which an array is constant with size 1.
-        indexing: "xy" puts the second vector along the first axis of the results, "ij" the first one.
+        copy: must be True; results are new arrays.
+        sparse: whether axes along which a result is constant have size 1; False by default.
+        indexing: "xy", the default, for Cartesian indexing: the first vector varies along the second axis; "ij" for
+            matrix indexing: vector `i` varies along axis `i`.
 
     Raises:
-        ValueError: an argument is no vector, or there is no such indexing; `copy` is False.
+        ValueError: an argument is not a vector, `indexing` is unknown, or `copy` is False.
     """
     if not copy:
         raise ValueError("meshgrid: results are new arrays, copy=False is not possible")

@@ -1,4 +1,4 @@
-"""Functions of elements, rows or axes applied to whole arrays, by `vmap`."""
+"""Apply functions of elements, rows or axes to whole arrays, by `vmap`."""
 
 from __future__ import annotations
 
@@ -30,64 +30,64 @@ _SIGNATURE = re.compile(rf"{_DIMENSIONS}(?:,{_DIMENSIONS})*->{_DIMENSIONS}(?:,{_
 
 
 def vectorize(pyfunc: Function, *, excluded: Collection[int | str] = frozenset(), signature: str | None = None) -> Any:
-    """A function of small arrays as one that broadcasts over all further, leading axes.
+    """Turn a function of scalars (or small arrays) into one that broadcasts over all leading axes.
 
     Args:
-        pyfunc: a function of arrays, of scalars unless there is a signature.
-        excluded: positions and names of arguments that are passed on as they are.
-        signature: axes that the function sees, `"(n,m),(m)->(n)"`; a name is the same size everywhere.
+        pyfunc: the function; a function of scalars unless there is a signature.
+        excluded: positions and names of arguments that are passed on unchanged.
+        signature: the core axes of arguments and results, such as `"(n,m),(m)->(n)"`; equal names mean equal sizes.
 
     Returns:
-        A function that applies it for each index of the leading axes, which broadcast together.
+        A function that applies `pyfunc` for each index of the leading axes, which broadcast together.
 
     Raises:
-        TypeError: `excluded` has something else than positions and names.
-        ValueError: a position is negative, or the signature is none.
+        TypeError: `excluded` contains something other than positions and names.
+        ValueError: a position is negative, or the signature cannot be parsed.
     """
     if any(not isinstance(e, str | int) for e in excluded):
         raise TypeError(f"vectorize: excluded holds positions and names of arguments, got {excluded!r}")
     if any(isinstance(e, int) and e < 0 for e in excluded):
         raise ValueError(f"vectorize: positions of excluded arguments count from 0, got {excluded!r}")
-    dims = None if signature is None else _parsed(signature)
+    dims = None if signature is None else _parse_signature(signature)
 
     @functools.wraps(pyfunc)
     def vectorized(*args: Any, **kwargs: Any) -> Any:
-        aside = {i for i, x in enumerate(args) if i in excluded or x is None}
+        unmapped = {i for i, x in enumerate(args) if i in excluded or x is None}
         names = [name for name in kwargs if name not in excluded]
         fixed = {name: x for name, x in kwargs.items() if name in excluded}
-        mapped = [x for i, x in enumerate(args) if i not in aside] + [kwargs[name] for name in names]
-        taken = None if dims is None else _of_mapped(dims[0], aside, excluded, names, signature)
+        mapped = [x for i, x in enumerate(args) if i not in unmapped] + [kwargs[name] for name in names]
+        mapped_dims = None if dims is None else _dims_of_mapped(dims[0], unmapped, excluded, names, signature)
 
         def call(*xs: Any) -> Any:
-            given = iter(xs)
-            positional = [x if i in aside else next(given) for i, x in enumerate(args)]
-            return pyfunc(*positional, **dict(zip(names, given, strict=True)), **fixed)
+            values = iter(xs)
+            positional = [x if i in unmapped else next(values) for i, x in enumerate(args)]
+            return pyfunc(*positional, **dict(zip(names, values, strict=True)), **fixed)
 
         arrays = [asarray(x) for x in mapped]
-        if dims is None or taken is None:
+        if dims is None or mapped_dims is None:
             return _broadcast(call, arrays, [()] * len(arrays))
         where = f"vectorized function of signature {signature!r}"
-        sizes = _input_sizes(arrays, taken, where)
-        return _broadcast(_with_outputs_checked(call, sizes, dims[1], where), arrays, taken)
+        sizes = _input_sizes(arrays, mapped_dims, where)
+        return _broadcast(_with_outputs_checked(call, sizes, dims[1], where), arrays, mapped_dims)
 
     return vectorized
 
 
-def _parsed(signature: str) -> tuple[list[CoreDims], list[CoreDims]]:
+def _parse_signature(signature: str) -> tuple[list[CoreDims], list[CoreDims]]:
     text = signature.replace(" ", "") if isinstance(signature, str) else ""
     if not _SIGNATURE.fullmatch(text):
-        raise ValueError(f"vectorize: a signature is such as '(n,m),(m)->(n)', got {signature!r}")
+        raise ValueError(f"vectorize: a signature has the form '(n,m),(m)->(n)', got {signature!r}")
     sides = [[tuple(re.findall(r"\w+", one)) for one in re.findall(_DIMENSIONS, side)] for side in text.split("->")]
     return sides[0], sides[1]
 
 
-def _of_mapped(
-    dims: list[CoreDims], aside: set[int], excluded: Collection[int | str], names: list[str], signature: str | None
+def _dims_of_mapped(
+    dims: list[CoreDims], unmapped: set[int], excluded: Collection[int | str], names: list[str], signature: str | None
 ) -> list[CoreDims]:
-    """Axes of the arguments that are mapped: a None takes a place of the signature, one that is excluded does not."""
+    """Return the core axes of the mapped arguments; the signature counts a None, but no excluded argument."""
     if names:
         raise TypeError(f"vectorize: with a signature, arguments are positional; got {', '.join(names)} by name")
-    nones = {i - len([e for e in excluded if isinstance(e, int) and e < i]) for i in aside if i not in excluded}
+    nones = {i - len([e for e in excluded if isinstance(e, int) and e < i]) for i in unmapped if i not in excluded}
     if any(i < len(dims) and dims[i] for i in nones):
         raise ValueError(f"vectorize: None stands where signature {signature!r} has axes")
     return [d for i, d in enumerate(dims) if i not in nones]
@@ -127,7 +127,7 @@ def _with_outputs_checked(call: Function, sizes: dict[str, int], dims: list[Core
 
 
 def _broadcast(call: Function, arrays: Sequence[Any], dims: Sequence[CoreDims]) -> Any:
-    """Map `call` over the leading axes; those of size 1 are not mapped but added to the results."""
+    """Map `call` over the leading axes; axes of size 1 are not mapped but added to the results."""
     shapes = [x.shape[: x.ndim - len(names)] for x, names in zip(arrays, dims, strict=True)]
     lax.check_rank_promotion("vectorize", shapes)
     rank = len(lax.broadcast_shapes(*shapes)) if shapes else 0
@@ -154,17 +154,17 @@ def _broadcast(call: Function, arrays: Sequence[Any], dims: Sequence[CoreDims]) 
 
 
 def apply_along_axis(func1d: Function, axis: int, arr: Any, *args: Any, **kwargs: Any) -> Any:
-    """A function of vectors applied along one axis, whose place its results take.
+    """Apply a function of vectors along an axis; the axes of the result take the place of this axis.
 
     Args:
-        func1d: the function, whose results may have any shape.
-        axis: the axis.
+        func1d: the function of a vector; its result may have any shape.
+        axis: the axis of the vectors.
         arr: an array.
-        args: further arguments of the function.
-        kwargs: further keyword arguments.
+        args: further positional arguments of the function.
+        kwargs: further keyword arguments of the function.
 
     Raises:
-        ValueError: there is no such axis.
+        ValueError: the axis does not exist.
     """
     function_argument("apply_along_axis", func1d, "func1d")
     arr = array_argument("apply_along_axis", arr, 2)
@@ -181,7 +181,12 @@ def apply_along_axis(func1d: Function, axis: int, arr: Any, *args: Any, **kwargs
 
 
 def apply_over_axes(func: Function, a: Any, axes: Any) -> Any:
-    """A reduction `func(a, axis)` applied over axes, one after the other; they stay with size 1.
+    """Apply a reduction `func(a, axis)` over several axes, one after another; the axes stay, with size 1.
+
+    Args:
+        func: the reduction; its result may have the reduced axis with size 1, or not at all.
+        a: the array.
+        axes: the axis or axes.
 
     Raises:
         ValueError: a result has neither the rank of its argument nor one less.
@@ -193,18 +198,18 @@ def apply_over_axes(func: Function, a: Any, axes: Any) -> Any:
         if out.ndim == a.ndim - 1:
             out = expand_dims(out, axis)
         elif out.ndim != a.ndim:
-            raise ValueError(f"apply_over_axes: the function makes {out.aval.str_short()} of {a.aval.str_short()}")
+            raise ValueError(f"apply_over_axes: the function returns {out.aval.str_short()} for {a.aval.str_short()}")
         a = out
     return a
 
 
 def fromfunction(function: Function, shape: Any, *, dtype: Any = float, **kwargs: Any) -> Any:
-    """An array whose elements are a function of their indices.
+    """Create an array by a function of the indices of its elements.
 
     Args:
-        function: of as many scalars as there are axes.
-        shape: of the array; results of the function that are arrays add theirs.
-        dtype: of the indices.
+        function: a function of as many scalars as there are axes.
+        shape: the shape of the array; if the results of the function are arrays, their axes come last.
+        dtype: dtype of the indices; by default the default floating dtype.
         kwargs: further keyword arguments of the function.
     """
     shape = canonical_shape(shape)

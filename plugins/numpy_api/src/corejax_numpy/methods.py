@@ -1,6 +1,6 @@
-"""Methods of arrays and tracers whose arguments differ from those of the function of `corejax.numpy`.
+"""Methods of arrays and tracers that have other arguments than the functions of `corejax.numpy`.
 
-Every other method of NumPy's is the function itself, with the array as the first argument (see `plugin`).
+Every other NumPy method is the function itself, with the array as the first argument (see `plugin`).
 """
 
 from __future__ import annotations
@@ -30,17 +30,17 @@ def compress(
     size: int | None = None,
     fill_value: Any = 0,
 ) -> Any:
-    """Take the slices along an axis for which a vector of booleans is true; None: elements of the flattened array."""
+    """Take slices along an axis where `condition` is true; for axis None, elements of the flattened array."""
     return jnp.compress(condition, self, axis, size=size, fill_value=fill_value, out=out)
 
 
 def nonzero(self: Any, *, fill_value: Any = None, size: int | None = None) -> Any:
-    """Return the indices of elements that are not zero, an array for each axis; `size` says how many, under a trace."""
+    """Return the indices of the nonzero elements, one array for each axis; under a trace, `size` gives their number."""
     return jnp.nonzero(self, size=size, fill_value=fill_value)
 
 
-def _spread(function: Callable[..., Any], doc: str) -> Callable[..., Any]:
-    """`var` or `std` without an argument for the mean."""
+def _spread_method(function: Callable[..., Any], doc: str) -> Callable[..., Any]:
+    """Return `var` or `std` as a method, without the function's argument for the mean."""
 
     def method(
         self: Any,
@@ -66,7 +66,7 @@ def round_(self: Any, decimals: int | None = None, out: None = None) -> Any:
     """
     refuse_out("round", out)
     if dtypes.is_bool(self.dtype):
-        raise NotImplementedError(f"round is of floating numbers, this array is {self.aval.str_short()}")
+        raise NotImplementedError(f"round: booleans cannot be rounded, this array is {self.aval.str_short()}")
     return jnp.round(self, decimals or 0)
 
 
@@ -77,10 +77,10 @@ def round_to_integer(self: Any, ndigits: int | None = None) -> Any:
 
 
 def array_namespace(self: Any, /, *, api_version: str | None = None) -> Any:
-    """`corejax.numpy`, for code that is written against the Array API standard.
+    """Return `corejax.numpy`, for code that is written against the Array API standard.
 
     Raises:
-        ValueError: a version of the standard that is not supported.
+        ValueError: the version of the standard is not supported.
     """
     if api_version not in (None, "2021.12", "2022.12", "2023.12", jnp.__array_api_version__):
         raise ValueError(
@@ -94,6 +94,6 @@ METHODS: Mapping[str, Any] = {
     "__array_namespace__": array_namespace,
     "__round__": round_to_integer,
     "round": round_,
-    "std": _spread(moments.std, "Return the standard deviation over axes; see `corejax.numpy.std`."),
-    "var": _spread(moments.var, "Return the variance over axes; see `corejax.numpy.var`."),
+    "std": _spread_method(moments.std, "Return the standard deviation over axes; see `corejax.numpy.std`."),
+    "var": _spread_method(moments.var, "Return the variance over axes; see `corejax.numpy.var`."),
 }

@@ -24,12 +24,12 @@ from corejax_numpy.reductions import count_along, mask_argument, spread_back, su
 
 
 def working_dtype(dtype: Any) -> Any:
-    """16-bit floats and narrower ones are averaged in float32 and rounded once."""
+    """Return the dtype of the computation: floats of 16 bits or fewer are averaged in float32 and rounded once."""
     return np.dtype(np.float32) if dtypes.is_float(dtype) and dtype.itemsize < 4 else dtype
 
 
 def _count(name: str, x: Any, axis: Axis, keepdims: bool, where: Any, dtype: Any) -> Any:
-    """How many elements count in each sum, as scalar or array of a dtype."""
+    """Return the number of elements in each sum, as a scalar or an array of a dtype."""
     if where is None:
         return lax.make_scalar(count_along(name, x.shape, axis), dtype)
     return sum(mask_argument(name, where, x), axis, dtype, keepdims=keepdims)
@@ -38,18 +38,20 @@ def _count(name: str, x: Any, axis: Axis, keepdims: bool, where: Any, dtype: Any
 def mean(
     a: Any, axis: Axis = None, dtype: Any = None, out: None = None, keepdims: bool = False, *, where: Any = None
 ) -> Any:
-    """Mean of elements over axes: floating also for integers and booleans; NaN of none.
+    """Compute the mean of the elements over axes, in floating point also for integers and booleans.
+
+    The mean of no elements is NaN.
 
     Args:
         a: the array.
-        axis: the axes; None is all of them.
-        dtype: dtype of the mean.
-        out: None; results are new arrays.
-        keepdims: keep the axes, with size 1.
-        where: which elements count, a boolean array that broadcasts to the shape of `a`.
+        axis: the axis or axes to average over; None, the default, averages over all.
+        dtype: dtype of the mean; by default that of `a`, or the default floating dtype for integers and booleans.
+        out: not supported; must be None.
+        keepdims: whether the reduced axes stay in the result, with size 1.
+        where: a boolean array that broadcasts to the shape of `a`; elements where it is False are skipped.
 
     Raises:
-        ValueError: an axis does not exist, or is given twice; the mask is not boolean or does not fit.
+        ValueError: an axis does not exist, or is given twice; the mask is not boolean or does not broadcast.
         NotImplementedError: `out` is given.
     """
     refuse_out("mean", out)
@@ -64,14 +66,14 @@ def mean(
 
 
 def variance_dtypes(name: str, x: Any, dtype: Any) -> tuple[Any, Any]:
-    """Dtype of the computation, and of the result."""
+    """Return the dtype of the computation, and the dtype of the result."""
     if dtype is None:
         common = dtypes.inexact_dtype_of(x.dtype)
         return working_dtype(common), dtypes.real_dtype_of(common)
     dtype = canonical_dtype(dtype)
     if dtypes.is_complex(x.dtype) and not dtypes.is_complex(dtype):
         raise ValueError(
-            f"{name}: the dtype of the computation on {x.aval.str_short()} is complex too, got {dtype.name}; "
+            f"{name}: the dtype of the computation on {x.aval.str_short()} must be complex, got {dtype.name}; "
             "convert the result instead"
         )
     common = dtypes.result_type(x, dtype) if dtypes.is_inexact(x.dtype) else dtype
@@ -79,7 +81,7 @@ def variance_dtypes(name: str, x: Any, dtype: Any) -> tuple[Any, Any]:
 
 
 def squared_distances(name: str, x: Any, centre: Any, axis: Axis) -> Any:
-    """Squared distances of elements from a mean: `centre(x)`, or an array that broadcasts."""
+    """Compute the squared distances of elements from `centre(x)`, or from an array that broadcasts."""
     around = spread_back(centre(x), x.shape, axis) if callable(centre) else _broadcast_mean(name, centre, x)
     return _squared_modulus(lax.sub(x, around))
 
@@ -90,18 +92,20 @@ def _broadcast_mean(name: str, mean: Any, x: Any) -> Any:
         return lax.broadcast_to(mean, x.shape)
     except ValueError:
         raise ValueError(
-            f"{name}: `mean` has the axes of the array, of size 1 where they are averaged over; "
+            f"{name}: `mean` must have the axes of the array, the reduced ones with size 1; "
             f"got {mean.aval.str_short()} for {x.aval.str_short()}"
         ) from None
 
 
 def variance(name: str, a: Any, axis: Axis, dtype: Any, ddof: float, keepdims: bool, where: Any, centre: Any) -> Any:
+    """Compute the variance; `centre` is the mean, or None to compute the mean."""
     x = array_argument(name, a)
     where = mask_argument(name, where, x)
     working, out_dtype = variance_dtypes(name, x, dtype)
     if x.dtype != working or x.aval.weak_type:
         x = lax.convert_element_type(x, working)
-    if where is not None:  # an infinity that does not count has no part in derivatives either
+    # Zeros replace the masked elements, so that a masked infinity does not make derivatives NaN.
+    if where is not None:
         x = lax.select(lax.broadcast_to(where, x.shape), x, lax.full_like(x, 0))
     squares = squared_distances(name, x, (lambda x: mean(x, axis, where=where)) if centre is None else centre, axis)
     count = _degrees_of_freedom(name, x, axis, keepdims, where, squares.dtype, ddof)
@@ -110,7 +114,7 @@ def variance(name: str, a: Any, axis: Axis, dtype: Any, ddof: float, keepdims: b
 
 
 def _degrees_of_freedom(name: str, x: Any, axis: Axis, keepdims: bool, where: Any, dtype: Any, ddof: Any) -> Any:
-    """Number of elements less `ddof`, NaN where nothing is left."""
+    """Return the number of elements minus `ddof`; NaN if it is not positive."""
     if where is None and lax.is_python_scalar(ddof):
         count = count_along(name, x.shape, axis) - ddof
         return lax.make_scalar(count if count > 0 else math.nan, dtype)
@@ -125,34 +129,35 @@ def _squared_modulus(x: Any) -> Any:
     return lax.square(x)
 
 
-def inexact_dtype(name: str, dtype: Any) -> None:
-    """Refuse a dtype that has no fractions."""
+def check_inexact_dtype(name: str, dtype: Any) -> None:
+    """Raise ValueError if a dtype is neither floating nor complex."""
     dtype = canonical_dtype(dtype)
     if dtype is not None and not dtypes.is_inexact(dtype):
         raise ValueError(f"{name}: the dtype is floating or complex, got {dtype.name}")
 
 
-_VAR = """Variance over axes: the mean squared distance from the mean.
+_VAR = """Compute the variance over axes: the mean squared distance from the mean.
 
     Args:
         a: the array.
-        axis: the axes; None is all of them.
-        dtype: dtype of the variance.
-        out: None; results are new arrays.
-        ddof: what to subtract from the number of elements; NaN where nothing is left.
-        keepdims: keep the axes, with size 1.
-        where: which elements count, a boolean array that broadcasts to the shape of `a`.
-        mean: the mean, if it is known, with the axes kept.
+        axis: the axis or axes to reduce; None, the default, reduces all.
+        dtype: dtype of the variance; by default that of `a`, or the default floating dtype for integers and booleans.
+        out: not supported; must be None.
+        ddof: delta degrees of freedom, 0 by default: the divisor is the number of elements minus `ddof`; the variance
+            is NaN if the divisor is not positive.
+        keepdims: whether the reduced axes stay in the result, with size 1.
+        where: a boolean array that broadcasts to the shape of `a`; elements where it is False are skipped.
+        mean: the mean, if already computed, with `keepdims=True`.
         correction: another name for `ddof`.
 
     Raises:
         ValueError: an axis does not exist, or is given twice; `ddof` and `correction` are both given.
         NotImplementedError: `out` is given.
     """
-_STD = """Standard deviation over axes: the square root of `var`, with its arguments.
+_STD = """Compute the standard deviation over axes: the square root of the variance; arguments as for `var`.
 
     Raises:
-        ValueError: as `var`; or `dtype` is not inexact.
+        ValueError: as for `var`; or `dtype` is neither floating nor complex.
     """
 
 
@@ -171,9 +176,9 @@ def _spread(name: str, root: bool, doc: str) -> Callable[..., Any]:
     ) -> Any:
         refuse_out(name, out)
         if root:
-            inexact_dtype(name, dtype)
-        found = variance(name, a, axis, dtype, ddof_of(name, ddof, correction), keepdims, where, mean)
-        return lax.sqrt(found) if root else found
+            check_inexact_dtype(name, dtype)
+        out = variance(name, a, axis, dtype, ddof_of(name, ddof, correction), keepdims, where, mean)
+        return lax.sqrt(out) if root else out
 
     return lax.named(function, name, doc)
 
@@ -183,20 +188,20 @@ std = _spread("std", True, _STD)
 
 
 def average(a: Any, axis: Axis = None, weights: Any = None, returned: bool = False, keepdims: bool = False) -> Any:
-    """Mean of elements over axes, each counted as often as its weight says.
+    """Compute the weighted mean of the elements over axes.
 
     Args:
         a: the array.
-        axis: the axes; None is all of them.
-        weights: an array of the shape of `a`, or of its sizes along `axis`.
-        returned: return the sum of the weights (the number of elements), too.
-        keepdims: keep the axes, with size 1.
+        axis: the axis or axes to average over; None, the default, averages over all.
+        weights: an array of the shape of `a`, or of the sizes of `axis`; by default all weights are equal.
+        returned: whether to return the sum of the weights (the number of elements by default) as well.
+        keepdims: whether the reduced axes stay in the result, with size 1.
 
     Returns:
-        The mean, or the pair of it and the sum of weights, of the same shape.
+        The mean; or the pair of the mean and the sum of the weights, of one shape.
 
     Raises:
-        ValueError: the shapes do not fit.
+        ValueError: the shape of the weights does not match.
     """
     if weights is None:
         (x,) = promote_dtypes("average", array_argument("average", a), inexact=True)

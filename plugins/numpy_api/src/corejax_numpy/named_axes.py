@@ -1,4 +1,4 @@
-"""Names of mapped axes (`vmap(axis_name="i")`) among the axes of a reduction: collectives reduce over those."""
+"""Names of mapped axes (`vmap(axis_name="i")`) among the axes of a reduction; collectives reduce over these."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _COLLECTIVES = {
 
 
 def split_axes(axis: Any) -> tuple[Any, tuple[str, ...]]:
-    """The axes of the array, in the form in which they were given, and the names."""
+    """Split the argument `axis` into positional axes, in the form given, and names."""
     if isinstance(axis, str):
         return (), (axis,)
     if not isinstance(axis, tuple | list):
@@ -32,20 +32,20 @@ def split_axes(axis: Any) -> tuple[Any, tuple[str, ...]]:
 
 
 def reduce_over_names(name: str, fold: str, x: Any, names: tuple[str, ...]) -> Any:
-    """What is reduced over the array's own axes already reduced over mapped axes.
+    """Reduce an array, which is reduced over positional axes already, over mapped axes.
 
     Args:
         name: the function, for messages.
-        fold: name of the primitive that reduces arrays.
+        fold: name of the primitive that reduces over positional axes.
         x: the array.
-        names: the names of the axes.
+        names: the names of the mapped axes.
 
     Raises:
-        NameError: no axis in force has such a name.
-        NotImplementedError: no collective does it.
+        NameError: no mapped axis in scope has such a name.
+        NotImplementedError: no collective computes this reduction.
     """
     if fold not in _COLLECTIVES:
-        raise NotImplementedError(f"{name}: no collective does that over mapped axes, got the names {names}")
+        raise NotImplementedError(f"{name}: not supported over mapped axes, got the names {names}")
     _sizes(name, names)
     collective = getattr(lax, _COLLECTIVES[fold])
     if x.dtype != bool:
@@ -54,14 +54,14 @@ def reduce_over_names(name: str, fold: str, x: Any, names: tuple[str, ...]) -> A
 
 
 def elements_along(name: str, shape: tuple[int, ...], axes: tuple[int, ...], names: tuple[str, ...]) -> Any:
-    """How many elements are reduced to one.
+    """Return the number of elements that are reduced to one.
 
     Raises:
-        NameError: no axis in force has such a name.
+        NameError: no mapped axis in scope has such a name.
     """
     return math.prod([*(shape[d] for d in axes), *_sizes(name, names)])
 
 
 def _sizes(name: str, names: tuple[str, ...]) -> list[int]:
     called = (called_function() or name) if names else name
-    return [axis_size_of(each, called) for each in names]
+    return [axis_size_of(axis_name, called) for axis_name in names]

@@ -1,4 +1,4 @@
-"""Reductions that leave NaN out. Arrays that cannot hold one are reduced as they are."""
+"""Reductions that ignore NaN. Arrays of dtypes without NaN are reduced as by the plain functions."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from corejax_numpy.reductions import mask_argument
 Fold = Callable[..., Any]
 
 
-def _counted(name: str, x: Any, where: Any) -> Any:
-    """Return which elements count and are not NaN; `where` itself for arrays that cannot hold one."""
+def _mask(name: str, x: Any, where: Any) -> Any:
+    """Return the mask of elements that are not NaN, combined with `where`; `where` alone for dtypes without NaN."""
     if not dtypes.is_inexact(x.dtype):
         return where
     numbers = lax.eq(x, x)
     return numbers if where is None else lax.bitwise_and(numbers, mask_argument(name, where, x))
 
 
-def _accumulation(name: str, of_all: Fold, doc: str) -> Fold:
+def _accumulation(name: str, reduce_all: Fold, doc: str) -> Fold:
     def function(
         a: Any,
         axis: Axis = None,
@@ -35,20 +35,22 @@ def _accumulation(name: str, of_all: Fold, doc: str) -> Fold:
     ) -> Any:
         refuse_out(name, out)
         x = array_argument(name, a)
-        return of_all(x, axis, dtype, None, keepdims, initial, _counted(name, x, where))
+        return reduce_all(x, axis, dtype, None, keepdims, initial, _mask(name, x, where))
 
     return lax.named(function, name, doc)
 
 
-nansum = _accumulation("nansum", reductions.sum, "Sum of the elements that are not NaN; arguments as of `sum`.")
-nanprod = _accumulation("nanprod", reductions.prod, "Product of the elements that are not NaN; arguments as of `sum`.")
+nansum = _accumulation("nansum", reductions.sum, "Sum the elements over axes, ignoring NaN; arguments as for `sum`.")
+nanprod = _accumulation(
+    "nanprod", reductions.prod, "Multiply the elements over axes, ignoring NaN; arguments as for `sum`."
+)
 
 
 # -- extremes ----------------------------------------------------------------------------------------------------
 
 
-def _without(x: Any, otherwise: Any) -> Any:
-    """Replace NaN by a number that makes no difference."""
+def _replace_nan(x: Any, otherwise: Any) -> Any:
+    """Replace NaN by a number that does not change the result."""
     return lax.select(lax.ne(x, x), like(x, otherwise), x) if dtypes.is_inexact(x.dtype) else x
 
 
@@ -58,36 +60,36 @@ def _extreme(name: str, fold: Fold, worst: float, doc: str) -> Fold:
     ) -> Any:
         refuse_out(name, out)
         x = array_argument(name, a)
-        best = fold(_without(x, worst), axis, None, keepdims, initial, where)
+        best = fold(_replace_nan(x, worst), axis, None, keepdims, initial, where)
         if initial is not None or not dtypes.is_inexact(x.dtype):
             return best
-        none = reductions.all(lax.ne(x, x), axis, keepdims=keepdims)
-        return lax.select(none, like(best, math.nan), best)
+        all_nan = reductions.all(lax.ne(x, x), axis, keepdims=keepdims)
+        return lax.select(all_nan, like(best, math.nan), best)
 
     return lax.named(function, name, doc)
 
 
-def _place(name: str, find: Fold, worst: float, doc: str) -> Fold:
+def _index_function(name: str, find: Fold, worst: float, doc: str) -> Fold:
     def function(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
         refuse_out(name, out)
         x = array_argument(name, a)
         if axis is not None:
             axis = canonical_axis(axis, x.ndim, name=name)
-        index = reductions.index_of(name, find, _without(x, worst), axis, None, keepdims)
+        index = reductions.index_of(name, find, _replace_nan(x, worst), axis, None, keepdims)
         if not dtypes.is_inexact(x.dtype):
             return index
-        none = reductions.all(lax.ne(x, x), axis, keepdims=bool(keepdims))
-        return lax.select(none, like(index, -1), index)
+        all_nan = reductions.all(lax.ne(x, x), axis, keepdims=bool(keepdims))
+        return lax.select(all_nan, like(index, -1), index)
 
     return lax.named(function, name, doc)
 
 
-_EXTREME = "{} element that is not NaN; NaN if all are. Arguments as of `max`."
-_PLACE = "Index of the {} element that is not NaN, -1 if all are; arguments as of `argmax`."
-nanmax = _extreme("nanmax", reductions.max, -math.inf, _EXTREME.format("Largest"))
-nanmin = _extreme("nanmin", reductions.min, math.inf, _EXTREME.format("Smallest"))
-nanargmax = _place("nanargmax", lax.argmax, -math.inf, _PLACE.format("largest"))
-nanargmin = _place("nanargmin", lax.argmin, math.inf, _PLACE.format("smallest"))
+_EXTREME = "Return the {} element over axes, ignoring NaN; NaN if all are NaN. Arguments as for `max`."
+_INDEX = "Return the index of the {} element, ignoring NaN; -1 if all are NaN. Arguments as for `argmax`."
+nanmax = _extreme("nanmax", reductions.max, -math.inf, _EXTREME.format("largest"))
+nanmin = _extreme("nanmin", reductions.min, math.inf, _EXTREME.format("smallest"))
+nanargmax = _index_function("nanargmax", lax.argmax, -math.inf, _INDEX.format("largest"))
+nanargmin = _index_function("nanargmin", lax.argmin, math.inf, _INDEX.format("smallest"))
 
 
 # -- moments -----------------------------------------------------------------------------------------------------
@@ -96,10 +98,10 @@ nanargmin = _place("nanargmin", lax.argmin, math.inf, _PLACE.format("smallest"))
 def nanmean(
     a: Any, axis: Axis = None, dtype: Any = None, out: None = None, keepdims: bool = False, where: Any = None
 ) -> Any:
-    """Mean of the elements that are not NaN, NaN where there is none; arguments as of `mean`."""
+    """Compute the mean over axes, ignoring NaN; NaN if all elements are NaN. Arguments as for `mean`."""
     refuse_out("nanmean", out)
     x = array_argument("nanmean", a)
-    return moments.mean(x, axis, dtype, None, keepdims, where=_counted("nanmean", x, where))
+    return moments.mean(x, axis, dtype, None, keepdims, where=_mask("nanmean", x, where))
 
 
 def _spread(name: str, root: bool, doc: str) -> Fold:
@@ -115,19 +117,17 @@ def _spread(name: str, root: bool, doc: str) -> Fold:
     ) -> Any:
         refuse_out(name, out)
         if root:
-            moments.inexact_dtype(name, dtype)
+            moments.check_inexact_dtype(name, dtype)
         x = array_argument(name, a)
-        found = moments.variance(name, x, axis, dtype, ddof, keepdims, _counted(name, x, where), mean)
-        return lax.sqrt(found) if root else found
+        out = moments.variance(name, x, axis, dtype, ddof, keepdims, _mask(name, x, where), mean)
+        return lax.sqrt(out) if root else out
 
     return lax.named(function, name, doc)
 
 
-nanvar = _spread(
-    "nanvar", False, "Variance of the elements that are not NaN, NaN where nothing is left; arguments as of `var`."
-)
+nanvar = _spread("nanvar", False, "Compute the variance over axes, ignoring NaN; arguments as for `var`.")
 nanstd = _spread(
     "nanstd",
     True,
-    "Standard deviation of the elements that are not NaN: the square root of `nanvar`, with its arguments.",
+    "Compute the standard deviation over axes, ignoring NaN; arguments as for `std`.",
 )

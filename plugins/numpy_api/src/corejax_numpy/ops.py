@@ -1,4 +1,4 @@
-"""`corejax.ops`: sums, products and extrema of the segments of an array."""
+"""`corejax.ops`: sums, products and extremes of segments of an array."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from corejax_numpy.reductions import sum as _sum
 
 __all__ = ["segment_max", "segment_min", "segment_prod", "segment_sum"]
 
-_DOC = """{what} of the segments of an array.
+_DOC = """Compute the {what} of each segment of an array.
 
     Args:
-        data: the array; segments are of its first axis, or of as many as `segment_ids` has. A number, or an array with
-            one part, counts for every id.
-        segment_ids: integers, the segment of each of its parts; none is dropped if all are at least 0 and less than
-            `num_segments`, and they need not be sorted.
-        num_segments: how many segments; by default one more than the largest id, which then has to be known.
-        indices_are_sorted: promises that ids increase.
-        unique_indices: promises that no id is there twice.
-        bucket_size: parts of so many are combined on their own first, which loses less accuracy.
-        mode: what becomes of ids out of bounds: `"drop"` (None too), or `"clip"`, which takes the nearest.
-        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
+        data: the array; its leading axes are those of `segment_ids`. A scalar, or an array of size 1 along the first
+            axis, is used for every id.
+        segment_ids: integers, the segment to which each slice of the array belongs; they need not be sorted.
+        num_segments: the number of segments; by default one more than the largest id, which must then be concrete.
+        indices_are_sorted: a promise that the ids are in ascending order; False by default.
+        unique_indices: a promise that no id occurs twice; False by default.
+        bucket_size: if given, buckets of so many slices are combined first, which reduces rounding errors.
+        mode: how ids out of bounds are handled: `"drop"` (also None, the default) ignores their slices, `"clip"` takes
+            the nearest id.
+        out_sharding: sharding of the result, a sharding or a `PartitionSpec`.
 
     Returns:
-        An array with `num_segments` in place of the first axis; {empty} for segments without parts.
+        An array with an axis of size `num_segments` in place of the axes of `segment_ids`; {empty} for empty segments.
 
     Raises:
         TypeError: the ids are not integers.
-        ValueError: `num_segments` is negative, or the ids do not fit the array.
+        ValueError: `num_segments` is negative, or the shape of the ids does not match the array.
     """
 
 
@@ -71,7 +71,7 @@ def _segments(
         x, ids = array_argument(name, data), array_argument(name, segment_ids, 1)
         if not dtypes.is_integer(ids.dtype):
             raise TypeError(f"{name}: segment_ids are integers, got {ids.aval.str_short()}")
-        part = _part(name, x, ids)
+        slice_shape = _slice_shape(name, x, ids)
         count = _number(name, ids, num_segments)
         options = {
             "indices_are_sorted": indices_are_sorted,
@@ -79,13 +79,13 @@ def _segments(
             "mode": "drop" if mode is None else mode,
             "wrap_negative_indices": False,
         }
-        rest = (count, *part)
+        out_shape = (count, *slice_shape)
         if bucket_size is None:
-            out = lax.full(rest, neutral(x.dtype), x.dtype)
+            out = lax.full(out_shape, neutral(x.dtype), x.dtype)
             return getattr(out.at[ids], method)(x, **options)
         size = static_int(name, bucket_size, "bucket_size")
         buckets = -(-ids.size // size)
-        out = lax.full((buckets, *rest), neutral(x.dtype), x.dtype)
+        out = lax.full((buckets, *out_shape), neutral(x.dtype), x.dtype)
         bucket = (np.arange(ids.size) // size).reshape(ids.shape)
         out = getattr(out.at[bucket, ids], method)(x, **options)
         return lax.convert_element_type(reducer(out, axis=0), x.dtype)
@@ -93,33 +93,35 @@ def _segments(
     return remembered(lax.named(segments, name, _DOC.format(what=what, empty=empty)))
 
 
-def _part(name: str, x: Any, ids: Any) -> tuple[Any, ...]:
-    """The shape of what one id is for.
+def _slice_shape(name: str, x: Any, ids: Any) -> tuple[Any, ...]:
+    """Return the shape of the slices that belong to one id.
 
     Raises:
-        ValueError: the array has neither a part for each id nor one for all.
+        ValueError: the leading axes of the array are neither those of the ids nor of size 1.
     """
     if x.ndim and ids.shape == x.shape[: ids.ndim]:
         return tuple(x.shape[ids.ndim :])
     if x.ndim and x.shape[0] != 1:
-        raise ValueError(f"{name}: segment_ids {ids.aval.str_short()} do not fit data {x.aval.str_short()}")
+        raise ValueError(f"{name}: segment_ids {ids.aval.str_short()} do not match data {x.aval.str_short()}")
     return tuple(x.shape[1:])
 
 
-def _number(name: str, ids: Any, given: Any) -> int:
-    if given is None:
+def _number(name: str, ids: Any, num_segments: Any) -> int:
+    if num_segments is None:
         largest = lax.reduce_max(ids, tuple(range(ids.ndim))) if ids.size else -1
-        given = int(concrete(name, largest, "give num_segments, which is one more than the largest id else")) + 1
-    count = static_int(name, given, "num_segments")
+        num_segments = (
+            int(concrete(name, largest, "give num_segments; without it, the number is the largest id plus one")) + 1
+        )
+    count = static_int(name, num_segments, "num_segments")
     if count < 0:
         raise ValueError(f"{name}: num_segments is not negative, got {count}")
     return count
 
 
-segment_sum = _segments("segment_sum", "add", lambda _: 0, _sum, "Sums", "0")
-segment_prod = _segments("segment_prod", "multiply", lambda _: 1, _prod, "Products", "1")
-segment_max = _segments("segment_max", "max", _least, _max, "Maxima", "the least value of the dtype")
-segment_min = _segments("segment_min", "min", _greatest, _min, "Minima", "the greatest value of the dtype")
+segment_sum = _segments("segment_sum", "add", lambda _: 0, _sum, "sum", "0")
+segment_prod = _segments("segment_prod", "multiply", lambda _: 1, _prod, "product", "1")
+segment_max = _segments("segment_max", "max", _least, _max, "maximum", "the smallest value of the dtype")
+segment_min = _segments("segment_min", "min", _greatest, _min, "minimum", "the largest value of the dtype")
 
 
 def __dir__() -> list[str]:

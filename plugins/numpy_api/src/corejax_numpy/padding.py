@@ -1,4 +1,4 @@
-"""`pad`: an array with a border, in every mode that NumPy has."""
+"""`pad`, in all modes of NumPy."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from corejax_numpy.reductions import min as minimum_over
 
 Widths = list[tuple[int, int]]
 
-# The mode's argument, besides the widths.
+# The keyword argument of each mode.
 _ARGUMENT = {
     "constant": "constant_values",
     "edge": "",
@@ -36,34 +36,35 @@ _ARGUMENT = {
 
 
 def pad(array: Any, pad_width: Any, mode: str | Callable[..., Any] = "constant", **kwargs: Any) -> Any:
-    """An array with a border.
+    """Pad an array along its axes.
 
     Args:
         array: the array.
-        pad_width: widths before and after, for each axis; one pair or one number for all.
-        mode: what the border is made of.
+        pad_width: the widths before and after, a pair for each axis; or one pair or one number for all axes.
+        mode: the values of the padding, `"constant"` by default.
 
-            * `"constant"`: `constant_values` (0); or values before and after, for each axis or for all.
+            * `"constant"`: `constant_values` (0 by default): a number, or values before and after as for `pad_width`.
             * `"edge"`: the element at the edge.
-            * `"linear_ramp"`: numbers from `end_values` (0, at the border's end) to the edge.
-            * `"maximum"`, `"mean"`, `"median"`, `"minimum"` of the `stat_length` elements next to the edge (all).
-            * `"reflect"`: mirrored at the edge's element; `"symmetric"`: at the edge, which comes twice. With
-              `reflect_type="odd"` values are mirrored too, at the edge's.
-            * `"wrap"`: from the other end.
-            * `"empty"`: zeros.
-            * a function `f(vector, widths, axis, kwargs)` of vectors with zeros in their borders, along each axis,
-              that returns the vector with borders as they should be.
-        kwargs: the arguments of the mode; of a function, what it gets as `kwargs`.
+            * `"linear_ramp"`: a linear ramp between `end_values` (0 by default) at the end and the edge value.
+            * `"maximum"`, `"mean"`, `"median"`, `"minimum"`: the statistic of the `stat_length` elements next to the
+              edge (all by default).
+            * `"reflect"`: the elements mirrored about the edge element; `"symmetric"`: mirrored including the edge
+              element. With `reflect_type="odd"` the values are mirrored about the edge value as well.
+            * `"wrap"`: the elements from the opposite end.
+            * `"empty"`: unspecified values (in fact zeros).
+            * a function `f(vector, widths, axis, kwargs)`, called for vectors along each axis with zeros as padding,
+              that returns the padded vector.
+        kwargs: the keyword argument of the mode; for a function, the dict passed as `kwargs`.
 
     Raises:
-        ValueError: the widths do not fit the array's axes, or are negative; there is no such mode, or no such argument
-            of it; an axis without elements is to be continued.
+        ValueError: the widths do not match the array's axes, or are negative; the mode or a keyword argument is
+            unknown; or an axis without elements is padded in a mode that needs some.
         TypeError: the widths are not integers.
     """
     x = array_argument("pad", array)
     widths = _widths(pad_width, x)
     if callable(mode):
-        return _by_function(x, widths, mode, kwargs)
+        return _pad_with_function(x, widths, mode, kwargs)
     if not isinstance(mode, str) or mode not in _ARGUMENT:
         raise ValueError(f"pad: mode is one of {', '.join(map(repr, _ARGUMENT))} or a function, got {mode!r}")
     if unknown := sorted(set(kwargs) - {_ARGUMENT[mode]}):
@@ -79,24 +80,24 @@ def pad(array: Any, pad_width: Any, mode: str | Callable[..., Any] = "constant",
 def _widths(pad_width: Any, x: Any) -> Widths:
     if type(pad_width) is int and pad_width >= 0:
         return [(pad_width, pad_width)] * x.ndim
-    found = _pairs("pad_width", pad_width, x)
-    sizes = found.dtype.kind in "iu" or all(isinstance(width, int | SymbolicDim) for width in found.flat)
-    if not sizes and found.size:
-        raise TypeError(f"pad: `pad_width` is made of integers, got {pad_width!r}")
-    if any(width < 0 for width in found.flat):
+    pairs = _pairs("pad_width", pad_width, x)
+    are_sizes = pairs.dtype.kind in "iu" or all(isinstance(width, int | SymbolicDim) for width in pairs.flat)
+    if not are_sizes and pairs.size:
+        raise TypeError(f"pad: `pad_width` must be integers, got {pad_width!r}")
+    if any(width < 0 for width in pairs.flat):
         raise ValueError(f"pad: widths are not negative, got {pad_width!r}")
-    return [(as_dim(before), as_dim(after)) for before, after in found]
+    return [(as_dim(before), as_dim(after)) for before, after in pairs]
 
 
-def _pairs(what: str, given: Any, x: Any) -> np.ndarray:
-    """An argument as pairs, one for each axis.
+def _pairs(what: str, value: Any, x: Any) -> np.ndarray:
+    """Return an argument as an array of pairs, one for each axis.
 
     Raises:
-        ConcretizationTypeError: it is traced.
-        ValueError: it has another shape.
+        ConcretizationTypeError: the argument is traced.
+        ValueError: the argument has another shape.
     """
     try:
-        pairs = np.asarray(_known(given))
+        pairs = np.asarray(_known(value))
         if pairs.shape in ((), (1,), (2,), (1, 2), (x.ndim, 2)):
             return np.broadcast_to(pairs, (x.ndim, 2))
         if not pairs.size and not x.ndim:
@@ -104,32 +105,32 @@ def _pairs(what: str, given: Any, x: Any) -> np.ndarray:
     except ValueError:
         pass  # ragged
     raise ValueError(
-        f"pad: `{what}` is a number, a pair, or pairs for the {x.ndim} axes of {x.aval.str_short()}; got {given!r}"
+        f"pad: `{what}` is a number, a pair, or pairs for the {x.ndim} axes of {x.aval.str_short()}; got {value!r}"
     )
 
 
-def _known(given: Any) -> Any:
-    if isinstance(given, tuple | list):
-        return [_known(v) for v in given]
-    return concrete("pad", given) if isinstance(given, Tracer) else given
+def _known(value: Any) -> Any:
+    if isinstance(value, tuple | list):
+        return [_known(v) for v in value]
+    return concrete("pad", value) if isinstance(value, Tracer) else value
 
 
 def _side(x: Any, axis: int, start: int | None, stop: int | None) -> Any:
     return lax.slice_in_dim(x, start, stop, axis=axis)
 
 
-def _repeated(x: Any, axis: int, width: int) -> Any:
-    """An array of size 1 along an axis, repeated along it."""
+def _repeat(x: Any, axis: int, width: int) -> Any:
+    """Repeat an array of size 1 along an axis."""
     return lax.broadcast_in_dim(x, (*x.shape[:axis], width, *x.shape[axis + 1 :]), tuple(range(x.ndim)))
 
 
-def _framed(x: Any, axis: int, before: Any, after: Any) -> Any:
-    """`x` between two borders; None is none."""
+def _concatenate(x: Any, axis: int, before: Any, after: Any) -> Any:
+    """Concatenate `x` and the padding on both sides; None stands for no padding."""
     parts = [part for part in (before, x, after) if part is not None]
     return lax.concatenate(parts, axis) if len(parts) > 1 else x
 
 
-# -- constants ---------------------------------------------------------------------------------------------------
+# -- constants ----------------------------------------------------------------------------------------------------
 
 
 def _constant(x: Any, widths: Widths, values: Any) -> Any:
@@ -160,22 +161,22 @@ def _constant(x: Any, widths: Widths, values: Any) -> Any:
 
 def _linear_ramp(x: Any, widths: Widths, mode: str, end_values: Any = 0) -> Any:
     ends = _pairs("end_values", end_values, x)
-    for axis, before, after in _continued(x, widths, mode):
+    for axis, before, after in _padded_axes(x, widths, mode):
         ramps = []
         for side, width in enumerate((before, after)):
             edge = lax.index_in_dim(x, -1 if side else 0, axis, keepdims=False)
             end = asarray(ends[axis, side].item(), x.dtype)
             ramp = linspace(end, edge, width, endpoint=False, dtype=x.dtype, axis=axis) if width else None
             ramps.append(lax.rev(ramp, (axis,)) if side and width else ramp)
-        x = _framed(x, axis, *ramps)
+        x = _concatenate(x, axis, *ramps)
     return x
 
 
-# -- what is there continued -------------------------------------------------------------------------------------
+# -- padding with the array's elements ----------------------------------------------------------------------------
 
 
-def _continued(x: Any, widths: Widths, mode: str) -> Iterator[tuple[int, int, int]]:
-    """Yield each axis that has a border, and the border's widths.
+def _padded_axes(x: Any, widths: Widths, mode: str) -> Iterator[tuple[int, int, int]]:
+    """Yield each axis that is padded, and the widths of its padding.
 
     Raises:
         ValueError: the axis has no elements.
@@ -188,14 +189,14 @@ def _continued(x: Any, widths: Widths, mode: str) -> Iterator[tuple[int, int, in
 
 
 def _edge(x: Any, widths: Widths, mode: str) -> Any:
-    for axis, before, after in _continued(x, widths, mode):
-        front = _repeated(_side(x, axis, 0, 1), axis, before) if before else None
-        x = _framed(x, axis, front, _repeated(_side(x, axis, -1, None), axis, after) if after else None)
+    for axis, before, after in _padded_axes(x, widths, mode):
+        front = _repeat(_side(x, axis, 0, 1), axis, before) if before else None
+        x = _concatenate(x, axis, front, _repeat(_side(x, axis, -1, None), axis, after) if after else None)
     return x
 
 
 def _wrap(x: Any, widths: Widths, mode: str) -> Any:
-    for axis, before, after in _continued(x, widths, mode):
+    for axis, before, after in _padded_axes(x, widths, mode):
         size = x.shape[axis]
         front = [_side(x, axis, size - before % size, None)] if before % size else []
         back = [_side(x, axis, 0, after % size)] if after % size else []
@@ -206,29 +207,29 @@ def _wrap(x: Any, widths: Widths, mode: str) -> Any:
 def _mirror(x: Any, widths: Widths, mode: str, reflect_type: str = "even") -> Any:
     if reflect_type not in ("even", "odd"):
         raise ValueError(f"pad: `reflect_type` is 'even' or 'odd', got {reflect_type!r}")
-    for axis, before, after in _continued(x, widths, mode):
+    for axis, before, after in _padded_axes(x, widths, mode):
         size = x.shape[axis]
-        skip = int(mode == "reflect" and size > 1)  # a single element is continued as it is
+        skip = int(mode == "reflect" and size > 1)  # a single element is repeated
         if max(before, after) > size - skip:
-            x = _mirrored_again(x, axis, before, after, skip, reflect_type)
+            x = _mirror_repeatedly(x, axis, before, after, skip, reflect_type)
             continue
         front = _mirrored(x, axis, skip, skip + before, 0, reflect_type) if before else None
         back = _mirrored(x, axis, size - skip - after, size - skip, size - 1, reflect_type) if after else None
-        x = _framed(x, axis, front, back)
+        x = _concatenate(x, axis, front, back)
     return x
 
 
-def _mirrored_again(x: Any, axis: int, before: int, after: int, skip: int, reflect_type: str) -> Any:
-    """An axis continued by more than itself: mirrored whole, for its ends to be those of the array, and cropped."""
+def _mirror_repeatedly(x: Any, axis: int, before: int, after: int, skip: int, reflect_type: str) -> Any:
+    """Pad an axis by more than its size: mirror the whole axis repeatedly, then crop the result."""
     size = x.shape[axis]
     front = back = 0
     while front < before or back < after:
         length = x.shape[axis]
         if front < before:
-            x = _framed(x, axis, _mirrored(x, axis, skip, length, 0, reflect_type), None)
+            x = _concatenate(x, axis, _mirrored(x, axis, skip, length, 0, reflect_type), None)
             front += length - skip
         else:
-            x = _framed(x, axis, None, _mirrored(x, axis, 0, length - skip, length - 1, reflect_type))
+            x = _concatenate(x, axis, None, _mirrored(x, axis, 0, length - skip, length - 1, reflect_type))
             back += length - skip
     return _side(x, axis, front - before, front + size + after)
 
@@ -238,10 +239,10 @@ def _mirrored(x: Any, axis: int, start: int, stop: int, edge: int, reflect_type:
     if reflect_type == "even":
         return part
     at_edge = _side(x, axis, edge, edge + 1)
-    return lax.sub(_repeated(lax.mul(at_edge, like(at_edge, 2)), axis, stop - start), part)
+    return lax.sub(_repeat(lax.mul(at_edge, like(at_edge, 2)), axis, stop - start), part)
 
 
-# -- statistics --------------------------------------------------------------------------------------------------
+# -- statistics ---------------------------------------------------------------------------------------------------
 
 
 def _median(x: Any, axis: int, keepdims: bool) -> Any:
@@ -261,17 +262,17 @@ _STATISTICS: Mapping[str, Callable[..., Any]] = {
 def _statistic(x: Any, widths: Widths, mode: str, stat_length: Any = None) -> Any:
     lengths = None if stat_length is None else _pairs("stat_length", stat_length, x)
     if lengths is not None and (lengths.dtype.kind not in "iu" or lengths.min() < 1):
-        raise ValueError(f"pad: `stat_length` is made of positive integers, got {stat_length!r}")
-    for axis, before, after in _continued(x, widths, mode):
+        raise ValueError(f"pad: `stat_length` must be positive integers, got {stat_length!r}")
+    for axis, before, after in _padded_axes(x, widths, mode):
         size = x.shape[axis]
         length = [size, size] if lengths is None else [min(int(n), size) for n in lengths[axis]]
         front = _summary(_side(x, axis, 0, length[0]), axis, mode)
         back = front if length == [size, size] else _summary(_side(x, axis, size - length[1], None), axis, mode)
-        x = _framed(
+        x = _concatenate(
             x,
             axis,
-            _repeated(front, axis, before) if before else None,
-            _repeated(back, axis, after) if after else None,
+            _repeat(front, axis, before) if before else None,
+            _repeat(back, axis, after) if after else None,
         )
     return x
 
@@ -293,7 +294,7 @@ _MODES: Mapping[str, Callable[..., Any]] = {
 }
 
 
-def _by_function(x: Any, widths: Widths, function: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
+def _pad_with_function(x: Any, widths: Widths, function: Callable[..., Any], kwargs: dict[str, Any]) -> Any:
     from corejax_numpy.mapping import apply_along_axis
 
     x = _constant(x, widths, 0)

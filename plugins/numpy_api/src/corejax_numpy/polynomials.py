@@ -1,4 +1,4 @@
-"""Polynomials as vectors of their coefficients, the highest power's first."""
+"""Polynomials as vectors of coefficients, highest power first."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ from corejax_numpy.ranges import arange
 
 
 def _coefficients(name: str, *polynomials: Any, inexact: bool = False) -> list[Any]:
-    """Vectors of coefficients in one dtype.
+    """Return vectors of coefficients in their common dtype.
 
     Raises:
-        ValueError: one is no vector.
+        ValueError: an argument is not a vector.
     """
     xs = [array_argument(name, p, i) for i, p in enumerate(polynomials)]
     for i, x in enumerate(xs):
@@ -33,8 +33,8 @@ def _coefficients(name: str, *polynomials: Any, inexact: bool = False) -> list[A
     return promote_dtypes(name, *xs, inexact=inexact)
 
 
-def _shifted(x: Any, before: int, after: int) -> Any:
-    """A vector between zeros."""
+def _pad_zeros(x: Any, before: int, after: int) -> Any:
+    """Pad a vector with zeros."""
     return lax.pad(x, like(x, 0), [(before, after, 0)]) if before or after else x
 
 
@@ -42,31 +42,31 @@ def _termwise(name: str, combine: Callable[[Any, Any], Any], what: str) -> Calla
     def function(a1: Any, a2: Any) -> Any:
         xs = _coefficients(name, a1, a2)
         size = max(x.shape[0] for x in xs)
-        return combine(*(_shifted(x, size - x.shape[0], 0) for x in xs))
+        return combine(*(_pad_zeros(x, size - x.shape[0], 0) for x in xs))
 
-    doc = f"""{what} of two polynomials.
+    doc = f"""{what} two polynomials.
 
     Raises:
-        ValueError: an argument is no vector.
+        ValueError: an argument is not a vector.
     """
     return lax.named(function, name, doc)
 
 
-polyadd = _termwise("polyadd", lax.add, "Sum")
-polysub = _termwise("polysub", lax.sub, "Difference")
+polyadd = _termwise("polyadd", lax.add, "Add")
+polysub = _termwise("polysub", lax.sub, "Subtract")
 
 
 def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
-    """Product of two polynomials.
+    """Multiply two polynomials.
 
     Args:
         a1: coefficients.
         a2: coefficients.
-        trim_leading_zeros: leave zeros at their beginnings out, as NumPy does; only of values that are known.
+        trim_leading_zeros: whether to remove leading zeros of the operands, as NumPy does; requires concrete values.
 
     Raises:
-        ValueError: an argument is no vector.
-        ConcretizationTypeError: zeros of a traced array are to be left out.
+        ValueError: an argument is not a vector.
+        ConcretizationTypeError: `trim_leading_zeros` is True, and an argument is traced.
     """
     from corejax_numpy.signal import convolve
 
@@ -78,17 +78,17 @@ def polymul(a1: Any, a2: Any, *, trim_leading_zeros: bool = False) -> Any:
 
 
 def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, Any]:
-    """Quotient and remainder of two polynomials.
+    """Divide two polynomials; return the quotient and the remainder.
 
     Args:
         u: coefficients of the dividend.
         v: coefficients of the divisor.
-        trim_leading_zeros: leave zeros, and what is nearly zero, at the remainder's beginning out, as NumPy does;
-            only of values that are known. Otherwise the remainder has as many coefficients as `u`.
+        trim_leading_zeros: whether to remove leading coefficients of the remainder that are zero or nearly zero, as
+            NumPy does; requires concrete values. Otherwise the remainder has as many coefficients as `u`.
 
     Raises:
-        ValueError: an argument is no vector, or has no coefficients.
-        ConcretizationTypeError: zeros of a traced array are to be left out.
+        ValueError: an argument is not a vector, or has no coefficients.
+        ConcretizationTypeError: `trim_leading_zeros` is True, and an argument is traced.
     """
     rest, divisor = _coefficients("polydiv", u, v, inexact=True)
     if not rest.shape[0] or not divisor.shape[0]:
@@ -103,7 +103,7 @@ def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, A
     for k in range(steps):
         factor = lax.mul(scale, lax.slice_in_dim(rest, k, k + 1))
         quotient.append(factor)
-        rest = lax.sub(rest, _shifted(lax.mul(lax.broadcast_to(factor, divisor.shape), divisor), k, steps - 1 - k))
+        rest = lax.sub(rest, _pad_zeros(lax.mul(lax.broadcast_to(factor, divisor.shape), divisor), k, steps - 1 - k))
     if trim_leading_zeros:
         small = absolute(rest) <= float(np.sqrt(float(dtypes.finfo(rest.dtype).eps)))
         kept = np.flatnonzero(~np.asarray(small))
@@ -112,16 +112,16 @@ def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Any, A
 
 
 def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
-    """A polynomial's values, by Horner's scheme.
+    """Evaluate a polynomial by Horner's scheme.
 
     Args:
-        p: coefficients; further axes are those of polynomials at once, which broadcast with `x`.
-        x: where.
-        unroll: how many steps of the loop (`lax.scan`) are written out at once; up to 32 coefficients all are, for many
-            values up to 128.
+        p: coefficients; further axes hold several polynomials and broadcast with `x`.
+        x: the points of evaluation.
+        unroll: number of steps per iteration of the loop (`lax.scan`), 16 by default. Up to 32 coefficients are fully
+            unrolled; up to 128 for many values.
 
     Raises:
-        ValueError: `p` is a scalar, or shapes do not broadcast.
+        ValueError: `p` is a scalar, or the shapes do not broadcast.
     """
     p, x = promote_dtypes("polyval", array_argument("polyval", p), array_argument("polyval", x, 1))
     if not p.ndim:
@@ -139,7 +139,8 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Any:
         return _horner(y, x, [lax.index_in_dim(p, i, 0, keepdims=False) for i in range(p.shape[0])])
     if p.shape[0] <= UNROLLED:
         return _horner(y, x, lax.unstack(p))
-    steps, rest = divmod(p.shape[0], unroll)  # written out in the body: run, each step of a loop takes as long as ten
+    # An iteration of a loop takes as long as about ten unrolled steps, so the body has several steps.
+    steps, rest = divmod(p.shape[0], unroll)
     y = _horner(y, x, lax.unstack(p[:rest]))
     blocks = lax.reshape(p[rest:], (steps, unroll, *p.shape[1:]))
     return lax.scan(lambda y, block: (_horner(y, x, lax.unstack(block)), None), y, blocks)[0]
@@ -152,10 +153,14 @@ def _horner(y: Any, x: Any, coefficients: Sequence[Any]) -> Any:
 
 
 def polyder(p: Any, m: int = 1) -> Any:
-    """The `m`-th derivative of a polynomial.
+    """Return the `m`-th derivative of a polynomial.
+
+    Args:
+        p: coefficients.
+        m: order of the derivative, 1 by default.
 
     Raises:
-        ValueError: `p` is no vector, or `m` is negative.
+        ValueError: `p` is not a vector, or `m` is negative.
     """
     (x,) = _coefficients("polyder", p, inexact=True)
     order = _order("polyder", m)
@@ -166,15 +171,15 @@ def polyder(p: Any, m: int = 1) -> Any:
 
 
 def polyint(p: Any, m: int = 1, k: Any = None) -> Any:
-    """The `m`-th antiderivative of a polynomial.
+    """Return the `m`-th antiderivative of a polynomial.
 
     Args:
         p: coefficients.
-        m: how often it is integrated.
-        k: constants of integration, in the order of the integrations: `m` of them, or one for all; 0 by default.
+        m: number of integrations, 1 by default.
+        k: constants of integration, in the order of the integrations: `m` constants, or one for all; 0 by default.
 
     Raises:
-        ValueError: `p` is no vector, `m` is negative, or there are not as many constants.
+        ValueError: `p` is not a vector, `m` is negative, or the number of constants does not match.
     """
     order = _order("polyint", m)
     x, k = promote_dtypes("polyint", _coefficients("polyint", p)[0], asarray(0 if k is None else k), inexact=True)
@@ -197,31 +202,30 @@ def _order(name: str, m: Any) -> int:
 
 
 def _falling(size: int, order: int, dtype: Any) -> Any:
-    """`n (n - 1) ... (n - order + 1)` of the powers `n` that remain, the highest first."""
+    """Return `n (n - 1) ... (n - order + 1)` for the powers `n` that remain, highest power first."""
     powers = _powers(order, size, dtype)
     return asarray(math.prod(powers - i for i in range(order)), dtype)
 
 
 def _powers(first: int, size: Any, dtype: Any) -> Any:
-    """`first + size - 1` down to `first`: doubles of NumPy, or an array of the dtype if the size is a symbol."""
+    """Return `first + size - 1` down to `first`, as NumPy doubles, or as an array if the size is symbolic."""
     if isinstance(size, SymbolicDim):
         return arange(first, first + size, dtype=dtype)[::-1]
     return np.arange(first, first + size, dtype=float)[::-1]
 
 
 def poly(seq_of_zeros: Any) -> Any:
-    """The polynomial with given zeros and the leading coefficient 1.
+    """Return the coefficients of the polynomial with given roots and leading coefficient 1.
 
     Args:
-        seq_of_zeros: the zeros, `[n]`; or a matrix `[n, n]`, whose eigenvalues they are, complex: its characteristic
-            polynomial.
+        seq_of_zeros: the roots, `[n]`; or a matrix `[n, n]`, for its characteristic polynomial, which is complex.
 
     Returns:
-        Coefficients, the highest power's first, `[n + 1]`; the scalar 1 where there are no zeros.
+        Coefficients, `[n + 1]`, highest power first; the scalar 1 if there are no roots.
 
     Raises:
-        ValueError: the argument is neither.
-        PluginMissingError: it is a matrix, and corejax-linalg is not installed.
+        ValueError: the argument is neither a vector nor a square matrix.
+        PluginMissingError: the argument is a matrix, and corejax-linalg is not installed.
     """
     (zeros,) = promote_dtypes("poly", array_argument("poly", seq_of_zeros), inexact=True)
     zeros = lax.reshape(zeros, (1,)) if not zeros.ndim else zeros
@@ -235,20 +239,20 @@ def poly(seq_of_zeros: Any) -> Any:
     rest = one[:0]  # the coefficients after the first one, which is exactly 1
     for k in range(zeros.shape[0]):
         root = lax.broadcast_to(lax.slice_in_dim(zeros, k, k + 1), (k + 1,))
-        rest = lax.sub(_shifted(rest, 0, 1), lax.mul(root, lax.concatenate([one, rest], 0)))
+        rest = lax.sub(_pad_zeros(rest, 0, 1), lax.mul(root, lax.concatenate([one, rest], 0)))
     return lax.concatenate([one, rest], 0)
 
 
 def vander(x: Any, N: int | None = None, increasing: bool = False) -> Any:
-    """Powers of the elements of a vector in the rows of a matrix, the highest first unless `increasing`.
+    """Return the Vandermonde matrix of a vector: row `i` holds powers of element `i`, highest power first.
 
     Args:
         x: the vector.
-        N: number of powers; by default as many as elements.
-        increasing: the power 0 first.
+        N: number of powers (columns); by default the number of elements.
+        increasing: whether the powers increase from 0; False by default.
 
     Raises:
-        ValueError: `x` is no vector, or `N` is negative.
+        ValueError: `x` is not a vector, or `N` is negative.
     """
     x = array_argument("vander", x)
     if x.ndim != 1:

@@ -1,4 +1,4 @@
-"""How arrays are written: NumPy's options, which hold for this library's arrays as well."""
+"""Text representations of arrays; NumPy's print options apply."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from corejax_numpy.arguments import array_argument
 def array_repr(
     arr: Any, max_line_width: int | None = None, precision: int | None = None, suppress_small: bool | None = None
 ) -> str:
-    """The text of an array that says what it is, `Array([1., 2.], dtype=float32)`.
+    """Return the string representation of an array, such as `Array([1., 2.], dtype=float32)`.
 
     Args:
         arr: an array.
-        max_line_width: where lines break; by default the option `linewidth`.
-        precision: digits after the point; by default the option `precision`.
-        suppress_small: write numbers that round to zero as zero; by default the option `suppress`.
+        max_line_width: maximum number of characters per line; by default the print option `linewidth`.
+        precision: number of decimals; by default the print option `precision`.
+        suppress_small: whether numbers that round to zero are printed as zero; by default the print option `suppress`.
     """
     x = array_argument("array_repr", arr)
     if type(x) is not Array:
@@ -35,7 +35,7 @@ def array_repr(
 def array_str(
     a: Any, max_line_width: int | None = None, precision: int | None = None, suppress_small: bool | None = None
 ) -> str:
-    """The text of an array's values; arguments as of `array_repr`."""
+    """Return a string representation of an array's values; arguments as for `array_repr`."""
     x = array_argument("array_str", a)
     if type(x) is not Array:
         return str(x)

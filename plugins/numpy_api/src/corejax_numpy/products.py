@@ -1,4 +1,4 @@
-"""Products of vectors and matrices: `dot`, `matmul` and their kin, all in terms of `dot_general`."""
+"""Products of vectors and matrices: `dot`, `matmul` and related functions, all implemented with `dot_general`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from corejax_numpy.manipulation import moveaxis
 
 
 def _operands(name: str, preferred_element_type: Any, *xs: Any) -> tuple[list[Any], Any]:
-    """Operands in their common dtype, and the dtype of the result."""
+    """Return the operands in their common dtype, and the dtype of the result."""
     arrays = promote_dtypes(name, *xs)
     return arrays, canonical_dtype(preferred_element_type) or arrays[0].dtype
 
@@ -39,7 +39,7 @@ def _check_sizes(name: str, x: Any, x_axis: int, y: Any, y_axis: int) -> None:
 
 @lru_cache(maxsize=4096)
 def _one_product(name: str, a: ShapedArray | None, b: ShapedArray | None) -> Any:
-    """Dimension numbers of the `dot_general` that is all there is to a product of two types; None if it is not all."""
+    """Return the dimension numbers if a product of two types is a single `dot_general`, else None."""
     if a is None or b is None or a.dtype != b.dtype or not a.ndim or not b.ndim:
         return None
     if name == "vdot":
@@ -57,8 +57,11 @@ def _one_product(name: str, a: ShapedArray | None, b: ShapedArray | None) -> Any
 clears_cache(_one_product.cache_clear)
 
 
-def _at_once(name: str, a: Any, b: Any, precision: Any, preferred_element_type: Any) -> Any:
-    """The product, where it is a single `dot_general` of the operands as they are; else None."""
+def _single_dot_general(name: str, a: Any, b: Any, precision: Any, preferred_element_type: Any) -> Any:
+    """Compute a product that is a single `dot_general` of unconverted operands; return None for any other.
+
+    This is the fast path of eager calls: the dimension numbers are cached by the operands' types.
+    """
     numbers = _one_product(name, getattr(a, "aval", None), getattr(b, "aval", None))
     if numbers is None:
         return None
@@ -66,17 +69,19 @@ def _at_once(name: str, a: Any, b: Any, precision: Any, preferred_element_type: 
 
 
 def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None, out_sharding: Any = None) -> Any:
-    """Sums of products over the last axis of `a` and the last but one (or only) axis of `b`; scalars multiply.
+    """Compute the dot product: a sum over the last axis of `a` and the last but one (or only) axis of `b`.
+
+    If an operand is a scalar, the result is the elementwise product.
 
     Args:
         a: an array.
         b: an array.
-        precision: passed on to the compiler; None leaves it to the backend.
-        preferred_element_type: dtype of sums and result; by default the operands' common one.
-        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
+        precision: precision of the product, passed to the compiler; None, the default, is the backend's default.
+        preferred_element_type: dtype of the sums and of the result; by default the operands' common dtype.
+        out_sharding: sharding of the result, a sharding or a `PartitionSpec`.
 
     Returns:
-        An array with the other axes of `a`, then those of `b`.
+        An array with the remaining axes of `a`, followed by those of `b`.
 
     Raises:
         TypeError: the contracted axes have different sizes.
@@ -85,9 +90,9 @@ def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = 
         return lax.place(
             "dot", dot(a, b, precision=precision, preferred_element_type=preferred_element_type), out_sharding
         )
-    found = _at_once("dot", a, b, precision, preferred_element_type)
-    if found is not None:
-        return found
+    out = _single_dot_general("dot", a, b, precision, preferred_element_type)
+    if out is not None:
+        return out
     (a, b), dtype = _operands("dot", preferred_element_type, a, b)
     if not a.ndim or not b.ndim:
         return lax.convert_element_type_p.bind(a * b, new_dtype=dtype, weak_type=False) if dtype != a.dtype else a * b
@@ -99,14 +104,16 @@ def dot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = 
 def matmul(
     a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None, out_sharding: Any = None
 ) -> Any:
-    """Products of the matrices in the last two axes; leading axes broadcast, a vector is a row or a column.
+    """Compute the matrix product over the last two axes; leading axes broadcast.
+
+    A vector is a row on the left and a column on the right; its axis is removed from the result.
 
     Args:
-        a: an array of one axis or more.
-        b: an array of one axis or more.
-        precision: passed on to the compiler; None leaves it to the backend.
-        preferred_element_type: dtype of sums and result; by default the operands' common one.
-        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
+        a: an array of at least one axis.
+        b: an array of at least one axis.
+        precision: precision of the product, passed to the compiler; None, the default, is the backend's default.
+        preferred_element_type: dtype of the sums and of the result; by default the operands' common dtype.
+        out_sharding: sharding of the result, a sharding or a `PartitionSpec`.
 
     Raises:
         ValueError: an operand is a scalar, or the leading axes do not broadcast.
@@ -116,19 +123,19 @@ def matmul(
         return lax.place(
             "matmul", matmul(a, b, precision=precision, preferred_element_type=preferred_element_type), out_sharding
         )
-    found = _at_once("matmul", a, b, precision, preferred_element_type)
-    if found is not None:
-        return found
+    out = _single_dot_general("matmul", a, b, precision, preferred_element_type)
+    if out is not None:
+        return out
     (a, b), dtype = _operands("matmul", preferred_element_type, a, b)
     for i, x in enumerate((a, b)):
         if not x.ndim:
             raise ValueError(f"matmul: operand {i} is a scalar; use multiply")
     rows, columns = ["row"] if a.ndim > 1 else [], ["column"] if b.ndim > 1 else []
-    return _stacked("matmul", a, [*rows, "k"], b, ["k", *columns], [*rows, *columns], precision, dtype)
+    return _batched_product("matmul", a, [*rows, "k"], b, ["k", *columns], [*rows, *columns], precision, dtype)
 
 
 def _leading(name: str, a: Any, a_count: int, b: Any, b_count: int) -> tuple[int, ...]:
-    """The shape of a stack of products, whose operands have so many leading axes."""
+    """Return the broadcast shape of the leading axes, of which the operands have `a_count` and `b_count`."""
     try:
         return lax.broadcast_shapes(a.shape[:a_count], b.shape[:b_count])  # type: ignore[no-any-return]
     except ValueError:
@@ -137,30 +144,40 @@ def _leading(name: str, a: Any, a_count: int, b: Any, b_count: int) -> tuple[int
 
 
 def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
-    """Sum of products of all elements, those of `a` conjugated."""
-    found = _at_once("vdot", a, b, precision, preferred_element_type)
-    if found is not None:
-        return found
+    """Compute the dot product of the flattened operands, with the elements of `a` conjugated.
+
+    Args:
+        a: an array.
+        b: an array of as many elements.
+        precision: precision of the product, passed to the compiler; None, the default, is the backend's default.
+        preferred_element_type: dtype of the sum; by default the operands' common dtype.
+
+    Raises:
+        TypeError: the numbers of elements differ.
+    """
+    out = _single_dot_general("vdot", a, b, precision, preferred_element_type)
+    if out is not None:
+        return out
     (a, b), dtype = _operands("vdot", preferred_element_type, a, b)
     if a.size != b.size:
-        given = f"{a.aval.str_short()} and {b.aval.str_short()}"
-        raise TypeError(f"vdot takes arrays of one number of elements, got {given}")
+        types = f"{a.aval.str_short()} and {b.aval.str_short()}"
+        raise TypeError(f"vdot: the operands must have the same number of elements, got {types}")
     a, b = conjugate(lax.reshape(a, (a.size,))), lax.reshape(b, (b.size,))
     return dot(a, b, precision=precision, preferred_element_type=dtype)
 
 
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None, preferred_element_type: Any = None) -> Any:
-    """Sums of products along one axis, the elements of `x1` conjugated; the other axes broadcast."""
+    """Compute dot products of vectors along `axis`, with the elements of `x1` conjugated; other axes broadcast."""
     (a, b), dtype = _operands("vecdot", preferred_element_type, x1, x2)
     a, b = (x if canonical_axis(axis, x.ndim) == x.ndim - 1 else moveaxis(x, axis, -1) for x in (a, b))
-    return _stacked("vecdot", conjugate(a), ["k"], b, ["k"], [], precision, dtype)
+    return _batched_product("vecdot", conjugate(a), ["k"], b, ["k"], [], precision, dtype)
 
 
 def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
-    """Sums of products over the last axes of both; scalars multiply."""
-    found = _at_once("inner", a, b, precision, preferred_element_type)
-    if found is not None:
-        return found
+    """Compute sums of products over the last axes of both operands; scalars are multiplied."""
+    out = _single_dot_general("inner", a, b, precision, preferred_element_type)
+    if out is not None:
+        return out
     (a, b), dtype = _operands("inner", preferred_element_type, a, b)
     if not a.ndim or not b.ndim:
         return dot(a, b, precision=precision, preferred_element_type=dtype)
@@ -169,7 +186,7 @@ def inner(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any 
 
 
 def matvec(x1: Any, x2: Any, /) -> Any:
-    """Products of the matrices in the last two axes of `x1` and the vectors in the last one of `x2`.
+    """Multiply the matrices in the last two axes of `x1` by the vectors in the last axis of `x2`.
 
     Raises:
         ValueError: an operand has too few axes, or the leading axes do not broadcast.
@@ -177,11 +194,11 @@ def matvec(x1: Any, x2: Any, /) -> Any:
     """
     (a, b), _ = _operands("matvec", None, x1, x2)
     _check_ranks("matvec", a, 2, b, 1)
-    return _stacked("matvec", a, ["row", "k"], b, ["k"], ["row"])
+    return _batched_product("matvec", a, ["row", "k"], b, ["k"], ["row"])
 
 
 def vecmat(x1: Any, x2: Any, /) -> Any:
-    """Products of the vectors in the last axis of `x1`, conjugated, and the matrices in the last two of `x2`.
+    """Multiply the vectors in the last axis of `x1`, conjugated, by the matrices in the last two axes of `x2`.
 
     Raises:
         ValueError: an operand has too few axes, or the leading axes do not broadcast.
@@ -189,16 +206,16 @@ def vecmat(x1: Any, x2: Any, /) -> Any:
     """
     (a, b), _ = _operands("vecmat", None, x1, x2)
     _check_ranks("vecmat", a, 1, b, 2)
-    return _stacked("vecmat", conjugate(a), ["k"], b, ["k", "column"], ["column"])
+    return _batched_product("vecmat", conjugate(a), ["k"], b, ["k", "column"], ["column"])
 
 
 def _check_ranks(name: str, a: Any, a_ndim: int, b: Any, b_ndim: int) -> None:
     for i, (x, least) in enumerate(((a, a_ndim), (b, b_ndim)), 1):
         if x.ndim < least:
-            raise ValueError(f"{name}: x{i} has {least} axes at least, got {x.aval.str_short()}")
+            raise ValueError(f"{name}: x{i} must have at least {least} axes, got {x.aval.str_short()}")
 
 
-def _stacked(
+def _batched_product(
     name: str,
     a: Any,
     a_labels: list[str],
@@ -208,7 +225,7 @@ def _stacked(
     precision: Any = None,
     dtype: Any = None,
 ) -> Any:
-    """A product of what is in the last axes, those with labels; the axes before them broadcast."""
+    """Multiply the operands' last axes, which have labels; the axes before them broadcast."""
     _check_sizes(name, a, a_labels.index("k") - len(a_labels), b, b_labels.index("k") - len(b_labels))
     counts = a.ndim - len(a_labels), b.ndim - len(b_labels)
     axes = [str(i) for i in range(-len(_leading(name, a, counts[0], b, counts[1])), 0)]
@@ -218,29 +235,29 @@ def _stacked(
 
 
 def kron(a: Any, b: Any) -> Any:
-    """Kronecker's product: each element of `a` replaced by its product with `b`."""
+    """Compute the Kronecker product: each element of `a` is replaced by its product with `b`."""
     a, b = promote_dtypes("kron", a, b)
     ndim = max(a.ndim, b.ndim)
-    of_a, of_b = ((1,) * (ndim - x.ndim) + x.shape for x in (a, b))
-    shape = tuple(size for pair in zip(of_a, of_b, strict=True) for size in pair)
+    a_shape, b_shape = ((1,) * (ndim - x.ndim) + x.shape for x in (a, b))
+    shape = tuple(size for pair in zip(a_shape, b_shape, strict=True) for size in pair)
     a = lax.broadcast_in_dim(a, shape, range(2 * (ndim - a.ndim), 2 * ndim, 2))
     b = lax.broadcast_in_dim(b, shape, range(2 * (ndim - b.ndim) + 1, 2 * ndim, 2))
-    return lax.reshape(a * b, tuple(m * n for m, n in zip(of_a, of_b, strict=True)))
+    return lax.reshape(a * b, tuple(m * n for m, n in zip(a_shape, b_shape, strict=True)))
 
 
 def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axis: int | None = None) -> Any:
-    """Products of vectors in space; of two vectors in the plane the component across it.
+    """Compute the cross product of vectors; for vectors in the plane, its third component.
 
     Args:
-        a: an array with vectors of two or three components in one axis; the other axes broadcast.
-        b: as `a`.
-        axisa: the vectors' axis in `a`.
-        axisb: the vectors' axis in `b`.
-        axisc: the vectors' axis in the result.
-        axis: all three.
+        a: an array of vectors with two or three components; other axes broadcast.
+        b: an array of vectors with two or three components.
+        axisa: the axis of the vectors in `a`, by default the last.
+        axisb: the axis of the vectors in `b`, by default the last.
+        axisc: the axis of the vectors in the result, by default the last.
+        axis: overrides `axisa`, `axisb` and `axisc`, if given.
 
     Raises:
-        ValueError: vectors of other lengths, or no such axis.
+        ValueError: the vectors have other lengths, or an axis does not exist.
     """
     axisa, axisb, axisc = (axisa, axisb, axisc) if axis is None else (axis, axis, axis)
     a, b = promote_dtypes("cross", a, b)
@@ -258,7 +275,7 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
     a, b = (lax.broadcast_to(_in_space(x), (*shape, 3)) for x in (a, b))
     last = len(shape)
     (a0, a1, a2), (b0, b1, b2) = ([lax.slice_in_dim(x, i, i + 1, axis=last) for i in range(3)] for x in (a, b))
-    # Put together by component: XLA computes operands that are rolled once for each part, and again in what is chained.
+    # Concatenate components instead of rolling the operands: XLA would recompute rolled operands for each component.
     parts = a1 * b2 - a2 * b1, a2 * b0 - a0 * b2, a0 * b1 - a1 * b0
     out = lax.concatenate([lax.transpose(x, (last, *range(last))) for x in parts], 0)
     order = [*range(1, out.ndim)]
@@ -272,14 +289,14 @@ def _components(x: Any) -> list[Any]:
 
 
 def _in_space(x: Any) -> Any:
-    """Vectors in the plane with a third component, zero."""
+    """Append a zero as the third component of vectors in the plane."""
     if x.shape[-1] == 3:
         return x
     return lax.pad(x, like(x, 0), [*[(0, 0, 0)] * (x.ndim - 1), (0, 1, 0)])
 
 
 def outer(a: Any, b: Any, out: None = None) -> Any:
-    """All products of an element of `a` (a row of the result) and one of `b` (a column)."""
+    """Compute the outer product: all products of an element of `a` (a row of the result) and of `b` (a column)."""
     refuse_out("outer", out)
     a, b = promote_dtypes("outer", a, b)
     shape = (a.size, b.size)
@@ -296,19 +313,19 @@ def tensordot(
     preferred_element_type: Any = None,
     out_sharding: Any = None,
 ) -> Any:
-    """Sums of products over pairs of axes.
+    """Compute sums of products over pairs of axes.
 
     Args:
         a: an array.
         b: an array.
-        axes: a number of axes, the last of `a` with the first of `b`; or the axes of `a` and, in the same order,
-            those of `b`.
-        precision: passed on to the compiler; None leaves it to the backend.
-        preferred_element_type: dtype of sums and result; by default the operands' common one.
-        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
+        axes: the number of axes to contract (the last ones of `a` with the first ones of `b`), 2 by default; or a pair
+            of sequences, the axes of `a` and the matching axes of `b`.
+        precision: precision of the product, passed to the compiler; None, the default, is the backend's default.
+        preferred_element_type: dtype of the sums and of the result; by default the operands' common dtype.
+        out_sharding: sharding of the result, a sharding or a `PartitionSpec`.
 
     Returns:
-        An array with the other axes of `a`, then those of `b`.
+        An array with the remaining axes of `a`, followed by those of `b`.
 
     Raises:
         TypeError: a pair of axes has different sizes, or the numbers of axes differ.
@@ -323,13 +340,15 @@ def tensordot(
             )
         pairs = (tuple(range(a.ndim - axes, a.ndim)), tuple(range(axes)))
     else:
-        given = sequence("tensordot", axes, "axes")
-        if len(given) != 2:
-            raise TypeError(f"tensordot: axes are a number, or axes of a and axes of b, got {axes!r}")
-        of_a, of_b = (x if isinstance(x, tuple | list) else (x,) for x in given)
-        if len(of_a) != len(of_b):
-            raise TypeError(f"tensordot: as many axes of a as of b, got {tuple(of_a)} and {tuple(of_b)}")
-        pairs = (tuple(canonical_axis(d, a.ndim) for d in of_a), tuple(canonical_axis(d, b.ndim) for d in of_b))
+        both = sequence("tensordot", axes, "axes")
+        if len(both) != 2:
+            raise TypeError(
+                f"tensordot: axes must be a number, or a pair of the axes of a and the axes of b, got {axes!r}"
+            )
+        a_axes, b_axes = (x if isinstance(x, tuple | list) else (x,) for x in both)
+        if len(a_axes) != len(b_axes):
+            raise TypeError(f"tensordot: as many axes of a as of b, got {tuple(a_axes)} and {tuple(b_axes)}")
+        pairs = (tuple(canonical_axis(d, a.ndim) for d in a_axes), tuple(canonical_axis(d, b.ndim) for d in b_axes))
     for d, e in zip(*pairs, strict=True):
         _check_sizes("tensordot", a, d, b, e)
     return lax.place("tensordot", lax.dot_general(a, b, (pairs, ((), ())), precision, dtype), out_sharding)

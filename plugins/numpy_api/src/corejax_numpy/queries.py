@@ -1,4 +1,4 @@
-"""What arguments are: complex or real, scalars, iterable; as a whole equal to each other, or close."""
+"""Inspect arguments (are they complex, scalars, iterable?), and compare whole arrays."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ def _compares_imag(name: str, compare: Any, doc: str) -> Any:
     return lax.named(function, name, doc)
 
 
-iscomplex = _compares_imag("iscomplex", lax.ne, "Whether elements have an imaginary part that is not zero.")
-isreal = _compares_imag("isreal", lax.eq, "Whether elements have an imaginary part of zero; all of a real array's.")
+iscomplex = _compares_imag("iscomplex", lax.ne, "Test whether elements have a nonzero imaginary part.")
+isreal = _compares_imag("isreal", lax.eq, "Test whether elements have no imaginary part; True for real arrays.")
 
 
 def iscomplexobj(x: Any) -> bool:
-    """Whether the argument's dtype is complex, whatever its values."""
+    """Return whether the dtype of the argument is complex; the values do not matter."""
     if x is None or isinstance(x, str):
         return False
     if isinstance(x, list | tuple):
@@ -42,21 +42,21 @@ def iscomplexobj(x: Any) -> bool:
 
 
 def isrealobj(x: Any) -> bool:
-    """Whether the argument's dtype is not complex."""
+    """Return whether the dtype of the argument is not complex."""
     return not iscomplexobj(x)
 
 
 def isscalar(element: Any) -> bool:
-    """Whether the argument is a number, a string or an array of rank 0."""
+    """Return whether the argument is a number, a string or an array of rank 0."""
     if np.isscalar(element):
         return True
-    if isinstance(element, np.ndarray):  # of strings, say
+    if isinstance(element, np.ndarray):  # also of dtypes that no `Array` has, such as strings
         return element.ndim == 0
     return is_array_like(element) and get_aval(element).ndim == 0
 
 
 def iterable(y: Any) -> bool:
-    """Whether `iter` takes the argument."""
+    """Return whether the argument can be iterated over."""
     try:
         iter(y)
     except TypeError:
@@ -65,17 +65,17 @@ def iterable(y: Any) -> bool:
 
 
 def allclose(a: Any, b: Any, rtol: Any = 1e-5, atol: Any = 1e-8, equal_nan: bool = False) -> Any:
-    """Whether all elements are close to each other; see `isclose`."""
+    """Test whether all elements of two arrays are close to each other; arguments as for `isclose`."""
     return all(isclose(a, b, rtol, atol, equal_nan))
 
 
 def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
-    """Whether two arrays have one shape and the same elements.
+    """Test whether two arrays have one shape and the same elements.
 
     Args:
-        a1: an array, or a list or tuple of which one can be made.
-        a2: another.
-        equal_nan: whether a NaN is equal to a NaN.
+        a1: an array, or a list or tuple that can be converted to one.
+        a2: another array.
+        equal_nan: whether NaN is equal to NaN; False by default.
     """
     a1, a2 = array_argument("array_equal", listed(a1)), array_argument("array_equal", listed(a2), 1)
     if a1.shape != a2.shape:
@@ -88,7 +88,7 @@ def array_equal(a1: Any, a2: Any, equal_nan: bool = False) -> Any:
 
 
 def array_equiv(a1: Any, a2: Any) -> Any:
-    """Whether two arrays broadcast to one shape, and then have the same elements."""
+    """Test whether two arrays broadcast to one shape and are then equal."""
     a1, a2 = array_argument("array_equiv", listed(a1)), array_argument("array_equiv", listed(a2), 1)
     try:
         lax.broadcast_shapes(a1.shape, a2.shape)

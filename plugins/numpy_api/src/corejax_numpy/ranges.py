@@ -1,4 +1,4 @@
-"""Arrays that follow a pattern: ranges, identities, triangles."""
+"""Create arrays that follow a pattern: ranges, identity matrices, triangles."""
 
 from __future__ import annotations
 
@@ -19,19 +19,20 @@ from corejax_numpy.manipulation import moveaxis
 def arange(
     start: Any, stop: Any = None, step: Any = None, dtype: Any = None, *, device: Any = None, out_sharding: Any = None
 ) -> Any:
-    """Numbers from `start` (0 if only one bound is given) up to but not including `stop`, `step` apart.
+    """Return evenly spaced numbers in the interval [`start`, `stop`).
 
     Args:
-        start: first number, or the bound if it is the only one.
-        stop: bound.
-        step: distance; negative ones count down.
-        dtype: dtype of the result; by default that of the arguments: int32 for Python integers.
-        device: where the result is to be.
-        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
+        start: the first number; the end of the interval if `stop` is not given, and the first number is then 0.
+        stop: the end of the interval, which is not included.
+        step: the distance between neighbours, 1 by default; may be negative.
+        dtype: dtype of the result; by default the promoted dtype of the arguments, the default integer for Python
+            ints.
+        device: device of the result; by default the default device.
+        out_sharding: sharding of the result, a sharding or a `PartitionSpec`.
 
     Raises:
-        ConcretizationTypeError: an argument is traced; the length has to be known.
-        ValueError: an argument is complex.
+        ConcretizationTypeError: an argument is traced; the length of the result is static.
+        ValueError: an argument is complex or not finite.
         ZeroDivisionError: `step` is 0.
     """
     return lax.place("arange", on_device(_arange(start, stop, step, dtype), device), out_sharding)
@@ -39,11 +40,13 @@ def arange(
 
 def _arange(start: Any, stop: Any, step: Any, dtype: Any) -> Any:
     if any(isinstance(x, SymbolicDim) for x in (start, stop, step)):
-        return _of_sizes(*((0, start) if stop is None else (start, stop)), 1 if step is None else step, dtype)
+        return _symbolic_range(*((0, start) if stop is None else (start, stop)), 1 if step is None else step, dtype)
     given = [operand("arange", x, i) for i, x in enumerate((start, stop, step)) if x is not None]
     dtype = dtypes.result_type(*given) if dtype is None else canonical_dtype(dtype)
     first, bound, distance = (
-        None if x is None else concrete("arange", x, "bounds and step are static: they say how long the result is")
+        None
+        if x is None
+        else concrete("arange", x, "bounds and step must be static, as the length of the result depends on them")
         for x in (start, stop, step)
     )
     if any(isinstance(x, complex) for x in (first, bound, distance)):
@@ -54,7 +57,8 @@ def _arange(start: Any, stop: Any, step: Any, dtype: Any) -> Any:
         raise ValueError(f"arange: bounds and step are finite numbers, got {start!r}, {stop!r}, {step!r}")
     if distance == 0:
         raise ZeroDivisionError(f"arange: the step is not 0, got {start!r}, {stop!r}, {step!r}")
-    if distance is not None and not dtypes.is_integer(dtype):  # rounded once, like NumPy's, not i * step in the dtype
+    # NumPy computes in double precision and rounds once; `i * step` in the dtype would round twice.
+    if distance is not None and not dtypes.is_integer(dtype):
         return Array(np.arange(first, bound, distance).astype(dtype))
     size = max(0, math.ceil((bound - first) / (1 if distance is None else distance)))
     if dtypes.is_bool(dtype):
@@ -65,17 +69,17 @@ def _arange(start: Any, stop: Any, step: Any, dtype: Any) -> Any:
     return lax.add(out, lax.make_scalar(first, dtype)) if first else out
 
 
-def _of_sizes(first: Any, bound: Any, distance: Any, dtype: Any) -> Any:
-    """Of integers of which some are symbols; the step is a positive integer."""
+def _symbolic_range(first: Any, bound: Any, distance: Any, dtype: Any) -> Any:
+    """Return a range of integers, some of which are symbolic; the step is a positive integer."""
     first, bound, distance = (as_dim(x) for x in (first, bound, distance))
     if isinstance(distance, SymbolicDim) or distance < 1:
-        raise ValueError(f"arange: with bounds that are symbols the step is a positive integer, got {distance!r}")
+        raise ValueError(f"arange: with symbolic bounds the step must be a positive integer, got {distance!r}")
     dtype = dtypes.default_int_dtype() if dtype is None else canonical_dtype(dtype)
     size = max_dim((bound - first + distance - 1) // distance, 0)
     out = lax.iota(dtype, size)
     out = out if distance == 1 else lax.mul(out, lax.make_scalar(distance, dtype))
-    whole = isinstance(first, int) and first == 0
-    return out if whole else lax.add(out, lax.make_scalar(first, dtype))
+    starts_at_zero = isinstance(first, int) and first == 0
+    return out if starts_at_zero else lax.add(out, lax.make_scalar(first, dtype))
 
 
 def linspace(
@@ -89,24 +93,24 @@ def linspace(
     *,
     device: Any = None,
 ) -> Any:
-    """`num` numbers from `start` to `stop`, evenly apart.
+    """Return `num` evenly spaced numbers from `start` to `stop`.
 
     Args:
-        start: first number; an array for several ranges at once.
-        stop: last number.
-        num: how many, known while tracing.
-        endpoint: whether `stop` is the last of them, or only the bound.
-        retstep: return the distance, too; NaN if there is none.
-        dtype: dtype of the result; for integers the numbers are rounded down.
-        axis: the axis of the result along which they run.
-        device: where the result is to be.
+        start: the first number; an array gives several ranges at once.
+        stop: the last number, or the end of the interval if `endpoint` is False.
+        num: the number of samples, a static integer; 50 by default.
+        endpoint: whether `stop` is the last sample; True by default.
+        retstep: whether to return the distance between samples as well; it is NaN if there are no two samples.
+        dtype: dtype of the result; samples are rounded down to integers if it is an integer dtype.
+        axis: the axis of the result along which the samples lie, 0 by default.
+        device: device of the result; by default the default device.
 
     Raises:
-        ValueError: `num` is negative; there is no such axis.
+        ValueError: `num` is negative, or the axis does not exist.
     """
     num = _size("linspace", num, "the number of samples")
     if lax.is_python_scalar(start) and lax.is_python_scalar(stop):
-        return _of_numbers(start, stop, num, endpoint, retstep, dtype, axis, device)
+        return _linspace_of_scalars(start, stop, num, endpoint, retstep, dtype, axis, device)
     bounds, dtype = _bounds("linspace", start, stop, dtype)
     out, intervals = _evenly(*bounds, num, endpoint, exact=dtypes.is_integer(dtype))
     if dtypes.is_integer(dtype):
@@ -123,15 +127,15 @@ def linspace(
 
 
 def evenly(start: Any, stop: Any, num: int, dtype: Any) -> Any:
-    """As `linspace`, of which numbers that are integers are exact, where bins of integers meet say."""
+    """Return evenly spaced numbers as `linspace` does, but integers are exact (where bins of integers meet, say)."""
     bounds, dtype = _bounds("linspace", start, stop, dtype)
     return lax.convert_element_type(_evenly(*bounds, num, True, exact=True)[0], dtype)
 
 
-def _of_numbers(
+def _linspace_of_scalars(
     start: Any, stop: Any, num: int, endpoint: bool, retstep: bool, dtype: Any, axis: int, device: Any
 ) -> Any:
-    """`linspace` between numbers that are known: a constant, rounded once."""
+    """Compute `linspace` between Python numbers as a constant, rounded once."""
     canonical_axis(axis, 1, name="linspace")
     dtype = dtypes.inexact_dtype_of(dtypes.result_type(start, stop)) if dtype is None else canonical_dtype(dtype)
     with np.errstate(all="ignore"):
@@ -148,9 +152,10 @@ def _of_numbers(
 
 
 def _bounds(name: str, start: Any, stop: Any, dtype: Any) -> tuple[list[Any], Any]:
-    """The ends of ranges in the dtype of the computation, and the dtype of the result, to which it is rounded once.
+    """Return the ends of a range in the dtype of the computation, and the dtype to which the result is rounded once.
 
-    16-bit floats and narrower ones count in float32, and integers in float64: a rounded exponent is a wrong power.
+    Floats of 16 bits or fewer are computed in float32, and integers in float64: a rounded exponent gives a wrong
+    power.
     """
     bounds = [operand(name, start), operand(name, stop, 1)]
     lax.check_dtype_promotion(name, bounds)
@@ -162,9 +167,9 @@ def _bounds(name: str, start: Any, stop: Any, dtype: Any) -> tuple[list[Any], An
 
 
 def _evenly(first: Any, last: Any, num: int, endpoint: bool, exact: bool = False) -> tuple[Any, int]:
-    """Samples along a new first axis, and the number of distances between `first` and `last`.
+    """Return samples along a new first axis, and the number of intervals between `first` and `last`.
 
-    With `exact` what is an integer comes out as one, and not as a number that is a little less.
+    With `exact`, a sample that is an integer is exact, not a number slightly below the integer.
     """
     shape = lax.broadcast_shapes(first.shape, last.shape)
     first, last = lax.broadcast_to(first, shape), lax.broadcast_to(last, shape)
@@ -181,19 +186,19 @@ def logspace(
     dtype: Any = None,
     axis: int = 0,
 ) -> Any:
-    """`base` to the power of `num` numbers from `start` to `stop`, evenly apart.
+    """Return numbers that are evenly spaced on a logarithmic scale: `base` to the power of evenly spaced exponents.
 
     Args:
-        start: first exponent; an array for several ranges at once.
-        stop: last exponent.
-        num: how many, known while tracing.
-        endpoint: whether `stop` is the last exponent, or only the bound.
-        base: a number, or an array that broadcasts to the result.
+        start: the first exponent; an array gives several ranges at once.
+        stop: the last exponent, or the end of the interval if `endpoint` is False.
+        num: the number of samples, a static integer; 50 by default.
+        endpoint: whether `stop` is the last exponent; True by default.
+        base: the base, 10 by default; a number, or an array that broadcasts with the result.
         dtype: dtype of the result.
-        axis: the axis of the result along which they run.
+        axis: the axis of the result along which the samples lie, 0 by default.
 
     Raises:
-        ValueError: `num` is negative; there is no such axis.
+        ValueError: `num` is negative, or the axis does not exist.
     """
     num = _size("logspace", num, "the number of samples")
     bounds, dtype = _bounds("logspace", start, stop, dtype)
@@ -202,33 +207,33 @@ def logspace(
 
 
 def geomspace(start: Any, stop: Any, num: int = 50, endpoint: bool = True, dtype: Any = None, axis: int = 0) -> Any:
-    """`num` numbers from `start` to `stop`, each a constant multiple of the one before.
+    """Return a geometric progression: `num` numbers from `start` to `stop` with a constant ratio.
 
     Args:
-        start: first number; not 0, an array for several ranges at once.
-        stop: last number, of the sign of `start`.
-        num: how many, known while tracing.
-        endpoint: whether `stop` is the last of them, or only the bound.
+        start: the first number, not 0; an array gives several ranges at once.
+        stop: the last number, or the end of the interval if `endpoint` is False; it has the sign of `start`.
+        num: the number of samples, a static integer; 50 by default.
+        endpoint: whether `stop` is the last sample; True by default.
         dtype: dtype of the result.
-        axis: the axis of the result along which they run.
+        axis: the axis of the result along which the samples lie, 0 by default.
 
     Raises:
-        ValueError: `num` is negative; there is no such axis.
+        ValueError: `num` is negative, or the axis does not exist.
     """
     num = _size("geomspace", num, "the number of samples")
     (first, last), dtype = _bounds("geomspace", start, stop, dtype)
     sign = lax.sign(first)
     exponents = _evenly(log10(lax.div(first, sign)), log10(divide(last, sign)), num, endpoint)[0]
     out = multiply(sign, power(like(exponents, 10), exponents))
-    if num:  # the ends are not rounded
+    if num:  # the ends are exact
         ends = [lax.broadcast_to(lax.expand_dims(v, (0,)), (1, *out.shape[1:])) for v in (first, last)]
-        last_one = num - 1 if endpoint and num > 1 else num
-        out = lax.concatenate([ends[0], lax.slice_in_dim(out, 1, last_one, axis=0), *ends[1:][: num - last_one]], 0)
+        end = num - 1 if endpoint and num > 1 else num
+        out = lax.concatenate([ends[0], lax.slice_in_dim(out, 1, end, axis=0), *ends[1:][: num - end]], 0)
     return _move_first("geomspace", _powers_as(out, dtype), axis)
 
 
 def _powers_as(x: Any, dtype: Any) -> Any:
-    """Powers in a dtype; as integers those that rounding has put just beside one are that one."""
+    """Convert powers to a dtype; those that are integers up to rounding are rounded to integers first."""
     if not dtypes.is_inexact(dtype) and dtypes.is_float(x.dtype):
         whole = lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN)
         slack = lax.mul(lax.abs(x), like(x, 32 * float(dtypes.finfo(x.dtype).eps)))
@@ -237,7 +242,7 @@ def _powers_as(x: Any, dtype: Any) -> Any:
 
 
 def _between(first: Any, last: Any, num: int, intervals: int, endpoint: bool, exact: bool) -> Any:
-    """Samples along a new first axis; the last one is exactly `last`, where it is included."""
+    """Return samples along a new first axis; if the end is included, the last sample is exactly `last`."""
     shape = (num, *first.shape)
     if num == 0 or (num == 1 and endpoint):
         return lax.broadcast_to(lax.expand_dims(first, (0,)), shape)
@@ -249,9 +254,11 @@ def _between(first: Any, last: Any, num: int, intervals: int, endpoint: bool, ex
     if exact:
         way = (stop - start) * place
         part = way / divisor
-        if not dtypes.is_complex(first.dtype):  # XLA multiplies by a rounded reciprocal, and adds before it rounds
+        # XLA divides by multiplying with a rounded reciprocal, and fuses the sum, so an integer may come out slightly
+        # off. `change` is zero, and carries the tangent that the rounded number lacks.
+        if not dtypes.is_complex(first.dtype):
             whole = lax.round(part, lax.RoundingMethod.TO_NEAREST_EVEN)
-            change = (way - lax.stop_gradient(way)) / divisor  # zero, with the tangent that rounding has not
+            change = (way - lax.stop_gradient(way)) / divisor
             part = lax.select(lax.eq(whole * divisor, way), whole + change, part)
         out = start + part
     else:
@@ -274,7 +281,7 @@ def _indices(shape: tuple[int, ...], axis: int, offset: Any = 0) -> Any:
 
 
 def _diagonal(name: str, k: Any, rows: Any, columns: Any) -> Any:
-    """Which diagonal; one far outside of a matrix is the next one to it, whose number an index can count."""
+    """Return the number of a diagonal, clamped to the nearest one outside the matrix, so that int32 holds it."""
     traced = isinstance(k, Tracer) and k.ndim == 0 and dtypes.is_integer(k.dtype)
     k = k if traced else static_int(name, k, "k")
     if isinstance(k, SymbolicDim):
@@ -291,14 +298,14 @@ def _size(name: str, n: Any, what: str = "a size") -> int:
 
 
 def eye(N: Any, M: Any = None, k: int = 0, dtype: Any = None, *, device: Any = None) -> Any:
-    """A matrix with ones on a diagonal, zeros elsewhere.
+    """Return a matrix with ones on a diagonal and zeros elsewhere.
 
     Args:
         N: number of rows.
         M: number of columns; by default `N`.
-        k: which diagonal; positive ones lie above the main one.
-        dtype: dtype of the result; floating by default.
-        device: where the result is to be.
+        k: the diagonal, 0 by default; positive diagonals lie above the main diagonal, negative ones below.
+        dtype: dtype of the result; by default the default floating dtype.
+        device: device of the result; by default the default device.
     """
     rows, columns = (n if isinstance(n, SymbolicDim) else _size("eye", n) for n in (N, N if M is None else M))
     shape = (rows, columns)
@@ -308,12 +315,12 @@ def eye(N: Any, M: Any = None, k: int = 0, dtype: Any = None, *, device: Any = N
 
 
 def identity(n: Any, dtype: Any = None) -> Any:
-    """The identity matrix of `n` rows."""
+    """Return the identity matrix with `n` rows."""
     return eye(n, dtype=dtype)
 
 
 def tri(N: Any, M: Any = None, k: int = 0, dtype: Any = None) -> Any:
-    """A matrix with ones on and below the `k`-th diagonal, zeros above."""
+    """Return a matrix with ones on and below the `k`-th diagonal, and zeros above; arguments as for `eye`."""
     rows = _size("tri", N)
     dtype = dtypes.default_float_dtype() if dtype is None else canonical_dtype(dtype)
     return lax.convert_element_type(_lower((rows, rows if M is None else _size("tri", M)), k), dtype)
@@ -324,7 +331,7 @@ def _lower(shape: tuple[int, ...], k: Any) -> Any:
 
 
 def tril(m: Any, k: int = 0) -> Any:
-    """The matrices in the last two axes, with zeros above the `k`-th diagonal.
+    """Return the lower triangles of the matrices in the last two axes: zeros above the `k`-th diagonal.
 
     Raises:
         ValueError: the array has fewer than two axes.
@@ -334,7 +341,7 @@ def tril(m: Any, k: int = 0) -> Any:
 
 
 def triu(m: Any, k: int = 0) -> Any:
-    """The matrices in the last two axes, with zeros below the `k`-th diagonal.
+    """Return the upper triangles of the matrices in the last two axes: zeros below the `k`-th diagonal.
 
     Raises:
         ValueError: the array has fewer than two axes.

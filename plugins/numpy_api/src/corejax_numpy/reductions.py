@@ -1,6 +1,6 @@
 """Reductions over axes, with NumPy's arguments: `axis` (None, one, several), `keepdims`, `dtype`, `where`.
 
-Among several axes may be the names of mapped ones (`vmap(axis_name="i")`), over which collectives reduce.
+Axes may include names of mapped axes (`vmap(axis_name="i")`), over which collectives reduce.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ Fold = Callable[..., Any]
 
 
 def _reduce(name: str, fold: Fold, x: Any, axis: Axis, keepdims: bool) -> Any:
-    """Apply a reduction of the primitives over axes."""
+    """Apply a reduction primitive over positional axes, and collectives over named ones."""
     names: tuple[str, ...] = ()
     if type(axis) is int and 0 <= axis < x.ndim:
         axes: tuple[int, ...] = (axis,)
@@ -46,16 +46,16 @@ def _reduce(name: str, fold: Fold, x: Any, axis: Axis, keepdims: bool) -> Any:
 
 
 def count_along(name: str, shape: tuple[int, ...], axis: Axis) -> Any:
-    """How many elements are reduced to one."""
+    """Return the number of elements that are reduced to one."""
     axes, names = split_axes(axis)
     return elements_along(name, shape, canonical_axes(axes, len(shape), name=name), names)
 
 
 def mask_argument(name: str, where: Any, x: Any) -> Any:
-    """An argument `where` as a boolean array of the shape of `x`; None stays None.
+    """Return an argument `where` as a boolean array of the shape of `x`; None stays None.
 
     Raises:
-        ValueError: it is not boolean, or does not broadcast to the shape.
+        ValueError: the mask is not boolean, or does not broadcast to the shape.
     """
     if where is None:
         return None
@@ -73,7 +73,7 @@ def mask_argument(name: str, where: Any, x: Any) -> Any:
 
 
 def _masked(name: str, x: Any, where: Any, otherwise: Any) -> Any:
-    """Elements that do not count replaced by one that makes no difference."""
+    """Replace the elements that the mask excludes by the neutral element `otherwise`."""
     if where is None:
         return x
     if lax.is_python_scalar(otherwise):
@@ -82,10 +82,10 @@ def _masked(name: str, x: Any, where: Any, otherwise: Any) -> Any:
 
 
 def _initial(name: str, initial: Any, dtype: Any) -> Any:
-    """An argument `initial` as a scalar of a dtype.
+    """Return an argument `initial` as a scalar of a dtype.
 
     Raises:
-        ValueError: it is no scalar.
+        ValueError: `initial` is not a scalar.
     """
     if lax.is_python_scalar(initial):
         return lax.convert_element_type(initial, dtype)
@@ -96,18 +96,18 @@ def _initial(name: str, initial: Any, dtype: Any) -> Any:
 
 
 def spread_back(reduced: Any, shape: tuple[int, ...], axis: Axis) -> Any:
-    """The result of reducing over axes repeated over them; a scalar stays one, since it mixes with any shape."""
+    """Broadcast the result of a reduction back over the reduced axes; a scalar stays one, as it fits any shape."""
     if not reduced.shape:
         return reduced
-    gone = canonical_axes(split_axes(axis)[0], len(shape))
-    return lax.broadcast_in_dim(reduced, shape, tuple(d for d in range(len(shape)) if d not in gone))
+    reduced_axes = canonical_axes(split_axes(axis)[0], len(shape))
+    return lax.broadcast_in_dim(reduced, shape, tuple(d for d in range(len(shape)) if d not in reduced_axes))
 
 
 # -- sums and products -------------------------------------------------------------------------------------------
 
 
 def sum_dtype(dtype: Any) -> Any:
-    """Dtype of sums: integers narrower than the default ones, and booleans, are summed as default ones."""
+    """Return the dtype of a sum: booleans and narrow integers are summed as default integers."""
     if dtypes.is_bool(dtype):
         return dtypes.default_int_dtype()
     if not dtypes.is_integer(dtype):
@@ -116,27 +116,29 @@ def sum_dtype(dtype: Any) -> Any:
     return default if dtypes.iinfo(dtype).bits < dtypes.iinfo(default).bits else dtype
 
 
-def _of_truth_values(name: str, combine: Any, x: Any, axis: Axis, keepdims: bool, initial: Any, where: Any) -> Any:
-    """A sum of booleans is whether any is true, a product whether all are."""
+def _reduce_truth_values(name: str, combine: Any, x: Any, axis: Axis, keepdims: bool, initial: Any, where: Any) -> Any:
+    """Reduce truth values: the sum of booleans is `any`, their product is `all`."""
     fold, combine = (lax.reduce_or, lax.bitwise_or) if combine is lax.add else (lax.reduce_and, lax.bitwise_and)
     total = _reduce(name, fold, _masked(name, to_bool(x), where, fold is lax.reduce_and), axis, keepdims)
     return total if initial is None else combine(total, _initial(name, initial, total.dtype))
 
 
-_SUM = """Sum of elements over axes.
+_SUM = """Sum the elements over axes.
 
     Args:
         a: the array.
-        axis: the axes; None is all of them. A string is the name of a mapped axis, as for `lax.psum`.
-        dtype: dtype of the sum; by default the array's, but the default integer's for narrower ones and booleans.
-        out: None; results are new arrays.
-        keepdims: keep the axes, with size 1.
-        initial: what to add, a scalar.
-        where: which elements count, a boolean array that broadcasts to the shape of `a`.
-        promote_integers: False: narrow integers are summed in their own dtype.
+        axis: the axis or axes to sum over; None, the default, sums over all. A string names a mapped axis, as for
+            `lax.psum`.
+        dtype: dtype of the result; by default the array's dtype, or the default integer dtype for booleans and narrower
+            integers.
+        out: not supported; must be None.
+        keepdims: whether the reduced axes stay in the result, with size 1.
+        initial: a scalar to start from; 0 by default.
+        where: a boolean array that broadcasts to the shape of `a`; elements where it is False are skipped.
+        promote_integers: whether narrow integers are summed in the default integer dtype; True by default.
 
     Raises:
-        ValueError: an axis does not exist, or is given twice; the mask is not boolean or does not fit.
+        ValueError: an axis does not exist, or is given twice; the mask is not boolean or does not broadcast.
         NotImplementedError: `out` is given.
     """
 
@@ -158,7 +160,7 @@ def _accumulation(name: str, fold: Fold, combine: Any, neutral: int, doc: str) -
             keep = not promote_integers and not dtypes.is_bool(x.dtype)
             wanted = canonical_dtype(dtype) or (x.dtype if keep else sum_dtype(x.dtype))
             if dtypes.is_bool(wanted):
-                return _of_truth_values(name, combine, x, axis, keepdims, initial, where)
+                return _reduce_truth_values(name, combine, x, axis, keepdims, initial, where)
             x = lax.convert_element_type(x, wanted)
         total = _reduce(name, fold, _masked(name, x, where, neutral), axis, keepdims)
         return total if initial is None else combine(total, _initial(name, initial, x.dtype))
@@ -167,11 +169,11 @@ def _accumulation(name: str, fold: Fold, combine: Any, neutral: int, doc: str) -
 
 
 sum = _accumulation("sum", lax.reduce_sum, lax.add, 0, _SUM)
-prod = _accumulation("prod", lax.reduce_prod, lax.mul, 1, "Product of elements over axes; arguments as of `sum`.")
+prod = _accumulation("prod", lax.reduce_prod, lax.mul, 1, "Multiply the elements over axes; arguments as for `sum`.")
 
 
 def count_nonzero(a: Any, axis: Axis = None, keepdims: bool = False) -> Any:
-    """Number of elements that differ from zero, over axes."""
+    """Count the elements that differ from zero, over axes."""
     x = lax.convert_element_type(to_bool(array_argument("count_nonzero", a)), dtypes.default_int_dtype())
     return _reduce("count_nonzero", lax.reduce_sum, x, axis, keepdims)
 
@@ -186,7 +188,7 @@ def _extreme(
     x = strong(array_argument(name, a))
     if initial is None:
         if where is not None:
-            raise ValueError(f"{name}: with `where` give `initial`, the result where no element counts")
+            raise ValueError(f"{name}: with `where` give `initial`, the result if the mask excludes all elements")
         if 0 in x.shape:
             axes = canonical_axes(split_axes(axis)[0], x.ndim, name=name)
             if 0 in [x.shape[d] for d in axes]:
@@ -198,18 +200,18 @@ def _extreme(
     return combine(_reduce(name, fold, _masked(name, x, where, initial), axis, keepdims), initial)
 
 
-_MAX = """Largest element over axes; NaN if there is one.
+_MAX = """Return the largest element over axes; NaN if any element is NaN.
 
     Args:
         a: the array.
-        axis: the axes; None is all of them.
-        out: None; results are new arrays.
-        keepdims: keep the axes, with size 1.
-        initial: least value of the result, a scalar.
-        where: which elements count, a boolean array that broadcasts to the shape of `a`.
+        axis: the axis or axes to reduce; None, the default, reduces all.
+        out: not supported; must be None.
+        keepdims: whether the reduced axes stay in the result, with size 1.
+        initial: a scalar that is compared with the elements; required if there are none, or with `where`.
+        where: a boolean array that broadcasts to the shape of `a`; elements where it is False are skipped.
 
     Raises:
-        ValueError: there are no elements, or there is a mask, and no `initial`; an axis does not exist.
+        ValueError: `initial` is missing, and there are no elements or a mask; or an axis does not exist.
         NotImplementedError: `out` is given.
     """
 
@@ -219,24 +221,23 @@ def _extreme_element(name: str, fold: Fold, combine: Any, of_two: str, doc: str)
         a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, initial: Any = None, where: Any = None
     ) -> Any:
         if isinstance(axis, Array | np.ndarray) and axis.ndim:
-            raise TypeError(f"{name}: the second argument is the axis; of two arrays take corejax.numpy.{of_two}(x, y)")
+            raise TypeError(f"{name}: the second argument is the axis; for two arrays use corejax.numpy.{of_two}(x, y)")
         return _extreme(name, fold, combine, a, axis, out, keepdims, initial, where)
 
     return lax.named(function, name, doc)
 
 
 max = _extreme_element("max", lax.reduce_max, lax.max, "maximum", _MAX)
-min = _extreme_element(
-    "min", lax.reduce_min, lax.min, "minimum", "Smallest element over axes; NaN if there is one. Arguments as of `max`."
-)
+_MIN = "Return the smallest element over axes; NaN if any element is NaN. Arguments as for `max`."
+min = _extreme_element("min", lax.reduce_min, lax.min, "minimum", _MIN)
 
 
 def ptp(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False) -> Any:
-    """Distance between the largest and the smallest element over axes; arguments as of `max`."""
+    """Return the difference between the largest and the smallest element over axes; arguments as for `max`."""
     refuse_out("ptp", out)
     x = array_argument("ptp", a)
     if dtypes.is_bool(x.dtype):
-        raise TypeError(f"ptp is of numbers, not of booleans; got {x.aval.str_short()}")
+        raise TypeError(f"ptp: booleans have no differences, got {x.aval.str_short()}")
     return lax.sub(
         _extreme("ptp", lax.reduce_max, lax.max, x, axis, None, keepdims, None, None),
         _extreme("ptp", lax.reduce_min, lax.min, x, axis, None, keepdims, None, None),
@@ -244,7 +245,7 @@ def ptp(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False) -> 
 
 
 def index_of(name: str, find: Any, a: Any, axis: int | None, out: None, keepdims: bool | None) -> Any:
-    """What `find`, `lax.argmax` or `lax.argmin`, says of an axis; the function that asks has the name."""
+    """Find the index of an extreme along an axis with `find`, which is `lax.argmax` or `lax.argmin`."""
     refuse_out(name, out)
     x = array_argument(name, a)
     ndim = x.ndim
@@ -263,17 +264,23 @@ def index_of(name: str, find: Any, a: Any, axis: int | None, out: None, keepdims
 
 
 def argmax(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
-    """Index of the largest element along an axis (in the flattened array for None): the first, of several; of a NaN.
+    """Return the index of the largest element along an axis; the first, if several are equal, and that of a NaN.
+
+    Args:
+        a: the array.
+        axis: the axis to search; None, the default, searches the flattened array.
+        out: not supported; must be None.
+        keepdims: whether the axis stays in the result, with size 1.
 
     Raises:
-        ValueError: there are no elements, or no such axis.
+        ValueError: there are no elements, or the axis does not exist.
         NotImplementedError: `out` is given.
     """
     return index_of("argmax", lax.argmax, a, axis, out, keepdims)
 
 
 def argmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool | None = None) -> Any:
-    """Index of the smallest element along an axis; otherwise as `argmax`."""
+    """Return the index of the smallest element along an axis; arguments as for `argmax`."""
     return index_of("argmin", lax.argmin, a, axis, out, keepdims)
 
 
@@ -281,14 +288,14 @@ def argmin(a: Any, axis: int | None = None, out: None = None, keepdims: bool | N
 
 
 def all(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: Any = None) -> Any:
-    """Whether all elements over axes differ from zero; true of none. Arguments as of `sum`."""
+    """Test whether all elements over axes differ from zero; True if there are no elements. Arguments as for `sum`."""
     refuse_out("all", out)
     x = to_bool(array_argument("all", a))
     return _reduce("all", lax.reduce_and, _masked("all", x, where, True), axis, keepdims)
 
 
 def any(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False, *, where: Any = None) -> Any:
-    """Whether any element over axes differs from zero; false of none. Arguments as of `sum`."""
+    """Test whether any element over axes differs from zero; False if there are no elements. Arguments as for `sum`."""
     refuse_out("any", out)
     x = to_bool(array_argument("any", a))
     return _reduce("any", lax.reduce_or, _masked("any", x, where, False), axis, keepdims)

@@ -1,4 +1,4 @@
-"""Elements repeated, and moved along an axis."""
+"""Repeat elements, and move them along an axis."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from corejax_numpy.manipulation import ravel
 
 
 def tile(A: Any, reps: int | Sequence[int]) -> Any:
-    """An array repeated as a whole along its axes, and new leading ones.
+    """Repeat an array as a whole along its axes and along new leading axes.
 
     Args:
         A: the array.
-        reps: how often along each axis, matched from the last one.
+        reps: the number of repetitions along each axis, aligned with the last axis; or one number.
 
     Raises:
-        ValueError: a number is negative.
+        ValueError: a number of repetitions is negative.
     """
     x = array_argument("tile", A)
     counts = tuple(static_int("tile", n, "reps") for n in (reps if lax.is_several(reps) else (reps,)))
@@ -43,19 +43,21 @@ def tile(A: Any, reps: int | Sequence[int]) -> Any:
 def repeat(
     a: Any, repeats: Any, axis: int | None = None, *, total_repeat_length: int | None = None, out_sharding: Any = None
 ) -> Any:
-    """Each element repeated along an axis (of the flattened array, for None).
+    """Repeat each element along an axis.
 
     Args:
         a: the array.
-        repeats: how often: one number, or one for each index along the axis; traced only with `total_repeat_length`.
-        axis: the axis.
-        total_repeat_length: size of the axis in the result: what is too much is cut off, and where it is too little
-            the last element is repeated.
-        out_sharding: where the result is to be, a sharding or a `PartitionSpec`.
+        repeats: the number of repetitions, one for all elements or one for each index along the axis. It may be traced
+            only if `total_repeat_length` is given.
+        axis: the axis to repeat along; None, the default, flattens the array first.
+        total_repeat_length: the size of the axis in the result. A longer result is cut, and a shorter one repeats the
+            last element. By default the sum of the repetitions.
+        out_sharding: sharding of the result, a sharding or a `PartitionSpec`.
 
     Raises:
-        ValueError: there are not as many numbers as indices, or one is negative; no elements are to be repeated.
-        ConcretizationTypeError: `repeats` is traced, and no length is given.
+        ValueError: the number of repetitions does not match the axis, or a repetition is negative; or there is no
+            element to repeat.
+        ConcretizationTypeError: `repeats` is traced, and `total_repeat_length` is not given.
     """
     if out_sharding is not None:
         return lax.place("repeat", repeat(a, repeats, axis, total_repeat_length=total_repeat_length), out_sharding)
@@ -68,44 +70,45 @@ def repeat(
     if length is not None:
         length = static_int("repeat", length, "total_repeat_length", least=0)
     if isinstance(repeats, Tracer) and length is not None:
-        return _repeated_by_data(x, repeats, axis, length)
+        return _repeat_by_traced_counts(x, repeats, axis, length)
     if isinstance(repeats, SymbolicDim) and length is None:
-        return _repeated_evenly(x, repeats, axis)
+        return _repeat_evenly(x, repeats, axis)
     counts = known_array("repeat", repeats, "with `total_repeat_length` they may be traced")
     if counts.size == 0 and not isinstance(repeats, Array | np.ndarray):
         counts = counts.astype(int)
     if counts.dtype.kind not in "iu" or counts.min(initial=0) < 0 or counts.shape not in ((), (1,), (size,)):
         raise ValueError(f"repeat: one number, or {size} numbers, that are not negative integers; got {repeats!r}")
     if counts.size == 1 and length is None:
-        return _repeated_evenly(x, int(counts.reshape(())), axis)
-    indices = np.repeat(np.arange(size), counts.astype(np.intp))  # as unsigned 64-bit ones they would be refused
+        return _repeat_evenly(x, int(counts.reshape(())), axis)
+    # np.repeat does not accept counts of dtype uint64.
+    indices = np.repeat(np.arange(size), counts.astype(np.intp))
     if length is not None:
-        indices = _of_length(indices[:length], length, size)
+        indices = _extend_to(indices[:length], length, size)
     return x[(*[slice(None)] * axis, indices)] if size else x
 
 
 @remembered
-def _repeated_evenly(x: Any, count: int, axis: int) -> Any:
+def _repeat_evenly(x: Any, count: int, axis: int) -> Any:
     spread = (*x.shape[: axis + 1], count, *x.shape[axis + 1 :])
     out = lax.broadcast_in_dim(x, spread, tuple(d for d in range(x.ndim + 1) if d != axis + 1))
     return lax.reshape(out, (*x.shape[:axis], x.shape[axis] * count, *x.shape[axis + 1 :]))
 
 
-def _of_length(indices: Any, length: int, size: int) -> Any:
+def _extend_to(indices: Any, length: int, size: int) -> Any:
     if length and not size:
-        raise ValueError(f"repeat: there is no element to be repeated {length} times")
+        raise ValueError(f"repeat: there is no element to repeat {length} times")
     return np.concatenate([indices, np.full(length - len(indices), size - 1, indices.dtype)])
 
 
-def _repeated_by_data(x: Any, repeats: Any, axis: int, length: int) -> Any:
-    """Index `i` of the result is that element at whose end more than `i` elements have been written."""
+def _repeat_by_traced_counts(x: Any, repeats: Any, axis: int, length: int) -> Any:
+    """Repeat by traced counts: index `i` of the result takes the first element whose cumulative count exceeds `i`."""
     from corejax_numpy.searching import searchsorted
 
     size = x.shape[axis]
     if repeats.shape not in ((), (1,), (size,)):
         raise ValueError(f"repeat: one number, or {size} numbers, got {repeats.aval.str_short()}")
     if length and not size:
-        raise ValueError(f"repeat: there is no element to be repeated {length} times")
+        raise ValueError(f"repeat: there is no element to repeat {length} times")
     ends = lax.cumsum(lax.broadcast_to(lax.reshape(repeats, (repeats.size,)), (size,)), 0)
     indices = searchsorted(ends, lax.iota(ends.dtype, length), side="right")
     indices = lax.min(indices, lax.make_scalar(size - 1, indices.dtype))
@@ -113,10 +116,14 @@ def _repeated_by_data(x: Any, repeats: Any, axis: int, length: int) -> Any:
 
 
 def resize(a: Any, new_shape: Any) -> Any:
-    """The elements in another shape: repeated in their order where there are too few, the last left out if too many.
+    """Return the elements in another shape: repeated in order if there are too few, cut if there are too many.
+
+    Args:
+        a: the array, which is flattened.
+        new_shape: the shape of the result, a sequence or one integer.
 
     Raises:
-        TypeError: the shape is not made of concrete integers.
+        TypeError: the shape contains something other than concrete integers.
         ValueError: a size is negative.
     """
     x = ravel(array_argument("resize", a))
@@ -135,15 +142,15 @@ def resize(a: Any, new_shape: Any) -> Any:
 
 
 def roll(a: Any, shift: Any, axis: int | Sequence[int] | None = None) -> Any:
-    """Elements moved along axes; those that leave at the end come back at the beginning.
+    """Roll elements along an axis: elements shifted beyond the end reappear at the start.
 
     Args:
         a: the array.
-        shift: by how much: one number or one for each axis; may be traced.
-        axis: the axis or axes, the flattened array for None.
+        shift: the number of positions, one for all axes or one for each; may be traced.
+        axis: the axis or axes to roll along; None, the default, rolls the flattened array and restores the shape.
 
     Raises:
-        ValueError: as many shifts as axes are needed.
+        ValueError: the numbers of shifts and axes differ.
         TypeError: a shift is not an integer.
     """
     x = array_argument("roll", a)
@@ -155,12 +162,12 @@ def roll(a: Any, shift: Any, axis: int | Sequence[int] | None = None) -> Any:
     axes = axes * len(shifts) if len(axes) == 1 else axes
     if len(shifts) != len(axes):
         raise ValueError(f"roll: as many shifts as axes, got {shift!r} and {axis!r}")
-    for d, by in zip(axes, shifts, strict=True):
-        x = _rolled(x, by, d)
+    for d, offset in zip(axes, shifts, strict=True):
+        x = _roll_axis(x, offset, d)
     return x
 
 
-def _rolled(x: Any, shift: Any, axis: int) -> Any:
+def _roll_axis(x: Any, shift: Any, axis: int) -> Any:
     size = x.shape[axis]
     if size == 0:
         return x
@@ -169,7 +176,7 @@ def _rolled(x: Any, shift: Any, axis: int) -> Any:
     try:
         start = -static_int("roll", shift, "shift") % size
     except TypeError:
-        raise TypeError(f"roll: elements are moved by integers, got {shift!r}") from None
+        raise TypeError(f"roll: shift is an integer, got {shift!r}") from None
     if start == 0:
         return x
     front = lax.slice_in_dim(x, 0, start, axis=axis)

@@ -1,4 +1,4 @@
-"""Dtypes as names: `corejax.numpy.float32` stands for a dtype and makes arrays of it."""
+"""Scalar types: `corejax.numpy.float32` stands for a dtype, and creates arrays of this dtype when called."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from corejax.extend import dtypes
 
 
 class ScalarType(type):
-    """A dtype that is called like NumPy's scalar types: `float32(x)` is `asarray(x, float32)`, also while tracing.
+    """The type of scalar types, which are called as NumPy's: `float32(x)` is `asarray(x, float32)`, also while tracing.
 
-    It equals NumPy's scalar type and the dtype, stands for them wherever a dtype is expected, and has NumPy's scalars
-    of the type as instances; arrays are instances of `Array`.
+    A scalar type is equal to NumPy's scalar type and to the dtype, and can be passed as a dtype. NumPy's scalars of
+    the type are its instances; arrays are instances of `Array`.
 
     Attributes:
-        dtype: the NumPy dtype; of `int_`, `float_` and so on the one that is the default now.
+        dtype: the NumPy dtype; for `int_`, `float_` and so on the current default dtype.
     """
 
     _find: Callable[[], np.dtype[Any]]
@@ -28,14 +28,15 @@ class ScalarType(type):
         """The NumPy dtype."""
         return cls._find()
 
-    __numpy_dtype__ = dtype  # what NumPy 2.4 asks for
+    __numpy_dtype__ = dtype  # the attribute that NumPy 2.4 looks up
 
     def __call__(cls, x: Any = 0, /, *more: Any) -> Any:
+        """Return `x` as an array of the dtype."""
         from corejax_numpy.creation import asarray
 
         if more:
             raise TypeError(f"{cls.__name__} takes one value, an array or a number, got {1 + len(more)}")
-        return asarray(_number_written(x, cls) if isinstance(x, str) else x, cls.dtype)
+        return asarray(_parse_number(x, cls) if isinstance(x, str) else x, cls.dtype)
 
     def __instancecheck__(cls, instance: Any) -> builtins.bool:
         return isinstance(instance, cls.dtype.type)
@@ -52,20 +53,20 @@ class ScalarType(type):
         return f"corejax.numpy.{cls.__name__}"
 
 
-def _number_written(text: str, kind: ScalarType) -> complex:
-    """The number that a text says, as Python reads it: `float32("nan")`.
+def _parse_number(text: str, kind: ScalarType) -> complex:
+    """Parse a number in a string as Python does: `float32("nan")`.
 
     Raises:
-        TypeError: the dtype is that of booleans.
-        ValueError: it says none of this kind.
+        TypeError: the dtype is boolean.
+        ValueError: the string is not a number of this kind.
     """
     if dtypes.is_bool(kind.dtype):
-        raise TypeError(f"{kind.__name__}: a text is neither true nor false, got {text!r}")
+        raise TypeError(f"{kind.__name__}: a string cannot be converted to a boolean, got {text!r}")
     read = int if dtypes.is_integer(kind.dtype) else complex if dtypes.is_complex(kind.dtype) else float
     try:
         return read(text)
     except ValueError:
-        raise ValueError(f"{kind.__name__}: {text!r} is not written as a number of this kind") from None
+        raise ValueError(f"{kind.__name__}: {text!r} cannot be parsed as a number of this kind") from None
 
 
 def _scalar_type(name: str, find: Callable[[], np.dtype[Any]], doc: str) -> ScalarType:
@@ -73,15 +74,15 @@ def _scalar_type(name: str, find: Callable[[], np.dtype[Any]], doc: str) -> Scal
 
 
 def _fixed(name: str) -> ScalarType:
-    found = dtypes.dtype(name)
-    return _scalar_type(name, lambda: found, f"The dtype {name}; called, it makes an array of that dtype.")
+    dtype = dtypes.dtype(name)
+    return _scalar_type(name, lambda: dtype, f"The dtype {name}; a call creates an array of this dtype.")
 
 
 def _default(name: str, find: Callable[[], np.dtype[Any]]) -> ScalarType:
-    return _scalar_type(name, find, "The default dtype of its kind, 32 or 64 bits wide by the settings.")
+    return _scalar_type(name, find, "The default dtype of its kind, 32 or 64 bits wide depending on the settings.")
 
 
-# `float32 = ...`, and so on: all dtypes that the installed release of ml_dtypes has. `bool` is one of them here.
+# Define `float32` and so on: a name for every dtype of the installed release of ml_dtypes, and `bool`.
 globals().update({name: _fixed(name) for name in dtypes.LONG_NAMES})
 
 bool_ = globals()["bool"]

@@ -1,4 +1,4 @@
-"""Places in sorted arrays: `searchsorted` and `digitize`."""
+"""Find positions in sorted arrays: `searchsorted` and `digitize`."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ _METHODS = ("scan", "scan_unrolled", "sort", "compare_all", "default")
 
 
 def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *, method: str = "scan") -> Any:
-    """Where elements are to be inserted into a sorted vector to keep it sorted.
+    """Return the indices at which elements would be inserted into a sorted vector to keep it sorted.
 
     Args:
-        a: a sorted vector; NaN is behind all numbers.
-        v: the elements, an array of any shape.
-        side: `"left"`, before elements that are equal, or `"right"`, behind them.
-        sorter: indices that sort `a`, where it is not sorted.
-        method: of compiled programs: `"scan"`, bisection in a loop; `"scan_unrolled"`, written out; `"sort"`, of both
-            together; `"compare_all"`, each with each.
+        a: a vector in ascending order; NaN comes after all numbers.
+        v: the elements to insert, an array of any shape.
+        side: `"left"`, the default, for the position before equal elements, or `"right"`, for the position after them.
+        sorter: indices that sort `a`, if `a` is not sorted.
+        method: the algorithm of compiled programs: `"scan"`, the default, is a bisection in a loop; `"scan_unrolled"`
+            unrolls this loop; `"sort"` sorts `a` and `v` together; `"compare_all"` compares all pairs.
 
     Returns:
-        Indices of the shape of `v`, default integers; of 64 bits too if the vector is too long for 32.
+        Indices of the shape of `v`, of the default integer dtype, or int64 if the vector is too long for 32 bits.
 
     Raises:
-        ValueError: `side` or `method` is none of these, or `a` is not a vector.
+        ValueError: `side` or `method` is unknown, or `a` is not a vector.
     """
     if side not in ("left", "right"):
         raise ValueError(f"searchsorted: side is 'left' or 'right', got {side!r}")
@@ -51,7 +51,7 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *, meth
     dtype = dtypes.default_int_dtype() if a.size < 1 << 31 else np.dtype(np.int64)
     if not a.size:
         return lax.full(v.shape, 0, dtype)
-    if _evaluated(a, v):
+    if _are_concrete(a, v):
         return _on_host(a, v, side, dtype)
     if method == "sort":
         return _by_sorting(a, v, side, dtype)
@@ -60,26 +60,30 @@ def searchsorted(a: Any, v: Any, side: str = "left", sorter: Any = None, *, meth
     return _by_bisection(a, v, side, dtype, method == "scan_unrolled")
 
 
-def _evaluated(*arrays: Any) -> bool:
-    """Whether these are all values, on one device, of which nothing is recorded."""
+def _are_concrete(*arrays: Any) -> bool:
+    """Return whether all arrays are concrete and on one device, and no program is being traced."""
     return recording_trace() is None and not any(isinstance(x, Tracer) or is_spread(x) for x in arrays)
 
 
-_programs: dict[Any, Any] = {}  # by types; None at first, False where nothing compiles
+# Compiled programs by types: None after the first call, which does not compile, and False if the type has no program.
+_programs: dict[Any, Any] = {}
 clears_cache(_programs.clear)
 
 
 def _on_host(a: Any, v: Any, side: str, dtype: Any) -> Any:
-    if v.size >= LOOKED_UP and (found := _compiled(a, v, side, dtype)) is not None:
-        return found
+    if v.size >= LOOKED_UP and (indices := _run_compiled(a, v, side, dtype)) is not None:
+        return indices
     table, values = host_value(a), host_value(v)
-    if table.dtype.kind == "V":  # narrower floats and integers
+    if table.dtype.kind == "V":  # the narrow floats and integers of ml_dtypes
         table, values = table.astype(np.float32), values.astype(np.float32)
     return as_array(np.asarray(np.searchsorted(table, values, side)).astype(dtype))
 
 
-def _compiled(a: Any, v: Any, side: str, dtype: Any) -> Any:
-    """The same for many elements, as integers of the same order: so that no number counts as another one."""
+def _run_compiled(a: Any, v: Any, side: str, dtype: Any) -> Any:
+    """Search many elements with a compiled program; return None if there is no program for these types.
+
+    The program compares integers of the same order as the elements, so that no two different floats compare as equal.
+    """
     key = (a.aval, v.aval, side, dtype)
     if key not in _programs:
         _programs[key] = None
@@ -94,7 +98,7 @@ def _compiled(a: Any, v: Any, side: str, dtype: Any) -> Any:
 
 
 def _as_integers(dtype: Any) -> Callable[[Any], Any] | None:
-    """How numbers become integers of the same order, zeros equal and NaN behind all; None where they do not."""
+    """Return a function from numbers to integers of the same order (zeros equal, NaN last), or None."""
     if dtypes.is_integer(dtype) or dtype == np.bool_:
         return lambda x: x
     if not dtypes.is_float(dtype) or dtype.itemsize == 1:
@@ -116,7 +120,7 @@ def _as_integers(dtype: Any) -> Callable[[Any], Any] | None:
 
 
 def _at_most(x: Any, y: Any) -> Any:
-    """`x <= y`, NaN being equal to itself and greater than numbers; complex numbers by their real parts first."""
+    """Compute `x <= y`: NaN is equal to itself and above all numbers; complex numbers compare by real parts first."""
     if dtypes.is_complex(x.dtype):
         greater = lax.bitwise_not(_at_most(lax.real(x), lax.real(y)))
         ties = _at_most(lax.real(y), lax.real(x))
@@ -161,7 +165,7 @@ def _by_comparing(a: Any, v: Any, side: str, dtype: Any) -> Any:
 
 
 def _ranks(x: Any, dtype: Any) -> Any:
-    """The place of each element of a vector when that is sorted."""
+    """Return the position that each element of a vector has in the sorted vector."""
     places = lax.iota(dtype, x.size)
     order = lax.sort_key_val(x, places)[1]
     return (
@@ -172,7 +176,7 @@ def _ranks(x: Any, dtype: Any) -> Any:
 
 
 def _by_sorting(a: Any, v: Any, side: str, dtype: Any) -> Any:
-    """Ranks among both less ranks among the values themselves; equals are ordered by what stands first."""
+    """Subtract ranks among the values from ranks among both arrays; the order of the arrays breaks ties."""
     values = lax.reshape(v, (v.size,))
     both = lax.concatenate([values, a] if side == "left" else [a, values], 0)
     start = 0 if side == "left" else a.size
@@ -181,16 +185,16 @@ def _by_sorting(a: Any, v: Any, side: str, dtype: Any) -> Any:
 
 
 def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = None) -> Any:
-    """The number of the bin that each element lies in.
+    """Return the number of the bin to which each element belongs.
 
     Args:
-        x: the elements.
-        bins: the vector of edges, increasing or decreasing.
-        right: whether a bin has its right edge rather than its left one.
-        method: see `searchsorted`.
+        x: the elements, an array of any shape.
+        bins: the vector of bin edges, in ascending or descending order.
+        right: whether a bin includes its right edge instead of its left one; False by default.
+        method: the algorithm, as for `searchsorted`.
 
     Returns:
-        Indices of the shape of `x`: 0 is before the first edge, `len(bins)` behind the last.
+        Indices of the shape of `x`: 0 is before the first edge, `len(bins)` after the last.
 
     Raises:
         ValueError: `bins` is not a vector.
@@ -201,15 +205,15 @@ def digitize(x: Any, bins: Any, right: bool = False, *, method: str | None = Non
     if not edges.size:
         return lax.full(x.shape, 0, dtypes.default_int_dtype())
     side = "left" if right else "right"
-    how = "scan" if method is None else method
-    if _evaluated(x, edges):
+    method = "scan" if method is None else method
+    if _are_concrete(x, edges):
         values = host_value(edges)
         if values[-1] >= values[0]:
-            return searchsorted(edges, x, side, method=how)
-        number = host_value(searchsorted(as_array(values[::-1]), x, side, method=how))
+            return searchsorted(edges, x, side, method=method)
+        number = host_value(searchsorted(as_array(values[::-1]), x, side, method=method))
         return as_array(number.dtype.type(edges.size) - number)
     first, last = lax.index_in_dim(edges, 0, keepdims=False), lax.index_in_dim(edges, -1, keepdims=False)
     rising = lax.ge(last, first)
     edges = lax.select(lax.broadcast(rising, edges.shape), edges, lax.rev(edges, (0,)))
-    number = searchsorted(edges, x, side, method=how)
+    number = searchsorted(edges, x, side, method=method)
     return lax.select(rising, number, lax.sub(lax.full(x.shape, edges.size, number.dtype), number))

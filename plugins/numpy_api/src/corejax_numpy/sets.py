@@ -1,7 +1,7 @@
-"""Sets of array elements: `unique` and kin, unions, intersections and differences.
+"""Set operations on arrays: `unique` and its variants, unions, intersections and differences.
 
-How many elements there are is part of the result's shape. So values have to be known, and NumPy counts them; or the
-number is given as `size`: the first so many, in order, filled up where there are fewer.
+The number of elements is part of the result's shape. So either the values are concrete, and NumPy computes the result,
+or `size` gives the number: then the result holds the first `size` elements, padded if there are fewer.
 """
 
 from __future__ import annotations
@@ -23,46 +23,48 @@ from corejax_numpy.searching import searchsorted
 _METHODS = ("auto", "compare_all", "binary_search", "sort")
 
 
-# -- known values ------------------------------------------------------------------------------------------------
+# -- concrete values -------------------------------------------------------------------------------------------------
 
 
 def _known(name: str, x: Any) -> Any:
-    """The NumPy array of an argument, narrow types widened; of one with a tangent, which a size does not have, too.
+    """Return an argument as a NumPy array, narrow dtypes widened.
+
+    The value of a tracer with a tangent is returned as well, because a size has no tangent.
 
     Raises:
-        ConcretizationTypeError: it is traced.
+        ConcretizationTypeError: the argument is traced.
     """
     try:
-        found = x.steering() if isinstance(x, Tracer) else x
-        value = np.asarray(x if found is None else found)
+        concrete = x.steering() if isinstance(x, Tracer) else x
+        value = np.asarray(x if concrete is None else concrete)
     except TypeError as error:
         if not isinstance(x, Tracer):
             raise
         raise type(error)(
-            f"{name}: how many elements the result has depends on their values, so the array has to be known, or the "
-            f"number given: {name}(..., size=n). Got {x!r}.\n{x.origin()}"
+            f"{name}: the size of the result depends on values, so the array must be concrete, or the size given: "
+            f"{name}(..., size=n). Got {x!r}.\n{x.origin()}"
         ) from None
     return value.astype(np.float32) if value.dtype.kind == "V" else value
 
 
 def _is_traced(*arrays: Any) -> bool:
-    """Whether values that are known decide about a size alone: the result has tangents."""
+    """Return whether an array is traced; if its value is known all the same, the result still needs a tangent."""
     return any(isinstance(x, Tracer) for x in arrays)
 
 
-def _as(dtype: Any, value: Any) -> Any:
+def _as_array(dtype: Any, value: Any) -> Any:
     return as_array(np.asarray(value).astype(dtype))
 
 
 def _indices(value: Any) -> Any:
-    return _as(dtypes.default_int_dtype(), value)
+    return _as_array(dtypes.default_int_dtype(), value)
 
 
 def _size(name: str, size: Any) -> int:
     return static_int(name, size, "size", least=0)
 
 
-# -- a given number of them --------------------------------------------------------------------------------------
+# -- with a static size ---------------------------------------------------------------------------------------
 
 
 def _numbers(count: int) -> Any:
@@ -70,16 +72,16 @@ def _numbers(count: int) -> Any:
 
 
 def _true_places(mask: Any, size: int, otherwise: int) -> tuple[Any, Any, Any]:
-    """The first `size` places where a vector is true, `otherwise` where there are fewer; which are there; how many."""
-    places, found = first_true(mask, size, otherwise)
-    return places, lax.lt(_numbers(size), lax.broadcast(found, (size,))), found
+    """Return the first `size` true positions (padded with `otherwise`), which of them are valid, and their number."""
+    places, total = first_true(mask, size, otherwise)
+    return places, lax.lt(_numbers(size), lax.broadcast(total, (size,))), total
 
 
-def _chosen(there: Any, values: Any, fill: Any) -> Any:
-    """`values` where they are there, a scalar or one row elsewhere."""
-    there = lax.broadcast_in_dim(there, values.shape, (0,))
+def _fill_invalid(valid: Any, values: Any, fill: Any) -> Any:
+    """Replace the rows of `values` that are not valid by a scalar or one row."""
+    valid = lax.broadcast_in_dim(valid, values.shape, (0,))
     fill = lax.convert_element_type(fill, values.dtype)
-    return lax.select(there, values, lax.broadcast_to(fill, values.shape))
+    return lax.select(valid, values, lax.broadcast_to(fill, values.shape))
 
 
 def _differ(x: Any, y: Any, equal_nan: bool) -> Any:
@@ -90,8 +92,8 @@ def _differ(x: Any, y: Any, equal_nan: bool) -> Any:
     return different
 
 
-def _from_previous(x: Any, equal_nan: bool = False) -> Any:
-    """Whether each row differs from the one before; the first one does."""
+def _differs_from_previous(x: Any, equal_nan: bool = False) -> Any:
+    """Test whether each row differs from the row before it; True for the first row."""
     length = x.shape[0]
     behind, before = lax.slice_in_dim(x, 1, length), lax.slice_in_dim(x, 0, length - 1)
     different = _differ(behind, before, equal_nan)
@@ -100,21 +102,29 @@ def _from_previous(x: Any, equal_nan: bool = False) -> Any:
 
 
 class _Sized(NamedTuple):
-    """Unique rows: values, places in the array, group of each row, sizes of the groups; how many there are."""
+    """Unique rows, padded to a static size.
+
+    Attributes:
+        values: the rows.
+        indices: the position of each row in the array.
+        inverse: the index of the unique row that is equal to each row of the array.
+        counts: the number of occurrences of each row.
+        total: the number of unique rows.
+    """
 
     values: Any
     indices: Any
     inverse: Any
     counts: Any
-    found: Any
+    total: Any
 
 
 def _sized_unique(name: str, rows: Any, size: int, fill_value: Any, equal_nan: bool = True) -> _Sized:
-    """Of an array's first axis, with all but it as one row."""
+    """Compute the unique rows of an array: sort its elements along the first axis, and compare neighbours."""
     length, columns = rows.shape[0], int(np.prod(rows.shape[1:], dtype=int))
     if not length:
         if size and fill_value is None:
-            raise ValueError(f"{name}: of no elements {size} can only be made with a fill_value")
+            raise ValueError(f"{name}: an empty array gives {size} elements only with a fill_value")
         none = lax.full((size,), 0, dtypes.default_int_dtype())
         fill = lax.convert_element_type(array_argument(name, 0 if fill_value is None else fill_value), rows.dtype)
         empty = lax.broadcast_to(fill, (size, *rows.shape[1:]))
@@ -122,11 +132,11 @@ def _sized_unique(name: str, rows: Any, size: int, fill_value: Any, equal_nan: b
     keys = lax.unstack(lax.reshape(rows, (length, columns)), 1)
     *ordered, order = lax.sort((*keys, _numbers(length)), num_keys=columns) if columns else (_numbers(length),)
     table = lax.reshape(lax.stack(ordered, 1), rows.shape) if columns else rows
-    new = _from_previous(table, equal_nan) if columns else lax.eq(order, lax.full_like(order, 0))
-    places, there, found = _true_places(new, size, 0)
+    new = _differs_from_previous(table, equal_nan) if columns else lax.eq(order, lax.full_like(order, 0))
+    places, valid, total = _true_places(new, size, 0)
     values = table[places]
     if fill_value is not None:
-        values = _chosen(there, values, array_argument(name, fill_value))
+        values = _fill_invalid(valid, values, array_argument(name, fill_value))
     group = lax.sub(lax.cumsum(lax.convert_element_type(new, order.dtype)), lax.full_like(order, 1))
     ends = _true_places(new, size + 1, length)[0]
     counts = lax.sub(lax.slice_in_dim(ends, 1, size + 1), lax.slice_in_dim(ends, 0, size))
@@ -135,7 +145,7 @@ def _sized_unique(name: str, rows: Any, size: int, fill_value: Any, equal_nan: b
         .at[order]
         .set(group, unique_indices=True, mode="promise_in_bounds", wrap_negative_indices=False)
     )
-    return _Sized(values, order[places], inverse, counts, found)
+    return _Sized(values, order[places], inverse, counts, total)
 
 
 # -- unique ------------------------------------------------------------------------------------------------------
@@ -153,26 +163,26 @@ def unique(
     fill_value: Any = None,
     sorted: bool = True,
 ) -> Any:
-    """The elements of an array without repetitions, in order.
+    """Return the sorted unique elements of an array.
 
     Args:
         ar: the array.
-        return_index: also where each first occurs.
-        return_inverse: also which of them each element is.
-        return_counts: also how often each occurs.
-        axis: the parts along it are the elements; None is the flattened array.
-        equal_nan: whether NaNs are one element.
-        size: how many, where values are traced.
-        fill_value: what they are filled up with, a scalar, or with an axis an array of the other axes' shape; by
-            default the least element.
-        sorted: they always are.
+        return_index: whether to return the index of the first occurrence of each unique element.
+        return_inverse: whether to return, for each element of `ar`, the index of its unique element.
+        return_counts: whether to return the number of occurrences of each unique element.
+        axis: the axis whose slices are the elements; None, the default, flattens the array first.
+        equal_nan: whether all NaNs count as one element; True by default.
+        size: the number of unique elements in the result; required if the array is traced.
+        fill_value: the padding if there are fewer than `size` unique elements: a scalar, or with `axis` an array of
+            the shape of a slice; by default the smallest element.
+        sorted: accepted for compatibility with NumPy and ignored; the result is always sorted.
 
     Returns:
-        The elements, and what else is asked for, in a tuple.
+        The unique elements, or a tuple of them and the requested indices, inverse indices and counts.
 
     Raises:
-        ConcretizationTypeError: the array is traced and `size` is not given.
-        ValueError: there is no such axis, or nothing to fill up with.
+        ConcretizationTypeError: the array is traced, and `size` is not given.
+        ValueError: the axis does not exist; or the array is empty, and `fill_value` is not given.
     """
     x = array_argument("unique", ar)
     rows = lax.reshape(x, (x.size,)) if axis is None else x
@@ -183,17 +193,17 @@ def unique(
         values, *rest = np.unique(
             _known("unique", rows), True, return_inverse=True, return_counts=True, axis=along, equal_nan=equal_nan
         )
-        values = _as(x.dtype, values)
+        values = _as_array(x.dtype, values)
         index, inverse, counts = (_indices(np.reshape(v, (-1,))) for v in rest)
     else:
         rows = moveaxis(rows, along, 0) if along else rows
-        found = _sized_unique("unique", rows, _size("unique", size), fill_value, equal_nan)
-        values, index, inverse, counts, _ = found
+        sized = _sized_unique("unique", rows, _size("unique", size), fill_value, equal_nan)
+        values, index, inverse, counts, _ = sized
         values = moveaxis(values, 0, along) if along else values
     if axis is None:
         inverse = lax.reshape(inverse, x.shape)
-    wanted = ((return_index, index), (return_inverse, inverse), (return_counts, counts))
-    more = tuple(value for asked, value in wanted if asked)
+    optional = ((return_index, index), (return_inverse, inverse), (return_counts, counts))
+    more = tuple(value for is_requested, value in optional if is_requested)
     return (values, *more) if more else values
 
 
@@ -203,22 +213,22 @@ _UniqueInverseResult = namedtuple("_UniqueInverseResult", "values inverse_indice
 
 
 def unique_all(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Any:
-    """`unique` with all that it can say; each NaN is an element of its own, as the Array API standard has it."""
+    """Return unique values, indices, inverse indices and counts; each NaN is unique, as in the Array API standard."""
     return _UniqueAllResult(*unique(x, True, True, True, equal_nan=False, size=size, fill_value=fill_value))
 
 
 def unique_counts(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Any:
-    """`unique` with counts; otherwise as `unique_all`."""
+    """Return unique values and their counts; otherwise as `unique_all`."""
     return _UniqueCountsResult(*unique(x, return_counts=True, equal_nan=False, size=size, fill_value=fill_value))
 
 
 def unique_inverse(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Any:
-    """`unique` with the element that each is; otherwise as `unique_all`."""
+    """Return unique values and inverse indices; otherwise as `unique_all`."""
     return _UniqueInverseResult(*unique(x, return_inverse=True, equal_nan=False, size=size, fill_value=fill_value))
 
 
 def unique_values(x: Any, /, *, size: int | None = None, fill_value: Any = None) -> Any:
-    """`unique` alone; otherwise as `unique_all`."""
+    """Return unique values; otherwise as `unique_all`."""
     return unique(x, equal_nan=False, size=size, fill_value=fill_value)
 
 
@@ -230,47 +240,55 @@ def _vectors(name: str, ar1: Any, ar2: Any) -> list[Any]:
 
 
 def union1d(ar1: Any, ar2: Any, *, size: int | None = None, fill_value: Any = None) -> Any:
-    """The elements of either array, in order; `size` and `fill_value` as of `unique`."""
+    """Return the sorted unique elements of two arrays; `size` and `fill_value` are as for `unique`."""
     return unique(lax.concatenate(_vectors("union1d", ar1, ar2), 0), size=size, fill_value=fill_value)
 
 
 def setdiff1d(
     ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | None = None, fill_value: Any = None
 ) -> Any:
-    """The elements of the first array that the second does not have.
+    """Return the sorted unique elements of one array that are not in another.
 
     Args:
-        ar1, ar2: the arrays.
-        assume_unique: the elements of each are different, and stay in order.
-        size: how many, where values are traced.
-        fill_value: what they are filled up with; 0 by default.
+        ar1: the array whose elements are kept.
+        ar2: the array whose elements are removed.
+        assume_unique: whether the elements of each array are unique; then the result keeps the order of `ar1`.
+        size: the number of elements in the result; required if an array is traced.
+        fill_value: the padding if there are fewer than `size` elements; 0 by default.
 
     Raises:
-        ConcretizationTypeError: an array is traced and `size` is not given.
+        ConcretizationTypeError: an array is traced, and `size` is not given.
     """
     name = "setdiff1d"
     x, y = array_arguments(name, ar1, ar2)
     if size is None:
         values = np.setdiff1d(_known(name, x).ravel(), _known(name, y).ravel(), assume_unique)
         if not _is_traced(x):
-            return _as(x.dtype, values)
+            return _as_array(x.dtype, values)
         size = values.size
     x = lax.reshape(x, (x.size,))
     count = _size(name, size)
     fill = array_argument(name, 0 if fill_value is None else fill_value)
     if not x.size:
         return lax.full((count,), lax.convert_element_type(fill, x.dtype))
-    found: Any = lax.full((), x.size, dtypes.default_int_dtype())
+    total: Any = lax.full((), x.size, dtypes.default_int_dtype())
     if not assume_unique:
-        x, _, _, _, found = _sized_unique(name, x, x.size, None)
-    mask = lax.lt(_numbers(x.size), lax.broadcast(found, (x.size,)))
+        x, _, _, _, total = _sized_unique(name, x, x.size, None)
+    mask = lax.lt(_numbers(x.size), lax.broadcast(total, (x.size,)))
     mask = lax.bitwise_and(mask, isin(x, y, invert=True))
-    places, there, _ = _true_places(mask, count, 0)
-    return _chosen(there, x[places], fill)
+    places, valid, _ = _true_places(mask, count, 0)
+    return _fill_invalid(valid, x[places], fill)
 
 
 class _Merged(NamedTuple):
-    """Two sets in one order: elements, places in the arrays, whether each is there, and is the one before it."""
+    """Two sets sorted together.
+
+    Attributes:
+        values: the elements.
+        order: the position of each element in its array.
+        valid: whether an element is not padding.
+        repeated: whether an element is valid and equal to the element before it, and so in both sets.
+    """
 
     values: Any
     order: Any
@@ -278,56 +296,58 @@ class _Merged(NamedTuple):
     repeated: Any
 
 
-def _merged(name: str, x: Any, y: Any, assume_unique: bool) -> _Merged:
+def _merge_sorted(name: str, x: Any, y: Any, assume_unique: bool) -> _Merged:
     parts, places, valid = [], [], []
     for v in (x, y):
-        there = lax.full((v.size,), True, dtypes.bool_)
+        is_valid = lax.full((v.size,), True, dtypes.bool_)
         index = _numbers(v.size)
         if not assume_unique and v.size:
-            v, index, _, _, found = _sized_unique(name, v, v.size, None)
-            there = lax.lt(_numbers(v.size), lax.broadcast(found, (v.size,)))
+            v, index, _, _, total = _sized_unique(name, v, v.size, None)
+            is_valid = lax.lt(_numbers(v.size), lax.broadcast(total, (v.size,)))
         parts.append(v)
         places.append(index)
-        valid.append(there)
+        valid.append(is_valid)
     missing = lax.bitwise_not(lax.concatenate(valid, 0))
     keys = (missing, lax.concatenate(parts, 0), lax.concatenate(places, 0))
     missing, values, order = lax.sort(keys, num_keys=2)
-    there = lax.bitwise_not(missing)
-    same = lax.bitwise_not(_from_previous(values)) if values.size else there
-    return _Merged(values, order, there, lax.bitwise_and(same, there))
+    is_valid = lax.bitwise_not(missing)
+    same = lax.bitwise_not(_differs_from_previous(values)) if values.size else is_valid
+    return _Merged(values, order, is_valid, lax.bitwise_and(same, is_valid))
 
 
-def _first_of(values: Any, places: Any, found: Any) -> Any:
-    """The least of the results, zero if there are none: what they are filled up with."""
+def _first_of(values: Any, places: Any, total: Any) -> Any:
+    """Return the smallest element of the result, or zero if it is empty: the default padding."""
     if not places.size:
         return lax.full((), 0, values.dtype)
     first = lax.index_in_dim(values[places], 0, keepdims=False)
-    return lax.select(lax.gt(found, lax.full_like(found, 0)), first, lax.full_like(first, 0))
+    return lax.select(lax.gt(total, lax.full_like(total, 0)), first, lax.full_like(first, 0))
 
 
 def setxor1d(
     ar1: Any, ar2: Any, assume_unique: bool = False, *, size: int | None = None, fill_value: Any = None
 ) -> Any:
-    """The elements of one array that the other does not have, in order; arguments as of `setdiff1d`.
+    """Return the sorted unique elements that are in exactly one of two arrays; arguments as for `setdiff1d`.
 
-    By default results are filled up with the least of them.
+    The default padding is the smallest element of the result.
     """
     name = "setxor1d"
     x, y = _vectors(name, ar1, ar2)
     if size is None:
         values = np.setxor1d(_known(name, x), _known(name, y), assume_unique)
         if not _is_traced(x, y):
-            return _as(x.dtype, values)
+            return _as_array(x.dtype, values)
         size = values.size
     count = _size(name, size)
     if not x.size + y.size:
         return lax.full((count,), 0 if fill_value is None else fill_value, x.dtype)
-    values, _, valid, repeated = _merged(name, x, y, assume_unique)
-    next_is = lax.concatenate([lax.slice_in_dim(repeated, 1, repeated.size), lax.full((1,), False, dtypes.bool_)], 0)
-    mask = lax.bitwise_and(valid, lax.bitwise_not(lax.bitwise_or(repeated, next_is)))
-    places, there, found = _true_places(mask, count, 0)
-    fill = _first_of(values, places, found) if fill_value is None else array_argument(name, fill_value)
-    return _chosen(there, values[places], fill)
+    values, _, valid, repeated = _merge_sorted(name, x, y, assume_unique)
+    is_followed = lax.concatenate(
+        [lax.slice_in_dim(repeated, 1, repeated.size), lax.full((1,), False, dtypes.bool_)], 0
+    )
+    mask = lax.bitwise_and(valid, lax.bitwise_not(lax.bitwise_or(repeated, is_followed)))
+    places, valid, total = _true_places(mask, count, 0)
+    fill = _first_of(values, places, total) if fill_value is None else array_argument(name, fill_value)
+    return _fill_invalid(valid, values[places], fill)
 
 
 def intersect1d(
@@ -339,24 +359,26 @@ def intersect1d(
     size: int | None = None,
     fill_value: Any = None,
 ) -> Any:
-    """The elements that both arrays have, in order.
+    """Return the sorted unique elements that are in both arrays.
 
     Args:
-        ar1, ar2: the arrays.
-        assume_unique: the elements of each are different.
-        return_indices: also where each first occurs in the arrays.
-        size: how many, where values are traced; indices are filled up with the lengths of the arrays.
-        fill_value: what they are filled up with; by default the least of them.
+        ar1: an array.
+        ar2: an array.
+        assume_unique: whether the elements of each array are unique; False by default.
+        return_indices: whether to return the indices of the first occurrences in `ar1` and `ar2`.
+        size: the number of elements in the result; required if an array is traced. Indices are padded with the sizes
+            of the arrays.
+        fill_value: the padding if there are fewer than `size` elements; by default the smallest element of the result.
 
     Raises:
-        ConcretizationTypeError: an array is traced and `size` is not given.
+        ConcretizationTypeError: an array is traced, and `size` is not given.
     """
     name = "intersect1d"
     x, y = _vectors(name, ar1, ar2)
     if size is None:
         values, *indices = np.intersect1d(_known(name, x), _known(name, y), assume_unique, return_indices=True)
         if not _is_traced(x, y):
-            values = _as(x.dtype, values)
+            values = _as_array(x.dtype, values)
             return (values, *map(_indices, indices)) if return_indices else values
         size = values.size
     count = _size(name, size)
@@ -364,37 +386,38 @@ def intersect1d(
         values = lax.full((count,), 0 if fill_value is None else fill_value, x.dtype)
         nowhere = lax.full((count,), 0, dtypes.default_int_dtype())
         return (values, nowhere, nowhere) if return_indices else values
-    values, order, _, repeated = _merged(name, x, y, assume_unique)
-    places, there, found = _true_places(repeated, count, 0)
-    fill = _first_of(values, places, found) if fill_value is None else array_argument(name, fill_value)
-    out = _chosen(there, values[places], fill)
+    values, order, _, repeated = _merge_sorted(name, x, y, assume_unique)
+    places, valid, total = _true_places(repeated, count, 0)
+    fill = _first_of(values, places, total) if fill_value is None else array_argument(name, fill_value)
+    out = _fill_invalid(valid, values[places], fill)
     if not return_indices:
         return out
-    # Equals are in the order of the arrays: the one of the first array stands before that of the second.
+    # The sort is stable, so of two equal elements that of the first array comes first.
     before = lax.max(lax.sub(places, lax.full_like(places, 1)), lax.full_like(places, 0))
     ends = [lax.full((), v.size, order.dtype) for v in (x, y)]
-    return out, _chosen(there, order[before], ends[0]), _chosen(there, order[places], ends[1])
+    return out, _fill_invalid(valid, order[before], ends[0]), _fill_invalid(valid, order[places], ends[1])
 
 
 def isin(
     element: Any, test_elements: Any, assume_unique: bool = False, invert: bool = False, *, method: str = "auto"
 ) -> Any:
-    """Whether each element is among those of another array.
+    """Test whether each element of an array is in another array.
 
     Args:
-        element: the array whose shape the result has.
-        test_elements: the other array.
-        assume_unique: makes no difference.
-        invert: whether each is not among them.
-        method: `"compare_all"`, each with each; `"binary_search"` or `"sort"`, of the other array; `"auto"` chooses.
+        element: the array whose elements are tested; the result has its shape.
+        test_elements: the array of values to test against.
+        assume_unique: accepted for compatibility with NumPy and ignored.
+        invert: whether to test that elements are not in the other array; False by default.
+        method: the algorithm. `"compare_all"` compares all pairs; `"binary_search"` and `"sort"` search the sorted
+            `test_elements`, as the methods of `searchsorted` do; `"auto"`, the default, chooses by size.
 
     Raises:
-        ValueError: there is no such method.
+        ValueError: the method is unknown.
     """
     if method not in _METHODS:
         raise ValueError(f"isin: method is one of {', '.join(map(repr, _METHODS))}; got {method!r}")
     few = type(element) is type(test_elements) is Array and test_elements.size <= FEW_TO_COMPARE
-    return (_remembered_isin if few else _isin)(element, test_elements, bool(invert), method)
+    return (_isin_of_few if few else _isin)(element, test_elements, bool(invert), method)
 
 
 def _isin(element: Any, test_elements: Any, invert: bool, method: str) -> Any:
@@ -406,13 +429,13 @@ def _isin(element: Any, test_elements: Any, invert: bool, method: str) -> Any:
     if method == "compare_all" or (method == "auto" and few):
         shape = (*x.shape, table.size)
         each = lax.broadcast_in_dim(x, shape, tuple(range(x.ndim)))
-        found = lax.reduce_or(lax.eq(each, lax.broadcast_in_dim(table, shape, (x.ndim,))), (x.ndim,))
+        is_member = lax.reduce_or(lax.eq(each, lax.broadcast_in_dim(table, shape, (x.ndim,))), (x.ndim,))
     else:
         table = lax.sort(table)
         places = searchsorted(table, x, method="sort" if method == "sort" else "scan")
         last = lax.full_like(places, table.size - 1)
-        found = lax.eq(table[lax.min(places, last)], x)
-    return lax.bitwise_not(found) if invert else found
+        is_member = lax.eq(table[lax.min(places, last)], x)
+    return lax.bitwise_not(is_member) if invert else is_member
 
 
-_remembered_isin = remembered(_isin)
+_isin_of_few = remembered(_isin)

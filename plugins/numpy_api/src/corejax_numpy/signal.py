@@ -1,4 +1,4 @@
-"""Convolution and correlation of sequences: convolve correlate."""
+"""Convolution and correlation of sequences: `convolve` and `correlate`."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ _MODES = ("full", "same", "valid")
 
 
 def convolve(a: Any, v: Any, mode: str = "full", *, precision: Any = None, preferred_element_type: Any = None) -> Any:
-    """Sums of products of a sequence and another one turned round, at each shift.
+    """Compute the discrete convolution of two sequences.
 
     Args:
-        a: array of one axis, not empty.
-        v: the same.
-        mode: "full" for all shifts at which the two overlap, "same" for as many in the middle as the longer one has
-            elements, "valid" for those at which the shorter one lies within the longer one.
-        precision: as of `lax.conv_general_dilated`.
-        preferred_element_type: dtype of sums and result; by default the common dtype of the two, made floating.
+        a: a non-empty vector.
+        v: a non-empty vector.
+        mode: "full", the default, for all shifts at which the sequences overlap; "same" for the middle of these, as
+            many as the longer sequence has elements; "valid" for the shifts at which they overlap completely.
+        precision: precision of the products, as for `lax.conv_general_dilated`.
+        preferred_element_type: dtype of the sums and of the result; by default the operands' common floating dtype.
 
     Raises:
-        ValueError: an array is empty or has another number of axes, or the mode is another.
+        ValueError: an array is empty or not a vector, or the mode is unknown.
 
     Source: `numpy.convolve`.
     """
@@ -34,7 +34,9 @@ def convolve(a: Any, v: Any, mode: str = "full", *, precision: Any = None, prefe
 
 
 def correlate(a: Any, v: Any, mode: str = "valid", *, precision: Any = None, preferred_element_type: Any = None) -> Any:
-    """Sums of products of a sequence and the conjugate of another one, at each shift; otherwise as `convolve`.
+    """Compute the cross-correlation of two sequences: sums of products with the conjugate of `v`, at each shift.
+
+    The arguments are as for `convolve`, except that the default mode is "valid".
 
     Source: `numpy.correlate`.
     """
@@ -47,14 +49,14 @@ def correlate(a: Any, v: Any, mode: str = "valid", *, precision: Any = None, pre
 
 
 def _sequences(name: str, a: Any, v: Any, mode: str, preferred: Any) -> list[Any]:
-    """Both arguments in one dtype, which is floating if no other is asked for."""
-    given = array_arguments(name, a, v)
-    for x in given:
+    """Return both arguments in their common dtype, which is floating unless another dtype is preferred."""
+    arrays = array_arguments(name, a, v)
+    for x in arrays:
         if x.ndim != 1 or not x.shape[0]:
             raise ValueError(f"{name} takes arrays of one axis that are not empty, got {x.aval.str_short()}")
     if mode not in _MODES:
         raise ValueError(f"{name}: mode is one of {', '.join(map(repr, _MODES))}, got {mode!r}")
-    return promote_dtypes(name, *given, inexact=preferred is None)
+    return promote_dtypes(name, *arrays, inexact=preferred is None)
 
 
 def _sliding(longer: Any, shorter: Any, mode: str, precision: Any, preferred: Any) -> Any:

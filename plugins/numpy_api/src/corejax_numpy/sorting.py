@@ -1,4 +1,4 @@
-"""Sorting and partial sorting, and the permutations that sort."""
+"""Sort and partition arrays, and compute the permutations that do."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from corejax_numpy.arguments import (
 )
 
 
-def _along(name: str, a: Any, axis: int | None) -> tuple[Any, int]:
-    """The array and the axis; the flattened array for None."""
+def _with_axis(name: str, a: Any, axis: int | None) -> tuple[Any, int]:
+    """Return the array and the axis; the flattened array and axis 0 if `axis` is None."""
     x = array_argument(name, a)
     if axis is None:
         return lax.reshape(x, (x.size,)), 0
@@ -27,11 +27,11 @@ def _along(name: str, a: Any, axis: int | None) -> tuple[Any, int]:
 _KINDS = (None, "quicksort", "heapsort", "mergesort", "stable")
 
 
-def _refuse(name: str, kind: Any, order: Any) -> None:
+def _check_kind_and_order(name: str, kind: Any, order: Any) -> None:
     if kind not in _KINDS:
         raise ValueError(f"{name}: kind is one of {', '.join(map(repr, _KINDS))}, got {kind!r}")
     if order is not None:
-        raise TypeError(f"{name}: there is no order={order!r}: arrays have no fields")
+        raise TypeError(f"{name}: order={order!r} is not supported: arrays have no fields")
 
 
 def sort(
@@ -43,22 +43,22 @@ def sort(
     stable: bool = True,
     descending: bool = False,
 ) -> Any:
-    """An array sorted along an axis: NaN last, complex numbers by their real parts first.
+    """Sort an array along an axis; NaN comes last, and complex numbers are compared by their real parts first.
 
     Args:
         a: the array.
-        axis: the axis; None is the flattened array.
-        kind: NumPy's name of an algorithm; what it promises holds, for it is `stable` that decides.
-        order: None; arrays have no fields.
-        stable: whether equal elements stay in order.
-        descending: whether the greatest comes first.
+        axis: the axis to sort along, by default the last; None flattens the array first.
+        kind: NumPy's name of an algorithm, accepted for compatibility; only `stable` has an effect.
+        order: must be None; arrays have no fields.
+        stable: whether equal elements keep their order; True by default.
+        descending: whether the largest element comes first; False by default.
 
     Raises:
         TypeError: `order` is given.
-        ValueError: there is no such axis or kind.
+        ValueError: the axis does not exist, or the kind is unknown.
     """
-    _refuse("sort", kind, order)
-    x, axis = _along("sort", a, axis)
+    _check_kind_and_order("sort", kind, order)
+    x, axis = _with_axis("sort", a, axis)
     out = lax.sort(x, axis, stable)
     return lax.rev(out, (axis,)) if descending else out
 
@@ -73,11 +73,15 @@ def argsort(
     descending: bool = False,
     dtype: Any = None,
 ) -> Any:
-    """The indices that sort an array along an axis; arguments as of `sort`, and the dtype of the indices."""
-    _refuse("argsort", kind, order)
-    x, axis = _along("argsort", a, axis)
+    """Return the indices that sort an array along an axis.
+
+    The arguments are as for `sort`; `dtype` is the dtype of the indices, by default the default integer dtype.
+    """
+    _check_kind_and_order("argsort", kind, order)
+    x, axis = _with_axis("argsort", a, axis)
     places = lax.broadcasted_iota(_index_dtype("argsort", dtype), x.shape, axis)
-    if descending and stable:  # turned round before and after, so that equal elements stay in order
+    # A stable descending sort reverses the array before and after, so that equal elements keep their order.
+    if descending and stable:
         x, places = lax.rev(x, (axis,)), lax.rev(places, (axis,))
     out = lax.sort_key_val(x, places, axis, stable)[1]
     return lax.rev(out, (axis,)) if descending else out
@@ -88,20 +92,20 @@ def _index_dtype(name: str, dtype: Any) -> Any:
     if wanted is None:
         return dtypes.default_int_dtype()
     if not dtypes.is_integer(wanted):
-        raise TypeError(f"{name}: the dtype of indices is an integer's, got {wanted.name}")
+        raise TypeError(f"{name}: the dtype of indices must be an integer dtype, got {wanted.name}")
     return wanted
 
 
 def lexsort(keys: Sequence[Any], axis: int = -1) -> Any:
-    """The indices that sort by the last key, equals by the last but one, and so on.
+    """Return the indices that sort by several keys: by the last key first, ties by the last but one, and so on.
 
     Args:
-        keys: arrays of one shape, or an array of them.
-        axis: the axis.
+        keys: a sequence of arrays of one shape, or one array, whose rows are the keys.
+        axis: the axis to sort along, by default the last.
 
     Raises:
-        TypeError: there is no key.
-        ValueError: the shapes differ, or there is no such axis.
+        TypeError: there are no keys.
+        ValueError: the shapes differ, or the axis does not exist.
     """
     xs = array_arguments("lexsort", *sequence("lexsort", keys, "keys"))
     if not xs:
@@ -124,22 +128,27 @@ def _partition_axis(name: str, a: Any, kth: Any, axis: int | None) -> int | None
 
 
 def partition(a: Any, kth: int, axis: int | None = -1) -> Any:
-    """An array with the element at `kth` in its sorted place, smaller ones before it and greater ones behind it.
+    """Partition an array: smaller elements come before the element at sorted position `kth`, and larger ones after it.
+
+    Args:
+        a: the array.
+        kth: the position of the element that is put into its sorted place.
+        axis: the axis to partition along, by default the last; None flattens the array first.
 
     Raises:
-        ValueError: there is no such axis or element.
+        ValueError: the axis does not exist, or `kth` is out of bounds.
     """
     return sort(a, _partition_axis("partition", a, kth, axis))
 
 
 def argpartition(a: Any, kth: int, axis: int | None = -1) -> Any:
-    """The indices that partition an array; arguments as of `partition`."""
+    """Return the indices that partition an array; arguments as for `partition`."""
     return argsort(a, _partition_axis("argpartition", a, kth, axis))
 
 
 def sort_complex(a: Any) -> Any:
-    """An array sorted along its last axis, as complex numbers."""
-    x = lax.sort(*_along("sort_complex", a, -1))
+    """Sort an array along its last axis, and return it as complex numbers."""
+    x = lax.sort(*_with_axis("sort_complex", a, -1))
     dtype = dtypes.inexact_dtype_of(x.dtype)
     if dtypes.is_complex(dtype):
         return x

@@ -1,4 +1,4 @@
-"""Covariances and correlations."""
+"""Covariance and correlation."""
 
 from __future__ import annotations
 
@@ -31,23 +31,23 @@ def cov(
     aweights: Any = None,
     dtype: Any = None,
 ) -> Any:
-    """Covariances of variables.
+    """Estimate the covariance matrix of variables.
 
     Args:
-        m: observations: a matrix with a variable in each row, or a vector of one variable.
-        y: more variables, in the same form.
-        rowvar: False: variables are in the columns.
-        bias: divide by the number of observations, not by one less.
-        ddof: divide by the number of observations less this one; overrides `bias`.
-        fweights: how often each observation counts, a vector of integers.
-        aweights: how much each observation counts, a vector.
-        dtype: dtype of the result, floating or complex.
+        m: observations: a matrix with a variable in each row, or a vector for one variable.
+        y: further variables, in the same form.
+        rowvar: whether the variables are in the rows (True, the default) or in the columns.
+        bias: whether to divide by the number of observations instead of this number minus 1.
+        ddof: divide by the number of observations minus `ddof`; overrides `bias`.
+        fweights: the number of times each observation counts, a vector of integers.
+        aweights: the weight of each observation, a vector.
+        dtype: dtype of the result, floating or complex; by default that of the observations.
 
     Returns:
-        The matrix of covariances; a scalar for one variable.
+        The covariance matrix; a scalar for one variable.
 
     Raises:
-        ValueError: `m` or `y` has more than two axes, weights do not fit, or `dtype` is not inexact.
+        ValueError: `m` or `y` has more than two axes, the number of weights differs, or `dtype` is not inexact.
         TypeError: `fweights` are not integers.
     """
     return _covariance("cov", m, y, rowvar, bias, ddof, fweights, aweights, dtype)
@@ -81,10 +81,10 @@ def _covariance(
 
 
 def _variables(name: str, m: Any, y: Any, rowvar: bool) -> Any:
-    """The matrix with a variable in each row."""
-    given = [("m", m)] if y is None else [("m", m), ("y", y)]
-    xs = promote_dtypes(name, *(array_argument(name, v, i) for i, (_, v) in enumerate(given)), inexact=True)
-    for (argument, _), x in zip(given, xs, strict=True):
+    """Return the matrix with a variable in each row."""
+    arguments = [("m", m)] if y is None else [("m", m), ("y", y)]
+    xs = promote_dtypes(name, *(array_argument(name, v, i) for i, (_, v) in enumerate(arguments)), inexact=True)
+    for (argument, _), x in zip(arguments, xs, strict=True):
         if x.ndim > 2:
             raise ValueError(f"{name}: {argument} has one or two axes, got {x.aval.str_short()}")
     first = transpose(xs[0]) if not rowvar and xs[0].ndim > 1 else atleast_2d(xs[0])
@@ -97,29 +97,29 @@ def _variables(name: str, m: Any, y: Any, rowvar: bool) -> Any:
 
 
 def _weights(name: str, x: Any, fweights: Any, aweights: Any) -> tuple[Any, Any]:
-    """The weights `aweights`, or None, and the products with `fweights` in the shape of `x`, or None."""
-    found = []
-    for argument, given in (("fweights", fweights), ("aweights", aweights)):
-        if given is None:
-            found.append(None)
+    """Return `aweights`, and the product with `fweights` in the shape of `x`; None for weights that are not given."""
+    both = []
+    for argument, value in (("fweights", fweights), ("aweights", aweights)):
+        if value is None:
+            both.append(None)
             continue
-        w = array_argument(name, given)
+        w = array_argument(name, value)
         if w.shape != (x.shape[1],):
             raise ValueError(f"{name}: {argument} is a vector of {x.shape[1]} weights, got {w.aval.str_short()}")
         if argument == "fweights" and not dtypes.is_integer(w.dtype):
             raise TypeError(f"{name}: fweights are integers, got {w.aval.str_short()}")
-        found.append(lax.convert_element_type(absolute(w), x.dtype))
-    given = [w for w in found if w is not None]
-    if not given:
+        both.append(lax.convert_element_type(absolute(w), x.dtype))
+    weights = [w for w in both if w is not None]
+    if not weights:
         return None, None
-    both = lax.mul(*given) if len(given) > 1 else given[0]
-    return found[1], lax.broadcast_in_dim(both, x.shape, (1,))
+    product = lax.mul(*weights) if len(weights) > 1 else weights[0]
+    return both[1], lax.broadcast_in_dim(product, x.shape, (1,))
 
 
 def corrcoef(x: Any, y: Any = None, rowvar: bool = True, dtype: Any = None) -> Any:
-    """Correlations of variables: covariances over the product of their standard deviations; arguments as of `cov`.
+    """Compute the correlation matrix of variables: covariances divided by the product of standard deviations.
 
-    Real and imaginary parts are limited to the interval from -1 to 1.
+    The arguments are as for `cov`. Real and imaginary parts are clipped to the interval from -1 to 1.
     """
     c = _covariance("corrcoef", x, y, rowvar, False, None, None, None, dtype)
     if not c.ndim:

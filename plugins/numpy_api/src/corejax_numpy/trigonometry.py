@@ -1,4 +1,4 @@
-"""Functions of floating-point numbers that are one primitive each: hyperbolic, inverse, roots, powers of 2."""
+"""Element-wise functions that are one primitive each: hyperbolic, inverse trigonometric, roots, powers of 2."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from corejax_numpy.elementwise import inexact_function, promoted_function
 
 
 def _principal_acosh(x: Any) -> Any:
-    """The branch with a real part that is not negative, as NumPy's; the primitive has the other one for some."""
+    """Return the branch of acosh with non-negative real part, as NumPy does; the primitive may return the other."""
     out = lax.acosh(x)
     if not dtypes.is_complex(out.dtype):
         return out
@@ -19,16 +19,17 @@ def _principal_acosh(x: Any) -> Any:
 
 
 # fmt: off
-sinh    = inexact_function("sinh",    lax.sinh_p,  "Hyperbolic sine.")
-cosh    = inexact_function("cosh",    lax.cosh_p,  "Hyperbolic cosine.")
-arcsin  = inexact_function("arcsin",  lax.asin_p,  "Inverse of the sine, in radians; NaN outside of [-1, 1].")
-arccos  = inexact_function("arccos",  lax.acos_p,  "Inverse of the cosine, in radians; NaN outside of [-1, 1].")
-arctan  = inexact_function("arctan",  lax.atan_p,  "Inverse of the tangent, in radians.")
-arcsinh = inexact_function("arcsinh", lax.asinh_p, "Inverse of the hyperbolic sine.")
-arccosh = inexact_function("arccosh", _principal_acosh, "Inverse of the hyperbolic cosine; NaN below 1.")
-arctanh = inexact_function("arctanh", lax.atanh_p, "Inverse of the hyperbolic tangent; NaN outside of [-1, 1].")
-cbrt    = inexact_function("cbrt",    lax.cbrt_p,  "Cube root, negative for negative numbers.")
-exp2    = inexact_function("exp2",    lax.exp2_p,  "2 to the power `x`.")
+sinh    = inexact_function("sinh",    lax.sinh_p,  "Compute the hyperbolic sine.")
+cosh    = inexact_function("cosh",    lax.cosh_p,  "Compute the hyperbolic cosine.")
+arcsin  = inexact_function("arcsin",  lax.asin_p,  "Compute the inverse sine, in radians; NaN outside [-1, 1].")
+arccos  = inexact_function("arccos",  lax.acos_p,  "Compute the inverse cosine, in radians; NaN outside [-1, 1].")
+arctan  = inexact_function("arctan",  lax.atan_p,  "Compute the inverse tangent, in radians.")
+arcsinh = inexact_function("arcsinh", lax.asinh_p, "Compute the inverse hyperbolic sine.")
+arccosh = inexact_function("arccosh", _principal_acosh, "Compute the inverse hyperbolic cosine; NaN below 1.")
+arctanh = inexact_function("arctanh", lax.atanh_p, "Compute the inverse hyperbolic tangent; NaN outside [-1, 1].")
+cbrt    = inexact_function("cbrt",    lax.cbrt_p,  "Compute the cube root; negative for negative numbers.")
+exp2    = inexact_function("exp2",    lax.exp2_p,  "Compute 2 to the power `x`.")
 
-arctan2 = promoted_function("arctan2", lax.atan2_p, "The angle of the point `(y, x)`, in radians.", inexact=True)
+_ARCTAN2 = "Compute the angle of the point `(y, x)`, in radians; `y` is the first argument."
+arctan2 = promoted_function("arctan2", lax.atan2_p, _ARCTAN2, inexact=True)
 # fmt: on

@@ -1,4 +1,4 @@
-"""The functions of `corejax.numpy` that are ufuncs, with what does their methods at once."""
+"""The functions of `corejax.numpy` that are ufuncs, with fast implementations of their methods."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from corejax_numpy.ufuncs import ufunc
 
 Function = Callable[..., Any]
 
-# -- reductions, running ones, updates -----------------------------------------------------------------------------
+# -- reductions, accumulations, updates -----------------------------------------------------------------------------
 
 
 def _bitwise(fold: Function, neutral: int) -> Function:
-    """A reduction of the bits of integers and booleans."""
+    """Return a reduction that combines the bits of integers and booleans."""
 
     def reduce(a: Any, *, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any) -> Any:
         a = a if dtype is None else lax.convert_element_type(a, canonical_dtype(dtype))
@@ -44,8 +44,8 @@ def _all_bits(dtype: Any) -> Any:
     return int(dtypes.iinfo(dtype).max) if dtypes.is_unsigned(dtype) else -1
 
 
-def _of_truth_values(fold: Function, neutral: int) -> Function:
-    """A reduction of whether elements differ from zero."""
+def _logical(fold: Function, neutral: int) -> Function:
+    """Return a reduction of truth values: an element is true if it differs from zero."""
     bitwise = _bitwise(fold, neutral)
 
     def reduce(a: Any, *, axis: Any, dtype: Any, keepdims: bool, initial: Any, where: Any) -> Any:
@@ -73,10 +73,13 @@ def _running(fold: Function) -> Function:
 
 
 def _update(method: str) -> Function:
-    """What `x.at[...]` does at once, where that is of the dtype that the function gives."""
+    """Return an `at` that uses `x.at[...]`, which updates all indices in one scatter.
+
+    Booleans take the slow path: adding booleans is `or`, which no scatter computes.
+    """
 
     def at(a: Any, indices: Any, b: Any) -> Any:
-        if dtypes.is_bool(a.dtype):  # adding is `or`, and so on
+        if dtypes.is_bool(a.dtype):
             return at_one_by_one(globals()[method], a, indices, b)
         return getattr(a.at[indices], method)(b)
 
@@ -86,27 +89,27 @@ def _update(method: str) -> Function:
 # -- the table -----------------------------------------------------------------------------------------------------
 
 
-def _defined(function: Function, nin: int = 2, identity: Any = None, **shortcuts: Any) -> ufunc:
-    found = ufunc(function, nin, 1, identity=identity, call=function, **shortcuts)
-    vars(found)["__module__"] = __name__
-    return found
+def _define(function: Function, nin: int = 2, identity: Any = None, **shortcuts: Any) -> ufunc:
+    defined = ufunc(function, nin, 1, identity=identity, call=function, **shortcuts)
+    vars(defined)["__module__"] = __name__
+    return defined
 
 
 # fmt: off
 _sums       = {"reduce": reductions.sum, "accumulate": cumulative.cumsum}
 _products   = {"reduce": reductions.prod, "accumulate": cumulative.cumprod}
-add         = _defined(elementwise.add,      identity=0, at=_update("add"), **_sums)
-subtract    = _defined(elementwise.subtract, at=_update("subtract"))
-multiply    = _defined(elementwise.multiply, identity=1, at=_update("multiply"), **_products)
-negative    = _defined(elementwise.negative, nin=1)
-maximum     = _defined(elementwise.maximum, reduce=_extreme(reductions.max), accumulate=_running(lax.cummax))
-minimum     = _defined(elementwise.minimum, reduce=_extreme(reductions.min), accumulate=_running(lax.cummin))
-bitwise_and = _defined(elementwise.bitwise_and, identity=-1, reduce=_bitwise(lax.reduce_and, 1))
-bitwise_or  = _defined(elementwise.bitwise_or,  identity=0,  reduce=_bitwise(lax.reduce_or, 0))
-bitwise_xor = _defined(elementwise.bitwise_xor, identity=0,  reduce=_bitwise(lax.reduce_xor, 0))
-logical_and = _defined(elementwise.logical_and, identity=True,  reduce=_of_truth_values(lax.reduce_and, 1))
-logical_or  = _defined(elementwise.logical_or,  identity=False, reduce=_of_truth_values(lax.reduce_or, 0))
-logical_xor = _defined(elementwise.logical_xor, identity=False, reduce=_of_truth_values(lax.reduce_xor, 0))
-logaddexp   = _defined(remembered(smooth.logaddexp, numbers=True),  identity=-math.inf)
-logaddexp2  = _defined(remembered(smooth.logaddexp2, numbers=True), identity=-math.inf)
+add         = _define(elementwise.add,      identity=0, at=_update("add"), **_sums)
+subtract    = _define(elementwise.subtract, at=_update("subtract"))
+multiply    = _define(elementwise.multiply, identity=1, at=_update("multiply"), **_products)
+negative    = _define(elementwise.negative, nin=1)
+maximum     = _define(elementwise.maximum, reduce=_extreme(reductions.max), accumulate=_running(lax.cummax))
+minimum     = _define(elementwise.minimum, reduce=_extreme(reductions.min), accumulate=_running(lax.cummin))
+bitwise_and = _define(elementwise.bitwise_and, identity=-1, reduce=_bitwise(lax.reduce_and, 1))
+bitwise_or  = _define(elementwise.bitwise_or,  identity=0,  reduce=_bitwise(lax.reduce_or, 0))
+bitwise_xor = _define(elementwise.bitwise_xor, identity=0,  reduce=_bitwise(lax.reduce_xor, 0))
+logical_and = _define(elementwise.logical_and, identity=True,  reduce=_logical(lax.reduce_and, 1))
+logical_or  = _define(elementwise.logical_or,  identity=False, reduce=_logical(lax.reduce_or, 0))
+logical_xor = _define(elementwise.logical_xor, identity=False, reduce=_logical(lax.reduce_xor, 0))
+logaddexp   = _define(remembered(smooth.logaddexp, numbers=True),  identity=-math.inf)
+logaddexp2  = _define(remembered(smooth.logaddexp2, numbers=True), identity=-math.inf)
 # fmt: on

@@ -1,4 +1,4 @@
-"""Universal functions: functions of elements that also reduce, accumulate, update and pair up, as NumPy's `ufunc`."""
+"""Universal functions: element-wise functions with the methods of NumPy's `ufunc`, such as `reduce` and `at`."""
 
 from __future__ import annotations
 
@@ -16,23 +16,24 @@ Function = Callable[..., Any]
 
 
 class ufunc:
-    """A function of elements, with the methods of NumPy's ufuncs.
+    """An element-wise function with the methods of NumPy's ufuncs.
 
-    Each is the only instance of a class whose `__call__` is the function itself, so that a call costs no more than
-    the function's.
+    Each ufunc is the only instance of its own subclass, and the `__call__` of that subclass is the function itself.
+    A call therefore costs no more than a call of the function.
 
     Args:
-        func: the function, of scalars unless `call` is given.
-        nin: number of its arguments.
-        nout: number of its results.
-        name: by default the function's.
-        nargs: number of arguments that it may get; by default `nin`.
-        identity: what changes nothing, where the function has it.
-        call: the function of arrays; by default `func` vectorized.
-        reduce, accumulate, at, reduceat: what does these at once; by default they go element by element.
+        func: the function; a function of scalars, unless `call` is given.
+        nin: number of arguments.
+        nout: number of results.
+        name: name of the ufunc; by default `func.__name__`.
+        nargs: number of arguments that a call may pass; by default `nin`.
+        identity: the identity element of a binary function, or None if it has none.
+        call: the function of arrays; by default `func`, vectorised.
+        reduce, accumulate, at, reduceat: fast implementations of the methods; by default the methods apply the
+            function element by element.
 
     Attributes:
-        nin, nout, nargs, identity: as given.
+        nin, nout, nargs, identity: the arguments of these names.
     """
 
     nin: int
@@ -56,8 +57,9 @@ class ufunc:
         at: Function | None = None,
         reduceat: Function | None = None,
     ) -> ufunc:
+        """Create a subclass for the function, and return its only instance."""
         if not callable(func):
-            raise TypeError(f"ufunc: func is a function, got {func!r} of type {type(func).__name__}")
+            raise TypeError(f"ufunc: func must be callable, got {func!r} of type {type(func).__name__}")
         own = type(cls.__name__, (cls,), {"__call__": staticmethod(call or _broadcasting(func)), "__slots__": ()})
         self = object.__new__(own)
         fields = {
@@ -77,11 +79,11 @@ class ufunc:
     __slots__ = ("__dict__", "__weakref__")
 
     def __call__(self, *args: Any) -> Any:
-        """The function of arrays; see `__new__`."""
+        """Apply the function to arrays; each subclass overrides this method (see `__new__`)."""
         raise NotImplementedError
 
     def __setattr__(self, name: str, value: Any) -> None:
-        raise AttributeError(f"{self!r} does not change: it may be a static argument of a compiled function")
+        raise AttributeError(f"{self!r} is immutable: it may be a static argument of a compiled function")
 
     def __repr__(self) -> str:
         return f"<corejax.numpy.ufunc '{self.__name__}'>"
@@ -96,19 +98,20 @@ class ufunc:
         return hash(self._key())
 
     def __reduce__(self) -> Any:
-        if "__module__" in vars(self):  # found there by its name
+        # A ufunc of the table is pickled by its name in that module.
+        if "__module__" in vars(self):
             return self.__name__
-        return (_made, (self.__wrapped__, self.nin, self.nout, self.__name__, self.nargs, self.identity))
+        return (_make_ufunc, (self.__wrapped__, self.nin, self.nout, self.__name__, self.nargs, self.identity))
 
-    def _binary(self, method: str) -> str:
-        """The method's name for messages.
+    def _method_of_binary(self, method: str) -> str:
+        """Return the name of a method for messages, after a check that the function is binary.
 
         Raises:
-            ValueError: the function has not two arguments and one result.
+            ValueError: the function does not have two arguments and one result.
         """
         name = f"{self.__name__}.{method}"
         if self.nin != 2 or self.nout != 1:
-            raise ValueError(f"{name}: only functions of two arguments with one result have it")
+            raise ValueError(f"{name}: only functions of two arguments with one result have this method")
         return name
 
     def reduce(
@@ -121,57 +124,67 @@ class ufunc:
         initial: Any = None,
         where: Any = None,
     ) -> Any:
-        """The elements along an axis combined into one.
+        """Reduce the elements along an axis by applying the function to them in turn.
 
         Args:
             a: the array.
-            axis: the axis; None is all of them.
-            dtype: of the result; by default the function's.
-            out: not supported.
-            keepdims: keep the axis, with size 1.
-            initial: what to begin with; by default the identity, if there is one.
-            where: a boolean array: which elements count.
+            axis: the axis or axes to reduce, 0 by default; None reduces all axes.
+            dtype: dtype of the result; by default the function's.
+            out: not supported; must be None.
+            keepdims: whether the reduced axes stay in the result, with size 1.
+            initial: the value to start from; by default the identity, if the function has one.
+            where: a boolean array that broadcasts to `a`; elements where it is False are skipped.
 
         Raises:
-            ValueError: there is nothing to combine and no identity, or no such axis; the function is not binary; or a
-                mask comes without something to begin with.
-            NotImplementedError: several axes, of a function that is combined element by element.
+            ValueError: there are no elements to reduce and no identity; the axis does not exist; the function is not
+                binary; or `where` is given, and there is neither an identity nor `initial`.
+            NotImplementedError: several axes are given, and the function is applied element by element.
         """
-        name = self._binary("reduce")
+        name = self._method_of_binary("reduce")
         no_out_or_where(name, out, None)
         a = array_argument(name, a)
         if where is not None:
             if self.identity is None and initial is None:
-                raise ValueError(f"{name}: there is no identity, so give `initial` with a mask")
+                raise ValueError(f"{name}: the function has no identity, so give `initial` together with `where`")
             if (mask := array_argument(name, where)).dtype != dtypes.bool_:
-                raise ValueError(f"{name}: the mask is boolean, got {mask.aval.str_short()}")
+                raise ValueError(f"{name}: `where` must be a boolean array, got {mask.aval.str_short()}")
         shortcut = self._shortcuts["reduce"] or reduce_one_by_one(self)
         return shortcut(a, axis=axis, dtype=dtype, keepdims=keepdims, initial=initial, where=where)
 
     def accumulate(self, a: Any, axis: int = 0, dtype: Any = None, out: None = None) -> Any:
-        """The elements so far along an axis combined, at each of its places.
+        """Return the running results of the function along an axis.
+
+        Args:
+            a: the array.
+            axis: the axis to accumulate along, 0 by default.
+            dtype: dtype of the result; by default the function's.
+            out: not supported; must be None.
+
+        Returns:
+            An array of the shape of `a`; element `i` along the axis is the function applied to elements 0 to `i` in
+            turn.
 
         Raises:
-            ValueError: there is no such axis, or the function is not binary.
+            ValueError: the axis does not exist, or the function is not binary.
         """
-        name = self._binary("accumulate")
+        name = self._method_of_binary("accumulate")
         no_out_or_where(name, out, None)
         a = array_argument(name, a)
         if axis is None or isinstance(axis, tuple):
-            raise ValueError(f"{name} goes along one axis, got {axis!r}")
+            raise ValueError(f"{name}: axis must be a single integer, got {axis!r}")
         shortcut = self._shortcuts["accumulate"]
         if shortcut is not None:
             return shortcut(a, axis=axis, dtype=dtype)
         return accumulate_one_by_one(self, a, canonical_axis(axis, a.ndim), dtype)
 
     def at(self, a: Any, indices: Any, b: Any = None, /, *, inplace: bool = True) -> Any:
-        """The array with elements at some indices replaced by the function of them.
+        """Return a copy of the array with the function applied to the elements at some indices.
 
         Args:
             a: the array.
-            indices: an index, or a tuple of them; elements that they name several times are updated as often.
-            b: the second argument, of a binary function.
-            inplace: has to be False: arrays are immutable, and this one is not changed.
+            indices: an index, or a tuple of indices. An element that is indexed several times is updated as often.
+            b: the second argument, if the function is binary.
+            inplace: must be False, because arrays are immutable; `a` is not changed.
 
         Raises:
             NotImplementedError: `inplace` is true.
@@ -190,36 +203,38 @@ class ufunc:
         return at_one_by_one(self, a, indices, *args)
 
     def reduceat(self, a: Any, indices: Any, axis: int = 0, dtype: Any = None, out: None = None) -> Any:
-        """For each index the elements from it up to the next index combined; one element where that is not larger.
+        """Reduce slices of an axis: for each index, the elements from this index up to the next.
+
+        If the next index is not larger, the result is the one element at the index.
 
         Args:
             a: the array.
             indices: a vector of indices along the axis.
-            axis: the axis.
-            dtype: of the result; by default that of `a`.
-            out: not supported.
+            axis: the axis to reduce along, 0 by default.
+            dtype: dtype of the result; by default that of `a`.
+            out: not supported; must be None.
 
         Raises:
-            ValueError: the indices are no vector, there is no such axis, or the function is not binary.
+            ValueError: `indices` is not a vector of integers, the axis does not exist, or the function is not binary.
         """
-        name = self._binary("reduceat")
+        name = self._method_of_binary("reduceat")
         no_out_or_where(name, out, None)
         a = array_argument(name, a)
         indices = array_argument(name, indices, 1)
         if indices.ndim != 1 or not dtypes.is_integer(indices.dtype):
-            raise ValueError(f"{name}: indices are a vector of integers, got {indices.aval.str_short()}")
+            raise ValueError(f"{name}: indices must be a vector of integers, got {indices.aval.str_short()}")
         if not isinstance(axis, int):
-            raise ValueError(f"{name} goes along one axis, got {axis!r}")
+            raise ValueError(f"{name}: axis must be a single integer, got {axis!r}")
         if not a.ndim:
-            raise ValueError(f"{name}: the array has to have an axis, got {a.aval.str_short()}")
+            raise ValueError(f"{name}: the array must have at least one axis, got {a.aval.str_short()}")
         axis = canonical_axis(axis, a.ndim)
         if (shortcut := self._shortcuts["reduceat"]) is not None:
             return shortcut(a, indices, axis=axis, dtype=dtype)
         return moveaxis(reduceat_one_by_one(self, moveaxis(a, axis, 0), indices, dtype), 0, axis)
 
     def outer(self, A: Any, B: Any, /) -> Any:
-        """The function of all pairs of elements: an array with the axes of both."""
-        name = self._binary("outer")
+        """Apply the function to all pairs of elements; the result has the axes of `A`, then those of `B`."""
+        name = self._method_of_binary("outer")
         A, B = array_argument(name, A), array_argument(name, B, 1)
         lax.check_dtype_promotion("outer", (A, B))
         rank = A.ndim + B.ndim
@@ -227,18 +242,18 @@ class ufunc:
 
 
 def frompyfunc(func: Function, /, nin: int, nout: int, *, identity: Any = None) -> ufunc:
-    """A ufunc of a function of scalars.
+    """Return a ufunc that applies a function of scalars element by element.
 
     Args:
-        func: a function that can be traced.
-        nin: number of its arguments.
-        nout: number of its results.
-        identity: what changes nothing, if there is something.
+        func: a function of scalars; it must be traceable.
+        nin: number of arguments of `func`.
+        nout: number of results of `func`.
+        identity: the identity element of the function, or None if it has none.
     """
     return ufunc(func, nin, nout, identity=identity)
 
 
-def _made(func: Function, nin: int, nout: int, name: str, nargs: int, identity: Any) -> ufunc:
+def _make_ufunc(func: Function, nin: int, nout: int, name: str, nargs: int, identity: Any) -> ufunc:
     return ufunc(func, nin, nout, name=name, nargs=nargs, identity=identity)
 
 

@@ -1,4 +1,4 @@
-"""Windows: vectors that go from (nearly) zero to one and back, by which samples are weighted."""
+"""Window functions: vectors that taper to (nearly) zero at both ends, for weighting samples."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from corejax_numpy.arguments import array_argument, like, static_int
 
 
 def _steps(name: str, M: Any) -> Any:
-    """0 to `M - 1` in the default floating dtype, or None if the window is one point or none.
+    """Return 0 to `M - 1` in the default floating dtype, and the number of points.
 
     Raises:
         TypeError: the number of points is not an integer.
-        ConcretizationTypeError: it is traced.
+        ConcretizationTypeError: the number of points is traced.
     """
     try:
         size = static_int(name, M, "M")
@@ -25,8 +25,8 @@ def _steps(name: str, M: Any) -> Any:
     return lax.iota(dtypes.default_float_dtype(), max(size, 0)), size
 
 
-def _cosines(name: str, who: str, *weights: float) -> Callable[[int], Any]:
-    """`weights[0] - weights[1] cos(2 pi n / (M - 1)) + weights[2] cos(4 pi n / (M - 1))`."""
+def _cosines(name: str, label: str, *weights: float) -> Callable[[int], Any]:
+    """Return a window `weights[0] - weights[1] cos(2 pi n / (M - 1)) + weights[2] cos(4 pi n / (M - 1))`."""
 
     def window(M: int) -> Any:
         n, size = _steps(name, M)
@@ -38,16 +38,16 @@ def _cosines(name: str, who: str, *weights: float) -> Callable[[int], Any]:
             out = lax.add(lax.mul(wave, like(n, -weight if k % 2 else weight)), out)
         return out
 
-    return lax.named(window, name, f"{who} window of `M` points.")
+    return lax.named(window, name, f"Return the {label} window of `M` points.")
 
 
-blackman = _cosines("blackman", "Blackman's", 0.42, 0.5, 0.08)
-hamming = _cosines("hamming", "Hamming's", 0.54, 0.46)
-hanning = _cosines("hanning", "Hann's", 0.5, 0.5)
+blackman = _cosines("blackman", "Blackman", 0.42, 0.5, 0.08)
+hamming = _cosines("hamming", "Hamming", 0.54, 0.46)
+hanning = _cosines("hanning", "Hann", 0.5, 0.5)
 
 
 def bartlett(M: int) -> Any:
-    """The triangular window of `M` points, zero at the ends."""
+    """Return the Bartlett (triangular) window of `M` points, which is zero at the ends."""
     n, size = _steps("bartlett", M)
     if size <= 1:
         return lax.full(n.shape, 1, n.dtype)
@@ -56,15 +56,15 @@ def bartlett(M: int) -> Any:
 
 
 def kaiser(M: int, beta: Any) -> Any:
-    """Kaiser's window of `M` points, `i0(beta sqrt(1 - t**2)) / i0(beta)` for `t` from -1 to 1.
+    """Return the Kaiser window of `M` points, `i0(beta sqrt(1 - t**2)) / i0(beta)` for `t` from -1 to 1.
 
     Args:
         M: number of points.
-        beta: how narrow it is, a scalar.
+        beta: the shape parameter, a scalar; a larger one gives a narrower window.
 
     Raises:
         TypeError: `beta` is complex.
-        ValueError: `beta` is no scalar.
+        ValueError: `beta` is not a scalar.
     """
     n, size = _steps("kaiser", M)
     beta = array_argument("kaiser", beta, 1)
@@ -79,6 +79,6 @@ def kaiser(M: int, beta: Any) -> Any:
     t = lax.div(lax.sub(n, half), half)
     beta = lax.abs(beta)
     inner = lax.mul(lax.sqrt(lax.sub(like(n, 1), lax.mul(t, t))), beta)
-    # Of exponentially scaled functions, which do not overflow.
+    # The exponentially scaled functions do not overflow.
     ratio = lax.div(lax.bessel_i0e(inner), lax.bessel_i0e(beta))
     return lax.mul(ratio, lax.exp(lax.sub(inner, beta)))

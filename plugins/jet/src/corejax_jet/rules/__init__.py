@@ -1,4 +1,4 @@
-"""Jet rules for other plugins' primitives, imported when the first one is needed."""
+"""Jet rules for other plugins' primitives, imported when the first rule is needed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Primitives that choose among elements: the coefficients are those of what is chosen."""
+"""Primitives that choose among elements: the coefficients are those of the chosen elements."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _select_n(primitive: Primitive, primals: Any, series: Any) -> tuple[Any, Any
 
 
 def _extremum(primitive: Primitive, compare: Callable[[Any, Any], Any], primals: Any, series: Any) -> tuple[Any, Any]:
-    """`max` and `min`: the mean where both are equal, as their JVP rules have it."""
+    """Propagate series through `max` and `min`; their mean if the operands are equal, as in the JVP rules."""
     out = primitive.bind(*primals)
     (x, *xs), (y, *ys) = broadcast_terms(primals, series, get_aval(out).shape)
     first, tie = compare(x, y), lax.eq(x, y)
@@ -30,14 +30,14 @@ def _extremum(primitive: Primitive, compare: Callable[[Any, Any], Any], primals:
 def _reduced(
     primitive: Primitive, primals: Any, series: Any, *, axes: tuple[int, ...], **params: Any
 ) -> tuple[Any, Any]:
-    """`reduce_max` and `reduce_min`: the mean of where the extremum is."""
+    """Propagate series through `reduce_max` and `reduce_min`: the mean over the elements that attain the extremum."""
     ((x,), (cs,)) = primals, series
     out = primitive.bind(x, axes=axes, **params)
     aval = get_aval(x)
     kept = [i for i in range(aval.ndim) if i not in axes]
-    there = lax.convert_element_type(lax.eq(x, lax.broadcast_in_dim(out, aval.shape, kept)), aval.dtype)
-    count = lax.reduce_sum(there, axes)
-    return out, [lax.div(lax.reduce_sum(lax.mul(there, c), axes), count) for c in cs]
+    attained = lax.convert_element_type(lax.eq(x, lax.broadcast_in_dim(out, aval.shape, kept)), aval.dtype)
+    count = lax.reduce_sum(attained, axes)
+    return out, [lax.div(lax.reduce_sum(lax.mul(attained, c), axes), count) for c in cs]
 
 
 def _clamp(primitive: Primitive, primals: Any, series: Any) -> tuple[Any, Any]:

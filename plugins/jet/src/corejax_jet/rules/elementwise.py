@@ -1,4 +1,4 @@
-"""Functions of one number, by the recurrences of `taylor`, or by their derivatives."""
+"""Jet rules of functions of one number, by the recurrences of `taylor`, or by their derivatives."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ Terms = list[Any]
 def _by_terms(
     primitive: Primitive, terms: Callable[..., Terms], primals: Any, series: Any, **params: Any
 ) -> tuple[Any, Any]:
-    """The rule of a primitive with one operand: `terms(a, first, **params)` are those of its result."""
+    """Apply the rule of a unary primitive: `terms(a, first, **params)` returns the terms of its result."""
     first = primitive.bind(*primals, **params)
     return first, terms([*primals, *series[0]], first, **params)[1:]
 
 
-def _one_minus_square(y: Terms, sign: int) -> Terms:
-    """1 + sign y^2, as terms."""
+def _one_plus_square(y: Terms, sign: int) -> Terms:
+    """Return the terms of 1 + sign y^2."""
     squares = taylor.product(y, y)
     first = lax.add(scaled(squares[0], sign), lax.full_like(y[0], 1))
     return [first, *(scaled(c, sign) for c in squares[1:])]
@@ -50,8 +50,8 @@ _RECURRENCES: dict[str, Callable[..., Terms]] = {
     "cos": lambda a, first, **_: taylor.sine_cosine(a, lax.sin(a[0]), first, -1)[1],
     "sinh": lambda a, first, **_: taylor.sine_cosine(a, first, lax.cosh(a[0]), 1)[0],
     "cosh": lambda a, first, **_: taylor.sine_cosine(a, lax.sinh(a[0]), first, 1)[1],
-    "tanh": lambda a, first, **_: taylor.riccati(a, first, lambda y: _one_minus_square(y, -1)),
-    "tan": lambda a, first, **_: taylor.riccati(a, first, lambda y: _one_minus_square(y, 1)),
+    "tanh": lambda a, first, **_: taylor.riccati(a, first, lambda y: _one_plus_square(y, -1)),
+    "tan": lambda a, first, **_: taylor.riccati(a, first, lambda y: _one_plus_square(y, 1)),
     "logistic": lambda a, first, **_: taylor.riccati(
         a, first, lambda y: [lax.sub(c, s) for c, s in zip(y, taylor.product(y, y), strict=True)]
     ),
@@ -69,7 +69,7 @@ def _one(x: Any) -> Any:
     return lax.full_like(x, 1)
 
 
-# f' where f' is said by other primitives, whose series are asked for with one order less.
+# Derivatives f' in terms of other primitives; the rule propagates series of one order less through them.
 _DERIVATIVES: dict[str, Callable[[Any], Any]] = {
     "atan": lambda x: lax.div(_one(x), lax.add(_one(x), lax.square(x))),
     "atanh": lambda x: lax.div(_one(x), lax.sub(_one(x), lax.square(x))),
@@ -97,7 +97,7 @@ def _by_derivative(derivative: Callable[[Any], Any]) -> Callable[..., Terms]:
 
 
 def _erf_inv(a: Terms, first: Any) -> Terms:
-    """y' = sqrt(pi)/2 exp(y^2), which asks for y itself one order lower."""
+    """Return the terms of erf_inv by y' = sqrt(pi)/2 exp(y^2), which needs y at one order less."""
     constant = math.sqrt(math.pi) / 2
 
     def slope(y: Terms) -> Terms:

@@ -1,4 +1,4 @@
-"""Primitives that are linear in some operands together: each coefficient goes through as the value does."""
+"""Jet rules of primitives that are jointly linear in some operands: each coefficient is mapped as the value is."""
 
 from __future__ import annotations
 
@@ -7,18 +7,18 @@ from typing import Any
 from corejax.extend import Primitive, dtypes, get_aval, zeros_like
 from corejax_jet.interpreter import by_nested_jvp, for_primitive, order_of
 
-_OF_ONE = """
+_UNARY = """
     neg real imag conj reduce_sum cumsum reshape transpose squeeze rev broadcast_in_dim slice split unstack
     tile dynamic_slice gather reduce_window_sum select_and_gather_add convert_element_type copy fft
 """
 
-# By position: the operands in which the primitive is linear, all at once; the others hold integers, or are fixed.
+# The positions of the operands in which the primitive is jointly linear; other operands are integers, or constant.
 _LINEAR: dict[str, tuple[int, ...] | None] = {
-    **dict.fromkeys(_OF_ONE.split(), (0,)),
+    **dict.fromkeys(_UNARY.split(), (0,)),
     **dict.fromkeys(("add", "sub", "complex", "pad", "dynamic_update_slice"), (0, 1)),
     **dict.fromkeys(("scatter", "scatter-add", "scatter-sub"), (0, 2)),
     **dict.fromkeys(("select_and_scatter_add",), (0,)),
-    **dict.fromkeys(("concatenate", "stack", "optimization_barrier"), None),  # all of them
+    **dict.fromkeys(("concatenate", "stack", "optimization_barrier"), None),  # None stands for all operands
 }
 
 
@@ -48,7 +48,7 @@ for _name, _positions in _LINEAR.items():
 
 
 def _constant(primitive: Primitive, primals: Any, series: Any, **params: Any) -> tuple[Any, Any]:
-    """The result does not change with t, or is taken not to."""
+    """Return the primitive's result without a series: it does not depend on t, or is treated as constant."""
     return primitive.bind(*primals, **params), None
 
 

@@ -1,4 +1,4 @@
-"""`cond`, `scan` and `while`: programs that give series beside their results."""
+"""Jet rules of `cond`, `scan` and `while`: their programs propagate series as well."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ def _flags(series: Sequence[Any]) -> list[bool]:
 def cond_jet(
     primitive: Primitive, primals: Any, series: Any, *, branches: tuple[ClosedJaxpr, ...], linear: Any, **params: Any
 ) -> tuple[Any, Any]:
-    """One `cond`, whose branches all give series for what one of them gives a series for."""
+    """Bind one `cond`; all branches return a series for each output for which one of them has a series."""
     order = order_of(series)
     moving = _flags(series[1:])
     outs = [jet_jaxpr(branch, moving, order)[1] for branch in branches]
     either = [any(flags) for flags in zip(*outs, strict=True)]
     programs = tuple(jet_jaxpr(branch, moving, order, either)[0] for branch in branches)
     coefficients = joined_series(series[1:])
-    given = (*linear, *(False for _ in coefficients)) if isinstance(linear, tuple) else linear
-    results = primitive.bind(*primals, *coefficients, branches=programs, linear=given, **params)
+    all_linear = (*linear, *(False for _ in coefficients)) if isinstance(linear, tuple) else linear
+    results = primitive.bind(*primals, *coefficients, branches=programs, linear=all_linear, **params)
     return split_series(results, either, order)
 
 
@@ -40,15 +40,15 @@ def scan_jet(
     linear: tuple[bool, ...],
     **params: Any,
 ) -> tuple[Any, Any]:
-    """One scan, which carries the coefficients behind its own carries."""
+    """Bind one scan; the coefficients of the carries are carried behind them."""
     order = order_of(series)
     consts, carry, xs = split_list(_flags(series), [num_consts, num_carry])
 
     stays = [False] * (len(jaxpr.out_avals) - num_carry)
 
     def push(carry: list[bool]) -> tuple[list[bool], tuple[ClosedJaxpr, list[bool]]]:
-        found = jet_jaxpr(jaxpr, [*consts, *carry, *xs], order, [*carry, *stays])
-        return found[1][:num_carry], found
+        staged = jet_jaxpr(jaxpr, [*consts, *carry, *xs], order, [*carry, *stays])
+        return staged[1][:num_carry], staged
 
     carry, (program, moving) = fixpoint(push, carry)
     flags = [*consts, *carry, *xs]
@@ -62,24 +62,26 @@ def scan_jet(
         linear=(False,) * len(everything),
         **params,
     )
-    found = dict(zip(out_order, outs, strict=True))
-    return split_series([found[i] for i in range(len(outs))], moving, order)
+    by_position = dict(zip(out_order, outs, strict=True))
+    return split_series([by_position[i] for i in range(len(outs))], moving, order)
 
 
 def _coefficients(primals: Sequence[Any], series: Sequence[Any], flags: Sequence[bool], order: int) -> list[Any]:
-    """All coefficients of the flagged values, one behind the other; zeros where there are none."""
+    """Concatenate the coefficients of the flagged values, zeros for values without a series."""
     return joined_series(
         [real_series(x, c, order) if f else None for x, c, f in zip(primals, series, flags, strict=True)]
     )
 
 
 def _grouped(flags: Sequence[bool], sizes: Sequence[int], order: int) -> list[int]:
-    """Where values are in groups, each with its coefficients behind it, of values with all coefficients behind them.
+    """Return the order in which each group of values is followed by its coefficients.
+
+    The input order has all values first, then all coefficients.
 
     Args:
-        flags: which values have coefficients.
-        sizes: of the groups, but for the last one.
-        order: how many coefficients a value has.
+        flags: a flag for each value: whether it has coefficients.
+        sizes: the sizes of all groups but the last.
+        order: the number of coefficients of a value.
     """
     places = itertools.count(len(flags))
     own = [list(itertools.islice(places, order)) if flag else [] for flag in flags]
@@ -88,11 +90,11 @@ def _grouped(flags: Sequence[bool], sizes: Sequence[int], order: int) -> list[in
 
 
 def _in_order(program: ClosedJaxpr, in_order: Sequence[int], out_order: Sequence[int]) -> ClosedJaxpr:
-    """A program with its arguments and outputs in another order."""
+    """Permute the arguments and outputs of a program."""
 
     def flat(*args: Any) -> list[Any]:
-        given = dict(zip(in_order, args, strict=True))
-        outs = inline_closed(program, [given[i] for i in range(len(args))])
+        by_position = dict(zip(in_order, args, strict=True))
+        outs = inline_closed(program, [by_position[i] for i in range(len(args))])
         return [outs[i] for i in out_order]
 
     def make() -> ClosedJaxpr:
@@ -111,7 +113,7 @@ def while_jet(
     body_jaxpr: ClosedJaxpr,
     body_nconsts: int,
 ) -> tuple[Any, Any]:
-    """One loop, which carries the coefficients behind its own carries; the condition sees the values alone."""
+    """Bind one loop; the coefficients are carried behind the carries, and the condition reads the values only."""
     order = order_of(series)
     _, consts, carry = split_list(_flags(series), [cond_nconsts, body_nconsts])
 

@@ -1,4 +1,4 @@
-"""Primitives that are linear in each of two operands, and quotients."""
+"""Jet rules of bilinear primitives, and of quotients and other functions of two operands."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ for _name in ("mul", "dot_general", "conv_general_dilated", "ragged_dot_general"
     for_primitive(_name, _bilinear)
 
 
-def _of_two(
+def _binary(
     primitive: Primitive, terms: Callable[..., list[Any]], primals: Any, series: Any, **params: Any
 ) -> tuple[Any, Any]:
     out = primitive.bind(*primals, **params)
@@ -37,19 +37,19 @@ def _of_two(
 
 
 def _rem(a: list[Any], b: list[Any]) -> list[Any]:
-    """a - b trunc(a / b), of which the quotient stays as it is."""
+    """Return the terms of a - b trunc(a / b); the truncated quotient is constant."""
     whole = lax.div(lax.sub(a[0], lax.rem(a[0], b[0])), b[0])
     return [lax.sub(x, lax.mul(whole, y)) for x, y in zip(a, b, strict=True)]
 
 
 def _pow(a: list[Any], b: list[Any]) -> list[Any]:
-    """exp(b log a); the base is positive."""
+    """Return the terms of exp(b log a), for a positive base."""
     logs = taylor.logarithm(a, lax.log(a[0]), a[0])
     return taylor.exponential(taylor.product(b, logs), lax.pow(a[0], b[0]))
 
 
 def _atan2(y: list[Any], x: list[Any]) -> list[Any]:
-    """(x y' - y x') / (x^2 + y^2), integrated over t."""
+    """Return the terms of atan2: (x y' - y x') / (x^2 + y^2), integrated over t."""
     radius = [lax.add(p, q) for p, q in zip(taylor.product(x, x), taylor.product(y, y), strict=True)]
     dx, dy = ([scaled(c, k) for k, c in enumerate(v[1:], 1)] for v in (x, y))
     n = len(dx)
@@ -59,4 +59,4 @@ def _atan2(y: list[Any], x: list[Any]) -> list[Any]:
 
 
 for _name, _terms in {"div": taylor.quotient, "rem": _rem, "atan2": _atan2, "pow": _pow}.items():
-    for_primitive(_name, _of_two, _terms)
+    for_primitive(_name, _binary, _terms)

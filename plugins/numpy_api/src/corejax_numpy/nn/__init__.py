@@ -1,6 +1,6 @@
-"""`corejax.nn`: activation functions and what classifiers are made of.
+"""`corejax.nn`: activation functions, attention, and functions for classification.
 
-A table of names; the functions are written in the modules that they stand beside.
+This module is a table of names. The modules beside it define the functions, and are imported on first use.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _COMPOSITE = """
     sparse_plus sparse_sigmoid squareplus standardize swish
 """
 
-# Nothing but promotion depends on a float among their arguments.
-_OF_NUMBERS = "celu elu leaky_relu standardize"
+# A Python float among the arguments influences only the promotion, so its value is not part of the cache key.
+_FLOAT_OPERANDS = "celu elu leaky_relu standardize"
 
-__getattr__, __dir__, __all__ = _lazy_names("nn", _MODULES, globals(), _COMPOSITE, numbers=_OF_NUMBERS)
+__getattr__, __dir__, __all__ = _lazy_names("nn", _MODULES, globals(), _COMPOSITE, numbers=_FLOAT_OPERANDS)

@@ -1,4 +1,4 @@
-"""Activation functions, elementwise."""
+"""Element-wise activation functions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ def _inexact(name: str, x: Any) -> Any:
 
 
 def relu(x: Any) -> Any:
-    """`max(x, 0)`, elementwise; NaN stays NaN, and the derivative at 0 is 0."""
+    """Compute `max(x, 0)`, element-wise; NaN stays NaN, and the derivative at 0 is 0."""
     x = array_argument("relu", x)
     if dtypes.is_bool(x.dtype):
         (x, _) = promote_dtypes("relu", x, 0)
@@ -27,35 +27,35 @@ def relu(x: Any) -> Any:
 
 
 def leaky_relu(x: Any, negative_slope: Any = 1e-2) -> Any:
-    """`x` where it is not negative, else `negative_slope * x`."""
+    """Compute `x` if `x >= 0`, else `negative_slope * x`, element-wise; the slope is 0.01 by default."""
     x = _inexact("leaky_relu", x)
     slope = operand("leaky_relu", negative_slope, "negative_slope")
     return select(lax.ge(x, like(x, 0)), x, slope * x)
 
 
 def elu(x: Any, alpha: Any = 1.0) -> Any:
-    """`x` where it is positive, else `alpha * expm1(x)`."""
+    """Compute `x` if `x > 0`, else `alpha * expm1(x)`, element-wise; `alpha` is 1 by default."""
     x = _inexact("elu", x)
     positive = lax.gt(x, like(x, 0))
-    # The branch that is not taken is computed too: of 0, lest it overflow and its derivative become NaN.
+    # Both branches are computed; the one that is not taken at 0, so that it does not overflow and give NaN derivatives.
     return select(positive, x, operand("elu", alpha, "alpha") * lax.expm1(lax.select(positive, like(x, 0), x)))
 
 
 def softplus(x: Any) -> Any:
-    """`log(1 + exp(x))`, elementwise, without overflow."""
+    """Compute `log(1 + exp(x))`, element-wise, without overflow."""
     x = _inexact("softplus", x)
     zero = like(x, 0)
     positive = lax.ge(x, zero)
-    # max(x, 0) + log1p(exp(-|x|)), both kinks bent to one side, so that the derivative at 0 is 1/2.
+    # max(x, 0) + log1p(exp(-|x|)); both kinks take the branch of positive x at 0, so that the derivative there is 1/2.
     return lax.add(lax.select(positive, x, zero), lax.log1p(lax.exp(lax.select(positive, lax.neg(x), x))))
 
 
 def gelu(x: Any, approximate: bool = True) -> Any:
-    """Gaussian error linear unit, `x` times the normal distribution function at `x`.
+    """Compute the Gaussian error linear unit: `x` times the standard normal distribution function at `x`.
 
     Args:
         x: the argument.
-        approximate: in the form with tanh, which is off by up to 5e-4; else by `erfc`.
+        approximate: whether to use the approximation with tanh, whose error is up to 5e-4 (the default), or `erfc`.
     """
     x = _inexact("gelu", x)
     if approximate:
@@ -65,7 +65,7 @@ def gelu(x: Any, approximate: bool = True) -> Any:
 
 
 def celu(x: Any, alpha: Any = 1.0) -> Any:
-    """`x` where it is positive, else `alpha * expm1(x / alpha)`: as `elu`, with derivative 1 at 0 for every `alpha`."""
+    """Compute `x` if `x > 0`, else `alpha * expm1(x / alpha)`: `elu` with derivative 1 at 0 for every `alpha`."""
     x, alpha = promote_dtypes("celu", x, alpha, inexact=True)
     lax.check_rank_promotion("celu", (x.shape, alpha.shape))
     positive = lax.gt(x, like(x, 0))
@@ -73,13 +73,13 @@ def celu(x: Any, alpha: Any = 1.0) -> Any:
 
 
 def selu(x: Any) -> Any:
-    """`elu` scaled so that mean 0 and variance 1 are preserved (Klambauer et al. 2017)."""
+    """Compute the scaled `elu` that preserves mean 0 and variance 1 (Klambauer et al. 2017)."""
     x = _inexact("selu", x)
     return lax.mul(like(x, 1.0507009873554804934193349852946), elu(x, like(x, 1.6732632423543772848170429916717)))
 
 
 def soft_sign(x: Any) -> Any:
-    """`x / (1 + |x|)`, elementwise."""
+    """Compute `x / (1 + |x|)`, element-wise."""
     x = _inexact("soft_sign", x)
     size = lax.abs(x)
     scale = lax.add(size, like(size, 1))
@@ -87,11 +87,11 @@ def soft_sign(x: Any) -> Any:
 
 
 def squareplus(x: Any, b: Any = 4) -> Any:
-    """`(x + sqrt(x**2 + b)) / 2`, a smooth `relu`.
+    """Compute `(x + sqrt(x**2 + b)) / 2`, a smooth `relu`.
 
     Args:
         x: the argument.
-        b: how far it is from `relu`; not negative.
+        b: the smoothness, 4 by default; not negative, and 0 gives `relu`.
     """
     x, b = promote_dtypes("squareplus", x, b, inexact=True)
     lax.check_rank_promotion("squareplus", (x.shape, b.shape))
@@ -99,22 +99,22 @@ def squareplus(x: Any, b: Any = 4) -> Any:
 
 
 def log1mexp(x: Any) -> Any:
-    """`log(1 - exp(-x))` for positive `x`, accurate near 0 and far from it; NaN for negative `x` (Maechler 2012)."""
+    """Compute `log(1 - exp(-x))` accurately for positive `x`; NaN for negative `x` (Maechler 2012)."""
     x = _inexact("log1mexp", x)
     middle = like(x, math.log(2))
     near = lax.lt(x, middle)
-    # The branch that is not taken is computed for `middle`, so that its derivative is not NaN.
+    # Both branches are computed; the one that is not taken at `middle`, so that its derivative is not NaN.
     small = lax.select(near, x, middle)
     by_expm1 = lax.sub(lax.log(lax.expm1(small)), small)  # does not overflow for negative `x`
     by_log1p = lax.log1p(lax.neg(lax.exp(lax.neg(lax.select(near, middle, x)))))
     return lax.select(near, by_expm1, by_log1p)
 
 
-# -- of pieces -----------------------------------------------------------------------------------------------------
+# -- piecewise functions ------------------------------------------------------------------------------------------
 
 
 def hard_tanh(x: Any) -> Any:
-    """`x` between -1 and 1, else the nearer of them; the derivative at both is 1."""
+    """Limit `x` to the interval from -1 to 1; the derivative at both ends is 1."""
     x = array_argument("hard_tanh", x)
     if dtypes.is_bool(x.dtype):
         (x, _) = promote_dtypes("hard_tanh", x, 0)
@@ -125,7 +125,7 @@ def hard_tanh(x: Any) -> Any:
 
 
 def sparse_plus(x: Any) -> Any:
-    """0 below -1, `(x + 1)**2 / 4` to 1, and `x` from there: a smooth `relu` that is 0 on a half-line."""
+    """Compute 0 below -1, `(x + 1)**2 / 4` from -1 to 1, and `x` above 1: a smooth `relu` with zeros."""
     x = _inexact("sparse_plus", x)
     zero, one = like(x, 0), like(x, 1)
     middle = lax.mul(lax.square(lax.add(x, one)), like(x, 0.25))
@@ -133,46 +133,52 @@ def sparse_plus(x: Any) -> Any:
 
 
 def _activation(name: str, apply: Callable[[Any], Any], doc: str) -> Callable[[Any], Any]:
-    """A function of floating-point numbers alone."""
+    """Return an activation function that converts its argument to floating point."""
     return lax.named(lambda x: apply(_inexact(name, x)), name, doc)
 
 
-sigmoid = _activation("sigmoid", lax.logistic, "`1 / (1 + exp(-x))`, elementwise.")
-silu = _activation("silu", lambda x: lax.mul(x, lax.logistic(x)), "`x * sigmoid(x)`, elementwise; also called swish.")
-tanh = _activation("tanh", lax.tanh, "Hyperbolic tangent, elementwise.")
+sigmoid = _activation("sigmoid", lax.logistic, "Compute `1 / (1 + exp(-x))`, element-wise.")
+silu = _activation("silu", lambda x: lax.mul(x, lax.logistic(x)), "Compute `x * sigmoid(x)`, also called swish.")
+tanh = _activation("tanh", lax.tanh, "Compute the hyperbolic tangent, element-wise.")
 log_sigmoid = _activation(
-    "log_sigmoid", lambda x: lax.neg(softplus(lax.neg(x))), "`log(sigmoid(x))`, elementwise, without overflow."
+    "log_sigmoid", lambda x: lax.neg(softplus(lax.neg(x))), "Compute `log(sigmoid(x))`, element-wise, without overflow."
 )
-mish = _activation("mish", lambda x: lax.mul(x, lax.tanh(softplus(x))), "`x * tanh(softplus(x))`, elementwise.")
+mish = _activation(
+    "mish", lambda x: lax.mul(x, lax.tanh(softplus(x))), "Compute `x * tanh(softplus(x))`, element-wise."
+)
 relu6 = _activation(
     "relu6",
     lambda x: lax.clamp(like(x, 0), x, like(x, 6)),
-    "`min(max(x, 0), 6)`, elementwise; the derivative at 0 and 6 is 0.",
+    "Compute `min(max(x, 0), 6)`, element-wise; the derivative at 0 and 6 is 0.",
 )
 hard_sigmoid = _activation(
     "hard_sigmoid",
     lambda x: lax.div(relu6(lax.add(x, like(x, 3))), like(x, 6)),
-    "`relu6(x + 3) / 6`, elementwise: pieces of lines in place of `sigmoid`.",
+    "Compute `relu6(x + 3) / 6`, element-wise: a piecewise linear approximation of `sigmoid`.",
 )
 hard_silu = _activation(
-    "hard_silu", lambda x: lax.mul(x, hard_sigmoid(x)), "`x * hard_sigmoid(x)`, elementwise; also called hard swish."
+    "hard_silu", lambda x: lax.mul(x, hard_sigmoid(x)), "Compute `x * hard_sigmoid(x)`, also called hard swish."
 )
 sparse_sigmoid = _activation(
     "sparse_sigmoid",
     lambda x: lax.mul(like(x, 0.5), clip(lax.add(x, like(x, 1)), like(x, 0), like(x, 2))),
-    "The derivative of `sparse_plus`: 0 below -1, `(x + 1) / 2` to 1, and 1 from there.",
+    "Compute the derivative of `sparse_plus`: 0 below -1, `(x + 1) / 2` from -1 to 1, and 1 above 1.",
 )
 
-# -- of other kinds ------------------------------------------------------------------------------------------------
+# -- other functions ----------------------------------------------------------------------------------------------
 
 
 def identity(x: Any) -> Any:
-    """`x`, as an array."""
+    """Return `x` as an array."""
     return array_argument("identity", x)
 
 
 def glu(x: Any, axis: int = -1) -> Any:
-    """Gated linear unit: the first half along an axis times `sigmoid` of the second one.
+    """Compute the gated linear unit: the first half of an axis times `sigmoid` of the second half.
+
+    Args:
+        x: the argument.
+        axis: the axis that is split, by default the last; its size must be even.
 
     Raises:
         ValueError: the axis has an odd size, or does not exist.

@@ -1,4 +1,4 @@
-"""Attention: values averaged with weights that say how well queries and keys agree."""
+"""Attention: averages of values, weighted by the similarity of queries and keys."""
 
 from __future__ import annotations
 
@@ -32,40 +32,42 @@ def dot_product_attention(
     implementation: str | None = None,
     return_residual: bool = False,
 ) -> Any:
-    """Scaled dot-product attention (https://arxiv.org/abs/1706.03762), `softmax(query key^T scale + bias) value`.
+    """Compute scaled dot-product attention: `softmax(query key^T scale + bias) value`.
 
-    The letters of shapes: `b` the batch, `t` queries, `s` keys, `n` heads of queries, `k` heads of keys and values,
-    of which `n` is a multiple (https://arxiv.org/abs/2305.13245), `h` the size of a head. `b` may be left out.
+    Source: https://arxiv.org/abs/1706.03762. The letters of shapes: `b` is the batch, `t` the number of queries, `s`
+    that of keys, `n` the number of query heads, `k` that of key and value heads (`n` is a multiple of `k`,
+    https://arxiv.org/abs/2305.13245), `h` the size of a head. The axis `b` may be omitted.
 
     Args:
-        query: `[b, t, n, h]`.
-        key: `[b, s, k, h]`.
-        value: `[b, s, k, h]`.
-        bias: what to add before the softmax; broadcasts to `[b, n, t, s]`.
-        mask: booleans, which keys a query looks at; broadcasts to `[b, n, t, s]`.
-        scale: by default `1 / sqrt(h)`.
-        is_causal: whether a query looks at keys up to its own place only.
-        query_seq_lengths: `[b]`, how many queries count; the results of the others are zero.
-        key_value_seq_lengths: `[b]`, how many keys count.
-        local_window_size: how far before and after its own place a query looks; one number is both.
-        implementation: None or `"xla"`: there is one.
-        return_residual: whether to return the logarithms of the softmax's denominators also, `[b, t, n]`; they count
-            as constants.
+        query: queries, `[b, t, n, h]`.
+        key: keys, `[b, s, k, h]`.
+        value: values, `[b, s, k, h]`.
+        bias: numbers added before the softmax; broadcasts to `[b, n, t, s]`.
+        mask: booleans, True for the keys that a query attends to; broadcasts to `[b, n, t, s]`.
+        scale: factor of the scores; `1 / sqrt(h)` by default.
+        is_causal: whether a query attends only to keys up to its own position; False by default.
+        query_seq_lengths: `[b]`, the number of valid queries; the results for the other queries are zero.
+        key_value_seq_lengths: `[b]`, the number of valid keys.
+        local_window_size: the number of positions before and after its own to which a query attends, or one number for
+            both sides.
+        implementation: None or `"xla"`, the only implementation.
+        return_residual: whether to return the logarithms of the softmax's denominators, `[b, t, n]`, as well;
+            derivatives treat them as constants.
 
     Returns:
-        `[b, t, n, h]`, of the dtype of `key`; the softmax is in float32.
+        `[b, t, n, h]`, of the dtype of `key`; the softmax is computed in float32.
 
     Raises:
-        ValueError: shapes or dtypes that do not fit, or another implementation.
+        ValueError: shapes or dtypes do not match, or the implementation is unknown.
     """
     if implementation not in _IMPLEMENTATIONS:
         raise ValueError(f"dot_product_attention: implementation is None or 'xla', got {implementation!r}")
-    given = {"query": query, "key": key, "value": value, "bias": bias, "mask": mask}
+    arguments = {"query": query, "key": key, "value": value, "bias": bias, "mask": mask}
     arrays = {
         name: array_argument("dot_product_attention", x, name)
         if x is not None or name in ("query", "key", "value")
         else None
-        for name, x in given.items()
+        for name, x in arguments.items()
     }
     shape = arrays["query"].shape
     q, k, v, bias, mask = (x if x is None else _four_axes(name, x) for name, x in arrays.items())
@@ -81,15 +83,15 @@ def dot_product_attention(
         x if x is None else _checked_lengths(name, x, q.shape[0])
         for name, x in (("query", query_seq_lengths), ("key_value", key_value_seq_lengths))
     ]
-    seen = _seen(scores, mask, heads, is_causal, lengths, local_window_size)
-    if seen is not None:
-        scores = where(seen, scores, like(scores, _least(scores.dtype)))
+    attended = _attended(scores, mask, heads, is_causal, lengths, local_window_size)
+    if attended is not None:
+        scores = where(attended, scores, like(scores, _masked_score(scores.dtype)))
     scores = lax.convert_element_type(scores, np.float32)
     weights = lax.convert_element_type(softmax(scores), k.dtype)
     out = einsum("bkgts,bskh->btkgh", weights, v)
     if lengths[0] is not None:
-        counts = lax.broadcasted_iota(np.int32, (1, out.shape[1], 1, 1, 1), 1) < _per_batch(lengths[0], 5)
-        out = where(counts, out, like(out, 0))
+        is_valid = lax.broadcasted_iota(np.int32, (1, out.shape[1], 1, 1, 1), 1) < _per_batch(lengths[0], 5)
+        out = where(is_valid, out, like(out, 0))
     out = lax.reshape(out, shape)
     if not return_residual:
         return out
@@ -107,20 +109,22 @@ def _four_axes(name: str, x: Any) -> Any:
 def _check(q: Any, k: Any, v: Any, bias: Any, mask: Any) -> None:
     shown = f"query {q.aval.str_short()}, key {k.aval.str_short()}, value {v.aval.str_short()}"
     if not q.dtype == k.dtype == v.dtype:
-        raise ValueError(f"dot_product_attention: query, key and value have one dtype, got {shown}")
+        raise ValueError(f"dot_product_attention: query, key and value must have one dtype, got {shown}")
     if k.shape != v.shape or (q.shape[0], q.shape[3]) != (k.shape[0], k.shape[3]):
         raise ValueError(f"dot_product_attention: query is [b, t, n, h], key and value are [b, s, k, h], got {shown}")
     if not k.shape[2] or q.shape[2] % k.shape[2]:
-        raise ValueError(f"dot_product_attention: the heads of query are a multiple of those of key, got {shown}")
+        raise ValueError(
+            f"dot_product_attention: the number of query heads must be a multiple of that of key heads, got {shown}"
+        )
     if mask is not None and not dtypes.is_bool(mask.dtype):
         raise ValueError(
-            f"dot_product_attention: mask is of booleans, got {mask.aval.str_short()}; use bias for numbers"
+            f"dot_product_attention: mask must be boolean, got {mask.aval.str_short()}; use bias for numbers"
         )
     full = (q.shape[0], q.shape[2], q.shape[1], k.shape[1])
     for name, x in (("bias", bias), ("mask", mask)):
         if x is not None and any(size not in (1, wanted) for size, wanted in zip(x.shape, full, strict=True)):
             raise ValueError(
-                f"dot_product_attention: {name} broadcasts to [b, n, t, s], {full}, got {x.aval.str_short()}"
+                f"dot_product_attention: {name} must broadcast to [b, n, t, s], {full}, got {x.aval.str_short()}"
             )
 
 
@@ -135,7 +139,7 @@ def _checked_lengths(name: str, lengths: Any, batch: int) -> Any:
 
 
 def _grouped(x: Any, heads: int) -> Any:
-    """`[b, n, t, s]` as `[b, k, n / k, t, s]`."""
+    """Reshape `[b, n, t, s]` to `[b, k, n / k, t, s]`."""
     b, n, t, s = x.shape
     return lax.reshape(x, (b, 1, 1, t, s) if n == 1 else (b, heads, n // heads, t, s))
 
@@ -144,8 +148,8 @@ def _per_batch(lengths: Any, ndim: int) -> Any:
     return lax.reshape(lengths, (lengths.shape[0],) + (1,) * (ndim - 1))
 
 
-def _seen(scores: Any, mask: Any, heads: int, is_causal: bool, lengths: list[Any], window: Any) -> Any:
-    """Which scores `[b, k, g, t, s]` count, as an array that broadcasts to them; None for all."""
+def _attended(scores: Any, mask: Any, heads: int, is_causal: bool, lengths: list[Any], window: Any) -> Any:
+    """Return which scores `[b, k, g, t, s]` are attended to, in a shape that broadcasts to them; None for all."""
     t, s = scores.shape[-2:]
     parts = [] if mask is None else [_grouped(mask, heads)]
     if is_causal or window is not None:
@@ -159,12 +163,12 @@ def _seen(scores: Any, mask: Any, heads: int, is_causal: bool, lengths: list[Any
         if count is not None:
             place = lax.broadcasted_iota(np.int32, (1,) * axis + (size,) + (1,) * (4 - axis), axis)
             parts.append(place < _per_batch(count, 5))
-    seen = None
+    attended = None
     for part in parts:
-        seen = part if seen is None else seen & part
-    return seen
+        attended = part if attended is None else attended & part
+    return attended
 
 
-def _least(dtype: Any) -> float:
-    """What scores that do not count are: so low that they weigh nothing, finite so that rows without any are too."""
+def _masked_score(dtype: Any) -> float:
+    """Return the value of masked scores: low enough to get no weight, and finite for fully masked rows."""
     return -0.7 * min(float(dtypes.finfo(dtype).max), float(np.finfo(np.float32).max))

@@ -1,4 +1,4 @@
-"""What classifiers are made of: scores as probabilities and their logarithms, class numbers as vectors."""
+"""Functions for classification: softmax, log-sum-exp, one-hot vectors, standardisation."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from corejax_numpy.reductions import sum as sum_over
 
 
 def _shifted(x: Any, axis: Axis, where: Any) -> Any:
-    """Scores less their largest one, so that none overflows; a constant as far as derivatives go."""
+    """Subtract the largest score, so that no exponential overflows; derivatives treat it as a constant."""
     initial = -math.inf if where is not None or x.size == 0 else None
     top = lax.stop_gradient(maximum_over(x, axis, initial=initial, where=where))
     return lax.sub(x, spread_back(top, x.shape, axis))
@@ -43,12 +43,12 @@ def _only(where: Any, x: Any, otherwise: float) -> Any:
 
 
 def softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
-    """`exp(x) / sum(exp(x))` over axes: scores as probabilities, computed without overflow.
+    """Compute `exp(x) / sum(exp(x))` over axes, without overflow: scores become probabilities.
 
     Args:
-        x: scores.
-        axis: the axis or axes of the classes.
-        where: which elements are classes; the others get 0.
+        x: the scores.
+        axis: the axis or axes of the classes, by default the last.
+        where: a boolean array; elements where it is False are skipped, and get 0.
     """
     x = promote_dtypes("softmax", x, inexact=True)[0]
     where = mask_argument("softmax", where, x)
@@ -57,12 +57,12 @@ def softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
 
 
 def log_softmax(x: Any, axis: Axis = -1, where: Any = None) -> Any:
-    """Logarithm of `softmax`, accurate also for small probabilities.
+    """Compute the logarithm of `softmax`, accurately also for small probabilities.
 
     Args:
-        x: scores.
-        axis: the axis or axes of the classes.
-        where: which elements are classes; the others get minus infinity.
+        x: the scores.
+        axis: the axis or axes of the classes, by default the last.
+        where: a boolean array; elements where it is False are skipped, and get minus infinity.
     """
     x = promote_dtypes("log_softmax", x, inexact=True)[0]
     where = mask_argument("log_softmax", where, x)
@@ -79,31 +79,32 @@ def logsumexp(
     return_sign: bool = False,
     where: Any = None,
 ) -> Any:
-    """`log(sum(b * exp(a)))` over axes, computed without overflow.
+    """Compute `log(sum(b * exp(a)))` over axes, without overflow.
 
     Args:
-        a: exponents.
-        axis: the axes; None is all of them.
-        b: factors, 1 by default; NaN where the sum is negative.
-        keepdims: keep the axes, with size 1.
-        return_sign: give the logarithm of the sum's absolute value, and its sign.
-        where: which elements count.
+        a: the exponents.
+        axis: the axis or axes to sum over; None, the default, sums over all.
+        b: the factors, 1 by default. If the sum is negative, the result is NaN.
+        keepdims: whether the reduced axes stay in the result, with size 1.
+        return_sign: whether to return the logarithm of the sum's absolute value, and the sign of the sum.
+        where: a boolean array; elements where it is False are skipped.
     """
-    given = promote_dtypes("logsumexp", a, inexact=True) if b is None else promote("logsumexp", a, b, inexact=True)
-    x = strong(given[0])
-    if x.ndim < (given[1].ndim if b is not None else 0):
-        x = lax.broadcast_in_dim(x, given[1].shape, ())
+    promoted = promote_dtypes("logsumexp", a, inexact=True) if b is None else promote("logsumexp", a, b, inexact=True)
+    x = strong(promoted[0])
+    if x.ndim < (promoted[1].ndim if b is not None else 0):
+        x = lax.broadcast_in_dim(x, promoted[1].shape, ())
     mask = mask_argument("logsumexp", where, x)
     if b is not None:
-        counts = lax.ne(given[1], like(given[1], 0))
+        counts = lax.ne(promoted[1], like(promoted[1], 0))
         mask = counts if mask is None else lax.bitwise_and(*promote("logsumexp", mask, counts))
-    x = _only(mask, x, -math.inf)  # whose exponential does not overflow, which would make derivatives NaN
+    # The exponential of a masked element is 0; an overflow would make derivatives NaN.
+    x = _only(mask, x, -math.inf)
     initial = -math.inf if mask is not None or x.size == 0 else None
     top = maximum_over(_real(x), axis, initial=initial, where=mask)
     top = lax.convert_element_type(lax.stop_gradient(lax.select(lax.is_finite(top), top, like(top, 0))), x.dtype)
     exponentials = lax.exp(lax.sub(x, spread_back(top, x.shape, axis)))
     if b is not None:
-        exponentials = lax.mul(*promote("logsumexp", exponentials, given[1]))
+        exponentials = lax.mul(*promote("logsumexp", exponentials, promoted[1]))
     total = sum_over(exponentials, axis, where=mask)
     axes = tuple(sorted(canonical_axes(split_axes(axis)[0], x.ndim))) if keepdims else ()
     if return_sign:
@@ -114,13 +115,13 @@ def logsumexp(
 
 
 def logmeanexp(x: Any, axis: Axis = None, where: Any = None, keepdims: bool = False) -> Any:
-    """`log(mean(exp(x)))` over axes, computed without overflow.
+    """Compute `log(mean(exp(x)))` over axes, without overflow.
 
     Args:
-        x: exponents.
-        axis: the axes; None is all of them.
-        where: which elements count.
-        keepdims: keep the axes, with size 1.
+        x: the exponents.
+        axis: the axis or axes to average over; None, the default, averages over all.
+        where: a boolean array; elements where it is False are skipped.
+        keepdims: whether the reduced axes stay in the result, with size 1.
     """
     out = logsumexp(x, axis, keepdims=keepdims, where=where)
     x = array_argument("logmeanexp", x)
@@ -135,16 +136,16 @@ def _real(x: Any) -> Any:
 
 
 def one_hot(x: Any, num_classes: int, *, dtype: Any = None, axis: int = -1) -> Any:
-    """Class numbers as vectors with a one in the place of the class; zeros for numbers that are no class.
+    """Encode class numbers as one-hot vectors; numbers that are not a class give zeros.
 
     Args:
-        x: integers, of shape `s`; a list or tuple of them, too.
-        num_classes: how many classes there are.
-        dtype: dtype of the result; floating by default.
-        axis: where in the result the axis of the classes comes.
+        x: integers, an array of shape `s`, or a list or tuple.
+        num_classes: the number of classes.
+        dtype: dtype of the result; by default the default floating dtype.
+        axis: the position of the class axis in the result, by default the last.
 
     Returns:
-        An array of shape `s` with the axis of size `num_classes` put in.
+        An array of shape `s` with an axis of size `num_classes` inserted.
     """
     x = array_argument("one_hot", listed(x))
     dtype = dtypes.default_float_dtype() if dtype is None else canonical_dtype(dtype)
@@ -167,22 +168,23 @@ def standardize(
     *,
     algorithm: str = "fast",
 ) -> Any:
-    """`(x - mean) / sqrt(variance + epsilon)`: mean 0 and variance 1 over axes.
+    """Standardise to mean 0 and variance 1 over axes: `(x - mean) / sqrt(variance + epsilon)`.
 
     Args:
         x: the argument.
-        axis: the axes.
-        mean: to use in place of the mean over the axes.
-        variance: to use in place of the variance over the axes.
-        epsilon: what is added to the variance.
-        where: which elements count for mean and variance.
-        algorithm: `"fast"`, the mean of squares less the squared mean, or `"stable"`, the mean of squared differences.
+        axis: the axis or axes, by default the last.
+        mean: a mean to use instead of that over the axes.
+        variance: a variance to use instead of that over the axes.
+        epsilon: a number added to the variance, 1e-5 by default.
+        where: a boolean array; elements where it is False are skipped in mean and variance.
+        algorithm: of the variance: `"fast"`, the default, is the mean of squares minus the squared mean; `"stable"` is
+            the mean of squared differences.
 
     Raises:
-        ValueError: there is no such algorithm.
+        ValueError: the algorithm is unknown.
     """
     if algorithm not in ("fast", "stable"):
-        raise ValueError(f"standardize: algorithm has to be 'fast' or 'stable', got {algorithm!r}")
+        raise ValueError(f"standardize: algorithm must be 'fast' or 'stable', got {algorithm!r}")
     (x,) = promote_dtypes("standardize", x, inexact=True)
     if mean is None:
         mean = mean_over(x, axis, keepdims=True, where=where)
@@ -190,7 +192,7 @@ def standardize(
         variance = mean_over(lax.square(x - mean), axis, keepdims=True, where=where)
     elif variance is None:
         variance = mean_over(lax.square(x), axis, keepdims=True, where=where) - lax.square(array_argument("mean", mean))
-        variance = clip(variance, 0)  # rounding may have made it negative
+        variance = clip(variance, 0)  # rounding errors may make the difference negative
     return (x - mean) * lax.rsqrt(
         promote_dtypes("standardize", variance + operand("standardize", epsilon, "epsilon"), inexact=True)[0]
     )

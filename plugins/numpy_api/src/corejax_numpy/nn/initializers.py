@@ -1,6 +1,6 @@
-"""`corejax.nn.initializers`: functions `(key, shape, dtype)` that make parameters.
+"""`corejax.nn.initializers`: functions `(key, shape, dtype)` that create initial parameters.
 
-Those that draw random numbers come with `corejax.random`.
+The initializers that draw random numbers are exported by the plugin of `corejax.random`.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ __all__ = ["Initializer", "constant", "ones", "zeros"]
 
 
 def __getattr__(name: str) -> Any:
-    found = None if name.startswith("_") else _exported(f"nn.initializers.{name}")
-    if found is None:
+    initializer = None if name.startswith("_") else _exported(f"nn.initializers.{name}")
+    if initializer is None:
         raise _missing_name(f"nn.initializers.{name}")
-    globals()[name] = found
-    return found
+    globals()[name] = initializer
+    return initializer
 
 
 def __dir__() -> list[str]:
@@ -30,10 +30,10 @@ def __dir__() -> list[str]:
 
 
 class Initializer(Protocol):
-    """What makes an array of a shape and dtype; `key` is where randomness would come from."""
+    """A function that creates an array of a shape and dtype; `key` is the key of random initializers."""
 
     def __call__(self, key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
-        """The array."""
+        """Return an array of initial values."""
 
 
 def _floating(dtype: Any) -> Any:
@@ -41,21 +41,21 @@ def _floating(dtype: Any) -> Any:
 
 
 def zeros(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
-    """Zeros, whatever the key; floating by default."""
+    """Return zeros, of the default floating dtype unless `dtype` is given; the key is ignored."""
     return _creation.zeros(shape, _floating(dtype), out_sharding=out_sharding)
 
 
 def ones(key: Any, shape: Any, dtype: Any = None, out_sharding: Any = None) -> Any:
-    """Ones, whatever the key; floating by default."""
+    """Return ones, of the default floating dtype unless `dtype` is given; the key is ignored."""
     return _creation.ones(shape, _floating(dtype), out_sharding=out_sharding)
 
 
 def constant(value: Any, dtype: Any = None) -> Initializer:
-    """An initializer that gives `value` everywhere.
+    """Return an initializer that fills arrays with `value`.
 
     Args:
-        value: a scalar, or what broadcasts to the shapes that are asked for.
-        dtype: the default dtype of what it gives; floating if None.
+        value: a scalar, or an array that broadcasts to the requested shapes.
+        dtype: dtype of the result if a call gives none; None stands for the default floating dtype.
     """
     default = dtype
 

@@ -1,6 +1,6 @@
-"""`corejax.numpy`: NumPy's names for arrays that can be differentiated, vectorised and compiled.
+"""`corejax.numpy`: NumPy's functions for arrays that can be differentiated, vectorised and compiled.
 
-A table of names; the functions are written in the modules that they stand beside.
+This module is a table of names. The modules beside it define the functions, and are imported on first use.
 """
 
 from __future__ import annotations
@@ -189,7 +189,8 @@ _MODULES = {
     """,
 }
 
-# Where values decide (indices out of bounds, the number of results) a function is none of these: it looks at them.
+# Functions of many primitives: an eager call is traced once and then runs as one cached program. A function that has to
+# look at values (for indices out of bounds, or for the number of results) cannot be traced, and is not in this list.
 _COMPOSITE = """
     all allclose amax amin angle any append arange argmax argmin argpartition argsort array_equal array_equiv
     array_split atleast_2d atleast_3d average bartlett bitwise_count blackman block broadcast_arrays clip
@@ -208,15 +209,15 @@ _COMPOSITE = """
     vstack where zeros zeros_like
 """
 
-# Special values and all: tests/numpy_api/test_exact_ufuncs.py.
+# NumPy's ufunc returns the same bits, also for special values (tests/numpy_api/test_exact_ufuncs.py).
 _UFUNCS = """
     copysign frexp gcd heaviside lcm ldexp left_shift mod:fd remainder:fd right_shift signbit trunc
 """
 
-# Nothing but promotion depends on a float among their arguments.
-_OF_NUMBERS = """
+# A Python float among the arguments influences only the promotion, so its value is not part of the cache key.
+_FLOAT_OPERANDS = """
     allclose average clip copysign divmod ediff1d float_power floor_divide fmax fmin fmod full_like heaviside hypot
     isclose mod nan_to_num nextafter pad polyval remainder select trapezoid where
 """
 
-__getattr__, __dir__, __all__ = _lazy_names("numpy", _MODULES, globals(), _COMPOSITE, _UFUNCS, _OF_NUMBERS)
+__getattr__, __dir__, __all__ = _lazy_names("numpy", _MODULES, globals(), _COMPOSITE, _UFUNCS, _FLOAT_OPERANDS)
