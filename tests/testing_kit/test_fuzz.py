@@ -177,7 +177,7 @@ def test_a_program_whose_parameters_have_no_text_says_so() -> None:
 
 
 def test_fuzz_says_what_is_wrong_with_its_arguments() -> None:
-    with pytest.raises(ValueError, match="number of programs or of seconds"):
+    with pytest.raises(ValueError, match="number of programs, a number of seconds"):
         fuzz([primitives["sin"]])
     with pytest.raises(ValueError, match="no primitive has examples"):
         fuzz([primitives["sin"]][:0], programs=1)
