@@ -83,7 +83,7 @@ def test_derivatives_are_finite_at_nothing_and_compile():
         (
             lambda: Rotation.from_quat(jnp.ones(3)),
             ValueError,
-            "Rotation.from_quat: the last axis of quat has 4 elements",
+            "Rotation.from_quat: the last axis of quat must have 4 elements",
         ),
         (lambda: Rotation.from_matrix(jnp.ones((2, 3))), ValueError, r"matrix must have shape \(..., 3, 3\)"),
         (lambda: Rotation.from_euler("xx", jnp.ones(2)), ValueError, "consecutive axes in seq must differ, got 'xx'"),

@@ -83,7 +83,7 @@ def test_gaussian_kde(shape):
         (lambda: stats.gaussian_kde(jnp.ones(1)), "gaussian_kde: dataset must have points in columns"),
         (lambda: stats.gaussian_kde(jnp.arange(4.0), "wide"), "bw_method must be 'scott', 'silverman', .* got 'wide'"),
         (lambda: stats.gaussian_kde(jnp.arange(4.0), None, jnp.ones(3)), "weights must be a vector of 4 numbers"),
-        (lambda: stats.gaussian_kde(jnp.arange(4.0))(jnp.ones((2, 3))), "points have 1 coordinates, in columns"),
+        (lambda: stats.gaussian_kde(jnp.arange(4.0))(jnp.ones((2, 3))), "points must have 1 coordinates, in columns"),
     ],
 )
 def test_mistakes(call, message):
