@@ -84,8 +84,8 @@ def _check_operand(call: Call, rng: np.random.Generator, k: int) -> None:
 _MOST = 8  # the largest number of devices that are used
 _MOST_PLACES = 4  # the number of ways to split operands that are tried
 _HINT = {
-    "vmap": "each device evaluates its part of the batch with the primitive that the vmap rule binds, and the same "
-    "parameters: does that primitive treat its leading axis as a batch?",
+    "vmap": "each device evaluates its part of the batch with the primitive that the vmap rule binds, with the same "
+    "parameters: is its leading axis a batch, also of operands with fewer dimensions that abstract_eval accepts?",
     "xla_translation": "are the leading axes given by batch_dims= of its custom_call really a batch of the kernel?",
 }
 
