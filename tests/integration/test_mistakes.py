@@ -176,7 +176,7 @@ def test_which_function_of_several_layers_is_named() -> None:
     text = np.array(["a"])
     assert said(TypeError, random.bernoulli, random.key(0), text).startswith("bernoulli: arrays of dtype <U1")
     assert said(ValueError, lambda: corejax.tree.map(max, {"a": 1}, {"b": 1})).startswith("tree.map: tree structures")
-    assert "as cho_factor gives it" in said(TypeError, corejax.scipy.linalg.cho_solve, jnp.eye(2), X)
+    assert "as cho_factor returns it" in said(TypeError, corejax.scipy.linalg.cho_solve, jnp.eye(2), X)
     assert "apply_over_axes takes arrays and scalars, got NoneType as the result of func" in said(
         TypeError, lambda: jnp.apply_over_axes(lambda x, axis: None, X, [0])
     )
@@ -197,7 +197,7 @@ MESSAGES = {
     ),
     "pad": (lambda: jnp.pad(X, 1, constant_values="a"), TypeError, "pad: 'a' is not an array of numbers"),
     "dict": (lambda: jnp.asarray({"a": 1}), TypeError, "asarray: {'a': 1} of type dict is not an array of numbers"),
-    "norm": (lambda: jnp.linalg.norm(jnp.eye(2), "bad"), ValueError, "norm: ord is 'fro', "),
+    "norm": (lambda: jnp.linalg.norm(jnp.eye(2), "bad"), ValueError, "norm: ord must be 'fro', "),
     "frombuffer": (lambda: jnp.frombuffer(b"abc", "float32"), ValueError, "frombuffer: .*3 bytes"),
     "fromstring": (lambda: jnp.fromstring("1,a", sep=","), ValueError, "fromstring: .*'1,a' with ','"),
     "padding": (

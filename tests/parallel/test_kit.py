@@ -117,7 +117,7 @@ def test_a_wrong_vmap_rule_in_shard_map() -> None:
 def test_a_collective_rule_of_its_own_is_not_asked_for_without_an_axis() -> None:
     p = Primitive("test.none", abstract_eval=rows_type)
     result = checked(p, [])
-    assert (result.status, result.message) == ("not applicable", "no plugin gives examples")
+    assert (result.status, result.message) == ("not applicable", "no plugin provides examples")
 
 
 def test_what_has_effects_is_left_alone() -> None:

@@ -40,16 +40,16 @@ def test_inverse_and_derivative():
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: fft.dct(X, 3), NotImplementedError, "dct: type is 2, got 3"),
-        (lambda: fft.dct(X, n=0), ValueError, "dct: n is 1 or more, got 0"),
+        (lambda: fft.dct(X, 3), NotImplementedError, "dct: type must be 2, got 3"),
+        (lambda: fft.dct(X, n=0), ValueError, "dct: n must be 1 or more, got 0"),
         (lambda: fft.idct(X, axis=3), ValueError, "idct: axis 3 is out of bounds"),
         (
             lambda: fft.dct(X, norm="forward"),
             ValueError,
-            "dct: norm is one of None, 'backward', 'ortho', got 'forward'",
+            "dct: norm must be one of None, 'backward', 'ortho', got 'forward'",
         ),
         (lambda: fft.dctn(X, axes=(0, 0)), ValueError, r"dctn: an axis is given twice, in axes \(0, 0\)"),
-        (lambda: fft.dctn(X, s=(2,), axes=(0, 1)), ValueError, "dctn: s has 1 lengths and axes 2"),
+        (lambda: fft.dctn(X, s=(2,), axes=(0, 1)), ValueError, "dctn: s has 1 lengths for 2 axes"),
     ],
 )
 def test_mistakes(call, error, message):

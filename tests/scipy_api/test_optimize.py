@@ -75,12 +75,20 @@ def test_args_vmap_and_derivative_forward():
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda m: m(1, jnp.ones(2), method="BFGS"), TypeError, "minimize: fun is a function, got 1"),
-        (lambda m: m(matyas, jnp.ones(2), 3, method="BFGS"), TypeError, "minimize: args is a tuple, got 3"),
-        (lambda m: m(matyas, jnp.ones(2), method=["BFGS"]), ValueError, "minimize: method is 'BFGS' or .*'BFGS'"),
-        (lambda m: m(matyas, jnp.ones(2), method="newton"), ValueError, "minimize: method is 'BFGS' or .*'newton'"),
-        (lambda m: m(matyas, jnp.ones((2, 2)), method="BFGS"), ValueError, "minimize: x0 is a vector of real"),
-        (lambda m: m(lambda x: x, jnp.ones(2), method="BFGS"), ValueError, "fun gives a real floating-point scalar"),
+        (lambda m: m(1, jnp.ones(2), method="BFGS"), TypeError, "minimize: fun must be a function, got 1"),
+        (lambda m: m(matyas, jnp.ones(2), 3, method="BFGS"), TypeError, "minimize: args must be a tuple, got 3"),
+        (lambda m: m(matyas, jnp.ones(2), method=["BFGS"]), ValueError, "minimize: method must be 'BFGS' or .*'BFGS'"),
+        (
+            lambda m: m(matyas, jnp.ones(2), method="newton"),
+            ValueError,
+            "minimize: method must be 'BFGS' or .*'newton'",
+        ),
+        (lambda m: m(matyas, jnp.ones((2, 2)), method="BFGS"), ValueError, "minimize: x0 must be a vector of real"),
+        (
+            lambda m: m(lambda x: x, jnp.ones(2), method="BFGS"),
+            ValueError,
+            "fun must return a real floating-point scalar",
+        ),
         (
             lambda m: m(matyas, jnp.ones(2), method="BFGS", tol="a"),
             TypeError,

@@ -112,7 +112,7 @@ def test_json_is_as_documented() -> None:
     ("arguments", "words"),
     [
         (["sinn"], "there is no plugin and no primitive named 'sinn'; did you mean 'sin'?"),
-        (["sin", "--check", "nonsense"], "there is no check named 'nonsense'; there are examples, types, "),
+        (["sin", "--check", "nonsense"], "there is no check named 'nonsense'; the checks are examples, types, "),
         (["sin", "--check", "typo"], "there is no check named 'typo'; did you mean 'types'?"),
     ],
 )
@@ -126,15 +126,15 @@ def test_single_primitive_is_shown_in_words(monkeypatch: pytest.MonkeyPatch) -> 
     names = ("types", "jvp", "transpose", "text", "params", "examples", "effects")
     done = run("sin", "--quick", *(word for name in names for word in ("--check", name)))
     assert done.exit_code == 0
-    assert "  ✓ jvp        Tangents are those of finite differences" in done.output
+    assert "  ✓ jvp        Check that the jvp rule's tangents agree" in done.output
     assert "  – effects    not applicable: it has no effects" in done.output
 
 
 def test_long_names_of_checks_have_their_column() -> None:
     names = ("types", "jvp", "transpose", "text", "params", "examples", "derivative_dtypes")
     done = run("sin", "--quick", *(word for name in names for word in ("--check", name)))
-    assert "  ✓ derivative_dtypes  In each dtype" in done.output
-    assert "  ✓ types              What is" in done.output
+    assert "  ✓ derivative_dtypes  Check tangents" in done.output
+    assert "  ✓ types              Check that results" in done.output
 
 
 @contextmanager
@@ -153,7 +153,7 @@ def test_without_examples_nothing_is_known() -> None:
         allowed = run("toy.opaque", "--check", "examples", "--check", "jvp", "--allow-missing-examples")
     assert done.exit_code == 1
     assert "toy.opaque  ✗         –" in done.output
-    assert "gives no examples of it, so nothing is checked" in done.output
+    assert "provides no examples of it: nothing is checked" in done.output
     assert "if primitive == 'toy.opaque':" in done.output
     assert allowed.exit_code == 0
     assert "toy.opaque  –         –" in allowed.output
@@ -195,10 +195,10 @@ def test_plugins_that_failed_or_have_nothing() -> None:
         assert chosen(["broken"]) == chosen(["bare"]) == []
         assert faults(["broken"]) == faults([]) == ["plugin 'broken' (broken 1.0) failed: OSError: no library"]
         assert faults(["bare"]) == notes(["broken"]) == []
-        assert notes(["bare"]) == [
-            "plugin 'bare' (bare 1.0) has no primitives: there is nothing to check but its manifest"
-        ]
-        with pytest.raises(KeyError, match=r"named .acme.cube.*; it may be of a plugin that failed: .*broken"):
+        assert notes(["bare"]) == ["plugin 'bare' (bare 1.0) has no primitives: only its manifest is checked"]
+        with pytest.raises(
+            KeyError, match=r"named .acme.cube.*; it may belong to a plugin that failed to load: .*broken"
+        ):
             chosen(["acme.cube"])
         with pytest.raises(corejax.errors.PluginError, match="OSError: no library"):
             corejax_testing.tests_for("broken")
@@ -218,7 +218,7 @@ def test_failed_plugin_is_exit_status_1(monkeypatch: pytest.MonkeyPatch) -> None
 def test_plugin_without_primitives_is_no_failure() -> None:
     done = run("numpy_api")
     assert done.exit_code == 0
-    assert "has no primitives: there is nothing to check but its manifest" in done.output
+    assert "has no primitives: only its manifest is checked" in done.output
 
 
 def test_list_checks() -> None:

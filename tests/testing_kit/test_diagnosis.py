@@ -35,14 +35,14 @@ Z = X + 1j * np.float32(0.3)
         (X[:, ::-1], "reversed along axis 1"),
         (np.roll(X, 1, 1), "shifted by one along axis 1"),
         (X.T, "its axes are in another order"),
-        (X[..., None], "axes of size 1 are too many or too few"),
+        (X[..., None], "too many or too few axes of size 1"),
         (X.sum(0), "it lacks an axis"),
-        (np.stack([X, X]), "it has an axis too many"),
+        (np.stack([X, X]), "it has too many axes"),
         (X[:2], "an axis has another size"),
         (X.astype(np.float64), "convert it to float32"),
         (np.where(np.arange(12).reshape(3, 4) == 5, 0, X), "only some elements differ: a boundary"),
-        (np.where(np.arange(12).reshape(3, 4) > 5, -X, X), "only some elements differ, and there it is -1 times"),
-        (np.where(X[0, 0] == X, np.nan, X), "not finite"),
+        (np.where(np.arange(12).reshape(3, 4) > 5, -X, X), "and there it is -1 times"),
+        (np.where(X[0, 0] == X, np.nan, X), "finite in only one of the two"),
         (np.sin(3 * X), ""),
     ],
 )
@@ -53,7 +53,7 @@ def test_what_is_wrong(got: Any, words: str) -> None:
 
 def test_square_matrices_and_complex_numbers() -> None:
     square = RNG.uniform(size=(3, 3))
-    assert "axes in the order (1, 0)" in diagnose(square.T, square)
+    assert "(order (1, 0) is right)" in diagnose(square.T, square)
     assert "complex conjugate" in diagnose(np.conj(Z), Z)
     assert "a conjugate, or a factor of i" in diagnose(1j * Z, Z)
     assert "zero is right" in diagnose(X, np.zeros_like(X))
@@ -121,7 +121,7 @@ def test_where_a_rule_is_wrong_by_itself_checks_of_several_rules_say_so() -> Non
         results = {r.check: r for r in verify(primitive, EXAMPLES["toy.mulsin"], checks=["jvp", "pairs"], quick=True)}
     assert results["jvp"].failed and results["pairs"].failed
     assert results["pairs"].rule == "jvp"
-    assert results["pairs"].hint == "the check `jvp` fails by itself: mend that first"
+    assert results["pairs"].hint == "the check `jvp` fails by itself: fix it first"
 
 
 def test_a_reference_that_fails_is_not_the_rules_fault() -> None:

@@ -32,7 +32,7 @@ def test_effects_survive_dce_of_a_batched_program(vmap: Any, status: str) -> Non
     assert result.status == status
     if status == "failed":
         assert result.rule == "vmap"
-        assert "dce drops the batched application with its effects" in result.message
+        assert "dce removes the batched application with its effects" in result.message
 
 
 def test_primitives_without_effects_are_left_alone() -> None:

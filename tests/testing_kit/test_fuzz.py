@@ -172,12 +172,12 @@ def test_a_program_whose_parameters_have_no_text_says_so() -> None:
     failure = Failure(
         "jit", "wrong", "{ lambda ; a:f32[]. let b:f32[] = f[g=<opaque g>] a in (b,) }", (), 0, 1, 1, 0, 5
     )
-    assert "not by its text" in failure.report()
+    assert "not from its text" in failure.report()
     assert "corejax fuzz --seed 0 --first 5 --programs 1" in failure.report()
 
 
 def test_fuzz_says_what_is_wrong_with_its_arguments() -> None:
-    with pytest.raises(ValueError, match="number of programs or of seconds"):
+    with pytest.raises(ValueError, match="number of programs, a number of seconds"):
         fuzz([primitives["sin"]])
     with pytest.raises(ValueError, match="no primitive has examples"):
         fuzz([primitives["sin"]][:0], programs=1)

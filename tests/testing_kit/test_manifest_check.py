@@ -66,7 +66,7 @@ def test_verify_checks_the_manifest_of_a_plugin() -> None:
     described = json.loads(run("lax_basic", "--check", "manifest", "--json").output)
     assert described["totals"] == {"passed": 1} and described["results"][0]["check"] == "manifest"
     assert run("sin", "--check", "manifest").output == "", "a primitive has none"
-    assert "manifest      the plugin's manifest says" in run("--list-checks").output
+    assert "manifest      Check that the plugin's manifest agrees" in run("--list-checks").output
 
 
 def test_difference_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -75,9 +75,7 @@ def test_difference_is_a_failure(monkeypatch: pytest.MonkeyPatch) -> None:
     )
     done = run("lax_basic", "--check", "manifest")
     assert done.exit_code == 1
-    assert (
-        "✗ lax_basic: manifest: the manifest and the code differ; to write what the code says: corejax" in done.output
-    )
+    assert "✗ lax_basic: manifest: the manifest and the code differ; to update the manifest: corejax" in done.output
     assert "  settings a: in the manifest, not in the code" in done.output
 
 

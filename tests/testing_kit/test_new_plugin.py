@@ -268,25 +268,25 @@ def test_names_of_the_house(name: str, tmp_path: Path) -> None:
 def test_bad_names(name: str, tmp_path: Path) -> None:
     result = run("--directory", str(tmp_path), "--", name)
     assert result.exit_code == 2
-    assert "is no name for a distribution" in result.output and "new-plugin acme-special" in result.output
+    assert "is no valid name for a distribution" in result.output and "new-plugin acme-special" in result.output
     assert not list(tmp_path.iterdir())
 
 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["class"], "'class' is no name for a namespace"),
-        (["acme", "--namespace", "my-acme"], "'my-acme' is no name for a namespace"),
-        (["acme", "--namespace", "grad"], "corejax.grad is taken, by the kernel. Choose another namespace"),
+        (["class"], "'class' is no valid name for a namespace"),
+        (["acme", "--namespace", "my-acme"], "'my-acme' is no valid name for a namespace"),
+        (["acme", "--namespace", "grad"], "corejax.grad is taken by the kernel. Choose another namespace"),
         (["extend"], "corejax new-plugin extend --namespace my_extend"),
-        (["acme", "--author", "a@b <>"], "an author is 'Name' or 'Name <name@example.org>'"),
+        (["acme", "--author", "a@b <>"], "the author must be 'Name' or 'Name <name@example.org>'"),
         (["acme", "--kind", "linear"], "'linear' is not one of"),
         (["acme", "--primitive", "acme.cube"], "new-plugin acme --primitive my_function"),
-        (["acme", "--primitive", "lambda"], "'lambda' is no name for a primitive"),
-        (["acme", "--primitive", "abs"], "'abs' is no name for a primitive"),
-        (["acme", "--primitive", "examples"], "the module examples.py is another one"),
-        (["acme", "--primitive", "reference"], "something else in its modules has it"),
-        (["acme", "--primitive", "np"], "something else in its modules has it"),
+        (["acme", "--primitive", "lambda"], "'lambda' is no valid name for a primitive"),
+        (["acme", "--primitive", "abs"], "'abs' is no valid name for a primitive"),
+        (["acme", "--primitive", "examples"], "another module examples.py"),
+        (["acme", "--primitive", "reference"], "its modules use the name for something else"),
+        (["acme", "--primitive", "np"], "its modules use the name for something else"),
         (["acme", "--license", "gpl"], "'gpl' is not one of"),
     ],
 )
@@ -297,7 +297,7 @@ def test_bad_options(arguments: list[str], words: str, tmp_path: Path) -> None:
 
 
 def test_namespaces_of_other_plugins() -> None:
-    with pytest.raises(ValueError, match=r"corejax\.lax is taken, by plugin lax_basic"):
+    with pytest.raises(ValueError, match=r"corejax\.lax is taken by plugin lax_basic"):
         Plan.of("acme", "lax", {"lax": "plugin lax_basic"})
     assert Plan.of("acme", None, {"acme": "plugin acme"}).namespace == "acme", "its own, installed already"
 

@@ -69,7 +69,7 @@ def test_one_line_gives_a_test_for_each_check(pytester: pytest.Pytester) -> None
         **{("without", "FAILED"): 1, ("without", "SKIPPED"): 1},
         **{("later", "XFAIL"): 1, ("later", "SKIPPED"): 1},
     }
-    done.stdout.fnmatch_lines(["*no plugin gives examples*"])
+    done.stdout.fnmatch_lines(["*no plugin provides examples*"])
 
 
 WRONG: list[dict[str, Any]] = [
@@ -131,7 +131,7 @@ def test_a_plugin_that_fails_to_give_examples_is_named() -> None:
 
     with corejax.extend.plugins.isolated_plugins() as manager:
         manager.register(Broken(), "broken")
-        with pytest.raises(corejax.errors.PluginError, match=r"plugin 'broken' .* fails to give examples of 'sin'"):
+        with pytest.raises(corejax.errors.PluginError, match=r"plugin 'broken' .* fails to provide examples of 'sin'"):
             examples_of("sin")
 
 
@@ -173,7 +173,7 @@ def test_checks_of_plugins_are_run(isolated_plugins: Any) -> None:
 
 @pytest.mark.parametrize(
     ("target", "words"),
-    [("nothing", "plugin 'mine' .*fails to give checks: AttributeError"), ("OTHER_NAME", "plugin mine: .*'even'")],
+    [("nothing", "plugin 'mine' .*fails to provide checks: AttributeError"), ("OTHER_NAME", "plugin mine: .*'even'")],
 )
 def test_checks_that_are_none(isolated_plugins: Any, target: str, words: str) -> None:
     plugin = WithCheck()

@@ -42,7 +42,7 @@ def test_failures_by_design_have_to_fail() -> None:
             "fails, as it should: the reference is another function",
         )
         (result,) = verify(primitive, [replace(example, fails={"values": "by mistake"})], checks=["values"])
-        assert result.failed and "does not fail, though it was said to: by mistake" in result.message
+        assert result.failed and "but the example declares that it fails: by mistake" in result.message
 
 
 def test_terms_that_cancel_may_be_rounded_otherwise_when_compiled() -> None:
@@ -82,7 +82,7 @@ def test_what_an_impl_rule_is_prepared_to_be_is_compared_with_it() -> None:
     (result,) = verify(p, [Example([type_of_x], {"right": True})], checks=["types"])
     assert result.status == "passed", result.report()
     (result,) = verify(p, [Example([type_of_x], {"right": False})], checks=["types"])
-    assert result.failed and "what impl is prepared to be gives" in result.message
+    assert result.failed and "the prepared impl returns" in result.message
 
 
 def test_products_that_are_zero_are_not_linear_in_both_operands() -> None:

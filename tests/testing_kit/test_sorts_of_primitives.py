@@ -73,7 +73,7 @@ def test_higher_order_primitive() -> None:
         (Example((ShapedArray((3,), "int32"),)), "abstract eval refuses an example"),
         (Example(EXAMPLES[0].operands, skip={"jpv": "no"}), "skips 'jpv', but there is no such check"),
         (Example(EXAMPLES[0].operands, low=2.0, high=1.0), "range of operand 0 is empty: low=2.0, high=1.0"),
-        (Example(EXAMPLES[0].operands, low=()), "gives no range of operand 0"),
+        (Example(EXAMPLES[0].operands, low=()), "gives no range for operand 0"),
     ],
 )
 def test_examples_that_make_no_sense(example: Example, words: str) -> None:

@@ -73,7 +73,7 @@ def test_a_wrong_rule_is_found_in_jax(kind: str) -> None:
     assert result.failed and "jax" in result.message, result
 
 
-@pytest.mark.parametrize(("name", "reason"), [("psum", "inside of something else"), ("debug_callback", "effects")])
+@pytest.mark.parametrize(("name", "reason"), [("psum", "inside another function"), ("debug_callback", "effects")])
 def test_what_cannot_be_carried_over_is_not_checked(name: str, reason: str) -> None:
     (result,) = corejax_testing.verify(find_primitive(name), checks=["jax"])
     assert result.status == "not applicable" and reason in result.message

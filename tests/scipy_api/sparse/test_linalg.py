@@ -77,17 +77,29 @@ def test_restarts():
 @pytest.mark.parametrize(
     ("call", "error", "message"),
     [
-        (lambda: linalg.cg(np.ones((2, 3)), B), ValueError, r"cg: A is a function or a square matrix, .* \(2, 3\)"),
-        (lambda: linalg.cg(3, B), ValueError, "cg: A is a function or a square matrix"),
-        (lambda: linalg.cg("A", B), TypeError, "cg: A is a function or a square matrix, got 'A'"),
-        (lambda: linalg.bicgstab(GENERAL, B, x0=B[:2]), ValueError, r"bicgstab: x0 and b have arrays of one shape"),
-        (lambda: linalg.bicgstab(GENERAL, B, x0=(B,)), ValueError, r"bicgstab: x0 and b are pytrees of one structure"),
-        (lambda: linalg.gmres(GENERAL, B, restart=0), ValueError, "gmres: restart is 1 or more, got 0"),
-        (lambda: linalg.gmres(GENERAL, B, solve_method="qr"), ValueError, "gmres: solve_method is .* got 'qr'"),
-        (lambda: linalg.cg(GENERAL, B[:2]), ValueError, r"cg: A of shape .* is applied to an array .* of shape \(2,\)"),
+        (
+            lambda: linalg.cg(np.ones((2, 3)), B),
+            ValueError,
+            r"cg: A must be a function or a square matrix, .* \(2, 3\)",
+        ),
+        (lambda: linalg.cg(3, B), ValueError, "cg: A must be a function or a square matrix"),
+        (lambda: linalg.cg("A", B), TypeError, "cg: A must be a function or a square matrix, got 'A'"),
+        (
+            lambda: linalg.bicgstab(GENERAL, B, x0=B[:2]),
+            ValueError,
+            r"bicgstab: x0 and b must have arrays of equal shapes",
+        ),
+        (
+            lambda: linalg.bicgstab(GENERAL, B, x0=(B,)),
+            ValueError,
+            r"bicgstab: x0 and b must be pytrees of one structure",
+        ),
+        (lambda: linalg.gmres(GENERAL, B, restart=0), ValueError, "gmres: restart must be 1 or more, got 0"),
+        (lambda: linalg.gmres(GENERAL, B, solve_method="qr"), ValueError, "gmres: solve_method must be .* got 'qr'"),
+        (lambda: linalg.cg(GENERAL, B[:2]), ValueError, r"cg: A of shape .* requires an array b .* of shape \(2,\)"),
         (lambda: linalg.bicgstab(GENERAL, {"b": B}), ValueError, "bicgstab: A of shape .* b is a pytree"),
         (lambda: linalg.cg(GENERAL, B, tol="small"), TypeError, "cg takes arrays and scalars, got 'small' .* as tol"),
-        (lambda: linalg.gmres(GENERAL, "b"), TypeError, "gmres: b is an array or a pytree of arrays, got 'b'"),
+        (lambda: linalg.gmres(GENERAL, "b"), TypeError, "gmres: b must be an array or a pytree of arrays, got 'b'"),
     ],
 )
 def test_mistakes(call, error, message):

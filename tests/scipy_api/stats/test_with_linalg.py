@@ -53,7 +53,7 @@ def test_multivariate_normal():
         _close(batch[:, i], scipy.stats.multivariate_normal.logpdf(x, means[i], covs[i]))
     slope = corejax.jit(corejax.grad(lambda m: stats.multivariate_normal.logpdf(x, m, cov).sum()))(mean)
     _close(slope, np.linalg.solve(cov, (x - mean).T).sum(1))
-    with pytest.raises(ValueError, match=r"cov is a number or of shape \(..., 3, 3\)"):
+    with pytest.raises(ValueError, match=r"cov must be a number or of shape \(..., 3, 3\)"):
         stats.multivariate_normal.logpdf(x, mean, cov[:2])
 
 
@@ -80,10 +80,10 @@ def test_gaussian_kde(shape):
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: stats.gaussian_kde(jnp.ones(1)), "gaussian_kde: dataset has points in columns"),
-        (lambda: stats.gaussian_kde(jnp.arange(4.0), "wide"), "bw_method is 'scott', 'silverman', .* got 'wide'"),
-        (lambda: stats.gaussian_kde(jnp.arange(4.0), None, jnp.ones(3)), "weights is a vector of 4 numbers"),
-        (lambda: stats.gaussian_kde(jnp.arange(4.0))(jnp.ones((2, 3))), "points have 1 coordinates, in columns"),
+        (lambda: stats.gaussian_kde(jnp.ones(1)), "gaussian_kde: dataset must have points in columns"),
+        (lambda: stats.gaussian_kde(jnp.arange(4.0), "wide"), "bw_method must be 'scott', 'silverman', .* got 'wide'"),
+        (lambda: stats.gaussian_kde(jnp.arange(4.0), None, jnp.ones(3)), "weights must be a vector of 4 numbers"),
+        (lambda: stats.gaussian_kde(jnp.arange(4.0))(jnp.ones((2, 3))), "points must have 1 coordinates, in columns"),
     ],
 )
 def test_mistakes(call, message):

@@ -1,4 +1,4 @@
-"""Applications of the primitives, for whoever checks their rules. Data only."""
+"""Example applications of the primitives, from which checks of their rules start."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _typed(*shape: int, dtype: Any = F64) -> ShapedArray:
 
 
 def _spread(a: Any, *others: Any, **params: Any) -> tuple[Any, ...]:
-    """Matrices with a diagonal that is large and has no equal elements: distinct values of every kind, full rank."""
+    """Return matrices of full rank with distinct eigenvalues and singular values, by a large, distinct diagonal."""
     k = min(a.shape[-2:])
     diagonal = np.zeros(a.shape[-2:], a.dtype)
     diagonal[range(k), range(k)] = 4.0 + 2.5 * np.arange(k)
@@ -27,7 +27,7 @@ def _spread(a: Any, *others: Any, **params: Any) -> tuple[Any, ...]:
 
 
 def _definite(a: Any, **params: Any) -> tuple[Any]:
-    """Positive definite matrices, symmetric too."""
+    """Return symmetric positive definite matrices."""
     (a,) = _spread(a)
     return ((a + a.conj().swapaxes(-1, -2)).astype(a.dtype),)
 
@@ -173,5 +173,5 @@ _NAMED: dict[str, Callable[[], list[Example]]] = {
 
 
 def examples_of(primitive: str) -> Sequence[Example]:
-    """Applications of one primitive; none for a name that is not of this plugin."""
+    """Return the examples of a primitive, or none if the primitive belongs to another plugin."""
     return _NAMED[primitive]() if primitive in _NAMED else []

@@ -1,4 +1,4 @@
-"""What the plugin contributes. Discovery imports this module, so everything else is imported inside the hooks."""
+"""The plugin's hooks. Discovery imports this module, so everything else is imported inside the hooks."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from corejax.extend import Example, Primitive, hookimpl
 
 @hookimpl
 def corejax_register_primitives() -> None:
-    """All primitives are names of `corejax.lax.linalg`, or what these are made of."""
+    """Register the primitives of `corejax.lax.linalg` and those that they are built from."""
     import corejax_linalg.lax_linalg  # noqa: F401
 
 
 @hookimpl
 def corejax_register_rules(kind: str, primitive: Primitive | None) -> None:
-    """Translations lie apart: nothing needs them until something is compiled."""
+    """Register translations, which are first needed when a program is compiled."""
     if kind == "xla_translation":
         import corejax_linalg.translations  # noqa: F401
 
 
 @hookimpl
 def corejax_export_namespaces() -> Mapping[str, str]:
-    """`corejax.lax.linalg`, and what is made of it for `corejax.numpy` and `corejax.scipy`."""
+    """Export `corejax.lax.linalg`, `corejax.numpy.linalg` and `corejax.scipy.linalg`."""
     return {
         "lax.linalg": "corejax_linalg.lax_linalg",
         "numpy.linalg": "corejax_linalg.numpy_linalg",
@@ -33,7 +33,7 @@ def corejax_export_namespaces() -> Mapping[str, str]:
 
 @hookimpl
 def corejax_export_names() -> Mapping[str, str]:
-    """What of `corejax.numpy` itself needs decompositions."""
+    """Export the functions of `corejax.numpy` itself that need decompositions."""
     return {
         "numpy.polyfit": "corejax_linalg.polynomials:polyfit",
         "numpy.roots": "corejax_linalg.polynomials:roots",
@@ -42,7 +42,7 @@ def corejax_export_names() -> Mapping[str, str]:
 
 @hookimpl
 def corejax_declare_settings() -> Mapping[str, tuple[Any, Callable[[Any], Any]]]:
-    """`linalg_errors`: whether eager decompositions raise an error where they would give NaN."""
+    """Declare `linalg_errors`: whether eager decompositions raise an error instead of returning NaN."""
     return {"linalg_errors": (False, _flag)}
 
 
@@ -50,13 +50,13 @@ def _flag(value: Any) -> bool:
     words = {"1": True, "true": True, "on": True, "yes": True, "0": False, "false": False, "off": False, "no": False}
     found = words.get(str(value).strip().lower())
     if found is None:
-        raise ValueError(f"linalg_errors is on or off, got {value!r}")
+        raise ValueError(f"linalg_errors must be on or off, got {value!r}")
     return found
 
 
 @hookimpl
 def corejax_provide_examples(primitive: str) -> Sequence[Example]:
-    """Data that nothing imports unless somebody checks the rules."""
+    """Return examples of a primitive, which are imported only to check rules."""
     from corejax_linalg.examples import examples_of
 
     return examples_of(primitive)

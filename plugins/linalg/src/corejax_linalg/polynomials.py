@@ -1,4 +1,4 @@
-"""Polynomials' zeros, and polynomials through points: what of `corejax.numpy` needs decompositions."""
+"""`roots` and `polyfit` of `corejax.numpy`, which need decompositions."""
 
 from __future__ import annotations
 
@@ -14,20 +14,19 @@ from corejax_linalg.numpy_linalg.equations import inv, lstsq
 
 
 def roots(p: Any, *, strip_zeros: bool = True) -> Any:
-    """The zeros of a polynomial, as eigenvalues of its companion matrix.
+    """Return the zeros of a polynomial, as eigenvalues of its companion matrix.
 
     Args:
         p: coefficients, the highest power's first, `[n + 1]`.
-        strip_zeros: whether zeros at both ends are looked for and left out, which is for eager mode; at the end they
-            are zeros of the polynomial. Otherwise a zero in front stands for a root that is not there, which is NaN and
-            among the last.
+        strip_zeros: whether zeros at both ends of `p` are stripped, which works only in eager mode. Zeros at the end
+            are zeros of the polynomial. If False, each leading zero gives a NaN at the end of the result.
 
     Returns:
-        The zeros, complex, in no order, `[n]`.
+        The zeros, complex, in no particular order, `[n]`.
 
     Raises:
-        ValueError: `p` is no vector.
-        ConcretizationTypeError: `p` is traced, and zeros are to be left out.
+        ValueError: `p` is not a vector.
+        ConcretizationTypeError: `p` is traced and `strip_zeros` is True.
     """
     (p,) = arrays("roots", p)
     if p.ndim != 1:
@@ -38,7 +37,7 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Any:
             known = p.steering() if isinstance(p, Tracer) else p
             there = np.flatnonzero(np.asarray(p if known is None else known))
         except TypeError as error:
-            error.add_note("roots: which coefficients are zero decides about the shape; pass strip_zeros=False")
+            error.add_note("roots: the shape depends on which coefficients are zero; pass strip_zeros=False")
             raise
         first, last = (int(there[0]), int(there[-1])) if there.size else (p.shape[0], p.shape[0] - 1)
         zeros = p.shape[0] - 1 - last
@@ -49,8 +48,8 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Any:
     n = p.shape[0] - 1
     if strip_zeros:
         return jnp.concatenate([_roots(p), jnp.zeros(zeros, dtype)])
-    # Rotated to the end, zeros in front are roots that are zero, of which as many are not there.
-    absent = jnp.argmax(p != 0)  # 0 also where all are 0: then all roots are NaN
+    # Rotate leading zeros to the end, where each gives a root of zero; as many of the smallest roots become NaN.
+    absent = jnp.argmax(p != 0)  # 0 if all coefficients are 0: then all roots are NaN
     found = _roots(jnp.roll(p, -absent))
     found = found[jnp.argsort(-jnp.abs(found))]
     return jnp.where(jnp.arange(n) < n - absent, found, jnp.asarray(complex(np.nan, np.nan), dtype))
@@ -66,17 +65,17 @@ def _roots(p: Any) -> Any:
 def polyfit(
     x: Any, y: Any, deg: int, rcond: float | None = None, full: bool = False, w: Any = None, cov: Any = False
 ) -> Any:
-    """The polynomial of a degree whose values at points have the least sum of squared errors.
+    """Fit a polynomial to values at points by least squares.
 
     Args:
         x: the points, `[m]`.
-        y: values at them, `[m]`, or several as columns, `[m, k]`.
+        y: the values at the points, `[m]`, or several sets of values as columns, `[m, k]`.
         deg: the degree.
-        rcond: singular values below this part of the largest count as zero; by default m times the dtype's epsilon.
-        full: whether what `lstsq` says is returned too.
+        rcond: singular values below this fraction of the largest count as zero; by default m times the dtype's epsilon.
+        full: whether the diagnostic results of `lstsq` are also returned.
         w: weights of the errors (not squared), `[m]`.
-        cov: whether the covariances of the coefficients are returned too, scaled by the errors, or, for `"unscaled"`,
-            as the weights are the inverse deviations.
+        cov: whether the covariances of the coefficients are also returned. They are scaled by the errors; with
+            `"unscaled"` the weights are taken as inverse standard deviations.
 
     Returns:
         Coefficients, the highest power's first, `[deg + 1]` or `[deg + 1, k]`. With `full`,
@@ -84,7 +83,7 @@ def polyfit(
 
     Raises:
         TypeError: `deg` is not an integer.
-        ValueError: `deg` is negative, shapes do not fit, or there are too few points for covariances.
+        ValueError: `deg` is negative, the shapes do not match, or there are too few points for covariances.
     """
     deg = integer("polyfit", "deg", deg, 0)
     x, y = arrays("polyfit", x, y)
@@ -97,7 +96,7 @@ def polyfit(
     if w is not None:
         w = array("polyfit", w).astype(x.dtype)
         if w.shape != x.shape:
-            raise ValueError(f"polyfit: w has the shape of x, {x.shape}, got {w.aval.str_short()}")
+            raise ValueError(f"polyfit: w must have the shape of x, {x.shape}, got {w.aval.str_short()}")
         powers, values = powers * w[:, None], values * (w[:, None] if y.ndim == 2 else w)
     scale = jnp.sqrt(jnp.sum(jnp.real(powers * jnp.conj(powers)), axis=0))
     c, residuals, rank, s = lstsq(powers / scale, values, rcond)

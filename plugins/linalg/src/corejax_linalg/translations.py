@@ -1,8 +1,7 @@
 """XLA translations of the primitives.
 
-On CPUs they call the LAPACK kernels that come with jaxlib. On other platforms `cholesky` and `triangular_solve` are
-StableHLO's operations, and what is made of them; for the others there is no rule, so that they are called back on the
-host.
+On CPUs they call the LAPACK kernels of jaxlib. On other platforms, `cholesky` and `triangular_solve` are operations of
+StableHLO. The other primitives have no translation there, so compiled programs call them back on the host.
 """
 
 from __future__ import annotations
@@ -94,7 +93,7 @@ def _lu(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
     (x,) = in_vals
     factors, pivots, _ = abstract_eval_rules.lookup(lu_p)(x.aval)
     rows = x.aval.shape[-2]
-    if x.aval.size != 0:  # of singular matrices U has a zero on its diagonal
+    if x.aval.size != 0:  # `info` is ignored: U of a singular matrix has a zero on its diagonal
         out, counted, _ = kernel(ctx, "getrf", x, out=[factors, pivots, info_of(x.aval)], in_place=[(0, 0)])
         swaps = ctx.op("subtract", counted, ctx.full(pivots, np.int32(1)), out=pivots)  # LAPACK counts from 1
     else:
@@ -109,7 +108,7 @@ def _geqrf(ctx: Any, out: Any, a: Any) -> Any:
 
 @on_cpu(geqp3_p)
 def _geqp3(ctx: Any, out: Any, a: Any) -> Any:
-    free = ctx.full(out[1], 0)  # no column has to be first
+    free = ctx.full(out[1], 0)  # zeros: no column is fixed to the front
     packed, order, taus = kernel(ctx, "geqp3", a, free, out=out, in_place=[(0, 0), (1, 1)])
     return [packed, ctx.op("subtract", order, ctx.full(out[1], np.int32(1)), out=out[1]), taus]
 
@@ -182,12 +181,12 @@ def _svd(ctx: Any, in_avals: Any, in_vals: Any, *, full_matrices: bool, compute_
 
 
 def _bases(ctx: Any, types: list[ShapedArray]) -> list[Any]:
-    """No singular values, and any bases: those of the identity."""
+    """Return results for empty matrices: zeros for the singular values, and the identity as an arbitrary basis."""
     s, *vectors = types
     batch = len(s.shape) - 1
     ones = [ctx.constant(np.eye(*t.shape[-2:], dtype=t.dtype)) for t in vectors]
-    spread = [ctx.broadcast_in_dim(x, t.shape, (batch, batch + 1)) for x, t in zip(ones, vectors, strict=True)]
-    return [ctx.full(s, 0), *spread]
+    bases = [ctx.broadcast_in_dim(x, t.shape, (batch, batch + 1)) for x, t in zip(ones, vectors, strict=True)]
+    return [ctx.full(s, 0), *bases]
 
 
 @on_cpu(schur_p)
@@ -212,5 +211,6 @@ def _tridiagonal(ctx: Any, out: Any, a: Any, *, lower: bool) -> Any:
     return kernel(ctx, "sytrd/hetrd", a, out=[*out, info_of(a.aval)], in_place=[(0, 0)], uplo=uplo)[:4]
 
 
-for _primitive in (lu_pivots_to_permutation_p, qr_p, cholesky_update_p):  # they have impl rules of their own too
+# These primitives also have impl rules of their own, so their decompositions must be registered as translations.
+for _primitive in (lu_pivots_to_permutation_p, qr_p, cholesky_update_p):
     xla_translations.register(_primitive, by="decomposition")

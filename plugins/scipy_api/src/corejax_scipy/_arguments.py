@@ -1,4 +1,4 @@
-"""Arguments of `corejax.scipy` functions: what counts as an array, and how several get one dtype and shape."""
+"""Check and convert arguments of `corejax.scipy` functions to arrays of one dtype and shape."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from corejax_lax_basic import lax
 
 
 def operand(name: str, x: Any, position: int | str = 0) -> Any:
-    """An argument as an array, a tracer, or the Python scalar that it is.
+    """Return an argument as an array, a tracer, or an unchanged Python scalar.
 
     Raises:
-        TypeError: it is none of these; names the function and the argument.
+        TypeError: the argument is none of these; the message names the function and the argument.
     """
     try:
         found = lax.as_operand(x)
@@ -36,24 +36,24 @@ def operand(name: str, x: Any, position: int | str = 0) -> Any:
 
 
 def array(name: str, x: Any, position: int | str = 0) -> Any:
-    """An argument as an array or tracer; Python scalars become weakly typed arrays."""
+    """Return an argument as an array or tracer; Python scalars become weakly typed arrays."""
     return as_array(operand(name, x, position))
 
 
 def inexact(name: str, *xs: Any) -> list[Any]:
-    """Arguments in their common dtype, floating-point or complex.
+    """Convert arguments to their common floating-point or complex dtype.
 
     Raises:
-        TypeError: one is no array; names the function and its position.
+        TypeError: an argument is not an array; the message names the function and the position.
     """
     return lax.promote_dtypes(*[operand(name, x, i) for i, x in enumerate(xs)], inexact=True, name=name)  # type: ignore[no-any-return]
 
 
 def reals(name: str, *xs: Any) -> list[Any]:
-    """As `inexact`; complex arguments are refused.
+    """Convert arguments as `inexact` does, and refuse complex ones.
 
     Raises:
-        TypeError: one is complex, or no array; names the function.
+        TypeError: an argument is complex, or not an array; the message names the function.
     """
     found = inexact(name, *xs)
     if dtypes.is_complex(found[0].dtype):
@@ -62,20 +62,20 @@ def reals(name: str, *xs: Any) -> list[Any]:
 
 
 def together(name: str, *xs: Any) -> list[Any]:
-    """As `reals`, broadcast to one shape.
+    """Convert arguments as `reals` does, and broadcast them to one shape.
 
     Raises:
         TypeError: as `reals`.
-        ValueError: shapes do not broadcast together; names the function.
+        ValueError: the shapes do not broadcast; the message names the function.
     """
     return broadcast(name, reals(name, *xs))
 
 
 def broadcast(name: str, found: list[Any]) -> list[Any]:
-    """Arrays as arrays of one shape.
+    """Broadcast arrays to one shape.
 
     Raises:
-        ValueError: shapes do not broadcast together; names the function.
+        ValueError: the shapes do not broadcast; the message names the function.
     """
     if len(found) == 1:
         return found
@@ -85,42 +85,42 @@ def broadcast(name: str, found: list[Any]) -> list[Any]:
 
 
 def static_int(name: str, value: Any, what: str, least: int | None = None) -> int:
-    """An integer that has to be known now.
+    """Convert an argument to a static integer.
 
     Raises:
-        TypeError: it is none, or is traced.
-        ValueError: it is less than `least`.
+        TypeError: the argument is not an integer, or is traced.
+        ValueError: the argument is less than `least`.
     """
     try:
         found = operator.index(value)
     except TypeError as error:
         if isinstance(value, Tracer):
-            error.add_note(f"{name}: {what} is a static integer.")
+            error.add_note(f"{name}: {what} must be a static integer.")
             raise
-        raise TypeError(f"{name}: {what} is an integer, got {value!r} of type {type(value).__name__}") from None
+        raise TypeError(f"{name}: {what} must be an integer, got {value!r} of type {type(value).__name__}") from None
     if least is not None and found < least:
-        raise ValueError(f"{name}: {what} is {least} or more, got {found}")
+        raise ValueError(f"{name}: {what} must be {least} or more, got {found}")
     return found
 
 
 def flag(name: str, value: Any, what: str) -> bool:
-    """True or False; 1 and 0 are too.
+    """Convert an argument to True or False; integers are accepted.
 
     Raises:
-        TypeError: it is neither.
-        ConcretizationTypeError: it is traced.
+        TypeError: the argument is neither a boolean nor an integer.
+        ConcretizationTypeError: the argument is traced.
     """
     if isinstance(value, bool | np.bool_ | int | Tracer):
         return bool(value)
-    raise TypeError(f"{name}: {what} is True or False, got {value!r} of type {type(value).__name__}")
+    raise TypeError(f"{name}: {what} must be True or False, got {value!r} of type {type(value).__name__}")
 
 
 def axis_of(name: str, axis: Any, ndim: int, what: str = "axis") -> int:
-    """An axis counted from the front.
+    """Return an axis counted from the front.
 
     Raises:
-        TypeError: it is no integer.
-        AxisError: there is no such axis; NumPy's, a ValueError and an IndexError.
+        TypeError: the axis is not an integer.
+        AxisError: the axis is out of range; NumPy's class, which is a ValueError and an IndexError.
     """
     index = static_int(name, axis, what)
     if not -ndim <= index < ndim:
@@ -129,7 +129,7 @@ def axis_of(name: str, axis: Any, ndim: int, what: str = "axis") -> int:
 
 
 def increases(x: Any, *, strictly: bool = False) -> bool:
-    """Whether a vector's numbers increase, or at least do not decrease; what is traced is taken to."""
+    """Return whether a vector's numbers increase (strictly or not); a traced vector is assumed to."""
     if isinstance(x, Tracer):
         return True
     steps = np.diff(np.asarray(x))
@@ -137,26 +137,27 @@ def increases(x: Any, *, strictly: bool = False) -> bool:
 
 
 def one_of(name: str, value: Any, what: str, choices: tuple[Any, ...]) -> None:
-    """Refuse what is none of the choices.
+    """Require an argument to be one of the choices.
 
     Raises:
-        ValueError: it is none; lists them.
+        ValueError: the argument is not among the choices; the message lists them.
     """
     if not isinstance(value, str | int | None) or value not in choices:
         known = ", ".join(map(repr, choices))
-        raise ValueError(f"{called_function() or name}: {what} is one of {known}, got {value!r}")
+        raise ValueError(f"{called_function() or name}: {what} must be one of {known}, got {value!r}")
 
 
 def taking(body: Callable[..., Any], arguments: str, defaults: tuple[Any, ...] = ()) -> Callable[..., Any]:
-    """Return `body` as a function whose positional arguments have names.
+    """Return `body` as a function with named positional arguments.
 
     Args:
-        body: a function of as many arguments.
-        arguments: their names, separated by spaces.
-        defaults: values of the last ones.
+        body: a function of positional arguments.
+        arguments: the names of its arguments, separated by spaces.
+        defaults: values of the last arguments.
     """
     names = ", ".join(arguments.split())
-    code = compile(f"lambda {names}: body({names})", __file__, "eval")  # of a file of the library, for messages
+    # The file name is this library's, so that error messages skip the frame when they look for the user's line.
+    code = compile(f"lambda {names}: body({names})", __file__, "eval")
     function = eval(code, {"body": body, "__name__": __name__})
     function.__defaults__ = defaults
     return function

@@ -1,4 +1,4 @@
-"""`corejax.scipy.integrate`: integrals of samples."""
+"""`corejax.scipy.integrate`: integrate samples."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ __all__ = ["trapezoid"]
 
 
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> Any:
-    """The integral along an axis by the trapezoidal rule: `corejax.numpy.trapezoid`.
+    """Integrate along an axis by the trapezoidal rule, as `corejax.numpy.trapezoid` does.
 
     Args:
-        y: values.
-        x: where they are; by default equidistant.
-        dx: the distance, without `x`.
-        axis: the axis.
+        y: the values.
+        x: the points of the values; by default equidistant.
+        dx: the distance of the points if `x` is None.
+        axis: the axis to integrate along.
     """
     return _jnp.trapezoid(y, x, dx=dx, axis=axis)

@@ -1,4 +1,4 @@
-"""`corejax.scipy.interpolate`: functions given by their values on a grid."""
+"""`corejax.scipy.interpolate`: interpolate values on a grid."""
 
 from __future__ import annotations
 
@@ -20,19 +20,19 @@ _METHODS = ("linear", "nearest")
 
 
 class RegularGridInterpolator:
-    """A function of several variables, interpolated between its values on a grid; a pytree.
+    """A function of several variables that interpolates values on a grid; a pytree.
 
     Args:
         points: for each variable the coordinates of the grid, an increasing vector of two numbers or more.
-        values: the values there; axes beyond those of the grid are results.
+        values: the values on the grid; further axes are axes of the results.
         method: "linear" or "nearest".
-        bounds_error: has to be False, for programs cannot look at coordinates.
-        fill_value: the result outside of the grid; None continues the function.
+        bounds_error: must be False, since compiled programs cannot raise errors about coordinates.
+        fill_value: the result outside of the grid; None extrapolates.
 
     Raises:
-        TypeError: an argument is no array.
-        ValueError: `method` is another, `points` do not fit `values` or, as far as they are known, do not increase, or
-            `fill_value` is no number for these.
+        TypeError: an argument is not an array.
+        ValueError: `method` is unknown, `points` do not match `values`, known `points` do not increase, or `fill_value`
+            cannot be converted to the dtype of `values`.
         NotImplementedError: `bounds_error` is true.
     """
 
@@ -47,38 +47,38 @@ class RegularGridInterpolator:
         name = "RegularGridInterpolator"
         _one_of(name, method, "method", _METHODS)
         if bounds_error:
-            raise NotImplementedError(f"{name}: bounds_error has to be False, for programs cannot look at coordinates")
+            raise NotImplementedError(f"{name}: bounds_error must be False; programs cannot raise errors")
         (self.values,) = _inexact(name, values)
         self.grid = tuple(_array(name, p, f"points[{i}]") for i, p in enumerate(points))
         if len(self.grid) > self.values.ndim:
-            raise ValueError(f"{name}: points are of {len(self.grid)} axes, and values has {self.values.ndim}")
+            raise ValueError(f"{name}: points has {len(self.grid)} axes, but values has {self.values.ndim}")
         for i, p in enumerate(self.grid):
             if p.ndim != 1 or p.shape[0] != self.values.shape[i] or p.shape[0] < 2:
                 raise ValueError(
-                    f"{name}: points[{i}] is a vector of 2 numbers or more, as many as axis {i} of values has, "
-                    f"{self.values.shape[i]}; got {p.aval.str_short()}"
+                    f"{name}: points[{i}] must be a vector of 2 numbers or more, with the length "
+                    f"{self.values.shape[i]} of axis {i} of values; got {p.aval.str_short()}"
                 )
             if not _increases(p, strictly=True):
-                raise ValueError(f"{name}: points[{i}] increases from each number to the next, got {p}")
+                raise ValueError(f"{name}: points[{i}] must increase strictly, got {p}")
         self.fill_value = None if fill_value is None else _array(name, fill_value, "fill_value")
         if self.fill_value is not None and _dtypes.is_complex(self.fill_value.dtype) > _dtypes.is_complex(
             self.values.dtype
         ):
             raise ValueError(
-                f"{name}: fill_value of dtype {self.fill_value.dtype} does not fit values of {self.values.dtype}"
+                f"{name}: fill_value of dtype {self.fill_value.dtype} does not fit values of dtype {self.values.dtype}"
             )
         self.method, self.bounds_error = method, bounds_error
 
     def __call__(self, xi: _Any, method: str | None = None) -> _Any:
-        """The function at points.
+        """Evaluate the interpolator at points.
 
         Args:
-            xi: an array whose last axis has a coordinate for each variable, or a tuple of arrays of coordinates, which
-                are broadcast together.
-            method: in place of the interpolator's.
+            xi: an array with a coordinate for each variable along its last axis, or a tuple of arrays of coordinates
+                that broadcast.
+            method: overrides the interpolator's method.
 
         Raises:
-            ValueError: `method` is another, or there are not as many coordinates as variables.
+            ValueError: `method` is unknown, or the number of coordinates is not the number of variables.
         """
         chosen = self.method if method is None else method
         _one_of("RegularGridInterpolator", chosen, "method", _METHODS)
@@ -106,7 +106,7 @@ class RegularGridInterpolator:
             points = points.reshape(-1, len(self.grid))
         if points.shape[-1] != len(self.grid):
             raise ValueError(
-                f"{name}: the last axis of xi has a coordinate for each of {len(self.grid)} variables, got "
+                f"{name}: the last axis of xi must have a coordinate for each of {len(self.grid)} variables, got "
                 f"{points.aval.str_short()}"
             )
         return points

@@ -1,4 +1,4 @@
-"""`corejax.scipy.ndimage`: images of any number of axes, interpolated."""
+"""`corejax.scipy.ndimage`: interpolate images of any number of axes."""
 
 from __future__ import annotations
 
@@ -22,13 +22,13 @@ __all__ = ["map_coordinates"]
 
 
 def _mirror(index: _Any, size: int) -> _Any:
-    """Turned round at the middles of the first and last element."""
+    """Reflect indices at the centres of the first and last element."""
     period = max(2 * (size - 1), 1)
     return _jnp.abs((index + size - 1) % period - (size - 1)) if size > 1 else _jnp.zeros_like(index)
 
 
 def _reflect(index: _Any, size: int) -> _Any:
-    """Turned round at the outer edges of the first and last element."""
+    """Reflect indices at the outer edges of the first and last element."""
     inner = index % (2 * size)
     return _jnp.where(inner < size, inner, 2 * size - 1 - inner)
 
@@ -43,7 +43,7 @@ _MODES: dict[str, _Callable[[_Any, int], _Any]] = {
 
 
 def _nodes(coordinate: _Any, order: int, index: _Any) -> list[tuple[_Any, _Any]]:
-    """Indices beside a coordinate, of a dtype, and their weights."""
+    """Return the neighbouring indices of a coordinate, in an integer dtype, with their weights."""
     if not _dtypes.is_inexact(coordinate.dtype):
         return [(coordinate.astype(index), 1)]
     if order == 0:
@@ -56,50 +56,51 @@ def _nodes(coordinate: _Any, order: int, index: _Any) -> list[tuple[_Any, _Any]]
 
 @_remembered(numbers=True)
 def map_coordinates(input: _Any, coordinates: _Any, order: int, mode: str = "constant", cval: _Any = 0.0) -> _Any:
-    """The values of an array at coordinates between its elements.
+    """Interpolate an array at coordinates between its elements.
 
     Args:
         input: the array.
-        coordinates: for each of its axes an array of coordinates, all of one shape.
+        coordinates: an array of coordinates for each axis of `input`, all of one shape.
         order: 0 for the nearest element, 1 for linear interpolation.
-        mode: what is outside: "constant" (`cval`), "nearest", "wrap", "mirror" (about the middles of the outer
+        mode: the values outside: "constant" (`cval`), "nearest", "wrap", "mirror" (about the centres of the outer
             elements) or "reflect" (about their edges). "constant" and "wrap" are SciPy's "grid-constant" and
-            "grid-wrap", as in JAX: SciPy's own "constant" does not interpolate with `cval`, and its "wrap" has a
-            period of one element less.
-        cval: a number.
+            "grid-wrap", as in JAX: SciPy's own "constant" does not interpolate with `cval`, and the period of its
+            "wrap" is one element shorter.
+        cval: the value outside for the mode "constant".
 
     Returns:
-        An array of the coordinates' shape and the dtype of `input`, rounded if that is of integers.
+        An array of the coordinates' shape and the dtype of `input`; values are rounded if that is an integer dtype.
 
     Raises:
-        TypeError: an argument is no array, or `coordinates` no sequence of them.
-        ValueError: there are more or fewer coordinates than axes, or an axis without elements.
-        NotImplementedError: `order` or `mode` is another.
+        TypeError: an argument is not an array, or `coordinates` is not a sequence of arrays.
+        ValueError: the number of coordinates is not the number of axes, or an axis has no elements.
+        NotImplementedError: `order` or `mode` is not supported.
     """
     x = _array("map_coordinates", input)
     if not isinstance(coordinates, _Sequence) and not _np.ndim(coordinates):
         raise TypeError(
-            "map_coordinates: coordinates is a sequence of arrays, one for each axis of input, got "
+            "map_coordinates: coordinates must be a sequence of arrays, one for each axis of input, got "
             f"{coordinates!r} of type {type(coordinates).__name__}"
         )
     if x.ndim != len(coordinates):
         raise ValueError(
-            f"map_coordinates: coordinates has an array for each of the {x.ndim} axes of input, got {len(coordinates)}"
+            f"map_coordinates: coordinates must have an array for each of the {x.ndim} axes of input, got "
+            f"{len(coordinates)}"
         )
     if mode not in _MODES:
         known = ", ".join(map(repr, _MODES))
         raise NotImplementedError(
-            f"map_coordinates: mode is one of {known}, got {mode!r}; 'constant' and 'wrap' are what SciPy calls "
+            f"map_coordinates: mode must be one of {known}, got {mode!r}; 'constant' and 'wrap' are what SciPy calls "
             "'grid-constant' and 'grid-wrap'"
         )
     if _static_int("map_coordinates", order, "order") not in (0, 1):
-        raise NotImplementedError(f"map_coordinates: order is 0 or 1, got {order!r}")
+        raise NotImplementedError(f"map_coordinates: order must be 0 or 1, got {order!r}")
     if not x.size:
-        raise ValueError(f"map_coordinates: input has no elements, it is {x.aval.str_short()}")
+        raise ValueError(f"map_coordinates: input must have elements, got {x.aval.str_short()}")
     axes = []
     index, elements = _dtypes.default_int_dtype() if x.size < 1 << 31 else _np.int64, x.size
     for i, (c, size) in enumerate(zip(coordinates, x.shape, strict=True)):
-        elements //= size  # after which the next one along the axis stands
+        elements //= size  # the stride of the axis
         nodes = _nodes(_array("map_coordinates", c, f"coordinates[{i}]"), order, index)
         places = [(_MODES[mode](at, size) * elements, weight) for at, weight in nodes]
         inside = [(at >= 0) & (at < size) for at, _ in nodes] if mode == "constant" else [True] * len(nodes)
@@ -109,7 +110,7 @@ def map_coordinates(input: _Any, coordinates: _Any, order: int, mode: str = "con
     parts = []
     for corner in _itertools.product(*axes):
         place = _functools.reduce(_operator.add, (at for at, _, _ in corner))
-        values = _jnp.take(line, place, mode="clip")  # what is outside along an axis does not count
+        values = _jnp.take(line, place, mode="clip")  # values outside are replaced by `filling` below
         if mode == "constant":
             inside = _functools.reduce(_operator.and_, (valid for _, valid, _ in corner))
             values = _jnp.where(inside, values, filling)

@@ -1,4 +1,4 @@
-"""`corejax.scipy.optimize`: minima of functions of a vector."""
+"""`corejax.scipy.optimize`: minimise functions of a vector."""
 
 from __future__ import annotations
 
@@ -16,16 +16,18 @@ __all__ = ["OptimizeResults", "minimize"]
 
 
 class OptimizeResults(_NamedTuple):
-    """Where a minimum was found.
+    """The result of `minimize`.
 
     Attributes:
-        x: there.
-        success: whether the gradient is as small as asked.
-        status: 0 for success, 1 where iterations or evaluations ran out, 3 where a line search found nothing better.
-        fun, jac: value and gradient.
-        hess_inv: approximation of the inverse of the Hessian; None for L-BFGS.
-        nfev, njev: how often value and gradient were computed.
-        nit: iterations.
+        x: the minimum that was found.
+        success: whether the gradient is as small as requested.
+        status: 0 for success, 1 if iterations or evaluations ran out, 3 if a line search found no better point.
+        fun: the value at `x`.
+        jac: the gradient at `x`.
+        hess_inv: an approximation of the inverse Hessian; None for L-BFGS.
+        nfev: the number of evaluations of the value.
+        njev: the number of evaluations of the gradient.
+        nit: the number of iterations.
     """
 
     x: _Any
@@ -57,28 +59,32 @@ def minimize(
     tol: float | None = None,
     options: _Mapping[str, _Any] | None = None,
 ) -> OptimizeResults:
-    """A local minimum of a function.
+    """Find a local minimum of a function.
 
     Args:
-        fun: `fun(x, *args)`, a real scalar, which has a gradient.
-        x0: where to begin, a real vector.
-        args: further arguments.
-        method: "BFGS", or "l-bfgs-experimental-do-not-rely-on-this", which keeps some vectors in place of a matrix.
-        tol: how small the gradient shall be, unless `options` has `gtol`.
-        options: `maxiter`, `gtol` (1e-5), `norm` (of the gradient; infinity, or 2) and for "BFGS" `line_search_maxiter`
-            (10), for the other one `maxcor` (10), `ftol`, `maxfun`, `maxgrad`, `maxls` (20).
+        fun: a differentiable function; `fun(x, *args)` returns a real scalar.
+        x0: the starting point, a real vector.
+        args: further arguments of `fun`.
+        method: "BFGS", or "l-bfgs-experimental-do-not-rely-on-this", which stores some vectors in place of a matrix.
+        tol: the tolerance for the norm of the gradient, unless `options` has `gtol`.
+        options: `maxiter`, `gtol` (1e-5), `norm` (the order of the gradient's norm: infinity for "BFGS", 2 for L-BFGS),
+            `line_search_maxiter` (10) for "BFGS", and `maxcor` (10), `ftol`, `maxfun`, `maxgrad`, `maxls` (20) for
+            L-BFGS.
 
     Raises:
-        TypeError: `fun` is no function, `args` no tuple, `x0` no array, `tol` no number, or there is no such option.
-        ValueError: there is no such method, `x0` is no real vector, or `fun` gives no real scalar.
+        TypeError: `fun` is not a function, `args` is not a tuple, `x0` is not an array, `tol` is not a number, or an
+            option is unknown.
+        ValueError: `method` is unknown, `x0` is not a real vector, or `fun` does not return a real scalar.
     """
     if not callable(fun):
-        raise TypeError(f"minimize: fun is a function, got {fun!r} of type {type(fun).__name__}")
+        raise TypeError(f"minimize: fun must be a function, got {fun!r} of type {type(fun).__name__}")
     if not isinstance(args, tuple):
-        raise TypeError(f"minimize: args is a tuple, got {args!r} of type {type(args).__name__}")
+        raise TypeError(f"minimize: args must be a tuple, got {args!r} of type {type(args).__name__}")
     key = method.lower() if isinstance(method, str) else ""
     if key not in _METHODS:
-        raise ValueError(f"minimize: method is 'BFGS' or 'l-bfgs-experimental-do-not-rely-on-this', got {method!r}")
+        raise ValueError(
+            f"minimize: method must be 'BFGS' or 'l-bfgs-experimental-do-not-rely-on-this', got {method!r}"
+        )
     solver, known = _METHODS[key]
     chosen = dict(options or {})
     for name in chosen:
@@ -88,5 +94,5 @@ def minimize(
         chosen.setdefault("gtol", _operand("minimize", tol, "tol"))
     (x0,) = _inexact("minimize", x0)
     if x0.ndim != 1 or x0.dtype.kind == "c":
-        raise ValueError(f"minimize: x0 is a vector of real numbers, got {x0.aval.str_short()}")
+        raise ValueError(f"minimize: x0 must be a vector of real numbers, got {x0.aval.str_short()}")
     return OptimizeResults(*solver(lambda x: fun(x, *args), x0, **chosen))

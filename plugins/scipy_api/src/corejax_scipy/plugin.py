@@ -1,4 +1,4 @@
-"""What the plugin contributes. Discovery imports this module, so everything else is imported inside the hooks."""
+"""The plugin's hooks. Discovery imports this module, so everything else is imported inside the hooks."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from corejax.extend import Example, hookimpl
 
 @hookimpl
 def corejax_export_namespaces() -> Mapping[str, str]:
-    """`corejax.scipy` and the namespaces below it; `scipy.linalg` is another plugin's."""
+    """Export `corejax.scipy` and the namespaces below it; another plugin exports `scipy.linalg`."""
     below = (
         "cluster", "cluster.vq", "fft", "integrate", "interpolate", "ndimage", "optimize", "signal", "sparse",
         "sparse.linalg", "spatial", "spatial.transform", "special", "stats",
@@ -20,7 +20,7 @@ def corejax_export_namespaces() -> Mapping[str, str]:
 
 @hookimpl
 def corejax_register_primitives() -> None:
-    """The primitives of special functions, with their rules."""
+    """Register the primitives of special functions, with their rules."""
     import corejax_scipy.special.bessel
     import corejax_scipy.special.beta_functions
     import corejax_scipy.special.error_functions
@@ -32,7 +32,7 @@ def corejax_register_primitives() -> None:
 
 @hookimpl
 def corejax_add_cli_commands(group: Any) -> None:
-    """`corejax accuracy`: how far special functions are off, in units in the last place."""
+    """Add `corejax accuracy`, which measures errors of special functions in units in the last place."""
     from corejax_scipy.accuracy.command import accuracy
 
     group.add_command(accuracy)
@@ -40,7 +40,7 @@ def corejax_add_cli_commands(group: Any) -> None:
 
 @hookimpl
 def corejax_provide_examples(primitive: str) -> list[Example]:
-    """Applications of one primitive, for checks of its rules."""
+    """Return examples of a primitive, from which checks of its rules start."""
     from corejax_scipy.special.examples import NAMED
 
     return NAMED[primitive]() if primitive in NAMED else []

@@ -1,6 +1,6 @@
 """`corejax.scipy.signal`: convolutions, trends and spectra of signals.
 
-A table of names; the functions are written in `corejax_scipy.signals`.
+This module is a table of names; the functions are in `corejax_scipy.signals`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What authors of plugins work with: a distribution to start from, checks of rules, manifests.
+"""The kit for authors of plugins: templates of distributions, checks of rules, manifests and stubs.
 
 corejax new-plugin acme                 # in a shell
 corejax verify acme

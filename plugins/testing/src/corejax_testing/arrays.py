@@ -1,4 +1,4 @@
-"""Numbers: drawing operands, comparing results."""
+"""Draw operands and compare results."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from corejax_testing.outcomes import CheckFailure
 
 Array = np.ndarray[Any, Any]
 
-# What elementary functions of good libraries agree to, in the dtypes that results have.
+# The relative error, by dtype, up to which elementary functions of good libraries agree.
 TOLERANCES = {
     "bfloat16": 4e-2,
     "float16": 5e-3,
@@ -25,32 +25,32 @@ TOLERANCES = {
     "float64": 1e-9,
     "complex128": 1e-9,
 }
-_TINY = 1e-2  # for eight-bit floats and whatever comes
+_TINY = 1e-2  # for eight-bit floats and other narrow dtypes
 
 
 def is_inexact(dtype: Any) -> bool:
-    """Whether results of a dtype are rounded."""
+    """Return whether results of a dtype are rounded: floating-point and complex dtypes."""
     dtype = np.dtype(dtype)
     return dtype.kind in "fc" or dtype.name.startswith(("bfloat", "float"))
 
 
 def has_tangents(dtype: Any) -> bool:
-    """Whether derivatives can be asked of a dtype: one of powers of two alone has neither zero nor signs nor sums."""
+    """Return whether a dtype has tangents: powers of two alone (float8_e8m0fnu) have no zero, signs or sums."""
     return is_inexact(dtype) and np.dtype(dtype).name != "float8_e8m0fnu"
 
 
 def tolerance(dtype: Any) -> float:
-    """Relative error allowed in a dtype; 0 for integers and booleans."""
+    """Return the relative error that is allowed in a dtype; 0 for integers and booleans."""
     return TOLERANCES.get(np.dtype(dtype).name, _TINY) if is_inexact(dtype) else 0.0
 
 
 def epsilon(dtype: Any) -> float:
-    """Distance from 1 to the next number of a dtype."""
+    """Return the distance from 1 to the next larger number of a dtype."""
     return float(ml_dtypes.finfo(np.dtype(dtype)).eps)  # type: ignore[no-untyped-call]
 
 
 def draw(rng: np.random.Generator, aval: ShapedArray, low: float, high: float) -> Array:
-    """Numbers of a type: uniform floats, integers of the range, coin flips."""
+    """Draw an array of a type: uniform floats or integers in [low, high], or random booleans."""
     dtype = aval.dtype
     if dtype == np.bool_:
         return rng.integers(0, 2, aval.shape).astype(bool)
@@ -64,7 +64,7 @@ def draw(rng: np.random.Generator, aval: ShapedArray, low: float, high: float) -
 
 
 def direction(rng: np.random.Generator, x: Array) -> Array:
-    """A tangent or cotangent of a value: of size about one, none near zero."""
+    """Draw a tangent or cotangent of a value, with parts of size 0.5 to 1.5."""
     sign = rng.choice([-1.0, 1.0], x.shape)
     values = np.asarray(sign * rng.uniform(0.5, 1.5, x.shape))
     if x.dtype.kind == "c":
@@ -73,13 +73,13 @@ def direction(rng: np.random.Generator, x: Array) -> Array:
 
 
 def on_host(value: Any) -> Array:
-    """As a NumPy array; elements that are not numbers stay the structures that they are on the host."""
+    """Convert a value to a NumPy array; extended dtypes become their structured dtypes of the host."""
     found: Array = np.asarray(host_value(value))
     return found
 
 
 def wide(value: Any) -> Array:
-    """As float64, complex128, or unchanged for integers and booleans; the numbers of elements that are none."""
+    """Convert inexact numbers to float64 or complex128, and extended dtypes to the numbers in them."""
     x: Array = on_host(value)
     if x.dtype.names is not None:
         x = numbers_of(x)
@@ -90,7 +90,7 @@ def wide(value: Any) -> Array:
 
 
 def show(x: Any) -> str:
-    """A value with its type, large ones cut short."""
+    """Format a value with its type; large arrays are abbreviated."""
     x = on_host(x)
     numbers = np.array2string(wide(x), precision=9, threshold=12, edgeitems=3, separator=", ")
     return f"{x.dtype.name}{list(x.shape)} {numbers}"
@@ -99,17 +99,18 @@ def show(x: Any) -> str:
 def compare(
     got: Any, wanted: Any, what: str, rule: str | None, *, scale: float = 1.0, allowed: float | None = None
 ) -> None:
-    """Require the same shape, dtype and numbers.
+    """Require two arrays to have the same shape, dtype and numbers.
 
     Args:
-        got, wanted: arrays.
-        what: the sentence's subject: "the tangent of the jvp rule".
-        rule: kind of the rule at fault.
-        scale: multiplies the dtype's tolerance.
-        allowed: relative error to allow in place of the dtype's.
+        got: the array to check.
+        wanted: the right array.
+        what: the subject of the error message: "the tangent of the jvp rule".
+        rule: kind of the rule to blame.
+        scale: factor on the dtype's tolerance.
+        allowed: relative error to allow in place of the dtype's tolerance.
 
     Raises:
-        CheckFailure: they differ; with the element that is farthest off.
+        CheckFailure: the arrays differ; the message names the element with the largest error.
     """
     got, wanted = on_host(got), on_host(wanted)
     for name, a, b in (("shape", got.shape, wanted.shape), ("dtype", got.dtype.name, wanted.dtype.name)):
@@ -130,13 +131,13 @@ def compare(
 def compare_each(
     got: Iterable[Any], wanted: Iterable[Any], of: str, what: str, rule: str | None, **options: float | None
 ) -> None:
-    """As `compare`, of each of several results: "result", for example, with its number and what is said of it."""
+    """Compare several results by `compare`; messages name each as `of`, its position, and `what`."""
     for i, (a, b) in enumerate(zip(got, wanted, strict=True)):
         compare(a, b, f"{of} {i}{what}", rule, **options)  # type: ignore[arg-type]
 
 
 def replaced(values: Iterable[Any], which: Iterable[int], new: Iterable[Any]) -> list[Any]:
-    """The values with those at some positions replaced."""
+    """Return the values with those at some positions replaced."""
     every = list(values)
     for i, x in zip(which, new, strict=True):
         every[i] = x
@@ -144,17 +145,17 @@ def replaced(values: Iterable[Any], which: Iterable[int], new: Iterable[Any]) ->
 
 
 def require_zeros(got: Array, right: Array, what: str, rule: str | None) -> None:
-    """Require zeros of the same sign.
+    """Require zeros to have the same sign.
 
     Raises:
-        CheckFailure: one is negative, the other not.
+        CheckFailure: an element is a zero of the wrong sign.
     """
     if not is_inexact(right.dtype) or got.shape != right.shape or right.dtype.kind == "c":
         return
     off = (got == 0) & (right == 0) & (np.signbit(got) != np.signbit(right))
     if off.any():
         sign = "-0.0" if np.signbit(right)[off].ravel()[0] else "0.0"
-        hint = "0 - x and x * 0 lose or make a sign: negate x, or copy it"
+        hint = "0 - x and x * 0 change the sign of zero: use -x, or copy x"
         raise CheckFailure(f"{what} is a zero of the wrong sign, {sign} is right", rule, hint)
 
 

@@ -1,4 +1,4 @@
-"""`tests_for`: one line in an author's test file gives one test for each primitive and check."""
+"""`tests_for`: a parametrised test with one case for each primitive and check."""
 
 from __future__ import annotations
 
@@ -19,14 +19,17 @@ def tests_for(
     examples: Mapping[str, Sequence[Example]] | None = None,
     quick: bool = False,
 ) -> Callable[..., None]:
-    """A parametrised test: `test_rules = corejax_testing.tests_for("acme")`.
+    """Return a parametrised test of primitives: `test_rules = corejax_testing.tests_for("acme")`.
 
     Args:
-        names: plugins or primitives, or primitives' own names with a dot.
+        *names: names of plugins, distributions or primitives; by default all plugins.
         checks: names of checks; by default all.
-        expected_failures: (primitive, check) -> reason; such a test has to fail.
-        examples: primitive -> applications, in place of what plugins give.
-        quick: fewer variations.
+        expected_failures: (primitive, check) -> reason, for tests that must fail.
+        examples: primitive -> applications, in place of those that plugins provide.
+        quick: try fewer variations.
+
+    Returns:
+        A function for pytest, with one case for each primitive and check.
 
     Raises:
         KeyError: there is no such plugin, primitive or check.
@@ -37,7 +40,7 @@ def tests_for(
     from corejax_testing.contributions import examples_of
 
     load_everything()
-    every, reasons, given = all_checks(), dict(expected_failures or {}), examples or {}
+    every, reasons, examples_by_name = all_checks(), dict(expected_failures or {}), examples or {}
     wanted = list(every if checks is None else checks)
     plan = planned(names, wanted)
     problems = faults(names) if names else []
@@ -55,12 +58,12 @@ def tests_for(
 
     @pytest.mark.parametrize(("primitive", "check"), cases)
     def test_rules(primitive: str, check: str) -> None:
-        _run(primitives[primitive], check, given.get(primitive), examples_of, quick)
+        _run(primitives[primitive], check, examples_by_name.get(primitive), examples_of, quick)
 
     return test_rules
 
 
-tests_for.__test__ = False  # type: ignore[attr-defined]  # pytest: not a test, whatever it is imported as
+tests_for.__test__ = False  # type: ignore[attr-defined]  # pytest must not collect this function as a test
 
 
 def _run(primitive: Primitive, check: str, given: Any, examples_of: Any, quick: bool) -> None:

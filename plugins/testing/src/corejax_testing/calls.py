@@ -1,4 +1,4 @@
-"""`Call`: a primitive with operands and parameters, ready to be applied."""
+"""`Call`: an application of a primitive to operands and parameters."""
 
 from __future__ import annotations
 
@@ -30,14 +30,14 @@ _WIDE = {"f": np.dtype(np.float64), "c": np.dtype(np.complex128)}
 
 @dataclass(frozen=True)
 class Call:
-    """One application.
+    """One application of a primitive.
 
     Attributes:
-        primitive: what is applied.
+        primitive: the primitive.
         values: the operands, NumPy arrays.
         params: the static parameters.
-        example: where it comes from.
-        others: the author's examples, among which are those with other numbers where this one has numbers.
+        example: the author's example that the application was made from.
+        others: all of the author's examples; `siblings` takes other numbers from them.
     """
 
     primitive: Primitive
@@ -48,36 +48,36 @@ class Call:
 
     @classmethod
     def of(cls, primitive: Primitive, example: Example, rng: np.random.Generator) -> Call:
-        """An application to operands as the example's author means them.
+        """Return an application to operands drawn for an example.
 
         Raises:
-            NotApplicable: none are found.
+            NotApplicable: no operands satisfy the example.
         """
         try:
             values = drawn(example, rng)
-        except Exception as error:  # the check `examples` says so of an example as it is given
+        except Exception as error:  # the check `examples` reports invalid examples
             raise NotApplicable(f"{type(error).__name__}: {error}") from error
         return cls(primitive, values, dict(example.params), example)
 
     @property
     def avals(self) -> tuple[ShapedArray, ...]:
-        """Types of the operands."""
+        """The types of the operands."""
         return tuple(ShapedArray(x.shape, x.dtype) for x in self.values)
 
     @property
     def avals_out(self) -> tuple[ShapedArray, ...]:
-        """Types of the results, as abstract eval says."""
+        """The types of the results that abstract eval returns."""
         return self.types(self.avals)
 
     def types(self, avals: tuple[ShapedArray, ...]) -> tuple[ShapedArray, ...]:
-        """Types of the results for operands of these types."""
+        """Return the types of the results for operands of the given types."""
         if self.example.within is None:
             return self.primitive.abstract(avals, self.params)
         return tuple(stage_closed(self._apply, avals).out_avals)
 
     @property
     def inexact(self) -> tuple[int, ...]:
-        """Positions of the operands that have derivatives: numbers, and not declared nondifferentiable."""
+        """The positions of the operands that have derivatives: inexact, and not declared nondifferentiable."""
         return tuple(
             i
             for i, x in enumerate(self.values)
@@ -86,19 +86,19 @@ class Call:
 
     @property
     def moves(self) -> list[bool]:
-        """Which operands have derivatives, one flag each."""
+        """The flags of the operands that have derivatives."""
         return [i in self.inexact for i in range(len(self.values))]
 
     @property
     def size(self) -> int:
-        """Numbers in the operands."""
+        """The number of elements of all operands."""
         return sum(x.size for x in self.values)
 
     def __call__(self, *values: Any) -> list[Any]:
-        """The results for operands of these types, as a list.
+        """Return the results for other operands of the same types, as a list.
 
         Raises:
-            NotApplicable: the example's author excludes these operands.
+            NotApplicable: the example excludes these operands.
         """
         if not admits(self.example, values):
             raise NotApplicable("the example excludes the operands that the check needs")
@@ -114,20 +114,20 @@ class Call:
         return list(out) if self.primitive.multiple_results else [out]
 
     def require_alone(self) -> None:
-        """For checks that call rules themselves.
+        """Require an application by itself, for checks that call rules directly.
 
         Raises:
-            NotApplicable: the primitive is applied inside of something, as the example says.
+            NotApplicable: the example applies the primitive inside another function (`within`).
         """
         if self.example.within is not None:
-            raise NotApplicable("it is applied inside of something else")
+            raise NotApplicable("its example applies it inside another function (`within`)")
 
     def closed(self) -> ClosedJaxpr:
-        """The program that consists of this application."""
+        """Return the program that consists of this application."""
         return stage_closed(self.__call__, self.avals)
 
     def transforms(self) -> dict[str, Callable[[ClosedJaxpr], ClosedJaxpr]]:
-        """By kind of rule, how its jvp and vmap rules make another program of its program, where it has them."""
+        """Return the transformations of its program by its jvp and vmap rules, by kind of rule, if it has them."""
         found: dict[str, Callable[[ClosedJaxpr], ClosedJaxpr]] = {}
         moves = self.moves
         if any(moves) and jvp_rules.find(self.primitive) is not None:
@@ -137,23 +137,24 @@ class Call:
         return found
 
     def choices_of_unknown(self, most: int = 5) -> Iterator[list[bool]]:
-        """Which operands are unknown: every choice among the first ones, the others known."""
+        """Yield flags of unknown operands: every choice among the first `most` operands, with the others known."""
         count = len(self.values)
         for mask in itertools.product((False, True), repeat=min(count, most)):
             yield [*mask, *[False] * (count - len(mask))]
 
     def leaves_out(self, name: str) -> bool:
-        """Whether the author says that a check means nothing here, or fails by design."""
+        """Return whether the example skips a check, or declares that it fails by design."""
         return name in self.example.skip or name in self.example.fails
 
     def at(self, values: Sequence[Any]) -> Call:
-        """The same application of other numbers."""
+        """Return the same application to other operands."""
         return replace(self, values=tuple(on_host(x) for x in values))
 
     def again(self, rng: np.random.Generator, kept: Collection[int] = ()) -> Call:
-        """Other numbers as the author means them; those given stay, or are another example's.
+        """Return the application to newly drawn operands that satisfy the example.
 
-        Operands at the positions `kept` stay. Where no numbers are found these are the same.
+        Operands that the author gave as numbers stay, or are taken from another example. Operands at the positions
+        `kept` stay. If no operands are found, the application itself is returned.
         """
         known = [self, *(() if kept else self.siblings())]
         start = known[int(rng.integers(len(known)))] if len(known) > 1 else self
@@ -163,19 +164,19 @@ class Call:
         ))  # fmt: skip
         try:
             return self.at(drawn(shaped, rng, {i: self.values[i] for i in kept}))
-        except Exception:  # what is kept fits nothing else
+        except Exception:  # no other operands fit those that are kept
             return self
 
     def near(self, values: Sequence[Any]) -> Call | None:
-        """The application of simpler numbers, made fit; None where the author excludes them."""
+        """Return the application to other operands after `prepare`, or None if the example excludes them."""
         try:
             call = self.at(prepared(self.example, [np.asarray(x) for x in values]))
-        except Exception:  # the author's function need not know them
+        except Exception:  # the author's `prepare` need not accept them
             return None
         return call if admits(self.example, call.values) else None
 
     def siblings(self) -> Iterator[Call]:
-        """The application with the numbers of other examples of the same types and parameters, for those given."""
+        """Yield the application with the given numbers of other examples of the same types and parameters."""
         fixed = [i for i, x in enumerate(self.example.operands) if not isinstance(x, ShapedArray)]
         for other in self.others if fixed else ():
             if other is self.example or len(other.operands) != len(self.values):
@@ -189,16 +190,16 @@ class Call:
                 yield self.at([given.get(i, x) for i, x in enumerate(self.values)])
 
     def widened(self) -> Call:
-        """The same with float64 and complex128 in place of narrower ones, where the primitive takes these."""
+        """Return the application in float64 and complex128, or itself if the primitive refuses these dtypes."""
         call = self.at([x.astype(_WIDE["c" if x.dtype.kind == "c" else "f"]) if is_inexact(x.dtype) else x
                         for x in self.values])  # fmt: skip
         return call if accepts(call) else self
 
     def moving(self) -> tuple[Callable[..., list[Any]], list[Array], list[int]]:
-        """For derivatives: the function of the inexact operands to the inexact results, and those operands.
+        """Return the application as a function from its differentiable operands to its inexact results.
 
         Returns:
-            The function, where it is taken, and which results it gives.
+            The function, those operands, and the positions of the results.
 
         Raises:
             NotApplicable: there are no such operands or results.
@@ -218,12 +219,12 @@ class Call:
 
     @property
     def fixed(self) -> list[int]:
-        """Positions of the operands that nests do not vary: nondifferentiable ones, where others are differentiated."""
+        """The positions of the operands that nests keep constant: nondifferentiable ones, if others are not."""
         found = [i for i, x in enumerate(self.values) if is_inexact(x.dtype) and not self.moves[i]]
         return found if self.inexact else []
 
     def varying(self) -> tuple[Callable[..., list[Any]], list[Array]]:
-        """The function of the operands that nests of transformations vary, and these; the fixed ones stay."""
+        """Return the application as a function of the operands that nests vary, and these operands."""
         fixed = self.fixed
         if not fixed:
             return self, list(self.values)
@@ -241,7 +242,7 @@ class Call:
 
 
 def accepts(call: Call) -> bool:
-    """Whether abstract eval takes the operands, and the author means them; a TypeError or ValueError is a refusal."""
+    """Return whether the example admits the operands and abstract eval accepts them (no TypeError or ValueError)."""
     if not admits(call.example, call.values):
         return False
     try:
@@ -252,9 +253,9 @@ def accepts(call: Call) -> bool:
 
 
 def runs(call: Call) -> bool:
-    """Whether impl takes the operands: those that it refuses are not of its domain, whatever abstract eval says.
+    """Return whether impl accepts the operands, that is raises no ValueError, IndexError or ArithmeticError.
 
-    A result of the wrong type is no refusal: that TypeError passes through.
+    A TypeError about a result of the wrong type is no refusal and passes through.
     """
     try:
         host(call(*call.values))
@@ -264,5 +265,5 @@ def runs(call: Call) -> bool:
 
 
 def host(values: Sequence[Any]) -> list[Array]:
-    """Results as NumPy arrays."""
+    """Convert results to NumPy arrays."""
     return [on_host(x) for x in values]

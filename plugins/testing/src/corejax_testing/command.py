@@ -12,18 +12,19 @@ from typing import Any
 
 import click
 
-# Of the JSON that is printed. Keys may be added to a version; what is removed or means something else makes a new one.
+# The version of the printed JSON. Adding a key keeps the version; removing a key or changing its meaning raises it.
 JSON_VERSION = 1
-INTERRUPTED = 130  # the exit code; as shells have it, 128 and the number of the signal
+# The exit code after an interrupt: 128 plus the number of the signal, as in shells.
+INTERRUPTED = 130
 
 
 @click.command("verify")
 @click.argument("names", nargs=-1, metavar="[PLUGIN | DISTRIBUTION | PRIMITIVE]...")
-@click.option("--quick", is_flag=True, help="Fewer variations of the examples.")
-@click.option("--check", "checks", multiple=True, metavar="CHECK", help="Only this check; may be repeated.")
-@click.option("--list-checks", is_flag=True, help="Say what the checks check, and exit.")
-@click.option("--allow-missing-examples", is_flag=True, help="Primitives without examples are no failure.")
-@click.option("--devices", type=click.IntRange(1), help="Have the CPU pass for so many devices (check `sharded`).")
+@click.option("--quick", is_flag=True, help="Try fewer variations of the examples.")
+@click.option("--check", "checks", multiple=True, metavar="CHECK", help="Run only this check; may be repeated.")
+@click.option("--list-checks", is_flag=True, help="Describe the checks, and exit.")
+@click.option("--allow-missing-examples", is_flag=True, help="Accept primitives without examples.")
+@click.option("--devices", type=click.IntRange(1), help="Split the CPU into this many devices (check `sharded`).")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def verify(
     names: Sequence[str],
@@ -34,23 +35,23 @@ def verify(
     devices: int | None,
     as_json: bool,
 ) -> None:
-    """Check the rules of primitives, one by one and together, on the examples that their plugins give.
+    """Check the rules of primitives, alone and combined, on the examples that their plugins provide.
 
-    Without names, all plugins. One row for each primitive, one column for each check: ✓ it holds, ○ it holds by a
-    rule that is derived, ✗ it does not (what fails follows, with the smallest operands found, the rule to look at and
-    what is probably wrong), · a rule is missing, – the check means nothing there.
+    Checks all plugins if no names are given. Prints one row for each primitive and one column for each check:
+    ✓ the check passes, ○ it passes with a derived rule, ✗ it fails, · a rule is missing, – the check does not apply.
+    For each failure, prints the smallest failing operands, the rule to look at and the probable mistake.
 
-    A primitive without examples fails the check `examples`: nothing else can be said of it. For primitives of a plugin
-    give some in its hook corejax_provide_examples. Of plugins, also whether their manifests say what their code does
-    (check `manifest`). Plugins add checks for rules of their own kinds (hook corejax_provide_checks); of a plugin that
-    has no primitives these are run, on the primitives that it has rules for.
+    A primitive without examples fails the check `examples`, since no other check can run. Provide examples in the
+    plugin's hook corejax_provide_examples. The check `manifest` compares each plugin's manifest with its code. Plugins
+    add checks for their own kinds of rules with the hook corejax_provide_checks. For a plugin that has no primitives,
+    its own checks run on the primitives that it has rules for.
 
     \b
     Exit codes
-      0  every check holds, or means nothing, or lacks a rule
-      1  a check fails, a primitive has no examples (unless allowed), or a plugin that is meant did not load
-      2  wrong usage: a name or check that does not exist
-    130  interrupted: what was found until then is shown
+      0  every check passes, does not apply, or lacks a rule
+      1  a check fails, a primitive has no examples (unless allowed), or a selected plugin did not load
+      2  wrong usage: unknown name or check
+    130  interrupted: the results so far are shown
     """
     from corejax.extend import load_everything
     from corejax.extend.commands import say
@@ -71,19 +72,19 @@ def verify(
     for name in checks:
         if name not in known and name != manifests.NAME:
             raise click.UsageError(_no_check(name, [*known, manifests.NAME]))
-    of_rules = [name for name in checks or known if name in known]
+    rule_checks = [name for name in checks or known if name in known]
     try:
-        plan = planned(names, of_rules) if of_rules else []
+        plan = planned(names, rule_checks) if rule_checks else []
     except KeyError as error:
         raise click.UsageError(error.args[0]) from None
     results, interrupted = _run(plan, quick, not allow_missing_examples)
-    asked = (not checks or manifests.NAME in checks) and not interrupted
-    of_plugins = list(manifests.verify_manifests(names)) if asked else []
+    checks_manifests = (not checks or manifests.NAME in checks) and not interrupted
+    manifest_results = list(manifests.verify_manifests(names)) if checks_manifests else []
     problems = faults(names)
-    failed = problems or any(result.failed for result in [*results, *of_plugins])
+    failed = problems or any(result.failed for result in [*results, *manifest_results])
     status = INTERRUPTED if interrupted else 1 if failed else 0
     if as_json:
-        click.echo(json_text(_as_json([*results, *of_plugins], problems, status, quick)))
+        click.echo(json_text(_as_json([*results, *manifest_results], problems, status, quick)))
     else:
         from corejax_testing.report import print_report
 
@@ -92,10 +93,10 @@ def verify(
         else:
             for note in notes(names):
                 say(note)
-        manifests.print_results(of_plugins)
+        manifests.print_results(manifest_results)
     if interrupted:
-        of_all = sum(len(checks) for _, checks in plan)
-        click.echo(f"interrupted: {len(results)} of {of_all} checks were made", err=True)
+        total = sum(len(checks) for _, checks in plan)
+        click.echo(f"interrupted: {len(results)} of {total} checks were made", err=True)
     click.get_current_context().exit(status)
 
 
@@ -105,19 +106,17 @@ def _set_devices(count: int) -> None:
     try:
         config.update("num_cpu_devices", count)
     except AttributeError:
-        raise click.UsageError(
-            "--devices: corejax-xla-backend, whose devices they would be, is not installed"
-        ) from None
+        raise click.UsageError("--devices: the devices belong to corejax-xla-backend, which is not installed") from None
 
 
 def _no_check(name: str, known: list[str]) -> str:
     close = difflib.get_close_matches(name, known, 1)
-    meant = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(known)}"
-    return f"there is no check named {name!r}; {meant}"
+    hint = f"did you mean {close[0]!r}?" if close else f"the checks are {', '.join(known)}"
+    return f"there is no check named {name!r}; {hint}"
 
 
 def _run(plan: Sequence[tuple[Any, Sequence[str]]], quick: bool, examples_required: bool) -> tuple[list[Any], bool]:
-    """What the checks say, and whether an interrupt has ended them before they were all made."""
+    """Return the results of the checks, and whether an interrupt stopped them early."""
     from corejax_testing.runner import verify as verify_primitive
 
     results: list[Any] = []
@@ -135,7 +134,7 @@ def _run(plan: Sequence[tuple[Any, Sequence[str]]], quick: bool, examples_requir
 
 @contextmanager
 def progress(total: float | None, *, counts: bool = False) -> Iterator[Callable[..., None]]:
-    """Show a bar on standard error if it is a terminal; yield what moves it on, as `rich.progress.Progress.update`."""
+    """Show a progress bar if standard error is a terminal; yield a function like `rich.progress.Progress.update`."""
     if not sys.stderr.isatty():
         yield lambda **fields: None
         return

@@ -1,4 +1,4 @@
-"""What plugins give the kit: examples of their primitives, and checks of rules of their own kinds."""
+"""Collect the examples and checks that plugins provide."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from corejax.extend.plugins import plugin_records
 
 
 def examples_of(primitive: str) -> list[Example]:
-    """Return the applications of a primitive that plugins give.
+    """Return the example applications of a primitive that plugins provide.
 
     Raises:
-        PluginError: a plugin fails to give them.
+        PluginError: a plugin's hook raises an error.
     """
     found: list[Example] = []
     for record in _loaded():
@@ -26,10 +26,10 @@ def examples_of(primitive: str) -> list[Example]:
 
 
 def provided_checks() -> dict[str, tuple[Any, str]]:
-    """Return the checks that plugins provide, by name: the object, and the name of the plugin.
+    """Return the checks that plugins provide, by name: each check and the name of its plugin.
 
     Raises:
-        PluginError: a plugin fails to give them, or two give one of the same name.
+        PluginError: a plugin's hook raises an error, or two plugins provide checks of the same name.
     """
     found: dict[str, tuple[Any, str]] = {}
     for record in _loaded():
@@ -37,7 +37,7 @@ def provided_checks() -> dict[str, tuple[Any, str]]:
             for name, target in (record.hook.corejax_provide_checks() or {}).items():
                 module, _, attribute = target.partition(":")
                 if name in found:
-                    raise PluginError(f"plugin {found[name][1]} has a check {name!r} too")
+                    raise PluginError(f"plugin {found[name][1]} also has a check named {name!r}")
                 found[name] = getattr(importlib.import_module(module), attribute), record.name
     return found
 
@@ -48,10 +48,10 @@ def _loaded() -> Iterator[Any]:
 
 @contextmanager
 def _asking(record: Any, what: str) -> Iterator[None]:
-    """Raise a PluginError that names the plugin for what a plugin raises while it is asked for something."""
+    """Convert any error of a plugin's hook to a PluginError that names the plugin."""
     try:
         yield
     except KeyboardInterrupt:
         raise
     except BaseException as error:
-        raise PluginError(f"plugin {record.title} fails to give {what}: {error_text(error)}") from error
+        raise PluginError(f"plugin {record.title} fails to provide {what}: {error_text(error)}") from error

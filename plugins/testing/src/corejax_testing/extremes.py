@@ -1,4 +1,4 @@
-"""An application in every dtype and in other sizes, at the limits of each dtype, and whether two evaluations agree."""
+"""Applications in every dtype, in other sizes and at the limits of each dtype, and a comparison of two evaluations."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from corejax_testing.calls import Call, host
 from corejax_testing.operands import is_constrained
 from corejax_testing.variations import in_other_orders, in_other_sizes, main_dtype, takes, with_dtype
 
-# StableHLO has no types for the first; the last has scales, powers of two that no arithmetic is done with.
+# StableHLO lacks the first four. The last holds scales (powers of two), which no arithmetic uses.
 _LEFT_OUT = ("int1", "uint1", "float6_e2m3fn", "float6_e3m2fn", "float8_e8m0fnu")
 DTYPES = tuple(d for name, d in dtypes.LONG_NAMES.items() if name not in _LEFT_OUT)
 
-# Where results may differ that both are right; docs/differences.md has what users need to know of it.
-FLUSHED = ("bfloat16", "float32", "float64")  # XLA counts their subnormal numbers as zero on CPUs
-UNSIGNED_ZEROS = ("float4_e2m1fn",)  # conversions from it lose the sign
-WITHOUT_NAN = ("float4_e2m1fn",)  # what stands for one is anything
+# Dtypes in which two results may differ and both are right; docs/differences.md explains the differences to users.
+FLUSHED = ("bfloat16", "float32", "float64")  # XLA flushes their subnormal numbers to zero on CPUs
+UNSIGNED_ZEROS = ("float4_e2m1fn",)  # conversions from it lose the sign of zero
+WITHOUT_NAN = ("float4_e2m1fn",)  # a NaN converts to an arbitrary number
 
-_MOST = 1000  # combinations of numbers
-_PARTS = (0.0, -0.0, 1.0, -1.0, 0.5, 3.0)  # of complex numbers: infinite and huge ones have many faces
+_MOST = 1000  # the maximal number of combinations
+_PARTS = (0.0, -0.0, 1.0, -1.0, 0.5, 3.0)  # parts of complex numbers; infinite ones have many representations
 _ORDINARY = (1.0, -1.0, 0.5, 1.0, 0.0, -1.0, 2.0)
 
 
 def extremes(dtype: Any) -> Array:
-    """Limits of a real dtype, and numbers at which functions go wrong; complex numbers with small parts."""
+    """Return the limits of a real dtype and numbers at which functions often go wrong, or small complex numbers."""
     dtype = np.dtype(dtype)
     if dtypes.is_bool(dtype):
         return np.array([False, True])
@@ -55,7 +55,7 @@ def extremes(dtype: Any) -> Array:
 
 
 def limits(dtype: Any) -> Array:
-    """NaN, infinities, the largest and the smallest numbers of a floating-point dtype."""
+    """Return NaN, infinities, the largest and the smallest numbers of a floating-point dtype."""
     info = dtypes.finfo(dtype)
     given = [np.nan, np.inf, float(info.max), float(info.tiny)]
     given += [] if dtype.name in FLUSHED else [float(info.smallest_subnormal)]
@@ -64,7 +64,7 @@ def limits(dtype: Any) -> Array:
 
 
 def combinations(types: Sequence[Any]) -> list[Array]:
-    """Extreme numbers of each dtype in every combination; of many operands fewer."""
+    """Return extreme numbers of each dtype in every combination, thinned out for several operands."""
     step = {1: 1, 2: 3 if dtypes.is_complex(types[-1]) else 1}.get(len(types), 3)
     values = [x[::step] if x.size > 6 else x for x in map(extremes, types)]
     chosen = np.meshgrid(*(np.arange(x.size) for x in values), indexing="ij")
@@ -76,10 +76,10 @@ def combinations(types: Sequence[Any]) -> list[Array]:
 
 
 def variants(call: Call, among: Sequence[Any] = DTYPES) -> Iterator[Call]:
-    """The application in each dtype that abstract eval takes: of its own size and empty; of its own also other sizes.
+    """Yield the application in each dtype that abstract eval accepts, in its own size and empty.
 
-    In integers of less than 8 bits only where it takes integers at all. What is drawn does not matter: `fills` gives
-    numbers.
+    In the example's own dtype, other sizes follow. Integers of fewer than 8 bits are tried only if abstract eval
+    accepts integers at all. The drawn numbers do not matter, since `fills` replaces them.
     """
     main = main_dtype(call.example)
     if main is None:
@@ -96,7 +96,7 @@ def variants(call: Call, among: Sequence[Any] = DTYPES) -> Iterator[Call]:
 
 
 def in_dtype(call: Call, main: Any, dtype: Any) -> Example:
-    """The example in a dtype; so is what a parameter says of results."""
+    """Return the example in another dtype, including parameters that name the dtype of results."""
     params = {
         name: dtype if isinstance(v, np.dtype) and v == main and "index" not in name else v
         for name, v in call.params.items()
@@ -105,7 +105,7 @@ def in_dtype(call: Call, main: Any, dtype: Any) -> Example:
 
 
 def _sizes(call: Call, example: Example) -> Iterator[Example]:
-    """The example without elements, with one, with an odd number of them along each axis, with other orders of axes."""
+    """Yield the example without elements, with one element, with other lengths, and with other orders of axes."""
     if not example.operands or not all(isinstance(x, ShapedArray) for x in example.operands):
         return
     if "elementwise" in call.primitive.tags:
@@ -120,7 +120,7 @@ def _sizes(call: Call, example: Example) -> Iterator[Example]:
 
 
 class Filled(NamedTuple):
-    """An application of certain numbers.
+    """An application to extreme numbers.
 
     Attributes:
         call: the application.
@@ -132,10 +132,11 @@ class Filled(NamedTuple):
 
 
 def fills(call: Call) -> Iterator[Filled]:
-    """The application of extreme numbers of its main dtype, as far as the example's author admits them.
+    """Yield the application to extreme numbers of its main dtype, as far as the example admits them.
 
-    Of an elementwise primitive all combinations. Else all numbers, zeros being positive, then negative; and, for what
-    sums and multiplies, ordinary numbers with a single extreme one among them, in each operand in turn.
+    An elementwise primitive gets all combinations. Another primitive gets all numbers with positive and then with
+    negative zeros. If it has floating-point operands, it also gets ordinary numbers with a single extreme number among
+    them, in each operand in turn, since sums of several extreme numbers depend on their order.
     """
     main = main_dtype(call.example)
     free = [i for i, x in enumerate(call.example.operands) if isinstance(x, ShapedArray)]
@@ -175,7 +176,7 @@ def _filled(call: Call, moving: Sequence[int]) -> Iterator[tuple[list[Array], bo
 
 
 def _cycled(numbers: Array, like: Array, start: int) -> Array:
-    """Numbers one after the other, each operand beginning with another one."""
+    """Fill an array with the numbers in turn; each operand starts at a different number."""
     return np.resize(np.roll(numbers, -3 * start), like.shape).astype(like.dtype)
 
 
@@ -183,9 +184,10 @@ def _cycled(numbers: Array, like: Array, start: int) -> Array:
 
 
 def differences(filled: Filled, run: Array, compiled: Array) -> Array:
-    """Where two results of an application are not the same numbers, up to rounding.
+    """Return a mask of the elements at which two results of an application differ by more than rounding.
 
-    What gives numbers of its operands only gives the same ones, zeros of the same sign: but max, say, of two zeros.
+    A primitive that only moves numbers must return the same numbers and zeros of the same sign. Elementwise functions
+    such as max may return either of two zeros.
     """
     call, dtype = filled.call, run.dtype
     if not dtypes.is_inexact(dtype):
@@ -213,12 +215,12 @@ def differences(filled: Filled, run: Array, compiled: Array) -> Array:
 
 
 def loses_digits(call: Call) -> bool:
-    """Whether the terms of an elementwise function cancel: in float32 it is not what it is in float64, rounded."""
+    """Return whether an elementwise function loses digits in float32, compared with its rounded float64 results."""
     narrow = np.dtype(np.float32)
     try:
         single = call.at(combinations([narrow if dtypes.is_float(x.dtype) else x.dtype for x in call.values]))
         results, exact = (host(each(*each.values)) for each in (single, single.widened()))
-    except Exception:  # it does not take float32
+    except Exception:  # the primitive does not accept float32
         return False
     relative = tolerance(narrow) * call.example.tolerance
     least = 2 * float(dtypes.finfo(narrow).tiny)
@@ -237,7 +239,7 @@ def _other_zeros(run: Array, compiled: Array) -> Array:
 
 
 def _zeros_of_both_signs(call: Call) -> Array:
-    """Where operands have a positive and a negative zero: which one comes of them, max for one leaves open."""
+    """Return a mask of the elements at which the operands have zeros of both signs, of which max may return either."""
     given = [x for x in call.values if dtypes.is_float(x.dtype)]
     positive, negative = (
         functools.reduce(np.logical_or, [(x == 0) & (np.signbit(x) == sign) for x in given], np.asarray(False))
@@ -255,7 +257,7 @@ def _same(run: Array, compiled: Array, slack: Any, dtype: Any) -> Array:
 
 
 def _only_moves(call: Call, run: Array) -> bool:
-    """Whether every number of a result is one of the operands', to the bit; a NaN is any NaN."""
+    """Return whether every number of a result is one of the operands' numbers, bit by bit; any NaN equals any NaN."""
     given = np.concatenate([np.zeros(0, run.dtype), *(x.ravel() for x in call.values if x.dtype == run.dtype)])
     bits = np.dtype((np.void, run.itemsize))
     moved = np.isin(np.ascontiguousarray(run).ravel().view(bits), given.view(bits))

@@ -1,4 +1,4 @@
-"""Finite differences: derivatives of functions of lists of arrays, by their definition."""
+"""Finite differences of functions of lists of arrays, and inner products."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ Pair = tuple[Sequence[Any], Sequence[Any]]
 
 
 def precision(arrays: Sequence[Array]) -> float:
-    """The coarsest machine epsilon among arrays.
+    """Return the largest machine epsilon among arrays.
 
     Raises:
-        NotApplicable: too coarse for differences.
+        NotApplicable: the epsilon is too large for finite differences.
     """
     eps = max((epsilon(x.dtype) for x in arrays), default=1.0)
     if eps > 1e-6:
-        raise NotApplicable("no differences in half precision")
+        raise NotApplicable("half precision is too coarse for finite differences")
     return eps
 
 
 def step_and_tolerance(arrays: Sequence[Array], order: int = 1) -> tuple[float, float]:
-    """Step of central differences and the relative error that is left, for a function of such values."""
+    """Return the step of central differences for such arrays, and the relative error to allow."""
     eps = precision(arrays)
     step = eps ** (1 / 3)
     return step, (100 * 10 ** (order - 1) if eps < 1e-10 else 400) * step**2
 
 
 def difference(fun: Function, xs: Sequence[Array], ts: Sequence[Array], step: float) -> list[Array]:
-    """Derivative of `fun` at `xs` along `ts`, of the dtypes of its results."""
+    """Return the derivative of `fun` at `xs` along `ts` by central differences, in the dtypes of its results."""
     plus, minus = (
         host(fun(*(np.asarray(x + s * step * t).astype(x.dtype) for x, t in zip(xs, ts, strict=True)))) for s in (1, -1)
     )
@@ -45,7 +45,7 @@ def difference(fun: Function, xs: Sequence[Array], ts: Sequence[Array], step: fl
 
 
 def gradient(fun: Function, xs: Sequence[Array], cts: Sequence[Array], step: float) -> list[Array]:
-    """Cotangents of `xs`: the real part's derivative along every coordinate."""
+    """Return the cotangents of `xs` for `cts`, by differences along every coordinate."""
     found = []
     for i, x in enumerate(xs):
         out = np.zeros(x.shape, x.dtype)
@@ -54,27 +54,27 @@ def gradient(fun: Function, xs: Sequence[Array], cts: Sequence[Array], step: flo
                 t = np.zeros(x.shape, x.dtype)
                 t[index] = unit
                 ts = [t if k == i else np.zeros_like(y) for k, y in enumerate(xs)]
-                # The real part of ct t is the derivative along t; at t = i it is minus ct's imaginary part.
+                # The derivative along t is the real part of ct * t; for t = i this is minus ct's imaginary part.
                 out[index] += np.conj(unit) * inner(difference(fun, xs, ts, step), cts)
         found.append(out)
     return found
 
 
 def inner(xs: Sequence[Any], ys: Sequence[Any]) -> float:
-    """Real part of the sum of products; JAX's pairing of tangents and cotangents."""
+    """Return the real part of the sum of products, which is JAX's pairing of tangents and cotangents."""
     return float(sum(np.sum(wide(x) * wide(y)).real for x, y in zip(xs, ys, strict=True)))
 
 
 def magnitude(xs: Sequence[Any], ys: Sequence[Any]) -> float:
-    """Sum of the products' absolute values: what an inner product's rounding error is measured by."""
+    """Return the sum of the products' absolute values, to which an inner product's rounding error is proportional."""
     return float(sum(np.sum(np.abs(wide(x) * wide(y))) for x, y in zip(xs, ys, strict=True)))
 
 
 def require_adjoint(forward: Pair, backward: Pair, every: Iterable[Array], what: str) -> None:
-    """Require two inner products to be the same number, up to the rounding of their terms in these arrays' dtypes.
+    """Require two inner products to be equal, up to the rounding of their terms in the dtypes of `every`.
 
     Raises:
-        CheckFailure: they differ.
+        CheckFailure: the inner products differ.
     """
     a, b = inner(*backward), inner(*forward)
     allowed = 50 * max(tolerance(x.dtype) for x in every) * max(magnitude(*forward) + magnitude(*backward), 1.0)

@@ -1,8 +1,8 @@
-"""Check a primitive in another framework, to which a bridge carries it.
+"""Check a primitive in another framework that a bridge connects.
 
 A nest of transformations is applied twice: by the framework to the bridged function, and by corejax to the function
-itself. The outermost one is compared with its meaning (finite differences, a loop over the batch), so that a wrong rule
-of the primitive is found in the framework too, and not only a wrong bridge.
+itself. The outermost transformation is compared with its meaning (finite differences, a loop over the batch), so that
+the check finds both a wrong bridge and a wrong rule of the primitive.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ NESTS: tuple[tuple[Transformation, ...], ...] = (
 
 @dataclass(frozen=True)
 class Framework:
-    """What the check needs of a framework. Functions take and return sequences of its arrays.
+    """The functions of a framework that the check uses. They take and return sequences of the framework's arrays.
 
     Attributes:
         name: the name of the check, "jax".
-        bridge: makes a corejax function of arrays, which returns a list, a function of the framework.
-        array: makes a NumPy array an array of the framework; raises `NotApplicable` if it has no such dtype.
+        bridge: converts a corejax function that returns a list of arrays to a function of the framework.
+        array: converts a NumPy array to the framework's; raises `NotApplicable` if the framework lacks the dtype.
         numpy: the inverse of `array`.
         maps: by name, the transformations "jit", "vmap" and "scan" of functions; "jit" returns the results of the
             compiled function.
@@ -82,8 +82,8 @@ def check_in_framework(framework: Framework, call: Call, rng: np.random.Generato
 
     Raises:
         CheckFailure: they differ, or the framework raises an error.
-        NotApplicable: the primitive cannot be carried over: it has effects, needs a named axis, or has an operand of a
-            dtype that the framework does not have.
+        NotApplicable: the primitive cannot be bridged: it has effects, needs a named axis, or has an operand of a dtype
+            that the framework lacks.
     """
     call.require_alone()
     if call.closed().effects:
@@ -101,7 +101,7 @@ def check_in_framework(framework: Framework, call: Call, rng: np.random.Generato
 
 
 def _without_elements(call: Call) -> Call:
-    """Return an elementwise primitive's call with empty operands; other calls as they are."""
+    """Return the call with empty operands if the primitive is elementwise, else the call itself."""
     if "elementwise" not in call.primitive.tags:
         return call
     scalars = not any(x.ndim for x in call.values)
@@ -111,17 +111,17 @@ def _without_elements(call: Call) -> Call:
 
 def _check_results(framework: Framework, call: Call, rng: np.random.Generator) -> None:
     """Compare results and cotangents with corejax's own, in the operands' dtypes."""
-    theirs = framework.bridge(call)
+    bridged = framework.bridge(call)
     rounding = 4 * call.example.tolerance
     wanted = host(call(*call.values))
-    got = _run(framework, theirs, call.values, call, "")
+    got = _run(framework, bridged, call.values, call, "")
     compare_each(got, wanted, "result", f" in {framework.name}", None, scale=rounding)
     outs = [i for i, y in enumerate(wanted) if is_inexact(y.dtype)]
     if not (call.inexact and outs and jvp_rules.find(call.primitive) and _has_tangents(call)):
         return
     zs = [*call.values, *(direction(rng, wanted[k]) for k in outs)]
     ours = host(_differentiated(_corejax_vjp, call.inexact, outs, len(call.values))(call)(*zs))
-    differentiated = _differentiated(framework.derivatives["grad"], call.inexact, outs, len(call.values))(theirs)
+    differentiated = _differentiated(framework.derivatives["grad"], call.inexact, outs, len(call.values))(bridged)
     got = _run(framework, differentiated, zs, call, "grad")
     compare_each(got, ours, "cotangent", f" in {framework.name}", "transpose", scale=rounding)
 
@@ -132,7 +132,7 @@ def _has_tangents(call: Call) -> bool:
 
 
 def _is_derivative(call: Call) -> bool:
-    """Return whether the author means the rules to give the derivative, as those of `stop_gradient` do not."""
+    """Return whether the rules compute the derivative by the author's intent; those of `stop_gradient` do not."""
     return not any(call.leaves_out(name) for name in ("jvp", "vjp", "second_order", "pairs"))
 
 
@@ -143,7 +143,7 @@ def _corejax_vjp(fun: Function, xs: list[Any], cts: list[Any]) -> Any:
 
 
 def applicable_nests(call: Call) -> list[tuple[Transformation, ...]]:
-    """Return the nests that make sense of a call: derivatives only if it has some."""
+    """Return the nests that apply to a call; those with derivatives only if the call is differentiable."""
     try:
         call.moving()
         step_and_tolerance([*call.values, *host(call(*call.values))])
@@ -162,29 +162,29 @@ def check_nest(framework: Framework, call: Call, nest: Sequence[Transformation],
     """Check one nest of transformations, innermost first.
 
     Raises:
-        CheckFailure: the framework's results are others than those of the meaning of the outermost transformation.
+        CheckFailure: the framework's results differ from the meaning of the outermost transformation.
     """
     fun: Any
     fun, xs = call.varying()
     both: Both = (xs, call.again(rng, call.fixed).varying()[1])
-    theirs = framework.bridge(fun)
+    bridged = framework.bridge(fun)
     outer = None
     for transformation in nest:
         xs = both[0]
         try:
             inputs = transformation.inputs(fun, both, rng)
             outer = transformation.slow(fun, xs)
-            theirs = _applied(framework, transformation, theirs, fun, xs)
+            bridged = _applied(framework, transformation, bridged, fun, xs)
             fun, both = transformation.fast(fun, xs), inputs
             wanted = host(outer(*both[0]))
-        except Exception:  # corejax's own checks say so
+        except Exception:  # corejax's own checks report errors of corejax
             return
     if outer is None:
         wanted = host(fun(*xs))
     if not all(np.all(np.isfinite(w)) for w in wanted if w.dtype.kind in "fc"):
         return
     names = " of ".join(t.name for t in reversed(nest))
-    got = _run(framework, theirs, both[0], call, names)
+    got = _run(framework, bridged, both[0], call, names)
     smooth = [x for x in (*both[0], *wanted) if is_inexact(x.dtype)]
     allowed = step_and_tolerance(smooth, order=len(nest))[1] if any(t.smooth for t in nest) else None
     compare_each(got, wanted, "result", f" of {names} in {framework.name}", nest[-1].rule if nest else None,
@@ -192,20 +192,20 @@ def check_nest(framework: Framework, call: Call, nest: Sequence[Transformation],
 
 
 def _applied(
-    framework: Framework, transformation: Transformation, theirs: Function, fun: Function, xs: Sequence[Array]
+    framework: Framework, transformation: Transformation, bridged: Function, fun: Function, xs: Sequence[Array]
 ) -> Function:
-    """Apply the framework's transformation; the corejax function `fun` tells which results have derivatives."""
+    """Apply the framework's transformation; the corejax function `fun` shows which results have derivatives."""
     if not transformation.smooth:
-        return framework.maps[transformation.name](theirs)
+        return framework.maps[transformation.name](bridged)
     which = [i for i, x in enumerate(xs) if is_inexact(x.dtype)]
     outs = [i for i, y in enumerate(host(fun(*xs))) if is_inexact(y.dtype)]
-    return _differentiated(framework.derivatives[transformation.name], which, outs, len(xs))(theirs)
+    return _differentiated(framework.derivatives[transformation.name], which, outs, len(xs))(bridged)
 
 
 def _differentiated(
     derivative: Derivative, which: Sequence[int], outs: Sequence[int], count: int
 ) -> Callable[[Function], Function]:
-    """Return a transformation: to a function of `count` operands and tangents or cotangents."""
+    """Return a transformation to functions of `count` operands followed by tangents or cotangents."""
 
     def transform(fun: Function) -> Function:
         def transformed(*args: Any) -> Sequence[Any]:

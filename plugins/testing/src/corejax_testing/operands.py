@@ -1,6 +1,6 @@
-"""Operands such as an example's author means them: of its ranges, prepared, and fit for each other.
+"""Draw operands that satisfy an example: in its ranges, prepared, and consistent with each other.
 
-Everything that makes or changes operands comes here, so that no check sees what the author excludes.
+Every function that makes or changes operands uses this module, so that no check uses operands that the author excludes.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ from corejax.extend import Example, Primitive, ShapedArray, Tracer
 from corejax_testing.arrays import Array, draw, is_inexact
 from corejax_testing.contributions import examples_of
 
-TRIES = 200  # draws, until some operands fit
+TRIES = 200  # the maximal number of draws until operands satisfy `requires`
 
 
 class UnfitOperands(Exception):
-    """There are no operands as the example's author wants them; the message says why."""
+    """No operands satisfy an example; the message says why."""
 
 
 def drawn(example: Example, rng: np.random.Generator, kept: Mapping[int, Array] | None = None) -> tuple[Array, ...]:
-    """Operands of an example.
+    """Return operands for an example.
 
     Args:
-        example: what they have to be like.
-        rng: where numbers come from.
-        kept: position -> operands that stay as they are.
+        example: the example to satisfy.
+        rng: the source of random numbers.
+        kept: position -> operand to use unchanged.
 
     Raises:
-        UnfitOperands: what was drawn does not satisfy the example, `TRIES` times.
-        Exception: what the author's functions raise.
+        UnfitOperands: none of `TRIES` draws satisfies the example.
+        Exception: any error of the author's functions.
     """
     kept = kept or {}
     for _ in range(TRIES if example.requires is not None else 1):
@@ -51,28 +51,28 @@ def drawn(example: Example, rng: np.random.Generator, kept: Mapping[int, Array] 
 
 
 def prepared(example: Example, values: Sequence[Array]) -> list[Array]:
-    """What the author's function makes of operands, in the same dtypes.
+    """Apply the author's `prepare` to operands; the dtypes stay the same.
 
     Raises:
-        UnfitOperands: it gives another number of operands, or other shapes.
+        UnfitOperands: `prepare` returns another number of operands, or other shapes.
     """
     if example.prepare is None:
         return list(values)
     found = example.prepare(*(x.copy() for x in values), **example.params)
     if not isinstance(found, list | tuple):
-        raise UnfitOperands(f"the example's `prepare` gives {type(found).__name__}, but a tuple of operands is right")
+        raise UnfitOperands(f"the example's `prepare` returns {type(found).__name__}, but a tuple of operands is right")
     made = [np.asarray(x) for x in found]
     if [x.shape for x in made] != [x.shape for x in values]:
         shapes = (", ".join(str(x.shape) for x in xs) for xs in (made, values))
-        raise UnfitOperands("the example's `prepare` gives operands of shapes {}, but {} is right".format(*shapes))
+        raise UnfitOperands("the example's `prepare` returns operands of shapes {}, but {} is right".format(*shapes))
     return [x.astype(given.dtype) for x, given in zip(made, values, strict=True)]
 
 
 def fit(example: Example, values: Sequence[Array]) -> bool:
-    """Whether these numbers are operands as the author means them; ranges do not count.
+    """Return whether operands satisfy an example; its ranges do not count.
 
     Raises:
-        Exception: what the author's function raises.
+        Exception: any error of the author's `requires`.
     """
     if example.requires is not None:
         return bool(example.requires(*values, **example.params))
@@ -82,9 +82,9 @@ def fit(example: Example, values: Sequence[Array]) -> bool:
 
 
 def admits(example: Example, values: Sequence[Any]) -> bool:
-    """The same for operands that a check has made: unknown are those with tracers among them, which pass.
+    """Return whether an example admits operands that a check has made; operands with tracers pass.
 
-    The author's function need not know other shapes; where it raises, they are not what is meant.
+    The author's `requires` need not support other shapes: if it raises an error, the operands are not admitted.
     """
     if not is_constrained(example) or any(isinstance(x, Tracer) for x in values):
         return True
@@ -95,7 +95,7 @@ def admits(example: Example, values: Sequence[Any]) -> bool:
 
 
 def is_constrained(example: Example) -> bool:
-    """Whether not any numbers of the example's types will do."""
+    """Return whether an example restricts its operands beyond their types and ranges."""
     return example.requires is not None or (example.prepare is None and any(map(_fixed, example.operands)))
 
 
@@ -109,21 +109,21 @@ _constraints: WeakKeyDictionary[Primitive, tuple[Example, ...]] = WeakKeyDiction
 
 
 def constraints(primitive: Primitive) -> tuple[Example, ...]:
-    """The examples of a primitive, if one of them says which operands go together; remembered."""
+    """Return the examples of a primitive if one of them is constrained, else nothing; the answer is cached."""
     if primitive not in _constraints:
         remember(primitive, examples_of(primitive.name))
     return _constraints[primitive]
 
 
 def remember(primitive: Primitive, examples: Sequence[Example]) -> None:
-    """Have programs with this primitive keep to these examples."""
+    """Set the examples that applications of a primitive in programs have to satisfy."""
     _constraints[primitive] = tuple(examples) if any(map(is_constrained, examples)) else ()
 
 
 def are_meant(primitive: Primitive, values: Sequence[Any], params: Mapping[str, Any]) -> bool:
-    """Whether some example admits the operands of an application in a program.
+    """Return whether some example admits the operands of an application in a program.
 
-    Applications like none of the examples, of other parameters or ranks, are: a batching rule's, say.
+    An application that resembles no example (other parameters or ranks, as a vmap rule may bind) is admitted.
     """
     alike = [e for e in constraints(primitive) if _is_like(primitive, e, values, params)]
     return not alike or any(admits(example, values) for example in alike)
@@ -133,12 +133,12 @@ def _is_like(primitive: Primitive, example: Example, values: Sequence[Any], para
     if len(values) != len(example.operands) or dict(example.params) != dict(params):
         return False
     pairs = list(zip(values, example.operands, strict=True))
-    if any(_sort(x) != _sort(given) for x, given in pairs):
+    if any(_dtype_kind(x) != _dtype_kind(given) for x, given in pairs):
         return False
     return "elementwise" in primitive.tags or all(np.ndim(x) == np.ndim(given) for x, given in pairs)
 
 
-def _sort(operand: Any) -> str:
-    """Floating-point numbers, integers or booleans."""
+def _dtype_kind(operand: Any) -> str:
+    """Return "f", "i" or "b" for inexact numbers, integers and booleans."""
     dtype = np.dtype(getattr(operand, "dtype", None) or np.asarray(operand).dtype)
     return "f" if is_inexact(dtype) else "b" if dtype == np.bool_ else "i"

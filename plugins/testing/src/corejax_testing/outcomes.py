@@ -1,4 +1,4 @@
-"""What a check says: nothing where all is well, `CheckFailure` with numbers, `NotApplicable` with a reason."""
+"""The exceptions of checks: `CheckFailure` if a rule is wrong, `NotApplicable` if a check does not apply."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ class CheckFailure(Exception):
     """A rule is wrong.
 
     Attributes:
-        rule: kind of the rule to look at ("jvp"), or None where no single one is at fault.
-        hint: what is probably wrong with it, in a few words; empty where the numbers do not tell.
+        rule: kind of the rule to look at ("jvp"), or None if no single rule is at fault.
+        hint: the probable mistake, in a few words; empty if the numbers do not show it.
     """
 
     def __init__(self, message: str, rule: str | None = None, hint: str = "") -> None:
@@ -18,4 +18,4 @@ class CheckFailure(Exception):
 
 
 class NotApplicable(Exception):
-    """The check says nothing about these operands; the message says why."""
+    """The check does not apply to these operands; the message says why."""

@@ -1,4 +1,4 @@
-"""Programs taken apart: by partial evaluation, and put together again; into equations."""
+"""Evaluate programs in known and unknown halves, and list their equations."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from corejax.extend.transforms import partial_eval_flat
 
 
 def in_halves(program: ClosedJaxpr, args: Sequence[Any], unknowns: Sequence[bool]) -> list[Any]:
-    """The results by the known half of a program and then the unknown one."""
+    """Evaluate a program as its known half followed by its unknown half."""
     known, unknown, unknown_outs, count = partial_eval_jaxpr(program, unknowns)
     given, late = partition_list(unknowns, args)
     first = eval_jaxpr(known.jaxpr, known.consts, given)
@@ -22,7 +22,7 @@ def in_halves(program: ClosedJaxpr, args: Sequence[Any], unknowns: Sequence[bool
 def finished_later(
     fun: Callable[..., Sequence[Any]], args: Sequence[Any], avals: Sequence[ShapedArray], unknowns: Sequence[bool]
 ) -> list[Any]:
-    """The results of running a function with unknown operands, and the rest later."""
+    """Evaluate the known part of a function now and the staged rest afterwards."""
     given = [a if u else None for a, u in zip(avals, unknowns, strict=True)]
     jaxpr, residuals, outs, unknown_outs = partial_eval_flat(fun, args, given)
     known = [x for x, u in zip(outs, unknown_outs, strict=True) if not u]
@@ -30,12 +30,12 @@ def finished_later(
 
 
 def named(unknowns: Sequence[bool]) -> str:
-    """In words."""
+    """Return a phrase that lists the unknown operands."""
     return f"with operands {[i for i, u in enumerate(unknowns) if u]} unknown"
 
 
 def every_eqn(program: ClosedJaxpr | Jaxpr) -> Iterator[JaxprEqn]:
-    """All equations, those of nested programs too."""
+    """Yield all equations, including those of nested programs."""
     for eqn in program.eqns:
         yield eqn
         for inner in subjaxprs(eqn.params):
@@ -43,5 +43,5 @@ def every_eqn(program: ClosedJaxpr | Jaxpr) -> Iterator[JaxprEqn]:
 
 
 def size_of(program: ClosedJaxpr | Jaxpr) -> int:
-    """How many equations there are."""
+    """Return the number of equations, including those of nested programs."""
     return sum(1 for _ in every_eqn(program))

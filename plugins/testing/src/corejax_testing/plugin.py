@@ -1,4 +1,4 @@
-"""What the kit contributes: commands. Nothing else is imported until it runs."""
+"""The kit's hooks: its commands and `corejax.test_util`. Everything else is imported on first use."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from corejax.extend import hookimpl
 
 @hookimpl
 def corejax_add_cli_commands(group: Any) -> None:
-    """`corejax verify`, `corejax fuzz`, `corejax new-plugin`, `corejax write-manifest`, `corejax write-stubs`."""
+    """Add the commands `verify`, `fuzz`, `new-plugin`, `write-manifest` and `write-stubs`."""
     from corejax_testing.command import verify
     from corejax_testing.fuzzing.command import fuzz
     from corejax_testing.manifests.command import write_manifest
@@ -22,5 +22,5 @@ def corejax_add_cli_commands(group: Any) -> None:
 
 @hookimpl
 def corejax_export_namespaces() -> dict[str, str]:
-    """`corejax.test_util`."""
+    """Export `corejax.test_util`."""
     return {"test_util": "corejax_testing.test_util"}

@@ -1,5 +1,7 @@
-"""What pytest gets: the fixture `isolated_plugins`, the option `--corejax-devices`. corejax is imported only where it
-is used."""
+"""The pytest plugin: the fixture `isolated_plugins` and the option `--corejax-devices`.
+
+corejax is imported only in the functions that use it, so that other test suites do not pay for the import.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +14,13 @@ import pytest
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """How many devices the CPU passes for."""
-    help_text = "have the CPU pass for so many devices in tests that use corejax"
+    """Add the option `--corejax-devices`."""
+    help_text = "split the CPU into this many devices in tests that use corejax"
     parser.getgroup("corejax").addoption("--corejax-devices", type=int, default=None, metavar="N", help=help_text)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Set before anything uses a device, also in processes that tests start."""
+    """Set the number of CPU devices before any device is used, for this process and those that tests start."""
     count = config.getoption("--corejax-devices")
     if count is not None:
         os.environ["COREJAX_NUM_CPU_DEVICES"] = str(count)
@@ -28,7 +30,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.fixture
 def isolated_plugins() -> Iterator[Any]:
-    """A plugin manager with no plugins; what the test registers, with it or directly, is gone afterwards.
+    """Yield a plugin manager without plugins, and undo all registrations after the test.
 
     `isolated_plugins.register(plugin, "name")` adds a plugin object: a module or any object with hooks.
     """

@@ -1,7 +1,7 @@
-"""StableHLO's reference interpreter in a process of its own, which it may end.
+"""StableHLO's reference interpreter in a child process.
 
-The interpreter refuses some operations with an error and ends the process on others (custom calls, some empty
-operands, integer division by zero). So it runs in a child that is started once and again after each such end.
+The interpreter refuses some operations with an error and aborts the process on others (custom calls, some empty
+operands, integer division by zero). So it runs in a child process, which is restarted after each abort.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from corejax_testing.outcomes import NotApplicable
 Array = np.ndarray[Any, Any]
 
 
-SECONDS = 120.0  # it is slow, starts slowly on a busy machine, and may loop for ever where XLA does not
+SECONDS = 120.0  # the interpreter is slow, starts slowly on a busy machine, and may loop for ever when XLA does not
 
 
 class Interpreter:
-    """A child that interprets programs; `fatal` keeps what has ended one, so that it is asked once."""
+    """A child process that interprets programs; `fatal` records the kinds of programs that aborted it."""
 
     def __init__(self) -> None:
         self.fatal: set[Any] = set()
@@ -37,21 +37,21 @@ class Interpreter:
         self._lock = threading.Lock()
 
     def run(self, program: str, operands: Sequence[Array]) -> list[Array]:
-        """The results of a StableHLO module for these operands.
+        """Return the results of a StableHLO module for the operands.
 
         Raises:
-            NotApplicable: the interpreter does not know the program; with its words, or that it ended its process.
+            NotApplicable: the interpreter refuses the program, with its own message, or aborts.
         """
-        sort = _sort(program, operands)
-        if sort in self.fatal:
-            raise NotApplicable(_ended(program))
+        kind = _kind(program, operands)
+        if kind in self.fatal:
+            raise NotApplicable(_abort_message(program))
         with self._lock:
             try:
                 answer = self._ask((program, [np.asarray(x) for x in operands]))
             except (EOFError, OSError, pickle.UnpicklingError):
-                self.fatal.add(sort)
+                self.fatal.add(kind)
                 self.close()
-                raise NotApplicable(_ended(program)) from None
+                raise NotApplicable(_abort_message(program)) from None
         if isinstance(answer, str):
             raise NotApplicable(f"the interpreter does not know the program: {answer}")
         return list(answer)
@@ -68,7 +68,7 @@ class Interpreter:
         return pickle.load(self._child.stdout)
 
     def close(self) -> None:
-        """End the child, if there is one."""
+        """End the child process, if it runs."""
         if self._child is not None:
             self._child.kill()
             for pipe in (self._child.stdin, self._child.stdout):
@@ -89,24 +89,24 @@ def _start() -> subprocess.Popen[bytes]:
 
 
 def operations(program: str) -> frozenset[str]:
-    """Names of the operations in a module in generic form."""
+    """Return the names of the operations in a module that is printed in generic form."""
     return frozenset(re.findall(r'"([a-z_]+\.[\w.]+)"\(', program))
 
 
-def _sort(program: str, operands: Sequence[Array]) -> Any:
-    """What decides, as far as is known, whether a program ends the process."""
+def _kind(program: str, operands: Sequence[Array]) -> Any:
+    """Return a key of the properties that decide, as far as is known, whether a program aborts the interpreter."""
     empty = any(not x.size for x in operands) or "x0x" in program or "<0x" in program
     return operations(program), empty, tuple((x.dtype.name, x.dtype.kind in "iu" and not x.all()) for x in operands)
 
 
-def _ended(program: str) -> str:
+def _abort_message(program: str) -> str:
     calls = re.findall(r'call_target_name = "([^"]+)"', program)
     what = f"the custom call {calls[0]!r}" if calls else "this program"
     return f"the interpreter ends its process on {what}"
 
 
 def _end_quietly() -> None:
-    """No core file when the interpreter ends the process, where the platform has them."""
+    """Disable core files, on platforms that have them, for when the interpreter aborts."""
     try:
         import resource
     except ImportError:
@@ -115,9 +115,9 @@ def _end_quietly() -> None:
 
 
 def serve() -> None:
-    """The child's loop: a program and operands in, results or a sentence out."""
+    """Run the child's loop: read a program and operands, write results or an error message."""
     questions, answers = sys.stdin.buffer, os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # whatever else is printed
+    os.dup2(2, 1)  # keep other output away from the pipe of the answers
     _end_quietly()
     from corejax_xla_backend import hlo
 

@@ -1,4 +1,4 @@
-"""The table of marks, and what fails in full."""
+"""Print a table of the results, and each failure in full."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ MARKS = {PASSED: "✓", FAILED: "✗", MISSING: "·", SKIPPED: "–"}
 
 
 def mark_of(result: Result) -> str:
-    """The sign in the table."""
+    """Return the sign that stands for a result in the table."""
     return DERIVED if result.status == PASSED and result.derived else MARKS[result.status]
 
 
 def print_report(results: Sequence[Result], faults: Sequence[str] = (), notes: Sequence[str] = ()) -> None:
-    """Rows of marks, one for each primitive; failures, missing rules and faults below, then a line of totals.
+    """Print a row of marks for each primitive, then failures, missing rules, faults and a line of totals.
 
-    Of a single primitive, one line for each check, with the sentence that it checks.
+    For a single primitive, prints a line for each check, with the sentence that describes the check.
     """
     checks = list(dict.fromkeys(result.check for result in results))
     rows: dict[str, dict[str, str]] = {}
@@ -54,30 +54,30 @@ def _print_single(results: Sequence[Result]) -> None:
     say(results[0].primitive)
     width = max(len(result.check) for result in results)
     for result in results:
-        mark, said = mark_of(result), checks[result.check].doc
+        mark, text = mark_of(result), checks[result.check].doc
         if result.status in (SKIPPED, MISSING):
-            said = f"{result.status}: {result.message}"
+            text = f"{result.status}: {result.message}"
         elif mark == DERIVED:
-            said += f" (a rule derived from {result.derived})"
-        line = printable(f"  {mark} {result.check:<{width}}  {said}")
+            text += f" (a rule derived from {result.derived})"
+        line = printable(f"  {mark} {result.check:<{width}}  {text}")
         click.echo(click.style(line, dim=result.status == SKIPPED, bold=result.failed) if sys.stdout.isatty() else line)
 
 
 def _following(results: Sequence[Result]) -> list[str]:
-    """One line for the failures that another one may be the reason of."""
+    """Return a line for each earlier failure that may be the cause of later ones."""
     found: dict[tuple[str, str], list[str]] = {}
     for result in results:
         if result.failed and result.after:
             found.setdefault((result.primitive, result.after), []).append(result.check)
     return [
-        f"{primitive}: {', '.join(names)} {'fail' if len(names) > 1 else 'fails'} too, perhaps for the same reason as "
-        f"{first}: mend that first"
+        f"{primitive}: {', '.join(names)} also {'fail' if len(names) > 1 else 'fails'}, perhaps for the same reason as "
+        f"{first}: fix {first} first"
         for (primitive, first), names in found.items()
     ]
 
 
 def _missing(results: Sequence[Result]) -> list[str]:
-    """One line for each rule that is missing."""
+    """Return a line for each missing rule."""
     lacking: dict[tuple[str, str], list[str]] = {}
     for result in results:
         if result.status == MISSING:

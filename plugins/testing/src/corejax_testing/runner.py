@@ -1,4 +1,4 @@
-"""Running checks on a primitive's examples and variations; the smallest operands that fail are what is reported."""
+"""Run checks on a primitive's examples and their variations, and report the smallest operands that fail."""
 
 from __future__ import annotations
 
@@ -21,32 +21,34 @@ from corejax_testing.contributions import examples_of
 from corejax_testing.outcomes import CheckFailure
 from corejax_testing.search import Tally, not_failing, search
 
-for _name in ("hypothesis", "_pytest", "pluggy"):  # they call checks: their lines are no user's
+# These packages call the checks. Their lines are internal: an error names the user's line, not theirs.
+for _name in ("hypothesis", "_pytest", "pluggy"):
     _found = importlib.util.find_spec(_name)
     if _found is not None and _found.origin is not None:
         register_internal(os.path.dirname(_found.origin))
 
 PASSED, FAILED, SKIPPED, MISSING = "passed", "failed", "not applicable", "missing rule"
-NO_EXAMPLES = "no plugin gives examples"
+NO_EXAMPLES = "no plugin provides examples"
 
 
 @dataclass(frozen=True)
 class Result:
-    """What came of one check of one primitive.
+    """The result of one check of one primitive.
 
     Attributes:
-        primitive, check: names.
+        primitive: the primitive's name.
+        check: the check's name.
         status: "passed", "failed", "not applicable" or "missing rule".
-        message: what is wrong, or why the check says nothing.
+        message: what is wrong, or why the check does not apply.
         call: the smallest application that fails, with its numbers.
         rule: kind of the rule to look at.
-        where: where that rule is written.
-        hint: what is probably wrong with it.
-        after: the earlier check that fails too and is to be mended first; empty where there is none.
-        derived: how the rule that the check is about was derived ("decomposition"); None for an author's own.
+        where: file and line of that rule.
+        hint: the probable mistake in that rule.
+        after: name of an earlier check that also fails and should be fixed first; empty if there is no such check.
+        derived: how the checked rule was derived ("decomposition"); None if an author wrote it.
         note: what the check left out ("while: not installed").
-        applications: how many were tried.
-        seconds: how long it took.
+        applications: number of applications that were tried.
+        seconds: time that the check took.
     """
 
     primitive: str
@@ -69,7 +71,7 @@ class Result:
         return self.status == FAILED
 
     def report(self) -> str:
-        """A paragraph for somebody who has to find the mistake."""
+        """Return a paragraph that helps an author to find the mistake."""
         look = f"\n  look at: the {self.rule} rule{f', {self.where}' if self.where else ''}" if self.rule else ""
         hint = f"\n  perhaps: {self.hint}" if self.hint else ""
         operands = "\n  ".join(["", *self.call.splitlines()]) if self.call else ""
@@ -87,22 +89,25 @@ def verify(
     """Check a primitive, one check after the other.
 
     Args:
-        primitive: what to check.
-        examples: applications of it; by default what plugins give.
+        primitive: the primitive to check.
+        examples: applications of the primitive; by default those that plugins provide.
         checks: names of checks; by default all.
-        quick: fewer variations.
+        quick: try fewer variations.
         examples_required: whether a primitive without examples fails the check "examples".
+
+    Yields:
+        The result of each check, as soon as it is known.
 
     Raises:
         KeyError: there is no check of that name.
     """
-    given = list(examples_of(primitive.name) if examples is None else examples)
+    applications = list(examples_of(primitive.name) if examples is None else examples)
     known = all_checks()
     earlier: list[Result] = []
     for name in known if checks is None else checks:
-        result = run_check(primitive, known[name], given, quick=quick, examples_required=examples_required)
+        result = run_check(primitive, known[name], applications, quick=quick, examples_required=examples_required)
         if result.failed:
-            result = _after(earlier, result, known[name])
+            result = _blame_earlier(earlier, result, known[name])
         earlier.append(result)
         yield result
 
@@ -115,14 +120,14 @@ def run_check(
     quick: bool = False,
     examples_required: bool = True,
 ) -> Result:
-    """One check on examples and their variations."""
+    """Run one check on examples and their variations."""
     start, tally = time.perf_counter(), Tally()
     status, message, call, rule, hint = PASSED, "", "", None, ""
     senseless = [(e, failure) for e in examples if (failure := _senseless(e)) is not None]
     sensible = [e for e in examples if all(e is not other for other, _ in senseless)]
     usable = [e for e in sensible if check.name not in e.skip and check.name not in e.fails]
     if senseless:
-        tally.reasons.append("an example makes no sense: see the check `examples`")
+        tally.reasons.append("an example is invalid: see the check `examples`")
     tally.reasons += [e.skip[check.name] for e in examples if check.name in e.skip]
     if not examples:
         tally.reasons.append(NO_EXAMPLES)
@@ -133,7 +138,7 @@ def run_check(
         return Result(primitive.name, check.name, FAILED, str(failure), repr(example), hint=failure.hint)
     try:
         with warnings.catch_warnings(), _compiling(check):
-            warnings.simplefilter("ignore", DerivedRuleWarning)  # slow, which is not wrong
+            warnings.simplefilter("ignore", DerivedRuleWarning)  # a slow rule may still be correct
             found = search(primitive, check, usable, tally, quick)
             if found is None:
                 by_design = [e for e in sensible if check.name in e.fails and check.name not in e.skip]
@@ -154,27 +159,27 @@ def run_check(
 
 
 def _compiling(check: Check) -> AbstractContextManager[Any]:
-    """Programs of checks of rules are compiled with few optimisations, if what compiles them has that setting."""
+    """Return a context that compiles with few optimisations, unless the check asks for them or no backend is loaded."""
     if not has_backend():
         return nullcontext()
     return config.override(disable_most_optimizations=not check.optimised)
 
 
-def _after(earlier: Sequence[Result], result: Result, check: Check) -> Result:
-    """What fails where something else was found wrong before, which may be the reason.
+def _blame_earlier(earlier: Sequence[Result], result: Result, check: Check) -> Result:
+    """Return the failed result, marked as a consequence of an earlier failure if one may be its cause.
 
-    All rests on impl and abstract eval, transposition on a jvp rule that is linear; and a check of several rules
-    together on each of these.
+    All checks depend on impl and abstract eval. Transposition depends on a linear jvp rule. A check of several rules
+    together depends on each of them.
     """
     suspects = [r for r in earlier if r.failed and r.rule is not None and not r.after]
     alike = [r for r in suspects if r.rule == result.rule and _first_line(r) == _first_line(result)]
     basic = [r for r in suspects if r.check in _BASIC and (r.rule != result.rule or r.check != "values")]
-    bent = [r for r in suspects if r.check == "linearity" and result.rule == "transpose"]
+    nonlinear = [r for r in suspects if r.check == "linearity" and result.rule == "transpose"]
     others = suspects if check.rule is None and result.rule not in {r.rule for r in suspects} else []
-    first = next(iter([*basic, *alike, *bent, *others]), None)
+    first = next(iter([*basic, *alike, *nonlinear, *others]), None)
     if first is None:
         return result
-    hint = f"the check `{first.check}` fails by itself: mend that first"
+    hint = f"the check `{first.check}` fails by itself: fix it first"
     return replace(result, rule=first.rule, where=first.where, hint=hint, after=first.check)
 
 
@@ -194,12 +199,12 @@ def _senseless(example: Example) -> CheckFailure | None:
 
 
 def _without_examples(primitive: Primitive) -> str:
-    return f"plugin {primitive.provenance.plugin or 'of unknown name'} gives no examples of it, so nothing is checked"
+    return f"plugin {primitive.provenance.plugin or 'of unknown name'} provides no examples of it: nothing is checked"
 
 
 def _template(primitive: Primitive) -> str:
     return (
-        "give some in the hook corejax_provide_examples, or allow it (--allow-missing-examples):\n"
+        "provide examples in the hook corejax_provide_examples, or allow it (--allow-missing-examples):\n"
         "    @hookimpl\n"
         "    def corejax_provide_examples(primitive):\n"
         f"        if primitive == {primitive.name!r}:\n"

@@ -1,4 +1,4 @@
-"""Looking for an application that fails: the examples, their variations, hypothesis's; then making it small."""
+"""Search for an application that fails among examples, their variations and hypothesis's, and then reduce it."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ from corejax_testing.diagnosis import ADVICE
 from corejax_testing.outcomes import CheckFailure, NotApplicable
 from corejax_testing.variations import at_length, in_other_dtypes, in_other_orders, in_other_sizes, shapes_of
 
-_ATTEMPTS, _SECONDS = 60, 2.0  # for making one failure small
+_ATTEMPTS, _SECONDS = 60, 2.0  # limits for reducing one failure
 
 
 class Unrepeatable(Exception):
-    """The sort of a failure that is none the second time; no smaller one is of this sort."""
+    """The type of a failure that does not repeat; such a failure is not reduced."""
 
 
 @dataclass
 class Tally:
-    """What was tried, and why some was not."""
+    """The number of applications that were tried, and the reasons for which others were not."""
 
     tried: int = 0
     reasons: list[str] = field(default_factory=list)
@@ -38,7 +38,7 @@ class Tally:
 
 @dataclass(frozen=True)
 class Failure:
-    """A check that fails, and where."""
+    """A failed check: the application, the message, the rule to blame, a hint, and the type of the error (`sort`)."""
 
     call: Call
     message: str
@@ -50,9 +50,9 @@ class Failure:
 def search(
     primitive: Primitive, check: Check, examples: Sequence[Example], tally: Tally, quick: bool
 ) -> Failure | None:
-    """The first failure among applications sorted by size, else among hypothesis's; made small.
+    """Return the first failure among applications sorted by size, or among hypothesis's, after reducing it.
 
-    Where a check is limited, those of which it says nothing do not count.
+    If a check has a limit, applications that it does not apply to do not count.
     """
     calls, limit = _calls(primitive, check, examples, quick)
     for number, call in enumerate(calls):
@@ -66,7 +66,7 @@ def search(
 
 
 def attempt(check: Check, call: Call, number: int, tally: Tally) -> Failure | None:
-    """One check of one application; with the same number it is the same again."""
+    """Run one check on one application and return its failure, if any; `number` seeds the random numbers."""
     rng = np.random.default_rng(_seed(check.name, call.primitive.name) + number)
     try:
         with np.errstate(all="ignore"):
@@ -97,18 +97,18 @@ def attempt(check: Check, call: Call, number: int, tally: Tally) -> Failure | No
 
 def _not_linear(call: Call, name: str) -> Failure:
     message = f"the jvp rule computes its tangent with {name}, which has no transpose rule: there is no reverse mode"
-    hint = f"{name} is applied to a tangent: tangents are computed from tangents by what is linear in them, and by "
+    hint = f"the rule applies {name} to a tangent: compute tangents from tangents by linear operations, with "
     return Failure(call, message, "jvp", f"{hint}primitives that can be transposed", MissingRuleError)
 
 
 def not_failing(primitive: Primitive, check: Check, examples: Sequence[Example], tally: Tally) -> Failure | None:
-    """Examples that fail by design, as their author says: the first that does not, which is a failure."""
+    """Return a failure for the first example that is declared to fail by design and does not fail."""
     rng = np.random.default_rng(_seed(primitive.name))
     for call in _applications(primitive, examples, rng):
         reason = call.example.fails[check.name]
         if attempt(check, call, 0, Tally()) is None:
-            message = f"the check does not fail, though it was said to: {reason}"
-            return Failure(call, message, check.rule, "take it out of the example's `fails`", CheckFailure)
+            message = f"the check passes, but the example declares that it fails: {reason}"
+            return Failure(call, message, check.rule, "remove it from the example's `fails`", CheckFailure)
         tally.reasons.append(f"fails, as it should: {reason}")
     return None
 
@@ -121,7 +121,7 @@ def _seed(*names: str) -> int:
 
 
 def _calls(primitive: Primitive, check: Check, examples: Sequence[Example], quick: bool) -> tuple[list[Call], int]:
-    """Applications, and how many of them are enough (0: all); those that are tried first by size."""
+    """Return the applications to try, the first ones sorted by size, and how many are enough (0: all)."""
     rng = np.random.default_rng(_seed(primitive.name))
     every = list(examples)
     if check.long:
@@ -136,7 +136,8 @@ def _calls(primitive: Primitive, check: Check, examples: Sequence[Example], quic
     limit = check.limit
     if quick and limit:
         limit = check.quick or (max(limit // 2, 1) if check.dtypes else limit)
-    if check.limit and not check.dtypes:  # the smallest that say something: not like others, not scalars, not empty
+    if check.limit and not check.dtypes:
+        # Try the small informative applications first: not like earlier ones, not scalars, not empty.
         like = [(call.avals, str(call.params)) for call in calls]
         again = [each in like[:k] for k, each in enumerate(like)]
         order = [(seen, call.size < 2 * len(call.values), call.size) for seen, call in zip(again, calls, strict=True)]
@@ -146,7 +147,7 @@ def _calls(primitive: Primitive, check: Check, examples: Sequence[Example], quic
 
 
 def _with_other_params(examples: Sequence[Example]) -> list[Example]:
-    """The first two examples whose parameters differ by more than values: of other names or numbers of integers."""
+    """Return the first two examples with parameters that differ by more than the values of integers."""
     found: dict[str, Example] = {}
     for example in examples:
         found.setdefault(re.sub(r"\d+", "0", str(example.params)), example)
@@ -154,7 +155,7 @@ def _with_other_params(examples: Sequence[Example]) -> list[Example]:
 
 
 def _applications(primitive: Primitive, examples: Sequence[Example], rng: np.random.Generator) -> Iterator[Call]:
-    """Of each example one, where operands for it are found."""
+    """Yield an application of each example for which operands are found."""
     for example in examples:
         with suppress(NotApplicable):
             yield Call.of(primitive, example, rng)
@@ -163,7 +164,7 @@ def _applications(primitive: Primitive, examples: Sequence[Example], rng: np.ran
 def _explore(
     primitive: Primitive, check: Check, examples: Sequence[Example], tally: Tally, quick: bool
 ) -> Failure | None:
-    """Let hypothesis look for operands that fail, and make them small."""
+    """Let hypothesis search for operands that fail."""
     strategy = shapes_of(primitive, list(examples))
     if strategy is None:
         return None
@@ -182,10 +183,8 @@ def _explore(
     costly = check.limit > 0
     repeatable = _with_hypothesis(run, strategy, (4 if costly else 8) if quick else (10 if costly else 25))
     if not repeatable:
-        message = f"it fails once, and not the second time of the same operands: {last[-1].message}"
-        hint = (
-            "impl has to be a function of its operands: of their numbers, not of their identity or of what was before"
-        )
+        message = f"it fails once, but not again for the same operands: {last[-1].message}"
+        hint = "impl must depend only on its operands' numbers, not on their identity or on earlier calls"
         return replace(last[-1], message=message, rule="impl", hint=hint, sort=Unrepeatable)
     return last[-1] if last else None
 
@@ -193,12 +192,12 @@ def _explore(
 def _may_be_tried(call: Call) -> bool:
     try:
         return accepts(call)
-    except Exception:  # no refusal, but a fault: the check finds it
+    except Exception:  # another error is a mistake in a rule, which the check reports
         return True
 
 
 def _with_hypothesis(run: Callable[[Example], None], strategy: Any, count: int) -> bool:
-    """Run it on examples until it raises AssertionError; False if what failed passes when it is tried again."""
+    """Run a function on generated examples until it raises AssertionError; return False if a failure is flaky."""
     from hypothesis import errors, given
 
     try:
@@ -211,7 +210,7 @@ def _with_hypothesis(run: Callable[[Example], None], strategy: Any, count: int) 
 
 
 def quiet_settings(count: int) -> Any:
-    """Make settings of hypothesis: so many examples, the same each time, and nothing printed."""
+    """Return hypothesis's settings for `count` examples, the same at each run, without output."""
     from hypothesis import HealthCheck, Phase, Verbosity, settings
 
     return settings(
@@ -224,7 +223,7 @@ def quiet_settings(count: int) -> Any:
 
 
 def shrink(check: Check, failure: Failure, number: int) -> Failure:
-    """A failure of the same rule with fewer and rounder numbers, if there is one; smaller shapes come first."""
+    """Return a failure of the same rule with smaller shapes and rounder numbers, if one is found."""
     if not check.shrinks:
         return failure
     best, tally, tries, end = failure, Tally(), 0, time.perf_counter() + _SECONDS
@@ -235,7 +234,8 @@ def shrink(check: Check, failure: Failure, number: int) -> Failure:
             for call in candidates(best.call):
                 tries += 1
                 if tries > _ATTEMPTS or time.perf_counter() > end:
-                    return replace(best, hint=failure.hint)  # many numbers tell a factor from a coincidence
+                    # The hint from the original failure is better: more numbers tell a factor from a coincidence.
+                    return replace(best, hint=failure.hint)
                 found = _same_failure(check, call, number, best, tally)
                 if found is not None:
                     best, again = found, True
@@ -253,7 +253,7 @@ def _same_failure(check: Check, call: Call, number: int, failure: Failure, tally
 
 
 def _smaller(call: Call) -> Iterator[Call]:
-    """The application with one axis length, wherever it occurs, made 1 or 2; types refused are left out later."""
+    """Yield the application with all axes of one length reduced to 1 or 2; the caller skips types that are refused."""
     operands = call.example.operands
     if not all(isinstance(x, ShapedArray) for x in operands):
         return
@@ -272,7 +272,7 @@ def _of_shapes(call: Call, shapes: Sequence[tuple[int, ...]]) -> Iterator[Call]:
 
 
 def _rounder(call: Call) -> Iterator[Call]:
-    """The application with one operand's numbers made simple; none leaves the example's range."""
+    """Yield the application with one operand's numbers made simple, within the example's range."""
     for i, x in enumerate(call.values):
         low, high = call.example.range_of(i)
         if x.dtype == np.bool_ or not isinstance(call.example.operands[i], ShapedArray):
@@ -286,5 +286,5 @@ def _rounder(call: Call) -> Iterator[Call]:
 
 
 def _digits(x: Any) -> int:
-    """How much there is to read."""
+    """Return the number of digits that a reader sees."""
     return sum(len(f"{value:.12g}") for value in np.asarray(x).ravel().astype(np.complex128).view(np.float64))

@@ -1,4 +1,4 @@
-"""Which primitives somebody means: names of plugins and of primitives; and what keeps them from being there."""
+"""Select primitives by names of plugins, distributions and primitives, and report plugins that did not load."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from corejax_testing.checks import all_checks, checks_of
 
 
 def resolved(names: Sequence[str]) -> list[str]:
-    """The names with plugins' in the place of distributions'; other names stay as they are."""
+    """Return the names, with each distribution's name replaced by the names of its plugins."""
     records = _records()
     found: list[str] = []
     for name in names:
@@ -22,12 +22,15 @@ def resolved(names: Sequence[str]) -> list[str]:
 
 
 def chosen(names: Sequence[str]) -> list[Primitive]:
-    """The primitives of these plugins, distributions and names, sorted by name; all that there are for no name.
+    """Return the primitives that the names select, sorted by name; all primitives if there are no names.
 
-    Of a plugin that failed, is off, or has no primitives there are none: `faults` and `notes` say so.
+    A plugin that failed, is switched off, or has no primitives selects nothing: `faults` and `notes` report it.
+
+    Args:
+        names: names of plugins, distributions and primitives.
 
     Raises:
-        KeyError: there is no such plugin or primitive; with what was probably meant.
+        KeyError: there is no such plugin or primitive; the message suggests a close name.
     """
     by_plugin: dict[str, list[Primitive]] = {}
     for primitive in list(primitives.values()):
@@ -44,9 +47,14 @@ def chosen(names: Sequence[str]) -> list[Primitive]:
 
 
 def planned(names: Sequence[str], checks: Sequence[str] = ()) -> list[tuple[Primitive, list[str]]]:
-    """What to check of which primitives: all checks or those named, of the primitives that are meant.
+    """Return the selected primitives, each with the names of the checks to run on it.
 
-    A plugin without primitives may have rules for those of others, and checks for these: they are what is meant then.
+    A plugin without primitives may have rules for other plugins' primitives, and checks of these rules. If such a
+    plugin is named, its own checks run on the primitives that it has rules for.
+
+    Args:
+        names: as for `chosen`.
+        checks: names of checks; all checks if empty.
 
     Raises:
         KeyError: as `chosen`.
@@ -54,12 +62,12 @@ def planned(names: Sequence[str], checks: Sequence[str] = ()) -> list[tuple[Prim
     found = {p: list(checks) or list(all_checks()) for p in chosen(names)}
     owners = {p.provenance.plugin for p in list(primitives.values())}
     for plugin in resolved(names):
-        its = [name for name in checks_of(plugin) if not checks or name in checks]
-        if plugin in primitives or plugin in owners or not its:
+        own_checks = [name for name in checks_of(plugin) if not checks or name in checks]
+        if plugin in primitives or plugin in owners or not own_checks:
             continue
         for primitive in list(primitives.values()):
             if primitive not in found and plugin in _rule_owners(primitive):
-                found[primitive] = its
+                found[primitive] = own_checks
     return sorted(found.items(), key=lambda entry: entry[0].name)
 
 
@@ -68,32 +76,32 @@ def _rule_owners(primitive: Primitive) -> set[str | None]:
 
 
 def faults(names: Sequence[str]) -> list[str]:
-    """What went wrong in the plugins meant by these names, one sentence each; in all plugins for no name."""
+    """Return what went wrong in the plugins that the names select (all plugins if none), one sentence each."""
     names, records = resolved(names), _records()
     owners = {primitives[name].provenance.plugin for name in names if name in primitives}
-    meant = [record for name, record in records.items() if not names or name in names or name in owners]
-    found = [problem for record in meant for problem in record.problems()]
-    off = [record for record in meant if record.status == "off" and record.name in names]
+    selected = [record for name, record in records.items() if not names or name in names or name in owners]
+    found = [problem for record in selected for problem in record.problems()]
+    off = [record for record in selected if record.status == "off" and record.name in names]
     return found + [f"plugin {record.title} is switched off (COREJAX_PLUGINS)" for record in off]
 
 
 def notes(names: Sequence[str]) -> list[str]:
-    """Plugins among these names that are well and have no primitives, one sentence each: what is checked of them."""
+    """Return a sentence for each named plugin that loaded but has no primitives: what is checked instead."""
     with_primitives = {p.provenance.plugin for p in list(primitives.values())}
     records = _records()
     return [
-        f"plugin {records[name].title} has no primitives{_instead(name)}"
+        f"plugin {records[name].title} has no primitives{_checked_instead(name)}"
         for name in resolved(names)
         if name in records and name not in primitives and name not in with_primitives
         if records[name].status == "loaded"
     ]
 
 
-def _instead(plugin: str) -> str:
-    its = checks_of(plugin)
-    if not its:
-        return ": there is nothing to check but its manifest"
-    return f" of its own; of those that it has rules for its own checks are run ({', '.join(its)})"
+def _checked_instead(plugin: str) -> str:
+    own_checks = checks_of(plugin)
+    if not own_checks:
+        return ": only its manifest is checked"
+    return f" of its own; its checks run on the primitives that it has rules for ({', '.join(own_checks)})"
 
 
 def _records() -> dict[str, Any]:
@@ -104,6 +112,6 @@ def _unknown(name: str, known: list[str]) -> str:
     close = [other for other in known if other.endswith(f".{name}")] or difflib.get_close_matches(name, known, 1)
     hint = f"; did you mean {close[0]!r}?" if close else ""
     failed = [problem for record in _records().values() for problem in record.problems()]
-    perhaps = f"; it may be of a plugin that failed: {'; '.join(failed)}" if failed else ""
+    perhaps = f"; it may belong to a plugin that failed to load: {'; '.join(failed)}" if failed else ""
     absent = ", and no installed distribution of that name has a plugin" if "-" in name else ""
     return f"there is no plugin and no primitive named {name!r}{absent}{hint}{perhaps}"

@@ -1,4 +1,4 @@
-"""Operands where functions go wrong: zeros, ties, saturation; made from an application's own."""
+"""Operands at which functions often go wrong, made from an application's own: zeros, ties, saturation."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ from corejax.extend import ShapedArray
 from corejax_testing.arrays import Array, is_inexact
 from corejax_testing.calls import Call, accepts
 
-# Zero and ties, whole numbers, saturation and large arguments; with three operands or more, fewer.
+# Zero, whole numbers (which give ties), saturating and large arguments; fewer numbers for three or more operands.
 _SIZES = (1.0, 2.0, 0.5, 3.0, 8.0, 20.0, 60.0, 200.0, 1000.0, 1e5, 1e8)
 _MANY = (0.0, *_SIZES, *(-x for x in _SIZES))
 _FEW = (0.0, 1.0, -1.0, 2.0, -2.5, 30.0)
-_MOST = 3  # operands that are made special, one at a time
+_MOST = 3  # the number of operands that are replaced, one at a time
 
 
 def free_operands(call: Call) -> list[int]:
-    """Operands of real floating-point numbers that the author did not give as numbers."""
+    """Return the positions of real floating-point operands that the author gave as types, not as numbers."""
     given = call.example.operands
     return [i for i, x in enumerate(call.values)
             if isinstance(given[i], ShapedArray) and is_inexact(x.dtype) and x.dtype.kind != "c"]  # fmt: skip
 
 
 def is_free_elementwise(call: Call) -> bool:
-    """Whether it is elementwise with real operands, none of which the author gave as numbers."""
+    """Return whether the primitive is elementwise with real operands that the author gave as types."""
     given = call.example.operands
     no_numbers = all(isinstance(x, ShapedArray) and x.dtype.kind != "c" for x in given)
     return "elementwise" in call.primitive.tags and bool(given) and no_numbers
 
 
 def special_grid(call: Call) -> Call | None:
-    """An elementwise application at every combination of special numbers; None where it is refused."""
+    """Return an elementwise application at every combination of special numbers, or None if it is refused."""
     moving = free_operands(call)
     numbers = np.array(_MANY if len(moving) < 3 else _FEW)
     if not moving or len(moving) > 4:
@@ -45,7 +45,7 @@ def special_grid(call: Call) -> Call | None:
 
 
 def special_patterns(call: Call) -> Iterator[tuple[str, Call]]:
-    """The application with one operand's elements zero, equal, or large; each with its name."""
+    """Yield the application with one operand's elements zero, equal, or large, each with a description."""
     for i in free_operands(call)[:_MOST]:
         x = call.values[i]
         if not x.size:

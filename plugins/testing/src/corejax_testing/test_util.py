@@ -1,6 +1,6 @@
-"""`corejax.test_util`: derivatives of users' functions held against differences, along a random direction.
+"""`corejax.test_util`: compare derivatives of functions with finite differences along a random direction.
 
-A direction and its cotangent are enough: a derivative that is wrong is right along few of them.
+One random direction and cotangent are enough, since a wrong derivative is right along few of them.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Tolerance = float | Mapping[Any, float] | None
 
 _SEED = 0
 _MODES = ("fwd", "rev")
-# What is left of a difference's error where nothing else is asked for: by the bits of a number's real part.
+# The default tolerances and steps, by the number of bits of a real number.
 _TOLERANCES = {8: 0.5, 16: 0.2, 32: 2e-3, 64: 1e-6}
 _STEPS = {8: 0.25, 16: 0.05, 32: 1e-3, 64: 1e-5}
 
@@ -34,20 +34,22 @@ def check_grads(
     rtol: Tolerance = None,
     eps: float | None = None,
 ) -> None:
-    """Hold derivatives of a function against central differences.
+    """Compare the derivatives of a function with central differences.
 
     Args:
-        f: function of arrays (in pytrees).
-        args: where; what is neither floating-point nor complex is not changed.
-        order: how often derivatives are taken, 1 or more.
-        modes: "fwd", "rev" or both: in each order forward mode, reverse mode, and one of the other.
-        atol, rtol: tolerances, by default as the coarsest dtype of arguments and results allows; or a dict of dtypes,
-            whose largest tolerance for a dtype of arguments and results counts.
-        eps: step of the differences, likewise.
+        f: a function of arrays in pytrees.
+        args: the arguments at which to differentiate. Arguments that are neither floating-point nor complex stay
+            constant.
+        order: the number of nested derivatives, 1 or more.
+        modes: "fwd", "rev" or both. For orders above 1, all combinations of the modes are checked.
+        atol: absolute tolerance. By default it depends on the coarsest dtype of arguments and results. In a dict of
+            dtypes, the largest tolerance for a dtype of arguments and results counts.
+        rtol: relative tolerance, as `atol`.
+        eps: step of the differences; by default it depends on the coarsest dtype of the arguments.
 
     Raises:
-        AssertionError: a derivative differs; says of which order and mode.
-        ValueError: another mode, or an order below 1.
+        AssertionError: a derivative differs; the message names its order and mode.
+        ValueError: a mode is unknown, or the order is below 1.
     """
     chosen = (modes,) if isinstance(modes, str) else tuple(modes)
     if not chosen or not set(chosen) <= set(_MODES):
@@ -91,15 +93,17 @@ def check_jvp(
     eps: float = 1e-4,
     err_msg: str = "",
 ) -> None:
-    """Hold `f_jvp(args, tangents)`, which gives `(f(*args), tangents of it)`, against central differences.
+    """Compare a function's forward-mode derivative with central differences.
 
     Args:
-        f: function of arrays (in pytrees).
-        f_jvp: its derivative, as `functools.partial(corejax.jvp, f)` is.
-        args: where.
-        atol, rtol: tolerances, by default as the coarsest dtype allows.
+        f: a function of arrays in pytrees.
+        f_jvp: its derivative: `f_jvp(args, tangents)` returns `f(*args)` and its tangents, as
+            `functools.partial(corejax.jvp, f)` does.
+        args: the arguments at which to differentiate.
+        atol: absolute tolerance; by default it depends on the coarsest dtype.
+        rtol: relative tolerance, as `atol`.
         eps: step of the differences.
-        err_msg: what errors begin with.
+        err_msg: the beginning of error messages.
 
     Raises:
         AssertionError: a value or a tangent differs.
@@ -122,18 +126,20 @@ def check_vjp(
     eps: float = 1e-4,
     err_msg: str = "",
 ) -> None:
-    """Hold `f_vjp(*args)`, which gives `(f(*args), pullback)`, against central differences.
+    """Compare a function's reverse-mode derivative with central differences.
 
     Args:
-        f: function of arrays (in pytrees).
-        f_vjp: its derivative, as `functools.partial(corejax.vjp, f)` is.
-        args: where.
-        atol, rtol: tolerances, by default as the coarsest dtype allows.
+        f: a function of arrays in pytrees.
+        f_vjp: its derivative: `f_vjp(*args)` returns `f(*args)` and the pullback, as
+            `functools.partial(corejax.vjp, f)` does.
+        args: the arguments at which to differentiate.
+        atol: absolute tolerance; by default it depends on the coarsest dtype.
+        rtol: relative tolerance, as `atol`.
         eps: step of the differences.
-        err_msg: what errors begin with.
+        err_msg: the beginning of error messages.
 
     Raises:
-        AssertionError: a value differs, or the product of a direction and the cotangents.
+        AssertionError: a value differs, or the inner product of a direction and the cotangents.
     """
     args = tuple(args)
     tangents = _direction(args)
@@ -154,7 +160,7 @@ def _is_inexact(x: Any) -> bool:
 
 
 def _direction(values: Any) -> Any:
-    """Random tangents, or cotangents: for what has none zeros of float0."""
+    """Return random tangents or cotangents; values that have none get zeros of float0."""
     numbers = np.random.default_rng(_SEED)
 
     def one(x: Any) -> Any:
@@ -170,7 +176,7 @@ def _direction(values: Any) -> Any:
 
 
 def _difference(f: Callable[..., Any], args: tuple[Any, ...], tangents: Any, step: float) -> Any:
-    """Derivative of `f` along tangents, wide."""
+    """Return the derivative of `f` along tangents by central differences, in float64 or complex128."""
 
     def at(sign: float) -> Any:
         def moved(x: Any, t: Any) -> Any:
@@ -187,7 +193,7 @@ def _wide(x: Any) -> Any:
 
 
 def _inner(xs: Any, ys: Any) -> Any:
-    """The sum of the products of all elements, without conjugation; its real part."""
+    """Return the real part of the sum of the products of all elements, without conjugation."""
     pairs = zip(tree.leaves(xs), tree.leaves(ys), strict=True)
     return np.float64(sum(np.sum(_wide(x) * _wide(y)).real for x, y in pairs if _is_number(x) and _is_number(y)))
 
@@ -197,7 +203,7 @@ def _is_number(x: Any) -> bool:
 
 
 def _of_bits(table: dict[int, float], values: Any) -> float:
-    """What a table has for the coarsest dtype."""
+    """Return a table's entry for the coarsest dtype among values."""
     found = [dtypes.real_dtype_of(x.dtype).itemsize * 8 for x in map(as_array, tree.leaves(values)) if _is_inexact(x)]
     return table[min(found, default=64)]
 
@@ -216,7 +222,7 @@ def _tolerances(atol: Tolerance, rtol: Tolerance, values: Any) -> tuple[float, f
 
 def _compare(got: Any, wanted: Any, tolerances: tuple[float, float], what: str) -> None:
     structures = [tree.structure(x) for x in (got, wanted)]
-    assert structures[0] == structures[1], f"{what} is of structure {structures[0]}, should be {structures[1]}"
+    assert structures[0] == structures[1], f"{what} has the structure {structures[0]}, but should have {structures[1]}"
     atol, rtol = tolerances
     for a, b in zip(tree.leaves(got), tree.leaves(wanted), strict=True):
         if getattr(a, "dtype", None) == corejax.float0 or not _is_inexact(a):

@@ -1,9 +1,9 @@
-"""Transformations with their meaning: each as corejax does it, and slowly, by evaluating the function.
+"""Transformations with their meaning: as corejax does them, and slowly, by evaluating the function.
 
-A function takes and gives lists of arrays. A transformation says which operands the transformed function takes
-(`inputs`), how corejax transforms it (`fast`), and what that means (`slow`). So any nest of them can be checked
-at its outermost level, whatever the inner ones are. Batches are made of two sets of operands that the function takes
-(`both`), since numbers of one set in another order need not be operands.
+Functions take and return lists of arrays. A transformation has three parts: the operands of the transformed function
+(`inputs`), corejax's transformation (`fast`), and its meaning (`slow`). So any nest can be checked at its outermost
+level, whatever the inner transformations are. Batches consist of two sets of valid operands (`both`), since the numbers
+of one set in another order need not be valid.
 """
 
 from __future__ import annotations
@@ -30,12 +30,12 @@ class Transformation:
     """One transformation of list-valued functions.
 
     Attributes:
-        name: as in a report.
-        inputs: operands of the transformed function from those of the function: `(fun, both, rng) -> both`.
-        fast: `(fun, xs) -> transformed`; `xs` are operands of the function, for their types.
-        slow: the same by its meaning, on NumPy arrays.
-        rule: kind of rule that is at fault.
-        smooth: whether it differentiates.
+        name: the name in reports.
+        inputs: makes operands of the transformed function from those of the function: `(fun, both, rng) -> both`.
+        fast: corejax's transformation, `(fun, xs) -> transformed`; `xs` are operands of the function, for their types.
+        slow: the same transformation by its definition, on NumPy arrays.
+        rule: kind of the rule to blame for a wrong result.
+        smooth: whether the transformation differentiates.
     """
 
     name: str
@@ -69,7 +69,7 @@ def _checkpoint_fast(fun: Function, xs: Sequence[Array]) -> Function:
 
 
 def _while_fast(fun: Function, xs: Sequence[Array]) -> Function:
-    """The function once, as the body of a loop that ends after it."""
+    """Return the function as the body of a `while_loop` that runs once."""
     from corejax import lax
 
     outs = [np.zeros(o.shape, o.dtype) for o in corejax.eval_shape(lambda *a: list(fun(*a)), *xs)]
@@ -131,7 +131,7 @@ def _cotangent_inputs(fun: Function, both: Both, rng: np.random.Generator) -> Bo
 
 
 def _differentiated(make: Callable[[Function, list[Any], list[Any]], list[Any]]) -> Any:
-    """A transformation of functions of (operands, tangents or cotangents)."""
+    """Return a transformation to functions of operands followed by tangents or cotangents."""
 
     def transform(fun: Function, xs: Sequence[Array]) -> Function:
         outs = _smooth(host(fun(*xs)))
@@ -179,11 +179,11 @@ SCAN = Transformation("scan", _batches, _scan_fast, _loop, "partial_eval_jaxpr")
 CHECKPOINT = Transformation("checkpoint", _same_inputs, _checkpoint_fast, lambda f, xs: f, "partial_eval_jaxpr")
 WHILE = Transformation("while", _same_inputs, _while_fast, lambda f, xs: f, "jvp")
 
-# What plugins export, for the transformations that are not in the kernel.
+# The exported names of the transformations that plugins provide.
 EXPORTS = {"jit": "jit", "cond": "lax.cond", "scan": "lax.scan", "while": "lax.while_loop", "checkpoint": "checkpoint"}
 
 
 def is_installed(transformation: Transformation) -> bool:
-    """Whether the kernel has it, or some plugin that is here."""
+    """Return whether the kernel or an installed plugin provides a transformation."""
     name = EXPORTS.get(transformation.name)
     return name is None or exported(name) is not None

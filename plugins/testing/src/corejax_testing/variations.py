@@ -1,4 +1,4 @@
-"""Further operands from an author's examples: other dtypes, other sizes, for elementwise primitives other shapes."""
+"""Variations of an author's examples: other dtypes, sizes, orders of axes, shapes and integers."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ DTYPES = tuple(
         *(np.int8, np.int32, np.int64, np.uint8, np.uint32, np.bool_),
     )
 )
-ALIKE = 3  # the length of axes that are to be alike, and of batches
+ALIKE = 3  # the length of equally long axes, and of batches
 SHAPES = ((), (1,), (3,), (0,), (2, 3), (1, 2), (2, 0), (2, 1, 3))
 
 
 def main_dtype(example: Example) -> np.dtype[Any] | None:
-    """The dtype that varies: of the first floating-point operand, else of the first one."""
+    """Return the dtype to vary: that of the first inexact operand, else that of the first operand."""
     dtypes = [np.dtype(x.dtype) for x in example.operands]
     return next((d for d in dtypes if is_inexact(d)), dtypes[0] if dtypes else None)
 
 
 def with_dtype(example: Example, dtype: np.dtype[Any]) -> Example:
-    """The example with its main dtype replaced."""
+    """Return the example with its main dtype replaced."""
     main = main_dtype(example)
     operands = [_converted(x, dtype) if np.dtype(x.dtype) == main else x for x in example.operands]
     return replace(example, operands=tuple(operands))
@@ -43,12 +43,12 @@ def with_dtype(example: Example, dtype: np.dtype[Any]) -> Example:
 def _converted(operand: Any, dtype: np.dtype[Any]) -> Any:
     if isinstance(operand, ShapedArray):
         return operand.update(dtype=dtype)
-    with np.errstate(over="ignore"):  # an example's largest float32 is infinite in float16
+    with np.errstate(over="ignore"):  # a large float32 number of an example overflows in float16
         return np.asarray(operand).astype(dtype)
 
 
 def in_other_dtypes(primitive: Primitive, example: Example) -> Iterator[Example]:
-    """The example in every other dtype that abstract eval takes; a TypeError or ValueError is a refusal."""
+    """Yield the example in every other dtype that abstract eval accepts (raises no TypeError or ValueError)."""
     main = main_dtype(example)
     for dtype in DTYPES if main is not None else ():
         if dtype != main:
@@ -58,12 +58,12 @@ def in_other_dtypes(primitive: Primitive, example: Example) -> Iterator[Example]
 
 
 def in_other_sizes(primitive: Primitive, example: Example) -> Iterator[Example]:
-    """The example with axes of other lengths, for primitives that are not elementwise.
+    """Yield the example with axes of other lengths, for primitives that are not elementwise.
 
-    Axes of length 1 stay. Once all others are one longer, so that what is even becomes odd, and axes of one length
-    stay of one; once all are of one length, which is that of batches; once all are of length 1; once the longest are
-    empty; once as many lengths as possible differ, as far as impl takes them. What abstract eval does not take is left
-    out, and so are primitives with programs in them: their lengths are their own.
+    Axes of length 1 stay. The variations are: all other axes one longer (even lengths become odd, equal lengths stay
+    equal); all of one length, that of batches; all of length 1; the longest axes empty; and as many different lengths
+    as impl accepts. Variations that abstract eval refuses are left out. Primitives with programs have no variations,
+    since their programs fix the lengths.
     """
     if not _has_free_lengths(primitive, example):
         return
@@ -72,7 +72,7 @@ def in_other_sizes(primitive: Primitive, example: Example) -> Iterator[Example]:
     for new in ({n: n + 1 for n in lengths}, *equal, dict.fromkeys(lengths, 1), {max(lengths): 0}):
         operands = [x.update(shape=tuple(new.get(n, n) for n in x.shape)) for x in example.operands]
         other = replace(example, operands=tuple(operands))
-        if 0 in new.values():  # NumPy's functions need not take these
+        if 0 in new.values():  # the reference function need not accept empty arrays
             other = replace(other, reference=None)
         if takes(primitive, other):
             yield other
@@ -84,11 +84,11 @@ def in_other_sizes(primitive: Primitive, example: Example) -> Iterator[Example]:
 
 
 def in_other_orders(primitive: Primitive, example: Example) -> Iterator[Example]:
-    """The example with the integers of a tuple in its parameters in another order, on axes that are all alike.
+    """Yield the example with the integers of a tuple parameter in another order, on axes of equal lengths.
 
-    What confuses an order of axes with its inverse, or the axes of two operands, shows only if shapes do not tell. A
-    permutation becomes a cycle of three axes at least, for shorter ones are their own inverses, and then a swap of two,
-    which is its own.
+    If a rule confuses an order of axes with its inverse, or the axes of two operands, wrong shapes hide the wrong
+    numbers unless all axes have the same length. A permutation becomes a cycle of at least three axes, which differs
+    from its inverse, and then a swap of two axes, which is its own inverse.
     """
     if not _has_free_lengths(primitive, example):
         return
@@ -107,7 +107,7 @@ def in_other_orders(primitive: Primitive, example: Example) -> Iterator[Example]
 
 
 def _reordered(value: Any) -> Iterator[Any]:
-    """A tuple with one of the tuples of integers in it turned by one place."""
+    """Yield a tuple with one of the tuples of integers in it rotated by one place."""
     if not isinstance(value, tuple):
         return
     if len(value) > 1 and all(type(x) is int for x in value):
@@ -117,9 +117,10 @@ def _reordered(value: Any) -> Iterator[Any]:
 
 
 def at_length(primitive: Primitive, example: Example, length: int = 300, most: int = 4096) -> Iterator[Example]:
-    """The example with axes of one length of another one, the longest first, if that takes few numbers.
+    """Yield the example with all axes of one length extended to `length`, the longest first.
 
-    A length of 300 is more than 8 bits count, and than a block has that is done by itself.
+    Variations of more than `most` elements are left out. A length of 300 exceeds the range of 8 bits, and the blocks in
+    which implementations process arrays.
     """
     if not _has_free_lengths(primitive, example):
         return
@@ -131,23 +132,23 @@ def at_length(primitive: Primitive, example: Example, length: int = 300, most: i
 
 
 def _has_free_lengths(primitive: Primitive, example: Example) -> bool:
-    """Whether some axis of an example may have another length: not in primitives with programs, which say theirs."""
+    """Return whether an axis may have another length; the programs of higher-order primitives fix the lengths."""
     free = all(isinstance(x, ShapedArray) for x in example.operands)
     lengths = [n for x in example.operands for n in x.shape if n > 1] if free else []
     return bool(lengths) and {"elementwise", "higher_order"}.isdisjoint(primitive.tags)
 
 
 def takes(primitive: Primitive, example: Example, also: Callable[[Call], bool] = lambda call: True) -> bool:
-    """Whether a variation of an example is one, of which something else holds as well."""
+    """Return whether abstract eval accepts a variation of an example, and the predicate `also` holds for it."""
     try:
         call = Call.of(primitive, example, np.random.default_rng(0))
         return accepts(call) and also(call)
-    except Exception:  # an example's lengths may be in its parameters: what fails on others says nothing
+    except Exception:  # parameters may contain the example's lengths, so an error for other lengths is no mistake
         return False
 
 
 def shapes_of(primitive: Primitive, examples: list[Example]) -> st.SearchStrategy[Example] | None:
-    """For elementwise primitives, examples of all shapes with scalars among them; smaller ones first."""
+    """Return a strategy for examples of many shapes and scalars, smaller ones first; None if not elementwise."""
     free = [e for e in examples if e.operands and all(isinstance(x, ShapedArray) for x in e.operands)]
     if "elementwise" not in primitive.tags or not free:
         return None
@@ -166,7 +167,7 @@ def shapes_of(primitive: Primitive, examples: list[Example]) -> st.SearchStrateg
 
 
 def at_small_integers(call: Call) -> Iterator[Call]:
-    """The application; then with other integers in its scalars and indices: see `integer_settings`."""
+    """Yield the application, and then those of `integer_settings` with integers of at most 2 in absolute value."""
     yield call
     yield from (there for there in integer_settings(call) if all(abs(int(x)) < 3 for x in _changed(there, call)))
 
@@ -178,12 +179,12 @@ def _changed(there: Call, call: Call) -> Iterator[Any]:
 
 
 def integer_settings(call: Call) -> list[Call]:
-    """The application with other numbers in its integer operands: choices of branches, starts, counts of turns.
+    """Return the application with other numbers in its integer operands: branch indices, starts, counts of turns.
 
-    Where the author gave types, or a scalar, all of an operand's elements are small, negative, at and beyond the
-    operands' lengths, and the limits of their dtype; in primitives with programs, where loops might be long, where the
-    author gave types: small, each branch's and the one after the last. Where the author gave arrays, numbers are those
-    of other examples of the same types and parameters.
+    If the author gave a type or a scalar, all elements of an operand are set to small and negative numbers, to numbers
+    at and beyond the operands' lengths, and to the limits of the dtype. For primitives with programs, in which loops
+    might be long, only operands given as types vary: over small numbers, the index of each branch, and the one after
+    the last. If the author gave arrays, the numbers come from other examples of the same types and parameters.
     """
     if "elementwise" in call.primitive.tags:
         return []
@@ -204,9 +205,9 @@ def integer_settings(call: Call) -> list[Call]:
 
 
 def in_other_index_dtypes(call: Call) -> Iterator[Call]:
-    """The application with its integer operands besides the main ones in other dtypes, at the limits of these.
+    """Yield the application with its index operands in other dtypes, at numbers that wrong casts change.
 
-    What is unsigned may be read as signed, and 64 bits as 32: the largest number, and what is negative or zero then.
+    A rule may read unsigned integers as signed ones, or 64 bits as 32. The numbers become negative or small then.
     """
     main = main_dtype(call.example)
     indices = [i for i, x in enumerate(call.values) if x.dtype.kind in "iu" and x.dtype != main and x.ndim == 0]
@@ -223,26 +224,26 @@ def in_other_index_dtypes(call: Call) -> Iterator[Call]:
 
 
 def _branches(call: Call) -> int:
-    """How many programs the longest tuple of programs has among the parameters."""
+    """Return the length of the longest tuple of programs among the parameters."""
     tuples = [v for v in call.params.values() if isinstance(v, tuple) and all(isinstance(p, ClosedJaxpr) for p in v)]
     return max(map(len, tuples), default=0)
 
 
-# -- axes of different lengths: an order of axes that is wrong shows only there ----------------------------------------
+# -- axes of different lengths, which expose a wrong order of axes -----------------------------------------------------
 
 Axis = tuple[int, int]  # operand, axis of it
 Lengths = dict[Axis, int]
 
 
 def with_distinct_lengths(example: Example, takes: Callable[[Sequence[ShapedArray]], bool]) -> list[ShapedArray] | None:
-    """The operands with axes of lengths that differ wherever they may; axes of length 1 stay.
+    """Return the operands with as many different lengths of axes as are accepted; axes of length 1 stay.
 
     Args:
-        example: an application whose operands are all types.
-        takes: whether operands of these types are accepted.
+        example: an application with types for all operands.
+        takes: returns whether operands of the given types are accepted.
 
     Returns:
-        The operands, or None where lengths differ already as far as they may.
+        The operands, or None if no more lengths can differ.
     """
     lengths: Lengths = {(i, k): n for i, x in enumerate(example.operands) for k, n in enumerate(x.shape) if n > 1}
     if len(set(lengths.values())) == len(lengths):
@@ -263,7 +264,7 @@ def with_distinct_lengths(example: Example, takes: Callable[[Sequence[ShapedArra
 
 
 def _together(rest: Sequence[Axis], lengths: Lengths) -> Iterator[tuple[Axis, ...]]:
-    """The first axis alone, with each other of its length, with all of them."""
+    """Yield groups of axes to lengthen: the first alone, with each other axis of its length, with all of them."""
     first = rest[0]
     same = [axis for axis in rest[1:] if lengths[axis] == lengths[first]]
     yield (first,)

@@ -1,1 +1,1 @@
-"""What the primitives share: types and their checks, LAPACK on stacks of matrices, matrices in terms of `lax`."""
+"""Helpers of the primitives: types and their checks, LAPACK on stacks of matrices, matrices in terms of `lax`."""

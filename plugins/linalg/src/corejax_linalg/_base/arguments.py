@@ -1,4 +1,4 @@
-"""Arguments of functions of arrays, as those of `corejax.numpy`: what counts as one, and in which dtype."""
+"""Check and convert arguments of functions of arrays, as `corejax.numpy` does."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from corejax_lax_basic import lax
 
 
 def arrays(name: str, *xs: Any, inexact: bool = True) -> list[Any]:
-    """Arguments as arrays of their common dtype.
+    """Convert arguments to arrays of their common dtype.
 
     Args:
-        name: the function, for messages.
-        xs: its arguments.
-        inexact: whether integers and booleans become floating.
+        name: the function's name, for messages.
+        *xs: its arguments.
+        inexact: whether integers and booleans are converted to floating-point numbers.
 
     Raises:
-        TypeError: an argument is not an array; names function, position and what was given.
+        TypeError: an argument is not an array; the message names the function, the position and the type.
     """
     return list(lax.promote_dtypes(*(_operand(name, x, i) for i, x in enumerate(xs)), inexact=inexact, name=name))
 
 
 def array(name: str, x: Any, position: int | str = 0) -> Any:
-    """One argument as an array of its own dtype.
+    """Convert one argument to an array of its own dtype.
 
     Raises:
-        TypeError: it is not an array.
+        TypeError: the argument is not an array.
     """
     return as_array(_operand(name, x, position))
 
@@ -48,7 +48,7 @@ def _operand(name: str, x: Any, position: int | str) -> Any:
 
 
 def matrices(name: str, *xs: Any) -> list[Any]:
-    """As `arrays`, of stacks of matrices.
+    """Convert arguments as `arrays` does, and require stacks of matrices.
 
     Raises:
         ValueError: an argument has fewer than two axes.
@@ -61,7 +61,7 @@ def matrices(name: str, *xs: Any) -> list[Any]:
 
 
 def square(name: str, *xs: Any) -> list[Any]:
-    """As `matrices`, of square ones.
+    """Convert arguments as `arrays` does, and require stacks of square matrices.
 
     Raises:
         ValueError: an argument is not square.
@@ -74,22 +74,22 @@ def square(name: str, *xs: Any) -> list[Any]:
 
 
 def choice(name: str, what: str, value: Any, options: Any) -> Any:
-    """An argument that is one of some words, or None.
+    """Require an argument to be one of the options, and return it.
 
     Raises:
-        ValueError: it is none of them.
+        ValueError: the argument is not among the options.
     """
     if not isinstance(value, str | int | None) or value not in options:
         listed = ", ".join(repr(o) for o in options)
-        raise ValueError(f"{name}: {what} is one of {listed}, got {value!r}")
+        raise ValueError(f"{name}: {what} must be one of {listed}, got {value!r}")
     return value
 
 
 def enumerated(name: str, what: str, value: Any, members: type[enum.Enum]) -> Any:
-    """A member of an enumeration, or its value; None as it is.
+    """Convert an argument to a member of an enumeration; None stays None.
 
     Raises:
-        ValueError: it is none of these.
+        ValueError: the argument is neither a member nor a member's value.
     """
     if value is None or isinstance(value, members):
         return value
@@ -97,101 +97,103 @@ def enumerated(name: str, what: str, value: Any, members: type[enum.Enum]) -> An
 
 
 def size(name: str, what: str, value: Any, least: int = 0) -> Any:
-    """Return a size: a static integer, or a symbol.
+    """Return a size, which is a static integer or a symbolic size.
 
     Raises:
-        TypeError: it is neither.
-        ValueError: it is less than `least`.
+        TypeError: the value is neither.
+        ValueError: the value is less than `least`.
     """
     return value if isinstance(value, SymbolicDim) else integer(name, what, value, least)
 
 
 def integer(name: str, what: str, value: Any, least: int | None = None) -> int:
-    """A static integer.
+    """Convert an argument to a static integer.
 
     Raises:
-        TypeError: it is none.
-        ValueError: it is less than `least`.
+        TypeError: the argument is not an integer.
+        ValueError: the argument is less than `least`.
     """
     try:
         found = operator.index(value)
     except TypeError:
         if isinstance(value, Tracer):
             raise
-        raise TypeError(f"{name}: {what} is a static integer, got {value!r} of type {type(value).__name__}") from None
+        raise TypeError(
+            f"{name}: {what} must be a static integer, got {value!r} of type {type(value).__name__}"
+        ) from None
     if least is not None and found < least:
-        raise ValueError(f"{name}: {what} is at least {least}, got {found}")
+        raise ValueError(f"{name}: {what} must be at least {least}, got {found}")
     return found
 
 
 def flag(name: str, what: str, value: Any) -> bool:
-    """True or False; 1 and 0 are too.
+    """Convert an argument to True or False; integers are accepted.
 
     Raises:
-        TypeError: it is neither.
-        ConcretizationTypeError: it is traced.
+        TypeError: the argument is neither a boolean nor an integer.
+        ConcretizationTypeError: the argument is traced.
     """
     if isinstance(value, bool | np.bool_ | int | Tracer):
         return bool(value)
-    raise TypeError(f"{name}: {what} is True or False, got {value!r} of type {type(value).__name__}")
+    raise TypeError(f"{name}: {what} must be True or False, got {value!r} of type {type(value).__name__}")
 
 
 def real_number(name: str, what: str, value: Any) -> float:
-    """A static number.
+    """Convert an argument to a static float.
 
     Raises:
-        TypeError: it is none.
-        ConcretizationTypeError: it is traced.
+        TypeError: the argument is not a number.
+        ConcretizationTypeError: the argument is traced.
     """
     if isinstance(value, str | bytes) or not is_array_like(value) or get_aval(value).ndim:
-        raise TypeError(f"{name}: {what} is a number, got {value!r} of type {type(value).__name__}")
+        raise TypeError(f"{name}: {what} must be a number, got {value!r} of type {type(value).__name__}")
     return float(value)
 
 
 def pair(name: str, what: str, value: Any, source: str = "") -> tuple[Any, Any]:
-    """Two things in a tuple or a list, which `source`, for messages, gives.
+    """Return the two elements of a tuple or list; messages name the function `source` that returns such pairs.
 
     Raises:
-        TypeError: they are not two.
+        TypeError: the argument is not a pair.
     """
     if not isinstance(value, tuple | list) or len(value) != 2:
-        raise TypeError(f"{name}: {what} is a pair{f', as {source} gives it' if source else ''}, got {value!r}")
+        raise TypeError(f"{name}: {what} must be a pair{f', as {source} returns it' if source else ''}, got {value!r}")
     return value[0], value[1]
 
 
 def number(name: str, what: str, value: Any, dtype: Any) -> Any:
-    """A real number or array of numbers in a dtype.
+    """Convert a real number or array of numbers to a dtype.
 
     Raises:
-        TypeError: it is none.
+        TypeError: the argument is not an array of real numbers.
     """
     found = array(name, value, what)
     if dtypes.is_extended(found.dtype) or dtypes.is_complex(found.dtype):
-        raise TypeError(f"{name}: {what} is of real numbers, got {found.aval.str_short()}")
+        raise TypeError(f"{name}: {what} must be real, got {found.aval.str_short()}")
     return lax.convert_element_type(found, dtype)
 
 
 def static_axes(name: str, value: Any, what: str = "axes") -> tuple[int, ...]:
-    """One axis or several that are known.
+    """Convert one axis or several axes to a tuple of static integers.
 
     Raises:
-        TypeError: they are no integers.
+        TypeError: an axis is not an integer.
     """
     several = isinstance(value, tuple | list)
     return tuple([integer(name, what, axis) for axis in (value if several else (value,))])
 
 
 def subset(name: str, indices: Any, size: int) -> tuple[int, int]:
-    """A range of indices, `(start, stop)`.
+    """Convert an argument to a range of indices, `(start, stop)`.
 
     Raises:
-        TypeError: it is not a pair of integers.
-        ValueError: it is not within `size`.
+        TypeError: the argument is not a pair of integers.
+        ValueError: the range is not within `size`.
     """
     try:
         start, stop = (operator.index(i) for i in indices)
     except (TypeError, ValueError):
-        raise TypeError(f"{name}: subset_by_index is a pair of integers (start, stop), got {indices!r}") from None
+        raise TypeError(f"{name}: subset_by_index must be a pair of integers (start, stop), got {indices!r}") from None
     if not 0 <= start <= stop <= size:
-        raise ValueError(f"{name}: subset_by_index is a range of the indices 0 to {size}, got {indices!r}")
+        raise ValueError(f"{name}: subset_by_index must be a range of the indices 0 to {size}, got {indices!r}")
     return start, stop

@@ -1,4 +1,4 @@
-"""Primitives that take stacks: batched, the mapped axis becomes the first batch axis."""
+"""Primitives on stacks of matrices: vmap makes the mapped axis the first batch axis."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ __corejax_registers_for_caller__ = True  # the provenance of a primitive and its
 
 
 def of_stacks(name: str, **options: Any) -> Primitive:
-    """Make a primitive, with the options of `Primitive`, whose vmap rule broadcasts operands that are not mapped."""
+    """Make a primitive on stacks, with the options of `Primitive`; its vmap rule broadcasts unmapped operands."""
     primitive = Primitive(name, **options)
 
     def rule(axis_size: int, vals: Any, dims: Any, **params: Any) -> Any:

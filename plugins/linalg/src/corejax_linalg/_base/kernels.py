@@ -1,4 +1,4 @@
-"""Calls of LAPACK on stacks of matrices in compiled programs, and NaN where it fails."""
+"""Call LAPACK on stacks of matrices in compiled programs, and return NaN for matrices on which it fails."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ __corejax_registers_for_caller__ = True  # a rule's provenance is the file of it
 def kernel(
     ctx: Any, name: str, *operands: Any, out: Sequence[ShapedArray], in_place: Any = (), **attributes: Any
 ) -> Any:
-    """Append a call of a LAPACK kernel.
+    """Append a call of a LAPACK kernel and return its results.
 
     Args:
         ctx: the builder.
-        name: the routine, as `lapack_name` takes it.
-        operands: matrices, and vectors with the same batch axes.
+        name: the routine's name, as for `lapack_name`.
+        *operands: matrices, and vectors with the same batch axes.
         out: types of the results.
-        in_place: pairs of an operand and the result that takes its memory.
-        attributes: what it is given besides; a letter is a character.
+        in_place: pairs of an operand and the result that reuses its memory.
+        **attributes: further arguments of the kernel; a letter is passed as a character.
     """
     from corejax_xla_backend.hlo import lapack_call
 
@@ -34,12 +34,12 @@ def kernel(
 
 
 def info_of(x: ShapedArray, rank: int = 2) -> ShapedArray:
-    """The type of a kernel's `info`: a number for each matrix."""
+    """Return the type of a kernel's `info`: a number for each matrix."""
     return ShapedArray(x.shape[: x.ndim - rank], INT32)
 
 
 def nan_where_failed(ctx: Any, info: Any, *values: Any) -> list[Any]:
-    """Values, with NaN for those matrices whose `info` is not zero."""
+    """Replace the values of matrices with nonzero `info` by NaN."""
     batch = info.aval.shape
     truth = ShapedArray(batch, np.dtype(np.bool_))
     attrs = (
@@ -54,7 +54,7 @@ def nan_where_failed(ctx: Any, info: Any, *values: Any) -> list[Any]:
 
 
 def inlined(ctx: Any, fun: Callable[..., Any], *vals: Any) -> Any:
-    """Write `fun`, a function of arrays in terms of `lax`, here; it gives one value or a list of them."""
+    """Inline `fun`, a function of arrays in terms of `lax` that returns one value or a list."""
     several = False
 
     def flat(*args: Any) -> list[Any]:
@@ -68,9 +68,10 @@ def inlined(ctx: Any, fun: Callable[..., Any], *vals: Any) -> Any:
 
 
 def on_cpu(primitive: Primitive) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Register a translation for CPUs, which is not asked about matrices without elements: their results are zero.
+    """Return a decorator that registers a translation for CPUs; results of empty matrices are zero without a call.
 
-    The decorated function is `rule(ctx, out_avals, *operands, **params)`, a list if there are several results.
+    The decorated function is `rule(ctx, out_avals, *operands, **params)`. It returns a list if there are several
+    results.
     """
 
     def decorate(rule: Callable[..., Any]) -> Callable[..., Any]:

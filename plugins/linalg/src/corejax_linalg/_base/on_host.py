@@ -1,8 +1,8 @@
-"""One matrix, eagerly: what LAPACK gives directly, where each operation would cost more than the matrix does.
+"""Fast paths for one matrix in eager mode: call LAPACK directly, since each operation would cost more than the matrix.
 
-Each function gives None where that is not the case: of stacks, of arrays that are traced, watched, split or to be
-converted,
-of singular matrices, whose results the operations say, and with the setting `linalg_errors`.
+Each function returns None if the fast path does not apply, and the caller takes the general path. That is so for
+stacks, for arrays that are traced, observed, sharded or must be converted, for singular matrices, and with the setting
+`linalg_errors`. The results are those of the general path.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from corejax_linalg._base.types import LAPACK
 
 
 def _matrix(a: Any, *others: Any) -> bool:
-    """Whether a square matrix with elements, and arrays of the same dtype, are computed with here."""
+    """Return whether the fast path applies to a square matrix and arrays of the same dtype."""
     if current_trace() is not bottom_trace() or in_context() or observe.watched or config.linalg_errors:
         return False
     if type(a) is not Array or a.dtype not in LAPACK or a.ndim != 2 or not a.size or a.shape[0] != a.shape[1]:
@@ -33,16 +33,16 @@ def _result(value: Any, shape: tuple[int, ...], dtype: Any) -> Any:
 
 
 def solved(a: Any, b: Any) -> Any:
-    """The x of `a @ x = b`, `[n]` or `[n, k]`."""
+    """Solve `a @ x = b` for x, `[n]` or `[n, k]`."""
     if not _matrix(a, b) or b.ndim not in (1, 2) or b.shape[0] != a.shape[0] or not b.size:
         return None
-    # Not getrs: where other processes have the cores, its threads in OpenBLAS wait for one another, for 16 ms.
+    # Use gesv, not getrs: if other processes occupy the cores, the threads of getrs in OpenBLAS wait up to 16 ms.
     *_, x, info = routine("gesv", a.dtype)(host_value(a), host_value(b))
     return None if info else _result(x, b.shape, b.dtype)
 
 
 def inverse(a: Any) -> Any:
-    """The inverse."""
+    """Return the inverse."""
     if not _matrix(a):
         return None
     eye = np.eye(a.shape[0], dtype=a.dtype, order="F")
@@ -51,16 +51,16 @@ def inverse(a: Any) -> Any:
 
 
 def determinant(a: Any) -> Any:
-    """The determinant; of up to three rows by the formula."""
+    """Return the determinant; two and three rows use the formula."""
     if not _matrix(a):
         return None
     size = a.shape[0]
     with np.errstate(all="ignore"):
         if size > 3 or size == 1:
-            factors, pivots, _ = routine("getrf", a.dtype)(host_value(a))  # singular ones have a zero on U's diagonal
+            factors, pivots, _ = routine("getrf", a.dtype)(host_value(a))  # U has a zero on its diagonal if singular
             odd = np.count_nonzero(pivots != np.arange(size)) % 2
             diagonal = factors.diagonal()
-            vanishes = not diagonal.all() and not np.isnan(diagonal).any()  # whatever the others overflow to
+            vanishes = not diagonal.all() and not np.isnan(diagonal).any()  # 0 even if other factors overflow
             found = a.dtype.type(0) if vanishes else np.prod(diagonal) * a.dtype.type(-1 if odd else 1)
         elif size == 2:
             (p, q), (r, s) = host_value(a)

@@ -14,28 +14,28 @@ from corejax_linalg.primitives.qr import geqrf
 
 
 class EighResult(NamedTuple):
-    """What `eigh` gives."""
+    """The results of `eigh`."""
 
     eigenvalues: Any
     eigenvectors: Any
 
 
 class EigResult(NamedTuple):
-    """What `eig` gives."""
+    """The results of `eig`."""
 
     eigenvalues: Any
     eigenvectors: Any
 
 
 class QRResult(NamedTuple):
-    """What `qr` gives."""
+    """The results of `qr`."""
 
     Q: Any
     R: Any
 
 
 class SVDResult(NamedTuple):
-    """What `svd` gives."""
+    """The results of `svd`."""
 
     U: Any
     S: Any
@@ -44,15 +44,15 @@ class SVDResult(NamedTuple):
 
 @remembered
 def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> Any:
-    """The Cholesky factor of positive definite matrices: `a = L @ L^H`, or `U^H @ U`.
+    """Compute the Cholesky factor of positive definite matrices: `a = L @ L^H`, or `U^H @ U`.
 
     Args:
         a: Hermitian matrices, `[..., n, n]`.
         upper: whether the factor is upper triangular.
-        symmetrize_input: whether `(a + a^H) / 2` is factored; otherwise the lower triangle is what counts.
+        symmetrize_input: whether `(a + a^H) / 2` is factored; otherwise only the lower triangle is used.
 
     Returns:
-        The factor, `[..., n, n]`; NaN of matrices that are not positive definite.
+        The factor, `[..., n, n]`; NaN for matrices that are not positive definite.
 
     Raises:
         ValueError: the matrices are not square.
@@ -69,11 +69,17 @@ def cholesky(a: Any, *, upper: bool = False, symmetrize_input: bool = True) -> A
 
 
 def eig(a: Any) -> EigResult:
-    """Eigenvalues, in no order, and eigenvectors, in columns, of square matrices; both complex.
+    """Compute eigenvalues, in no particular order, and eigenvectors of square matrices; both are complex.
+
+    Args:
+        a: matrices, `[..., n, n]`.
+
+    Returns:
+        `(eigenvalues, eigenvectors)`, with the eigenvectors in columns.
 
     Raises:
         ValueError: the matrices are not square.
-        NotImplementedError: they are differentiated (`lax.linalg.eig` says how).
+        NotImplementedError: the eigenvectors are differentiated, for which see `lax.linalg.eig`.
     """
     (a,) = square("eig", a)
     w, v = lax_linalg.eig(a, compute_left_eigenvectors=False)
@@ -81,7 +87,7 @@ def eig(a: Any) -> EigResult:
 
 
 def eigvals(a: Any) -> Any:
-    """Eigenvalues of square matrices, complex, in no order.
+    """Compute the eigenvalues of square matrices, complex and in no particular order.
 
     Raises:
         ValueError: the matrices are not square.
@@ -92,15 +98,18 @@ def eigvals(a: Any) -> Any:
 
 @remembered
 def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
-    """Eigenvalues, ascending and real, and eigenvectors, in columns, of Hermitian matrices.
+    """Compute eigenvalues and eigenvectors of Hermitian matrices.
 
     Args:
         a: Hermitian matrices, `[..., n, n]`.
-        UPLO: the triangle that counts where they are not symmetrized, `"L"` (the default) or `"U"`.
+        UPLO: the triangle that is used if `symmetrize_input` is False, `"L"` (the default) or `"U"`.
         symmetrize_input: whether `(a + a^H) / 2` is decomposed.
 
+    Returns:
+        `(eigenvalues, eigenvectors)`: real, ascending eigenvalues, and eigenvectors in columns.
+
     Raises:
-        ValueError: the matrices are not square, or `UPLO` is another word.
+        ValueError: the matrices are not square, or `UPLO` is invalid.
 
     Example:
         >>> import corejax.numpy as jnp
@@ -115,10 +124,10 @@ def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> Eigh
 
 @remembered
 def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -> Any:
-    """Eigenvalues of Hermitian matrices, ascending and real; arguments as of `eigh`.
+    """Compute the eigenvalues of Hermitian matrices, real and ascending; the arguments are those of `eigh`.
 
     Raises:
-        ValueError: the matrices are not square, or `UPLO` is another word.
+        ValueError: the matrices are not square, or `UPLO` is invalid.
     """
     symmetrize_input = flag("eigvalsh", "symmetrize_input", symmetrize_input)
     choice("eigvalsh", "UPLO", UPLO, (None, "L", "U"))
@@ -128,15 +137,15 @@ def eigvalsh(a: Any, UPLO: str | None = "L", *, symmetrize_input: bool = True) -
 
 @remembered
 def qr(a: Any, mode: str = "reduced") -> Any:
-    """The QR decomposition: `a = Q @ R`.
+    """Compute the QR decomposition: `a = Q @ R`.
 
     Args:
         a: matrices, `[..., m, n]`.
-        mode: `"reduced"` (or `"full"`): Q has min(m, n) columns. `"complete"`: Q is square. `"r"`: R alone. `"raw"`:
-            LAPACK's reflectors, transposed, and their factors.
+        mode: `"reduced"` (or `"full"`): Q has min(m, n) columns. `"complete"`: Q is square. `"r"`: return R alone.
+            `"raw"`: return LAPACK's reflectors, transposed, and their factors.
 
     Raises:
-        ValueError: `mode` is another word, or `a` has fewer than two axes.
+        ValueError: `mode` is invalid, or `a` has fewer than two axes.
     """
     choice("qr", "mode", mode, ("reduced", "complete", "r", "raw", "full"))
     (a,) = matrices("qr", a)
@@ -154,18 +163,21 @@ def svd(
     hermitian: bool = False,
     subset_by_index: tuple[int, int] | None = None,
 ) -> Any:
-    """The singular value decomposition: `a = U @ (S * Vh)`, singular values descending.
+    """Compute the singular value decomposition: `a = U @ (S * Vh)`, with descending singular values.
 
     Args:
         a: matrices, `[..., m, n]`.
         full_matrices: whether U and Vh are square.
-        compute_uv: whether they are wanted; otherwise the result is S alone.
-        hermitian: whether the matrices are Hermitian, which is faster.
-        subset_by_index: `(start, stop)`: only the singular values with these indices.
+        compute_uv: whether U and Vh are computed; otherwise the result is S alone.
+        hermitian: whether the matrices are Hermitian, which allows a faster algorithm.
+        subset_by_index: `(start, stop)`: return only the singular values with these indices.
+
+    Returns:
+        `(U, S, Vh)`, or S without `compute_uv`.
 
     Raises:
-        ValueError: `a` has fewer than two axes; the matrices are not square and said to be Hermitian; there are no such
-            indices, or full matrices are asked for with some of them.
+        ValueError: `a` has fewer than two axes, the matrices are not square though `hermitian` is True, the indices are
+            out of range, or they are combined with `full_matrices`.
     """
     compute_uv = flag("svd", "compute_uv", compute_uv)
     if flag("svd", "hermitian", hermitian):
@@ -176,7 +188,7 @@ def svd(
 
 
 def _hermitian_svd(a: Any, compute_uv: bool, subset_by_index: tuple[int, int] | None) -> Any:
-    """By eigenvalues: singular values are their sizes, and signs go to Vh, zero being positive."""
+    """Compute the SVD by eigenvalues: singular values are their absolute values, and Vh takes their signs."""
     v, w = lax_linalg.eigh(a, subset_by_index=subset_by_index)
     s = lax.abs(w)
     order = jnp.flip(jnp.argsort(s, axis=-1), -1)
@@ -190,7 +202,7 @@ def _hermitian_svd(a: Any, compute_uv: bool, subset_by_index: tuple[int, int] | 
 
 @remembered
 def svdvals(x: Any, /) -> Any:
-    """Singular values of matrices, descending.
+    """Compute the singular values of matrices, descending.
 
     Raises:
         ValueError: `x` has fewer than two axes.

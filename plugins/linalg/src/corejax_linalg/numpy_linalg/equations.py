@@ -1,4 +1,4 @@
-"""Solutions of linear equations, exact and by least squares, and inverses."""
+"""Solve linear equations, exactly and by least squares, and invert matrices."""
 
 from __future__ import annotations
 
@@ -15,24 +15,24 @@ from corejax_linalg._base import matrices as mat
 from corejax_linalg._base import on_host
 from corejax_linalg._base.arguments import array, arrays, flag, integer, matrices, number, square, static_axes
 from corejax_linalg.numpy_linalg.decompositions import svd
-from corejax_linalg.primitives.solving import solved_beside, solved_once
+from corejax_linalg.primitives.solving import solve_broadcast, solve_by_lu
 
 
 def solve(a: Any, b: Any) -> Any:
-    """The solution x of `a @ x = b`, by LU decomposition.
+    """Solve `a @ x = b` by LU decomposition.
 
-    Derivatives are those of the equation, by the same factors (`lax.custom_linear_solve`).
+    Derivatives solve the differentiated equation with the same factors (`lax.custom_linear_solve`).
 
     Args:
         a: matrices, `[..., n, n]`.
-        b: one vector, `[n]`, or matrices, `[..., n, k]`, whose batch axes broadcast with those of `a`.
+        b: one vector, `[n]`, or matrices, `[..., n, k]`, with batch axes that broadcast with those of `a`.
 
     Returns:
-        x, `[..., n]` or `[..., n, k]`. Infinite or NaN where a matrix is singular (an error in eager mode with
-        `config.linalg_errors`).
+        The solution x, `[..., n]` or `[..., n, k]`; infinite or NaN if a matrix is singular (an error in eager mode
+        with `config.linalg_errors`).
 
     Raises:
-        ValueError: the matrices are not square, or shapes do not fit.
+        ValueError: the matrices are not square, or the shapes do not match.
 
     Example:
         >>> import corejax.numpy as jnp
@@ -50,29 +50,28 @@ def _solution(a: Any, b: Any) -> Any:
     if n is None or a.shape[-2] != n or not b.ndim or b.shape[-2 if b.ndim > 1 else 0] != n:
         raise ValueError(
             f"solve takes a [..., n, n] with b [n] or [..., n, k], got a {a.aval.str_short()} and b "
-            f"{b.aval.str_short()}; of a stack of vectors make columns: solve(a, b[..., None])[..., 0]"
+            f"{b.aval.str_short()}; pass a stack of vectors as columns: solve(a, b[..., None])[..., 0]"
         )
     if b.ndim == 1:
         columns = lax.broadcast_to(b[:, None], (*a.shape[:-1], 1))
-        return lax.squeeze(solved_once(a, columns), (a.ndim - 1,))
+        return lax.squeeze(solve_by_lu(a, columns), (a.ndim - 1,))
     try:
         lax.broadcast_shapes(a.shape[:-2], b.shape[:-2])
     except ValueError:
         raise ValueError(
-            f"solve: the batch axes of a and b broadcast together, got a {a.aval.str_short()} and b "
-            f"{b.aval.str_short()}"
+            f"solve: the batch axes of a and b must broadcast, got a {a.aval.str_short()} and b {b.aval.str_short()}"
         ) from None
-    return solved_beside(solved_once, a, b)
+    return solve_broadcast(solve_by_lu, a, b)
 
 
 def inv(a: Any) -> Any:
-    """The inverses of square matrices.
+    """Compute the inverses of square matrices.
 
     Args:
         a: matrices, `[..., n, n]`.
 
     Returns:
-        The inverses. Infinite or NaN where a matrix is singular (an error in eager mode with `config.linalg_errors`).
+        The inverses; infinite or NaN if a matrix is singular (an error in eager mode with `config.linalg_errors`).
 
     Raises:
         ValueError: the matrices are not square.
@@ -84,37 +83,40 @@ def inv(a: Any) -> Any:
 @remembered
 def _inverse(a: Any) -> Any:
     (a,) = square("inv", a)
-    return solved_once(a, lax.broadcast_to(mat.eye(a), a.shape))
+    return solve_by_lu(a, lax.broadcast_to(mat.eye(a), a.shape))
 
 
 @remembered
 def tensorinv(a: Any, ind: int = 2) -> Any:
-    """The inverse of an array as a map from its last axes to its first `ind` ones.
+    """Compute the inverse of an array as a linear map from its last axes to its first `ind` axes.
 
     Raises:
         TypeError: `ind` is not an integer.
-        ValueError: `ind` is not positive, or the first axes have not as many elements as the others.
+        ValueError: `ind` is not positive, or the first axes and the others have different numbers of elements.
     """
     (a,) = arrays("tensorinv", a)
     ind = integer("tensorinv", "ind", ind, 1)
     rows, columns = a.shape[:ind], a.shape[ind:]
     if math.prod(rows) != math.prod(columns):
         raise ValueError(
-            f"tensorinv: the first ind={ind} axes of {a.aval.str_short()} have as many elements as the others"
+            f"tensorinv: the first ind={ind} axes of {a.aval.str_short()} must have as many elements as the others"
         )
     return inv(a.reshape(math.prod(rows), math.prod(columns))).reshape(*columns, *rows)
 
 
 def tensorsolve(a: Any, b: Any, axes: tuple[int, ...] | None = None) -> Any:
-    """The solution x of `tensordot(a, x, x.ndim) = b`.
+    """Solve `tensordot(a, x, x.ndim) = b` for x.
 
     Args:
-        a: its first axes are those of `b`; the others those of x.
+        a: an array; its first axes are those of `b`, and the others those of x.
         b: the right-hand side.
-        axes: axes of `a` that are moved to the end first.
+        axes: axes of `a` to move to the end first.
+
+    Returns:
+        The solution x, of the shape of the last axes of `a`.
 
     Raises:
-        ValueError: shapes do not fit.
+        ValueError: the shapes do not match.
     """
     a, b = arrays("tensorsolve", a, b)
     if axes is not None:
@@ -123,7 +125,7 @@ def tensorsolve(a: Any, b: Any, axes: tuple[int, ...] | None = None) -> Any:
     shape = a.shape[b.ndim :]
     if a.shape[: b.ndim] != b.shape or math.prod(shape) != b.size:
         raise ValueError(
-            "tensorsolve takes a whose first axes are those of b, and the others have as many elements; "
+            "tensorsolve: the first axes of a must be those of b, and the others must have as many elements; "
             f"got a {a.aval.str_short()} and b {b.aval.str_short()}"
         )
     return solve(a.reshape(b.size, b.size), b.reshape(-1)).reshape(shape)
@@ -131,7 +133,7 @@ def tensorsolve(a: Any, b: Any, axes: tuple[int, ...] | None = None) -> Any:
 
 @remembered
 def matrix_power(a: Any, n: int) -> Any:
-    """The `n`-th power of square matrices; of a negative one, that of their inverses.
+    """Compute the `n`-th power of square matrices; a negative `n` gives powers of the inverses.
 
     Raises:
         TypeError: `n` is not an integer.
@@ -156,21 +158,21 @@ def matrix_power(a: Any, n: int) -> Any:
 
 
 def lstsq(a: Any, b: Any, rcond: Any = None, *, numpy_resid: bool = False) -> tuple[Any, Any, Any, Any]:
-    """The x of least norm for which `|a @ x - b|` is least.
+    """Return the x of least norm that minimises `|a @ x - b|`.
 
     Args:
         a: a matrix, `[m, n]`.
         b: a vector `[m]`, or several as columns, `[m, k]`.
-        rcond: singular values below this part of the largest count as zero; by default the dtype's epsilon times the
-            larger of m and n, and the epsilon where it is negative.
-        numpy_resid: whether the residuals are an empty array where NumPy's are: `a` is not of full rank or not tall.
+        rcond: singular values below this fraction of the largest count as zero. By default it is the dtype's epsilon
+            times the larger of m and n; a negative number stands for the epsilon.
+        numpy_resid: whether the residuals are an empty array if NumPy's are: if `a` is not of full rank or not tall.
             That looks at values, and so is for eager mode.
 
     Returns:
-        `(x, residuals, rank, s)`: x; the sums of squares of `a @ x - b`; the rank; the singular values.
+        `(x, residuals, rank, s)`: the solution, the sums of squares of `a @ x - b`, the rank, and the singular values.
 
     Raises:
-        ValueError: shapes do not fit.
+        ValueError: the shapes do not match.
     """
     a, b = arrays("lstsq", a, b)
     if a.ndim != 2 or b.ndim not in (1, 2) or a.shape[0] != b.shape[0]:
@@ -202,24 +204,24 @@ def _least_squares(a: Any, b: Any, rcond: Any) -> tuple[Any, Any, Any, Any]:
 
 @remembered
 def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None) -> Any:
-    """The pseudo-inverses of matrices (Moore and Penrose's), by singular values.
+    """Compute the Moore-Penrose pseudo-inverses of matrices, by singular values.
 
     Args:
         a: matrices, `[..., m, n]`.
-        rtol: singular values up to this part of the largest count as zero, for each matrix; by default ten times the
-            dtype's epsilon times the larger of m and n.
-        hermitian: whether the matrices are Hermitian, which is faster.
-        rcond: another name of `rtol`.
+        rtol: for each matrix, singular values up to this fraction of the largest count as zero; by default ten times
+            the dtype's epsilon times the larger of m and n.
+        hermitian: whether the matrices are Hermitian, which allows a faster algorithm.
+        rcond: an alias of `rtol`.
 
     Returns:
-        Matrices `[..., n, m]`. Derivatives are those at constant rank (G. Golub and V. Pereyra, "The differentiation of
+        Matrices `[..., n, m]`. Derivatives assume constant rank (G. Golub and V. Pereyra, "The differentiation of
         pseudo-inverses and nonlinear least squares problems whose variables separate", 1973, equation 4.12).
 
     Raises:
-        ValueError: both names are given, or `a` has fewer than two axes.
+        ValueError: both `rtol` and `rcond` are given, or `a` has fewer than two axes.
     """
     if rcond is not None and rtol is not None:
-        raise ValueError(f"pinv: rtol and rcond are one argument, got rtol={rtol!r} and rcond={rcond!r}")
+        raise ValueError(f"pinv: rcond is an alias of rtol, got both rtol={rtol!r} and rcond={rcond!r}")
     (a,) = matrices("pinv", a)
     hermitian = flag("pinv", "hermitian", hermitian)
     rtol = rtol if rcond is None else rcond
@@ -230,7 +232,7 @@ def pinv(a: Any, rtol: Any = None, hermitian: bool = False, *, rcond: Any = None
 
 @functools.cache
 def _pseudo_inverse(hermitian: bool) -> Any:
-    """`f(a, rtol)` with its own derivative: that of singular vectors is infinite where singular values are equal."""
+    """Return `f(a, rtol)` with a custom derivative, since singular vectors have none if singular values are equal."""
 
     def pinv(a: Any, rtol: Any) -> Any:
         if a.size == 0:

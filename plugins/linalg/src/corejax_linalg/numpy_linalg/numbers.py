@@ -1,4 +1,4 @@
-"""Numbers that say something of a matrix: determinants, norms, rank, condition."""
+"""Determinants, norms, ranks and condition numbers of matrices."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MATRIX_NORMS = (None, "f", "fro", "nuc", 1, -1, 2, -2, np.inf, -np.inf)
 
 
 class SlogdetResult(NamedTuple):
-    """What `slogdet` gives."""
+    """The results of `slogdet`."""
 
     sign: Any
     logabsdet: Any
@@ -33,18 +33,18 @@ class SlogdetResult(NamedTuple):
 
 @remembered
 def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
-    """Determinants of square matrices as sign (of complex ones, phase) and logarithm of the size.
+    """Compute the signs (or complex phases) and logarithms of the absolute values of determinants.
 
     Args:
         a: matrices, `[..., n, n]`.
-        method: `"lu"`, the default, or `"qr"`, for real matrices and without derivatives.
+        method: `"lu"`, the default, or `"qr"`, which is for real matrices and has no derivative.
 
     Returns:
-        `(sign, logabsdet)`, `[...]`; of a singular matrix 0 and -inf.
+        `(sign, logabsdet)`, `[...]`; 0 and -inf for a singular matrix.
 
     Raises:
-        ValueError: the matrices are not square, or `method` is another word.
-        NotImplementedError: `"qr"` is asked for of complex matrices.
+        ValueError: the matrices are not square, or `method` is invalid.
+        NotImplementedError: `method` is `"qr"` and the matrices are complex.
     """
     choice("slogdet", "method", method, (None, "lu", "qr"))
     (a,) = square("slogdet", a)
@@ -55,7 +55,7 @@ def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
     sign = _parity(pivots, diagonal.dtype)
     size = lax.abs(diagonal)
     if dtypes.is_complex(a.dtype):
-        # Where an element is 0 the sign is 0 too, and not NaN.
+        # Make the sign 0, not NaN, if an element of the diagonal is 0.
         phases = diagonal / jnp.where(size == 0, 1, size).astype(diagonal.dtype)
         sign = sign * jnp.prod(phases, axis=-1)
     else:
@@ -64,7 +64,7 @@ def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
 
 
 def _parity(pivots: Any, dtype: Any) -> Any:
-    """1 for an even number of exchanges, -1 for an odd one."""
+    """Return 1 for an even number of exchanges and -1 for an odd one."""
     moved = pivots != lax.broadcasted_iota(pivots.dtype, pivots.shape, pivots.ndim - 1)
     odd = jnp.sum(moved, axis=-1) % 2
     return lax.convert_element_type(1 - 2 * odd, dtype)
@@ -75,15 +75,15 @@ def _slogdet_by_qr(a: Any) -> tuple[Any, Any]:
         raise NotImplementedError(f"slogdet: method='qr' is for real matrices, got {a.aval.str_short()}")
     packed, taus = geqrf(a)
     diagonal = mat.diagonal(packed)
-    mirrors = jnp.where(taus[..., : a.shape[-1] - 1] != 0, -1, 1).astype(a.dtype)  # each reflector turns the sign
+    mirrors = jnp.where(taus[..., : a.shape[-1] - 1] != 0, -1, 1).astype(a.dtype)  # each reflector flips the sign
     sign = jnp.prod(lax.sign(diagonal), axis=-1) * jnp.prod(mirrors, axis=-1)
     return sign, jnp.sum(lax.log(lax.abs(diagonal)), axis=-1)
 
 
 def det(a: Any) -> Any:
-    """Determinants of square matrices.
+    """Compute the determinants of square matrices.
 
-    First derivatives are right for singular matrices too, up to the rounding of the factors.
+    First derivatives are also right for singular matrices, up to the rounding of the factors.
 
     Args:
         a: matrices, `[..., n, n]`.
@@ -115,7 +115,7 @@ def _det_by_lu(a: Any) -> Any:
 
 
 def _product(diagonal: Any) -> Any:
-    """The product, 0 where a number is, whatever the others overflow to."""
+    """Return the product, which is 0 if an element is 0, even if others overflow."""
     vanishes = jnp.any(diagonal == 0, axis=-1) & ~jnp.any(jnp.isnan(diagonal), axis=-1)
     return jnp.where(vanishes, 0, jnp.prod(diagonal, axis=-1))
 
@@ -169,16 +169,16 @@ def _is_ordinary(value: Any) -> bool:
 
 @functools.cache
 def _ordinary(dtype: Any) -> tuple[float, float]:
-    """Bounds between which the square of a number, and the sum of many, is far from overflow and underflow."""
+    """Return bounds for numbers with squares, and sums of many squares, far from overflow and underflow."""
     exponent = int(dtypes.finfo(dtype).maxexp)
     return 2.0 ** -(2 * exponent // 5), 2.0 ** (exponent // 3)
 
 
 def _root_of_squares(x: Any, axis: Any, keepdims: bool, scaled: bool) -> Any:
-    """The root of the sum of squares.
+    """Return the root of the sum of squares.
 
-    If `scaled`, vectors whose largest element is tiny or huge are multiplied by a power of 2 first, which changes no
-    bit of a result that is right without.
+    If `scaled`, vectors with a tiny or huge largest element are multiplied by a power of 2 first. The scaling changes
+    no bit of results that are right without it.
     """
     if scaled:
         real = dtypes.real_dtype_of(x.dtype)
@@ -193,9 +193,9 @@ def _root_of_squares(x: Any, axis: Any, keepdims: bool, scaled: bool) -> Any:
 
 
 def _root_of_powers(size: Any, order: Any, axis: Any, keepdims: bool) -> Any:
-    """The norm of an order that is neither 0 nor infinite, of numbers scaled by the largest if powers overflow."""
+    """Return the norm of a nonzero, finite order; numbers are scaled by the largest if powers would overflow."""
     largest = jnp.max(lax.stop_gradient(size), axis=axis, keepdims=True, initial=0)
-    steps = jnp.abs(jnp.log2(largest) * order) * 3  # a third of the exponents is left to the sum
+    steps = jnp.abs(jnp.log2(largest) * order) * 3  # powers may use a third of the exponents; sums use the rest
     one = lax.full_like(largest, 1)
     extreme = (steps > int(dtypes.finfo(size.dtype).maxexp)) & (largest > 0) & (largest < np.inf)
     scale = jnp.where(extreme, largest, one)
@@ -205,19 +205,20 @@ def _root_of_powers(size: Any, order: Any, axis: Any, keepdims: bool) -> Any:
 
 
 def vector_norm(x: Any, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> Any:
-    """Norms of vectors.
+    """Compute norms of vectors.
 
     Args:
         x: an array.
-        axis: the vectors' axis; several, or all with None, count as one.
-        keepdims: whether axes of size 1 stay where they were.
-        ord: a number p: `sum(|x|^p)^(1/p)`; inf and -inf: the largest and the smallest size; 0: how many are not 0.
+        axis: the vectors' axis; several axes, or all axes with None, count as one.
+        keepdims: whether reduced axes stay with size 1.
+        ord: a number p for `sum(|x|^p)^(1/p)`; inf or -inf for the largest or smallest absolute value; 0 for the number
+            of nonzero elements.
 
     Returns:
         The norms, real.
 
     Raises:
-        ValueError: `ord` is a word.
+        ValueError: `ord` is a string.
     """
     return _norm_of(_vector_norm, x, axis, keepdims, ord)
 
@@ -227,11 +228,11 @@ def _vector_norm(x: Any, axis: Any, keepdims: Any, ord: Any, scaled: bool) -> An
     (x,) = arrays("vector_norm", x)
     keepdims = flag("vector_norm", "keepdims", keepdims)
     if isinstance(ord, str):
-        raise ValueError(f"vector_norm: ord is a number, such as 2 or corejax.numpy.inf, got {ord!r}")
+        raise ValueError(f"vector_norm: ord must be a number, such as 2 or corejax.numpy.inf, got {ord!r}")
     if not isinstance(ord, int | float | None):
         ord = number("vector_norm", "ord", ord, dtypes.real_dtype_of(x.dtype))
         if ord.ndim:
-            raise TypeError(f"vector_norm: ord is one number, got {ord.aval.str_short()}")
+            raise TypeError(f"vector_norm: ord must be one number, got {ord.aval.str_short()}")
     if ord is None or ord == 2:
         return _root_of_squares(x, axis, keepdims, scaled)
     size = lax.abs(x)
@@ -251,16 +252,17 @@ def _smallest(sizes: Any, axis: Any, keepdims: bool) -> Any:
 
 
 def matrix_norm(x: Any, /, *, keepdims: bool = False, ord: Any = "fro") -> Any:
-    """Norms of the matrices in the last two axes.
+    """Compute norms of the matrices in the last two axes.
 
     Args:
         x: matrices, `[..., m, n]`.
-        keepdims: whether axes of size 1 stay where they were.
-        ord: `"fro"` (or `"f"`): of all elements; `"nuc"`: the sum of singular values; 2, -2: the largest and smallest
-            of them; 1, -1: the largest and smallest sum of a column's sizes; inf, -inf: of a row's.
+        keepdims: whether reduced axes stay with size 1.
+        ord: `"fro"` (or `"f"`): the Frobenius norm. `"nuc"`: the sum of the singular values. 2, -2: the largest and
+            smallest singular value. 1, -1: the largest and smallest sum of a column's absolute values. inf, -inf: the
+            same for rows.
 
     Returns:
-        The norms, real. Of no numbers the largest is 0, and the smallest infinite.
+        The norms, real. The largest of no numbers is 0, and the smallest is infinite.
 
     Raises:
         ValueError: `x` has fewer than two axes, or `ord` is none of these.
@@ -273,7 +275,7 @@ def _matrix_norm(x: Any, keepdims: Any, ord: Any, scaled: bool) -> Any:
     (x,) = matrices("matrix_norm", x)
     keepdims = flag("matrix_norm", "keepdims", keepdims)
     if not isinstance(ord, str | None) and np.ndim(ord):
-        raise ValueError(f"{called_function() or 'matrix_norm'}: ord is one number or word, got {ord!r}")
+        raise ValueError(f"{called_function() or 'matrix_norm'}: ord must be one number or string, got {ord!r}")
     if ord is None or ord in ("f", "fro"):
         return _root_of_squares(x, (-2, -1), keepdims, scaled)
     if ord in ("nuc", 2, -2):
@@ -282,7 +284,7 @@ def _matrix_norm(x: Any, keepdims: Any, ord: Any, scaled: bool) -> Any:
         values, axis = jnp.sum(lax.abs(x), axis=-2 if abs(ord) == 1 else -1), -1
     else:
         name = called_function() or "matrix_norm"
-        raise ValueError(f"{name}: ord is 'fro', 'nuc', 1, -1, 2, -2, inf or -inf, got {ord!r}")
+        raise ValueError(f"{name}: ord must be 'fro', 'nuc', 1, -1, 2, -2, inf or -inf, got {ord!r}")
     if ord == "nuc":
         out = jnp.sum(values, axis=axis)
     else:
@@ -291,19 +293,19 @@ def _matrix_norm(x: Any, keepdims: Any, ord: Any, scaled: bool) -> Any:
 
 
 def norm(x: Any, ord: Any = None, axis: Any = None, keepdims: bool = False) -> Any:
-    """Norms of vectors or matrices, as NumPy's.
+    """Compute norms of vectors or matrices, as `numpy.linalg.norm` does.
 
     Args:
         x: an array.
-        ord: as of `vector_norm` or `matrix_norm`; None is the root of the sum of squares.
-        axis: one axis for vectors, two for matrices; None for all of `x`.
-        keepdims: whether axes of size 1 stay where they were.
+        ord: as for `vector_norm` or `matrix_norm`; None for the root of the sum of squares.
+        axis: one axis for vectors, two axes for matrices; None for all axes of `x`.
+        keepdims: whether reduced axes stay with size 1.
 
     Returns:
         The norms, real.
 
     Raises:
-        ValueError: `ord` is none of those, or vectors and matrices are not meant: there are three axes or more.
+        ValueError: `ord` is invalid, or `axis` stands for three axes or more.
     """
     return _norm_of(_norm, x, ord, axis, keepdims)
 
@@ -320,7 +322,7 @@ def _norm(x: Any, ord: Any, axis: Any, keepdims: Any, scaled: bool) -> Any:
         return _vector_norm(x, axes[0], keepdims, 2 if ord is None else ord, scaled)
     if len(axes) != 2:
         raise ValueError(
-            f"norm: one axis is that of vectors, two of matrices, got axis={axis!r} of {x.aval.str_short()}"
+            f"norm: axis must be one axis of vectors or two of matrices, got axis={axis!r} of {x.aval.str_short()}"
         )
     out = _matrix_norm(jnp.moveaxis(x, axes, (-2, -1)), False, "fro" if ord is None else ord, scaled)
     return jnp.expand_dims(out, tuple(a % x.ndim for a in axes)) if keepdims else out
@@ -328,28 +330,27 @@ def _norm(x: Any, ord: Any, axis: Any, keepdims: Any, scaled: bool) -> Any:
 
 @remembered
 def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any = None) -> Any:
-    """How many singular values of matrices are not small.
+    """Compute the ranks of matrices: the number of singular values above a limit.
 
     Args:
-        M: matrices, `[..., m, n]`; of vectors and numbers the rank is 1 unless they are 0.
-        rtol: singular values up to this are small; by default the largest times the larger of m and n times the dtype's
-            epsilon.
-        hermitian: whether the matrices are Hermitian, which is faster.
-        tol: another name of `rtol`.
+        M: matrices, `[..., m, n]`; vectors and numbers have the rank 1 unless they are 0.
+        rtol: the limit; by default the largest singular value times the larger of m and n times the dtype's epsilon.
+        hermitian: whether the matrices are Hermitian, which allows a faster algorithm.
+        tol: an alias of `rtol`.
 
     Returns:
         The ranks, integers.
 
     Raises:
-        ValueError: both names are given.
+        ValueError: both `rtol` and `tol` are given.
     """
     if tol is not None and rtol is not None:
-        raise ValueError(f"matrix_rank: rtol and tol are one argument, got rtol={rtol!r} and tol={tol!r}")
+        raise ValueError(f"matrix_rank: tol is an alias of rtol, got both rtol={rtol!r} and tol={tol!r}")
     (x,) = arrays("matrix_rank", M)
     if x.ndim < 2:
         return jnp.any(x != 0).astype(np.int32)
     if x.ndim and flag("matrix_rank", "hermitian", hermitian) and x.shape[-1] != x.shape[-2]:
-        raise ValueError(f"matrix_rank: Hermitian matrices are square, [..., n, n], got {x.aval.str_short()}")
+        raise ValueError(f"matrix_rank: Hermitian matrices must be square, [..., n, n], got {x.aval.str_short()}")
     s = svd(x, full_matrices=False, compute_uv=False, hermitian=hermitian)
     limit = rtol if tol is None else tol
     if limit is None:
@@ -359,26 +360,26 @@ def matrix_rank(M: Any, rtol: Any = None, *, hermitian: bool = False, tol: Any =
 
 @remembered
 def cond(x: Any, p: Any = None) -> Any:
-    """The condition of matrices: the norm times that of the inverse.
+    """Compute the condition numbers of matrices: the norm times the norm of the inverse.
 
     Args:
         x: matrices, `[..., m, n]`, square unless `p` is 2, -2 or None.
-        p: the norm, as of `matrix_norm`; None is 2.
+        p: the norm, as for `matrix_norm`; None stands for 2.
 
     Returns:
-        The conditions, real; infinite where a matrix is singular.
+        The condition numbers, real; infinite for singular matrices.
 
     Raises:
-        ValueError: `x` has fewer than two axes or no elements, or is not square where it has to be, or `p` is none of
-            these.
+        ValueError: `x` has fewer than two axes or no elements, is not square although `p` requires it, or `p` is
+            invalid.
     """
     (x,) = matrices("cond", x)
     if 0 in x.shape[-2:]:
         raise ValueError(f"cond takes matrices with elements, got {x.aval.str_short()}")
     if not isinstance(p, str | None) and np.ndim(p):
-        raise ValueError(f"cond: p is one number or word, got {p!r}")
+        raise ValueError(f"cond: p must be one number or string, got {p!r}")
     if p not in _MATRIX_NORMS:
-        raise ValueError(f"cond: p is 'fro', 'nuc', 1, -1, 2, -2, inf, -inf or None, got {p!r}")
+        raise ValueError(f"cond: p must be 'fro', 'nuc', 1, -1, 2, -2, inf, -inf or None, got {p!r}")
     if p is None or p in (2, -2):
         s = svdvals(x)
         out = s[..., 0] / s[..., -1] if p != -2 else s[..., -1] / s[..., 0]
@@ -386,7 +387,7 @@ def cond(x: Any, p: Any = None) -> Any:
             return out
     else:
         if x.shape[-1] != x.shape[-2]:
-            raise ValueError(f"cond: with p={p!r} matrices are square, got {x.aval.str_short()}")
+            raise ValueError(f"cond: with p={p!r} matrices must be square, got {x.aval.str_short()}")
         out = matrix_norm(x, ord=p) * matrix_norm(inv(x), ord=p)
     given = jnp.any(jnp.isnan(x), axis=(-2, -1))
     return jnp.where(jnp.isnan(out) & ~given, jnp.inf, out)

@@ -14,10 +14,10 @@ from corejax_linalg._base.arguments import array, arrays, integer
 
 
 def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
-    """Products of vectors in space, in one axis; the other axes broadcast.
+    """Compute cross products of 3-vectors along an axis; the other axes broadcast.
 
     Raises:
-        ValueError: the axis has another size than 3.
+        ValueError: the size of the axis is not 3.
     """
     x1, x2 = arrays("cross", x1, x2, inexact=False)
     axis = integer("cross", "axis", axis)
@@ -32,10 +32,10 @@ def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
 
 
 def outer(x1: Any, x2: Any, /) -> Any:
-    """All products of an element of one vector and one of another.
+    """Compute the outer product of two vectors.
 
     Raises:
-        ValueError: an argument is no vector.
+        ValueError: an argument is not a vector.
     """
     x1, x2 = arrays("outer", x1, x2, inexact=False)
     if x1.ndim != 1 or x2.ndim != 1:
@@ -44,7 +44,7 @@ def outer(x1: Any, x2: Any, /) -> Any:
 
 
 def matmul(x1: Any, x2: Any, /, *, precision: Any = None, preferred_element_type: Any = None) -> Any:
-    """As `corejax.numpy.matmul`."""
+    """Multiply matrices, as `corejax.numpy.matmul` does."""
     return jnp.matmul(x1, x2, precision=precision, preferred_element_type=preferred_element_type)
 
 
@@ -58,7 +58,7 @@ def tensordot(
     preferred_element_type: Any = None,
     out_sharding: Any = None,
 ) -> Any:
-    """As `corejax.numpy.tensordot`."""
+    """Contract axes of two arrays, as `corejax.numpy.tensordot` does."""
     return jnp.tensordot(
         x1,
         x2,
@@ -70,22 +70,22 @@ def tensordot(
 
 
 def vecdot(x1: Any, x2: Any, /, *, axis: int = -1, precision: Any = None, preferred_element_type: Any = None) -> Any:
-    """As `corejax.numpy.vecdot`."""
+    """Compute inner products along an axis, as `corejax.numpy.vecdot` does."""
     return jnp.vecdot(x1, x2, axis=axis, precision=precision, preferred_element_type=preferred_element_type)
 
 
 def diagonal(x: Any, /, *, offset: int = 0) -> Any:
-    """A diagonal of the matrices in the last two axes, in a new last axis."""
+    """Return a diagonal of the matrices in the last two axes, as a new last axis."""
     return jnp.diagonal(array("diagonal", x), offset=offset, axis1=-2, axis2=-1)
 
 
 def trace(x: Any, /, *, offset: int = 0, dtype: Any = None) -> Any:
-    """The sum of a diagonal of the matrices in the last two axes."""
+    """Return the sum of a diagonal of the matrices in the last two axes."""
     return jnp.trace(array("trace", x), offset=offset, axis1=-2, axis2=-1, dtype=dtype)
 
 
 def matrix_transpose(x: Any, /) -> Any:
-    """The matrices' transposes.
+    """Transpose the matrices in the last two axes.
 
     Raises:
         ValueError: `x` has fewer than two axes.
@@ -97,14 +97,14 @@ def matrix_transpose(x: Any, /) -> Any:
 
 
 def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Any:
-    """The product of several matrices, in the order that takes fewest operations.
+    """Compute the product of several matrices in the order that takes the fewest operations.
 
     Args:
-        arrays: matrices; the first may be a row and the last a column, as vectors.
-        precision: as of `lax.dot_general`.
+        arrays: matrices; the first may be a row vector, and the last a column vector.
+        precision: as for `lax.dot_general`.
 
     Raises:
-        ValueError: there are fewer than two, or shapes do not fit.
+        ValueError: there are fewer than two arrays, or the shapes do not match.
     """
     if not isinstance(arrays, tuple | list):
         stack = array("multi_dot", arrays)
@@ -118,7 +118,7 @@ def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Any:
     if any(x.ndim != 2 for x in xs[1:-1]) or any(x.ndim not in (1, 2) for x in (xs[0], xs[-1])):
         raise ValueError(f"multi_dot takes matrices, of which the first and last may be vectors, got {shown}")
     if any(x.shape[-1] != y.shape[0] for x, y in itertools.pairwise(xs)):
-        raise ValueError(f"multi_dot: each array has as many columns as the next one has rows, got {shown}")
+        raise ValueError(f"multi_dot: each array must have as many columns as the next one has rows, got {shown}")
     labels = [(i, i + 1) for i in range(len(xs))]
     operands: list[Any] = []
     for i, (x, pair) in enumerate(zip(xs, labels, strict=True)):

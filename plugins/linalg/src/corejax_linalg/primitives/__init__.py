@@ -1,1 +1,1 @@
-"""The primitives of linear algebra, each with its rules in a file of its own; all of them take stacks of matrices."""
+"""The primitives of linear algebra, which take stacks of matrices; each file has primitives with their rules."""

@@ -23,19 +23,19 @@ from corejax_linalg.primitives.triangular_solve import triangular_solve
 
 
 def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:
-    """The Cholesky factor of positive definite matrices: `x = L @ L^H`.
+    """Compute the Cholesky factor of positive definite matrices: `x = L @ L^H`.
 
     Args:
         x: Hermitian matrices, or symmetric real ones, `f[..., n, n]`.
-        symmetrize_input: whether `(x + x^H) / 2` is factored; otherwise the lower triangle is what counts.
+        symmetrize_input: whether `(x + x^H) / 2` is factored; otherwise only the lower triangle is used.
 
     Returns:
-        L, lower triangular, of the type of `x`. NaN where the matrix is not positive definite (an error in eager mode
+        The lower triangular L, of the type of `x`; NaN if the matrix is not positive definite (an error in eager mode
         with `config.linalg_errors`).
 
     Raises:
-        TypeError: `x` has fewer than two axes, or is of a dtype that LAPACK does not have.
-        ValueError: its matrices are not square.
+        TypeError: `x` has fewer than two axes, or LAPACK does not support its dtype.
+        ValueError: the matrices are not square.
     """
     return cholesky_p.bind(x, symmetrize_input=flag("cholesky", "symmetrize_input", symmetrize_input))
 
@@ -52,7 +52,8 @@ def _abstract_eval(x: ShapedArray, *, symmetrize_input: bool = False) -> ShapedA
 def _impl(a: Any, *, symmetrize_input: bool = False) -> Any:
     if symmetrize_input:
         a = (a + a.conj().T) * a.real.dtype.type(0.5)
-    # Rows of C are columns of Fortran: the upper factor of the transpose is the transpose of the lower one.
+    # Rows in C's order are columns in Fortran's: the upper factor of the transpose is the transpose of the lower
+    # factor.
     factor, info = routine("potrf", a.dtype)(a.T, lower=0, clean=1, overwrite_a=symmetrize_input)
     if info:
         reason = f"not positive definite (its leading minor of order {info} is not positive)"
@@ -70,7 +71,7 @@ def _jvp(primals: Any, tangents: Any, *, symmetrize_input: bool = False) -> Any:
 
 
 def _half_below(x: Any) -> Any:
-    """The lower triangle with half the diagonal."""
+    """Return the lower triangle with half the diagonal."""
     rows, columns = (lax.broadcasted_iota(x.dtype, x.shape[-2:], axis) for axis in (0, 1))
     weights = lax.mul(lax.add(lax.sign(lax.sub(rows, columns)), mat.constant(x, 1)), mat.constant(x, 0.5))
     return lax.mul(x, lax.broadcast_to(weights, x.shape))
@@ -81,5 +82,5 @@ cholesky_p = of_stacks(
     impl=_impl,
     abstract_eval=_abstract_eval,
     jvp=_jvp,
-    doc="The lower Cholesky factor of positive definite matrices; NaN of others. Params: symmetrize_input.",
+    doc="The lower Cholesky factor of positive definite matrices; NaN for others. Params: symmetrize_input.",
 )

@@ -1,4 +1,4 @@
-"""`eig`: eigenvalues and eigenvectors of any square matrices.
+"""`eig`: eigenvalues and eigenvectors of general square matrices.
 
     eig : f[*b, n, n] -> (c[*b, n], c[*b, n, n], c[*b, n, n])        A V = V diag(w), U^H A = diag(w) U^H
 
@@ -22,11 +22,11 @@ from corejax_linalg._base.arguments import enumerated, flag
 from corejax_linalg._base.batching import of_stacks
 from corejax_linalg._base.eager import check, no_convergence, require_finite, routine, stacked, workspace
 from corejax_linalg._base.types import complex_of, like, square_type
-from corejax_linalg.primitives.solving import solved_once
+from corejax_linalg.primitives.solving import solve_by_lu
 
 
 class EigImplementation(enum.Enum):
-    """Libraries for the eigenvalues of any matrices. On CPUs there is `LAPACK`, the default."""
+    """Libraries for the eigenvalues of general matrices; CPUs support `LAPACK`, the default."""
 
     CUSOLVER = "cusolver"
     MAGMA = "magma"
@@ -42,29 +42,32 @@ def eig(
     implementation: EigImplementation | None = None,
     use_magma: bool | None = None,
 ) -> list[Any]:
-    """Eigenvalues and eigenvectors of square matrices: `x @ vr = vr * w` and `vl^H @ x = w[:, None] * vl^H`.
+    """Compute eigenvalues and eigenvectors of square matrices.
+
+    The results satisfy `x @ vr = vr * w` and `vl^H @ x = w[:, None] * vl^H`.
 
     Args:
         x: matrices, `f[..., n, n]`.
-        compute_left_eigenvectors: whether `vl` is wanted.
-        compute_right_eigenvectors: whether `vr` is wanted.
-        enable_eigvec_derivs: whether eigenvectors may be differentiated. They are of norm 1, with a real component of
-            largest magnitude; where two are equally large or eigenvalues coincide the derivatives are wrong.
+        compute_left_eigenvectors: whether `vl` is computed.
+        compute_right_eigenvectors: whether `vr` is computed.
+        enable_eigvec_derivs: whether eigenvectors may be differentiated. Eigenvectors have norm 1 and a real component
+            of largest magnitude. If two components are equally large, or eigenvalues coincide, derivatives are wrong.
         implementation: the library.
-        use_magma: as `EigImplementation.MAGMA`.
+        use_magma: deprecated; selects `EigImplementation.MAGMA`.
 
     Returns:
-        `[w, vl, vr]`, without those that are not wanted: eigenvalues in no order, `c[..., n]`, and vectors in the
-        columns, `c[..., n, n]`. NaN where the iteration does not converge (an error in eager mode with
-        `config.linalg_errors`).
+        `[w, vl, vr]`, without the vectors that are not computed: eigenvalues in no particular order, `c[..., n]`, and
+        vectors in the columns, `c[..., n, n]`. The results are NaN if the iteration does not converge (an error in
+        eager mode with `config.linalg_errors`).
 
     Raises:
-        TypeError: `x` has fewer than two axes, or is of a dtype that LAPACK does not have.
-        ValueError: its matrices are not square.
-        NotImplementedError: the platform does not have the library; eigenvectors are differentiated without leave.
+        TypeError: `x` has fewer than two axes, or LAPACK does not support its dtype.
+        ValueError: the matrices are not square.
+        NotImplementedError: the platform does not support the library, or eigenvectors are differentiated without
+            `enable_eigvec_derivs`.
     """
     if use_magma is not None:
-        warn_user("eig: use_magma is deprecated; give implementation=EigImplementation.MAGMA", DeprecationWarning)
+        warn_user("eig: use_magma is deprecated; pass implementation=EigImplementation.MAGMA", DeprecationWarning)
         implementation = EigImplementation.MAGMA if use_magma else EigImplementation.LAPACK
     return list(
         eig_p.bind(
@@ -112,17 +115,17 @@ def _impl(
 
 
 def check_implementation(implementation: EigImplementation | None, platform: str) -> None:
-    """Refuse libraries that a platform has not.
+    """Raise NotImplementedError if a platform does not support a library.
 
     Raises:
-        NotImplementedError: as it says.
+        NotImplementedError: the platform does not support the library.
     """
     if implementation not in (None, EigImplementation.LAPACK):
-        raise NotImplementedError(f"eig: there is no implementation {implementation} on {platform}; leave it out")
+        raise NotImplementedError(f"eig: {platform} does not support the implementation {implementation}; leave it out")
 
 
 def _unpacked(w: Any, v: Any) -> Any:
-    """Complex eigenvectors: of a pair of conjugates, LAPACK gives the real part of one and then its imaginary part."""
+    """Return complex eigenvectors; for a conjugate pair, LAPACK stores the real and the imaginary part as columns."""
     out = v.astype(w.dtype)
     first = np.flatnonzero(w.imag > 0)
     if first.size:
@@ -136,21 +139,21 @@ def _jvp(primals: Any, tangents: Any, **params: Any) -> Any:
     left, right = params["compute_left_eigenvectors"], params["compute_right_eigenvectors"]
     if (left or right) and not params["enable_eigvec_derivs"]:
         raise NotImplementedError(
-            "eig: derivatives of eigenvectors are right where eigenvalues are distinct and no eigenvector has two "
-            "components of largest magnitude, which is not checked. Where that holds, pass enable_eigvec_derivs=True "
-            "to corejax.lax.linalg.eig; where eigenvalues are all that is wanted, use corejax.numpy.linalg.eigvals"
+            "eig: derivatives of eigenvectors are right only if eigenvalues are distinct and no eigenvector has two "
+            "components of largest magnitude, which is not checked. If that holds, pass enable_eigvec_derivs=True "
+            "to corejax.lax.linalg.eig; if only eigenvalues are needed, use corejax.numpy.linalg.eigvals"
         )
-    # Eigenvalues do not depend on norm and phase of the vectors: of them there is any derivative.
-    leave = params["enable_eigvec_derivs"] or not (left or right)
-    w, *vectors = eig_p.bind(x, **{**params, "compute_right_eigenvectors": True, "enable_eigvec_derivs": leave})
+    # The eigenvalues' tangents do not depend on the norm and phase of the vectors, so higher derivatives are allowed.
+    allowed = params["enable_eigvec_derivs"] or not (left or right)
+    w, *vectors = eig_p.bind(x, **{**params, "compute_right_eigenvectors": True, "enable_eigvec_derivs": allowed})
     if not x.size:
         return [w, *vectors[: left + right]], [None] * (1 + left + right)
     dx = lax.convert_element_type(dx, w.dtype)
-    moved = solved_once(vectors[-1], mat.matmul(dx, vectors[-1]))
+    moved = solve_by_lu(vectors[-1], mat.matmul(dx, vectors[-1]))
     dw = mat.diagonal(moved)
     tangents_out = []
     if left:
-        adjoint = solved_once(vectors[0], mat.matmul(mat.adjoint(dx), vectors[0]))
+        adjoint = solve_by_lu(vectors[0], mat.matmul(mat.adjoint(dx), vectors[0]))
         tangents_out.append(_vector_tangent(lax.conj(w), vectors[0], adjoint))
     if right:
         tangents_out.append(_vector_tangent(w, vectors[-1], moved))
@@ -158,7 +161,7 @@ def _jvp(primals: Any, tangents: Any, **params: Any) -> Any:
 
 
 def _vector_tangent(w: Any, v: Any, moved: Any) -> Any:
-    """`dv_j = u_j + c_j v_j`, where u_j is what perturbation theory gives and c_j keeps norm and phase."""
+    """Return `dv_j = u_j + c_j v_j`, where u_j comes from perturbation theory and c_j preserves norm and phase."""
     change = mat.matmul(v, lax.mul(mat.reciprocal_differences(w), moved))
     axis = v.ndim - 2
     largest = lax.expand_dims(lax.argmax(lax.abs(v), axis, np.int32), (axis,))

@@ -22,7 +22,7 @@ from corejax_linalg._base.types import like, real_of, square_type
 
 
 class EighImplementation(enum.Enum):
-    """Algorithms for the eigenvalues of Hermitian matrices. On CPUs there is `QR`, the default."""
+    """Algorithms for the eigenvalues of Hermitian matrices; CPUs support `QR`, the default."""
 
     QR = "qr"
     JACOBI = "jacobi"
@@ -38,25 +38,25 @@ def eigh(
     subset_by_index: tuple[int, int] | None = None,
     implementation: EighImplementation | None = None,
 ) -> tuple[Any, Any]:
-    """Eigenvalues and eigenvectors of Hermitian matrices: `x @ v = v * w`.
+    """Compute eigenvalues and eigenvectors of Hermitian matrices: `x @ v = v * w`.
 
     Args:
         x: Hermitian matrices, or symmetric real ones, `f[..., n, n]`.
-        lower: which triangle counts, where the matrix is not symmetrized.
-        symmetrize_input: whether `(x + x^H) / 2` is what is decomposed.
-        sort_eigenvalues: whether they have to ascend; they do in any case.
-        subset_by_index: `(start, stop)`: only the eigenvalues with these indices.
+        lower: whether the lower or the upper triangle is used if `symmetrize_input` is False.
+        symmetrize_input: whether `(x + x^H) / 2` is decomposed.
+        sort_eigenvalues: whether eigenvalues must ascend; they always do.
+        subset_by_index: `(start, stop)`: return only the eigenvalues with these indices.
         implementation: the algorithm.
 
     Returns:
-        `(v, w)`: eigenvectors in the columns of `v`, `f[..., n, d]`; eigenvalues, ascending and real, `r[..., d]`.
-        Derivatives are those for distinct eigenvalues; of others they are infinite or NaN. NaN where the iteration
+        `(v, w)`: eigenvectors in the columns of `v`, `f[..., n, d]`, and real, ascending eigenvalues, `r[..., d]`.
+        Derivatives assume distinct eigenvalues, and are infinite or NaN otherwise. The results are NaN if the iteration
         does not converge (an error in eager mode with `config.linalg_errors`).
 
     Raises:
-        TypeError: `x` has fewer than two axes, or is of a dtype that LAPACK does not have.
-        ValueError: its matrices are not square, or there are no such indices.
-        NotImplementedError: there is no such implementation on the platform.
+        TypeError: `x` has fewer than two axes, or LAPACK does not support its dtype.
+        ValueError: the matrices are not square, or the indices are out of range.
+        NotImplementedError: the platform does not support the implementation.
     """
     v, w = eigh_p.bind(
         x,
@@ -89,13 +89,13 @@ def _impl(a: Any, *, lower: bool, symmetrize_input: bool = False, algorithm: Any
 
 
 def check_implementation(algorithm: EighImplementation | None, platform: str) -> None:
-    """Refuse algorithms that a platform has not.
+    """Raise NotImplementedError if a platform does not support an algorithm.
 
     Raises:
-        NotImplementedError: as it says.
+        NotImplementedError: the platform does not support the algorithm.
     """
     if algorithm == EighImplementation.QDWH or (algorithm == EighImplementation.JACOBI and platform == "cpu"):
-        raise NotImplementedError(f"eigh: there is no implementation {algorithm} on {platform}; leave it out")
+        raise NotImplementedError(f"eigh: {platform} does not support the implementation {algorithm}; leave it out")
 
 
 def _jvp(primals: Any, tangents: Any, *, lower: bool, symmetrize_input: bool = False, algorithm: Any = None) -> Any:

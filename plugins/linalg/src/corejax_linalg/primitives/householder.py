@@ -1,9 +1,9 @@
-"""`householder_product` and `ormqr`: the unitary matrix that reflectors multiply to, and products with it.
+"""`householder_product` and `ormqr`: the product of Householder reflectors, and products with it.
 
     householder_product : f[*b, m, n] -> f[*b, k] -> f[*b, m, n]        m >= n >= k
     ormqr : f[*b, m, k] -> f[*b, k] -> f[*b, m, n] -> f[*b, m, n]        Q C, Q^H C, C Q, C Q^H
 
-Reflector `i` is H_i = 1 - tau_i v v^H, where v is zero above row `i`, 1 in it, and below it what is in column `i`.
+Reflector `i` is H_i = 1 - tau_i v v^H, where v is 0 above row `i`, 1 in row `i`, and column `i` of the matrix below.
 """
 
 from __future__ import annotations
@@ -19,45 +19,45 @@ from corejax_linalg._base.types import check_alike, like, stack_type
 
 
 def householder_product(a: Any, taus: Any) -> Any:
-    """The first columns of the product of Householder's reflectors, `H_0 @ H_1 @ ...`.
+    """Return the first columns of the product of Householder reflectors, `H_0 @ H_1 @ ...`.
 
     Args:
         a: reflectors in the columns, below the diagonal, `f[..., m, n]` with m >= n.
-        taus: their factors, `f[..., k]` with k <= n.
+        taus: the reflectors' factors, `f[..., k]` with k <= n.
 
     Returns:
-        n columns of the product, of the type of `a`.
+        The first n columns of the product, of the type of `a`.
 
     Raises:
-        TypeError: dtypes or batch axes differ, or the dtype is one that LAPACK does not have.
+        TypeError: the dtypes or batch axes differ, or LAPACK does not support the dtype.
         ValueError: there are more columns than rows, or more factors than columns.
     """
     return householder_product_p.bind(a, taus)
 
 
 def ormqr(a: Any, taus: Any, c: Any, *, left: bool = True, transpose: bool = False) -> Any:
-    """A product with the unitary matrix Q that Householder's reflectors multiply to, without making Q.
+    """Multiply by the product Q of Householder reflectors, without forming Q.
 
     Args:
         a: reflectors in the columns, below the diagonal, `f[..., m, k]`.
-        taus: their factors, `f[..., k]`.
+        taus: the reflectors' factors, `f[..., k]`.
         c: matrices, `f[..., m, n]`, or `f[..., n, m]` if not `left`.
         left: whether the product is `Q @ c` rather than `c @ Q`.
-        transpose: whether Q^H takes the place of Q.
+        transpose: whether to multiply by Q^H in place of Q.
 
     Returns:
         The product, of the type of `c`.
 
     Raises:
-        TypeError: dtypes or batch axes differ, or the dtype is one that LAPACK does not have.
-        ValueError: sizes do not fit.
+        TypeError: the dtypes or batch axes differ, or LAPACK does not support the dtype.
+        ValueError: the sizes do not match.
     """
     return ormqr_p.bind(a, taus, c, left=flag("ormqr", "left", left), transpose=flag("ormqr", "transpose", transpose))
 
 
 # -- rules -------------------------------------------------------------------------------------------------------
 
-_REASON = "reflectors have no derivative here: differentiate corejax.lax.linalg.qr, and multiply with its q"
+_REASON = "derivatives by reflectors are not implemented: differentiate corejax.lax.linalg.qr and multiply by its q"
 
 
 def _product_type(a: ShapedArray, taus: ShapedArray) -> ShapedArray:
@@ -67,14 +67,14 @@ def _product_type(a: ShapedArray, taus: ShapedArray) -> ShapedArray:
     check_alike(name, [("a", a, 2), ("taus", taus, 1)])
     if min_dim(k, n) != k or min_dim(n, m) != n:
         raise ValueError(
-            f"{name}: a has shape [..., m, n] with m >= n, and taus [..., k] with k <= n; "
+            f"{name}: a must have shape [..., m, n] with m >= n, and taus [..., k] with k <= n; "
             f"got a {a.str_short()} and taus {taus.str_short()}"
         )
     return like(a.shape, a.dtype, a, taus)
 
 
 def _product_impl(a: Any, taus: Any) -> Any:
-    if not taus.shape[-1]:  # no reflectors: LAPACK would read one
+    if not taus.shape[-1]:  # without reflectors LAPACK would still read one
         out = a * 0
         diagonal = range(a.shape[-1])
         out[..., diagonal, diagonal] = 1
@@ -83,7 +83,7 @@ def _product_impl(a: Any, taus: Any) -> Any:
 
 
 def multiplied(a: Any, taus: Any) -> Any:
-    """The first columns of the product of the reflectors of one matrix."""
+    """Return the first columns of the product of the reflectors of one matrix."""
     run = routine("orgqr/ungqr", a.dtype)
     room = int(run(a, taus, lwork=-1)[1][0].real)
     return run(a, taus, lwork=room)[0]
@@ -97,20 +97,20 @@ householder_product_p = of_stacks(
     impl=_product_impl,
     abstract_eval=_product_type,
     jvp=nondifferentiable(_REASON),
-    doc="The first columns of the product of Householder's reflectors.",
+    doc="The first columns of the product of Householder reflectors.",
 )
 
 
 def _ormqr_type(a: ShapedArray, taus: ShapedArray, c: ShapedArray, *, left: bool, transpose: bool) -> ShapedArray:
     name = "ormqr"
     _, (m, k) = stack_type(name, "a", a)
-    _, (given,) = stack_type(name, "taus", taus, 1)
+    _, (count,) = stack_type(name, "taus", taus, 1)
     _, sizes = stack_type(name, "c", c)
     check_alike(name, [("a", a, 2), ("taus", taus, 1), ("c", c, 2)])
-    if given != k or not k <= m or sizes[0 if left else 1] != m:
+    if count != k or not k <= m or sizes[0 if left else 1] != m:
         raise ValueError(
-            f"{name}: a has shape [..., m, k] with k <= m, taus [..., k], and c has m {'rows' if left else 'columns'} "
-            f"where left={left}; got a {a.str_short()}, taus {taus.str_short()} and c {c.str_short()}"
+            f"{name}: a must have shape [..., m, k] with k <= m, taus [..., k], and with left={left} c must have m "
+            f"{'rows' if left else 'columns'}; got a {a.str_short()}, taus {taus.str_short()} and c {c.str_short()}"
         )
     return like(c.shape, c.dtype, a, taus, c)
 
@@ -133,5 +133,5 @@ ormqr_p = of_stacks(
     impl=_ormqr,
     abstract_eval=_ormqr_type,
     jvp=nondifferentiable(_REASON),
-    doc="A product with the unitary matrix that Householder's reflectors multiply to. Params: left, transpose.",
+    doc="The product of a matrix with Householder reflectors. Params: left, transpose.",
 )

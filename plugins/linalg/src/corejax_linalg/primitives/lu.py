@@ -1,4 +1,4 @@
-"""`lu`: triangular factors of a matrix with partial pivoting, and the permutation that its pivots make.
+"""`lu`: triangular factors of a matrix with partial pivoting, and the permutation of its pivots.
 
     lu : f[*b, m, n] -> (f[*b, m, n], i32[*b, k], i32[*b, m])        A[permutation] = L U, k = min(m, n)
     lu_pivots_to_permutation : i32[*b, k] -> i32[*b, m]
@@ -27,27 +27,28 @@ from corejax_linalg.primitives.triangular_solve import triangular_solve
 
 
 def lu(x: Any) -> tuple[Any, Any, Any]:
-    """The LU decomposition with partial pivoting: `x[permutation] = L @ U`.
+    """Compute the LU decomposition with partial pivoting: `x[permutation] = L @ U`.
 
     Args:
         x: matrices, `f[..., m, n]`.
 
     Returns:
-        `(lu, pivots, permutation)`: U in the upper triangle of `lu`, L, whose diagonal is 1, below it; the row that
-        each row was exchanged with, one after the other, `i32[..., min(m, n)]`; the resulting order, `i32[..., m]`.
+        `(lu, pivots, permutation)`: `lu` has U in its upper triangle and L, without its unit diagonal, below. `pivots`
+        has the row that each row is exchanged with in turn, `i32[..., min(m, n)]`. `permutation` is the resulting order
+        of rows, `i32[..., m]`.
 
     Raises:
-        TypeError: `x` has fewer than two axes, or is of a dtype that LAPACK does not have.
+        TypeError: `x` has fewer than two axes, or LAPACK does not support its dtype.
     """
     factors, pivots, permutation = lu_p.bind(x)
     return factors, pivots, permutation
 
 
 def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Any:
-    """The order of rows that exchanges make, one after the other.
+    """Convert exchanges of rows to the order of rows that they result in.
 
     Args:
-        pivots: the row that row `i` is exchanged with, `i32[..., k]`.
+        pivots: the row that each row is exchanged with in turn, `i32[..., k]`.
         permutation_size: the number of rows, at least k.
 
     Returns:
@@ -76,7 +77,7 @@ def _impl(x: Any) -> Any:
 
 @stacked("lu", (2,), lambda x: _abstract_eval(x)[:2])
 def _factored(a: Any) -> Any:
-    factors, pivots, _ = routine("getrf", a.dtype)(a)  # of singular matrices U has a zero on its diagonal
+    factors, pivots, _ = routine("getrf", a.dtype)(a)  # `info` is ignored: U of a singular matrix has a zero diagonal
     return [factors, pivots]
 
 
@@ -85,7 +86,7 @@ def _jvp(primals: Any, tangents: Any) -> Any:
     factors, pivots, permutation = lu_p.bind(x)
     m, n = x.shape[-2:]
     k = min_dim(m, n)
-    # L and U made square by the identity, so that both have inverses.
+    # Extend L and U to square matrices by the identity, so that both have inverses.
     left = mat.columns_of(factors, 0, k)
     right = mat.rows_of(factors, 0, k)
     if m != k:
@@ -108,7 +109,7 @@ def _padded(x: Any, rows: int, columns: int) -> Any:
 
 
 def _eye_below(x: Any, n: int, k: int) -> Any:
-    """The identity of size `n` without its first `k` ones."""
+    """Return the identity of size `n` with zeros in place of the first `k` ones."""
     rows, columns = (lax.broadcasted_iota(np.int32, (n, n), axis) for axis in (0, 1))
     there = lax.bitwise_and(lax.eq(rows, columns), lax.ge(rows, k))
     return lax.convert_element_type(there, x.dtype)
@@ -145,23 +146,23 @@ def _permutation(pivots: Any, *, permutation_size: int) -> Any:
     return out.reshape((*pivots.shape[:-1], permutation_size))
 
 
-_FEW = 32  # permutations that are made one by one, without arrays
+_FEW = 32  # the number of permutations up to which a loop over Python lists is faster than array operations
 
 
 def _permutation_type(pivots: ShapedArray, *, permutation_size: int) -> ShapedArray:
     name = "lu_pivots_to_permutation"
     if pivots.ndim < 1 or not dtypes.is_integer(pivots.dtype):
-        raise TypeError(f"{name}: pivots are integers of shape [..., k], got {pivots.str_short()}")
+        raise TypeError(f"{name}: pivots must be integers of shape [..., k], got {pivots.str_short()}")
     if max_dim(pivots.shape[-1], permutation_size) != permutation_size:
         raise ValueError(
-            f"{name}: permutation_size is at least the number of pivots, got {permutation_size} "
+            f"{name}: permutation_size must be at least the number of pivots, got {permutation_size} "
             f"for {pivots.str_short()}"
         )
     return ShapedArray((*pivots.shape[:-1], permutation_size), INT32)
 
 
 def _in_a_loop(pivots: Any, *, permutation_size: int) -> Any:
-    """A decomposition: one exchange after the other."""
+    """Decompose into a loop over the exchanges."""
     *batch, k = pivots.shape
     pivots = lax.convert_element_type(pivots, INT32)
     start = lax.broadcasted_iota(INT32, (*batch, permutation_size), len(batch))
@@ -183,7 +184,7 @@ def _in_a_loop(pivots: Any, *, permutation_size: int) -> Any:
 
 
 def _exchange(pivots: Any, i: Any, order: Any) -> Any:
-    """Two elements of one permutation exchanged."""
+    """Exchange two elements of one permutation."""
     j = lax.dynamic_index_in_dim(pivots, i, keepdims=False)
     at_i, at_j = (lax.dynamic_index_in_dim(order, place) for place in (i, j))
     order = lax.dynamic_update_slice_in_dim(order, at_j, i, axis=0)
@@ -195,5 +196,5 @@ lu_pivots_to_permutation_p = of_stacks(
     decomposition=_in_a_loop,
     impl=_permutation,
     abstract_eval=_permutation_type,
-    doc="The permutation that exchanges of rows make. Params: permutation_size.",
+    doc="The permutation that results from exchanges of rows. Params: permutation_size.",
 )

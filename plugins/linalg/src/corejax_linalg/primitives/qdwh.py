@@ -19,7 +19,7 @@ from corejax_linalg.primitives.cholesky import cholesky
 from corejax_linalg.primitives.qr import qr
 from corejax_linalg.primitives.triangular_solve import triangular_solve
 
-_LARGE = 100.0  # weights above which a Cholesky factor would lose digits
+_LARGE = 100.0  # the weight above which a Cholesky factor would lose digits
 
 
 def qdwh(
@@ -30,22 +30,23 @@ def qdwh(
     eps: float | None = None,
     dynamic_shape: tuple[int, int] | None = None,
 ) -> tuple[Any, Any, Any, Any]:
-    """The polar decomposition of a matrix of full rank: `x = u @ h`.
+    """Compute the polar decomposition of a matrix of full rank: `x = u @ h`.
 
     Args:
         x: a matrix `f[m, n]` with m >= n.
-        is_hermitian: has no meaning here.
-        max_iterations: how many steps there are at most, 10 by default.
-        eps: the precision, by default the dtype's: steps end when the change is below `(4 eps)^(1/3)` of the result.
-        dynamic_shape: rows and columns that count; the others are taken for zeros.
+        is_hermitian: ignored.
+        max_iterations: the maximal number of steps, 10 by default.
+        eps: the precision, by default the dtype's. The iteration ends when the change is below `(4 eps)^(1/3)` of the
+            result.
+        dynamic_shape: the numbers of rows and columns to use; other elements count as zeros.
 
     Returns:
-        `(u, h, num_iters, is_converged)`: orthonormal columns; a Hermitian matrix, `f[n, n]`; the number of steps, and
-        whether these were enough.
+        `(u, h, num_iters, is_converged)`: a matrix with orthonormal columns, a Hermitian matrix `f[n, n]`, the number
+        of steps, and whether the iteration converged.
 
     Raises:
-        TypeError: `x` is of a dtype that LAPACK does not have.
-        ValueError: `x` is no matrix, or has fewer rows than columns.
+        TypeError: LAPACK does not support the dtype of `x`.
+        ValueError: `x` is not a matrix, or has fewer rows than columns.
     """
     x = array("qdwh", x)
     if x.ndim != 2 or x.shape[0] < x.shape[1]:
@@ -59,7 +60,7 @@ def qdwh(
     real = dtypes.real_dtype_of(x.dtype)
     eps = float(dtypes.finfo(real).eps) if eps is None else real_number("qdwh", "eps", eps)
     scaled = _divided(x, lax.reduce_max(lax.abs(x), (0, 1)) if x.size != 0 else _number(real, 1))
-    start = _divided(scaled, _norm(scaled))  # in two steps: squares of huge elements overflow, of tiny ones are zero
+    start = _divided(scaled, _norm(scaled))  # two steps, so that squares neither overflow nor underflow
     u, _, steps, change = lax.while_loop(
         lambda state: lax.bitwise_and(lax.gt(state[3], _number(real, 0)), lax.lt(state[2], np.int32(limit))),
         lambda state: _step(*state, eps),
@@ -71,7 +72,7 @@ def qdwh(
 
 def _two_sizes(shape: Any) -> tuple[int, int]:
     if not isinstance(shape, tuple | list) or len(shape) != 2:
-        raise TypeError(f"qdwh: dynamic_shape is two sizes, (rows, columns), got {shape!r}")
+        raise TypeError(f"qdwh: dynamic_shape must be two sizes, (rows, columns), got {shape!r}")
     return integer("qdwh", "dynamic_shape", shape[0], 0), integer("qdwh", "dynamic_shape", shape[1], 0)
 
 
@@ -80,7 +81,7 @@ def _number(dtype: Any, value: Any) -> Any:
 
 
 def _divided(x: Any, size: Any) -> Any:
-    """The matrix over a number; itself where that is zero."""
+    """Divide a matrix by a number, unless the number is zero."""
     size = lax.select(lax.eq(size, _number(size.dtype, 0)), _number(size.dtype, 1), size)
     return lax.div(x, lax.convert_element_type(size, x.dtype))
 
@@ -91,7 +92,7 @@ def _norm(x: Any) -> Any:
 
 
 def _step(u: Any, low: Any, steps: Any, change: Any, eps: float) -> tuple[Any, ...]:
-    """One step. `low` bounds singular values from below; `change` becomes 0 when no further step is needed."""
+    """Do one step; `low` bounds singular values from below, and `change` becomes 0 when the iteration has converged."""
     square = low * low
     d = lax.cbrt(4.0 * (1.0 / square - 1.0) / square)
     root = lax.sqrt(1.0 + d)

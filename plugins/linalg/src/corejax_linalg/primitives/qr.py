@@ -1,12 +1,12 @@
-"""`qr`, and the primitives of LAPACK's that it is made of: reflectors, and what they multiply to.
+"""`qr`, and the primitives for LAPACK's reflectors that it is built from.
 
     qr : f[*b, m, n] -> (f[*b, m, k], f[*b, k, n])        A = Q R; with pivoting also i32[*b, n]: A[:, p] = Q R
     geqrf : f[*b, m, n] -> (f[*b, m, n], f[*b, min(m, n)])
     geqp3 : f[*b, m, n] -> (f[*b, m, n], i32[*b, n], f[*b, min(m, n)])
 
-The derivative is that of J. Townsend, "Differentiating the QR decomposition" (2018), for m >= n; of wide matrices R is
-completed by Q^H A. Columns of Q beyond the range follow LAPACK's reflectors: D. Roberts and L. Roberts, "QR and
-LQ decomposition matrix backpropagation algorithms for square, wide, and deep matrices" (2020, arXiv:2009.10071), and
+For m >= n, the derivative is that of J. Townsend, "Differentiating the QR decomposition" (2018). For wide matrices, Q^H
+A completes R. Columns of Q beyond the range follow LAPACK's reflectors: D. Roberts and L. Roberts, "QR and LQ
+decomposition matrix backpropagation algorithms for square, wide, and deep matrices" (2020, arXiv:2009.10071), and
 arXiv:2409.13374, equations 32 and 33.
 """
 
@@ -31,23 +31,23 @@ from corejax_linalg.primitives.triangular_solve import triangular_solve
 
 
 def qr(x: Any, *, pivoting: bool = False, full_matrices: bool = True, use_magma: bool | None = None) -> Any:
-    """The QR decomposition: `x = q @ r`, `q` unitary and `r` upper triangular.
+    """Compute the QR decomposition: `x = q @ r`, with `q` unitary and `r` upper triangular.
 
     Args:
         x: matrices, `f[..., m, n]`.
         pivoting: whether columns are exchanged so that the diagonal of `r` descends: `x[..., p] = q @ r`.
         full_matrices: whether `q` is square; otherwise it has min(m, n) columns, and `r` as many rows.
-        use_magma: for GPUs; there is none that uses it.
+        use_magma: ignored; MAGMA is not supported.
 
     Returns:
-        `(q, r)`, or `(q, r, p)` with `p: i32[..., n]`. Derivatives are those of matrices of full rank, and of an order
-        of columns that does not change.
+        `(q, r)`, or `(q, r, p)` with `p: i32[..., n]`. Derivatives assume matrices of full rank and a constant order of
+        columns.
 
     Raises:
-        TypeError: `x` has fewer than two axes, or is of a dtype that LAPACK does not have.
+        TypeError: `x` has fewer than two axes, or LAPACK does not support its dtype.
     """
     if use_magma:
-        warn_user("qr: there is no MAGMA here; use_magma is ignored", UserWarning)
+        warn_user("qr: MAGMA is not supported; use_magma is ignored", UserWarning)
     return tuple(
         qr_p.bind(
             x, pivoting=flag("qr", "pivoting", pivoting), full_matrices=flag("qr", "full_matrices", full_matrices)
@@ -56,20 +56,20 @@ def qr(x: Any, *, pivoting: bool = False, full_matrices: bool = True, use_magma:
 
 
 def geqrf(a: Any) -> tuple[Any, Any]:
-    """R in the upper triangle and Householder's reflectors below it, and their factors `taus`.
+    """Return R in the upper triangle with Householder reflectors below it, and the reflectors' factors `taus`.
 
     Raises:
-        TypeError: `a` has fewer than two axes, or is of a dtype that LAPACK does not have.
+        TypeError: `a` has fewer than two axes, or LAPACK does not support its dtype.
     """
     reflectors, taus = geqrf_p.bind(a)
     return reflectors, taus
 
 
 def geqp3(a: Any) -> tuple[Any, Any, Any]:
-    """As `geqrf`, of columns exchanged so that the diagonal of R descends; their order is the second result.
+    """Factor as `geqrf`, with columns exchanged so that the diagonal of R descends; the second result is their order.
 
     Raises:
-        TypeError: `a` has fewer than two axes, or is of a dtype that LAPACK does not have.
+        TypeError: `a` has fewer than two axes, or LAPACK does not support its dtype.
     """
     reflectors, order, taus = geqp3_p.bind(a)
     return reflectors, order, taus
@@ -104,20 +104,20 @@ def _geqp3(a: Any) -> Any:
 
 _PACKED: dict[str, Any] = {
     "multiple_results": True,
-    "jvp": nondifferentiable("differentiate qr, which is made of it"),
+    "jvp": nondifferentiable("differentiate qr instead, which uses it"),
 }
 geqrf_p = of_stacks(
     "geqrf",
     impl=_geqrf,
     abstract_eval=_geqrf_type,
-    doc="R and Householder's reflectors in one matrix, and taus.",
+    doc="R and Householder reflectors in one matrix, and taus.",
     **_PACKED,
 )
 geqp3_p = of_stacks(
     "geqp3",
     impl=_geqp3,
     abstract_eval=_geqp3_type,
-    doc="As geqrf, of exchanged columns; the second result orders.",
+    doc="As geqrf, with exchanged columns; the second result is their order.",
     **_PACKED,
 )
 
@@ -164,7 +164,7 @@ def _jvp(primals: Any, tangents: Any, *, pivoting: bool, full_matrices: bool) ->
     if m < n:
         dq, dr = _thin_jvp(q, mat.columns_of(r, 0, m), mat.columns_of(dx, 0, m))
         rest, d_rest = mat.columns_of(r, m, n), mat.columns_of(dx, m, n)
-        # The other columns are X2 = Q R2, so that dR2 = Q^H (dX2 - dQ R2).
+        # The remaining columns are X2 = Q R2, so dR2 = Q^H (dX2 - dQ R2).
         d_rest = mat.matmul(mat.adjoint(q), lax.sub(d_rest, mat.matmul(dq, rest)))
         dr = lax.concatenate([dr, d_rest], dr.ndim - 1)
     elif full_matrices and m > n:
@@ -177,12 +177,12 @@ def _jvp(primals: Any, tangents: Any, *, pivoting: bool, full_matrices: bool) ->
 
 
 def _thin_jvp(q: Any, r: Any, dx: Any) -> tuple[Any, Any]:
-    """Of matrices with as many rows as columns, or more: dX R^-1 = dQ + Q dR R^-1, Q^H dQ skew, dR R^-1 triangular."""
+    """Return dQ and dR for m >= n, by dX R^-1 = dQ + Q dR R^-1, where Q^H dQ is skew and dR R^-1 triangular."""
     scaled = triangular_solve(r, dx)
     inner = mat.matmul(mat.adjoint(q), scaled)
     below = mat.lower(inner, -1)
     skew = lax.sub(below, mat.adjoint(below))
-    if dtypes.is_complex(q.dtype):  # the diagonal of R is real: what is imaginary turns Q
+    if dtypes.is_complex(q.dtype):  # the diagonal of R is real, so the imaginary part belongs to dQ
         on_diagonal = lax.mul(inner, lax.broadcast_to(mat.eye(inner), inner.shape))
         imaginary = lax.complex(lax.zeros_like_array(lax.real(inner)), lax.imag(on_diagonal))
         skew = lax.add(skew, imaginary)
@@ -191,7 +191,7 @@ def _thin_jvp(q: Any, r: Any, dx: Any) -> tuple[Any, Any]:
 
 
 def _beyond_jvp(q: Any, dq: Any, n: int) -> Any:
-    """Tangents of the columns of Q beyond the first `n`, which the reflectors of these determine."""
+    """Return the tangents of the columns of Q beyond the first `n`, whose reflectors determine them."""
     m = q.shape[-1]
     first, beyond = mat.columns_of(q, 0, n), mat.columns_of(q, n, m)
     top, bottom = mat.rows_of(first, 0, n), mat.rows_of(first, n, m)
@@ -204,7 +204,7 @@ def _beyond_jvp(q: Any, dq: Any, n: int) -> Any:
 
 
 def _solved_adjoint(factors: Any, order: Any, b: Any) -> Any:
-    """The solution of A^H x = b by the factors of A."""
+    """Solve A^H x = b by the LU factors of A."""
     x = triangular_solve(factors, b, left_side=True, transpose_a=True, conjugate_a=True)
     x = triangular_solve(factors, x, left_side=True, lower=True, transpose_a=True, conjugate_a=True, unit_diagonal=True)
     return mat.take_rows(x, mat.inverse_order(order))

@@ -1,10 +1,10 @@
-"""`schur`, `hessenberg`, `tridiagonal`: a matrix of which a unitary one makes a simpler one. Not differentiable.
+"""`schur`, `hessenberg`, `tridiagonal`: reduce a matrix to a simpler one by a unitary similarity. Not differentiable.
 
-    schur : f[*b, n, n] -> (f[*b, n, n], f[*b, n, n])        A = Q T Q^H, T triangular, of real matrices in blocks
+    schur : f[*b, n, n] -> (f[*b, n, n], f[*b, n, n])        A = Q T Q^H, T triangular (block triangular if A is real)
     hessenberg : f[*b, n, n] -> (f[*b, n, n], f[*b, n - 1])        A = Q H Q^H, H zero below its first subdiagonal
     tridiagonal : f[*b, n, n] -> (f[*b, n, n], r[*b, n], r[*b, n - 1], f[*b, n - 1])        A = Q T Q^H, A Hermitian
 
-Blocks of T have one or two rows. Of the last two Q is given by reflectors.
+Blocks of T have one or two rows. `hessenberg` and `tridiagonal` return Q as reflectors.
 """
 
 from __future__ import annotations
@@ -26,25 +26,27 @@ def schur(
     sort_eig_vals: bool = False,
     select_callable: Callable[..., Any] | None = None,
 ) -> Any:
-    """The Schur decomposition: `x = q @ t @ q^H`.
+    """Compute the Schur decomposition: `x = q @ t @ q^H`.
 
     Args:
         x: matrices, `f[..., n, n]`.
-        compute_schur_vectors: whether `q` is wanted.
-        sort_eig_vals: there is no sorting.
-        select_callable: what would sort.
+        compute_schur_vectors: whether `q` is computed.
+        sort_eig_vals: must be False; sorting is not supported.
+        select_callable: must be None; sorting is not supported.
 
     Returns:
-        `(t, q)`, or `t` alone in a list. Not differentiable. NaN where the iteration does not converge (an error in
+        `(t, q)`, or `(t,)`. Not differentiable. The results are NaN if the iteration does not converge (an error in
         eager mode with `config.linalg_errors`).
 
     Raises:
-        TypeError: `x` has fewer than two axes, or is of a dtype that LAPACK does not have.
-        ValueError: its matrices are not square.
-        NotImplementedError: sorting is asked for.
+        TypeError: `x` has fewer than two axes, or LAPACK does not support its dtype.
+        ValueError: the matrices are not square.
+        NotImplementedError: sorting is requested.
     """
     if flag("schur", "sort_eig_vals", sort_eig_vals) or select_callable is not None:
-        raise NotImplementedError("schur: eigenvalues are not sorted; leave sort_eig_vals and select_callable out")
+        raise NotImplementedError(
+            "schur: sorting eigenvalues is not supported; leave out sort_eig_vals and select_callable"
+        )
     return tuple(schur_p.bind(x, compute_schur_vectors=flag("schur", "compute_schur_vectors", compute_schur_vectors)))
 
 
@@ -70,24 +72,24 @@ schur_p = of_stacks(
     multiple_results=True,
     impl=_schur,
     abstract_eval=_schur_type,
-    jvp=nondifferentiable("the Schur decomposition has no derivative here; eigh and eig have one"),
+    jvp=nondifferentiable("the derivative of the Schur decomposition is not implemented; use eigh or eig"),
     doc="The Schur decomposition of square matrices. Params: compute_schur_vectors.",
 )
 
 
 def hessenberg(a: Any) -> tuple[Any, Any]:
-    """The reduction of square matrices to Hessenberg form.
+    """Reduce square matrices to Hessenberg form.
 
     Args:
         a: matrices, `f[..., n, n]`.
 
     Returns:
-        `(h, taus)`: the Hessenberg matrix in the upper triangle of `h` and its first subdiagonal, with Householder's
-        reflectors below that; their factors, `f[..., n - 1]`. Not differentiable.
+        `(h, taus)`: `h` has the Hessenberg matrix in its upper triangle and first subdiagonal, and Householder
+        reflectors below. `taus` has the reflectors' factors, `f[..., n - 1]`. Not differentiable.
 
     Raises:
-        TypeError: `a` has fewer than two axes, or is of a dtype that LAPACK does not have.
-        ValueError: its matrices are not square, or have no elements.
+        TypeError: `a` has fewer than two axes, or LAPACK does not support its dtype.
+        ValueError: the matrices are not square, or have no elements.
     """
     packed, taus = hessenberg_p.bind(a)
     return packed, taus
@@ -96,7 +98,7 @@ def hessenberg(a: Any) -> tuple[Any, Any]:
 def _hessenberg_type(a: ShapedArray) -> list[ShapedArray]:
     batch, n = square_type("hessenberg", "a", a)
     if not n:
-        raise ValueError(f"hessenberg: a has rows and columns, got {a.str_short()}")
+        raise ValueError(f"hessenberg: a must have rows and columns, got {a.str_short()}")
     return [a, like((*batch, n - 1), a.dtype, a)]
 
 
@@ -111,26 +113,26 @@ hessenberg_p = of_stacks(
     multiple_results=True,
     impl=_hessenberg,
     abstract_eval=_hessenberg_type,
-    jvp=nondifferentiable("the reduction to Hessenberg form has no derivative here; eigh and eig have one"),
+    jvp=nondifferentiable("the derivative of the reduction to Hessenberg form is not implemented; use eigh or eig"),
     doc="The reduction of square matrices to Hessenberg form, and its reflectors.",
 )
 
 
 def tridiagonal(a: Any, *, lower: bool = True) -> tuple[Any, Any, Any, Any]:
-    """The reduction of Hermitian matrices to real tridiagonal form.
+    """Reduce Hermitian matrices to real tridiagonal form.
 
     Args:
         a: Hermitian matrices, or symmetric real ones, `f[..., n, n]`.
-        lower: which triangle of them counts.
+        lower: whether the lower or the upper triangle of `a` is used.
 
     Returns:
-        `(packed, d, e, taus)`: Householder's reflectors beyond the first sub- or superdiagonal of `packed`; the
-        diagonal, `r[..., n]`, and the other diagonal, `r[..., n - 1]`; the reflectors' factors, `f[..., n - 1]`. Not
-        differentiable.
+        `(packed, d, e, taus)`: `packed` has Householder reflectors beyond its first sub- or superdiagonal. `d` is the
+        diagonal, `r[..., n]`, and `e` the other diagonal, `r[..., n - 1]`. `taus` has the reflectors' factors,
+        `f[..., n - 1]`. Not differentiable.
 
     Raises:
-        TypeError: `a` has fewer than two axes, or is of a dtype that LAPACK does not have.
-        ValueError: its matrices are not square, or have no elements.
+        TypeError: `a` has fewer than two axes, or LAPACK does not support its dtype.
+        ValueError: the matrices are not square, or have no elements.
     """
     packed, d, e, taus = tridiagonal_p.bind(a, lower=flag("tridiagonal", "lower", lower))
     return packed, d, e, taus
@@ -139,7 +141,7 @@ def tridiagonal(a: Any, *, lower: bool = True) -> tuple[Any, Any, Any, Any]:
 def _tridiagonal_type(a: ShapedArray, *, lower: bool) -> list[ShapedArray]:
     batch, n = square_type("tridiagonal", "a", a)
     if not n:
-        raise ValueError(f"tridiagonal: a has rows and columns, got {a.str_short()}")
+        raise ValueError(f"tridiagonal: a must have rows and columns, got {a.str_short()}")
     real = real_of(a.dtype)
     return [a, like((*batch, n), real, a), like((*batch, n - 1), real, a), like((*batch, n - 1), a.dtype, a)]
 
@@ -156,6 +158,6 @@ tridiagonal_p = of_stacks(
     multiple_results=True,
     impl=_tridiagonal,
     abstract_eval=_tridiagonal_type,
-    jvp=nondifferentiable("the reduction to tridiagonal form has no derivative here; eigh has one"),
+    jvp=nondifferentiable("the derivative of the reduction to tridiagonal form is not implemented; use eigh"),
     doc="The reduction of Hermitian matrices to tridiagonal form, and its reflectors. Params: lower.",
 )

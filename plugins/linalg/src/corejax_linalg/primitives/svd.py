@@ -2,9 +2,9 @@
 
     svd : f[*b, m, n] -> (r[*b, k], f[*b, m, k], f[*b, k, n])        A = U diag(s) V^H, k = min(m, n), s descending
 
-The derivative is that of distinct singular values: M. Giles, "An extended collection of matrix derivative results for
-forward and reverse mode" (2008), section 3.2, with the terms for vectors outside of the ranges of U and V and, of
-complex matrices, the phase that LAPACK leaves open put into U.
+The derivative is that for distinct singular values: M. Giles, "An extended collection of matrix derivative results for
+forward and reverse mode" (2008), section 3.2, with terms for vectors outside of the ranges of U and V. For complex
+matrices, U takes the phase that LAPACK leaves open.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from corejax_linalg._base.types import like, real_of, stack_type
 
 
 class SvdAlgorithm(enum.Enum):
-    """Algorithms for singular values. CPUs have `DIVIDE_AND_CONQUER`, the default, and `QR`."""
+    """Algorithms for singular values; CPUs support `DIVIDE_AND_CONQUER`, the default, and `QR`."""
 
     DEFAULT = "default"
     QR = "QR"
@@ -42,33 +42,34 @@ def svd(
     subset_by_index: tuple[int, int] | None = None,
     algorithm: SvdAlgorithm | None = None,
 ) -> Any:
-    """The singular value decomposition: `x = u @ (s * vh)`.
+    """Compute the singular value decomposition: `x = u @ (s * vh)`.
 
     Args:
-        x: matrices, `f[..., m, n]`; with k = min(m, n):
+        x: matrices, `f[..., m, n]`. Below, k = min(m, n).
         full_matrices: whether `u` and `vh` are square, rather than of shapes `[..., m, k]` and `[..., k, n]`.
-        compute_uv: whether vectors are wanted.
-        subset_by_index: `(start, stop)`: only the singular values with these indices; not with full matrices.
-        algorithm: the algorithm.
+        compute_uv: whether singular vectors are computed.
+        subset_by_index: `(start, stop)`: return only the singular values with these indices; requires
+            `full_matrices=False`.
+        algorithm: the algorithm; by default LAPACK's divide and conquer.
 
     Returns:
-        `(u, s, vh)`, or `s`, the singular values, descending and real, `r[..., k]`. Derivatives are those for distinct
-        singular values that are not zero. NaN where the iteration does not converge (an error in eager mode with
-        `config.linalg_errors`).
+        `(u, s, vh)`, or only `s` without `compute_uv`. The singular values `s` are real and descending, `r[..., k]`.
+        Derivatives assume distinct, nonzero singular values. The results are NaN if the iteration does not converge (an
+        error in eager mode with `config.linalg_errors`).
 
     Raises:
-        TypeError: `x` has fewer than two axes, or is of a dtype that LAPACK does not have.
-        ValueError: there are no such indices, or `full_matrices` is asked for with some of them.
-        NotImplementedError: the platform does not have the algorithm; in derivatives: of full matrices that are not
-            square, for which vectors outside of the range are arbitrary.
+        TypeError: `x` has fewer than two axes, or LAPACK does not support its dtype.
+        ValueError: the indices are out of range, or are combined with `full_matrices`.
+        NotImplementedError: the platform does not support the algorithm. In derivatives: full matrices that are not
+            square, since vectors outside of the range are arbitrary.
     """
     aval = array("svd", x).aval
-    stack_type("svd", "x", aval)  # the derivative's rule does not look
+    stack_type("svd", "x", aval)  # check here, because the jvp rule does not check types
     k = min_dim(*aval.shape[-2:])
     start, stop = (0, k) if subset_by_index is None else subset("svd", subset_by_index, k)
     some = (start, stop) != (0, k)
     if some and full_matrices and compute_uv:
-        raise ValueError(f"svd: subset_by_index={subset_by_index} goes with full_matrices=False")
+        raise ValueError(f"svd: subset_by_index={subset_by_index} requires full_matrices=False")
     params = {"algorithm": enumerated("svd", "algorithm", algorithm, SvdAlgorithm)}
     outs = svd_p.bind(
         x,
@@ -101,7 +102,7 @@ def _impl(x: Any, *, full_matrices: bool, compute_uv: bool, algorithm: Any = Non
         return _decomposed(x, full_matrices=full_matrices, compute_uv=compute_uv, algorithm=algorithm)
     types = _abstract_eval(ShapedArray(x.shape, x.dtype), full_matrices=full_matrices, compute_uv=compute_uv)
     outs = [np.zeros(a.shape, a.dtype) for a in types]
-    for vectors in outs[1:]:  # of a matrix without elements: any basis
+    for vectors in outs[1:]:  # the vectors of a matrix without elements are an arbitrary basis
         vectors[...] = np.eye(*vectors.shape[-2:], dtype=x.dtype)
     return outs
 
@@ -117,16 +118,16 @@ def _decomposed(a: Any, *, full_matrices: bool, compute_uv: bool, algorithm: Any
 
 
 def driver(algorithm: SvdAlgorithm | None, platform: str) -> str:
-    """LAPACK's name of an algorithm.
+    """Return the LAPACK routine of an algorithm.
 
     Raises:
-        NotImplementedError: it has none.
+        NotImplementedError: LAPACK does not have the algorithm.
     """
     if algorithm in (None, SvdAlgorithm.DEFAULT, SvdAlgorithm.DIVIDE_AND_CONQUER):
         return "gesdd"
     if algorithm == SvdAlgorithm.QR:
         return "gesvd"
-    raise NotImplementedError(f"svd: there is no algorithm {algorithm} on {platform}; leave it out")
+    raise NotImplementedError(f"svd: {platform} does not support the algorithm {algorithm}; leave it out")
 
 
 def _jvp(primals: Any, tangents: Any, *, full_matrices: bool, compute_uv: bool, algorithm: Any = None) -> Any:
@@ -157,7 +158,7 @@ def _jvp(primals: Any, tangents: Any, *, full_matrices: bool, compute_uv: bool, 
 
 
 def _vector_tangents(s: Any, moved: Any, is_complex: bool) -> tuple[Any, Any]:
-    """The coefficients of dU in U and of dV in V, given U^H dA V."""
+    """Return the coefficients of dU in U and of dV in V, given U^H dA V."""
     rows, columns = mat.pairwise(s)
     one = lax.broadcast_to(mat.eye(rows), rows.shape)
     gaps = lax.mul(lax.add(columns, rows), lax.sub(columns, rows))
@@ -167,7 +168,7 @@ def _vector_tangents(s: Any, moved: Any, is_complex: bool) -> tuple[Any, Any]:
     right, left = lax.mul(columns, moved), lax.mul(rows, moved)
     du = lax.mul(inverse, lax.add(right, mat.adjoint(right)))
     dv = lax.mul(inverse, lax.add(left, mat.adjoint(left)))
-    if is_complex:  # the phases: what is imaginary on the diagonal of U^H dA V
+    if is_complex:  # the phases: the imaginary part of the diagonal of U^H dA V
         turned = lax.mul(lax.sub(moved, mat.adjoint(moved)), mat.constant(moved, 0.5))
         du = lax.add(du, lax.div(lax.mul(turned, lax.convert_element_type(one, moved.dtype)), rows))
     return du, dv

@@ -1,8 +1,8 @@
-"""`triangular_solve`: solutions of equations with a triangular matrix.
+"""`triangular_solve`: solve equations with a triangular matrix.
 
     triangular_solve : f[*b, n, n] -> f[*b, n, k] -o f[*b, n, k]        op(A) X = B, or X op(A) = B
 
-With A X = B: A dX = dB - dA X, where dA is the part of it in the triangle.
+With A X = B: A dX = dB - dA X, where dA is the triangle of the tangent.
 """
 
 from __future__ import annotations
@@ -40,23 +40,23 @@ def triangular_solve(
     conjugate_a: bool = False,
     unit_diagonal: bool = False,
 ) -> Any:
-    """Solutions of `op(a) @ x = b`, or, not `left_side`, of `x @ op(a) = b`, with a triangular matrix.
+    """Solve `op(a) @ x = b` (or `x @ op(a) = b` without `left_side`) with triangular matrices.
 
     Args:
-        a: triangular matrices, `f[..., n, n]`; what is in the other triangle does not count.
-        b: right-hand sides, `f[..., n, k]`, or `f[..., k, n]` if not `left_side`; or one each, `f[..., n]`.
-        left_side: on which side of x the matrix stands.
-        lower: whether it is lower triangular.
+        a: triangular matrices, `f[..., n, n]`; the other triangle is ignored.
+        b: right-hand sides, `f[..., n, k]`, or `f[..., k, n]` if not `left_side`; or one vector each, `f[..., n]`.
+        left_side: whether the matrix stands on the left side of x.
+        lower: whether the matrices are lower triangular.
         transpose_a: whether op transposes.
         conjugate_a: whether op conjugates.
-        unit_diagonal: whether the diagonal is 1, whatever is there.
+        unit_diagonal: whether the diagonal counts as 1, whatever its elements are.
 
     Returns:
-        x, of the type of `b`. Infinite or NaN where the diagonal has a zero.
+        The solutions x, of the type of `b`; infinite or NaN if the diagonal has a zero.
 
     Raises:
-        TypeError: dtypes or batch axes differ, or `a` has fewer than two axes.
-        ValueError: `a` is not square, or its size is not that of `b`.
+        TypeError: the dtypes or batch axes differ, or `a` has fewer than two axes.
+        ValueError: `a` is not square, or its size differs from that of `b`.
     """
     a, b = array("triangular_solve", a, "a"), array("triangular_solve", b, "b")
     x, y = a.aval, b.aval
@@ -82,16 +82,16 @@ def _abstract_eval(a: ShapedArray, b: ShapedArray, *, left_side: bool, **params:
     name = "triangular_solve"
     if a.ndim < 2 or b.ndim < 2 or not dtypes.is_inexact(a.dtype):
         raise TypeError(
-            f"{name}: a is a stack of matrices [..., n, n] and b of right-hand sides, floating or complex; "
+            f"{name}: a must be a stack of matrices [..., n, n] and b of right-hand sides, floating or complex; "
             f"got a {a.str_short()} and b {b.str_short()}"
         )
     if a.shape[-1] != a.shape[-2]:
-        raise ValueError(f"{name}: a is a square matrix or a stack of them, [..., n, n], got {a.str_short()}")
+        raise ValueError(f"{name}: a must be a square matrix or a stack of them, [..., n, n], got {a.str_short()}")
     check_alike(name, [("a", a, 2), ("b", b, 2)])
     if a.shape[-1] != b.shape[-2 if left_side else -1]:
         shape = "[..., n, k]" if left_side else "[..., k, n]"
         raise ValueError(
-            f"{name}: with a of shape [..., n, n], b is {shape} where left_side={left_side}; "
+            f"{name}: with a of shape [..., n, n] and left_side={left_side}, b must have shape {shape}; "
             f"got a {a.str_short()} and b {b.str_short()}"
         )
     return like(b.shape, b.dtype, a, b)
@@ -109,7 +109,7 @@ def _impl(
         raise FailureError(f"singular (element {place} of its diagonal is 0)")
     if conjugate_a and not transpose_a:
         a = a.conj()
-    # Rows of C are columns of Fortran: op(A) X = B is X^T op(A)^T = B^T, of transposes that need no copies.
+    # Rows in C's order are columns in Fortran's. So solve X^T op(A)^T = B^T, whose transposes need no copies.
     out = routine("trsm", a.dtype, "blas")(
         1.0,
         a.T,
@@ -134,7 +134,7 @@ def _jvp(primals: Any, tangents: Any, **params: Any) -> Any:
 
 
 def _jvp_matrix(da: Any, x: Any, a: Any, *, left_side: bool, **params: Any) -> Any:
-    """`-op(A)^-1 op(dA) X` (or its mirror image), in the cheaper order."""
+    """Return `-op(A)^-1 op(dA) X` (or its mirror image), multiplied in the cheaper order."""
     off = int(params["unit_diagonal"])
     da = lax.neg(mat.lower(da, -off) if params["lower"] else mat.upper(da, off))
     da = mat.transpose(da) if params["transpose_a"] else da
@@ -158,7 +158,7 @@ def _vmap(axis_size: int, vals: Any, dims: Any, **params: Any) -> Any:
     if da is not None:
         a, b = move_batch_axis(axis_size, da, 0, a), move_batch_axis(axis_size, db, 0, b)
         return triangular_solve_p.bind(a, b, **params), 0
-    # One matrix for the batch, whose right-hand sides stand beside each other.
+    # The batch shares one matrix: make the right-hand sides columns of one array.
     place = b.ndim - 1 if params["left_side"] else b.ndim - 3
     b = move_batch_axis(axis_size, db, place, b)
     start = place - 1 if params["left_side"] else place
@@ -172,7 +172,7 @@ triangular_solve_p = Primitive(
     linear_in=(1,),
     impl=_impl,
     abstract_eval=_abstract_eval,
-    doc="Solutions of linear equations with a triangular matrix. "
+    doc="The solutions of linear equations with a triangular matrix. "
     "Params: left_side, lower, transpose_a, conjugate_a, unit_diagonal.",
 )
 jvp_rules.register(triangular_solve_p, _jvp, symbolic_zeros=True)

@@ -1,4 +1,4 @@
-"""`tridiagonal_solve`: solutions of equations with a tridiagonal matrix.
+"""`tridiagonal_solve`: solve equations with a tridiagonal matrix.
 
     tridiagonal_solve : f[*b, n] -> f[*b, n] -> f[*b, n] -> f[*b, n, k] -o f[*b, n, k]        A X = B
 
@@ -28,21 +28,22 @@ from corejax_linalg._base.types import check_alike, like, stack_type
 
 
 def tridiagonal_solve(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: bool = False) -> Any:
-    """Solutions of linear equations with tridiagonal matrices.
+    """Solve linear equations with tridiagonal matrices.
 
     Args:
-        dl: the diagonal below the main one, `f[..., n]`; element `i` is in row `i`, and the first does not count.
+        dl: the diagonal below the main diagonal, `f[..., n]`; element `i` is in row `i`, and the first is ignored.
         d: the main diagonal, `f[..., n]`.
-        du: the diagonal above it, `f[..., n]`; the last element does not count.
+        du: the diagonal above the main diagonal, `f[..., n]`; the last element is ignored.
         b: right-hand sides, `f[..., n, k]`.
-        perturb_singular: whether pivots that are nearly zero are replaced by small numbers, so that there is a finite
-            solution: for inverse iteration.
+        perturb_singular: whether pivots that are nearly zero are replaced by small numbers, so that the solution is
+            finite, as inverse iteration needs it.
 
     Returns:
-        x, of the type of `b`. NaN where a matrix is singular (an error in eager mode with `config.linalg_errors`).
+        The solutions x, of the type of `b`; NaN for singular matrices (an error in eager mode with
+        `config.linalg_errors`).
 
     Raises:
-        TypeError: dtypes or shapes differ, or the dtype is one that LAPACK does not have.
+        TypeError: dtypes or shapes differ, or LAPACK does not support the dtype.
     """
     return tridiagonal_solve_p.bind(
         dl, d, du, b, perturb_singular=flag("tridiagonal_solve", "perturb_singular", perturb_singular)
@@ -61,14 +62,14 @@ def _abstract_eval(
     check_alike(name, [("d", d, 1), ("dl", dl, 1), ("du", du, 1), ("b", b, 2)])
     if not dl.shape == d.shape == du.shape == b.shape[:-1]:
         raise TypeError(
-            f"{name}: the diagonals have one shape [..., n], and b is [..., n, k]; got dl {dl.str_short()}, "
+            f"{name}: the diagonals must have one shape [..., n], and b [..., n, k]; got dl {dl.str_short()}, "
             f"d {d.str_short()}, du {du.str_short()} and b {b.str_short()}"
         )
     return like(b.shape, b.dtype, dl, d, du, b)
 
 
 def _impl(dl: Any, d: Any, du: Any, b: Any, *, perturb_singular: bool) -> Any:
-    if perturb_singular:  # which only the kernel of compiled programs does
+    if perturb_singular:  # only the kernel of compiled programs supports it
         return impl_rules.derived(tridiagonal_solve_p)(dl, d, du, b, perturb_singular=True)
     return _solved(dl, d, du, b, perturb_singular=False)
 
@@ -98,7 +99,7 @@ def _jvp(primals: Any, tangents: Any, *, perturb_singular: bool) -> Any:
 
 
 def _product(dl: Any, d: Any, du: Any, x: Any) -> Any:
-    """A tridiagonal matrix times `x`."""
+    """Multiply a tridiagonal matrix by `x`."""
 
     def times(diagonal: Any, x: Any) -> Any:
         return lax.mul(lax.broadcast_to(mat.as_columns(diagonal), x.shape), x)
@@ -107,7 +108,7 @@ def _product(dl: Any, d: Any, du: Any, x: Any) -> Any:
 
 
 def _shifted(x: Any, by: int) -> Any:
-    """Rows moved down (or, negative, up), with zeros where none came from."""
+    """Shift rows down (up if negative), and fill with zeros."""
     widths = [(0, 0, 0)] * x.ndim
     widths[-2] = (by, -by, 0)
     return lax.pad(x, mat.constant(x, 0), widths)
@@ -125,7 +126,7 @@ def _vmap(axis_size: int, vals: Any, dims: Any, *, perturb_singular: bool) -> An
     if any(d is not None for d in dims[:-1]):
         moved = [move_batch_axis(axis_size, d, 0, x) for x, d in zip(vals, dims, strict=True)]
         return tridiagonal_solve_p.bind(*moved, perturb_singular=perturb_singular), 0
-    # One matrix for the batch, whose right-hand sides stand beside each other.
+    # The batch shares one matrix: make the right-hand sides columns of one array.
     place = b.ndim - 2
     b = move_batch_axis(axis_size, dims[-1], place, b)
     flat = lax.reshape(b, (*b.shape[:place], b.shape[place] * b.shape[place + 1]))
@@ -138,7 +139,7 @@ tridiagonal_solve_p = Primitive(
     linear_in=(3,),
     impl=_impl,
     abstract_eval=_abstract_eval,
-    doc="Solutions of linear equations with tridiagonal matrices. Params: perturb_singular.",
+    doc="The solutions of linear equations with tridiagonal matrices. Params: perturb_singular.",
 )
 jvp_rules.register(tridiagonal_solve_p, _jvp, symbolic_zeros=True)
 transpose_rules.register(tridiagonal_solve_p, _transpose)

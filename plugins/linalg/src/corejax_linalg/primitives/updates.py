@@ -1,4 +1,4 @@
-"""`cholesky_update` and `symmetric_product`: what changes a symmetric matrix, or its factor.
+"""`cholesky_update` and `symmetric_product`: update a symmetric matrix, or its Cholesky factor.
 
 cholesky_update : f[*b, n, n] -> f[*b, n] -> f[*b, n, n]        R'^T R' = R^T R + w w^T
 symmetric_product : f[*b, n, k] -> f[*b, n, n] -> f[*b, n, n]        alpha A A^T + beta C
@@ -19,7 +19,7 @@ from corejax_linalg._base.types import check_alike
 
 
 def cholesky_update(r_matrix: Any, w_vector: Any) -> Any:
-    """The Cholesky factor of `r^T @ r + w w^T` from that of `r^T @ r`, by Givens rotations.
+    """Compute the Cholesky factor of `r^T @ r + w w^T` from the factor `r`, by Givens rotations.
 
     Args:
         r_matrix: upper triangular matrices, real, `f[..., n, n]`.
@@ -29,32 +29,32 @@ def cholesky_update(r_matrix: Any, w_vector: Any) -> Any:
         The upper triangular factors, of the type of `r_matrix`.
 
     Raises:
-        TypeError: dtypes or batch axes differ, or they are not real floating.
+        TypeError: the dtypes or batch axes differ, or a dtype is not real floating-point.
         ValueError: the matrices are not square, or the vectors have another size.
     """
     r_matrix, w_vector = array("cholesky_update", r_matrix), array("cholesky_update", w_vector, 1)
-    _update_type(r_matrix.aval, w_vector.aval)  # derivatives are the decomposition's, which does not look
+    _update_type(r_matrix.aval, w_vector.aval)  # check here, because the decomposition does not check types
     return cholesky_update_p.bind(r_matrix, w_vector)
 
 
 def symmetric_product(
     a_matrix: Any, c_matrix: Any, *, alpha: float = 1.0, beta: float = 0.0, symmetrize_output: bool = False
 ) -> Any:
-    """`alpha a a^T + beta c`, of a symmetric c.
+    """Compute `alpha a a^T + beta c` for a symmetric matrix c.
 
     Args:
         a_matrix: matrices, real, `f[..., n, k]`.
         c_matrix: symmetric matrices, `f[..., n, n]`.
         alpha: a static number.
         beta: a static number.
-        symmetrize_output: whether the upper triangle of the result is made of the lower one.
+        symmetrize_output: whether the lower triangle of the result is copied to the upper one.
 
     Returns:
         The sum, of the type of `c_matrix`.
 
     Raises:
-        TypeError: dtypes or batch axes differ, or they are not real floating.
-        ValueError: sizes do not fit.
+        TypeError: the dtypes or batch axes differ, or a dtype is not real floating-point.
+        ValueError: the sizes do not match.
     """
     name = "symmetric_product"
     scales = {"alpha": real_number(name, "alpha", alpha), "beta": real_number(name, "beta", beta)}
@@ -74,7 +74,8 @@ def _check_real(name: str, *operands: tuple[str, ShapedArray, int]) -> None:
         if x.ndim < rank or not dtypes.is_float(x.dtype) or x.dtype.itemsize < 2:
             kind = "matrices" if rank == 2 else "vectors"
             raise TypeError(
-                f"{name}: {argument} is a stack of {kind}, real and floating of 16 bits or more, got {x.str_short()}"
+                f"{name}: {argument} must be a stack of {kind}, real floating-point of 16 bits or more, got "
+                f"{x.str_short()}"
             )
     check_alike(name, operands)
 
@@ -84,7 +85,8 @@ def _update_type(r: ShapedArray, w: ShapedArray) -> ShapedArray:
     _check_real(name, ("r_matrix", r, 2), ("w_vector", w, 1))
     if not r.shape[-2] == r.shape[-1] == w.shape[-1]:
         raise ValueError(
-            f"{name}: r_matrix has shape [..., n, n] and w_vector [..., n], got {r.str_short()} and {w.str_short()}"
+            f"{name}: r_matrix must have shape [..., n, n] and w_vector [..., n], got {r.str_short()} and "
+            f"{w.str_short()}"
         )
     return r.strip_weak_type()
 
@@ -102,7 +104,7 @@ def _update_impl(r: Any, w: Any) -> Any:
 
 
 def _rotated(r: Any, w: Any) -> Any:
-    """A decomposition: a rotation of each row with the vector, which has a zero more after it."""
+    """Decompose into a scan that rotates each row with the vector; each rotation zeroes one element of the vector."""
     axis = r.ndim - 2
     zero, one = mat.constant(r, 0), mat.constant(r, 1)
 
@@ -112,7 +114,7 @@ def _rotated(r: Any, w: Any) -> Any:
         head, other = (
             lax.expand_dims(lax.reduce_sum(mat.keep_where(here, x), (x.ndim - 1,)), (x.ndim - 1,)) for x in (row, w)
         )
-        # Divided by the larger one first, so that squares neither overflow nor vanish.
+        # Divide by the larger one first, so that squares neither overflow nor underflow.
         size = lax.max(lax.abs(head), lax.abs(other))
         none = lax.eq(size, zero)
         size = lax.select(none, one, size)
@@ -134,7 +136,7 @@ cholesky_update_p = of_stacks(
     decomposition=_rotated,
     impl=_update_impl,
     abstract_eval=_update_type,
-    doc="The Cholesky factor of a matrix that a vector's product with itself was added to.",
+    doc="The Cholesky factor of a matrix after adding the outer product of a vector with itself.",
 )
 
 
@@ -146,7 +148,8 @@ def _product_type(a: ShapedArray, c: ShapedArray, *, alpha: float, beta: float) 
     _check_real(name, ("a_matrix", a, 2), ("c_matrix", c, 2))
     if not a.shape[-2] == c.shape[-2] == c.shape[-1]:
         raise ValueError(
-            f"{name}: a_matrix has shape [..., n, k] and c_matrix [..., n, n], got {a.str_short()} and {c.str_short()}"
+            f"{name}: a_matrix must have shape [..., n, k] and c_matrix [..., n, n], got {a.str_short()} and "
+            f"{c.str_short()}"
         )
     return c.strip_weak_type()
 
@@ -160,5 +163,5 @@ symmetric_product_p = of_stacks(
     "symmetric_product",
     decomposition=_product,
     abstract_eval=_product_type,
-    doc="A symmetric matrix and the product of a matrix with its transpose, added. Params: alpha, beta.",
+    doc="The sum of a symmetric matrix and the product of a matrix with its transpose. Params: alpha, beta.",
 )

@@ -1,4 +1,4 @@
-"""Solutions of equations, with SciPy's names. What SciPy takes to save memory or checks is ignored."""
+"""Solvers of equations with SciPy's names; SciPy's arguments about memory and checks are ignored."""
 
 from __future__ import annotations
 
@@ -14,30 +14,30 @@ from corejax_linalg._base import matrices as mat
 from corejax_linalg._base.arguments import arrays, choice, flag, pair, real_number
 from corejax_linalg._base.types import complex_of
 from corejax_linalg.numpy_linalg import equations
-from corejax_linalg.primitives.solving import lu_solved, nobody_differentiates, solved_beside
+from corejax_linalg.primitives.solving import is_only_evaluated, solve_broadcast, solve_with_factors
 from corejax_linalg.scipy_linalg.factors import cholesky
 
 
 def _solved_stacks(name: str, solve: Callable[..., Any], a: Any, b: Any, *vectors: Any) -> Any:
-    """`solve(a, b, *vectors)` of stacks with the same batch axes, given one vector b or matrices that broadcast.
+    """Call `solve(a, b, *vectors)`, which takes equal batch axes, for a vector b or matrices that broadcast.
 
     Raises:
-        ValueError: shapes do not fit.
+        ValueError: the shapes do not match.
     """
     n = a.shape[-1] if a.ndim > 1 else None
-    old = b.ndim > 1 and a.ndim == b.ndim + 1 and n == b.shape[-1]
-    if old:
+    is_deprecated = b.ndim > 1 and a.ndim == b.ndim + 1 and n == b.shape[-1]
+    if is_deprecated:
         warn_user(
-            f"{name}: stacks of vectors are deprecated, as they are in JAX; make columns: b[..., None]", FutureWarning
+            f"{name}: stacks of vectors are deprecated, as in JAX; pass columns instead: b[..., None]", FutureWarning
         )
-    alone = old or b.ndim == 1
+    alone = is_deprecated or b.ndim == 1
     columns = b[..., None] if alone else b
     if n is None or a.shape[-2] != n or columns.ndim < 2 or columns.shape[-2] != n:
         raise ValueError(
             f"{name} takes a matrix [..., n, n] with b [n] or [..., n, k], got {a.aval.str_short()} and b "
             f"{b.aval.str_short()}"
         )
-    out = solved_beside(solve, a, columns, *vectors)
+    out = solve_broadcast(solve, a, columns, *vectors)
     return out[..., 0] if alone else out
 
 
@@ -52,23 +52,23 @@ def solve_triangular(
     debug: Any = None,
     check_finite: bool = True,
 ) -> Any:
-    """The solution x of `op(a) @ x = b` with a triangular matrix.
+    """Solve `op(a) @ x = b` with triangular matrices.
 
     Args:
         a: triangular matrices, `[..., n, n]`.
         b: a vector `[n]`, or matrices `[..., n, k]`.
-        trans: 0 or `"N"`: op is nothing; 1 or `"T"`: it transposes; 2 or `"C"`: it conjugates too.
+        trans: 0 or `"N"` if op is the identity, 1 or `"T"` if op transposes, 2 or `"C"` if op also conjugates.
         lower: whether the matrices are lower triangular.
-        unit_diagonal: whether their diagonal is 1, whatever is there.
+        unit_diagonal: whether the diagonal counts as 1, whatever its elements are.
         overwrite_b: ignored.
         debug: ignored.
         check_finite: ignored.
 
     Returns:
-        x, of the shape of `b`.
+        The solution x, of the shape of `b`.
 
     Raises:
-        ValueError: `trans` is none of these, or shapes do not fit.
+        ValueError: `trans` is invalid, or the shapes do not match.
     """
     choice("solve_triangular", "trans", trans, (0, 1, 2, "N", "T", "C"))
     a, b = arrays("solve_triangular", a, b)
@@ -84,7 +84,7 @@ def solve_triangular(
 
 @remembered
 def cho_solve(c_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False, check_finite: bool = True) -> Any:
-    """The solution x of `a @ x = b`, given what `cho_factor` made of a.
+    """Solve `a @ x = b`, given the result of `cho_factor(a)`.
 
     Args:
         c_and_lower: the factor, and whether it is lower triangular.
@@ -93,10 +93,10 @@ def cho_solve(c_and_lower: tuple[Any, bool], b: Any, overwrite_b: bool = False, 
         check_finite: ignored.
 
     Returns:
-        x, of the shape of `b`.
+        The solution x, of the shape of `b`.
 
     Raises:
-        ValueError: shapes do not fit.
+        ValueError: the shapes do not match.
     """
     factor, lower = pair("cho_solve", "c_and_lower", c_and_lower, "cho_factor")
     lower = flag("cho_solve", "lower", lower)
@@ -114,20 +114,20 @@ def _cho_solved(factor: Any, b: Any, lower: bool) -> Any:
 def lu_solve(
     lu_and_piv: tuple[Any, Any], b: Any, trans: int = 0, overwrite_b: bool = False, check_finite: bool = True
 ) -> Any:
-    """The solution x of `a @ x = b`, given what `lu_factor` made of a.
+    """Solve `a @ x = b`, given the result of `lu_factor(a)`.
 
     Args:
         lu_and_piv: the factors, and the exchanges of rows.
         b: a vector `[n]`, or matrices `[..., n, k]`.
-        trans: 1 for `a^T`, 2 for `a^H` in the place of a.
+        trans: 1 for `a^T`, 2 for `a^H` in place of a.
         overwrite_b: ignored.
         check_finite: ignored.
 
     Returns:
-        x, of the shape of `b`.
+        The solution x, of the shape of `b`.
 
     Raises:
-        ValueError: `trans` is none of these, or shapes do not fit.
+        ValueError: `trans` is invalid, or the shapes do not match.
     """
     choice("lu_solve", "trans", trans, (0, 1, 2))
     factors, pivots = pair("lu_solve", "lu_and_piv", lu_and_piv, "lu_factor")
@@ -135,7 +135,7 @@ def lu_solve(
     if factors.ndim < 2 or factors.shape[-1] != factors.shape[-2]:
         raise ValueError(f"lu_solve takes factors of square matrices, [..., n, n], got {factors.aval.str_short()}")
     order = lax_linalg.lu_pivots_to_permutation(pivots, factors.shape[-1])
-    return _solved_stacks("lu_solve", lambda a, b, p: lu_solved(a, p, b, trans), factors, b, order)
+    return _solved_stacks("lu_solve", lambda a, b, p: solve_with_factors(a, p, b, trans), factors, b, order)
 
 
 def solve(
@@ -148,24 +148,24 @@ def solve(
     check_finite: bool = True,
     assume_a: str = "gen",
 ) -> Any:
-    """The solution x of `a @ x = b`.
+    """Solve `a @ x = b`.
 
     Args:
         a: matrices, `[..., n, n]`.
         b: a vector `[n]`, or matrices `[..., n, k]`.
-        lower: of positive definite matrices, which triangle counts.
+        lower: which triangle of positive definite matrices is used.
         overwrite_a: ignored.
         overwrite_b: ignored.
         debug: ignored.
         check_finite: ignored.
-        assume_a: `"pos"` for positive definite matrices, which are solved by Cholesky's factors; `"gen"`, `"sym"` and
-            `"her"` are solved by LU.
+        assume_a: `"pos"` for positive definite matrices, which use the Cholesky decomposition; `"gen"`, `"sym"` and
+            `"her"` use the LU decomposition.
 
     Returns:
-        x, of the shape of `b`, differentiated by the equation.
+        The solution x, of the shape of `b`. Derivatives solve the differentiated equation.
 
     Raises:
-        ValueError: `assume_a` is another word, or shapes do not fit.
+        ValueError: `assume_a` is invalid, or the shapes do not match.
     """
     choice("solve", "assume_a", assume_a, ("gen", "sym", "her", "pos"))
     lower = flag("solve", "lower", lower)
@@ -177,7 +177,7 @@ def solve(
 
 def _solved_definite(a: Any, b: Any, lower: bool) -> Any:
     factor = cholesky(lax.stop_gradient(a), lower)
-    if nobody_differentiates():
+    if is_only_evaluated():
         return _cho_solved(factor, b, lower)
     return lax.custom_linear_solve(
         lambda x: mat.matmul(a, x),
@@ -189,20 +189,20 @@ def _solved_definite(a: Any, b: Any, lower: bool) -> Any:
 
 
 def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float = 1e-8) -> Any:
-    """The solution X of `A @ X + X @ B = C`.
+    """Solve the Sylvester equation `A @ X + X @ B = C`.
 
     Args:
         A: matrices, `[..., m, m]`.
         B: matrices, `[..., n, n]`.
         C: matrices, `[..., m, n]`.
-        method: `"schur"`, which is not differentiable, or `"eigen"`, for matrices with a basis of eigenvectors.
-        tol: where an eigenvalue of A and one of -B are nearer than this, or than rounding tells, the result is NaN.
+        method: `"schur"`, which is not differentiable, or `"eigen"`, for diagonalisable matrices.
+        tol: if an eigenvalue of A and one of -B are closer than this, or than rounding errors, the result is NaN.
 
     Returns:
-        X, of the shape of C.
+        The solution X, of the shape of C.
 
     Raises:
-        ValueError: `method` is another word, or shapes do not fit.
+        ValueError: `method` is invalid, or the shapes do not match.
     """
     choice("solve_sylvester", "method", method, ("schur", "eigen"))
     tol = real_number("solve_sylvester", "tol", tol)
@@ -243,7 +243,7 @@ def _sylvester(A: Any, B: Any, C: Any, method: str, tol: float) -> Any:
 
 
 def _triangular_sylvester(r: Any, s: Any, f: Any) -> Any:
-    """The solution of `r @ y + y @ s = f`, both upper triangular: one column after the other."""
+    """Solve `r @ y + y @ s = f` with upper triangular r and s, one column after the other."""
     one = mat.eye(r)
     columns = (jnp.moveaxis(s, -1, 0), jnp.moveaxis(f, -1, 0), jnp.moveaxis(mat.diagonal(s), -1, 0), mat.eye(s) != 0)
 

@@ -1,4 +1,4 @@
-"""Decompositions, with SciPy's names and orders of results. What SciPy takes to save memory or checks is ignored."""
+"""Decompositions with SciPy's names and orders of results; SciPy's arguments about memory and checks are ignored."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ from corejax_linalg.primitives.qr import geqp3, geqrf
 
 
 def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
-    """The Cholesky factor of positive definite matrices: `a = L @ L^H` if `lower`, else `U^H @ U`.
+    """Compute the Cholesky factor of positive definite matrices: `a = L @ L^H` if `lower`, else `U^H @ U`.
 
     Args:
-        a: Hermitian matrices, `[..., n, n]`, of which one triangle counts: the one where the factor is.
+        a: Hermitian matrices, `[..., n, n]`; only the triangle of the factor is used.
         lower: whether the factor is lower triangular.
         overwrite_a: ignored.
         check_finite: ignored.
 
     Returns:
-        The factor; NaN of matrices that are not positive definite.
+        The factor; NaN for matrices that are not positive definite.
 
     Raises:
         ValueError: the matrices are not square.
@@ -38,7 +38,7 @@ def cholesky(a: Any, lower: bool = False, overwrite_a: bool = False, check_finit
 
 
 def cho_factor(a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, bool]:
-    """`(cholesky(a, lower), lower)`, for `cho_solve`; the other triangle is zero.
+    """Return `(cholesky(a, lower), lower)` for `cho_solve`; the other triangle of the factor is zero.
 
     Raises:
         ValueError: the matrices are not square.
@@ -48,7 +48,7 @@ def cho_factor(a: Any, lower: bool = False, overwrite_a: bool = False, check_fin
 
 
 def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
-    """Determinants: `corejax.numpy.linalg.det`.
+    """Compute determinants, as `corejax.numpy.linalg.det` does.
 
     Raises:
         ValueError: the matrices are not square.
@@ -57,7 +57,7 @@ def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
 
 
 def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Any:
-    """Inverses: `corejax.numpy.linalg.inv`.
+    """Compute inverses, as `corejax.numpy.linalg.inv` does.
 
     Raises:
         ValueError: the matrices are not square.
@@ -77,29 +77,29 @@ def eigh(
     type: int = 1,
     check_finite: bool = True,
 ) -> Any:
-    """Eigenvalues and eigenvectors of Hermitian matrices.
+    """Compute eigenvalues and eigenvectors of Hermitian matrices.
 
     Args:
-        a: Hermitian matrices, `[..., n, n]`; what is decomposed is `(a + a^H) / 2`.
-        b: for equations `a v = w b v`; there are none.
-        lower: has no meaning where both triangles count.
-        eigvals_only: whether the eigenvalues are all that is wanted.
+        a: Hermitian matrices, `[..., n, n]`; `(a + a^H) / 2` is decomposed.
+        b: must be None; generalised problems `a v = w b v` are not supported.
+        lower: ignored, since both triangles are used.
+        eigvals_only: whether only eigenvalues are returned.
         overwrite_a: ignored.
         overwrite_b: ignored.
         turbo: ignored.
-        eigvals: a range of eigenvalues; there are none.
-        type: the kind of equation; there is 1.
+        eigvals: must be None; ranges of eigenvalues are not supported.
+        type: must be 1; other kinds of equations are not supported.
         check_finite: ignored.
 
     Returns:
-        `(w, v)`, or `w`: eigenvalues, ascending, and vectors in columns.
+        `(w, v)`, or only `w`: ascending eigenvalues, and vectors in columns.
 
     Raises:
         ValueError: the matrices are not square.
         NotImplementedError: `b`, `eigvals` or another type is given.
     """
     if b is not None or eigvals is not None or not isinstance(type, int) or type != 1:
-        raise NotImplementedError("eigh: there is no b, no eigvals and no type but 1; leave them out")
+        raise NotImplementedError("eigh: b, eigvals and types other than 1 are not supported; leave them out")
     (a,) = square("eigh", a)
     v, w = lax_linalg.eigh(a, lower=flag("eigh", "lower", lower))
     return w if flag("eigh", "eigvals_only", eigvals_only) else (w, v)
@@ -115,31 +115,35 @@ def eigh_tridiagonal(
     tol: float | None = None,
     key: Any = None,
 ) -> Any:
-    """Eigenvalues and eigenvectors of a Hermitian tridiagonal matrix, by `eigh` of that matrix.
+    """Compute eigenvalues and eigenvectors of a Hermitian tridiagonal matrix, by `eigh` of that matrix.
 
     Args:
         d: the diagonal, real, `[n]`.
-        e: the diagonal below it, `[n - 1]`.
-        eigvals_only: whether the eigenvalues are all that is wanted.
-        select: `"a"` for all, `"i"` for those with the indices in `select_range`, both ends included.
+        e: the diagonal below the main diagonal, `[n - 1]`.
+        eigvals_only: whether only eigenvalues are returned.
+        select: `"a"` for all eigenvalues, `"i"` for those with the indices in `select_range`, both ends included.
         select_range: the first and the last index.
-        tol: ignored: the result is as exact as it can be.
-        key: ignored: nothing is random.
+        tol: ignored, since the result has full precision.
+        key: ignored, since the algorithm is not random.
 
     Returns:
-        `(w, v)`, or `w`: eigenvalues, ascending, and vectors in columns.
+        `(w, v)`, or only `w`: ascending eigenvalues, and vectors in columns.
 
     Raises:
         TypeError: the dtypes differ.
-        ValueError: shapes do not fit, or `select` is another word or lacks its range.
-        NotImplementedError: `select` is `"v"`: how many there are would depend on values.
+        ValueError: the shapes do not match, or `select` is invalid or lacks its range.
+        NotImplementedError: `select` is `"v"`, for which the number of results would depend on values.
     """
     choice("eigh_tridiagonal", "select", select, ("a", "i", "v"))
     if select == "v":
-        raise NotImplementedError("eigh_tridiagonal: select='v' makes a shape of values; use 'a', and a mask")
+        raise NotImplementedError(
+            "eigh_tridiagonal: with select='v' the shape would depend on values; use 'a', and a mask"
+        )
     d, e = (arrays("eigh_tridiagonal", x)[0] for x in (d, e))
     if d.dtype != e.dtype:
-        raise TypeError(f"eigh_tridiagonal: d and e have one dtype, got {d.aval.str_short()} and {e.aval.str_short()}")
+        raise TypeError(
+            f"eigh_tridiagonal: d and e must have one dtype, got {d.aval.str_short()} and {e.aval.str_short()}"
+        )
     if d.ndim != 1 or e.ndim != 1 or e.shape[0] != max_dim(d.shape[0] - 1, 0):
         raise ValueError(
             f"eigh_tridiagonal takes d [n] and e [n - 1], got {d.aval.str_short()} and {e.aval.str_short()}"
@@ -147,13 +151,15 @@ def eigh_tridiagonal(
     w, v = _eigh_tridiagonal(d, e)
     if select == "i":
         if select_range is None:
-            raise ValueError("eigh_tridiagonal: select='i' goes with select_range=(first, last)")
+            raise ValueError("eigh_tridiagonal: select='i' requires select_range=(first, last)")
         first, last = (
             integer("eigh_tridiagonal", "select_range", i, 0)
             for i in pair("eigh_tridiagonal", "select_range", select_range)
         )
         if not first <= last < d.shape[0]:
-            raise ValueError(f"eigh_tridiagonal: select_range is within 0 and {d.shape[0] - 1}, got {select_range}")
+            raise ValueError(
+                f"eigh_tridiagonal: select_range must be within 0 and {d.shape[0] - 1}, got {select_range}"
+            )
         w, v = w[first : last + 1], v[:, first : last + 1]
     return w if flag("eigh_tridiagonal", "eigvals_only", eigvals_only) else (w, v)
 
@@ -166,16 +172,16 @@ def _eigh_tridiagonal(d: Any, e: Any) -> tuple[Any, Any]:
 
 @remembered
 def hessenberg(a: Any, *, calc_q: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
-    """The Hessenberg form of square matrices: `a = q @ h @ q^H`.
+    """Compute the Hessenberg form of square matrices: `a = q @ h @ q^H`.
 
     Args:
         a: matrices, `[..., n, n]`.
-        calc_q: whether q is wanted.
+        calc_q: whether q is computed.
         overwrite_a: ignored.
         check_finite: ignored.
 
     Returns:
-        h, zero below its first subdiagonal, or `(h, q)`. Not differentiable.
+        `h`, which is zero below its first subdiagonal, or `(h, q)`. Not differentiable.
 
     Raises:
         ValueError: the matrices are not square.
@@ -197,7 +203,7 @@ def hessenberg(a: Any, *, calc_q: bool = False, overwrite_a: bool = False, check
 
 @remembered
 def lu(a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite: bool = True) -> Any:
-    """The LU decomposition with partial pivoting: `a = p @ l @ u`.
+    """Compute the LU decomposition with partial pivoting: `a = p @ l @ u`.
 
     Args:
         a: matrices, `[..., m, n]`.
@@ -206,7 +212,8 @@ def lu(a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite:
         check_finite: ignored.
 
     Returns:
-        `(p, l, u)`: a permutation matrix, real; lower triangular with a diagonal of ones; upper triangular.
+        `(p, l, u)`: a real permutation matrix, a lower triangular matrix with unit diagonal, and an upper triangular
+        matrix; or `(p @ l, u)`.
 
     Raises:
         ValueError: `a` has fewer than two axes.
@@ -225,7 +232,7 @@ def lu(a: Any, permute_l: bool = False, overwrite_a: bool = False, check_finite:
 
 
 def lu_factor(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> tuple[Any, Any]:
-    """`(lu, pivots)`: both factors in one matrix, and the row that each row was exchanged with; for `lu_solve`.
+    """Return `(lu, pivots)` for `lu_solve`: both factors in one matrix, and the row that each row is exchanged with.
 
     Raises:
         ValueError: `a` has fewer than two axes.
@@ -243,21 +250,21 @@ def qr(
     pivoting: bool = False,
     check_finite: bool = True,
 ) -> Any:
-    """The QR decomposition: `a = q @ r`, or `a[:, p] = q @ r` with pivoting.
+    """Compute the QR decomposition: `a = q @ r`, or `a[:, p] = q @ r` with pivoting.
 
     Args:
         a: matrices, `[..., m, n]`.
         overwrite_a: ignored.
         lwork: ignored.
-        mode: `"full"`; `"economic"`: min(m, n) columns of q; `"r"`: without q.
+        mode: `"full"` for a square q, `"economic"` for min(m, n) columns of q, `"r"` for r alone.
         pivoting: whether columns are exchanged so that the diagonal of r descends.
         check_finite: ignored.
 
     Returns:
-        A tuple of q (unless `"r"`), r, and p with pivoting.
+        A tuple of q (unless `mode` is `"r"`), r, and, with pivoting, p.
 
     Raises:
-        ValueError: `mode` is another word, or `a` has fewer than two axes.
+        ValueError: `mode` is invalid, or `a` has fewer than two axes.
     """
     choice("qr", "mode", mode, ("full", "r", "economic"))
     (a,) = matrices("qr", a)
@@ -275,11 +282,11 @@ def qr_multiply(
     overwrite_a: bool = False,
     overwrite_c: bool = False,
 ) -> Any:
-    """A product with Q of the QR decomposition of `a`, without making Q.
+    """Multiply by Q of the QR decomposition of `a`, without forming Q.
 
     Args:
         a: matrices, `[..., m, n]`; Q has k = min(m, n) columns.
-        c: `[..., j, m]` for `c @ Q`, `[..., k, j]` for `Q @ c`; or a vector.
+        c: matrices, `[..., j, m]` for `c @ Q`, `[..., k, j]` for `Q @ c`; or a vector.
         mode: `"right"` for `c @ Q`, `"left"` for `Q @ c`.
         pivoting: whether columns are exchanged.
         conjugate: whether the complex conjugate of Q is taken.
@@ -290,7 +297,7 @@ def qr_multiply(
         `(product, r)`, or `(product, r, p)` with pivoting. Not differentiable.
 
     Raises:
-        ValueError: `mode` is another word, or shapes do not fit.
+        ValueError: `mode` is invalid, or the shapes do not match.
     """
     choice("qr_multiply", "mode", mode, ("right", "left"))
     a, c = arrays("qr_multiply", a, c)
@@ -300,7 +307,7 @@ def qr_multiply(
     if a.ndim < 2 or not c.ndim or columns.shape[-2 if mode == "left" else -1] != (k if mode == "left" else m):
         wanted = "[..., k, j] with k = min(m, n)" if mode == "left" else "[..., j, m]"
         raise ValueError(
-            f"qr_multiply takes a [..., m, n] and c {wanted} where mode={mode!r}, got a {a.aval.str_short()} and c "
+            f"qr_multiply with mode={mode!r} takes a [..., m, n] and c {wanted}, got a {a.aval.str_short()} and c "
             f"{c.aval.str_short()}"
         )
     batch = lax.broadcast_shapes(a.shape[:-2], columns.shape[:-2])
@@ -318,26 +325,27 @@ def qr_multiply(
 
 
 def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
-    """The complex Schur decomposition of matrices whose real one is given: `Z @ T @ Z^H` stays what it is.
+    """Convert real Schur decompositions to complex ones with the same `Z @ T @ Z^H`.
 
     Args:
-        T: triangular in blocks of one and two rows, `[..., n, n]`.
-        Z: orthogonal matrices, `[..., n, n]`; batches broadcast with those of `T`.
+        T: block triangular matrices with blocks of one and two rows, `[..., n, n]`.
+        Z: orthogonal matrices, `[..., n, n]`; the batch axes broadcast with those of `T`.
         check_finite: ignored.
 
     Returns:
-        `(T, Z)`, complex: triangular, and unitary. Not differentiable.
+        `(T, Z)`, complex: triangular and unitary matrices. Not differentiable.
 
     Raises:
-        ValueError: the matrices are not square, or differ in size, or their batches do not broadcast.
+        ValueError: the matrices are not square, differ in size, or their batch axes do not broadcast.
     """
     T, Z = square("rsf2csf", T, Z)
     if T.shape[-1] != Z.shape[-1]:
-        raise ValueError(f"rsf2csf: T and Z have one size, got {T.aval.str_short()} and {Z.aval.str_short()}")
+        raise ValueError(f"rsf2csf: T and Z must have one size, got {T.aval.str_short()} and {Z.aval.str_short()}")
     shape = lax.broadcast_shapes(T.shape, Z.shape)
     t, z = (lax.broadcast_to(x.astype(complex_of(x.dtype)), shape) for x in (T, Z))
     eps = float(dtypes.finfo(t.dtype).eps)
-    for m in range(shape[-1] - 1, 0, -1):  # a rotation of two rows and columns for each block of two rows, as SciPy's
+    # As SciPy does, rotate two rows and columns for each block of two rows.
+    for m in range(shape[-1] - 1, 0, -1):
         below, last = t[..., m, m - 1], t[..., m, m]
         shift = lax_linalg.eig(t[..., m - 1 : m + 1, m - 1 : m + 1])[0][..., 0] - last
         length = lax.sqrt(abs(shift) ** 2 + abs(below) ** 2)
@@ -358,18 +366,18 @@ def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Any, Any]:
 
 
 def schur(a: Any, output: str = "real") -> tuple[Any, Any]:
-    """The Schur decomposition: `a = Z @ T @ Z^H`.
+    """Compute the Schur decomposition: `a = Z @ T @ Z^H`.
 
     Args:
         a: matrices, `[..., n, n]`.
-        output: `"complex"` for a triangular T of real matrices too; their `"real"` one has blocks of two rows where
-            eigenvalues are complex.
+        output: `"complex"` for a triangular T also for real matrices. With `"real"`, T of a real matrix has a block of
+            two rows for each pair of complex eigenvalues.
 
     Returns:
         `(T, Z)`. Not differentiable.
 
     Raises:
-        ValueError: `output` is another word, or the matrices are not square.
+        ValueError: `output` is invalid, or the matrices are not square.
     """
     choice("schur", "output", output, ("real", "complex"))
     (a,) = square("schur", a)
@@ -385,12 +393,12 @@ def svd(
     check_finite: bool = True,
     lapack_driver: str = "gesdd",
 ) -> Any:
-    """The singular value decomposition: `a = u @ (s * vh)`.
+    """Compute the singular value decomposition: `a = u @ (s * vh)`.
 
     Args:
         a: matrices, `[..., m, n]`.
         full_matrices: whether u and vh are square.
-        compute_uv: whether they are wanted; otherwise the result is s.
+        compute_uv: whether u and vh are computed; otherwise the result is s.
         overwrite_a: ignored.
         check_finite: ignored.
         lapack_driver: ignored.
@@ -406,22 +414,22 @@ def svd(
 def polar(
     a: Any, side: str = "right", *, method: str = "qdwh", eps: float | None = None, max_iterations: int | None = None
 ) -> tuple[Any, Any]:
-    """The polar decomposition: `a = u @ p`, or `p @ u` on the left side; p is Hermitian and not negative.
+    """Compute the polar decomposition `a = u @ p`, or `p @ u` for the left side; p is positive semidefinite.
 
     Args:
         a: matrices, `[..., m, n]`.
-        side: where p stands, `"right"` or `"left"`.
+        side: the side of p, `"right"` or `"left"`.
         method: `"qdwh"`, an iteration (`lax.linalg.qdwh`), or `"svd"`.
-        eps: as of `lax.linalg.qdwh`.
-        max_iterations: as of `lax.linalg.qdwh`.
+        eps: as for `lax.linalg.qdwh`.
+        max_iterations: as for `lax.linalg.qdwh`.
 
     Returns:
-        `(u, p)`: u has orthonormal columns, or rows if there are fewer of these; by the iteration only of matrices of
-        full rank.
+        `(u, p)`: u has orthonormal columns, or orthonormal rows if it has fewer rows. The iteration requires matrices
+        of full rank.
 
     Raises:
-        TypeError: `a` is of a dtype that LAPACK does not have.
-        ValueError: `a` has fewer than two axes, or `side` or `method` is another word.
+        TypeError: LAPACK does not support the dtype of `a`.
+        ValueError: `a` has fewer than two axes, or `side` or `method` is invalid.
     """
     choice("polar", "side", side, ("right", "left"))
     choice("polar", "method", method, ("qdwh", "svd"))

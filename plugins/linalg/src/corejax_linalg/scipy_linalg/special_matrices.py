@@ -1,4 +1,4 @@
-"""Matrices with names: of vectors, and of a size."""
+"""Special matrices that are built from vectors or from a size."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from corejax_linalg._base.arguments import array, arrays, choice, flag, integer,
 
 
 def _vectors(name: str, x: Any, least: int = 0) -> Any:
-    """An argument as vectors, `[..., n]`; a number is a vector of one.
+    """Convert an argument to vectors, `[..., n]`; a number becomes a vector of one element.
 
     Raises:
-        ValueError: they have fewer elements than `least`.
+        ValueError: the vectors have fewer elements than `least`.
     """
     x = jnp.atleast_1d(array(name, x))
     if least and x.shape[-1] < least:
@@ -30,7 +30,7 @@ def _vectors(name: str, x: Any, least: int = 0) -> Any:
 
 
 def _picked(values: Any, places: Any) -> Any:
-    """Elements of vectors by a matrix of places."""
+    """Index the last axis of vectors by a matrix of positions."""
     return jnp.zeros((*values.shape[:-1], *places.shape), values.dtype) if places.size == 0 else values[..., places]
 
 
@@ -41,10 +41,10 @@ def _range(m: Any, n: Any) -> tuple[Any, Any]:
 
 @remembered
 def block_diag(*arrs: Any) -> Any:
-    """Matrices along the diagonal of one that is zero elsewhere.
+    """Return a block-diagonal matrix.
 
     Args:
-        arrs: matrices; a vector is a row, and a number a matrix of one element.
+        *arrs: the blocks; a vector counts as a row, and a number as a matrix of one element.
 
     Raises:
         ValueError: an argument has more than two axes.
@@ -63,11 +63,11 @@ def block_diag(*arrs: Any) -> Any:
 
 @remembered
 def toeplitz(c: Any, r: Any = None) -> Any:
-    """Matrices whose diagonals are constant.
+    """Return matrices with constant diagonals.
 
     Args:
         c: first columns, `[..., m]`.
-        r: first rows, `[..., n]`, of which the first element does not count; by default the conjugate of `c`.
+        r: first rows, `[..., n]`; the first element is ignored. By default the conjugate of `c`.
 
     Returns:
         Matrices `[..., m, n]`.
@@ -83,11 +83,11 @@ def toeplitz(c: Any, r: Any = None) -> Any:
 
 @remembered
 def hankel(c: Any, r: Any = None) -> Any:
-    """Matrices whose antidiagonals are constant.
+    """Return matrices with constant antidiagonals.
 
     Args:
         c: first columns, `[..., m]`.
-        r: last rows, `[..., n]`, of which the first element does not count; by default zeros.
+        r: last rows, `[..., n]`; the first element is ignored. By default zeros.
 
     Returns:
         Matrices `[..., m, n]`.
@@ -113,7 +113,7 @@ def _one_batch(c: Any, r: Any) -> list[Any]:
 
 @remembered
 def circulant(c: Any) -> Any:
-    """Matrices whose columns are the first one, `[..., n]`, turned by one place each."""
+    """Return matrices with the first column `c`, `[..., n]`, where each further column is rotated by one place."""
     c = _vectors("circulant", c)
     n = c.shape[-1]
     rows, columns = _range(n, n)
@@ -122,13 +122,13 @@ def circulant(c: Any) -> Any:
 
 @remembered
 def companion(a: Any) -> Any:
-    """Matrices whose eigenvalues are the zeros of polynomials.
+    """Return companion matrices, which have the zeros of polynomials as eigenvalues.
 
     Args:
         a: coefficients, the highest power's first, `[..., n + 1]`.
 
     Raises:
-        ValueError: there are fewer than two.
+        ValueError: there are fewer than two coefficients.
     """
     (a,) = arrays("companion", _vectors("companion", a, 2))
     n = a.shape[-1] - 1
@@ -138,10 +138,14 @@ def companion(a: Any) -> Any:
 
 @remembered
 def leslie(f: Any, s: Any) -> Any:
-    """Matrices of a population's growth: `f`, `[..., n]`, in the first row, `s`, `[..., n - 1]`, below the diagonal.
+    """Return Leslie matrices of population growth.
+
+    Args:
+        f: fecundities, the first row, `[..., n]`.
+        s: survival rates, the diagonal below the main one, `[..., n - 1]`.
 
     Raises:
-        ValueError: there are fewer than two elements in `f`, or not one fewer in `s`.
+        ValueError: `f` has fewer than two elements, or the sizes do not match.
     """
     f, s = arrays("leslie", _vectors("leslie", f, 2), _vectors("leslie", s), inexact=False)
     n = f.shape[-1]
@@ -156,14 +160,14 @@ def leslie(f: Any, s: Any) -> Any:
 
 @remembered
 def fiedler(a: Any) -> Any:
-    """The sizes of all differences of a vector's elements, `[..., n, n]`."""
+    """Return the absolute differences of all pairs of a vector's elements, `[..., n, n]`."""
     a = _vectors("fiedler", a)
     return jnp.abs(a[..., :, None] - a[..., None, :])
 
 
 @remembered
 def fiedler_companion(a: Any) -> Any:
-    """Matrices with five diagonals whose eigenvalues are the zeros of polynomials.
+    """Return pentadiagonal companion matrices, which have the zeros of polynomials as eigenvalues.
 
     M. Fiedler, "A note on companion matrices" (2003).
 
@@ -171,7 +175,7 @@ def fiedler_companion(a: Any) -> Any:
         a: coefficients, the highest power's first, `[..., n + 1]`.
 
     Raises:
-        ValueError: there are none.
+        ValueError: there are no coefficients.
     """
     (a,) = arrays("fiedler_companion", _vectors("fiedler_companion", a, 1))
     n = a.shape[-1] - 1
@@ -195,19 +199,19 @@ def fiedler_companion(a: Any) -> Any:
 
 @remembered
 def convolution_matrix(a: Any, n: int, mode: str = "full") -> Any:
-    """The matrix whose product with a vector of `n` elements is its convolution with `a`.
+    """Return the matrix that convolves a vector of `n` elements with `a` by a product.
 
     Args:
         a: vectors, `[..., m]`.
         n: the number of columns.
-        mode: as of `numpy.convolve`: `"full"`, `"valid"` or `"same"`.
+        mode: as for `numpy.convolve`: `"full"`, `"valid"` or `"same"`.
 
     Returns:
         Matrices `[..., k, n]`.
 
     Raises:
         TypeError: `n` is not an integer.
-        ValueError: `n` is not positive, `a` is a number or has no elements, or `mode` is another word.
+        ValueError: `n` is not positive, `a` is a number or has no elements, or `mode` is invalid.
     """
     n = size("convolution_matrix", "n", n, 1)
     choice("convolution_matrix", "mode", mode, ("full", "valid", "same"))
@@ -233,38 +237,38 @@ def _by_scipy(name: str, n: Any, *args: Any, dtype: Any = None) -> Any:
     return jnp.asarray(made, dtypes.default_float_dtype() if dtype is None else dtype)
 
 
-_EXACT = 34  # rows of Pascal's triangle whose numbers int64 holds
+_EXACT = 34  # the number of rows of Pascal's triangle that fit into int64
 
 
 @remembered
 def hilbert(n: int) -> Any:
-    """The matrix of `1 / (i + j + 1)`.
+    """Return the Hilbert matrix, `1 / (i + j + 1)`.
 
     Raises:
         TypeError: `n` is not an integer.
-        ValueError: it is negative.
+        ValueError: `n` is negative.
     """
     return _by_scipy("hilbert", integer("hilbert", "n", n, 0))
 
 
 @remembered
 def invhilbert(n: int) -> Any:
-    """The inverse of Hilbert's matrix.
+    """Return the inverse of the Hilbert matrix.
 
     Raises:
         TypeError: `n` is not an integer.
-        ValueError: it is negative.
+        ValueError: `n` is negative.
     """
     return _by_scipy("invhilbert", integer("invhilbert", "n", n, 0))
 
 
 @remembered
 def pascal(n: int, kind: str | None = None) -> Any:
-    """Pascal's triangle as a `"symmetric"`, `"lower"` or `"upper"` triangular matrix, in float32.
+    """Return Pascal's triangle as a `"symmetric"`, `"lower"` or `"upper"` triangular matrix, in float32.
 
     Raises:
         TypeError: `n` is not an integer.
-        ValueError: it is negative, or `kind` is another word.
+        ValueError: `n` is negative, or `kind` is invalid.
     """
     choice("pascal", "kind", kind, (None, "symmetric", "lower", "upper"))
     n = integer("pascal", "n", n, 0)
@@ -273,11 +277,11 @@ def pascal(n: int, kind: str | None = None) -> Any:
 
 @remembered
 def invpascal(n: int, kind: str | None = None) -> Any:
-    """The inverse of Pascal's matrix.
+    """Return the inverse of the Pascal matrix.
 
     Raises:
         TypeError: `n` is not an integer.
-        ValueError: it is negative, or `kind` is another word.
+        ValueError: `n` is negative, or `kind` is invalid.
     """
     choice("invpascal", "kind", kind, (None, "symmetric", "lower", "upper"))
     n = integer("invpascal", "n", n, 0)
@@ -286,40 +290,40 @@ def invpascal(n: int, kind: str | None = None) -> Any:
 
 @remembered
 def helmert(n: int, full: bool = False) -> Any:
-    """Helmert's matrix, `[n - 1, n]`, or with `full` its first row too: orthonormal contrasts.
+    """Return the Helmert matrix of orthonormal contrasts, `[n - 1, n]`, or with `full` also its first row.
 
     Raises:
         TypeError: `n` is not an integer.
-        ValueError: it is not positive.
+        ValueError: `n` is not positive.
     """
     return _by_scipy("helmert", integer("helmert", "n", n, 1), flag("helmert", "full", full))
 
 
 def hadamard(n: int, dtype: Any = int) -> Any:
-    """Sylvester's Hadamard matrix: ones and minus ones in orthogonal rows.
+    """Return Sylvester's Hadamard matrix, with ones and minus ones in orthogonal rows.
 
     Raises:
         TypeError: `n` is not an integer.
-        ValueError: it is not a power of 2.
+        ValueError: `n` is not a power of 2.
     """
     n = integer("hadamard", "n", n, 1)
     if n & (n - 1):
-        raise ValueError(f"hadamard: n is a power of 2, got {n}")
+        raise ValueError(f"hadamard: n must be a power of 2, got {n}")
     return _by_scipy("hadamard", n, dtype=dtypes.canonicalize_dtype(dtype))
 
 
 @remembered
 def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Any:
-    """The matrix of the discrete Fourier transform.
+    """Return the matrix of the discrete Fourier transform.
 
     Args:
-        n: its size.
-        scale: `"sqrtn"` or `"n"`: what it is divided by.
-        dtype: complex.
+        n: the size.
+        scale: `"sqrtn"` or `"n"` to divide by the square root of n or by n; None for no scaling.
+        dtype: a complex dtype.
 
     Raises:
         TypeError: `n` is not an integer.
-        ValueError: it is negative, `scale` is another word, or the dtype is not complex.
+        ValueError: `n` is negative, `scale` is invalid, or the dtype is not complex.
     """
     choice("dft", "scale", scale, (None, "sqrtn", "n"))
     wanted = dtypes.default_complex_dtype() if dtype is None else dtypes.canonicalize_dtype(dtype)

@@ -1,1 +1,1 @@
-"""How accurate special functions are: measured over their whole domains, and printed by a command."""
+"""Measure the accuracy of special functions over their whole domains, for the command `corejax accuracy`."""

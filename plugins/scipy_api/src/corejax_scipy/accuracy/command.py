@@ -1,4 +1,4 @@
-"""`corejax accuracy`: how far special functions are off."""
+"""`corejax accuracy`: measure errors of special functions."""
 
 from __future__ import annotations
 
@@ -11,18 +11,21 @@ import click
 
 @click.command()
 @click.argument("functions", metavar="[NAMES]...", nargs=-1)
-@click.option("--dtype", "dtypes", type=click.Choice(["float32", "float64"]), multiple=True, help="By default both.")
-@click.option("--points", "count", type=click.IntRange(10, 10**7), help="How many: 20,000, or 60 at the ends.")
+@click.option(
+    "--dtype", "dtypes", type=click.Choice(["float32", "float64"]), multiple=True, help="The dtypes; by default both."
+)
+@click.option("--points", "count", type=click.IntRange(10, 10**7), help="The number of points: 20,000, or 60 at ends.")
 @click.option("--ends", is_flag=True, help="Measure relative errors at the ends of domains, against mpmath.")
-@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", help="For eyes or for pipes.")
+@click.option("--format", "form", type=click.Choice(["table", "json"]), default="table", help="The output format.")
 def accuracy(functions: tuple[str, ...], dtypes: tuple[str, ...], count: int | None, ends: bool, form: str) -> None:
     """Print the errors of special functions, run and compiled, in units in the last place.
 
-    NAMES are primitives of corejax.scipy.special (erfcx, complex_gamma), by default all of them. Points lie over the
-    whole domain; what they are compared with is scipy.special in float64, which has errors of its own there.
+    NAMES are primitives of corejax.scipy.special (erfcx, complex_gamma), by default all of them. Points cover the whole
+    domain. The reference is scipy.special in float64, which has errors of its own.
 
     With --ends, NAMES are functions of corejax.scipy.special and distributions (gammainc, chi2.cdf). Operands are tiny,
-    huge, equal and next to whole numbers, and each function has a bound. This takes mpmath, and minutes for all.
+    huge, equal or close to whole numbers, and each function has a bound. This requires mpmath, and takes minutes for
+    all functions.
 
     \b
     Examples
@@ -32,14 +35,14 @@ def accuracy(functions: tuple[str, ...], dtypes: tuple[str, ...], count: int | N
 
     \b
     Exit codes
-      0  they are printed
+      0  the errors are printed
       1  an error exceeds its bound (--ends)
-      2  wrong usage: no such function
+      2  wrong usage: unknown function
     """
     measure, known = _at_ends() if ends else _over_domains()
     for name in functions:
         if name not in known:
-            raise click.UsageError(f"there is no function {name!r} to measure; there are {', '.join(known)}")
+            raise click.UsageError(f"there is no function {name!r} to measure; the functions are {', '.join(known)}")
     rows = [
         measure(name, dtype, mode, count or (60 if ends else 20_000))
         for name in functions or known

@@ -1,4 +1,4 @@
-"""Where functions of one or several real or complex numbers are measured: points over the whole of their domains."""
+"""Points at which functions of real or complex numbers are measured, over their whole domains."""
 
 from __future__ import annotations
 
@@ -10,27 +10,27 @@ _LARGE = 700.0
 
 
 def _spread(rng: Any, count: int, low: float, high: float) -> Any:
-    """Half of the points evenly, half of them evenly in the logarithm of the distance from the lower end."""
+    """Return points, half of them uniform, half log-uniform in the distance from the lower end."""
     even = rng.uniform(low, high, count // 2)
     sizes = np.exp(rng.uniform(np.log(1e-30), np.log(high - low), count - count // 2))
     return np.concatenate([even, low + sizes])
 
 
 def _line(rng: Any, count: int, size: float = _LARGE) -> Any:
-    """Of both signs, from 1e-30 to `size`, and densely about 0."""
+    """Return points of both signs, from 1e-30 to `size`, densely around 0."""
     out = _spread(rng, count, 0.0, size)
     out[::4] = rng.uniform(0.0, min(8.0, size), len(out[::4]))
     return out * rng.choice([-1.0, 1.0], count)
 
 
 def _unit(rng: Any, count: int) -> Any:
-    """From 0 to 1, densely at both ends."""
+    """Return points from 0 to 1, densely at both ends."""
     out = _spread(rng, count, 0.0, 1.0)
     out[::3] = 1.0 - np.exp(rng.uniform(-30, 0, len(out[::3])))
     return out
 
 
-# Intervals of the operands; names that are not here are measured on the whole line.
+# Intervals of the operands; other functions are measured on the whole line.
 _BOXES: dict[str, list[tuple[float, float]]] = {
     "beta": [(0, 50), (0, 50)], "betaln": [(0, 1e6), (0, 1e6)], "binomial": [(0, 100), (0, 50)],
     "boxcox": [(0, 50), (-3, 3)], "boxcox1p": [(-0.99, 50), (-3, 3)], "digamma": [(0, _LARGE)], "entr": [(0, _LARGE)],
@@ -45,7 +45,7 @@ _PLANES = {"complex_gamma": 20.0, "complex_loggamma": 50.0, "wofz": 20.0}
 
 
 def points(name: str, count: int, dtype: np.dtype[Any], seed: int = 0) -> list[Any]:
-    """Operands of a function, in a dtype; the same ones for the same seed."""
+    """Return operands of a function in a dtype, the same ones for the same seed."""
     rng = np.random.default_rng(seed)
     if name in _PLANES:
         size = _PLANES[name]

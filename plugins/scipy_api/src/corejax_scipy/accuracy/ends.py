@@ -1,7 +1,7 @@
-"""Errors of special functions and distributions at the ends of their domains, run and compiled, against mpmath.
+"""Measure errors of special functions and distributions at the ends of their domains, run and compiled, by mpmath.
 
-A table holds where each function is measured and how large its error may be. Operands are tiny and huge numbers, whole
-numbers and their neighbours, and operands that are equal, opposite or nearly so.
+A table has the domain and the error bound of each function. Operands are tiny and huge numbers, whole numbers and their
+neighbours, and operands that are equal, opposite or nearly so.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from corejax_scipy.accuracy.references import REFERENCES
 
 
 class Domain(NamedTuple):
-    """An interval, whose ends are left out; of whole numbers if `whole`."""
+    """An open interval; of whole numbers if `whole`."""
 
     low: float
     high: float
@@ -30,13 +30,14 @@ class Domain(NamedTuple):
 
 
 class Row(NamedTuple):
-    """Where a function is measured, and the relative errors that it may have.
+    """The domain of a function and the bounds of its relative errors.
 
     Attributes:
-        domains: of its operands.
-        float64, float32: bounds of the relative error.
-        floor: results that are smaller count as this large, because terms of its size cancel there.
-        why: the excuse of a bound or a floor that is larger than usual.
+        domains: the domains of the operands.
+        float64: the bound of the relative error in float64.
+        float32: the bound of the relative error in float32.
+        floor: errors of smaller results are relative to this number, because terms of its size cancel there.
+        why: the reason for a bound or a floor that is larger than usual.
     """
 
     domains: tuple[Domain, ...]
@@ -48,7 +49,7 @@ class Row(NamedTuple):
 
 _REAL, _POSITIVE, _UNIT = Domain(-math.inf, math.inf), Domain(0.0, math.inf), Domain(0.0, 1.0)
 _COUNT, _ORDER, _CIRCLE = Domain(-1.0, 1e6, True), Domain(-1.0, 200.0, True), Domain(-6.3, 6.3)
-_SHAPE = Domain(1e-30, 1e15)  # beyond, mpmath takes seconds
+_SHAPE = Domain(1e-30, 1e15)  # mpmath takes seconds for larger numbers
 _LOG = "the logarithm has zeros, next to which its terms cancel"
 _TAIL = "a logarithm of a probability that is a difference of two"
 
@@ -135,7 +136,12 @@ TABLE: dict[str, Row] = {
     **_rows("poisson.logpmf", _COUNT, _POSITIVE, floor=1.0, why=_LOG),
     **_rows("poisson.cdf", _COUNT, _POSITIVE),
 }
-_SORTED = {"truncnorm": (1, 0, 2), "binom": (0, 1), "betabinom": (0, 1), "comb": (1, 0)}  # operands, least first
+_SORTED = {
+    "truncnorm": (1, 0, 2),
+    "binom": (0, 1),
+    "betabinom": (0, 1),
+    "comb": (1, 0),
+}  # operands to sort, smallest first
 
 _OTHERS: dict[str, Callable[..., Any]] = {
     "bessel_jn_0": lambda x: special.bessel_jn(x, v=0)[0],
@@ -165,12 +171,12 @@ _SIZES = (
     8.0, 10.0, 20.0, 30.0, 50.0, 100.0, 170.5, 171.5, 700.0, 1e3, 1e4, 1e6, 1e8, 1e15, 1e17, 1e30, 1e38, 1e100, 1e155,
     1e300,
 )  # fmt: skip
-_GAPS = (0.0, 1e-15, -1e-15, 1e-8, -1e-8, 1e-4)  # to whole numbers, relative
-_RATIOS = (1.0, 1.0, 1.0 + 1e-15, 1.0 + 1e-8, 1.001, 1.3, 0.8, -1.0)  # of one operand to another
+_GAPS = (0.0, 1e-15, -1e-15, 1e-8, -1e-8, 1e-4)  # relative distances to whole numbers
+_RATIOS = (1.0, 1.0, 1.0 + 1e-15, 1.0 + 1e-8, 1.001, 1.3, 0.8, -1.0)  # ratios of one operand to another
 
 
 def _operand(rng: Any, count: int, domain: Domain) -> Any:
-    """Return numbers of a domain: of all sizes, at both ends, and about whole numbers."""
+    """Return numbers of a domain: of all sizes, at both ends, and close to whole numbers."""
     low, high, whole = domain
     width = min(high, 100.0) - max(low, -100.0)
     even = rng.uniform(max(low, -100.0), min(high, 100.0), count)
@@ -201,9 +207,9 @@ def points(name: str, count: int, dtype: Any, seed: int = 0) -> list[Any]:
         xs = [x.astype(dtype) for x in xs]
     inside = np.ones(count, bool)
     for x, (low, high, whole) in zip(xs, domains, strict=True):
-        # Compiled, what is subnormal is 0.
+        # Compiled programs flush subnormal numbers to 0.
         normal = (np.abs(x) >= 4 * np.finfo(dtype).tiny) | (whole & (x == 0))
-        wide = x.astype(np.float64)  # in which the ends of each domain are numbers
+        wide = x.astype(np.float64)  # float64 represents the ends of all domains
         inside &= np.isfinite(x) & (wide > low) & (wide < high) & normal
     return [x[inside] for x in xs]
 
@@ -212,8 +218,8 @@ def points(name: str, count: int, dtype: Any, seed: int = 0) -> list[Any]:
 
 
 def reference(name: str, operands: Sequence[float], most: int = 250) -> float | None:
-    """Return the value by mpmath: two precisions agree. None if none do, or the function has a pole."""
-    digits = 20 if name == "owens_t" else 30  # that one is an integral
+    """Return the value by mpmath in which two precisions agree, or None if none do or the function has a pole."""
+    digits = 20 if name == "owens_t" else 30  # owens_t is an integral, which is slow
     with mp.workdps(digits):
         last = None
         while mp.dps <= most:
@@ -231,7 +237,7 @@ def reference(name: str, operands: Sequence[float], most: int = 250) -> float | 
 
 
 class Measured(NamedTuple):
-    """The largest relative error of one function in one dtype and one mode, and where it is; beside its bound."""
+    """The largest relative error of a function in one dtype and mode, its operands, and the error's bound."""
 
     function: str
     dtype: str
@@ -246,15 +252,15 @@ class Measured(NamedTuple):
 def measure(name: str, dtype: Any, mode: str, count: int = 100, seed: int = 0) -> Measured:
     """Measure a row of the table.
 
-    An error counts as none where rounding the operands would cause it: less than four times what the value moves by if
-    each operand moves by one unit in the last place.
+    Errors that rounding the operands could cause count as 0: errors below four times the change of the value when each
+    operand changes by one unit in the last place.
 
     Args:
-        name: of the row.
+        name: the name of the row.
         dtype: float32 or float64.
         mode: "run" or "compiled".
-        count: of points, of which those without a reference are left out.
-        seed: of the points.
+        count: the number of points; points without a reference value are left out.
+        seed: the seed of the points.
     """
     row, dtype = TABLE[name], np.dtype(dtype)
     xs, f = points(name, count, dtype, seed), function(name)
@@ -286,7 +292,7 @@ def _error(got: float, want: float, dtype: Any, floor: float) -> float:
 
 
 def _moved(name: str, operands: Sequence[float], want: float, dtype: Any) -> float:
-    """Return by how much the value moves if each operand that is no count does, by a unit in the last place."""
+    """Return how much the value changes when each operand that is not a count changes by a unit in the last place."""
     total, step = 0.0, 1.0 + float(np.finfo(dtype).eps)
     for i, domain in enumerate(TABLE[name].domains):
         if not domain.whole:

@@ -1,4 +1,4 @@
-"""Errors of special functions in units in the last place, run and compiled, beside SciPy's float64."""
+"""Measure errors of special functions in units in the last place, run and compiled, against SciPy in float64."""
 
 from __future__ import annotations
 
@@ -15,13 +15,16 @@ from corejax_scipy.special._rows import ROWS
 
 
 class Measured(NamedTuple):
-    """Of one function in one dtype and one mode.
+    """The errors of one function in one dtype and one mode.
 
     Attributes:
-        function, dtype, mode: what; the mode is "run" or "compiled".
-        median, most: errors in ulp, of half of the points and of the worst one.
-        where: the worst point.
-        lost: at how many points only one of the two is NaN.
+        function: the name of the function.
+        dtype: the name of the dtype.
+        mode: "run" or "compiled".
+        median: the median error in ulp.
+        most: the largest error in ulp.
+        where: the point of the largest error.
+        lost: the number of points at which exactly one of result and reference is NaN.
     """
 
     function: str
@@ -34,21 +37,20 @@ class Measured(NamedTuple):
 
 
 def names() -> list[str]:
-    """The functions that can be measured."""
+    """Return the names of the functions that can be measured."""
     for module in special._MODULES:
-        importlib.import_module(f"corejax_scipy.{module}")  # its rows enter themselves
+        importlib.import_module(f"corejax_scipy.{module}")  # registers its rows
     return sorted(ROWS)
 
 
 def measure(name: str, dtype: Any, mode: str, count: int = 20_000) -> Measured:
-    """The errors of one function.
+    """Measure the errors of one function.
 
     Args:
         name: one of `names()`.
-        dtype: float32 or float64. In float64 SciPy's own value is what it is compared with, so that an error is that of
-            both together.
+        dtype: float32 or float64. In float64 the reference has the same precision, so errors include SciPy's.
         mode: "run" or "compiled".
-        count: of points.
+        count: the number of points.
     """
     dtype = np.dtype(dtype)
     primitive, oracle = ROWS[name]
@@ -58,7 +60,7 @@ def measure(name: str, dtype: Any, mode: str, count: int = 20_000) -> Measured:
     wide = np.complex128 if np.iscomplexobj(xs[0]) else np.float64
     with np.errstate(all="ignore"):
         want = np.asarray(oracle(*[x.astype(wide) for x in xs]))
-        # What is subnormal counts as zero in compiled programs, what is infinite in the dtype has no error.
+        # Compiled programs flush subnormal numbers to zero; results that overflow in the dtype have no error.
         tiny, huge = np.finfo(dtype).tiny, np.finfo(dtype).max
         sane = (np.abs(want) < huge) & np.isfinite(want)
         unit = np.finfo(dtype).eps * 2.0 ** np.floor(np.log2(np.maximum(np.abs(want), tiny)))

@@ -1,6 +1,6 @@
-"""Special functions and distributions by mpmath, to any number of digits: what results are compared with.
+"""Reference values of special functions and distributions by mpmath, to any number of digits.
 
-Each function takes mpf numbers inside of its domain and may raise or return NaN where it has no value. Formulas are
+Each function takes mpf numbers inside of its domain, and may raise or return NaN if it has no value. Formulas are
 chosen for safety, not for speed: positive series, or differences that more digits resolve.
 """
 
@@ -16,7 +16,7 @@ nan = mp.nan
 
 
 def _rest(x: Any) -> Any:
-    """`1 - x`, in as many digits as it has."""
+    """Return `1 - x` exactly."""
     return mp.fsub(1, x, exact=True)
 
 
@@ -40,7 +40,7 @@ def _betaln(a: Any, b: Any) -> Any:
 
 
 def _digits(x: Any) -> int:
-    """Of numbers of the size of `x` before the point."""
+    """Return twice the number of digits of `x` before the decimal point."""
     return 2 * max(0, int(mp.log10(abs(x)))) if x else 0
 
 
@@ -52,7 +52,7 @@ def _poch(z: Any, m: Any) -> Any:
 
 
 def gammainc(a: Any, x: Any) -> Any:
-    """`P(a, x)` by its positive series (DLMF 8.11.4), far out as the rest of `Q`."""
+    """Return `P(a, x)` by its positive series (DLMF 8.11.4), or as `1 - Q` for large `x`."""
     if x > a + 2 + 2 * mp.sqrt(a):
         return 1 - gammaincc(a, x)
     return mp.exp(a * mp.log(x) - x - _lgamma(a + 1)) * _kummer_sum(a, x)
@@ -75,7 +75,7 @@ def _stop_at_length(n: int) -> None:
 
 
 def gammaincc(a: Any, x: Any) -> Any:
-    """`Q(a, x)` by its continued fraction (DLMF 8.9.2), where that converges."""
+    """Return `Q(a, x)` by its continued fraction (DLMF 8.9.2), or as `1 - P` where that converges slowly."""
     if x <= a + 2 + 2 * mp.sqrt(a):
         return 1 - gammainc(a, x)
     p, q, p_last, q_last = mp.mpf(1), x + 1 - a, mp.mpf(0), mp.mpf(1)
@@ -89,7 +89,7 @@ def gammaincc(a: Any, x: Any) -> Any:
 
 
 def betainc(a: Any, b: Any, x: Any) -> Any:
-    """`I_x(a, b)` by a positive series (DLMF 8.17.8)."""
+    """Return `I_x(a, b)` by a positive series (DLMF 8.17.8)."""
     if x > (a + 1) / (a + b + 2):
         return 1 - _betainc(b, a, _rest(x), x)
     return _betainc(a, b, x, _rest(x))
@@ -107,17 +107,17 @@ def _betainc(a: Any, b: Any, x: Any, y: Any) -> Any:
 
 
 def ndtr(x: Any) -> Any:
-    """The normal distribution function."""
+    """Return the normal distribution function."""
     return mp.erfc(-x / mp.sqrt(2)) / 2
 
 
 def log_ndtr(x: Any) -> Any:
-    """Its logarithm."""
+    """Return the logarithm of the normal distribution function."""
     return mp.log1p(-ndtr(-x)) if x > 0 else mp.log(ndtr(x))
 
 
 def ndtri(p: Any) -> Any:
-    """Its inverse, by Newton's method from far out, where `log_ndtr` is concave."""
+    """Return the inverse of `ndtr`, by Newton's method from the tail, where `log_ndtr` is concave."""
     if 2 * p > 1:
         return -ndtri(_rest(p))
     if 2 * p == 1:
@@ -132,7 +132,7 @@ def ndtri(p: Any) -> Any:
 
 
 def owens_t(h: Any, a: Any) -> Any:
-    """Owen's T function."""
+    """Return Owen's T function."""
     if a < 0:
         return -owens_t(h, -a)
     h = abs(h)
@@ -147,7 +147,7 @@ def owens_t(h: Any, a: Any) -> Any:
 
 
 def spence(x: Any) -> Any:
-    """The dilogarithm of `1 - x`."""
+    """Return the dilogarithm of `1 - x`."""
     if x > 2:
         y = x - 1
         return -(mp.pi**2) / 6 - mp.log(y) ** 2 / 2 - mp.re(mp.polylog(2, -1 / y))
@@ -155,12 +155,12 @@ def spence(x: Any) -> Any:
 
 
 def boxcox(x: Any, lmbda: Any) -> Any:
-    """Box and Cox's transformation."""
+    """Return the Box-Cox transformation."""
     return mp.expm1(lmbda * mp.log(x)) / lmbda if lmbda else mp.log(x)
 
 
 def kl_div(x: Any, y: Any) -> Any:
-    """The Kullback-Leibler divergence."""
+    """Return the Kullback-Leibler divergence."""
     return x * mp.log(x / y) - x + y
 
 

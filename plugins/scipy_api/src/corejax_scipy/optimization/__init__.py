@@ -1,1 +1,1 @@
-"""Methods of `corejax.scipy.optimize`."""
+"""The methods of `corejax.scipy.optimize`."""

@@ -1,4 +1,4 @@
-"""Steps along a direction of descent that satisfy Wolfe's conditions.
+"""Find steps along a direction of descent that satisfy the Wolfe conditions.
 
     line_search : ((x -> value), x, direction, value, gradient) -> Step
 
@@ -19,13 +19,14 @@ _DECREASE, _CURVATURE = 1e-4, 0.9
 
 
 class Step(NamedTuple):
-    """What a search found.
+    """The result of a line search.
 
     Attributes:
-        found: whether a step satisfies the conditions.
-        length: of the step, in units of the direction; the best one where none does.
-        value, gradient: there.
-        evaluations: of value and gradient.
+        found: whether the step satisfies the conditions.
+        length: the length of the step, in units of the direction; the best one if no step satisfies the conditions.
+        value: the function's value after the step.
+        gradient: the function's gradient after the step.
+        evaluations: the number of evaluations of value and gradient.
     """
 
     found: Any
@@ -36,7 +37,7 @@ class Step(NamedTuple):
 
 
 class _State(NamedTuple):
-    """Of the loop: an interval from `low`, which decreases enough, to `high`, which does not, or infinite."""
+    """The loop's state: an interval from `low`, with sufficient decrease, to `high`, without (or infinite)."""
 
     low: Any
     low_value: Any
@@ -48,12 +49,12 @@ class _State(NamedTuple):
 
 
 def dot(x: Any, y: Any) -> Any:
-    """Return the product of two vectors, as exact as it can be."""
+    """Return the product of two vectors, in the highest precision."""
     return jnp.vdot(x, y, precision=lax.Precision.HIGHEST)
 
 
 def _next(state: _State) -> Any:
-    """The minimum of the parabola through the interval's ends, not too near to them; twice as far without an end."""
+    """Return the next length to try: a safeguarded minimum of a parabola, or twice the length if `high` is infinite."""
     width = state.high - state.low
     sane = jnp.where(jnp.isfinite(width), width, 1.0)
     bend = state.high_value - state.low_value - state.low_slope * sane
@@ -65,13 +66,16 @@ def _next(state: _State) -> Any:
 def line_search(
     fun: Callable[[Any], Any], x: Any, direction: Any, value: Any, gradient: Any, first: Any, maxiter: int
 ) -> Step:
-    """A step along a direction.
+    """Find a step along a direction.
 
     Args:
         fun: the function.
-        x, direction, value, gradient: where, whereto, and the function there.
+        x: the current point.
+        direction: the direction.
+        value: the function's value at `x`.
+        gradient: the function's gradient at `x`.
         first: the length to try first.
-        maxiter: how many are tried.
+        maxiter: the maximal number of lengths to try.
     """
     slope = dot(gradient, direction)
     noise = 4.0 * float(jnp.finfo(value.dtype).eps) * jnp.abs(value)
@@ -83,7 +87,7 @@ def line_search(
         length = state.length
         new, new_gradient = corejax.value_and_grad(fun)(x + length * direction)
         new_slope = dot(new_gradient, direction)
-        # Near a minimum values differ by rounding alone: there slopes decide.
+        # Near a minimum, values differ only by rounding errors, so the slopes decide.
         enough = (new <= value + _DECREASE * length * slope) | ((new <= value + noise) & (new_slope <= -0.8 * slope))
         flat = new_slope >= _CURVATURE * slope
         better = enough | (new < state.best.value)

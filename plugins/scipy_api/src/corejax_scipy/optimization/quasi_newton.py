@@ -1,4 +1,4 @@
-"""Quasi-Newton methods: BFGS, and L-BFGS, which keeps some pairs of vectors in place of a matrix.
+"""Quasi-Newton methods: BFGS, and L-BFGS, which stores some pairs of vectors in place of a matrix.
 
 Source: Nocedal and Wright (2006), algorithms 6.1 and 7.4.
 """
@@ -19,14 +19,18 @@ _HIGHEST = lax.Precision.HIGHEST
 
 
 class _State(NamedTuple):
-    """Of the iterations.
+    """The state of the iterations.
 
     Attributes:
-        x, value, gradient: the last point.
-        memory: what the method knows of the Hessian.
-        converged, failed: whether the gradient is small, and whether no better point was found.
-        evaluations, iterations: how many.
-        change: by how much the last step lowered the value, relatively.
+        x: the last point.
+        value: the value at `x`.
+        gradient: the gradient at `x`.
+        memory: the method's approximation of the inverse Hessian.
+        converged: whether the gradient is small, or the last step changed the value too little.
+        failed: whether the line search found no better point.
+        evaluations: the number of evaluations.
+        iterations: the number of iterations.
+        change: the relative decrease of the value by the last step.
     """
 
     x: Any
@@ -41,17 +45,17 @@ class _State(NamedTuple):
 
 
 def _size(x: Any, norm: Any) -> Any:
-    """A vector's norm: any order from 1 to infinity."""
+    """Return a vector's norm, of any order from 1 to infinity."""
     if norm == math.inf:
         return jnp.max(jnp.abs(x), initial=0.0)
     return jnp.sum(jnp.abs(x) ** norm) ** (1 / norm)
 
 
 def _first(fun: Callable[[Any], Any], x: Any) -> tuple[Any, Any]:
-    """Value and gradient, and whether that is a function to minimise."""
+    """Return value and gradient, after checking that the function returns a real scalar."""
     out = corejax.eval_shape(fun, x)
     if getattr(out, "shape", None) != () or not dtypes.is_inexact(out.dtype) or dtypes.is_complex(out.dtype):
-        raise ValueError(f"minimize: fun gives a real floating-point scalar, got {out!r}")
+        raise ValueError(f"minimize: fun must return a real floating-point scalar, got {out!r}")
     return corejax.value_and_grad(fun)(x)  # type: ignore[no-any-return]
 
 
@@ -69,7 +73,7 @@ def _iterated(
     maxfun: Any = math.inf,
     ftol: Any = 0.0,
 ) -> _State:
-    """Line searches along `direction(memory, gradient)`, after each of which `update` learns from the step."""
+    """Iterate line searches along `direction(memory, gradient)`, and update the memory by each step."""
     value, gradient = _first(fun, x0)
 
     def going(state: _State) -> Any:
@@ -85,8 +89,8 @@ def _iterated(
         step = line_search(fun, state.x, p, state.value, state.gradient, length, searches)
         s, y = step.length * p, step.gradient - state.gradient
         curved = dot(s, y) > 0
-        learnt = update(state.memory, s, jnp.where(curved, y, 1.0), state.iterations)
-        memory = tree.tree_map(lambda new, old: jnp.where(curved, new, old), learnt, state.memory)
+        updated = update(state.memory, s, jnp.where(curved, y, 1.0), state.iterations)
+        memory = tree.tree_map(lambda new, old: jnp.where(curved, new, old), updated, state.memory)
         scale = jnp.maximum(jnp.maximum(jnp.abs(state.value), jnp.abs(step.value)), 1.0)
         return _State(
             state.x + s,
@@ -107,7 +111,7 @@ def _iterated(
 
 
 def _results(state: _State, inverse: Any) -> tuple[Any, ...]:
-    """In the order of `OptimizeResults`."""
+    """Return the results in the order of `OptimizeResults`."""
     success = state.converged & ~state.failed
     status = jnp.where(success, 0, jnp.where(state.failed, 3, 1))
     counts = state.evaluations, state.evaluations, state.iterations
@@ -122,7 +126,7 @@ def minimize_bfgs(
     gtol: Any = 1e-5,
     line_search_maxiter: int = 10,
 ) -> tuple[Any, ...]:
-    """By an approximation of the inverse Hessian, which is updated after each step."""
+    """Minimise by BFGS, which updates an approximation of the inverse Hessian after each step."""
     identity = jnp.eye(x0.shape[0], dtype=x0.dtype)
 
     def direction(inverse: Any, gradient: Any) -> Any:
@@ -130,7 +134,7 @@ def minimize_bfgs(
 
     def update(inverse: Any, s: Any, y: Any, iterations: Any) -> Any:
         rho = 1.0 / dot(y, s)
-        # The first matrix is of the size of the Hessian's inverse.
+        # Scale the first matrix to the size of the inverse Hessian.
         scaled = jnp.where(iterations == 0, inverse * (dot(y, s) / dot(y, y)), inverse)
         w = identity - rho * jnp.outer(s, y)
         middle = jnp.matmul(jnp.matmul(w, scaled, precision=_HIGHEST), w.T, precision=_HIGHEST)
@@ -155,12 +159,12 @@ def minimize_lbfgs(
     maxgrad: float | None = None,
     maxls: int = 20,
 ) -> tuple[Any, ...]:
-    """By the last `maxcor` steps and changes of the gradient."""
+    """Minimise by L-BFGS, which stores the last `maxcor` steps and changes of the gradient."""
     empty = jnp.zeros((maxcor, x0.shape[0]), x0.dtype)
     memory = (empty, empty, jnp.zeros(maxcor, x0.dtype), jnp.ones((), x0.dtype))
 
     def direction(memory: Any, gradient: Any) -> Any:
-        """The two loops over the pairs; a pair that is not there yet has `rho = 0` and changes nothing."""
+        """Run the two loops over the pairs; unused pairs have `rho = 0` and change nothing."""
         steps, changes, rho, scale = memory
         q, alphas = gradient, []
         for i in range(maxcor - 1, -1, -1):

@@ -1,1 +1,1 @@
-"""What `corejax.scipy.signal` is made of."""
+"""The functions of `corejax.scipy.signal`."""

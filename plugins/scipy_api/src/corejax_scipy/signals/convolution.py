@@ -21,15 +21,18 @@ def _operands(name: str, in1: Any, in2: Any, mode: Any) -> list[Any]:
     in1, in2 = inexact(name, in1, in2)
     if in1.ndim != in2.ndim:
         raise ValueError(
-            f"{name}: in1 and in2 have the same number of axes, got {in1.aval.str_short()} and {in2.aval.str_short()}"
+            f"{name}: in1 and in2 must have the same number of axes, got {in1.aval.str_short()} and "
+            f"{in2.aval.str_short()}"
         )
     if not in1.size or not in2.size:
-        raise ValueError(f"{name}: in1 and in2 have elements, got {in1.aval.str_short()} and {in2.aval.str_short()}")
+        raise ValueError(
+            f"{name}: in1 and in2 must have elements, got {in1.aval.str_short()} and {in2.aval.str_short()}"
+        )
     return [in1, in2]
 
 
 def _part(name: str, shape1: Any, shape2: Any, mode: str) -> list[tuple[int, int]]:
-    """Of each axis of the full result, where the part begins that `mode` asks for, and how long it is."""
+    """Return, for each axis of the full result, the start and the length of the part that `mode` selects."""
     if mode == "full":
         return [(0, n + m - 1) for n, m in zip(shape1, shape2, strict=True)]
     if mode == "same":
@@ -37,14 +40,14 @@ def _part(name: str, shape1: Any, shape2: Any, mode: str) -> list[tuple[int, int
     pairs = list(zip(shape1, shape2, strict=True))
     if not (all(n >= m for n, m in pairs) or all(n <= m for n, m in pairs)):
         raise ValueError(
-            f"{name}: with mode 'valid' one of the two is at least as long as the other along every axis, got shapes "
+            f"{name}: with mode 'valid' one array must be at least as long as the other along every axis, got shapes "
             f"{tuple(shape1)} and {tuple(shape2)}"
         )
     return [(min(n, m) - 1, abs(n - m) + 1) for n, m in pairs]
 
 
 def _direct(name: str, in1: Any, in2: Any, mode: str, precision: Any) -> Any:
-    """Sums of products, as a convolution of XLA's, whose kernel is turned round."""
+    """Convolve by XLA's convolution, with a flipped kernel."""
     if not in1.ndim:
         return in1 * in2
     parts = _part(name, in1.shape, in2.shape, mode)
@@ -57,23 +60,23 @@ def _direct(name: str, in1: Any, in2: Any, mode: str, precision: Any) -> Any:
 
 @remembered
 def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto", precision: Any = None) -> Any:
-    """The convolution of two arrays: sums of products of one and the other turned round, at each shift.
+    """Compute the convolution of two arrays.
 
     Args:
         in1: an array.
-        in2: one of as many axes.
-        mode: "full" for all shifts at which they overlap, "same" for the middle, of the shape of `in1`, "valid" for
-            shifts at which one lies within the other.
+        in2: an array with the same number of axes.
+        mode: "full" for all shifts at which the arrays overlap, "same" for the middle, of the shape of `in1`, "valid"
+            for shifts at which one array lies within the other.
         method: "direct" or "auto" for sums, "fft" for a product of Fourier transforms.
-        precision: as of `lax.conv_general_dilated`.
+        precision: as for `lax.conv_general_dilated`.
 
     Returns:
-        An array of the common dtype, made floating.
+        An array of the common floating-point or complex dtype.
 
     Raises:
-        TypeError: an argument is no array.
-        ValueError: the numbers of axes differ, an array has no elements, shapes do not fit "valid", or a word is
-            another one.
+        TypeError: an argument is not an array.
+        ValueError: the numbers of axes differ, an array has no elements, the shapes do not allow "valid", or `mode` or
+            `method` is unknown.
     """
     one_of("convolve", method, "method", ("auto", "direct", "fft"))
     if method == "fft":
@@ -84,9 +87,9 @@ def convolve(in1: Any, in2: Any, mode: str = "full", method: str = "auto", preci
 
 @remembered
 def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto", precision: Any = None) -> Any:
-    """The correlation of two arrays: sums of products of one and the conjugate of the other, at each shift.
+    """Compute the correlation of two arrays; the second is conjugated.
 
-    Arguments and errors as of `convolve`.
+    Arguments and errors are those of `convolve`.
     """
     one_of("correlate", method, "method", ("auto", "direct", "fft"))
     in1, in2 = _operands("correlate", in1, in2, mode)
@@ -97,9 +100,13 @@ def correlate(in1: Any, in2: Any, mode: str = "full", method: str = "auto", prec
 def _images(name: str, in1: Any, in2: Any, mode: str, boundary: Any, fillvalue: Any) -> list[Any]:
     in1, in2 = _operands(name, in1, in2, mode)
     if in1.ndim != 2:
-        raise ValueError(f"{name}: in1 and in2 have two axes, got {in1.aval.str_short()} and {in2.aval.str_short()}")
+        raise ValueError(
+            f"{name}: in1 and in2 must have two axes, got {in1.aval.str_short()} and {in2.aval.str_short()}"
+        )
     if boundary != "fill" or fillvalue != 0:
-        raise NotImplementedError(f"{name}: boundary is 'fill' and fillvalue 0, got {boundary!r} and {fillvalue!r}")
+        raise NotImplementedError(
+            f"{name}: boundary must be 'fill' and fillvalue 0, got {boundary!r} and {fillvalue!r}"
+        )
     return [in1, in2]
 
 
@@ -107,7 +114,7 @@ def _images(name: str, in1: Any, in2: Any, mode: str, boundary: Any, fillvalue: 
 def convolve2d(
     in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: Any = 0, precision: Any = None
 ) -> Any:
-    """`convolve` of two matrices, with zeros around; NotImplementedError for another `boundary` or `fillvalue`."""
+    """Convolve two matrices, padded with zeros; other values of `boundary` and `fillvalue` are not supported."""
     in1, in2 = _images("convolve2d", in1, in2, mode, boundary, fillvalue)
     return _direct("convolve2d", in1, in2, mode, precision)
 
@@ -116,34 +123,36 @@ def convolve2d(
 def correlate2d(
     in1: Any, in2: Any, mode: str = "full", boundary: str = "fill", fillvalue: Any = 0, precision: Any = None
 ) -> Any:
-    """`correlate` of two matrices, with zeros around; the middle for "same" is SciPy's, which rounds up."""
+    """Correlate two matrices, padded with zeros; as in SciPy, the middle for "same" rounds up."""
     in1, in2 = _images("correlate2d", in1, in2, mode, boundary, fillvalue)
     turned = jnp.flip(jnp.conj(in2))
     if mode != "same":
         out = _direct("correlate2d", in1, turned, mode, precision)
         larger = in1.shape != in2.shape and all(n <= m for n, m in zip(in1.shape, in2.shape, strict=True))
-        return jnp.conj(out) if mode == "valid" and larger else out  # SciPy exchanges the two, with the conjugate
+        return jnp.conj(out) if mode == "valid" and larger else out  # SciPy swaps the two and conjugates the result
     full = _direct("correlate2d", in1, turned, "full", precision)
     starts = [m // 2 for m in in2.shape]
     return lax.slice(full, starts, [s + n for s, n in zip(starts, in1.shape, strict=True)])
 
 
 def _fast_length(n: int) -> int:
-    """Return the next number without prime factors above 5; a size that is a symbol stays."""
+    """Return the next number without prime factors above 5; symbolic sizes stay."""
     return n if isinstance(n, SymbolicDim) else importlib.import_module("scipy.fft").next_fast_len(n, real=True)
 
 
 @remembered
 def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any:
-    """`convolve` by Fourier transforms, along some axes or all.
+    """Convolve by Fourier transforms, along some axes or all.
 
     Args:
-        in1, in2, mode: as of `convolve`.
-        axes: along which; the others are broadcast together.
+        in1: as for `convolve`.
+        in2: as for `convolve`.
+        mode: as for `convolve`.
+        axes: the axes to convolve; the other axes broadcast.
 
     Raises:
-        TypeError: an argument is no array.
-        ValueError: as of `convolve`; an axis is not there or given twice; other axes do not broadcast together.
+        TypeError: an argument is not an array.
+        ValueError: as for `convolve`; or an axis is out of range or given twice, or the other axes do not broadcast.
     """
     name = "fftconvolve"
     in1, in2 = _operands(name, in1, in2, mode)
@@ -154,8 +163,8 @@ def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Any
     for a in set(range(in1.ndim)) - set(chosen):
         if in1.shape[a] != in2.shape[a] and 1 not in (in1.shape[a], in2.shape[a]):
             raise ValueError(
-                f"{name}: axis {a} is not one of axes {axes!r}, so its lengths are equal or 1, got shapes {in1.shape} "
-                f"and {in2.shape}"
+                f"{name}: axis {a} is not one of axes {axes!r}, so its lengths must be equal or 1, got shapes "
+                f"{in1.shape} and {in2.shape}"
             )
     if not chosen:
         return in1 * in2

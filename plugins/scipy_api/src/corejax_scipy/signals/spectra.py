@@ -1,4 +1,4 @@
-"""Spectra of signals by Fourier transforms of windowed segments: csd istft stft welch. Source: `scipy.signal`."""
+"""Compute spectra by Fourier transforms of windowed segments: csd istft stft welch. Source: `scipy.signal`."""
 
 from __future__ import annotations
 
@@ -19,11 +19,13 @@ __all__ = ["csd", "istft", "stft", "welch"]
 
 
 class _Plan(NamedTuple):
-    """How a signal is cut.
+    """How a signal is cut into segments.
 
     Attributes:
-        window: real vector.
-        segment, step, length: of segments, between their beginnings, and of transforms.
+        window: the window, a real vector.
+        segment: the length of segments.
+        step: the distance between the starts of segments.
+        length: the length of transforms.
     """
 
     window: Any
@@ -33,12 +35,12 @@ class _Plan(NamedTuple):
 
 
 def _window(name: str, window: Any, nperseg: int | None, size: int, dtype: Any) -> tuple[Any, int]:
-    """The window and its length: an array, or SciPy's of that name."""
+    """Return the window and its length; a name selects a window of SciPy."""
     if isinstance(window, str | tuple):
         count = size if nperseg is None else nperseg
         if count > size:
             warn_user(
-                f"{name}: nperseg {count} is greater than the length {size} of the signal, which is used", UserWarning
+                f"{name}: nperseg {count} is greater than the length {size} of the signal; using {size}", UserWarning
             )
             count = size
         if window == "hann":
@@ -47,12 +49,12 @@ def _window(name: str, window: Any, nperseg: int | None, size: int, dtype: Any) 
             try:
                 values = importlib.import_module("scipy.signal").get_window(window, count)
             except ValueError as error:
-                raise ValueError(f"{name}: window {window!r} is none of SciPy's: {error}") from None
+                raise ValueError(f"{name}: window {window!r} is unknown to SciPy: {error}") from None
         return jnp.asarray(values, dtype=dtype), count
     found = array(name, window, "window")
     if found.ndim != 1 or not 0 < found.shape[0] <= size:
         raise ValueError(
-            f"{name}: window is a vector not longer than the signal of length {size}, got {found.aval.str_short()}"
+            f"{name}: window must be a vector not longer than the signal of length {size}, got {found.aval.str_short()}"
         )
     if nperseg not in (None, found.shape[0]):
         raise ValueError(f"{name}: nperseg {nperseg} is not the length {found.shape[0]} of window")
@@ -65,14 +67,14 @@ def _plan(name: str, window: Any, nperseg: Any, noverlap: Any, nfft: Any, size: 
     overlap = segment // 2 if noverlap is None else static_int(name, noverlap, "noverlap", 0)
     length = segment if nfft is None else static_int(name, nfft, "nfft")
     if overlap >= segment:
-        raise ValueError(f"{name}: noverlap is less than nperseg {segment}, got {overlap}")
+        raise ValueError(f"{name}: noverlap must be less than nperseg {segment}, got {overlap}")
     if length < segment:
-        raise ValueError(f"{name}: nfft is nperseg {segment} or more, got {length}")
+        raise ValueError(f"{name}: nfft must be nperseg {segment} or more, got {length}")
     return _Plan(values, segment, segment - overlap, length)
 
 
 def _odd(x: Any, n: int) -> Any:
-    """Extended by `n` elements turned round about the ends."""
+    """Extend a signal by `n` elements that are point reflections about its ends."""
     left, right = 2 * x[..., :1] - jnp.flip(x[..., 1 : n + 1], -1), 2 * x[..., -1:] - jnp.flip(x[..., -n - 1 : -1], -1)
     return jnp.concatenate([left, x, right], axis=-1)
 
@@ -90,18 +92,18 @@ def _extended(name: str, x: Any, boundary: Any, n: int) -> Any:
 
 
 def _trend(name: str, given: Any, axis: int) -> Callable[[Any], Any]:
-    """What takes the trend from segments, which lie along the last axis."""
+    """Return the function that removes the trend from segments along the last axis."""
     if isinstance(given, str):
         return lambda x: without_trend(x, -1, given)
     if callable(given):
         return lambda x: jnp.moveaxis(given(jnp.moveaxis(x, -1, axis)), axis, -1)
     if given:
-        raise ValueError(f"{name}: detrend is 'constant', 'linear', a function or False, got {given!r}")
+        raise ValueError(f"{name}: detrend must be 'constant', 'linear', a function or False, got {given!r}")
     return lambda x: x
 
 
 def _transforms(x: Any, plan: _Plan, trend: Callable[[Any], Any], onesided: bool) -> Any:
-    """`[..., time]` to `[..., segment, frequency]`."""
+    """Transform segments of a signal: `[..., time]` to `[..., segment, frequency]`."""
     starts = np.arange(0, x.shape[-1] - plan.segment + 1, plan.step)
     segments = trend(x[..., starts[:, None] + np.arange(plan.segment)])
     windowed = segments * plan.window
@@ -122,7 +124,7 @@ def _spectra(
     padded: bool = False,
     density: bool = True,
 ) -> tuple[Any, Any, Any]:
-    """Frequencies, times and spectra of segments; the last axis is that of times."""  # fmt: skip
+    """Return frequencies, times and spectra of segments; the last axis is that of times."""  # fmt: skip
     one_of(name, scaling, "scaling", ("density", "spectrum"))
     same = y is None or y is x
     x, y = inexact(name, x) * 2 if same else inexact(name, x, y)
@@ -134,7 +136,7 @@ def _spectra(
         x, y = (jnp.broadcast_to(v, (*shape, v.shape[-1])) for v in (x, y))
     size = max(x.shape[-1], y.shape[-1])
     if not x.size or not y.size:
-        raise ValueError(f"{name}: signals have elements, got one of shape {x.shape if not x.size else y.shape}")
+        raise ValueError(f"{name}: signals must have elements, got shape {x.shape if not x.size else y.shape}")
     x, y = (jnp.pad(v, [(0, 0)] * (v.ndim - 1) + [(0, size - v.shape[-1])]) for v in (x, y))
     window, nperseg, noverlap, nfft = plan
     cut = _plan(name, window, nperseg, noverlap, nfft, size, real)
@@ -143,7 +145,7 @@ def _spectra(
         missing = (-(extended[0].shape[-1] - cut.segment) % cut.step) % cut.segment
         extended = [jnp.pad(v, [(0, 0)] * (v.ndim - 1) + [(0, missing)]) for v in extended]
     if onesided and dtypes.is_complex(x.dtype):
-        warn_user(f"{name}: the signal is complex, so that both sides are returned", UserWarning)
+        warn_user(f"{name}: the signal is complex, so both sides of the spectrum are returned", UserWarning)
         onesided = False
     taken = _trend(name, trend, at)
     found = [_transforms(v, cut, taken, bool(onesided)) for v in extended]
@@ -177,34 +179,34 @@ def stft(
     padded: bool = True,
     axis: int = -1,
 ) -> tuple[Any, Any, Any]:
-    """The short-time Fourier transform.
+    """Compute the short-time Fourier transform.
 
     Args:
         x: a signal, along `axis`.
         fs: samples in a unit of time.
-        window: an array, or a window's name in SciPy ("hann", ("kaiser", 8.0)).
+        window: an array, or the name of a window in SciPy ("hann", ("kaiser", 8.0)).
         nperseg: the length of segments.
-        noverlap: by how much they overlap, by default half of that.
+        noverlap: the overlap of segments, by default half of their length.
         nfft: the length of transforms, by default that of segments.
         detrend: "constant", "linear", a function or False.
-        return_onesided: of a real signal, frequencies that are not negative.
-        boundary: how the signal is continued by half a segment: "zeros", "even", "odd", "constant", or None.
-        padded: whether zeros fill up the last segment.
-        axis: of the signal.
+        return_onesided: whether to return only the nonnegative frequencies of a real signal.
+        boundary: how the signal is extended by half a segment: "zeros", "even", "odd", "constant", or None.
+        padded: whether the signal is padded with zeros to whole segments.
+        axis: the axis of the signal.
 
     Returns:
         `(frequencies, times, transforms)`: frequencies lie along `axis`, times along the last axis.
 
     Raises:
-        TypeError: `x` is no array, or lengths are no integers.
-        ValueError: there is no such axis, lengths do not fit, or a word is another one.
+        TypeError: `x` is not an array, or a length is not an integer.
+        ValueError: the axis is out of range, the lengths do not match, or an option is unknown.
     """  # fmt: skip
     plan = (window, nperseg, noverlap, nfft)
     return _spectra("stft", x, None, fs, plan, detrend, return_onesided, "spectrum", axis, boundary, padded, False)
 
 
 def _averaged(name: str, spectra: Any, average: Any) -> Any:
-    """The mean over segments, or the median over its bias."""
+    """Average over segments, by the mean or the bias-corrected median."""
     one_of(name, average, "average", ("mean", "median"))
     if spectra.shape[-1] == 1:
         return spectra[..., 0]
@@ -233,22 +235,28 @@ def csd(
     axis: int = -1,
     average: str = "mean",
 ) -> tuple[Any, Any]:
-    """The cross spectral density of two signals by Welch's method.
+    """Estimate the cross spectral density of two signals by Welch's method.
 
     Args:
         x: a signal.
-        y: another one, the shorter is filled up with zeros; None for `x`.
-        fs, window, noverlap, nfft, detrend, return_onesided, axis: as of `stft`.
+        y: another signal; the shorter one is padded with zeros. None stands for `x`.
+        fs: as for `stft`.
+        window: as for `stft`.
         nperseg: the length of segments, by default that of the signal.
-        scaling: "density", over the frequency, or "spectrum".
+        noverlap: as for `stft`.
+        nfft: as for `stft`.
+        detrend: as for `stft`.
+        return_onesided: as for `stft`.
+        scaling: "density" (per unit of frequency) or "spectrum".
+        axis: as for `stft`.
         average: "mean" or "median" over segments.
 
     Returns:
         `(frequencies, density)`.
 
     Raises:
-        TypeError: a signal is no array, or lengths are no integers.
-        ValueError: there is no such axis, lengths do not fit, or a word is another one.
+        TypeError: a signal is not an array, or a length is not an integer.
+        ValueError: the axis is out of range, the lengths do not match, or an option is unknown.
     """  # fmt: skip
     plan = (window, nperseg, noverlap, nfft)
     frequencies, _, out = _spectra("csd", x, y, fs, plan, detrend, return_onesided, scaling, axis)
@@ -269,7 +277,7 @@ def welch(
     axis: int = -1,
     average: str = "mean",
 ) -> tuple[Any, Any]:
-    """The power spectral density of a signal by Welch's method; arguments and errors as of `csd`."""  # fmt: skip
+    """Estimate the power spectral density of a signal by Welch's method; arguments are those of `csd`."""  # fmt: skip
     plan = (window, nperseg, noverlap, nfft)
     frequencies, _, out = _spectra("welch", x, None, fs, plan, detrend, return_onesided, scaling, axis)
     return frequencies, _averaged("welch", out, average)
@@ -288,29 +296,34 @@ def istft(
     time_axis: int = -1,
     freq_axis: int = -2,
 ) -> tuple[Any, Any]:
-    """The inverse of `stft`.
+    """Invert `stft`.
 
     Args:
-        Zxx: transforms.
-        fs, window, nperseg, noverlap, nfft: as they were made with.
-        input_onesided: whether they are of real signals.
-        boundary: whether the signal was continued.
-        time_axis, freq_axis: axes of `Zxx`.
+        Zxx: the transforms.
+        fs: as for the forward transform.
+        window: as for the forward transform.
+        nperseg: as for the forward transform.
+        noverlap: as for the forward transform.
+        nfft: as for the forward transform.
+        input_onesided: whether the transforms have only the nonnegative frequencies of a real signal.
+        boundary: whether the signal was extended.
+        time_axis: the axis of times in `Zxx`.
+        freq_axis: the axis of frequencies in `Zxx`.
 
     Returns:
         `(times, signal)`.
 
     Raises:
-        TypeError: `Zxx` is no array, or lengths are no integers.
-        ValueError: the axes are one, or not there; lengths do not fit.
+        TypeError: `Zxx` is not an array, or a length is not an integer.
+        ValueError: the axes are equal or out of range, or the lengths do not match.
     """  # fmt: skip
     name = "istft"
     (z,) = inexact(name, Zxx)
     if z.ndim < 2:
-        raise ValueError(f"{name}: Zxx has two axes or more, got {z.aval.str_short()}")
+        raise ValueError(f"{name}: Zxx must have two axes or more, got {z.aval.str_short()}")
     frequency, time = axis_of(name, freq_axis, z.ndim, "freq_axis"), axis_of(name, time_axis, z.ndim, "time_axis")
     if frequency == time:
-        raise ValueError(f"{name}: freq_axis and time_axis are two axes, got {freq_axis} and {time_axis}")
+        raise ValueError(f"{name}: freq_axis and time_axis must differ, got {freq_axis} and {time_axis}")
     z = jnp.moveaxis(z, (frequency, time), (-1, -2))
     default = 2 * (z.shape[-1] - 1) if input_onesided else z.shape[-1]
     segment = default if nperseg is None else static_int(name, nperseg, "nperseg", 1)

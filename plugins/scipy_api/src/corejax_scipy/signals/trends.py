@@ -1,4 +1,4 @@
-"""Trends taken from signals: detrend."""
+"""Remove trends from signals: detrend."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ __all__ = ["detrend"]
 
 @remembered
 def detrend(data: Any, axis: int = -1, type: str = "linear", bp: Any = 0, overwrite_data: None = None) -> Any:
-    """A signal less its mean, or less the line that fits it best.
+    """Subtract from a signal its mean, or the line that fits it best.
 
     Args:
         data: an array.
-        axis: along which.
+        axis: the axis of the signal.
         type: "constant" or "c" for the mean, "linear" or "l" for the line.
-        bp: where new lines begin, indices along the axis, static.
-        overwrite_data: has to be None.
+        bp: static indices along the axis at which new lines begin.
+        overwrite_data: must be None.
 
     Raises:
-        TypeError: `data` is no array, or `axis` no integer.
-        ValueError: there is no such axis, `type` is another word, or `bp` is out of bounds.
+        TypeError: `data` is not an array, or `axis` is not an integer.
+        ValueError: the axis is out of range, `type` is unknown, or `bp` is out of bounds.
         NotImplementedError: `overwrite_data` is given.
     """
     if overwrite_data is not None:
-        raise NotImplementedError("detrend: overwrite_data has to be None, results are new arrays")
+        raise NotImplementedError("detrend: overwrite_data must be None, since results are new arrays")
     one_of("detrend", type, "type", ("linear", "constant", "l", "c"))
     (x,) = inexact("detrend", data)
     at = axis_of("detrend", axis, x.ndim)
@@ -41,14 +41,14 @@ def detrend(data: Any, axis: int = -1, type: str = "linear", bp: Any = 0, overwr
     size = operator.index(x.shape[at])
     breaks = np.unique(np.r_[0, np.asarray(bp).reshape(-1).astype(int), size])
     if breaks[0] < 0 or breaks[-1] > size:
-        raise ValueError(f"detrend: each of bp is from 0 to the length {size} of the axis, got {bp!r}")
+        raise ValueError(f"detrend: bp must be between 0 and the length {size} of the axis, got {bp!r}")
     x = jnp.moveaxis(x, at, -1)
     rows = [_without_line(x[..., low:high]) for low, high in itertools.pairwise(breaks)]
     return jnp.moveaxis(jnp.concatenate(rows, axis=-1), -1, at) if rows else jnp.moveaxis(x, -1, at)
 
 
 def _without_line(x: Any) -> Any:
-    """Less the regression on the index, whose mean is taken off."""
+    """Subtract the linear regression on the centred index."""
     index = np.arange(x.shape[-1]) - (x.shape[-1] - 1) / 2
     total = float(np.sum(index * index))
     centred = x - jnp.mean(x, axis=-1, keepdims=True)

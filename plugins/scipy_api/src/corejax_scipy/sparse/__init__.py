@@ -1,4 +1,4 @@
-"""`corejax.scipy.sparse`: solvers of linear equations that ask only for products with a matrix."""
+"""`corejax.scipy.sparse`: solvers of linear equations that use only products with a matrix."""
 
 from __future__ import annotations
 

@@ -11,22 +11,22 @@ _HIGHEST = lax.Precision.HIGHEST
 
 
 def _inner(x: Any, y: Any) -> Any:
-    """`conj(x) . y`."""
+    """Return `conj(x) . y`."""
     return jnp.vdot(x, y, precision=_HIGHEST)
 
 
 def _square(x: Any) -> Any:
-    """`|x|**2`, a real number."""
+    """Return `|x|**2`, a real number."""
     return jnp.real(_inner(x, x))
 
 
 def _limit(b: Any, tol: Any, atol: Any) -> Any:
-    """The square of the residual's size at which iterations end."""
+    """Return the square of the residual's norm at which the iteration ends."""
     return jnp.maximum(jnp.square(tol) * _square(b), jnp.square(atol)).astype(jnp.real(b).dtype)
 
 
 def cg_vectors(A: Any, M: Any, b: Any, x: Any, *, tol: Any, atol: Any, maxiter: Any) -> Any:
-    """Preconditioned conjugate gradients (Saad 2003, algorithm 9.1)."""
+    """Solve by preconditioned conjugate gradients (Saad 2003, algorithm 9.1)."""
     limit = _limit(b, tol, atol)
 
     def going(state: Any) -> Any:
@@ -48,7 +48,7 @@ def cg_vectors(A: Any, M: Any, b: Any, x: Any, *, tol: Any, atol: Any, maxiter: 
 
 
 def bicgstab_vectors(A: Any, M: Any, b: Any, x: Any, *, tol: Any, atol: Any, maxiter: Any) -> Any:
-    """Preconditioned stabilised biconjugate gradients (van der Vorst 1992); ends where a denominator is 0."""
+    """Solve by preconditioned BiCGSTAB (van der Vorst 1992); ends if a denominator is 0."""
     limit = _limit(b, tol, atol)
 
     def going(state: Any) -> Any:
@@ -83,7 +83,7 @@ def bicgstab_vectors(A: Any, M: Any, b: Any, x: Any, *, tol: Any, atol: Any, max
 
 
 def _rotated(column: Any, cosines: Any, sines: Any, k: Any) -> Any:
-    """A column of the Hessenberg matrix after the first `k` plane rotations."""
+    """Apply the first `k` plane rotations to a column of the Hessenberg matrix."""
 
     def rotate(i: Any, column: Any) -> Any:
         upper, lower = column[i], column[i + 1]
@@ -94,7 +94,7 @@ def _rotated(column: Any, cosines: Any, sines: Any, k: Any) -> Any:
 
 
 def _rotation(upper: Any, lower: Any) -> tuple[Any, Any]:
-    """Cosine (real) and sine of the rotation that makes `lower` zero."""
+    """Return the (real) cosine and the sine of the rotation that makes `lower` zero."""
     size = jnp.sqrt(jnp.square(jnp.abs(upper)) + jnp.square(jnp.abs(lower)))
     safe = jnp.where(size == 0, 1, size)
     top = jnp.abs(upper)
@@ -103,11 +103,11 @@ def _rotation(upper: Any, lower: Any) -> tuple[Any, Any]:
 
 
 def _arnoldi(A: Any, M: Any, vectors: Any, k: Any) -> tuple[Any, Any]:
-    """The next orthonormal vector, and its column of the Hessenberg matrix."""
+    """Compute the next orthonormal vector, and its column of the Hessenberg matrix."""
     image = M(A(vectors[k]))
     before = jnp.sqrt(_square(image))
     column = jnp.zeros(vectors.shape[0], vectors.dtype)
-    for _ in range(2):  # orthogonalised twice, for once loses digits
+    for _ in range(2):  # orthogonalise twice, since once loses digits
         parts = jnp.matmul(jnp.conj(vectors), image, precision=_HIGHEST)
         image = image - jnp.matmul(parts, vectors, precision=_HIGHEST)
         column = column + parts
@@ -118,7 +118,7 @@ def _arnoldi(A: Any, M: Any, vectors: Any, k: Any) -> tuple[Any, Any]:
 
 
 def _back_substitution(R: Any, g: Any) -> Any:
-    """The solution of `R y = g` with upper triangular `R`."""
+    """Solve `R y = g` with upper triangular `R`."""
     count = g.shape[0]
 
     def row(i: Any, y: Any) -> Any:
@@ -131,7 +131,7 @@ def _back_substitution(R: Any, g: Any) -> Any:
 
 
 def gmres_vectors(A: Any, M: Any, b: Any, x: Any, *, tol: Any, atol: Any, restart: int, maxiter: Any) -> Any:
-    """Restarted generalised minimal residuals with plane rotations (Saad 2003, section 6.5.3)."""
+    """Solve by restarted GMRES with plane rotations (Saad 2003, section 6.5.3)."""
     count = min(restart, b.size)
     if not b.size:
         return b

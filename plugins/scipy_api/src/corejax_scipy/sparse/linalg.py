@@ -1,7 +1,7 @@
 """`corejax.scipy.sparse.linalg`: iterative solvers of `A x = b`, where `A` may be a function.
 
-Derivatives are those of the equation, not of the iterations: solutions of one more system with `A`, or its transpose.
-Values may be pytrees; the solvers work on one vector of all of their elements.
+Derivatives do not differentiate the iterations. They solve one more system with `A` or its transpose. Values may be
+pytrees; the solvers work on one vector of all their elements.
 """
 
 from __future__ import annotations
@@ -25,29 +25,29 @@ __all__ = ["bicgstab", "cg", "gmres"]
 
 
 def _operator(name: str, what: str, f: _Any, b: _Any) -> _Callable[[_Any], _Any]:
-    """A function, or the product with a square matrix, which has a row for each element of `b`."""
+    """Return a function, which may be the product with a square matrix that has a row for each element of `b`."""
     if callable(f):
         return f  # type: ignore[no-any-return]
     if _is_array_like(f) or hasattr(type(f), "__matmul__"):
         shape = getattr(f, "shape", ())
         if len(shape) != 2 or shape[0] != shape[1]:
-            raise ValueError(f"{name}: {what} is a function or a square matrix, got one of shape {tuple(shape)}")
+            raise ValueError(f"{name}: {what} must be a function or a square matrix, got one of shape {tuple(shape)}")
         given = getattr(b, "shape", None)
         if not given or given[0] != shape[0]:
             what_b = f"an array of shape {given}" if given is not None else f"a pytree {_tree.tree_structure(b)}"
             raise ValueError(
-                f"{name}: {what} of shape {tuple(shape)} is applied to an array [{shape[0]}, ...], b is {what_b}"
+                f"{name}: {what} of shape {tuple(shape)} requires an array b [{shape[0]}, ...], but b is {what_b}"
             )
         return lambda x: f @ x
-    raise TypeError(f"{name}: {what} is a function or a square matrix, got {f!r} of type {type(f).__name__}")
+    raise TypeError(f"{name}: {what} must be a function or a square matrix, got {f!r} of type {type(f).__name__}")
 
 
 def _arrays(name: str, what: str, value: _Any) -> _Any:
-    """A pytree of floating-point or complex arrays."""
+    """Convert an argument to a pytree of floating-point or complex arrays."""
 
     def leaf(x: _Any) -> _Any:
         if not _is_array_like(x):
-            raise TypeError(f"{name}: {what} is an array or a pytree of arrays, got {x!r} in it")
+            raise TypeError(f"{name}: {what} must be an array or a pytree of arrays, got {x!r} in it")
         x = _lax.asarray(x)
         return x if _dtypes.is_inexact(x.dtype) else x.astype(_dtypes.default_float_dtype())
 
@@ -57,7 +57,7 @@ def _arrays(name: str, what: str, value: _Any) -> _Any:
 def _solve(
     name: str, method: _Any, A: _Any, b: _Any, x0: _Any, maxiter: _Any, M: _Any, symmetric: bool, **options: _Any
 ) -> tuple[_Any, None]:
-    """The solution by a method on vectors, differentiated through the equation."""
+    """Solve by a method on vectors, with derivatives through the equation."""
     b = _arrays(name, "b", b)
     for what, value in options.items():
         _operand(name, value, what)
@@ -65,12 +65,12 @@ def _solve(
     start = _tree.tree_map(_jnp.zeros_like, b) if x0 is None else _arrays(name, "x0", x0)
     if _tree.tree_structure(start) != _tree.tree_structure(b):
         raise ValueError(
-            f"{name}: x0 and b are pytrees of one structure, got {_tree.tree_structure(start)} and "
+            f"{name}: x0 and b must be pytrees of one structure, got {_tree.tree_structure(start)} and "
             f"{_tree.tree_structure(b)}"
         )
     shapes = [[x.shape for x in _tree.tree_leaves(t)] for t in (start, b)]
     if shapes[0] != shapes[1]:
-        raise ValueError(f"{name}: x0 and b have arrays of one shape, got {shapes[0]} and {shapes[1]}")
+        raise ValueError(f"{name}: x0 and b must have arrays of equal shapes, got {shapes[0]} and {shapes[1]}")
     start = _tree.tree_map(lambda x, y: _lax.convert_element_type(x, y.dtype), start, b)
     size = sum(x.size for x in _tree.tree_leaves(b))
     steps = 10 * size if maxiter is None else maxiter
@@ -89,26 +89,26 @@ def _solve(
     return _lax.custom_linear_solve(matvec, b, solver, solver, symmetric=symmetric), None
 
 
-_CG = """The solution of `A x = b` by conjugate gradients, for a Hermitian positive definite `A`.
+_CG = """Solve `A x = b` by conjugate gradients, for a Hermitian positive definite `A`.
 
     Args:
-        A: a function from the structure and types of `b` to themselves, linear, or a square matrix.
+        A: a square matrix, or a linear function that returns the structure and types of `b`.
         b: the right-hand side, an array or a pytree of arrays.
-        x0: where to begin, of the structure of `b`; by default 0.
-        tol: iterations end where the residual is less than `tol * |b|`, or
-        atol: less than `atol`.
-        maxiter: the largest number of iterations, by default 10 for each element of `b`.
-        M: a preconditioner, an approximation of the inverse of `A`, likewise a function or a matrix.
+        x0: the starting point, of the structure of `b`; by default 0.
+        tol: the iteration ends if the norm of the residual is at most `tol * |b|`, or
+        atol: at most `atol`.
+        maxiter: the maximal number of iterations, by default 10 for each element of `b`.
+        M: a preconditioner that approximates the inverse of `A`, a matrix or a function.
 
     Returns:
         `(x, None)`.
 
     Raises:
         TypeError: an argument is of another kind.
-        ValueError: a matrix is not square or does not fit `b`, or `x0` does not.
+        ValueError: a matrix is not square, or `A`, `M` or `x0` does not match `b`.
     """
 _BICGSTAB = (
-    "The solution of `A x = b` by stabilised biconjugate gradients, for any `A`; arguments and errors as of `cg`."
+    "Solve `A x = b` by stabilised biconjugate gradients, for a general `A`; arguments and errors are those of `cg`."
 )
 
 
@@ -144,19 +144,27 @@ def gmres(
     M: _Any = None,
     solve_method: str = "batched",
 ) -> tuple[_Any, None]:
-    """The solution of `A x = b` by generalised minimal residuals, for any `A`.
+    """Solve `A x = b` by generalised minimal residuals, for a general `A`.
 
     Args:
-        A, b, x0, tol, atol, M: as of `cg`.
-        restart: of how many vectors a cycle is made before the next one begins.
-        maxiter: the largest number of cycles, by default 10 for each element of `b`.
-        solve_method: "batched" or "incremental", which are one here: residuals are known after each vector.
+        A: as for `cg`.
+        b: as for `cg`.
+        x0: as for `cg`.
+        tol: as for `cg`.
+        atol: as for `cg`.
+        restart: the number of vectors in a cycle.
+        maxiter: the maximal number of cycles, by default 10 for each element of `b`.
+        M: as for `cg`.
+        solve_method: "batched" or "incremental"; both give the same, since residuals are known after each vector.
+
+    Returns:
+        `(x, None)`.
 
     Raises:
         TypeError: an argument is of another kind.
-        ValueError: a matrix is not square, `x0` does not fit `b`, `restart` is below 1, or `solve_method` is another.
+        ValueError: a matrix is not square, `x0` does not match `b`, `restart` is below 1, or `solve_method` is unknown.
     """
     if solve_method not in ("batched", "incremental"):
-        raise ValueError(f"gmres: solve_method is 'batched' or 'incremental', got {solve_method!r}")
+        raise ValueError(f"gmres: solve_method must be 'batched' or 'incremental', got {solve_method!r}")
     count = _static_int("gmres", restart, "restart", 1)
     return _solve("gmres", _gmres_vectors, A, b, x0, maxiter, M, False, tol=tol, atol=atol, restart=count)

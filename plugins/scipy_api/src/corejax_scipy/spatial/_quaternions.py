@@ -7,35 +7,35 @@ from typing import Any
 
 import corejax.numpy as jnp
 
-_SMALL = 1e-3  # angles below which quotients are series
+_SMALL = 1e-3  # the angle below which quotients are computed by series
 
 
 def length(x: Any) -> Any:
-    """The Euclidean norm along the last axis, whose derivative at 0 is 0."""
+    """Return the Euclidean norm along the last axis, with the derivative 0 at 0."""
     square = jnp.sum(x * x, axis=-1)
     zero = square == 0
     return jnp.where(zero, 0, jnp.sqrt(jnp.where(zero, 1, square)))
 
 
 def normalized(quat: Any) -> Any:
-    """Of length 1."""
+    """Normalise quaternions to length 1."""
     return quat / jnp.sqrt(jnp.sum(quat * quat, axis=-1, keepdims=True))
 
 
 def conjugate(quat: Any) -> Any:
-    """The rotation back."""
+    """Return the inverse rotation."""
     return jnp.concatenate([-quat[..., :3], quat[..., 3:]], axis=-1)
 
 
 def canonical(quat: Any) -> Any:
-    """Of the two quaternions of a rotation the one whose last part that is not zero is positive, w before x, y, z."""
+    """Return the canonical one of a rotation's two quaternions: the first nonzero part of w, x, y, z is positive."""
     x, y, z, w = (quat[..., i] for i in range(4))
     sign = jnp.where(w != 0, w, jnp.where(x != 0, x, jnp.where(y != 0, y, z)))
     return jnp.where((sign < 0)[..., None], -quat, quat)
 
 
 def product(p: Any, q: Any) -> Any:
-    """First `q`, then `p`."""
+    """Compose rotations: first `q`, then `p`."""
     p, q = jnp.broadcast_arrays(p, q)
     a, b = p[..., :3], q[..., :3]
     vector = p[..., 3:] * b + q[..., 3:] * a + jnp.cross(a, b)
@@ -44,7 +44,7 @@ def product(p: Any, q: Any) -> Any:
 
 
 def as_matrix(quat: Any) -> Any:
-    """Orthogonal matrices."""
+    """Convert quaternions to orthogonal matrices."""
     x, y, z, w = (quat[..., i] for i in range(4))
     rows = [
         [x * x - y * y - z * z + w * w, 2 * (x * y - z * w), 2 * (x * z + y * w)],
@@ -55,7 +55,7 @@ def as_matrix(quat: Any) -> Any:
 
 
 def from_matrix(m: Any) -> Any:
-    """Of the four quaternions times one of their parts, that of the largest part (Shepperd 1978)."""
+    """Convert matrices to quaternions, by the formula for the largest of the four parts (Shepperd 1978)."""
     trace = m[..., 0, 0] + m[..., 1, 1] + m[..., 2, 2]
     candidates = []
     for i in range(3):
@@ -78,7 +78,7 @@ def from_matrix(m: Any) -> Any:
 
 
 def from_rotvec(rotvec: Any) -> Any:
-    """Of vectors as long as the angle."""
+    """Convert rotation vectors, which have the angle as length, to quaternions."""
     angle = length(rotvec)[..., None]
     small = angle <= _SMALL
     square = angle * angle
@@ -88,7 +88,7 @@ def from_rotvec(rotvec: Any) -> Any:
 
 
 def as_rotvec(quat: Any) -> Any:
-    """Vectors as long as the angle, which is at most pi."""
+    """Convert quaternions to rotation vectors, which have the angle (at most pi) as length."""
     quat = jnp.where(quat[..., 3:] < 0, -quat, quat)
     angle = 2 * jnp.arctan2(length(quat[..., :3]), quat[..., 3])[..., None]
     small = angle <= _SMALL
@@ -99,7 +99,7 @@ def as_rotvec(quat: Any) -> Any:
 
 
 def from_euler(axes: list[int], intrinsic: bool, angles: Any) -> Any:
-    """Of angles about axes one after the other."""
+    """Compose rotations by angles about axes."""
     out = None
     for position, axis in enumerate(axes):
         half = angles[..., position] / 2
@@ -110,7 +110,7 @@ def from_euler(axes: list[int], intrinsic: bool, angles: Any) -> Any:
 
 
 def as_euler(quat: Any, axes: list[int], intrinsic: bool) -> Any:
-    """Angles about three axes, directly from quaternions (Bernardes and Viollet 2022)."""
+    """Return angles about three axes, directly from quaternions (Bernardes and Viollet 2022)."""
     i, j, k = axes[::-1] if intrinsic else axes
     symmetric = i == k
     if symmetric:
@@ -126,7 +126,7 @@ def as_euler(quat: Any, axes: list[int], intrinsic: bool) -> Any:
     half_sum, half_difference = jnp.arctan2(b, a), jnp.arctan2(d, c)
     degenerate = jnp.where(at_zero, 2 * half_sum, 2 * half_difference * (1 if intrinsic else -1))
     lost = at_zero | at_pi
-    # Of the two outer angles the first in the order of extrinsic axes has all where only both together are known.
+    # In gimbal lock only the sum or difference of the outer angles is known: one of them takes all of it.
     first = jnp.where(lost, 0 if intrinsic else degenerate, half_sum - half_difference)
     third = jnp.where(lost, degenerate if intrinsic else 0, half_sum + half_difference)
     if not symmetric:

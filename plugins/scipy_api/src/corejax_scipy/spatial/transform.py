@@ -22,21 +22,24 @@ __all__ = ["Rotation", "Slerp"]
 
 
 def _array(name: str, x: _Any, length: int, what: str) -> _Any:
-    """Real numbers whose last axis has a length."""
+    """Convert an argument to real numbers, and require the length of its last axis."""
     found = _jnp.asarray(x) if isinstance(x, list | tuple) else x
     (found,) = _reals(name, found)
     if not found.ndim or found.shape[-1] != length:
-        raise ValueError(f"{name}: the last axis of {what} has {length} elements, got {found.aval.str_short()}")
+        raise ValueError(f"{name}: the last axis of {what} must have {length} elements, got {found.aval.str_short()}")
     return found
 
 
 def _axes(name: str, seq: _Any, least: int) -> tuple[list[int], bool]:
-    """Numbers of the axes of a sequence such as "xyz", and whether it is intrinsic (upper case)."""
+    """Return the numbers of the axes in a sequence such as "xyz", and whether it is intrinsic (upper case)."""
     if not isinstance(seq, str) or not _re.fullmatch(rf"[xyz]{{{least},3}}|[XYZ]{{{least},3}}", seq):
         count = "3" if least == 3 else "1 to 3"
-        raise ValueError(f"{name}: seq is {count} letters of 'xyz', or of 'XYZ' for axes that turn too, got {seq!r}")
+        raise ValueError(
+            f"{name}: seq must have {count} letters of 'xyz', or of 'XYZ' for axes that rotate with the body, got "
+            f"{seq!r}"
+        )
     if any(a == b for a, b in _itertools.pairwise(seq)):
-        raise ValueError(f"{name}: neighbours in seq are different axes, got {seq!r}")
+        raise ValueError(f"{name}: consecutive axes in seq must differ, got {seq!r}")
     return ["xyz".index(letter) for letter in seq.lower()], seq.isupper()
 
 
@@ -51,41 +54,41 @@ class Rotation(_NamedTuple):
 
     @classmethod
     def from_quat(cls, quat: _Any) -> Rotation:
-        """Of quaternions `(x, y, z, w)`, which are normalised."""
+        """Create rotations from quaternions `(x, y, z, w)`, which are normalised."""
         return cls(_quaternions.normalized(_array("Rotation.from_quat", quat, 4, "quat")))
 
     @classmethod
     def from_matrix(cls, matrix: _Any) -> Rotation:
-        """Of orthogonal matrices in the last two axes."""
+        """Create rotations from orthogonal matrices in the last two axes."""
         found = _array("Rotation.from_matrix", matrix, 3, "matrix")
         if found.ndim < 2 or found.shape[-2] != 3:
-            raise ValueError(f"Rotation.from_matrix: matrix is of shape (..., 3, 3), got {found.aval.str_short()}")
+            raise ValueError(f"Rotation.from_matrix: matrix must have shape (..., 3, 3), got {found.aval.str_short()}")
         return cls(_quaternions.from_matrix(found))
 
     @classmethod
     def from_rotvec(cls, rotvec: _Any, degrees: bool = False) -> Rotation:
-        """Of vectors along the axis, as long as the angle."""
+        """Create rotations from vectors along the axis with the angle as length."""
         found = _array("Rotation.from_rotvec", rotvec, 3, "rotvec")
         return cls(_quaternions.from_rotvec(_jnp.deg2rad(found) if degrees else found))
 
     @classmethod
     def from_mrp(cls, mrp: _Any) -> Rotation:
-        """Of modified Rodrigues parameters, vectors along the axis as long as the tangent of a quarter of the angle."""
+        """Create rotations from modified Rodrigues parameters: vectors along the axis of length `tan(angle / 4)`."""
         found = _array("Rotation.from_mrp", mrp, 3, "mrp")
         square = _jnp.sum(found * found, axis=-1, keepdims=True)
         return cls(_jnp.concatenate([2 * found, 1 - square], axis=-1) / (1 + square))
 
     @classmethod
     def from_euler(cls, seq: str, angles: _Any, degrees: bool = False) -> Rotation:
-        """Of angles about axes, one after the other.
+        """Create rotations from Euler angles.
 
         Args:
-            seq: the axes: letters of "xyz" for axes that stay, of "XYZ" for axes that turn too.
-            angles: along the last axis an angle for each; a number, or a vector, for a single one.
+            seq: the axes: letters of "xyz" for fixed axes, of "XYZ" for axes that rotate with the body.
+            angles: an angle for each axis along the last axis; for a single axis a number or a vector.
             degrees: whether angles are in degrees.
 
         Raises:
-            ValueError: there is no such sequence, or there are more or fewer angles.
+            ValueError: `seq` is invalid, or the number of angles does not match.
         """
         axes, intrinsic = _axes("Rotation.from_euler", seq, 1)
         (found,) = _reals("Rotation.from_euler", _jnp.asarray(angles))
@@ -93,17 +96,18 @@ class Rotation(_NamedTuple):
             found = found[..., None]
         if not found.ndim or found.shape[-1] != len(axes):
             raise ValueError(
-                f"Rotation.from_euler: angles has {len(axes)} along its last axis for seq {seq!r}, got "
+                f"Rotation.from_euler: angles must have {len(axes)} along its last axis for seq {seq!r}, got "
                 f"{found.aval.str_short()}"
             )
         return cls(_quaternions.from_euler(axes, intrinsic, _jnp.deg2rad(found) if degrees else found))
 
     @classmethod
     def identity(cls, num: int | None = None, dtype: _Any = float) -> Rotation:
-        """The rotation by nothing, or `num` of them.
+        """Return the identity rotation, or `num` of them.
 
         Raises:
-            TypeError, ValueError: `num` is no integer, or less than 0.
+            TypeError: `num` is not an integer.
+            ValueError: `num` is negative.
         """
         if num is not None:
             _static_int("Rotation.identity", num, "num", 0)
@@ -112,19 +116,19 @@ class Rotation(_NamedTuple):
 
     @classmethod
     def random(cls, random_key: _Any, num: int | None = None) -> Rotation:
-        """A rotation drawn evenly, or `num` of them: normal quaternions, normalised."""
+        """Draw a uniformly distributed rotation, or `num` of them."""
         from corejax import random
 
         return cls.from_quat(random.normal(random_key, (4,) if num is None else (num, 4)))
 
     @classmethod
     def concatenate(cls, rotations: _Sequence[Rotation]) -> Rotation:
-        """Several rotations one after another."""
+        """Concatenate rotations along the first axis."""
         return cls(_jnp.concatenate([_jnp.atleast_2d(r.quat) for r in rotations]))
 
     @property
     def single(self) -> bool:
-        """Whether it is one rotation, without an axis of several."""
+        """Whether this is a single rotation, without an axis of rotations."""
         return self.quat.ndim == 1  # type: ignore[no-any-return]
 
     def __getitem__(self, indexer: _Any) -> Rotation:  # type: ignore[override]
@@ -138,13 +142,13 @@ class Rotation(_NamedTuple):
         return self.quat.shape[0]  # type: ignore[no-any-return]
 
     def __mul__(self, other: _Any) -> Rotation:  # type: ignore[override]
-        """First `other`, then this one."""
+        """Compose rotations: first `other`, then this one."""
         if not isinstance(other, Rotation):
             return NotImplemented
         return Rotation(_quaternions.normalized(_quaternions.product(self.quat, other.quat)))
 
     def apply(self, vectors: _Any, inverse: bool = False) -> _Any:
-        """Vectors along a last axis, turned; turned back with `inverse`."""
+        """Rotate vectors along the last axis, or rotate them back with `inverse`."""
         found = _array("Rotation.apply", vectors, 3, "vectors")
         matrix = self.as_matrix()
         if inverse:
@@ -152,48 +156,51 @@ class Rotation(_NamedTuple):
         return _jnp.sum(matrix * found[..., None, :], axis=-1)
 
     def inv(self) -> Rotation:
-        """The rotation back."""
+        """Return the inverse rotation."""
         return Rotation(_quaternions.conjugate(self.quat))
 
     def magnitude(self) -> _Any:
-        """The angle, from 0 to pi."""
+        """Return the angle, from 0 to pi."""
         return 2 * _jnp.arctan2(_quaternions.length(self.quat[..., :3]), _jnp.abs(self.quat[..., 3]))
 
     def mean(self, weights: _Any = None) -> Rotation:
-        """The rotation nearest to several, by the chordal distance (Markley et al. 2007).
+        """Return the mean rotation in the chordal distance (Markley et al. 2007).
 
         Raises:
-            ValueError: there is not one weight for each.
+            ValueError: `weights` does not have one number for each rotation.
         """
         w = _jnp.ones(len(self), self.quat.dtype) if weights is None else _jnp.asarray(weights, dtype=self.quat.dtype)
         if w.shape != (len(self),):
             raise ValueError(
-                f"Rotation.mean: weights is a vector of {len(self)} numbers, one for each rotation, got shape {w.shape}"
+                f"Rotation.mean: weights must have {len(self)} numbers, one for each rotation, got shape {w.shape}"
             )
         moments = _jnp.matmul(self.quat.T * w, self.quat, precision="highest")
         return Rotation(_jnp.linalg.eigh(moments)[1][:, -1])
 
     def as_quat(self, canonical: bool = False, scalar_first: bool = False) -> _Any:
-        """Quaternions `(x, y, z, w)`, or `(w, x, y, z)`; canonical ones have their first part positive from behind."""
+        """Return quaternions `(x, y, z, w)`, or `(w, x, y, z)`.
+
+        In canonical quaternions, the first nonzero part of w, x, y, z is positive.
+        """
         quat = _quaternions.canonical(self.quat) if canonical else self.quat
         return _jnp.roll(quat, 1, axis=-1) if scalar_first else quat
 
     def as_matrix(self) -> _Any:
-        """Orthogonal matrices."""
+        """Return orthogonal matrices."""
         return _quaternions.as_matrix(self.quat)
 
     def as_rotvec(self, degrees: bool = False) -> _Any:
-        """Vectors along the axis, as long as the angle, up to pi."""
+        """Return vectors along the axis with the angle as length, up to pi."""
         out = _quaternions.as_rotvec(self.quat)
         return _jnp.rad2deg(out) if degrees else out
 
     def as_mrp(self) -> _Any:
-        """Modified Rodrigues parameters."""
+        """Return modified Rodrigues parameters."""
         sign = _jnp.where(self.quat[..., 3:] < 0, -1, 1)
         return sign * self.quat[..., :3] / (1 + sign * self.quat[..., 3:])
 
     def as_euler(self, seq: str, degrees: bool = False) -> _Any:
-        """Angles about three axes, see `from_euler`; where the first and third are one, the third (or first) is 0."""
+        """Return Euler angles, see `from_euler`; in gimbal lock the first or the third angle is 0."""
         axes, intrinsic = _axes("Rotation.as_euler", seq, 3)
         out = _quaternions.as_euler(self.quat, axes, intrinsic)
         return _jnp.rad2deg(out) if degrees else out
@@ -203,10 +210,10 @@ class Slerp(_NamedTuple):
     """A path through rotations at given times, along great arcs: `Slerp.init(times, rotations)`, then call it.
 
     Attributes:
-        times: increasing.
-        timedelta: their differences.
-        rotations: at each time but the last.
-        rotvecs: from each rotation to the next.
+        times: the increasing times.
+        timedelta: the differences of the times.
+        rotations: the rotations at all times but the last.
+        rotvecs: the rotation vectors from each rotation to the next.
     """
 
     times: _Any
@@ -216,30 +223,31 @@ class Slerp(_NamedTuple):
 
     @classmethod
     def init(cls, times: _Any, rotations: Rotation) -> Slerp:
-        """The path through `rotations` at `times`.
+        """Create the path through `rotations` at `times`.
 
         Raises:
-            TypeError: `rotations` is no `Rotation`.
-            ValueError: there are not two or more, not as many times, or times, as far as they are known, that do not
-                increase.
+            TypeError: `rotations` is not a `Rotation`.
+            ValueError: there are fewer than two rotations, the number of times differs, or known times do not increase.
         """
         if not isinstance(rotations, Rotation):
-            raise TypeError(f"Slerp.init: rotations is a Rotation, got {type(rotations).__name__}")
+            raise TypeError(f"Slerp.init: rotations must be a Rotation, got {type(rotations).__name__}")
         if rotations.single or len(rotations) < 2:
-            raise ValueError(f"Slerp.init: rotations are two or more, got quaternions of shape {rotations.quat.shape}")
+            raise ValueError(
+                f"Slerp.init: rotations must be two or more, got quaternions of shape {rotations.quat.shape}"
+            )
         times = _jnp.asarray(times, dtype=rotations.quat.dtype)
         if times.shape != (len(rotations),):
-            raise ValueError(f"Slerp.init: times is a vector of {len(rotations)} numbers, got shape {times.shape}")
+            raise ValueError(f"Slerp.init: times must be a vector of {len(rotations)} numbers, got shape {times.shape}")
         if not _increases(times, strictly=True):
-            raise ValueError(f"Slerp.init: times increase from each to the next, got {times}")
+            raise ValueError(f"Slerp.init: times must increase strictly, got {times}")
         before, after = rotations[:-1], rotations[1:]
         return cls(times, _jnp.diff(times), before, (before.inv() * after).as_rotvec())
 
     def __call__(self, times: _Any) -> Rotation:
-        """The rotation at a time, or several at a vector of times."""
+        """Return the rotation at a time, or several at a vector of times."""
         t = _jnp.asarray(times, dtype=self.times.dtype)
         if t.ndim > 1:
-            raise ValueError(f"Slerp: times is a number or a vector, got {t.aval.str_short()}")
+            raise ValueError(f"Slerp: times must be a number or a vector, got {t.aval.str_short()}")
         index = _jnp.clip(_jnp.searchsorted(self.times, t) - 1, 0, self.timedelta.shape[0] - 1)
         part = (t - self.times[index]) / self.timedelta[index]
         return self.rotations[index] * Rotation.from_rotvec(self.rotvecs[index] * part[..., None])

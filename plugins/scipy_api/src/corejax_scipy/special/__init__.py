@@ -1,7 +1,7 @@
-"""`corejax.scipy.special`: special functions, in value and error those of `scipy.special`.
+"""`corejax.scipy.special`: special functions with the values and errors of `scipy.special`.
 
-A table of names; the functions are written in the modules that they stand beside. Eagerly SciPy computes most of them;
-compiled they are series in float64, rounded once. `corejax accuracy` prints how far both are off.
+This module is a table of names by module. Eagerly, SciPy computes most functions. Compiled, they are series in float64,
+rounded once. `corejax accuracy` prints the errors of both.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Chebyshev series in pieces: compiled forms of functions that SciPy computes eagerly.
+"""Piecewise Chebyshev series: compiled forms of functions that SciPy computes eagerly.
 
-Coefficients are computed when they are first used, from values at Chebyshev's points (DLMF 3.11.11), and are as
-accurate as those values. One sum serves all pieces: an element chooses its variable and its coefficients.
+Coefficients are computed at first use, from values at Chebyshev points (DLMF 3.11.11), and are as accurate as those
+values. One sum serves all pieces: each element selects its variable and its coefficients.
 """
 
 from __future__ import annotations
@@ -22,9 +22,10 @@ class Piece:
     """A function on an interval, smooth in a power of the variable.
 
     Attributes:
-        low, high: the interval; `high` may be infinite where the power is negative.
+        low: the lower end of the interval.
+        high: the upper end; it may be infinite if the power is negative.
         power: the function is smooth in `x**power`.
-        f: its values for NumPy arrays of float64.
+        f: the function of NumPy arrays of float64.
     """
 
     def __init__(self, low: float, high: float, power: int, f: Callable[[Any], Any]) -> None:
@@ -33,14 +34,14 @@ class Piece:
         self.middle, self.half = (ends[0] + ends[1]) / 2, (ends[1] - ends[0]) / 2
 
     def variable(self, x: Any) -> Any:
-        """The variable of the series, in [-1, 1]."""
+        """Return the variable of the series, in [-1, 1]."""
         u = x if abs(self.power) == 1 else x * x
         u = u * u if abs(self.power) == 4 else u
         return ((1.0 / u if self.power < 0 else u) - self.middle) / self.half
 
     @functools.cached_property
     def coefficients(self) -> list[float]:
-        """Those that count."""
+        """The coefficients above the noise."""
         k = np.arange(_POINTS)
         points = np.cos(np.pi * (2 * k + 1) / (2 * _POINTS))
         with np.errstate(all="ignore"):
@@ -52,8 +53,8 @@ class Piece:
         noise = max(max(map(abs, out[-15:])), 3e-17 * largest)
         return out[: 1 + max(i for i, c in enumerate(out) if abs(c) > 1.5 * noise)]
 
-    def as_many_as_count(self, error: float) -> list[float]:
-        """Coefficients without the last ones, whose sum is less than `error` times the first one."""
+    def truncated(self, error: float) -> list[float]:
+        """Return the coefficients without trailing ones that add up to less than `error` times the first one."""
         out, left = list(self.coefficients), error * abs(self.coefficients[0])
         while len(out) > 2 and abs(out[-1]) < left:
             left -= abs(out.pop())
@@ -61,12 +62,12 @@ class Piece:
 
 
 def in_pieces(x: Any, *pieces: Piece, error: float = 0.0) -> Any:
-    """The function at `x`, in float64, to a relative `error`: pieces adjoin each other, `x` is within them or NaN."""
+    """Evaluate adjoining pieces at `x` (inside of them, or NaN) in float64, to a relative `error`."""
     variable = pieces[-1].variable(x)
     before = [x < piece.high for piece in pieces[:-1]]
     for piece, here in zip(pieces[-2::-1], before[::-1], strict=True):
         variable = where(here, piece.variable(x), variable)
-    rows = [piece.as_many_as_count(error) for piece in pieces]
+    rows = [piece.truncated(error) for piece in pieces]
     length = max(map(len, rows))
     rows = [row + [0.0] * (length - len(row)) for row in rows]
 
@@ -83,5 +84,5 @@ def in_pieces(x: Any, *pieces: Piece, error: float = 0.0) -> Any:
 
 
 def powers(piece: Piece, error: float) -> list[float]:
-    """Coefficients of the series by powers of its variable, to a relative `error` of some 1e-9, which that loses."""
-    return [float(c) for c in np.polynomial.chebyshev.cheb2poly(piece.as_many_as_count(error))]
+    """Return the coefficients of the series by powers of its variable; the conversion itself loses about 1e-9."""
+    return [float(c) for c in np.polynomial.chebyshev.cheb2poly(piece.truncated(error))]

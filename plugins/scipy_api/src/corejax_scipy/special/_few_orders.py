@@ -1,8 +1,8 @@
 """Bessel functions of the first kind of few orders, in float64 for results that become float32.
 
-Below 8 the power series of `J_n(x) / x**n` (DLMF 10.2.2) for the two largest orders, from which the recurrence goes
-down; beyond, Hankel's expansions for orders 0 and 1, from which it goes up (DLMF 10.6.1). Two numbers are kept of each
-element, from which all orders follow: a compiler computes what is before them twice, not once for each order.
+Below 8, power series of `J_n(x) / x**n` (DLMF 10.2.2) give the two largest orders, from which the recurrence goes down.
+Beyond 8, Hankel's expansions give orders 0 and 1, from which the recurrence goes up (DLMF 10.6.1). All orders follow
+from two numbers for each element, behind a barrier. So the compiler does not recompute the series for each order.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from typing import Any
 from corejax_lax_basic import lax
 from corejax_scipy.special._formulas import polynomial, where
 
-START = 8.0  # of the expansions
+START = 8.0  # the smallest argument of the expansions
 _TERMS = 21
-# pi as numbers of 22 bits, of 22 bits, and the rest: whole multiples of the first ones are exact.
+# pi as a sum of two numbers of 22 bits and the rest, so that whole multiples of the first two are exact.
 _PI = (3.141592025756836, 6.278328328335192e-07, 1.2446744343793227e-13)
 _SIN = [(-1) ** k / math.factorial(2 * k + 1) for k in range(9)]
 _COS = [(-1) ** k / math.factorial(2 * k) for k in range(10)]
@@ -24,14 +24,14 @@ LARGEST = 1e8
 
 
 def _scaled(square: Any, n: int) -> Any:
-    """`J_n(x) / x**n` by the square of `x`."""
+    """Return `J_n(x) / x**n`, given the square of `x`."""
     return polynomial(
         square, [(-0.25) ** k / (2**n * math.factorial(k) * math.factorial(n + k)) for k in range(_TERMS)]
     )
 
 
 def _sine_and_cosine(x: Any) -> tuple[Any, Any]:
-    """Of `x - pi/4`, for `x` up to `LARGEST`."""
+    """Return sine and cosine of `x - pi/4`, for `x` up to `LARGEST`."""
     turns = lax.round((x - math.pi / 4) * (1.0 / math.pi), lax.RoundingMethod.TO_NEAREST_EVEN)
     r = x
     for part in _PI:
@@ -46,18 +46,18 @@ def _sine_and_cosine(x: Any) -> tuple[Any, Any]:
 def _expanded(x: Any, order: int, hankel: Callable[[Any, int], tuple[Any, Any]]) -> Any:
     p, q = hankel(x, order)
     sine, cosine = _sine_and_cosine(x)
-    if order:  # of x - 3 pi/4
+    if order:  # the angle is x - 3 pi/4
         sine, cosine = -cosine, sine
     return lax.sqrt((2.0 / math.pi) / x) * (p * cosine - q * sine)
 
 
 def few_orders(x: Any, v: int, hankel: Callable[[Any, int], tuple[Any, Any]]) -> list[Any]:
-    """Orders 0 to `v` of `0 <= x <= LARGEST`.
+    """Return orders 0 to `v` for `0 <= x <= LARGEST`.
 
     Args:
-        x: values of float64.
+        x: float64 values.
         v: the largest order, up to 8.
-        hankel: gives `P` and `Q` of Hankel's expansion for `x >= START`, of order 0 or 1.
+        hankel: returns `P` and `Q` of Hankel's expansion of order 0 or 1, for `x >= START`.
     """
     far = x >= START
     square, large = x * x, where(far, x, START)

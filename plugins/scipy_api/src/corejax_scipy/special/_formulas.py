@@ -1,4 +1,4 @@
-"""What formulas in float64 are made of: choices between numbers, and exponentials of squares without lost digits."""
+"""Building blocks of formulas in float64: selections, and exponentials of squares without loss of digits."""
 
 from __future__ import annotations
 
@@ -15,17 +15,17 @@ EULER = 0.5772156649015329
 
 
 def widened(x: Any) -> Any:
-    """`x` in float64, under `config.x64_compat` too: that is for what users make, not for formulas."""
+    """Convert `x` to float64, also under `config.x64_compat`, which applies to users' arrays, not to formulas."""
     return lax.in_dtype(x, WIDE)
 
 
 def number(value: float) -> Any:
-    """A constant of float64."""
+    """Return a float64 constant."""
     return lax.make_scalar(float(value), WIDE, False)
 
 
 def where(which: Any, x: Any, y: Any) -> Any:
-    """`x` where it is so, else `y`; Python numbers count as float64."""
+    """Select `x` where `which` is true, else `y`; Python numbers count as float64."""
     x, y = (number(v) if isinstance(v, int | float) else v for v in (x, y))
     shape = max((v.shape for v in (which, x, y)), key=len)
     which, x, y = (lax.broadcast_to(v, shape) for v in (which, x, y))
@@ -33,7 +33,7 @@ def where(which: Any, x: Any, y: Any) -> Any:
 
 
 def polynomial(x: Any, coefficients: Any) -> Any:
-    """`sum(c[i] * x**i)`, by Horner's rule."""
+    """Return `sum(c[i] * x**i)`, by Horner's rule."""
     out = x * 0.0 + float(coefficients[-1])
     for c in coefficients[-2::-1]:
         out = out * x + float(c)
@@ -41,28 +41,28 @@ def polynomial(x: Any, coefficients: Any) -> Any:
 
 
 def halves(x: Any) -> tuple[Any, Any]:
-    """`high` with 24 bits, whose square is exact, and the rest of the square, `(x - high)(x + high)`."""
+    """Split `x**2`: return `high` of 24 bits, which has an exact square, and the rest `(x - high)(x + high)`."""
     high = widened(lax.convert_element_type(x, np.dtype(np.float32)))
     return high, (x - high) * (x + high)
 
 
 def exp_of_square(x: Any, factor: float) -> Any:
-    """Return `exp(factor * x**2)`, whose exponent is large and not rounded."""
-    most = 60.0 / math.sqrt(abs(factor))  # beyond, the result is 0 or infinite, and the product of both is NaN
+    """Return `exp(factor * x**2)` without rounding the exponent."""
+    most = 60.0 / math.sqrt(abs(factor))  # clamp x, since beyond the product of the exponentials would be NaN
     sane = lax.clamp(number(-most), x, number(most))
     high, rest = halves(sane)
     return lax.exp(factor * (high * high)) * lax.exp(factor * rest)
 
 
 def sin_pi(x: Any) -> Any:
-    """`sin(pi x)`, the argument reduced exactly."""
+    """Return `sin(pi x)`, with an exact reduction of the argument."""
     turns = x - 2.0 * lax.round(0.5 * x, lax.RoundingMethod.TO_NEAREST_EVEN)
     inner = where(lax.abs(turns) > 0.5, lax.sign(turns) - turns, turns)
     return lax.sin(math.pi * inner)
 
 
 def log1p(x: Any) -> Any:
-    """`log(1 + x)`; XLA's has lost two digits where `x` is far from 0."""
+    """Return `log(1 + x)`; XLA's log1p loses two digits for `x` far from 0."""
     near = lax.abs(x) < 0.25
     return where(near, lax.log1p(where(near, x, 0.0)), lax.log(1.0 + where(near, 0.0, x)))
 
@@ -73,18 +73,18 @@ SINGLE = np.dtype(np.float32)
 
 
 def _parts(x: Any) -> tuple[Any, Any]:
-    """A value of float64 as one of float32 and the rest."""
+    """Split a float64 value into a float32 value and the rest."""
     high = lax.convert_element_type(x, SINGLE)
     return high, x - widened(high)
 
 
 def short_exp(x: Any) -> Any:
-    """`exp(x)` for `x <= 0` to a unit of float32, computed there: that of float64 takes ten times the time."""
+    """Return `exp(x)` for `x <= 0`, accurate to a unit of float32 and computed there, ten times as fast as float64."""
     high, low = _parts(where(x < -104.0, -104.0, x))
     return widened(lax.exp(high)) * (1.0 + low)
 
 
 def short_log(x: Any) -> Any:
-    """`log(x)` of numbers that float32 has room for; see `short_exp`."""
+    """Return `log(x)` of numbers in the range of float32; see `short_exp`."""
     high, low = _parts(x)
     return widened(lax.log(high)) + low / where(x > 0.0, x, 1.0)

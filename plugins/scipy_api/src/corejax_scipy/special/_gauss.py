@@ -1,7 +1,7 @@
-"""Gauss's function by its differential equation (DLMF 15.10.1), from 0 on towards 1.
+"""Gauss's function by its differential equation (DLMF 15.10.1), from 0 towards 1.
 
-Negative arguments are taken there by Pfaff's transformation (DLMF 15.8.1). Where `y`, the distance to 1, is tiny, the
-solution is `p + q y**(c-a-b)`, and that is continued (DLMF 15.10.11).
+Pfaff's transformation maps negative arguments to that interval (DLMF 15.8.1). If `y`, the distance to 1, is tiny, the
+solution is `p + q y**(c-a-b)`, which is extrapolated (DLMF 15.10.11).
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from corejax_scipy.special._taylor import (
 )
 from corejax_scipy.special.gamma_functions import gamma_formula
 
-LARGEST = 300.0  # beyond which digits are lost
-# For `c` below this rounding errors grow into the solution `z**(1 - c)` (DLMF 15.10.3), and the terms of polynomials
+LARGEST = 300.0  # larger parameters lose digits
+# For `c` below this, rounding errors grow like the solution `z**(1 - c)` (DLMF 15.10.3), and the terms of polynomials
 # of degrees above `-LEAST` cancel.
 LEAST = -10.0
-_NEAREST = 2.0**-52  # to 1
+_NEAREST = 2.0**-52  # the distance to 1 at which the integration ends
 
 
 def _first_term(params: Any, h: Any, n: Any, before: Any, last: Any) -> Any:
@@ -38,7 +38,7 @@ def _first_term(params: Any, h: Any, n: Any, before: Any, last: Any) -> Any:
 
 
 def _prepared(params: Any, y: Any, h: Any) -> Any:
-    """The equation is written in `y = 1 - z`, the series in `-h`."""
+    """Return the coefficients of a step; the equation is written in `y = 1 - z`, the series in `-h`."""
     a, b, c, _ = params
     z = 1.0 - y
     step = -h / (z * y)
@@ -52,7 +52,7 @@ def _term(given: Any, n: Any, before: Any, last: Any) -> Any:
 
 
 def _reach(params: Any, y: Any) -> Any:
-    """Half of the way to 1, or less: by `z y r**2 + (c - (a+b+1) z) r = a b`."""
+    """Return half of the way to 1, or less, by the roots of `z y r**2 + (c - (a+b+1) z) r = a b`."""
     a, b, c, last = params
     z = 1.0 - y
     cap = longest_step((a + b + 1.0) * z - c, a * b, z * y)
@@ -64,10 +64,10 @@ _EQUATION = Equation(1.0, _first_term, _prepared, _term, _reach, lambda params: 
 
 
 def _solution(a: Any, b: Any, c: Any, z: Any, y: Any) -> tuple[Any, Any]:
-    """`F(a, b; c; z)` for `z = 1 - y` from 0 to 1, and how often it was divided by `LARGE`."""
+    """Return `F(a, b; c; z)` for `z = 1 - y` from 0 to 1, and how often it was divided by `LARGE`."""
     zero = 0.0 * z
-    later = lax.max(-c, zero)  # where the signs of a series with negative c are those of its terms
-    # The largest `-(a + n) (b + n)` from there on: how fast the terms grow whose signs alternate.
+    later = lax.max(-c, zero)  # from this term on, c + n is positive
+    # The largest `-(a + n) (b + n)` from that term on bounds the growth of terms with alternating signs.
     middle = 0.5 * (a - b)
     peaks = a + b + 2.0 * later < 0.0
     alternating = where(peaks, middle * middle, lax.max(-((a + later) * (b + later)), zero))
@@ -85,14 +85,14 @@ def _solution(a: Any, b: Any, c: Any, z: Any, y: Any) -> tuple[Any, Any]:
 
 
 def _below_one(a: Any, b: Any, c: Any, x: Any) -> Any:
-    """For `x < 1`."""
+    """Return the function for `x < 1`."""
     negative = x < 0.0
     swap = negative & (a > b)
     a, b = where(swap, b, a), where(swap, a, b)
     y = where(negative, 1.0 / (1.0 - x), 1.0 - x)
     z = where(negative, x / (x - 1.0), x)
     other = where(negative, c - b, b)
-    # Euler's transformation, where that leaves terms of one sign, or smaller ones (DLMF 15.8.1).
+    # Apply Euler's transformation if it gives terms of one sign, or smaller terms (DLMF 15.8.1).
     p, q = c - a, c - other
     sizes = [where(v < 0.0, 1e7, 0.0) + lax.abs(v) for v in (p * q, a * other)]
     turned = (sizes[0] < sizes[1]) & (y > 1e-15)
@@ -103,8 +103,8 @@ def _below_one(a: Any, b: Any, c: Any, x: Any) -> Any:
 
 
 def _ending(a: Any, b: Any, c: Any, x: Any, by: int | None) -> tuple[Any, Any]:
-    """Where it is a polynomial, or one times a power of `1 - x`, and its value there."""
-    # For negative `c` and small `x` the recurrence in the degree loses digits, and the equation does not.
+    """Return where the function is a polynomial, or one times a power of `1 - x`, and its value there."""
+    # For negative `c` and small `x`, the recurrence in the degree loses digits; the differential equation does not.
     exact = [(v >= LEAST) | (c > 0.0) | (lax.abs(x) >= 0.5) for v in (a, b)]
     ends = [is_whole(v) & exact[i] & (True if by != i else v != v) for i, v in enumerate((a, b))]
     powers = [
@@ -130,13 +130,13 @@ def _is_even(d: Any) -> Any:
 
 
 def _is_real_power(a: Any, b: Any, c: Any, x: Any) -> Any:
-    """Whether it is a polynomial times a whole power of `1 - x`, beyond 1."""
+    """Return whether the function is a polynomial times a whole power of `1 - x`, for `x > 1`."""
     d = c - a - b
     return (x > 1.0) & lax.eq(lax.floor(d), d) & (is_whole_difference(c, a) | is_whole_difference(c, b))
 
 
 def _at_one(a: Any, b: Any, c: Any) -> Any:
-    """Gauss's sum (DLMF 15.4.20), of all gamma functions at once, its denominators by reflection (DLMF 5.5.3)."""
+    """Return Gauss's sum (DLMF 15.4.20), with all gamma functions in one call and reflected denominators (5.5.3)."""
     d = c - a - b
     converges = d > 0.0
     turned = [x < 0.5 for x in (c - a, c - b)]
@@ -154,7 +154,7 @@ def _known(a: Any, b: Any, c: Any, x: Any, degree: Any) -> Any:
 
 
 def hyp2f1(a: Any, b: Any, c: Any, x: Any, by: int | None = None) -> Any:
-    """Gauss's function of float64; to be differentiated `by` one of the first three operands, or by none."""
+    """Return Gauss's function of float64 values, for differentiation `by` one of the first three operands or none."""
     a, b, c, x = jnp.broadcast_arrays(a, b, c, x)
     degree = lax.min(where(is_whole(a), -a, math.inf), where(is_whole(b), -b, math.inf))
     pole = is_whole(c) & (degree > -c)
@@ -183,7 +183,7 @@ def hyp2f1(a: Any, b: Any, c: Any, x: Any, by: int | None = None) -> Any:
 
 
 def is_scipys(a: Any, b: Any, c: Any, x: Any) -> Any:
-    """Where SciPy is right; with larger parameters it loses digits."""
+    """Return where SciPy is right; for larger parameters it loses digits."""
     inside = (abs(a) <= 6) & (abs(b) <= 6) & (c > 0.01) & (c <= 6) & (abs(x) <= 0.9)
     for v in (a, b, c - a, c - b):
         inside &= v.round() != v

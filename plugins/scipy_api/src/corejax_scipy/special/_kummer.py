@@ -1,6 +1,7 @@
-"""Kummer's function by its differential equation (DLMF 13.2.1), far out by its asymptotic series (DLMF 13.7.1).
+"""Kummer's function by its differential equation (DLMF 13.2.1), and by its asymptotic series for large arguments.
 
-That is done of `M(a, b, z)` for `z >= 0`: for negative `x` it is `exp(-z) M(b - a, b, z)` with `z = -x` (DLMF 13.2.39).
+The asymptotic series is DLMF 13.7.1. Both compute `M(a, b, z)` for `z >= 0`; for negative `x` the function is
+`exp(-z) M(b - a, b, z)` with `z = -x` (DLMF 13.2.39).
 """
 
 from __future__ import annotations
@@ -54,7 +55,7 @@ def _reach(params: Any, z: Any) -> Any:
 
 
 def _first(a: Any, b: Any, z: Any) -> Any:
-    """The first step, in which the series has few changes of sign, or small terms; for negative `b` beyond those."""
+    """Return the first step, in which the series has few changes of sign, or small terms."""
     zero = 0.0 * z
     later = a + lax.max(-b, zero)
     few = lax.max(4.0 * (lax.abs(b) + 1.0) / lax.max(lax.abs(later), zero + 1.0), zero + 0.125)
@@ -63,7 +64,7 @@ def _first(a: Any, b: Any, z: Any) -> Any:
 
 
 def _least(params: Any) -> Any:
-    """Terms grow again where `n + b` changes sign, and of tiny `a` after the first one, until `n` is `z - b`."""
+    """Return the least number of terms: terms grow again when `n + b` changes sign, and for tiny `a` until `z - b`."""
     a, b, z = params
     return lax.max(-b, where(lax.abs(a) < 1e-3, lax.min(z, 200.0 + 0.0 * z) - b, -b))
 
@@ -72,15 +73,15 @@ _EQUATION = Equation(0.0, _first_term, _prepared, _term, _reach, _least)
 
 
 def _near(a: Any, b: Any, z: Any, exponent: Any) -> Any:
-    """`exp(exponent) M(a, b, z)` for moderate `z`."""
+    """Return `exp(exponent) M(a, b, z)` for moderate `z`."""
     total, _, times = integrated(_EQUATION, (a, b, z), lax.stop_gradient(_first(a, b, z)))
     return total * lax.exp(exponent + lax.stop_gradient(times) * math.log(LARGE))
 
 
 def _gammas(a: Any, b: Any) -> Any:
-    """`1 / gamma(a)` and `1 / gamma(b - a)`, each as a factor, smooth at its zeros, and the logarithm of another one.
+    """Return factors and logarithms of `1 / gamma(a)` and `1 / gamma(b - a)`, and the logarithm of `gamma(b)`.
 
-    And the logarithm of `gamma(b)`. What is a function of several operands is one of them together: less of a program.
+    Each factor is smooth at its zeros. The operands are stacked, so that the program has each function once.
     """
     x = jnp.stack([a, b - a])
     reflected = x < 0.5
@@ -90,7 +91,7 @@ def _gammas(a: Any, b: Any) -> Any:
 
 
 def _far(a: Any, b: Any, z: Any, exponent: Any) -> Any:
-    """`exp(exponent) M(a, b, z)` for large `z`: what grows, and what is left of it where that is zero."""
+    """Return `exp(exponent) M(a, b, z)` for large `z`: the growing solution plus the decaying one."""
     p, q, t = jnp.stack([b - a, a]), jnp.stack([1.0 - a, a - b + 1.0]), jnp.stack([1.0 / z, -1.0 / z])
 
     def going(state: Any) -> Any:
@@ -111,7 +112,7 @@ def _far(a: Any, b: Any, z: Any, exponent: Any) -> Any:
         (grown, size + by_a + (a - b) * logarithm + (exponent + z)),
         (cosine * rest, size + by_difference - a * logarithm + exponent),
     ]
-    # What is 0 times something infinite is 0.
+    # A zero factor times an infinite exponential counts as 0, so bound the exponent.
     first, other = (x * lax.exp(where(lax.eq(x, number(0.0)), lax.min(y, 700.0 + 0.0 * y), y)) for x, y in parts)
     first, other = first * sums[0], other * sums[1]
     return gammasgn_formula(b) * (first + other)
@@ -127,9 +128,9 @@ def _is_far(a: Any, b: Any, z: Any) -> Any:
 
 
 def _ending(a: Any, b: Any, x: Any, far: Any, by: int | None) -> tuple[Any, Any]:
-    """Where it is a polynomial, or one times `exp(x)`, and its value; which says nothing of derivatives by `a`."""
+    """Return where the function is a polynomial, or one times `exp(x)`, and its value, without derivatives by `a`."""
     ends, power_ends = is_whole(a), is_whole_difference(b, a) & ~is_whole(a) & ~far
-    # For very negative `b` neither sum nor recurrence is right of higher degrees than `-b`.
+    # For very negative `b`, neither sum nor recurrence is accurate for degrees above `-b`.
     ends, power_ends = ends & ((b > -10.0) | (-a <= -b)), power_ends & ((b > -10.0) | (a - b <= -b))
     if by is not None:
         ends, power_ends = ends & (x == x if by else x != x), power_ends & (x != x)
@@ -140,7 +141,7 @@ def _ending(a: Any, b: Any, x: Any, far: Any, by: int | None) -> tuple[Any, Any]
 
 
 def hyp1f1(a: Any, b: Any, x: Any, by: int | None = None) -> Any:
-    """Kummer's function of float64; to be differentiated `by` one of the first two operands, or by none."""
+    """Return Kummer's function of float64 values, for differentiation `by` one of the first two operands or none."""
     a, b, x = jnp.broadcast_arrays(a, b, x)
     pole = is_whole(b)
     known = _known(a, b, x) & ~pole
@@ -167,17 +168,20 @@ def hyp1f1(a: Any, b: Any, x: Any, by: int | None = None) -> Any:
 
 # -- for results that become float32 -------------------------------------------------------------------------------
 
-_WRITTEN, _FEW, _MANY = 20, 40, 120  # terms that are written out, in a loop
+_WRITTEN, _FEW, _MANY = 20, 40, 120  # the number of unrolled terms, and the numbers of terms that are tried
 _LEFT_OUT, _CANCELLED = 2.0**-33, 2.0**-21
 
 
 def _more_terms(first: Any, a: Any, b: Any, z: Any, sums: Any) -> Any:
-    """Some terms of the power series, from behind, over one denominator, which is divided by at the end.
+    """Sum `_WRITTEN` terms of the power series backwards, over one denominator, which is divided by at the end.
 
     Args:
-        first: how many terms are before.
-        a, b, z: the operands.
-        sums: the sum of the terms after, that of their sizes, and the product of ratios, all over what is before.
+        first: the number of earlier terms.
+        a: the operand a.
+        b: the operand b.
+        z: the operand z.
+        sums: the sum of the later terms, the sum of their absolute values, and the last term, all relative to the term
+            before them.
     """
     above, sizes, term = sums
     a, b = a + first, b + first
@@ -190,9 +194,10 @@ def _more_terms(first: Any, a: Any, b: Any, z: Any, sums: Any) -> Any:
 
 
 def _summed(a: Any, b: Any, z: Any, count: Any) -> tuple[Any, Any]:
-    """So many terms of the power series; and whether that is enough.
+    """Sum `count` terms of the power series, and return whether they are enough.
 
-    It is where what is left out is small beside the sum, and the sum beside the sum of the terms' sizes.
+    They are enough if the remaining terms are small relative to the sum, and the sum is not small relative to the sum
+    of the terms' absolute values.
     """
     ratio = (a + count) * z / ((b + count) * (count + 1.0))
     rest = lax.abs(ratio) < 0.9
@@ -212,7 +217,7 @@ def _summed(a: Any, b: Any, z: Any, count: Any) -> tuple[Any, Any]:
 
 
 def of_float32(a: Any, b: Any, x: Any) -> Any:
-    """Kummer's function of float32: by its power series where that is short, else as that of float64."""
+    """Return Kummer's function of float32 values, by its power series if that is short, else as for float64."""
     a, b, x = (widened(v) for v in jnp.broadcast_arrays(a, b, x))
     z, negative = lax.abs(x), x < 0.0
     top, scale, known = where(negative, b - a, a), lax.exp(where(negative, x, 0.0)), _known(a, b, x)
@@ -236,7 +241,7 @@ def of_float32(a: Any, b: Any, x: Any) -> Any:
 
 
 def is_scipys(a: Any, b: Any, x: Any) -> Any:
-    """Where SciPy is right; elsewhere it may take minutes."""
+    """Return where SciPy is right; elsewhere it is wrong or may take minutes."""
     pole = (b < 1) & (abs(b - np.round(b)) < 1e-6)
-    pole |= (x != 0) & (abs(x) < 1e-200)  # where its series is infinite
+    pole |= (x != 0) & (abs(x) < 1e-200)  # SciPy's series is infinite there
     return ~pole & (abs(a) <= 100) & (abs(b) <= 100) & (abs(x) <= 500) & (np.floor(a) != a) & (np.floor(b - a) != b - a)

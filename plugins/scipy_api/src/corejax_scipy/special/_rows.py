@@ -1,9 +1,10 @@
-"""Rows of special functions: a public function and a primitive with all of its rules.
+"""Rows of special functions: each defines a public function and a primitive with all of its rules.
 
     erfcx, erfcx_p = row("erfcx", formula, [lambda out, x: 2 * x * out - TWO_OVER_ROOT_PI], "...")
 
-Eagerly SciPy computes; compiled, the formula does, in float64 for every dtype, rounded once at the end. Some rows have
-a formula for float32, which is as fast as the compiler's own functions and right to three units in the last place.
+Eagerly, SciPy computes the function. Compiled, the formula computes it, in float64 for every dtype, rounded once at the
+end. Some rows have a formula for float32, which is as fast as the compiler's own functions and accurate to three units
+in the last place.
 """
 
 from __future__ import annotations
@@ -38,25 +39,25 @@ __corejax_registers_for_caller__ = True  # a row's provenance is its own line, n
 Function = Callable[..., Any]
 _NATIVE = ("float32", "float64", "complex64", "complex128")
 
-# Primitives by name, and what they are by SciPy, for `corejax accuracy`.
+# The primitives and SciPy's functions by name, for `corejax accuracy`.
 ROWS: dict[str, tuple[Primitive, Function]] = {}
 
 
 @functools.cache
 def scipy_special(name: str) -> Function:
-    """A function of `scipy.special`, which takes 0.1 s to import: when something is first computed."""
+    """Return a function of `scipy.special`, which takes 0.1 s to import and is imported at first use."""
     return getattr(importlib.import_module("scipy.special"), name)  # type: ignore[no-any-return]
 
 
 def by_scipy(function: str | Function) -> Function:
-    """The impl rule that is a function of SciPy's; 16-bit floats are computed in float32."""
+    """Return an impl rule that calls a function of SciPy; 16-bit floats are computed in float32."""
 
     def impl(*arrays: Any) -> Any:
         dtype = arrays[0].dtype
         if dtype.name not in _NATIVE:
             arrays = tuple([x.astype(np.float32) for x in arrays])
         out = np.asarray((scipy_special(function) if isinstance(function, str) else function)(*arrays))
-        for x in arrays if len(arrays) > 1 else ():  # SciPy's `beta` and others forget a NaN
+        for x in arrays if len(arrays) > 1 else ():  # SciPy's `beta` and others do not propagate every NaN
             if np.isnan(x).any():
                 out = np.where(np.isnan(x), np.nan, out)
         return out.astype(dtype, copy=False)
@@ -64,7 +65,7 @@ def by_scipy(function: str | Function) -> Function:
     return impl
 
 
-_MANY = 1 << 13  # elements from which on a program is compiled for what SciPy takes several times as long for
+_MANY = 1 << 13  # the number of elements from which on a compiled program replaces a slow function of SciPy
 
 
 @functools.cache
@@ -73,23 +74,23 @@ def _program(primitive: Primitive, params: tuple[tuple[str, Any], ...]) -> Funct
 
 
 def compiled_if_many(primitive: Callable[[], Primitive], impl: Function) -> Function:
-    """An impl rule: `impl`, or for many numbers of at most 32 bits the program of the primitive, if it compiles."""
+    """Return an impl rule that calls `impl`, or for many numbers of at most 32 bits a compiled program, if possible."""
 
     def rule(*arrays: Any, **params: Any) -> Any:
         many = max(x.size for x in arrays) >= _MANY and arrays[0].dtype.itemsize <= 4
         if many and not corejax.config.disable_jit:
             try:
-                # Its memory is its own: an array of NumPy's would be copied.
+                # Return the program's own array: converting it to NumPy would copy it.
                 return _program(primitive(), tuple(params.items()))(*[Array(x) for x in arrays])
             except (MissingRuleError, BackendError):
-                pass  # nothing compiles or runs here
+                pass  # no backend can compile or run the program
         return impl(*arrays, **params)
 
     return rule
 
 
 def scipys_or(scipys: Function, formula: Function, is_lost: Function) -> Function:
-    """Return the impl rule that calls `scipys`, and `formula` for the elements where `is_lost(out, *operands)`."""
+    """Return an impl rule that calls `scipys`, and `formula` for the elements where `is_lost(out, *operands)`."""
     own = in_float64(formula)
 
     def impl(*arrays: Any) -> Any:
@@ -125,7 +126,7 @@ def _type_rule(name: str, operands: int, complexes: bool) -> Function:
 
 
 def in_float64(formula: Function) -> Function:
-    """The formula on float64 (complex128), its result in the dtype of the operands."""
+    """Return a function that evaluates a formula in float64 (complex128) and converts the result to the input dtype."""
 
     def decomposition(*xs: Any) -> Any:
         aval = get_aval(xs[0])
@@ -141,14 +142,14 @@ def in_float64(formula: Function) -> Function:
 
 
 def _converted(out: Any, xs: Sequence[Any]) -> Any:
-    """In the dtype of the operands, weakly typed where all of them are."""
+    """Convert a result to the dtype of the operands; it is weakly typed if all of them are."""
     avals = [get_aval(x) for x in xs]
     weak = all(aval.weak_type for aval in avals)
     return lax.convert_element_type_p.bind(out, new_dtype=avals[0].dtype, weak_type=weak)
 
 
 def _by_dtype(formula: Function, single: Function | None) -> Function:
-    """The decomposition: `single` of float32 for what is no wider, if there is one, else `formula` of float64."""
+    """Return the decomposition: `single` in float32 for dtypes up to 32 bits, if given, else `formula` in float64."""
     wide = in_float64(formula)
     if single is None:
         return wide
@@ -165,7 +166,7 @@ def _by_dtype(formula: Function, single: Function | None) -> Function:
 
 
 def _slope(coefficient: Any) -> Any:
-    """The JVP rule of an operand whose derivative is `coefficient(out, *operands)`, computed in 32 bits or more."""
+    """Return the jvp rule of an operand with the derivative `coefficient(out, *operands)`, in 32 bits or more."""
     if not callable(coefficient) or hasattr(coefficient, "reason"):
         return coefficient
 
@@ -181,7 +182,7 @@ def _slope(coefficient: Any) -> Any:
 
 
 def widely(coefficient: Function) -> Function:
-    """A derivative of differences that cancel, in float64 for every dtype."""
+    """Return a derivative that is computed in float64 for every dtype, for differences that cancel."""
 
     def wide(*xs: Any) -> Any:
         dtype = get_aval(xs[0]).dtype
@@ -204,20 +205,20 @@ def row(
     many: bool = False,
     arguments: str = "x",
 ) -> tuple[Function, Primitive]:
-    """A special function and its primitive.
+    """Return a special function and its primitive.
 
     Args:
-        name: of both.
-        formula: on values of float64 (complex128), made of `corejax.lax`.
-        derivatives: `coefficient(out, *operands)` by each operand; None where it is zero, `nondifferentiable(why)`
-            where there is none. None for all: what follows from the formula.
+        name: the name of both.
+        formula: the function of float64 (complex128) values, in terms of `corejax.lax`.
+        derivatives: `coefficient(out, *operands)` for each operand; None if a derivative is zero,
+            `nondifferentiable(why)` if it does not exist. None for the whole list derives them from the formula.
         doc: the docstring of both.
-        single: the formula on values of float32, for that and narrower dtypes, if there is a faster one.
-        impl: SciPy's function, where that has another name.
+        single: a faster formula for float32 and narrower dtypes, on float32 values, if there is one.
+        impl: SciPy's function, if it is not `scipy.special.<name>`.
         complexes: whether operands are complex, not real.
-        of_complex: the function of complex numbers, if it takes these beside real ones: an expression, no primitive.
+        of_complex: the function of complex numbers, if it also accepts these; an expression, not a primitive.
         many: whether SciPy takes several times as long as the compiled formula.
-        arguments: names of the operands.
+        arguments: the names of the operands, separated by spaces.
     """
     count, scipys = len(arguments.split()), by_scipy(impl or name)
     primitive = Primitive(
@@ -241,7 +242,7 @@ def row(
 def _function(
     name: str, primitive: Primitive, complexes: bool, of_complex: Function | None, arguments: str
 ) -> Function:
-    """The public function: promotes and broadcasts, then binds."""
+    """Return the public function, which promotes and broadcasts its arguments and binds the primitive."""
 
     def applied(*xs: Any) -> Any:
         if of_complex is not None:

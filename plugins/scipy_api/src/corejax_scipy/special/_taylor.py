@@ -1,7 +1,8 @@
-"""Solutions of linear differential equations of second order from a singular point on, by steps of Taylor series.
+"""Solve linear differential equations of second order from a singular point, by steps of Taylor series.
 
-Hypergeometric functions by it need neither the gamma function nor cases for differences of parameters that are whole.
-All elements do their steps together: a loop over steps, in it one over terms, each until no element needs more.
+Computed in this way, hypergeometric functions need neither the gamma function nor special cases for parameters that
+differ by whole numbers. All elements step together: a loop over steps contains a loop over terms, and each loop runs
+until no element needs more.
 """
 
 from __future__ import annotations
@@ -18,19 +19,19 @@ from corejax_scipy.special._rows import in_float64
 
 _EPSILON = 2.0**-54
 LARGE = 2.0**512
-_MOST_TERMS, _MOST_STEPS = 4000.0, 2000.0  # of one series; of them
+_MOST_TERMS, _MOST_STEPS = 4000.0, 2000.0  # the maximal numbers of terms of a series, and of steps
 
 
 class Equation(NamedTuple):
-    """What is solved; `params` is a tuple of arrays of one shape.
+    """The equation to solve; `params` is a tuple of arrays of one shape.
 
     Attributes:
-        start: the singular point, where the solution is 1.
-        first: `(params, h, n, before, last)`: the term after `last`, the `n`-th, of the series about the start.
-        prepared: `(params, p, h)`: what `term` is given of a step from `p` to `p + h`.
-        term: `(given, n, before, last)`: the term after the `n`-th one, `last`.
-        reach: `(params, p)`: the next step from there, 0 at the end.
-        least: `(params)`: how many terms of the first series have to be summed.
+        start: the singular point, at which the solution is 1.
+        first: `(params, h, n, before, last)`, returns the term after `last`, the `n`-th, of the series at the start.
+        prepared: `(params, p, h)`, returns the values that `term` needs for a step from `p` to `p + h`.
+        term: `(given, n, before, last)`, returns the term after `last`, the `n`-th; `given` comes from `prepared`.
+        reach: `(params, p)`, returns the next step from `p`, or 0 at the end.
+        least: `(params)`, returns the least number of terms of the first series.
     """
 
     start: float
@@ -42,14 +43,14 @@ class Equation(NamedTuple):
 
 
 def next_term(n: Any, factor: Any, middle: Any, before: Any, last: Any) -> Any:
-    """The term after the `n`-th, by the two last ones: what both equations' recurrences have in common."""
+    """Return the term after the `n`-th from the last two terms; both equations' recurrences have this form."""
     return (factor * before / n - middle * last) / (n + 1.0)
 
 
 def longest_step(gap: Any, product: Any, size: Any) -> Any:
-    """A step in which neither an oscillation nor the other solution grows by more than `exp(4)`, all by `exp(200)`.
+    """Return a step in which unwanted solutions grow by at most `exp(4)`, and the solution itself by `exp(200)`.
 
-    By the roots of the characteristic equation there, `size r**2 - gap r = product`.
+    The growth is estimated by the roots of the local characteristic equation, `size r**2 - gap r = product`.
     """
     square = gap * gap + 4.0 * product * size
     root, waves, zero = lax.sqrt(lax.abs(square)), square < 0.0, 0.0 * size
@@ -59,7 +60,7 @@ def longest_step(gap: Any, product: Any, size: Any) -> Any:
 
 
 def _needed(term: Any, n: Any, total: Any, slope: Any) -> Any:
-    """Whether the sum or its derivative needs the term after the `n`-th."""
+    """Return whether the sum or its derivative needs the term after the `n`-th."""
     return (n + 1.0) * lax.abs(term) > _EPSILON * lax.max(lax.abs(total), lax.abs(slope))
 
 
@@ -68,9 +69,9 @@ def _more(going: Any, n: Any, total: Any, slope: Any, term: Any) -> tuple[Any, A
 
 
 def _series(term: Callable[..., Any], given: Any, value: Any, second: Any, least: Any) -> tuple[Any, Any]:
-    """The sum of a series by its first two terms, and `h` times that of its derivative.
+    """Return the sum of a series, given its first two terms, and `h` times the sum of its derivative.
 
-    An element is finished where two terms in turn are not needed, neither for derivatives where those are computed.
+    An element is finished when two consecutive terms are negligible, also for derivatives if those are computed.
     """
 
     def loop(least: Any, state: Any, advance: Any) -> Any:
@@ -116,11 +117,11 @@ def _series(term: Callable[..., Any], given: Any, value: Any, second: Any, least
 
 
 def integrated(equation: Equation, params: Any, first: Any) -> tuple[Any, Any, Any]:
-    """Solve an equation; the first step is given.
+    """Solve an equation, given the first step.
 
     Returns:
-        The solution and its derivative at the end, and how often both were divided by `LARGE`. NaN where the terms are
-        too many, infinite where a series overflows.
+        The solution and its derivative at the end, and how often both were divided by `LARGE`. They are NaN if there
+        are too many terms, and infinite if a series overflows.
     """
     one, zero = first * 0.0 + 1.0, first * 0.0
     by_first = lambda given, n, before, last: equation.first(given[0], given[1], n, before, last)  # noqa: E731
@@ -157,7 +158,7 @@ def integrated(equation: Equation, params: Any, first: Any) -> tuple[Any, Any, A
 
 
 def derivative_by(function: Callable[..., Any], position: int) -> Callable[..., Any]:
-    """The rule for one operand of `function(*xs, by=position)`, in forward mode through its loops."""
+    """Return the derivative by one operand of `function(*xs, by=position)`, in forward mode through its loops."""
 
     def slope(out: Any, *xs: Any) -> Any:
         @in_float64
@@ -175,15 +176,15 @@ def derivative_by(function: Callable[..., Any], position: int) -> Callable[..., 
 
 
 def is_whole(x: Any) -> Any:
-    """Whether a series with this parameter ends: 0, -1, -2, ..."""
+    """Return whether a parameter is 0, -1, -2, ..., so that its series ends."""
     return (x <= 0.0) & lax.eq(lax.floor(x), x)
 
 
 def is_whole_difference(x: Any, y: Any) -> Any:
-    """Whether a series with the parameter `x - y` ends, to the rounding of both.
+    """Return whether `x - y` is 0, -1, -2, ... up to rounding, so that its series ends.
 
-    XLA computes operands again for each use, with products and sums in one rounding or two: what is chosen by an exact
-    difference would be chosen otherwise in the next line.
+    XLA may recompute operands for each use, and round products and sums once or twice. So an exact comparison could
+    give different answers in two places.
     """
     near = lax.max(lax.abs(x), lax.abs(y)) * 2.0**-50
     whole = lax.round(x - y)
@@ -191,10 +192,10 @@ def is_whole_difference(x: Any, y: Any) -> Any:
 
 
 def polynomial(degree: Any, b: Any, c: Any, x: Any, confluent: bool) -> Any:
-    """`F(-degree, b; c; x)`, or `M(-degree, c, x)`.
+    """Return `F(-degree, b; c; x)`, or `M(-degree, c, x)` if confluent.
 
-    Upward in the degree, which is stable but for very
-    negative `c`, for which it is summed (DLMF 15.5.11 and 13.3.1).
+    The recurrence goes upward in the degree (DLMF 15.5.11 and 13.3.1). For very negative `c`, for which that is
+    unstable, the terms are summed.
     """
     summed = (c < 0.0) & (degree <= -c)
 
@@ -202,7 +203,7 @@ def polynomial(degree: Any, b: Any, c: Any, x: Any, confluent: bool) -> Any:
         return jnp.any(state[0] < degree)
 
     def body(state: Any) -> Any:
-        k, below, here = state  # or a term and the sum
+        k, below, here = state  # where `summed`, the last two are a term and the sum
         if confluent:
             new = ((2.0 * k + c - x) * here - k * below) / (c + k)
             term = (k - degree) * x / ((c + k) * (k + 1.0)) * below

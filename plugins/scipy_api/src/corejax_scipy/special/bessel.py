@@ -1,6 +1,7 @@
 """Bessel functions, and spherical harmonics: bessel_jn i0 i0e i1 i1e sph_harm_y.
 
-Elementwise, of floating-point numbers; TypeError for what is no array. Definitions: DLMF 10 and 14.30.
+The functions are elementwise on floating-point numbers, and raise TypeError for arguments that are not arrays.
+Definitions: DLMF 10 and 14.30.
 """
 
 from __future__ import annotations
@@ -23,46 +24,46 @@ __all__ = ["bessel_jn", "bessel_jn_p", "i0", "i0e", "i1", "i1e", "sph_harm_y"]
 
 
 def i0e(x: Any) -> Any:
-    """`exp(-|x|) i0(x)`."""
+    """Compute `exp(-|x|) i0(x)`."""
     return lax.bessel_i0e(*reals("i0e", x))
 
 
 def i0(x: Any) -> Any:
-    """The modified Bessel function of the first kind, of order 0."""
+    """Compute the modified Bessel function of the first kind, of order 0."""
     (x,) = reals("i0", x)
     return jnp.i0(x)
 
 
 def i1e(x: Any) -> Any:
-    """`exp(-|x|) i1(x)`."""
+    """Compute `exp(-|x|) i1(x)`."""
     return lax.bessel_i1e(*reals("i1e", x))
 
 
 def i1(x: Any) -> Any:
-    """The modified Bessel function of the first kind, of order 1."""
+    """Compute the modified Bessel function of the first kind, of order 1."""
     (x,) = reals("i1", x)
     size = x * lax.sign(x)
     first = lax.min(size, lax.full_like(size, 0.98 * math.log(float(dtypes.finfo(size.dtype).max))))
-    return lax.exp(first) * lax.bessel_i1e(x) * lax.exp(size - first)  # in two steps, for `exp` overflows before `i1`
+    return lax.exp(first) * lax.bessel_i1e(x) * lax.exp(size - first)  # two steps, since `exp` overflows before `i1`
 
 
 # -- Bessel functions of the first kind --------------------------------------------------------------------------
 
 
 def bessel_jn(z: Any, *, v: int, n_iter: int = 50) -> Any:
-    """The Bessel functions of the first kind of orders 0 to `v`, along a first axis.
+    """Compute the Bessel functions of the first kind of orders 0 to `v`, along a new first axis.
 
     Args:
-        z: real array.
-        v: the largest order, not negative, static.
-        n_iter: means nothing here, where recurrences begin as far up as accuracy needs; a positive integer.
+        z: a real array.
+        v: the largest order, a static integer that is not negative.
+        n_iter: ignored, since recurrences start at the order that accuracy requires; a positive integer.
 
     Returns:
         An array of shape `(v + 1, *z.shape)`.
 
     Raises:
-        TypeError: `z` is no array or complex, `v` or `n_iter` no static integer.
-        ValueError: `v` is negative, or `n_iter` below 1.
+        TypeError: `z` is complex or not an array, or `v` or `n_iter` is not a static integer.
+        ValueError: `v` is negative, or `n_iter` is below 1.
     """
     (z,) = reals("bessel_jn", z)
     orders = static_int("bessel_jn", v, "v", 0)
@@ -79,7 +80,7 @@ def _impl(z: Any, *, v: int, n_iter: int) -> Any:
     orders = np.arange(v + 1).reshape(-1, *[1] * z.ndim)
     with np.errstate(all="ignore"):
         out = scipy_special("jn")(orders, z.astype(np.float64))
-    large = np.abs(z) > 1e8  # where SciPy rounds the angle
+    large = np.abs(z) > 1e8  # SciPy rounds the angle there
     if large.any():
         x = Array(z[large].astype(np.float64))
         out[:, large] = np.asarray(_of_any_size(lax.abs(x), x, v))
@@ -87,7 +88,7 @@ def _impl(z: Any, *, v: int, n_iter: int) -> Any:
 
 
 def _hankel(order: int) -> tuple[Any, Any]:
-    """`P` and `Q x` of `J = sqrt(2/(pi x)) (P cos(c) - Q sin(c))`, `c = x - (order + 1/2) pi/2` (DLMF 10.17.3)."""
+    """Return `P` and `Q x` of `J = sqrt(2/(pi x)) (P cos c - Q sin c)`, `c = x - (order + 1/2) pi/2` (DLMF 10.17.3)."""
 
     def rotated(x: Any) -> Any:
         h = scipy_special("hankel1e")(order, x) * np.sqrt(np.pi * x / 2)
@@ -102,11 +103,14 @@ _HANKEL = (_hankel(0), _hankel(1))
 
 
 def _far(x: Any, error: float) -> tuple[Any, Any]:
-    """`J_0` and `J_1` for `x >= 8`."""
+    """Return `J_0` and `J_1` for `x >= 8`."""
     out = []
-    # Apart from the rest, which is done for several numbers at once where it calls no library function.
+    # Separate the library calls by a barrier, so that the compiler can vectorise the rest.
     cosine, sine = lax.optimization_barrier((lax.cos(x) * math.sqrt(0.5), lax.sin(x) * math.sqrt(0.5)))
-    angles = ((cosine + sine, sine - cosine), (sine - cosine, -cosine - sine))  # of c = x - pi/4, x - 3 pi/4
+    angles = (
+        (cosine + sine, sine - cosine),
+        (sine - cosine, -cosine - sine),
+    )  # cosine and sine of x - pi/4, x - 3 pi/4
     for (p, q), (cos_c, sin_c) in zip(_HANKEL, angles, strict=True):
         out.append(
             lax.sqrt(2.0 / (math.pi * x))
@@ -116,16 +120,16 @@ def _far(x: Any, error: float) -> tuple[Any, Any]:
 
 
 def _short_hankel(x: Any, order: int) -> tuple[Any, Any]:
-    """`P` and `Q` for results that become float32."""
+    """Return `P` and `Q` for results that become float32."""
     p, q = _HANKEL[order]
     return in_pieces(x, *p, error=2.0**-30), in_pieces(x, *q, error=2.0**-30) / x
 
 
-_FEW = 8  # the largest order up to which recurrences are written out
+_FEW = 8  # the largest order up to which recurrences are unrolled
 
 
 def _small(x: Any, v: int, count: int) -> list[Any]:
-    """Orders 0 to `v` by so many terms of the power series (DLMF 10.2.2), for `x` up to 1/2."""
+    """Return orders 0 to `v` by `count` terms of the power series (DLMF 10.2.2), for `x` up to 1/2."""
     half, out = 0.5 * x, []
     power, square = x * 0.0 + 1.0, half * half
     for n in range(v + 1):
@@ -138,7 +142,7 @@ def _small(x: Any, v: int, count: int) -> list[Any]:
 
 
 def _few_downward(x: Any, v: int, start: int) -> list[Any]:
-    """As `_downward` for `x` so large, and a start so low, that nothing overflows."""
+    """Return orders as `_downward` does, for large `x` and a low start, so that nothing overflows."""
     inverse, above, here = 1.0 / x, x * 0.0, x * 0.0 + 1e-200
     found, total = [], here * (2.0 if start % 2 == 0 else 0.0)
     for n in range(start - 1, -1, -1):
@@ -158,29 +162,29 @@ def _few_upward(x: Any, v: int, error: float) -> list[Any]:
 
 
 def _few_orders(x: Any, v: int, wide: bool) -> Any:
-    """Orders 0 to `v <= 8` of `x >= 0`."""
+    """Return orders 0 to `v <= 8` for `x >= 0`."""
     small, far = x < 0.5, x >= float(_FEW)
     down = _few_downward(where(small | far, 1.0, x), v, _FEW + (52 if wide else 32))
     up = _few_upward(where(far & lax.is_finite(x), x, float(_FEW)), v, 0.0 if wide else 2.0**-30)
     first = _small(where(small, x, 0.0), v, 8 if wide else 5)
     outs = [where(small, a, where(far, b, c)) for a, b, c in zip(first, up, down, strict=True)]
-    return jnp.stack(lax.optimization_barrier(outs))  # what is put together in one pass computes all for each
+    return jnp.stack(lax.optimization_barrier(outs))  # without the barrier, each order would recompute all of them
 
 
-_UNROLL = 8  # steps of a recurrence in one pass over the numbers
+_UNROLL = 8  # the number of steps of a recurrence in one pass over the numbers
 _HUGE, _LEAST = 1e200, 1e-200
 
 
 def _downward(x: Any, v: int, start: int) -> Any:
-    """Orders 0 to `v` by Miller's recurrence from order `start`, normalised by `J_0 + 2 J_2 + ... = 1` (DLMF 10.12.4).
+    """Return orders 0 to `v` by Miller's recurrence from `start`, normalised by `J_0 + 2 J_2 + ... = 1`.
 
-    What grows large is scaled down; each order is kept with how often that was done.
+    The normalisation is DLMF 10.12.4. Large values are scaled down, and each order stores how often that was done.
     """
 
     inverse = 1.0 / x
 
     def step(state: Any, given: Any) -> tuple[Any, Any]:
-        """From an order to the one below, given twice the former and the weight of the latter in the sum."""
+        """Step to the next lower order, given twice the order and the weight of the lower one in the sum."""
         (above, here, total, scaled), (twice, weight) = state, given
         below = twice * inverse * here - above
         total = total + weight * below
@@ -194,7 +198,7 @@ def _downward(x: Any, v: int, start: int) -> Any:
     given, kept = jnp.asarray(2.0 * orders), jnp.asarray(weights)
     zero = x * 0.0
     state = zero, zero + 1.0 / _HUGE, zero + (2.0 if start % 2 == 0 else 0.0) / _HUGE, zero
-    first = start - v - 1  # steps to orders that nobody wants
+    first = start - v - 1  # the number of steps to orders above v, which are not stored
     if first:
         state, _ = lax.scan(lambda s, n: (step(s, n)[0], None), state, (given[:first], kept[:first]), unroll=_UNROLL)
     last = given[first:], kept[first:]
@@ -205,7 +209,7 @@ def _downward(x: Any, v: int, start: int) -> Any:
 
 
 def _upward(x: Any, v: int, error: float) -> Any:
-    """Orders 0 to `v` for `x` of at least `v` and 8."""
+    """Return orders 0 to `v` for `x` of at least `v` and 8."""
 
     def step(state: Any, twice: Any) -> tuple[Any, Any]:
         below, here = state
@@ -216,14 +220,14 @@ def _upward(x: Any, v: int, error: float) -> Any:
 
 
 def _of_tiny(x: Any, v: int) -> Any:
-    """The first term of the power series, `(x/2)**n / n!`, which underflows for `n > 3` where `x < 1e-90`."""
+    """Return the first term of the power series, `(x/2)**n / n!`, which underflows for `n > 3` and `x < 1e-90`."""
     half, zero = 0.5 * x, x * 0.0
     terms = [zero + 1.0, half, half * half / 2.0, half * half * half / 6.0]
     return jnp.stack([*terms, *[zero] * (v - 3)][: v + 1])
 
 
 def _many_orders(x: Any, v: int, wide: bool) -> Any:
-    """Orders 0 to `v > 8` of `x >= 0`: upward from orders 0 and 1 where that is stable, downward elsewhere."""
+    """Return orders 0 to `v > 8` for `x >= 0`: upward from orders 0 and 1 if that is stable, else downward."""
     tiny, below = x < 1e-90, x < float(v)
     out = _downward(where(below & ~tiny, x, 1.0), v, v + 40 + int(6 * v ** (1 / 3)))
     up = _upward(where(below | ~lax.is_finite(x), float(v), x), v, 0.0 if wide else 2.0**-30)
@@ -231,14 +235,14 @@ def _many_orders(x: Any, v: int, wide: bool) -> Any:
 
 
 def _short_few_orders(z: Any, v: int) -> Any:
-    """Orders 0 to `v <= 8`, for float32 and what is narrower."""
+    """Return orders 0 to `v <= 8`, for float32 and narrower dtypes."""
     x = lax.abs(widened(z))
     quick = x <= LARGEST
     outs = []
     for n, out in enumerate(few_orders(where(quick, x, 1.0), v, _short_hankel)):
         out = lax.in_dtype(out, z.dtype)
         outs.append(jnp.where(z < 0, -out, out) if n % 2 else out)
-    found = jnp.stack(lax.optimization_barrier(outs))  # what is put together in one pass computes all for each
+    found = jnp.stack(lax.optimization_barrier(outs))  # without the barrier, each order would recompute all of them
 
     def with_others() -> Any:
         others = _of_any_size(where(quick, 100.0, x), z, v)
@@ -254,7 +258,7 @@ def _decomposition(z: Any, *, v: int, n_iter: int) -> Any:
 
 
 def _of_any_size(x: Any, z: Any, v: int) -> Any:
-    """Of `x = |z|`."""
+    """Return all orders of `z`, given `x = |z|`."""
     out = (_few_orders if v <= _FEW else _many_orders)(x, v, z.dtype == WIDE)
     out = jnp.where(x == math.inf, 0.0, out)
     odd = lax.reshape(lax.iota(np.dtype(np.int32), v + 1) % 2 == 1, (v + 1, *[1] * z.ndim))
@@ -263,7 +267,7 @@ def _of_any_size(x: Any, z: Any, v: int) -> Any:
 
 
 def _slope(tangent: Any, z: Any, *, v: int, n_iter: int) -> Any:
-    """`J_0' = -J_1`, `J_n' = (J_{n-1} - J_{n+1}) / 2` (DLMF 10.6.1)."""
+    """Return the tangent by `J_0' = -J_1`, `J_n' = (J_{n-1} - J_{n+1}) / 2` (DLMF 10.6.1)."""
     values = bessel_jn_p.bind(z, v=v + 1, n_iter=n_iter)
     rest = (values[: v + 1][:-1] - values[2:]) * 0.5
     return jnp.concatenate([-values[1:2], rest]) * tangent
@@ -288,35 +292,36 @@ xla_translations.register(bessel_jn_p, by="decomposition")
 
 
 def sph_harm_y(n: Any, m: Any, theta: Any, phi: Any, diff_n: None = None, n_max: int | None = None) -> Any:
-    """Spherical harmonics `Y_n^m(theta, phi)`, normalised over the sphere, with the phase of Condon and Shortley.
+    """Compute spherical harmonics `Y_n^m(theta, phi)`, normalised over the sphere, with the Condon-Shortley phase.
 
     Args:
-        n: degrees, not negative, an array of integers.
-        m: orders, `|m| <= n`, of integers; the result is 0 for others.
+        n: degrees, an array of integers that are not negative.
+        m: orders, an array of integers with `|m| <= n`; the result is 0 for others.
         theta: polar angle, from 0 to pi.
         phi: azimuth.
-        diff_n: has to be None; derivatives are had by `grad`.
-        n_max: a static bound of `n`, the largest one by default; needed where `n` is traced.
+        diff_n: must be None; use `grad` for derivatives.
+        n_max: a static upper bound of `n`, by default its maximum; required if `n` is traced.
 
     Returns:
-        Complex array of the common shape of the arguments, at least of one axis.
+        A complex array of the common shape of the arguments, with at least one axis.
 
     Raises:
-        TypeError: an argument is no array, `n` or `m` is not of integers, or `n` is traced without `n_max`.
+        TypeError: an argument is not an array, `n` or `m` does not have an integer dtype, or `n` is traced without
+            `n_max`.
         NotImplementedError: `diff_n` is given.
     """
     if diff_n is not None:
-        raise NotImplementedError("sph_harm_y: diff_n has to be None; take derivatives with corejax.grad")
+        raise NotImplementedError("sph_harm_y: diff_n must be None; take derivatives with corejax.grad")
     n, m = array("sph_harm_y", n, 0), array("sph_harm_y", m, 1)
     for what, x in (("n", n), ("m", m)):
         if not dtypes.is_integer(x.dtype):
-            raise TypeError(f"sph_harm_y: {what} is of integers, got {x.aval.str_short()}")
+            raise TypeError(f"sph_harm_y: {what} must have integers, got {x.aval.str_short()}")
     theta, phi = reals("sph_harm_y", array("sph_harm_y", theta, 2), array("sph_harm_y", phi, 3))
     if n_max is None:
         try:
             n_max = int(np.max(np.asarray(n), initial=0))
         except TypeError as error:
-            error.add_note("sph_harm_y: give a static n_max where n is traced.")
+            error.add_note("sph_harm_y: pass a static n_max if n is traced.")
             raise
     n, m, theta, phi = jnp.broadcast_arrays(*[jnp.atleast_1d(x) for x in (n, m, theta, phi)])
     order = jnp.abs(m)
@@ -327,7 +332,7 @@ def sph_harm_y(n: Any, m: Any, theta: Any, phi: Any, diff_n: None = None, n_max:
 
 
 def _legendre(n: Any, m: Any, theta: Any, n_max: int) -> Any:
-    """The normalised associated Legendre functions of `cos(theta)`, upward in degree from order `m` (DLMF 14.10.3)."""
+    """Return normalised associated Legendre functions of `cos(theta)`, upward in degree from order `m` (14.10.3)."""
     x, y, order = jnp.cos(theta), jnp.sin(theta), m.astype(theta.dtype)
     diagonal = jnp.full_like(theta, math.sqrt(0.25 / math.pi))
     last, here = jnp.zeros_like(theta), jnp.zeros_like(theta)

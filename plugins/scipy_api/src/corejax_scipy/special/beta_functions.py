@@ -1,7 +1,8 @@
-"""The beta function and what is made of it: beta betainc betaln comb poch.
+"""The beta function and related functions: beta betainc betaln comb poch.
 
-Elementwise, of floating-point numbers; TypeError for what is no array or is complex. Definitions: DLMF
-5.12 and 8.17. At poles that no zero removes the beta function is infinite; SciPy has either sign, which means nothing.
+The functions are elementwise on floating-point numbers, and raise TypeError for complex arguments and those that are
+not arrays. Definitions: DLMF 5.12 and 8.17. At poles that no zero cancels the beta function is infinite, and positive;
+the sign in SciPy is arbitrary.
 """
 
 from __future__ import annotations
@@ -22,7 +23,10 @@ __all__ = ["betainc", "comb"]
 
 
 def _without_pole(low: Any, high: Any) -> tuple[Any, Any]:
-    """At poles of two factors `gamma(1 - a - b) gamma(b) / gamma(1 - a)` has the same size."""
+    """Replace operands at poles of two factors by others of the same beta function, up to the sign.
+
+    There `gamma(1 - a - b) gamma(b) / gamma(1 - a)` has the same absolute value.
+    """
     other = 1.0 - (low + high)
     both = (low <= 0.0) & (lax.floor(low) == low) & (lax.floor(high) == high) & (high > 0.0) & (other > 0.0)
     both = both & (low > -math.inf)
@@ -38,14 +42,14 @@ def _beta_sign(a: Any, b: Any) -> Any:
 
 
 def betaln_formula(a: Any, b: Any) -> Any:
-    """Logarithm of the absolute value, without cancellation of large terms."""
+    """Return the logarithm of the absolute value of the beta function, without cancellation of large terms."""
     a, b = jnp.broadcast_arrays(a, b)
     low, high = _without_pole(lax.min(a, b), lax.max(a, b))
     far = (high > 10.0) & (low + high > 10.0)
     big, small = where(far, high, 11.0), where(far, low, 1.0)
     total = low + high
     usual = lax.lgamma(low) + lax.lgamma(high) - lax.lgamma(total)
-    # What the sum is rounded by counts next to a pole.
+    # Close to a pole, correct for the rounding error of the sum.
     part = total - low
     rest = (low - (total - part)) + (high - part)
     beyond = total - lax.round(total, lax.RoundingMethod.TO_NEAREST_EVEN)
@@ -53,7 +57,7 @@ def betaln_formula(a: Any, b: Any) -> Any:
     ratio = small / big
     both = small > 10.0
     large = where(both, small, 11.0)
-    # The quotient is zero where it is subnormal.
+    # Avoid log1p of a tiny ratio, which compiled programs flush to zero if it is subnormal.
     gain = where(lax.abs(ratio) < 1e-18, small, (small + big - 0.5) * lax.log1p(ratio))
     mixed = lax.lgamma(where(both, 1.0, small)) + small * (1.0 - lax.log(big)) - gain
     mixed = mixed + stirling_rest(big) - stirling_rest(small + big)
@@ -67,7 +71,7 @@ def betaln_formula(a: Any, b: Any) -> Any:
 
 
 def _beta(a: Any, b: Any) -> Any:
-    """Infinite at poles, where the sign means nothing."""
+    """Return the beta function; infinite at poles, where the sign is arbitrary."""
     logarithm = betaln_formula(a, b)
     size = lax.exp(logarithm)
     return where(logarithm == math.inf, math.inf, where(size == 0.0, 0.0, _beta_sign(a, b) * size))
@@ -79,7 +83,7 @@ def _beta(a: Any, b: Any) -> Any:
 def _reflected(x: Any, y: Any, gap: Any) -> tuple[Any, Any, Any]:
     """Return `u`, `v` and a rest: `digamma(x) - digamma(y) = digamma(u) - digamma(v) - rest` for `y = x + gap`.
 
-    By reflection (DLMF 5.5.4) where both are negative: poles of both cancel if the gap is a whole number.
+    If both are negative, they are reflected (DLMF 5.5.4): poles of both cancel if the gap is a whole number.
     """
     both = (x <= 0.0) & (y <= 0.0)
     turned = sin_pi(where(both, gap, 0.0))
@@ -95,16 +99,17 @@ def _digamma_difference(x: Any, gap: Any) -> Any:
 
 
 def _slope_of_quotient(out: Any, pole: Any, other: Any, gap: Any, sizes: tuple[Any, ...]) -> Any:
-    """Return the derivative of a product of gamma functions over `gamma(pole)`, by what moves `pole` and `other`.
+    """Return the derivative of a product of gamma functions over `gamma(pole)`, by a variable in `pole` and `other`.
 
-    That is `out (digamma(other) - digamma(pole))`. Next to a pole, where `out` is 0, the quotient's derivative is that
-    of `sin(pi pole) gamma(1 - pole) / pi` (DLMF 5.5.3) instead.
+    The derivative is `out (digamma(other) - digamma(pole))`. Near a pole, where `out` is 0, it is the derivative of
+    `sin(pi pole) gamma(1 - pole) / pi` (DLMF 5.5.3) instead.
 
     Args:
         out: the quotient.
-        pole, other: operands of the gamma functions that move.
+        pole: the operand of the gamma function in the denominator.
+        other: the operand of the gamma function in the numerator that depends on the variable.
         gap: `pole - other`.
-        sizes: operands of all gamma functions of the numerator.
+        sizes: the operands of all gamma functions in the numerator.
     """
     near = (pole < 0.25) & (lax.abs(pole - lax.round(pole, lax.RoundingMethod.TO_NEAREST_EVEN)) < 0.25)
     for v in sizes:
@@ -131,7 +136,7 @@ def _whole(x: Any) -> Any:
 
 
 def _on_host(name: str, sign: Any, of_infinite: Any) -> Any:
-    """SciPy's function, in its domain; at removable poles of any size by reflection, see `_without_pole`."""
+    """Return SciPy's function in its domain, and by reflection at removable poles (see `_without_pole`)."""
 
     def impl(a: Any, b: Any) -> Any:
         a, b = a.astype(np.float64), b.astype(np.float64)
@@ -141,9 +146,9 @@ def _on_host(name: str, sign: Any, of_infinite: Any) -> Any:
         first = np.where(removable, 1 - (low + high), low)
         out = scipy_special(name)(first, high) * np.where(removable, sign(high), 1)
         out = np.where((pole & ~removable) | ((high <= 0) & _whole(high)), math.inf, out)
-        out = np.where(np.isnan(out), of_infinite(first, high), out)  # whose sum is infinite
+        out = np.where(np.isnan(out), of_infinite(first, high), out)  # the sum of the operands overflowed
         out = np.where(np.isinf(a) | np.isinf(b), of_infinite(a, b), out)
-        return np.where(out == 0, 0.0, out)  # where the sum is a pole, the sign means nothing
+        return np.where(out == 0, 0.0, out)  # if the sum is a pole, the sign of zero is arbitrary
 
     return impl
 
@@ -153,7 +158,7 @@ def _betaln_of_infinite(a: Any, b: Any) -> Any:
 
 
 def _is_large(out: Any, a: Any, b: Any) -> Any:
-    """Return where SciPy subtracts large logarithms, or rounds a sum that is near a pole."""
+    """Return where SciPy subtracts large logarithms, or rounds a sum that is close to a pole."""
     return (np.maximum(np.abs(a), np.abs(b)) > 1e2) | (a + b < 0)
 
 
@@ -189,7 +194,7 @@ beta, beta_p = row(
 
 
 def betainc(a: Any, b: Any, x: Any) -> Any:
-    """The regularised incomplete beta function; its one derivative is that by `x`."""
+    """Compute the regularised incomplete beta function; it is differentiable only by `x`."""
     return lax.betainc(*together("betainc", a, b, x))
 
 
@@ -197,10 +202,10 @@ def betainc(a: Any, b: Any, x: Any) -> Any:
 
 
 def _binomial(n: Any, k: Any) -> Any:
-    """For `0 <= k <= n`."""
+    """Return binomial coefficients for `0 <= k <= n`, and 0 elsewhere."""
     inside = (k >= 0.0) & (k <= n)
     n, k = where(inside, n, 1.0), where(inside, k, 1.0)
-    root = lax.exp(-0.5 * betaln_formula(n - k + 1.0, k + 1.0))  # whose square may overflow
+    root = lax.exp(-0.5 * betaln_formula(n - k + 1.0, k + 1.0))  # a square root, since the square may overflow
     out = root / (n + 1.0) * root
     whole = (lax.floor(n) == n) & (lax.floor(k) == k) & (out < 2.0**50)
     out = where(k == 0.0, 1.0, where(whole, lax.round(out), out))
@@ -216,7 +221,7 @@ def _scipys_binomial(n: Any, k: Any) -> Any:
 
 
 def _binomial_slope(logarithmic: Any) -> Any:
-    """The coefficient times the derivative of its logarithm; 0 outside, where that has poles."""
+    """Return a derivative rule: the coefficient times the derivative of its logarithm, and 0 outside."""
 
     def coefficient(out: Any, n: Any, k: Any) -> Any:
         outside = (k < 0.0) | (k > n)
@@ -239,15 +244,15 @@ binomial, binomial_p = row(
 
 
 def comb(N: Any, k: Any, *, repetition: bool = False) -> Any:
-    """In how many ways `k` of `N` things can be chosen; 0 where `k` is negative or larger than `N`.
+    """Compute the number of combinations of `N` things taken `k` at a time; 0 if `k` is negative or larger than `N`.
 
     Args:
-        N: how many there are, floating-point numbers for broken arguments too.
-        k: how many are chosen.
-        repetition: whether one can be chosen several times.
+        N: the number of things; fractions are allowed.
+        k: the number of things that are chosen.
+        repetition: whether a thing can be chosen several times.
 
     Raises:
-        TypeError: an argument is no array, or complex.
+        TypeError: an argument is complex, or not an array.
     """
     N, k = together("comb", N, k)
     if flag("comb", repetition, "repetition"):
@@ -255,11 +260,11 @@ def comb(N: Any, k: Any, *, repetition: bool = False) -> Any:
     return jnp.where(N < 0, 0, binomial(N, k))
 
 
-_FACTORS = 32  # of Pochhammer's symbol that are multiplied
+_FACTORS = 32  # the number of factors up to which Pochhammer's symbol is computed as a product
 
 
 def _product(z: Any, m: Any) -> Any:
-    """For whole `|m|` up to 32: `z (z+1) ... (z+m-1)`, or one over `(z-1) (z-2) ... (z+m)`."""
+    """Return `z (z+1) ... (z+m-1)`, or one over `(z-1) (z-2) ... (z+m)`, for whole `|m|` up to 32."""
     out, up = z * 0.0 + 1.0, m > 0.0
     first, step, count = where(up, z, z - 1.0), where(up, 1.0, -1.0), lax.abs(m)
     for k in range(_FACTORS):
@@ -268,12 +273,12 @@ def _product(z: Any, m: Any) -> Any:
 
 
 def _poch(z: Any, m: Any) -> Any:
-    """By a product, or by logarithms and signs; 1 for `m = 0`, 0 where only the denominator has a pole."""
+    """Return Pochhammer's symbol, by a product or by logarithms; 1 for `m = 0`, 0 at poles of the denominator alone."""
     z, m = jnp.broadcast_arrays(z, m)
     whole = lax.floor(m) == m
     pole = (z <= 0.0) & (lax.floor(z) == z)
     top_pole = (z + m <= 0.0) & (lax.floor(z + m) == z + m)
-    # Where the sum is negative it loses digits of a tiny z, and may be rounded to a pole.
+    # Reflect if the sum is negative, since it loses digits of a tiny z and may be rounded to a pole.
     both = whole & (z + m < 0.5) & (pole | (lax.floor(z) != z))
     # gamma(z + m) / gamma(z) = (-1)**m gamma(1 - z) / gamma(1 - z - m)
     upper, lower = where(both, 1.0 - z, z + m), where(both, 1.0 - (z + m), z)
@@ -294,7 +299,7 @@ def _poch(z: Any, m: Any) -> Any:
 
 
 def _is_odd(out: Any, z: Any, m: Any) -> Any:
-    """Return where SciPy has NaN, of some huge and tiny operands, or is wrong, beyond what it multiplies."""
+    """Return where SciPy is wrong, or returns NaN for huge and tiny operands."""
     return (np.maximum(np.abs(z), np.abs(m)) > 1e2) | ~np.isfinite(out) | ((np.floor(z) == z) & (z <= 0))
 
 

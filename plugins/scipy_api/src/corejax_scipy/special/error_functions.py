@@ -1,6 +1,7 @@
-"""Functions about the error function and the normal distribution: dawsn erf erfc erfcx erfinv fresnel log_ndtr ndtr ...
+"""Error functions and functions of the normal distribution: dawsn erf erfc erfcx erfinv fresnel log_ndtr ndtr ...
 
-Elementwise, of floating-point numbers (`wofz`: complex); TypeError for what is no array. Definitions: DLMF 7.
+The functions are elementwise on floating-point numbers (`wofz`: complex), and raise TypeError for arguments that are
+not arrays. Definitions: DLMF 7.
 """
 
 from __future__ import annotations
@@ -36,23 +37,23 @@ _ROOT_2PI = math.sqrt(2 * math.pi)
 
 
 def erf(x: Any) -> Any:
-    """The error function, `2 / sqrt(pi)` times the integral of `exp(-t**2)` from 0 to `x`."""
+    """Compute the error function, `2 / sqrt(pi)` times the integral of `exp(-t**2)` from 0 to `x`."""
     return lax.erf(*together("erf", x))
 
 
 def erfc(x: Any) -> Any:
-    """`1 - erf(x)`, accurate also where that is small."""
+    """Compute `1 - erf(x)`, accurately also if it is small."""
     return lax.erfc(*together("erfc", x))
 
 
 def erfinv(x: Any) -> Any:
-    """The inverse of `erf`: infinite at -1 and 1, NaN beyond."""
+    """Compute the inverse of `erf`: infinite at -1 and 1, NaN beyond."""
     return lax.erf_inv(*together("erfinv", x))
 
 
 # -- erfcx, dawsn ------------------------------------------------------------------------------------------------
 
-# In t = (x - K) / (x + K), which takes [0, inf) to [-1, 1) (Shepherd and Laframboise 1981).
+# The series is in t = (x - K) / (x + K), which maps [0, inf) to [-1, 1) (Shepherd and Laframboise 1981).
 _K = 3.75
 
 
@@ -65,7 +66,7 @@ _ERFCX = Piece(-1, 1, 1, _erfcx_at)
 
 
 def erfcx_formula(x: Any) -> Any:
-    """A series for positive `x`, and its reflection."""
+    """Return erfcx by a series for positive `x`, and by reflection for negative `x`."""
     size = where(lax.is_finite(x), lax.abs(x), 1e300)
     right = in_pieces(1.0 - 2.0 * _K / (size + _K), _ERFCX) / (1.0 + 2.0 * size)
     left = 2.0 * exp_of_square(lax.max(x, lax.full_like(x, -30.0)), 1.0) - right
@@ -74,7 +75,7 @@ def erfcx_formula(x: Any) -> Any:
 
 
 def _rest(x: Any, sign: float) -> Any:
-    """`sum(sign**k (2k-1)!! / (2 x**2)**k)` over `k >= 1` (DLMF 7.12.1), where `x` is large, else of something else."""
+    """Return `sum(sign**k (2k-1)!! / (2 x**2)**k)` over `k >= 1` for large `x` (DLMF 7.12.1)."""
     y = sign / (2.0 * x * x)
     out = y * 0.0
     for k in range(12, 0, -1):
@@ -83,12 +84,12 @@ def _rest(x: Any, sign: float) -> Any:
 
 
 def _far(x: Any) -> Any:
-    """From where on the series is accurate."""
+    """Return where `x` is so large that the asymptotic series is accurate."""
     return lax.abs(x) > (12.0 if get_aval(x).dtype == WIDE else 4.5)
 
 
 def _erfcx_slope(out: Any, x: Any) -> Any:
-    """`2 x erfcx(x) - 2/sqrt(pi)`, by the series of the product where that cancels."""
+    """Return `2 x erfcx(x) - 2/sqrt(pi)`, by the asymptotic series where the terms cancel."""
     far = _far(x) & (x > 0.0)
     series = (2.0 / ROOT_PI) * _rest(jnp.where(far, x, 20.0), -1.0)
     return jnp.where(far, series, 2.0 * x * out - 2.0 / ROOT_PI)
@@ -113,7 +114,7 @@ def _dawsn(x: Any) -> Any:
 
 
 def _dawsn_slope(out: Any, x: Any) -> Any:
-    """`1 - 2 x dawsn(x)`, by the series of the product where that cancels."""
+    """Return `1 - 2 x dawsn(x)`, by the asymptotic series where the terms cancel."""
     far = _far(x)
     return jnp.where(far, -_rest(jnp.where(far, x, 20.0), 1.0), 1.0 - 2.0 * x * out)
 
@@ -125,11 +126,11 @@ dawsn, dawsn_p = row(
 
 # -- the normal distribution -------------------------------------------------------------------------------------
 
-_ERROR = 2.0**-29  # of series for float32
+_ERROR = 2.0**-29  # the relative error of series for float32
 
 
 def _tail(x: Any) -> Any:
-    """`exp(x**2 / 2)` times the probability beyond `x >= 0`, for float32; one division serves variable and scale."""
+    """Return `exp(x**2 / 2)` times the probability beyond `x >= 0`, for float32, with a single division."""
     size = where(x > 1e30, 1e30, x) * math.sqrt(0.5)
     above, scale = size + _K, 1.0 + 2.0 * size
     inverse = 1.0 / (above * scale)
@@ -158,21 +159,21 @@ def _log_ndtr(x: Any) -> Any:
 
 
 def _log_ndtr_of_float32(x: Any) -> Any:
-    """One logarithm: of the tail without its exponential, of it, or of what it leaves."""
+    """Return log_ndtr by one logarithm: of the scaled tail, of the tail, or of 1 minus the tail."""
     x = widened(x)
     tail, half_square = _tail(lax.abs(x)), 0.5 * x * x
     beyond = tail * short_exp(-half_square)
     far = x < -1.0
     argument = where(far, tail, where(x < 0.0, beyond, 1.0 - beyond))
     high = lax.convert_element_type(argument, SINGLE)
-    # What the argument was rounded by matters next to 1 only, where it is what the logarithm lacks.
+    # The rounding error of the argument matters only near 1, where it adds to the logarithm.
     rest = (1.0 - widened(high)) - beyond
     out = widened(lax.log(high)) + where(x < 0.0, where(far, -half_square, 0.0), rest)
     return where((beyond == 0.0) & (x > 0.0), -0.0, out)
 
 
 def _log_ndtr_slope(out: Any, x: Any) -> Any:
-    """The density over the distribution function."""
+    """Return the density divided by the distribution function."""
     low = jnp.where(x < 0.0, x, 0.0)
     left = (2.0 / _ROOT_2PI) / erfcx(low * -math.sqrt(0.5))
     return jnp.where(x < 0.0, left, jnp.exp(-0.5 * x * x - out) / _ROOT_2PI)
@@ -187,30 +188,30 @@ _log_ndtr_row, log_ndtr_p = row(
 
 
 def log_ndtr(x: Any, series_order: int = 3) -> Any:
-    """Logarithm of `ndtr`, accurate also where that underflows.
+    """Compute the logarithm of `ndtr`, accurately also if `ndtr` underflows.
 
     Args:
-        x: floating-point array.
-        series_order: means nothing here, where no asymptotic series is summed; a positive integer.
+        x: a floating-point array.
+        series_order: ignored, since no asymptotic series is summed; a positive integer.
 
     Raises:
-        TypeError: `x` is no array or complex, or `series_order` no integer.
+        TypeError: `x` is complex or not an array, or `series_order` is not an integer.
         ValueError: `series_order` is not positive.
     """
     if not isinstance(series_order, int):
-        raise TypeError(f"log_ndtr: series_order is an integer, got {series_order!r}")
+        raise TypeError(f"log_ndtr: series_order must be an integer, got {series_order!r}")
     if series_order < 1:
-        raise ValueError(f"log_ndtr: series_order is positive, got {series_order}")
+        raise ValueError(f"log_ndtr: series_order must be positive, got {series_order}")
     return _log_ndtr_row(x)
 
 
 def _by_root(s: Any) -> Any:
-    """`-ndtri(p) / s` with `s = sqrt(-2 log(p))`."""
+    """Return `-ndtri(p) / s` with `s = sqrt(-2 log(p))`."""
     return -scipy_special("ndtri_exp")(-s * s / 2) / s
 
 
 _QUANTILES = (Piece(1.9, 4, -1, _by_root), Piece(4, 12, -1, _by_root), Piece(12, 38.7, -1, _by_root))
-_MIDDLE = 0.35  # around 1/2, where the quantile is odd
+_MIDDLE = 0.35  # half the width of the interval around 1/2 with a series of its own
 _CENTRAL = Piece(0, _MIDDLE, 2, lambda q: scipy_special("ndtri")(0.5 + q) / q)
 
 
@@ -245,13 +246,13 @@ ndtri, ndtri_p = row(
 
 @functools.cache
 def _gauss_legendre(count: int) -> tuple[list[float], list[float]]:
-    """Points and weights on [0, 1]."""
+    """Return points and weights of Gauss-Legendre quadrature on [0, 1]."""
     points, weights = np.polynomial.legendre.leggauss(count)
     return [float(x) for x in (points + 1) / 2], [float(w) for w in weights / 2]
 
 
 def _owens_t_below(h: Any, a: Any, points: int, exp: Any, density: Any) -> Any:
-    """For `h >= 0` and `0 <= a <= 1`: the integral that defines it, to where its integrand is negligible."""
+    """Return Owen's T for `h >= 0` and `0 <= a <= 1`, by quadrature up to where the integrand is negligible."""
     scale = where(h * a > 8.0, 8.0 / where(h > 8.0, h, 8.0), a)
     total, step = h * 0.0, h * scale
     square, other = -0.5 * step * step, scale * scale
@@ -261,7 +262,7 @@ def _owens_t_below(h: Any, a: Any, points: int, exp: Any, density: Any) -> Any:
 
 
 def _owens_t(below: Any, quadrants: Any) -> Any:
-    """By symmetry, and for `|a| > 1` by its reflection (Owen 1956, equation 2.3)."""
+    """Return Owen's T by symmetry, and for `|a| > 1` by reflection (Owen 1956, equation 2.3)."""
 
     def formula(h: Any, a: Any) -> Any:
         h, a = (widened(v) for v in jnp.broadcast_arrays(h, a))
@@ -279,7 +280,7 @@ def _owens_t(below: Any, quadrants: Any) -> Any:
 
 
 def _quadrants(x: Any, y: Any, near: Any) -> Any:
-    """`(1 - erf(x) erf(y)) / 4`."""
+    """Return `(1 - erf(x) erf(y)) / 4`."""
     close = 0.25 - 0.25 * lax.erf(x) * lax.erf(y)
     return where(near, close, 0.25 * (lax.erfc(x) + lax.erfc(y) - lax.erfc(x) * lax.erfc(y)))
 
@@ -296,7 +297,7 @@ _OWENS_T_OF_FLOAT32 = _owens_t(
 
 
 def _owens_t_impl(h: Any, a: Any) -> Any:
-    """SciPy's, which has lost up to all digits for small `a`; there the first terms of the series of the integral."""
+    """Return SciPy's result, or for small `a`, where SciPy loses up to all digits, the first terms of a series."""
     h, a = h.astype(np.float64), a.astype(np.float64)
     small = (np.abs(a) < 1e-5) & (np.abs(h) < 40)
     x, y = np.where(small, h, 0), np.where(small, a, 0)
@@ -322,7 +323,7 @@ owens_t, owens_t_p = row(
 
 
 def _auxiliary(x: Any) -> Any:
-    """`g(x) + i f(x)` (DLMF 7.2.10 and 7.7.10)."""
+    """Return `g(x) + i f(x)` (DLMF 7.2.10 and 7.7.10)."""
     return (0.5 + 0.5j) * scipy_special("wofz")(ROOT_PI / 2 * (1 + 1j) * x)
 
 
@@ -333,7 +334,7 @@ _G = (Piece(2, 3, -4, lambda x: _auxiliary(x).real * x**3), Piece(3, math.inf, -
 
 
 def phase(x: Any) -> Any:
-    """`pi x**2 / 2` up to whole turns, without rounding the square."""
+    """Return `pi x**2 / 2` modulo whole turns, without rounding the square."""
     high, rest = halves(lax.clamp(lax.full_like(x, -1e9), x, lax.full_like(x, 1e9)))
     return (lax.rem(high * high, lax.full_like(x, 4.0)) + lax.rem(rest, lax.full_like(x, 4.0))) * (math.pi / 2)
 
@@ -356,12 +357,12 @@ def _fresnel(which: str) -> Any:
 
 
 def _is_turned(out: Any, x: Any) -> Any:
-    """Return where SciPy rounds the square, of which many whole turns are taken."""
+    """Return where the rounding of SciPy's square matters, since it has many whole turns."""
     return np.abs(x) > 1e3
 
 
 def _of_phase(f: Any) -> Any:
-    """The integrand `f(pi x**2 / 2)`; beyond 1e9 it means nothing."""
+    """Return a derivative rule: the integrand `f(pi x**2 / 2)`, which is arbitrary beyond 1e9."""
     return lambda out, x: lax.in_dtype(f(phase(widened(x))), x.dtype)
 
 
@@ -379,10 +380,10 @@ _c, fresnel_c_p = row(
 
 
 def fresnel(x: Any) -> tuple[Any, Any]:
-    """Fresnel's integrals `(S, C)`: of `sin(pi t**2 / 2)` and `cos(pi t**2 / 2)` over t from 0 to `x`.
+    """Compute the Fresnel integrals `(S, C)`, of `sin(pi t**2 / 2)` and `cos(pi t**2 / 2)` over t from 0 to `x`.
 
     Raises:
-        TypeError: `x` is no array, or complex.
+        TypeError: `x` is complex, or not an array.
     """
     (x,) = together("fresnel", x)
     return _s(x), _c(x)
@@ -395,7 +396,7 @@ _TERMS = 48
 
 @functools.cache
 def _weideman() -> tuple[float, list[float]]:
-    """Scale and coefficients of the rational expansion (Weideman 1994, with the FFT of section 3)."""
+    """Return scale and coefficients of the rational expansion (Weideman 1994, with the FFT of section 3)."""
     scale = math.sqrt(_TERMS / _ROOT_2)
     count = 2 * _TERMS
     theta = np.arange(-count + 1, count) * np.pi / count
@@ -406,7 +407,7 @@ def _weideman() -> tuple[float, list[float]]:
 
 
 def _upper(z: Any) -> Any:
-    """For a positive imaginary part: the rational expansion, and Laplace's continued fraction for large `|z|`."""
+    """Return wofz for positive imaginary parts: a rational expansion, or a continued fraction for large `|z|`."""
     scale, coefficients = _weideman()
     size = lax.abs(lax.real(z)) + lax.abs(lax.imag(z))
     far = size > 12.0
@@ -429,7 +430,7 @@ def _wofz(z: Any) -> Any:
     lower = lax.imag(z) < 0.0
     out = _upper(lax.select(lower, -z, z))
     growth = lax.exp(-z * z)
-    return lax.select(lower, growth + growth - out, out)  # not twice: 0 times infinity is NaN
+    return lax.select(lower, growth + growth - out, out)  # a sum, since 2 * growth would multiply 0 by infinity
 
 
 wofz, wofz_p = row(

@@ -1,4 +1,4 @@
-"""Applications of the primitives of this package, for whoever checks their rules. Data only."""
+"""Example applications of this package's primitives, from which checks of their rules start."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import numpy as np
 from corejax.extend import Example, ShapedArray
 
 _F32, _C64 = np.dtype(np.float32), np.dtype(np.complex64)
-_LOOPS = "derivatives by parameters go forward through loops, whose number of rounds the operands decide"
-_BETWEEN_POLES = "where c is 0, -1, -2, ... it is a polynomial by convention, and no derivative goes all ways"
+_LOOPS = "derivatives by parameters use forward mode through loops of a length that depends on operands"
+_BETWEEN_POLES = "if c is 0, -1, -2, ... it is a polynomial by convention, and has no derivative by c"
 _POLES = {"points": "at poles of the gamma function derivatives are differences of infinities"}
-_WAVES = {"points": "of large numbers it turns faster than differences can see"}
+_WAVES = {"points": "for large numbers it oscillates faster than finite differences resolve"}
 _FORWARD_ONLY = dict.fromkeys(("second_order", "pairs", "triples"), _LOOPS)
 
 

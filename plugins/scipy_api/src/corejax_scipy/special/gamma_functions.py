@@ -1,7 +1,7 @@
-"""The gamma function and what is made of it.
+"""The gamma function and related functions.
 
-Elementwise, of floating-point numbers, `gamma` and `loggamma` of complex ones too; TypeError for what is no array,
-and for complex numbers elsewhere. Definitions: DLMF 5 and 8.
+The functions are elementwise on floating-point numbers; `gamma` and `loggamma` also accept complex numbers. They raise
+TypeError for other complex arguments, and for arguments that are not arrays. Definitions: DLMF 5 and 8.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ HALF_LOG_2PI = 0.5 * math.log(2 * math.pi)
 
 
 def stirling_rest(x: Any) -> Any:
-    """`lgamma(x)` less `(x - 1/2) log(x) - x + log(2 pi) / 2`, for `x >= 10` (DLMF 5.11.1)."""
+    """Return `lgamma(x)` minus `(x - 1/2) log(x) - x + log(2 pi) / 2`, for `x >= 10` (DLMF 5.11.1)."""
     inverse = 1.0 / x
     return inverse * polynomial(inverse * inverse, _STIRLING)
 
@@ -37,7 +37,7 @@ def stirling_rest(x: Any) -> Any:
 
 
 def _positive_gamma(x: Any) -> Any:
-    """For `x > 0`: Stirling's formula, after a shift up to 10."""
+    """Return gamma for `x > 0`, by Stirling's formula after a shift up to 10."""
     small = x < 10.0
     product, shifted = x * 0.0 + 1.0, x
     for _ in range(10):
@@ -45,19 +45,19 @@ def _positive_gamma(x: Any) -> Any:
         product = where(here, product * shifted, product)
         shifted = where(here, shifted + 1.0, shifted)
     large = where(shifted > 180.0, 180.0, shifted)
-    half = lax.pow(large, 0.5 * large - 0.25)  # twice, for it overflows before the result does
+    half = lax.pow(large, 0.5 * large - 0.25)  # a square root, since the power overflows before the result does
     out = math.sqrt(2 * math.pi) * half * lax.exp(stirling_rest(large) - large) * half
     return where(small, out / product, where(x > 171.7, math.inf, out))
 
 
 def gamma_formula(x: Any) -> Any:
-    """By reflection below zero (DLMF 5.5.3); NaN at negative poles, infinite at zero."""
+    """Return gamma, by reflection below zero (DLMF 5.5.3); NaN at negative poles, infinite at zero."""
     size = lax.abs(x)
     negative = x < 0.0
     sine = sin_pi(where(negative, size, 0.5))
     reflected = (-math.pi) / (sine * size * _positive_gamma(where(negative, size, 1.0)))
     out = where(negative, reflected, _positive_gamma(where(x > 0.0, x, 1.0)))
-    out = where(size < 1e-17, 1.0 / x, out)  # beyond, the product of the sine and `size` may underflow
+    out = where(size < 1e-17, 1.0 / x, out)  # for tiny x the product of the sine and `size` may underflow
     return where(x == x, where(negative & (lax.floor(x) == x), math.nan, out), x)
 
 
@@ -68,7 +68,7 @@ _real_gamma, gamma_p = row(
 
 
 def gammasgn_formula(x: Any) -> Any:
-    """The sign of the gamma function: NaN at its negative poles."""
+    """Return the sign of the gamma function; NaN at its negative poles."""
     below = lax.floor(x)
     odd = lax.floor(0.5 * below) * 2.0 != below
     out = where((x < 0.0) & odd, -1.0, 1.0)
@@ -83,7 +83,7 @@ gammasgn, gammasgn_p = row(
 # -- complex -----------------------------------------------------------------------------------------------------
 
 _SHIFT = 12
-# Of loggamma(2 + t) / t by t (DLMF 5.7.3).
+# Coefficients of loggamma(2 + t) / t by t (DLMF 5.7.3).
 _NEAR_TWO = (
     0.42278433509846713, 0.3224670334241132, -0.0673523010531981, 0.020580808427784546, -0.007385551028673986,
     0.0028905103307415234, -0.001192753911703261, 0.0005096695247430425, -0.00022315475845357939,
@@ -94,13 +94,13 @@ _NEAR_TWO = (
 
 
 def _complex_stirling(z: Any) -> Any:
-    """The logarithm for `Re z >= 12` or so."""
+    """Return loggamma for `Re z >= 12` or so, by Stirling's formula."""
     inverse = 1.0 / z
     return (z - 0.5) * lax.log(z) - z + HALF_LOG_2PI + inverse * polynomial(inverse * inverse, _STIRLING)
 
 
 def _right_loggamma(z: Any) -> Any:
-    """For `Re z >= 1/2`: shifted up, by the sum of logarithms of what it is shifted over."""
+    """Return loggamma for `Re z >= 1/2`, after a shift that subtracts a sum of logarithms."""
     total, shifted = z * 0.0, z
     for _ in range(_SHIFT):
         here = lax.real(shifted) < _SHIFT
@@ -111,7 +111,7 @@ def _right_loggamma(z: Any) -> Any:
 
 
 def _or_about_zeros(z: Any, elsewhere: Any) -> Any:
-    """The logarithm about its zeros 1 and 2, where sums of others cancel."""
+    """Return loggamma near its zeros 1 and 2 by a series, since other formulas cancel there; else `elsewhere`."""
     one, two = lax.abs(z - 1.0) < 0.3, lax.abs(z - 2.0) < 0.3
     t = lax.select(one, z - 1.0, lax.select(two, z - 2.0, lax.full_like(z, 0.0)))
     series = t * polynomial(t, _NEAR_TWO)
@@ -119,18 +119,18 @@ def _or_about_zeros(z: Any, elsewhere: Any) -> Any:
 
 
 def _less_exp(x: Any, y: Any) -> Any:
-    """`1 - exp(x + iy)`, which cancels near poles."""
+    """Return `1 - exp(x + iy)` without cancellation near poles."""
     half = lax.sin(0.5 * y)
     return lax.complex(2.0 * half * half - lax.expm1(x) * lax.cos(y), -lax.exp(x) * lax.sin(y))
 
 
 def _loggamma(z: Any) -> Any:
-    """The branch that is real for positive `z` and cut along the negative axis (DLMF 5.5.3; Hare 1997)."""
+    """Return the branch that is real for positive `z`, with a cut along the negative axis (DLMF 5.5.3; Hare 1997)."""
     x, y = lax.real(z), lax.imag(z)
     left = x < 0.5
     w = lax.select(left, 1.0 - z, z)
     out = _or_about_zeros(w, _right_loggamma(w))
-    # log(sin(pi z)) of the upper half plane, without overflow: -i pi (z - 1/2) - log 2 + log(1 - exp(2 pi i z)).
+    # In the upper half plane, log(sin(pi z)) is -i pi (z - 1/2) - log 2 + log(1 - exp(2 pi i z)), without overflow.
     upper = lax.complex(x, lax.abs(y))
     turned = x - lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN)
     rest = _less_exp(-2.0 * math.pi * lax.abs(y), 2.0 * math.pi * turned)
@@ -142,7 +142,7 @@ def _loggamma(z: Any) -> Any:
 
 
 def _complex_loggamma_at(z: Any) -> Any:
-    """NaN at poles."""
+    """Return loggamma, or NaN at poles."""
     x = lax.real(z)
     pole = (lax.imag(z) == 0.0) & (x <= 0.0) & (lax.floor(x) == x)
     return lax.select(
@@ -162,20 +162,20 @@ _complex_gamma, complex_gamma_p = row(
 
 
 def gamma(x: Any) -> Any:
-    """The gamma function, of real or complex numbers; NaN at its negative poles.
+    """Compute the gamma function of real or complex numbers; NaN at its negative poles.
 
     Raises:
-        TypeError: `x` is no array.
+        TypeError: `x` is not an array.
     """
     (x,) = inexact("gamma", x)
     return _complex_gamma(x) if dtypes.is_complex(x.dtype) else _real_gamma(x)
 
 
 def loggamma(x: Any) -> Any:
-    """The logarithm of the gamma function: NaN for negative real numbers, the principal branch of complex ones.
+    """Compute the logarithm of the gamma function: NaN for negative real numbers, the principal branch if complex.
 
     Raises:
-        TypeError: `x` is no array.
+        TypeError: `x` is not an array.
     """
     (x,) = inexact("loggamma", x)
     if dtypes.is_complex(x.dtype):
@@ -184,15 +184,15 @@ def loggamma(x: Any) -> Any:
 
 
 def gammaln(x: Any) -> Any:
-    """Logarithm of the absolute value of the gamma function."""
+    """Compute the logarithm of the absolute value of the gamma function."""
     return lax.lgamma(*reals("gammaln", x))
 
 
 def multigammaln(a: Any, d: int) -> Any:
-    """Logarithm of the multivariate gamma function of dimension `d`, for `a > (d - 1) / 2` (DLMF 35.3.4).
+    """Compute the logarithm of the multivariate gamma function of dimension `d`, for `a > (d - 1) / 2` (DLMF 35.3.4).
 
     Raises:
-        TypeError: `a` is no array or complex, or `d` no static integer.
+        TypeError: `a` is complex or not an array, or `d` is not a static integer.
         ValueError: `d` is below 1.
     """
     count = static_int("multigammaln", d, "d", 1)
@@ -204,30 +204,30 @@ def multigammaln(a: Any, d: int) -> Any:
 
 
 def gammainc(a: Any, x: Any) -> Any:
-    """The regularised lower incomplete gamma function."""
+    """Compute the regularised lower incomplete gamma function."""
     return lax.igamma(*together("gammainc", a, x))
 
 
 def gammaincc(a: Any, x: Any) -> Any:
-    """The regularised upper incomplete gamma function."""
+    """Compute the regularised upper incomplete gamma function."""
     return lax.igammac(*together("gammaincc", a, x))
 
 
 def digamma(x: Any) -> Any:
-    """The derivative of `gammaln`."""
+    """Compute the digamma function, the derivative of `gammaln`."""
     return lax.digamma(*reals("digamma", x))
 
 
 def polygamma(n: Any, x: Any) -> Any:
-    """The `n`-th derivative of `digamma` at `x`.
+    """Compute the `n`-th derivative of `digamma` at `x`.
 
     Raises:
-        TypeError: an argument is no array, or `x` is complex.
-        ValueError: `n` is not of integers.
+        TypeError: an argument is not an array, or `x` is complex.
+        ValueError: `n` does not have an integer dtype.
     """
     order = operand("polygamma", n)
     if not dtypes.is_integer(jnp.result_type(order)):
-        raise ValueError(f"polygamma: n is of whole numbers, of an integer dtype, got {n!r}")
+        raise ValueError(f"polygamma: n must have an integer dtype, got {n!r}")
     order, x = together("polygamma", order, operand("polygamma", x, 1))
     return lax.polygamma(lax.stop_gradient(order), x)
 
@@ -236,26 +236,26 @@ def polygamma(n: Any, x: Any) -> Any:
 
 
 def factorial(n: Any, exact: bool = False) -> Any:
-    """`gamma(n + 1)`, and 0 for negative `n`.
+    """Compute `gamma(n + 1)`, or 0 for negative `n`.
 
     Raises:
-        TypeError: `n` is no array.
-        NotImplementedError: `exact` is true, which means integers of any size.
+        TypeError: `n` is not an array.
+        NotImplementedError: `exact` is true; integers of arbitrary size are not supported.
     """
     if flag("factorial", exact, "exact"):
-        raise NotImplementedError("factorial: results are floating-point numbers, `exact` has to be False")
+        raise NotImplementedError("factorial: results are floating-point numbers, so `exact` must be False")
     (n,) = reals("factorial", n)
-    narrow = dtypes.finfo(n.dtype).bits < 32  # in which 16.4 + 1 is rounded to 17.5, say
+    narrow = dtypes.finfo(n.dtype).bits < 32  # in 16 bits n + 1 would be rounded, 16.4 + 1 to 17.5 for example
     wide = lax.convert_element_type(n, "float32") if narrow else n
     found = jnp.where(wide < 0, 0, _real_gamma(jnp.where(wide < 0, 0, wide) + 1))
     return lax.convert_element_type(found, n.dtype) if narrow else found
 
 
 def bernoulli(n: int) -> Any:
-    """Bernoulli's numbers `B[0]`, ..., `B[n]`, with `B[1] = -1/2`, rounded once.
+    """Return the Bernoulli numbers `B[0]`, ..., `B[n]`, with `B[1] = -1/2`, correctly rounded.
 
     Raises:
-        TypeError: `n` is no static integer.
+        TypeError: `n` is not a static integer.
         ValueError: `n` is negative.
     """
     count = static_int("bernoulli", n, "n", 0)
@@ -284,7 +284,7 @@ _BERNOULLI = (
 
 @in_float64
 def _zeta_slope(s: Any, q: Any) -> Any:
-    """The derivative by `s`, of Euler and Maclaurin's formula (DLMF 25.11.5) term by term, for `q > 0`."""
+    """Return the derivative by `s` for `q > 0`, by the Euler-Maclaurin formula (DLMF 25.11.5) term by term."""
     total, w = s * 0.0, q
     for _ in range(14):
         total = total - lax.log(w) * lax.pow(w, -s)
@@ -312,16 +312,16 @@ def _zeta_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
 
 
 def zeta(x: Any, q: Any = None) -> Any:
-    """Hurwitz's zeta function, the sum of `(q + n)**-x` over n = 0, 1, ...
+    """Compute the Hurwitz zeta function, the sum of `(q + n)**-x` over n = 0, 1, ...
 
     Args:
         x: the exponent, larger than 1.
-        q: the first term's base.
+        q: the base of the first term.
 
     Raises:
-        TypeError: an argument is no array, or complex.
-        NotImplementedError: there is no `q`. Riemann's zeta function of `x > 1` is `zeta(x, 1)`.
+        TypeError: an argument is complex, or not an array.
+        NotImplementedError: `q` is None. The Riemann zeta function of `x > 1` is `zeta(x, 1)`.
     """
     if q is None:
-        raise NotImplementedError("zeta: give q; Riemann's zeta function of x > 1 is zeta(x, 1)")
+        raise NotImplementedError("zeta: pass q; the Riemann zeta function of x > 1 is zeta(x, 1)")
     return _zeta(*together("zeta", x, q))

@@ -1,6 +1,7 @@
-"""Confluent and Gauss's hypergeometric functions of real numbers: hyp1f1 hyp2f1.
+"""Confluent and Gauss hypergeometric functions of real numbers: hyp1f1 hyp2f1.
 
-Elementwise; TypeError for what is no array or is complex. Definitions: DLMF 13 and 15.
+The functions are elementwise, and raise TypeError for complex arguments and those that are not arrays. Definitions:
+DLMF 13 and 15.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from corejax_scipy.special._taylor import derivative_by
 
 
 def _scipys(name: str, is_scipys: Callable[..., Any]) -> Callable[..., Any]:
-    """SciPy's function, of other operands where it is wrong or may take minutes."""
+    """Return SciPy's function, with harmless operands where SciPy is wrong or may take minutes."""
 
     def function(*xs: Any) -> Any:
         right = is_scipys(*xs)
@@ -27,11 +28,11 @@ def _scipys(name: str, is_scipys: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _by_argument(function: Callable[[], Any], count: int) -> Callable[..., Any]:
-    """The derivative by the last operand: the function with parameters larger by 1; 0 where that is constant.
+    """Return the derivative by the last operand: the function with parameters increased by 1, or 0 if it is constant.
 
     Args:
-        function: gives it.
-        count: of parameters in the numerator.
+        function: returns the public function, which is defined later.
+        count: the number of parameters in the numerator.
     """
 
     def coefficient(out: Any, *xs: Any) -> Any:
@@ -52,9 +53,9 @@ hyp1f1, hyp1f1_p = row(
         derivative_by(_kummer.hyp1f1, 1),
         _by_argument(lambda: hyp1f1, 1),
     ],
-    """Kummer's confluent hypergeometric function `1F1(a, b, x)`, infinite where `b` is 0, -1, -2, ...
+    """Compute Kummer's confluent hypergeometric function `1F1(a, b, x)`, infinite if `b` is 0, -1, -2, ...
 
-    NaN where a parameter is larger than 10,000, but for `a = 0`, `x = 0`.
+    The result is NaN if a parameter is larger than 10,000, except for `a = 0` or `x = 0`.
     """,
     impl=scipys_or(_scipys("hyp1f1", _kummer.is_scipys), _kummer.hyp1f1, lambda out, *xs: ~_kummer.is_scipys(*xs)),
     single=_kummer.of_float32,
@@ -71,11 +72,11 @@ hyp2f1, hyp2f1_p = row(
         derivative_by(_gauss.hyp2f1, 2),
         _by_argument(lambda: hyp2f1, 2),
     ],
-    """Gauss's hypergeometric function `2F1(a, b; c; x)` for `x < 1`.
+    """Compute Gauss's hypergeometric function `2F1(a, b; c; x)` for `x < 1`.
 
-    Beyond it is infinite, unless it is a polynomial, or one times a whole power of `1 - x`. NaN if a parameter is
-    larger than 300, but for `a = 0`, `b = 0`, `x = 0`, and if `c` is less than -10, but for polynomials of a degree of
-    at most 10: digits are lost there.
+    For `x > 1` the result is infinite, unless the function is a polynomial, or a polynomial times a whole power of
+    `1 - x`. Since digits are lost, the result is NaN if a parameter is larger than 300 (except for `a = 0`, `b = 0` or
+    `x = 0`), and if `c` is less than -10 (except for polynomials of degree at most 10).
     """,
     impl=scipys_or(_scipys("hyp2f1", _gauss.is_scipys), _gauss.hyp2f1, lambda out, *xs: ~_gauss.is_scipys(*xs)),
     arguments="a b c x",

@@ -1,7 +1,7 @@
 """Integrals of elementary functions: exp1 expi expn sici spence.
 
-Elementwise, of floating-point numbers; TypeError for what is no array or is complex. Definitions:
-DLMF 6, 8.19 and 25.12.
+The functions are elementwise on floating-point numbers, and raise TypeError for complex arguments and those that are
+not arrays. Definitions: DLMF 6, 8.19 and 25.12.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from corejax_scipy.special._rows import row, scipy_special, scipys_or
 
 
 def _asymptotic(x: Any, sign: int) -> Any:
-    """`sum((sign)**k k! / x**k)` (DLMF 6.12.1), for `x > 100`."""
+    """Return `sum((sign)**k k! / x**k)` (DLMF 6.12.1), for `x > 100`."""
     term, total = np.ones_like(x), np.ones_like(x)
     for k in range(1, 30):
         term = term * (sign * k / x)
@@ -32,7 +32,7 @@ def _asymptotic(x: Any, sign: int) -> Any:
 
 
 def _scaled(name: str, sign: int) -> Any:
-    """`x exp(-sign x)` times the integral."""
+    """Return a function for `x exp(-sign x)` times the integral."""
 
     def f(x: Any) -> Any:
         y = np.minimum(x, 100.0)
@@ -45,7 +45,7 @@ def _scaled(name: str, sign: int) -> Any:
 
 _E1 = tuple(Piece(a, b, -1, _scaled("exp1", -1)) for a, b in ((1, 4), (4, math.inf)))
 _EI = tuple(Piece(a, b, -1, _scaled("expi", 1)) for a, b in ((6, 12), (12, 24), (24, 48), (48, math.inf)))
-# `sum(x**k / (k k!))`, the integral of `(exp(t) - 1) / t` (DLMF 6.6.1), divided by x.
+# Coefficients of `sum(x**k / (k k!))` divided by x, the integral of `(exp(t) - 1) / t` (DLMF 6.6.1).
 _SERIES = [1 / (k * math.factorial(k)) for k in range(1, 48)]
 
 
@@ -58,7 +58,7 @@ def _exp1(x: Any) -> Any:
 
 exp1, exp1_p = row(
     "exp1", _exp1, [lambda out, x: -jnp.exp(-x) / x],
-    "The exponential integral `E1`: of `exp(-t) / t` over t from `x` to infinity; NaN for negative `x`.",
+    "The exponential integral `E1`, of `exp(-t) / t` over t from `x` to infinity; NaN for negative `x`.",
 )  # fmt: skip
 
 
@@ -66,7 +66,7 @@ def _expi(x: Any) -> Any:
     near, small = x < 6.0, where((x > 0.0) & (x < 6.0), x, 1.0)
     inner = EULER + lax.log(small) + small * polynomial(small, _SERIES)
     large = where(near, 6.0, x)
-    growth = lax.exp(0.5 * large)  # twice, for it overflows before the quotient does
+    growth = lax.exp(0.5 * large)  # a square root, since the exponential overflows before the quotient does
     outer = in_pieces(large, *_EI) * growth / large * growth
     positive = where(near, inner, where(x == math.inf, math.inf, outer))
     return where(x < 0.0, -_exp1(lax.abs(x)), where(x == 0.0, -math.inf, positive))
@@ -74,13 +74,13 @@ def _expi(x: Any) -> Any:
 
 expi, expi_p = row(
     "expi", _expi, [lambda out, x: jnp.exp(x) / x],
-    "The exponential integral `Ei`: the principal value of that of `exp(t) / t` over t from minus infinity to `x`.",
+    "The exponential integral `Ei`, the principal value of the integral of `exp(t) / t` from minus infinity to `x`.",
     many=True,
 )  # fmt: skip
 
 
 def _expn_fraction(n: Any, x: Any) -> Any:
-    """The continued fraction for `x > 2` (DLMF 8.19.17), from behind."""
+    """Return the continued fraction for `x > 2` (DLMF 8.19.17), evaluated backwards."""
     out = x + n * 0.0
     for k in range(50, 0, -1):
         out = x + (n + float(k - 1)) / (1.0 + float(k) / out)
@@ -88,7 +88,7 @@ def _expn_fraction(n: Any, x: Any) -> Any:
 
 
 def _expn_series(n: Any, x: Any) -> Any:
-    """The power series for `x <= 2` (DLMF 8.19.8), with the logarithm in the term of `x**(n-1)`."""
+    """Return the power series for `x <= 2` (DLMF 8.19.8), with the logarithm in the term of `x**(n-1)`."""
     total, power, psi = x * 0.0 + n * 0.0, x * 0.0 + 1.0, x * 0.0 - EULER  # digamma(1)
     logarithm = lax.log(x)
     for k in range(32):
@@ -98,7 +98,7 @@ def _expn_series(n: Any, x: Any) -> Any:
         total = total + where(here, power * (psi - logarithm), regular)
         psi = psi + 1.0 / (k + 1)
         power = power * (-x) / float(k + 1)
-    # Orders beyond the terms above: the logarithm's term is that of x**(n-1) / (n-1)!, less than 1e-19.
+    # For orders beyond the terms above, the logarithm's term x**(n-1) / (n-1)! is less than 1e-19.
     return total
 
 
@@ -116,7 +116,7 @@ def _expn(n: Any, x: Any) -> Any:
 
 
 def _scipys_expn(n: Any, x: Any) -> Any:
-    """SciPy's, which knows no limits of large operands, and no orders beyond 32 bits."""
+    """Return SciPy's result, with the limits for large operands and orders beyond 32 bits added."""
     valid = (np.floor(n) == n) & (n >= 0) & (n < math.inf) & (x >= 0)
     many, total = n > 2e9, x + n
     large = np.exp(-x) / total * (1 + n / total / total)  # DLMF 8.20.6
@@ -126,7 +126,7 @@ def _scipys_expn(n: Any, x: Any) -> Any:
 
 
 def _expn_slope(out: Any, n: Any, x: Any) -> Any:
-    """`-E_(n-1)`, which for order 0 is `-exp(-x) (x + 1) / x**2` (DLMF 8.19.13)."""
+    """Return `-E_(n-1)`, which for order 0 is `-exp(-x) (x + 1) / x**2` (DLMF 8.19.13)."""
     first = n == 0.0
     return jnp.where(first, -jnp.exp(-x) * (x + 1.0) / (x * x), -expn(jnp.where(first, 1.0, n) - 1.0, x))
 
@@ -135,24 +135,24 @@ _expn_row, expn_p = row(
     "expn",
     _expn,
     [nondifferentiable("the order of an exponential integral is a whole number"), _expn_slope],
-    "The exponential integral `E_n`: of `exp(-x t) / t**n` over t from 1 to infinity; NaN for negative `n` or `x`.",
-    impl=scipys_or(_scipys_expn, _expn, lambda out, n, x: (n > 50) & (n < 2e9)),  # where SciPy has 8 digits
+    "The exponential integral `E_n`, of `exp(-x t) / t**n` over t from 1 to infinity; NaN for negative `n` or `x`.",
+    impl=scipys_or(_scipys_expn, _expn, lambda out, n, x: (n > 50) & (n < 2e9)),  # SciPy has only 8 digits there
     arguments="n x",
 )
 
 
 def expn(n: Any, x: Any) -> Any:
-    """The exponential integral `E_n`: of `exp(-x t) / t**n` over t from 1 to infinity.
+    """Compute the exponential integral `E_n`, of `exp(-x t) / t**n` over t from 1 to infinity.
 
     Args:
-        n: the order, a whole number, not negative; has no derivative.
-        x: not negative.
+        n: the order, a whole number that is not negative; not differentiable.
+        x: the argument, not negative.
 
     Returns:
-        NaN for negative `n` or `x`, or a broken `n`; infinite where `x = 0` and `n < 2`.
+        The integral; NaN for negative `n` or `x` and for fractional `n`, infinite if `x = 0` and `n < 2`.
 
     Raises:
-        TypeError: an argument is no array, or complex.
+        TypeError: an argument is complex, or not an array.
     """
     n, x = together("expn", n, x)
     return expn_p.bind(lax.stop_gradient(n), x)
@@ -162,7 +162,7 @@ def expn(n: Any, x: Any) -> Any:
 
 
 def _auxiliary(x: Any) -> Any:
-    """`g(x) - i f(x)` (DLMF 6.2.17 and 6.5.7)."""
+    """Return `g(x) - i f(x)` (DLMF 6.2.17 and 6.5.7)."""
     return np.exp(1j * x) * scipy_special("exp1")(1j * x)
 
 
@@ -205,13 +205,13 @@ _ci, cosine_integral_p = row(
 
 
 def sici(x: Any) -> tuple[Any, Any]:
-    """The sine and cosine integrals `(Si, Ci)`.
+    """Compute the sine and cosine integrals `(Si, Ci)`.
 
     `Si` is the integral of `sin(t) / t` from 0 to `x`; `Ci` is Euler's constant, `log|x|` and the integral of
     `(cos(t) - 1) / t` from 0 to `x`.
 
     Raises:
-        TypeError: `x` is no array, or complex.
+        TypeError: `x` is complex, or not an array.
     """
     (x,) = together("sici", x)
     return _si(x), _ci(x)
@@ -223,12 +223,12 @@ _DILOGARITHM = [(-1) ** k / (k + 1) ** 2 for k in range(60)]
 
 
 def _spence_series(w: Any) -> Any:
-    """`Li2(-w)` for `|w| <= 1/2` (DLMF 25.12.1)."""
+    """Return `Li2(-w)` for `|w| <= 1/2` (DLMF 25.12.1)."""
     return -w * polynomial(w, _DILOGARITHM)
 
 
 def _spence(x: Any) -> Any:
-    """By inversion and reflection (DLMF 25.12.4 and 25.12.6) with an argument in [1/2, 3/2]."""
+    """Return Spence's function, by inversion and reflection to [1/2, 3/2] (DLMF 25.12.4 and 25.12.6)."""
     large = x > 1.5
     y = where(large, 1.0 / where(large, lax.min(x, x * 0.0 + 1e300), 1.0), x)
     small = (y < 0.5) & (y > 0.0)
@@ -238,11 +238,11 @@ def _spence(x: Any) -> Any:
     logarithm = lax.log(where(large, x, 1.0))
     out = where(large, -0.5 * logarithm * logarithm - out, out)
     out = where(x == 0.0, math.pi**2 / 6, where(x == math.inf, -math.inf, where(x == 1.0, 0.0, out)))
-    return where((x >= 0.0) & (x == x), out, math.nan)  # XLA takes `abs(y) >= 0` for true, of NaN too
+    return where((x >= 0.0) & (x == x), out, math.nan)  # XLA simplifies `abs(y) >= 0` to true, even for NaN
 
 
 def _spence_slope(out: Any, x: Any) -> Any:
-    """`log(x) / (1 - x)`, which is -1 at 1."""
+    """Return `log(x) / (1 - x)`, which is -1 at 1."""
     w = x - 1.0
     near = jnp.abs(w) < 1e-3
     far = jnp.where(near, 2.0, x)

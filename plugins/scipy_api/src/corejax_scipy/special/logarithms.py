@@ -1,9 +1,9 @@
-"""Logarithms and entropies, where a factor of zero or two nearly equal terms need care.
+"""Logarithms and entropies that handle factors of zero and nearly equal terms.
 
     boxcox boxcox1p entr expit kl_div logit log_softmax logsumexp rel_entr softmax xlog1py xlogy
 
-Elementwise, of floating-point numbers, `boxcox boxcox1p expit logit xlog1py xlogy` of complex ones too; TypeError for
-what is no array, and for complex numbers elsewhere.
+The functions are elementwise on floating-point numbers; `boxcox boxcox1p expit logit xlog1py xlogy` also accept complex
+numbers. They raise TypeError for other complex arguments, and for arguments that are not arrays.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ __all__ = ["expit", "log_softmax", "logsumexp", "softmax"]
 
 
 def _times_logarithm(logarithm: Any) -> Any:
-    """`x logarithm(y)`, and 0 where `x` is, unless `y` is NaN."""
+    """Return a formula for `x logarithm(y)` that is 0 where `x` is 0, unless `y` is NaN."""
 
     def formula(x: Any, y: Any) -> Any:
         x, y = jnp.broadcast_arrays(x, y)
@@ -35,7 +35,7 @@ def _times_logarithm(logarithm: Any) -> Any:
 
 
 def _times_complex_logarithm(logarithm: Any, pole: float) -> Any:
-    """The same of complex numbers: where `x` is 0 only a logarithm that is infinite, at `pole`, is looked away from."""
+    """Return the formula for complex numbers: where `x` is 0, only infinite logarithms (`y` at `pole`) give 0."""
 
     def formula(x: Any, y: Any) -> Any:
         nothing = (x == 0) & ((y == pole) | jnp.isinf(y))
@@ -45,7 +45,7 @@ def _times_complex_logarithm(logarithm: Any, pole: float) -> Any:
 
 
 def _over(x: Any, y: Any) -> Any:
-    """`x / y`, and 0 where both are 0, so that the derivative by `x` is there where only `x` is 0."""
+    """Return `x / y`, and 0 where both are 0, so that the derivative by `x` is finite where only `x` is 0."""
     nothing = (x == 0.0) & (y == 0.0)
     return jnp.where(nothing, 0.0, x / jnp.where(nothing, 1.0, y))
 
@@ -84,15 +84,15 @@ entr, entr_p = row(
 
 
 def _ratio_logarithm(p: Any, q: Any) -> Any:
-    """`log(p / q)`, as `log1p` where that is small."""
+    """Return `log(p / q)`, by `log1p` where it is small."""
     gap = (p - q) / q
     near = lax.abs(gap) < 0.5
     far = lax.log(p / q)
-    split = lax.log(p) - lax.log(q)  # where the quotient overflows
+    split = lax.log(p) - lax.log(q)  # for quotients that overflow
     return where(near, log1p(where(near, gap, 0.0)), where(lax.is_finite(far), far, split))
 
 
-# Of (2 atanh(t) - 2 t) / t**3 by t**2, for |t| <= 0.4: near-minimax, relative error of the sum 4e-9.
+# Coefficients of (2 atanh(t) - 2 t) / t**3 by t**2, for |t| <= 0.4: near-minimax, relative error of the sum 4e-9.
 _ATANH = (0.666666712, 0.399985814, 0.286413172, 0.210384727, 0.260406624)
 
 
@@ -117,12 +117,12 @@ def _divergence(x: Any, y: Any) -> Any:
 
 
 def _are_ordinary(p: Any, q: Any) -> Any:
-    """Whether both are positive and finite."""
+    """Return whether both operands are positive and finite."""
     return (lax.min(p, q) > 0.0) & (lax.max(p, q) < math.inf)
 
 
 def _short_rel_entr(p: Any, q: Any) -> Any:
-    """For float32."""
+    """Return the relative entropy for float32."""
     p, q = jnp.broadcast_arrays(p, q)
     ends = jnp.where((p == 0.0) & (q >= 0.0), 0.0, jnp.where((q == math.inf) & (p > 0.0), -math.inf, math.inf))
     ends = jnp.where((p == p) & (q == q) & (lax.min(p, q) < math.inf), ends, math.nan)
@@ -130,7 +130,7 @@ def _short_rel_entr(p: Any, q: Any) -> Any:
 
 
 def _short_kl_div(p: Any, q: Any) -> Any:
-    """For float32: `x log(x/y) - x + y`, by `t = (x-y)/(x+y)` where terms would cancel, for `log(x/y) = 2 atanh(t)`."""
+    """Return `x log(x/y) - x + y` for float32, by `log(x/y) = 2 atanh((x-y)/(x+y))` where terms would cancel."""
     p, q = jnp.broadcast_arrays(p, q)
     logarithm, t, near = _wide.log_ratio(p, q)
     x, y = widened(p), widened(q)
@@ -148,7 +148,7 @@ def _kl_div(p: Any, q: Any) -> Any:
 
 
 def _kl_div_impl(p: Any, q: Any) -> Any:
-    """SciPy's, which cancels where operands are nearly equal, and overflows where the quotient does."""
+    """Return SciPy's result, corrected where it cancels (nearly equal operands) or the quotient overflows."""
     p, q = p.astype(np.float64), q.astype(np.float64)
     with np.errstate(all="ignore"):
         gap = (p - q) / q
@@ -161,10 +161,10 @@ def _kl_div_impl(p: Any, q: Any) -> Any:
 
 
 def _by_first(value: Any) -> Any:
-    """The derivative of a divergence by `p`: `value(p, q)` where both are positive, 0 elsewhere.
+    """Return the derivative of a divergence by `p`: `value(p, q)` where both are positive, 0 elsewhere.
 
-    Where `p` is 0 it counts as 0 for all `q`, though its own derivative by `q` is the one of `-log(q)`, so that second
-    derivatives are symmetric.
+    Where `p` is 0 the derivative is 0, but its own derivative by `q` is that of `-log(q)`, so that second derivatives
+    are symmetric.
     """
 
     def coefficient(out: Any, p: Any, q: Any) -> Any:
@@ -177,7 +177,7 @@ def _by_first(value: Any) -> Any:
 
 
 def _minus_ratio(out: Any, p: Any, q: Any) -> Any:
-    """`-p / q` where that is defined, 0 elsewhere."""
+    """Return `-p / q` where it is defined, 0 elsewhere."""
     defined = (p >= 0.0) & (q > 0.0)
     return jnp.where(defined, -p / jnp.where(defined, q, 1.0), 0.0)
 
@@ -236,14 +236,14 @@ def _boxcox(logarithm: Any, expm1: Any = lax.expm1) -> Any:
         x, lmbda = jnp.broadcast_arrays(x, lmbda)
         scale, lmbda = logarithm(x), widened(lmbda)
         t = lmbda * scale
-        zero = (lax.abs(lmbda) < 1e-19) | (lax.abs(t) < 1e-300)  # as SciPy has it
+        zero = (lax.abs(lmbda) < 1e-19) | (lax.abs(t) < 1e-300)  # the same limits as SciPy's
         return where(zero, scale, expm1(t) / where(zero, 1.0, lmbda))
 
     return formula
 
 
 def _complex_boxcox(logarithm: Any) -> Any:
-    """`scale (exp(t) - 1) / t` for `t = lmbda scale`, its series where that is small."""
+    """Return a formula for `scale (exp(t) - 1) / t` with `t = lmbda scale`, which uses the series for small `t`."""
 
     def formula(x: Any, lmbda: Any) -> Any:
         scale = logarithm(x)
@@ -257,11 +257,11 @@ def _complex_boxcox(logarithm: Any) -> Any:
 
 
 def _boxcox_by_power(logarithm: Any) -> Any:
-    """`(scale exp(lmbda scale) - out) / lmbda`, its series where that cancels."""
+    """Return a derivative rule, `(scale exp(lmbda scale) - out) / lmbda`, which uses the series if that cancels."""
 
     def coefficient(out: Any, x: Any, lmbda: Any) -> Any:
         scale = logarithm(x)
-        vanishes = lmbda * scale == -math.inf  # the exponential, with the term that it is a factor of
+        vanishes = lmbda * scale == -math.inf  # the exponential is 0, and so is its product with `scale`
         scale = jnp.where(vanishes, 0.0, scale)
         t = lmbda * scale
         near = (jnp.abs(t) < 0.03) & ~vanishes
@@ -276,7 +276,7 @@ boxcox, boxcox_p = row(
     "boxcox",
     _boxcox(lax.log),
     [lambda out, x, lmbda: jnp.power(x, lmbda - 1.0), _boxcox_by_power(jnp.log)],
-    "Box and Cox's transformation `(x**lmbda - 1) / lmbda`, `log(x)` for `lmbda = 0`.",
+    "The Box-Cox transformation `(x**lmbda - 1) / lmbda`, `log(x)` for `lmbda = 0`.",
     single=_boxcox(_wide.log, _wide.expm1),
     many=True,
     of_complex=_complex_boxcox(lax.log),
@@ -296,33 +296,33 @@ boxcox1p, boxcox1p_p = row(
 
 
 def expit(x: Any) -> Any:
-    """The logistic function `1 / (1 + exp(-x))`."""
+    """Compute the logistic function `1 / (1 + exp(-x))`."""
     return lax.logistic(*inexact("expit", x))
 
 
 def logsumexp(
     a: Any, axis: Any = None, b: Any = None, keepdims: bool = False, return_sign: bool = False, where: Any = None
 ) -> Any:
-    """`log(sum(b * exp(a)))` over axes, computed without overflow: `corejax.nn.logsumexp`.
+    """Compute `log(sum(b * exp(a)))` over axes without overflow, as `corejax.nn.logsumexp` does.
 
     Args:
         a: exponents.
-        axis: the axes, by default all.
+        axis: the axes to sum over, by default all.
         b: factors, which may be negative.
-        keepdims: whether axes stay, of length 1.
-        return_sign: give the logarithm of the absolute value, and the sign.
-        where: which elements count.
+        keepdims: whether reduced axes stay with size 1.
+        return_sign: whether to return the logarithm of the absolute value, and the sign.
+        where: a mask of the elements to include.
     """
     return corejax.nn.logsumexp(a, axis=axis, b=b, keepdims=keepdims, return_sign=return_sign, where=where)
 
 
 def softmax(x: Any, /, *, axis: Any = None) -> Any:
-    """`exp(x) / sum(exp(x))` over axes, by default all."""
+    """Compute `exp(x) / sum(exp(x))` over axes, by default all."""
     x = array("softmax", x)
     return corejax.nn.softmax(x, axis=tuple(range(x.ndim)) if axis is None else axis)
 
 
 def log_softmax(x: Any, /, *, axis: Any = None) -> Any:
-    """Logarithm of `softmax`."""
+    """Compute the logarithm of `softmax`."""
     x = array("log_softmax", x)
     return corejax.nn.log_softmax(x, axis=tuple(range(x.ndim)) if axis is None else axis)

@@ -1,6 +1,6 @@
-"""`corejax.scipy.stats`: distributions and functions of samples, in value those of `scipy.stats`.
+"""`corejax.scipy.stats`: distributions and functions of samples, with the values of `scipy.stats`.
 
-A table of names; distributions are objects whose functions are their attributes.
+This module is a table of names. Distributions are objects with functions as attributes.
 """
 
 from __future__ import annotations

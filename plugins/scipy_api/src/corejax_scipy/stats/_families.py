@@ -1,4 +1,4 @@
-"""Distributions made of functions in standard form: what location and scale do, domains, arguments.
+"""Build distributions from functions in standard form: add location and scale, supports, and checks of arguments.
 
 norm = located("norm", "...", "", {"logpdf": lambda y: ..., "cdf": special.ndtr})
 """
@@ -21,15 +21,15 @@ Function = Callable[..., Any]
 
 
 class Distribution(ModuleType):
-    """A distribution: its functions are its attributes. It is a module, as SciPy's users of JAX import them.
+    """A distribution with functions as attributes; it is a module, since users of JAX import distributions as modules.
 
     Args:
-        name: in `corejax.scipy.stats`.
-        doc: what it is.
-        functions: by name; `pdf` comes with `logpdf` and `pmf` with `logpmf`, with the same arguments.
+        name: the name in `corejax.scipy.stats`.
+        doc: the docstring.
+        functions: functions by name; `logpdf` also gives `pdf`, and `logpmf` gives `pmf`, with the same arguments.
 
     Attributes:
-        name: as given.
+        name: the name in `corejax.scipy.stats`.
     """
 
     def __init__(self, name: str, doc: str, functions: Mapping[str, Function]) -> None:
@@ -45,15 +45,15 @@ class Distribution(ModuleType):
                 add(self, short, density)
 
     def __getattr__(self, key: str) -> Any:
-        """For a function that it does not have.
+        """Raise AttributeError for an unknown function.
 
         Raises:
-            AttributeError: always; says which was meant, or which there are.
+            AttributeError: always; the message suggests a close name, or lists the functions.
         """
         if key.startswith("_") or "name" not in vars(self):
             raise AttributeError(key)
         close = difflib.get_close_matches(key, self._functions(), 1)
-        hint = f"did you mean {close[0]!r}?" if close else f"there are {', '.join(self._functions())}"
+        hint = f"did you mean {close[0]!r}?" if close else f"its functions are {', '.join(self._functions())}"
         raise AttributeError(f"corejax.scipy.stats.{self.name} has no function {key!r}; {hint}")
 
     def __reduce__(self) -> Any:
@@ -67,7 +67,7 @@ class Distribution(ModuleType):
 
 
 def add(distribution: Distribution, key: str, function: Function) -> None:
-    """Give a distribution one function more, written out."""
+    """Add a function to a distribution."""
     lax.named(function, f"{distribution.name}.{key}").__module__ = "corejax.scipy.stats"
     setattr(distribution, key, remembered(function))
 
@@ -83,20 +83,20 @@ def located(
     safe: float = 0.5,
     arguments: Mapping[str, str] | None = None,
 ) -> Distribution:
-    """A continuous distribution with location and scale.
+    """Return a continuous distribution with location and scale.
 
-    Results are NaN where `scale` or a shape is not positive (SciPy's rule).
+    Results are NaN if `scale` or a shape parameter is not positive, as in SciPy.
 
     Args:
-        name: in `corejax.scipy.stats`.
-        doc: what it is.
-        shapes: names of its shape parameters.
-        functions: by name, `f(y, *shapes)` of the standard form: logpdf, cdf, sf, logcdf, logsf, ppf, isf; None
-            for a logarithm is that of cdf or sf.
-        support: where the density is not zero.
-        valid: `(*shapes)`, which ones make sense; by default positive ones.
-        safe: a point of the support, which stands for points outside while derivatives are taken.
-        arguments: the name of the first argument of a function, where that is not `x` (of quantiles `q`).
+        name: the name in `corejax.scipy.stats`.
+        doc: the docstring.
+        shapes: the names of the shape parameters, separated by spaces.
+        functions: functions of the standard form by name, `f(y, *shapes)`: logpdf, cdf, sf, logcdf, logsf, ppf, isf.
+            None for logcdf or logsf derives it from cdf and sf.
+        support: the interval in which the density is not zero.
+        valid: `(*shapes)`, returns which parameters are valid; by default positive ones.
+        safe: a point of the support, which replaces points outside so that derivatives stay finite.
+        arguments: names of a function's first argument other than `x` (`q` for quantiles).
     """
 
     def checked(out: Any, scale: Any, params: list[Any]) -> Any:
@@ -112,12 +112,12 @@ def located(
         def of_point(*args: Any) -> Any:
             x, *params, loc, scale = together(f"{name}.{key}", *args)
             y = (x - loc) / scale if key == "logpdf" else _standard(x, loc, scale)
-            # At infinity nothing is left, of shapes that are infinite, too.
+            # Infinity counts as above the support, so that infinite shape parameters do not give NaN there.
             below, above = y < support[0], y >= math.inf if support[1] == math.inf else y > support[1]
             out = body(jnp.where(below | above, safe, y) if support != (-math.inf, math.inf) else y, *params)
             low, high = _OUTSIDE[key]
             out = jnp.where(below, low, jnp.where(above, high, out))
-            out = jnp.where(y == y, out, math.nan)  # comparisons with NaN would choose something
+            out = jnp.where(y == y, out, math.nan)  # comparisons with NaN are False and would give a number
             return checked(out - jnp.log(scale) if key == "logpdf" else out, scale, params)
 
         def of_probability(*args: Any) -> Any:
@@ -135,7 +135,7 @@ def located(
 
 
 def _standard(x: Any, loc: Any, scale: Any) -> Any:
-    """`(x - loc) / scale`, at infinity without derivatives by `loc` and `scale`."""
+    """Return `(x - loc) / scale`, with zero derivatives by `loc` and `scale` at infinity."""
     far = jnp.abs(x) == math.inf
     return jnp.where(far, x, (jnp.where(far, 0.0, x) - loc) / scale)
 
@@ -147,7 +147,7 @@ _OUTSIDE = {
 
 
 def _completed(functions: Mapping[str, Function]) -> dict[str, Function]:
-    """With `None` for a logarithm of cdf or sf replaced by what follows from both."""
+    """Replace `None` for logcdf or logsf by a function derived from cdf and sf."""
     out = dict(functions)
     for key, base, other in (("logcdf", "cdf", "sf"), ("logsf", "sf", "cdf")):
         if key in functions and functions[key] is None:
@@ -156,7 +156,7 @@ def _completed(functions: Mapping[str, Function]) -> dict[str, Function]:
 
 
 def _logarithm(part: Function, rest: Function) -> Function:
-    """`log(part)`, as `log1p(-rest)` where that is small."""
+    """Return `log(part)`, computed as `log1p(-rest)` where `rest` is small."""
 
     def f(y: Any, *shapes: Any) -> Any:
         inner, outer = part(y, *shapes), rest(y, *shapes)
@@ -169,14 +169,16 @@ def _logarithm(part: Function, rest: Function) -> Function:
 def counting(
     name: str, doc: str, shapes: str, logpmf: Function, *, support: Function, valid: Function, safe: Function
 ) -> Distribution:
-    """A distribution of whole numbers with a location; the others have probability 0.
+    """Return a distribution of whole numbers with a location; other numbers have probability 0.
 
     Args:
-        name, doc, shapes: as of `located`.
-        logpmf: `f(y, *shapes)`.
-        support: `(y, *shapes)`, which whole numbers can be.
-        valid: `(*shapes)`, which shapes make sense; results are NaN for others.
-        safe: `(*shapes)`, a number of positive probability, which stands for others while derivatives are taken.
+        name: the name in `corejax.scipy.stats`.
+        doc: the docstring.
+        shapes: the names of the shape parameters, separated by spaces.
+        logpmf: the logarithm of the probability, `f(y, *shapes)`.
+        support: `(y, *shapes)`, returns which whole numbers have positive probability.
+        valid: `(*shapes)`, returns which parameters are valid; results are NaN for others.
+        safe: `(*shapes)`, a number of positive probability, which replaces others so that derivatives stay finite.
     """
 
     def of_number(*args: Any) -> Any:
@@ -190,7 +192,7 @@ def counting(
 
 
 def plain(name: str, doc: str, arguments: str, functions: Mapping[str, Function]) -> Distribution:
-    """A distribution without location: functions of arguments in one dtype and shape."""
+    """Return a distribution without location; its functions get arguments of one dtype and shape."""
 
     def make(key: str, body: Function) -> Function:
         return taking(lambda *args: body(*together(f"{name}.{key}", *args)), arguments)

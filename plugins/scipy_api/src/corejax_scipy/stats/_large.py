@@ -1,7 +1,7 @@
-"""Poisson's and binomial probabilities, also of large numbers: Stirling's formula taken out of each logarithm.
+"""Poisson and binomial probabilities that stay accurate for large numbers.
 
-What is left are relative entropies and small rests, which do not cancel. Source: Loader, Fast and accurate computation
-of binomial probabilities, 2000.
+Stirling's formula is split off each logarithm of a factorial. The remaining relative entropies and small corrections do
+not cancel. Source: Loader, Fast and accurate computation of binomial probabilities, 2000.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ import corejax.scipy.special as special
 from corejax_scipy.special._rows import widely
 from corejax_scipy.special.gamma_functions import stirling_rest
 
-_LEAST = 10.0  # from which on Stirling's series is exact
+_LEAST = 10.0  # the smallest number for which Stirling's series has full precision
 _LOG_2PI = math.log(2 * math.pi)
 
 
 def cancels(y: Any, mu: Any) -> Any:
-    """Where `y log(mu)` and the logarithm of `gamma(y + 1)` are large, and their difference is not."""
+    """Return where `y log(mu)` and the logarithm of `gamma(y + 1)` are large and cancel."""
     return (y >= _LEAST) & (mu > 1e-3 * y) & (mu < 1e3 * y)
 
 
 def log_choices(n: Any, k: Any) -> Any:
-    """Logarithm of the binomial coefficient."""
+    """Return the logarithm of the binomial coefficient."""
     return -jnp.log1p(n) - special.betaln(n - k + 1.0, k + 1.0)
 
 
 def log_poisson(y: Any, mu: Any) -> Any:
-    """`log(mu**y exp(-mu) / gamma(y + 1))` for `y >= 0` and `mu >= 0`."""
+    """Return `log(mu**y exp(-mu) / gamma(y + 1))` for `y >= 0` and `mu >= 0`."""
     large = cancels(y, mu)
     k, mean = jnp.where(large, y, _LEAST), jnp.where(large, mu, _LEAST)
     far = -special.kl_div(k, mean) - 0.5 * (jnp.log(k) + _LOG_2PI) - stirling_rest(k)
@@ -38,7 +38,7 @@ def log_poisson(y: Any, mu: Any) -> Any:
 
 
 def log_binomial(y: Any, rest: Any, p: Any) -> Any:
-    """`log(choices * p**y * (1 - p)**rest)` of `y` out of `y + rest`, for `y, rest >= 0` and `0 <= p <= 1`."""
+    """Return `log(choices * p**y * (1 - p)**rest)` for `y` out of `y + rest`, for `y, rest >= 0` and `0 <= p <= 1`."""
     large = cancels(y, (y + rest) * p) & cancels(rest, (y + rest) * (1.0 - p))
     k, others = jnp.where(large, y, _LEAST), jnp.where(large, rest, _LEAST)
     total, q = k + others, jnp.where(large, p, 0.5)
@@ -53,7 +53,7 @@ def log_binomial(y: Any, rest: Any, p: Any) -> Any:
 
 
 def _log_rising(a: Any, k: Any) -> Any:
-    """`lgamma(a + k) - lgamma(a)` for `a > 0` and `k >= 0`, by Stirling's formula where these cancel."""
+    """Return `lgamma(a + k) - lgamma(a)` for `a > 0` and `k >= 0`, by Stirling's formula where the terms cancel."""
     large = a >= _LEAST
     far = jnp.where(large, a, _LEAST)
     out = (far - 0.5) * jnp.log1p(k / far) + k * (jnp.log(far + k) - 1.0) + stirling_rest(far + k) - stirling_rest(far)
@@ -64,6 +64,6 @@ def _log_rising(a: Any, k: Any) -> Any:
 
 @widely
 def log_beta_binomial(y: Any, n: Any, a: Any, b: Any) -> Any:
-    """`log(choices * B(y + a, n - y + b) / B(a, b))`, by rising factorials, in float64."""
+    """Return `log(choices * B(y + a, n - y + b) / B(a, b))`, by rising factorials, in float64."""
     rest = n - y
     return log_choices(n, y) + _log_rising(a, y) + _log_rising(b, rest) - _log_rising(a + b, n)

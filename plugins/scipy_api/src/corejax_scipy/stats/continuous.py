@@ -1,7 +1,7 @@
 """Continuous distributions: beta cauchy chi2 expon gamma gennorm gumbel_l gumbel_r laplace logistic norm pareto t ...
 
-Values are SciPy's: densities are 0 and their logarithms minus infinity outside of the support, results NaN where
-a scale or a shape is not positive, quantiles NaN outside of [0, 1]. Source: `scipy.stats`.
+Values are SciPy's: outside of the support, densities are 0 and their logarithms minus infinity. Results are NaN if a
+scale or a shape parameter is not positive. Quantiles are NaN outside of [0, 1]. Source: `scipy.stats`.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ log1mexp = corejax.nn.log1mexp
 
 
 def _log1mexp_of_exp(y: Any) -> Any:
-    """`log(1 - exp(-exp(y)))`, also where `exp(y)` is 0."""
+    """Return `log(1 - exp(-exp(y)))`, also if `exp(y)` underflows."""
     far = y < -8.0
     e = jnp.exp(y)
     return jnp.where(far, y - e / 2 + e * e / 24, log1mexp(jnp.where(far, 1.0, e)))
@@ -43,7 +43,7 @@ norm = located(
 
 
 def _cotangent(q: Any) -> Any:
-    """`1 / tan(pi q)`, infinite at both ends."""
+    """Return `1 / tan(pi q)`, infinite at both ends."""
     middle, near = jnp.abs(q - 0.5) < 0.25, q <= 0.5
     inner = jnp.tan(math.pi * (0.5 - jnp.where(middle, q, 0.5)))
     end = jnp.where(middle, 0.25, jnp.where(near, q, 1.0 - q))
@@ -52,7 +52,7 @@ def _cotangent(q: Any) -> Any:
 
 
 def _log1p_of_square(y: Any, by: Any = 1.0) -> Any:
-    """`log1p(y * y / by)`, also where the square overflows."""
+    """Return `log1p(y * y / by)`, also if the square overflows."""
     s = jnp.abs(y) / jnp.sqrt(by)
     far = s > 64.0
     large, small = jnp.where(far, s, 64.0), jnp.where(far, 0.0, y)
@@ -88,7 +88,7 @@ expon = located(
 
 
 def _log_gamma_density(y: Any, a: Any) -> Any:
-    """Of Poisson's probabilities where `a` is large, so that large terms do not cancel."""
+    """Return the log-density, by Poisson probabilities if `a` is large, so that large terms do not cancel."""
     large = cancels(a, y)
     above, point = jnp.where(large, a, 1.0), jnp.where(large, y, 1.0)
     usual = special.xlogy(a - 1.0, y) - y - special.gammaln(jnp.where(large, 1.0, a))
@@ -121,7 +121,7 @@ chi2 = located(
 
 
 def _log_beta_density(y: Any, a: Any, b: Any) -> Any:
-    """Of binomial probabilities where both shapes are large."""
+    """Return the log-density, by binomial probabilities if both shape parameters are large."""
     large = (a > 10.0) & (b > 10.0) & (y > 0.0) & (y < 1.0)
     k, others = jnp.where(large, a, 2.0) - 1.0, jnp.where(large, b, 2.0) - 1.0
     far = log_binomial(k, others, jnp.where(large, y, 0.5)) + jnp.log(k + others + 1.0)
@@ -130,7 +130,7 @@ def _log_beta_density(y: Any, a: Any, b: Any) -> Any:
 
 
 def _beta_sf(y: Any, a: Any, b: Any) -> Any:
-    """From the other end, unless the rounding of `1 - y` there moves more than that of `1 - cdf` does."""
+    """Return the survival function by the cdf of `1 - y`, unless rounding `1 - y` loses more than `1 - cdf` does."""
     tiny = float(dtypes.finfo(y.dtype).eps) * 4.0
     sane = jnp.where((y > 0.0) & (y < 0.5), y, 0.25)
     direct = (y < tiny) | ((y < 0.5) & (_log_beta_density(sane, a, b) > 0.0))
@@ -153,9 +153,9 @@ beta = located(
 
 
 def _log_t_density(y: Any, df: Any) -> Any:
-    """The normal one for infinite `df`, and so large ones that a square over them may underflow."""
+    """Return the log-density, which is the normal one if `df` is infinite or so large that `y**2 / df` underflows."""
     normal = (df == math.inf) | ((df > 1e20) & (jnp.abs(y) < 1e4))
-    df = jnp.where(df == math.inf, 1.0, df)  # not by `y`: what depends on `df` alone is known beforehand
+    df = jnp.where(df == math.inf, 1.0, df)  # a mask without `y`, so that terms of `df` alone stay constants
     usual = -0.5 * ((df + 1.0) * _log1p_of_square(y, df) + jnp.log(df)) - special.betaln(
         jnp.full_like(df, 0.5), 0.5 * df
     )
@@ -184,7 +184,7 @@ logistic = located(
     arguments={"ppf": "x", "isf": "x"},
 )  # fmt: skip
 
-_FLAT = 1e4  # beyond which the double exponential is 0 in any dtype, and XLA's `exp` of it finite
+_FLAT = 1e4  # beyond this the double exponential is 0 in any dtype
 gumbel_r = located(
     "gumbel_r", "The right-skewed Gumbel distribution, of maxima.", "",
     {
@@ -238,14 +238,14 @@ uniform = located(
 
 
 def _log_difference(x: Any, y: Any) -> Any:
-    """`log(exp(x) - exp(y))` for `x >= y`."""
+    """Return `log(exp(x) - exp(y))` for `x >= y`."""
     gap = x - y
     sane = jnp.where(gap > 0, gap, 1.0)
     return jnp.where(gap > 0, x + log1mexp(sane), -math.inf)
 
 
 def _log_narrow_mass(a: Any, b: Any) -> Any:
-    """Of a narrow interval, by Hermite's polynomials at its middle (DLMF 18.5.13), after the density there."""
+    """Return the log-mass of a narrow interval, by Hermite polynomials at its middle (DLMF 18.5.13)."""
     m, h = 0.5 * (a + b), 0.5 * (b - a)
     u, v = m * m, h * h
     series = (u - 1) * v / 6 + ((u - 6) * u + 3) * v * v / 120 + (((u - 15) * u + 45) * u - 15) * v * v * v / 5040
@@ -253,25 +253,25 @@ def _log_narrow_mass(a: Any, b: Any) -> Any:
 
 
 def _log_mass(a: Any, b: Any) -> Any:
-    """Logarithm of the normal distribution's mass between `a` and `b`."""
+    """Return the logarithm of the normal distribution's mass between `a` and `b`."""
     narrow = (b > a) & ((b - a) * (1.0 + jnp.maximum(jnp.abs(a), jnp.abs(b))) < 0.05)
     near = _log_narrow_mass(jnp.where(narrow, a, 0.0), jnp.where(narrow, b, 0.01))
     return jnp.where(narrow, near, _log_wide_mass(jnp.where(narrow, 0.0, a), jnp.where(narrow, 1.0, b)))
 
 
 def _log_wide_mass(a: Any, b: Any) -> Any:
-    """By the difference of two, computed in the left tail."""
+    """Return the log-mass of a wide interval, by a difference in the left tail."""
     right = a > 0
     low, high = jnp.where(right, -b, a), jnp.where(right, -a, b)
     tail = _log_difference(special.log_ndtr(high), special.log_ndtr(low))
     central = (a <= 0) & (b > 0)
-    # Where most of it is inside, what is outside is small.
+    # If most of the mass is inside, the mass outside is small, and log1p of it is accurate.
     inner = jnp.log1p(-special.ndtr(jnp.where(central, a, -1.0)) - special.ndtr(-jnp.where(central, b, 1.0)))
     return jnp.where(central, inner, tail)
 
 
 def _log_part(y: Any, a: Any, b: Any) -> Any:
-    """Logarithm of the mass between `a` and `y` over that between `a` and `b`."""
+    """Return the logarithm of the mass between `a` and `y` over that between `a` and `b`."""
     y = jnp.clip(y, a, b)
     whole = _log_mass(a, b)
     below = _log_mass(a, y) - whole
@@ -322,7 +322,7 @@ def _gennorm_cdf(x: Any, beta: Any) -> Any:
     size = jnp.abs(x)
     far = size**beta == math.inf
     power = jnp.where(far, 1.0, size) ** beta
-    near = power < float(dtypes.finfo(power.dtype).eps)  # of which the mass to 0 is linear in x, or it underflows
+    near = power < float(dtypes.finfo(power.dtype).eps)  # here the mass between 0 and x is linear in x
     tail = 0.5 * special.gammaincc(1.0 / beta, jnp.where(near, 1.0, power))
     tail = jnp.where(near, 0.5 - 0.5 * size * jnp.exp(-special.gammaln(1.0 + 1.0 / beta)), tail)
     tail = jnp.where(far, 0.0, tail)

@@ -1,4 +1,4 @@
-"""Densities estimated from samples: gaussian_kde. Source: `scipy.stats.gaussian_kde`."""
+"""Estimate densities from samples: gaussian_kde. Source: `scipy.stats.gaussian_kde`."""
 
 from __future__ import annotations
 
@@ -14,22 +14,24 @@ _NAME = "gaussian_kde"
 
 
 class gaussian_kde:
-    """A density made of normal ones around the points of a sample; a pytree.
+    """A kernel density estimate: a sum of normal densities around the points of a sample; a pytree.
 
     Args:
         dataset: points in columns, or numbers.
-        bw_method: the width of the normal densities over that of the sample: "scott" (the default), "silverman", a
-            number, or a function of this object, which has `neff` and `d`.
-        weights: of points, not negative.
+        bw_method: the width of the normal densities relative to that of the sample: "scott" (the default),
+            "silverman", a number, or a function of this object, which has `neff` and `d`.
+        weights: weights of the points, not negative.
 
     Attributes:
-        neff: the number of points that count.
-        dataset, weights: the sample, and weights that add up to 1.
-        covariance, inv_cov: of the normal densities.
+        neff: the effective number of points.
+        dataset: the sample.
+        weights: the weights, normalised to the sum 1.
+        covariance: the covariance matrix of the normal densities.
+        inv_cov: the inverse of the covariance matrix.
 
     Raises:
-        TypeError: an argument is no array, or complex.
-        ValueError: the sample has fewer than two numbers, weights do not fit, `bw_method` is another.
+        TypeError: an argument is complex, or not an array.
+        ValueError: the sample has fewer than two numbers, the weights do not match, or `bw_method` is invalid.
     """
 
     def __init__(self, dataset: Any, bw_method: Any = None, weights: Any = None) -> None:
@@ -37,12 +39,12 @@ class gaussian_kde:
         self.dataset = jnp.atleast_2d(points)
         if self.dataset.size < 2 or self.dataset.ndim != 2:
             raise ValueError(
-                f"{_NAME}: dataset has points in columns, two numbers or more, got {points.aval.str_short()}"
+                f"{_NAME}: dataset must have points in columns, two numbers or more, got {points.aval.str_short()}"
             )
         if given:
             if given[0].shape != (self.n,):
                 raise ValueError(
-                    f"{_NAME}: weights is a vector of {self.n} numbers, one for each point, got "
+                    f"{_NAME}: weights must be a vector of {self.n} numbers, one for each point, got "
                     f"{given[0].aval.str_short()}"
                 )
             self.weights = given[0] / jnp.sum(given[0])
@@ -62,7 +64,7 @@ class gaussian_kde:
         if method == "silverman":
             return jnp.power(self.neff * (self.d + 2) / 4.0, -1.0 / (self.d + 4))
         if isinstance(method, str) or jnp.ndim(method):
-            raise ValueError(f"{_NAME}: bw_method is 'scott', 'silverman', a number or a function, got {method!r}")
+            raise ValueError(f"{_NAME}: bw_method must be 'scott', 'silverman', a number or a function, got {method!r}")
         return method
 
     @property
@@ -82,12 +84,12 @@ class gaussian_kde:
             found = found.reshape(self.d, 1)
         if found.ndim != 2 or found.shape[0] != self.d:
             raise ValueError(
-                f"{_NAME}.{name}: points have {self.d} coordinates, in columns, got {found.aval.str_short()}"
+                f"{_NAME}.{name}: points must have {self.d} coordinates, in columns, got {found.aval.str_short()}"
             )
         return found
 
     def logpdf(self, x: Any) -> Any:
-        """Logarithm of the density at points in columns."""
+        """Return the logarithm of the density at points in columns."""
         points = self._points("logpdf", x)
         half = jnp.linalg.cholesky(self.inv_cov)
         white = jnp.matmul(half.T, points, precision="highest")
@@ -97,61 +99,65 @@ class gaussian_kde:
         return special.logsumexp(jnp.log(self.weights) - 0.5 * squares, axis=-1) + size
 
     def evaluate(self, points: Any) -> Any:
-        """The density at points in columns."""
+        """Return the density at points in columns."""
         return jnp.exp(self.logpdf(self._points("evaluate", points)))
 
     __call__ = pdf = evaluate
 
     def _product(self, difference: Any, covariance: Any) -> Any:
-        """Weighted normal densities of differences, in columns, with a covariance."""
+        """Return the weighted sum of normal densities of differences (in columns) with a covariance matrix."""
         half = jnp.linalg.cholesky(jnp.linalg.inv(covariance))
         squares = jnp.sum(jnp.square(jnp.matmul(half.T, difference, precision="highest")), axis=0)
         size = jnp.prod(jnp.diagonal(half)) / (2 * math.pi) ** (0.5 * self.d)
         return size * jnp.sum(self.weights * jnp.exp(-0.5 * squares))
 
     def integrate_gaussian(self, mean: Any, cov: Any) -> Any:
-        """The integral of the density times a normal one.
+        """Return the integral of the density times a normal density.
 
         Raises:
-            ValueError: `mean` or `cov` is of another dimension.
+            ValueError: `mean` or `cov` has another dimension.
         """
         mean = jnp.atleast_1d(jnp.squeeze(array(f"{_NAME}.integrate_gaussian", mean)))
         cov = jnp.atleast_2d(array(f"{_NAME}.integrate_gaussian", cov, 1))
         if mean.shape != (self.d,) or cov.shape != (self.d, self.d):
             raise ValueError(
-                f"{_NAME}.integrate_gaussian: mean and cov are of dimension {self.d}, got {mean.aval.str_short()} and "
-                f"{cov.aval.str_short()}"
+                f"{_NAME}.integrate_gaussian: mean and cov must have dimension {self.d}, got {mean.aval.str_short()} "
+                f"and {cov.aval.str_short()}"
             )
         return self._product(self.dataset - mean[:, None], self.covariance + cov)
 
     def integrate_box_1d(self, low: Any, high: Any) -> Any:
-        """The integral of the density of numbers from `low` to `high`.
+        """Return the integral of a one-dimensional density from `low` to `high`.
 
         Raises:
-            ValueError: points have several coordinates, or a limit is no number.
+            ValueError: points have several coordinates, or a limit is not a number.
         """
         if self.d != 1:
             raise ValueError(
-                f"{_NAME}.integrate_box_1d is of densities of numbers, this one is of {self.d} coordinates"
+                f"{_NAME}.integrate_box_1d requires a one-dimensional density, this one has {self.d} coordinates"
             )
         if jnp.ndim(low) or jnp.ndim(high):
-            raise ValueError(f"{_NAME}.integrate_box_1d: low and high are numbers, got {low!r} and {high!r}")
+            raise ValueError(f"{_NAME}.integrate_box_1d: low and high must be numbers, got {low!r} and {high!r}")
         width = jnp.sqrt(self.covariance[0, 0])
         ends = [special.ndtr((end - self.dataset[0]) / width) for end in (low, high)]
         return jnp.sum(self.weights * (ends[1] - ends[0]))
 
     def integrate_box(self, low_bounds: Any, high_bounds: Any, maxpts: Any = None) -> Any:
-        """Not there: `integrate_box_1d` is."""
-        raise NotImplementedError(f"{_NAME}.integrate_box: only integrals of numbers are there; use integrate_box_1d")
-
-    def integrate_kde(self, other: gaussian_kde) -> Any:
-        """The integral of the product of two densities.
+        """Raise NotImplementedError; `integrate_box_1d` is supported.
 
         Raises:
-            ValueError: they are of different dimensions.
+            NotImplementedError: always.
+        """
+        raise NotImplementedError(f"{_NAME}.integrate_box: only one dimension is supported; use integrate_box_1d")
+
+    def integrate_kde(self, other: gaussian_kde) -> Any:
+        """Return the integral of the product of two densities.
+
+        Raises:
+            ValueError: the densities have different dimensions.
         """
         if other.d != self.d:
-            raise ValueError(f"{_NAME}.integrate_kde: densities are of one dimension, got {self.d} and {other.d}")
+            raise ValueError(f"{_NAME}.integrate_kde: the dimensions must be equal, got {self.d} and {other.d}")
         covariance = self.covariance + other.covariance
         total: Any = 0.0
         small, large = (self, other) if self.n < other.n else (other, self)
@@ -160,11 +166,11 @@ class gaussian_kde:
         return total
 
     def resample(self, key: Any, shape: Any = ()) -> Any:
-        """Points drawn from the density, with coordinates along the first axis.
+        """Draw points from the density, with coordinates along the first axis.
 
         Args:
-            key: of `corejax.random`.
-            shape: how many.
+            key: a key of `corejax.random`.
+            shape: the shape of the sample, without the axis of coordinates.
         """
         from corejax import random
 
@@ -175,8 +181,12 @@ class gaussian_kde:
         return self.dataset[:, index] + jnp.moveaxis(drawn, -1, 0)
 
     def set_bandwidth(self, bw_method: Any = None) -> None:
-        """Not there, for the object does not change: make another one."""
-        raise NotImplementedError(f"{_NAME}.set_bandwidth: densities do not change; make another one with bw_method")
+        """Raise NotImplementedError, since densities are immutable.
+
+        Raises:
+            NotImplementedError: always.
+        """
+        raise NotImplementedError(f"{_NAME}.set_bandwidth: densities are immutable; make a new one with bw_method")
 
 
 _FIELDS = ("neff", "dataset", "weights", "covariance", "inv_cov")

@@ -1,6 +1,6 @@
 """Distributions of whole numbers: bernoulli betabinom binom geom multinomial nbinom poisson; and dirichlet.
 
-Values are SciPy's: broken numbers have probability 0, results are NaN for parameters that make no sense. Source:
+Values are SciPy's: numbers that are not whole have probability 0, and invalid parameters give NaN. Source:
 `scipy.stats`.
 """
 
@@ -52,7 +52,7 @@ binom = counting(
 )  # fmt: skip
 
 betabinom = counting(
-    "betabinom", "The number of successes of `n`, whose probability has a beta distribution.", "n a b",
+    "betabinom", "The number of successes of `n` with a beta-distributed probability.", "n a b",
     log_beta_binomial,
     support=lambda y, n, a, b: (y >= 0) & (y <= n),
     valid=lambda n, a, b: (n >= 0) & (jnp.floor(n) == n) & (a > 0) & (b > 0),
@@ -67,7 +67,7 @@ geom = counting(
 
 
 def _log_part(n: Any, y: Any) -> Any:
-    """`log(n / (n + y))`."""
+    """Return `log(n / (n + y))`."""
     more = n > y
     return jnp.where(more, -jnp.log1p(y / jnp.where(more, n, 1.0)), jnp.log(n) - jnp.log(n + y))
 
@@ -96,7 +96,7 @@ def _poisson_cdf(k: Any, mu: Any, loc: Any = 0) -> Any:
 
 
 def _poisson_entropy(mu: Any, loc: Any = 0) -> Any:
-    """Sums of probabilities to 10 standard deviations, or Stirling's series beyond `mu = 100` (Evans 1988)."""
+    """Return the entropy, by sums up to 10 standard deviations, or a series beyond `mu = 100` (Evans 1988)."""
     mu, _ = together("poisson.entropy", mu, loc)
     small = mu < 100
     inner = jnp.where(small, mu, 1.0)[..., None]
@@ -118,7 +118,7 @@ def _multinomial_logpmf(x: Any, n: Any, p: Any) -> Any:
     counts, total = array("multinomial.logpmf", x, 0), array("multinomial.logpmf", n, 1)
     for what, value in (("x", counts), ("n", total)):
         if not dtypes.is_integer(value.dtype) and value.dtype != bool:
-            raise ValueError(f"multinomial: {what} is of integers, got {value.aval.str_short()}")
+            raise ValueError(f"multinomial: {what} must have integers, got {value.aval.str_short()}")
     (p,) = reals("multinomial.logpmf", p)
     y, n = counts.astype(p.dtype), total.astype(p.dtype)
     out = special.gammaln(n + 1.0) + jnp.sum(special.xlogy(y, p) - special.gammaln(y + 1.0), axis=-1)
@@ -135,11 +135,12 @@ multinomial = Distribution(
 def _dirichlet_logpdf(x: Any, alpha: Any) -> Any:
     (x, alpha) = reals("dirichlet.logpdf", x, alpha)
     if alpha.ndim != 1:
-        raise ValueError(f"dirichlet: alpha is a vector, got {alpha.aval.str_short()}")
+        raise ValueError(f"dirichlet: alpha must be a vector, got {alpha.aval.str_short()}")
     count = alpha.shape[0]
     if not x.ndim or x.shape[0] not in (count, count - 1):
         raise ValueError(
-            f"dirichlet: the first axis of x has {count} elements, as alpha, or one less, got {x.aval.str_short()}"
+            f"dirichlet: the first axis of x must have the {count} elements of alpha or one less, got "
+            f"{x.aval.str_short()}"
         )
     if x.shape[0] != count:
         x = jnp.concatenate([x, 1.0 - jnp.sum(x, axis=0, keepdims=True)])
@@ -147,12 +148,12 @@ def _dirichlet_logpdf(x: Any, alpha: Any) -> Any:
     size = jnp.sum(special.gammaln(alpha)) - special.gammaln(jnp.sum(alpha))
     column = jnp.reshape(alpha, (count, *[1] * (x.ndim - 1)))
     out = jnp.sum(special.xlogy(column - 1.0, jnp.where(inside, x, 0.5)), axis=0) - size
-    known = jnp.all(x == x, axis=0)  # comparisons with NaN would choose something
+    known = jnp.all(x == x, axis=0)  # comparisons with NaN are False and would give a number
     return jnp.where(inside, out, jnp.where(known, -math.inf, math.nan))
 
 
 dirichlet = Distribution(
     "dirichlet",
-    "Dirichlet's distribution of points whose coordinates, along the first axis of `x`, are positive and add up to 1.",
+    "The Dirichlet distribution of points with positive coordinates, along the first axis of `x`, that add up to 1.",
     {"logpdf": _dirichlet_logpdf},
 )

@@ -15,7 +15,7 @@ _LOG_2PI = math.log(2 * math.pi)
 def _logpdf(x: Any, mean: Any, cov: Any, allow_singular: None = None) -> Any:
     if allow_singular is not None:
         raise NotImplementedError(
-            "multivariate_normal: allow_singular has to be None; covariances are positive definite"
+            "multivariate_normal: allow_singular must be None; covariances must be positive definite"
         )
     x, mean, cov = reals("multivariate_normal.logpdf", x, mean, cov)
     if not mean.ndim:
@@ -23,21 +23,21 @@ def _logpdf(x: Any, mean: Any, cov: Any, allow_singular: None = None) -> Any:
     n = mean.shape[-1]
     if x.ndim and x.shape[-1] not in (1, n):
         raise ValueError(
-            f"multivariate_normal: the last axis of x has the length {n} of mean, got {x.aval.str_short()}"
+            f"multivariate_normal: the last axis of x must have the length {n} of mean, got {x.aval.str_short()}"
         )
     y = x - mean
     if not cov.ndim:
         return -0.5 * (jnp.sum(y * y, axis=-1) / cov + n * (_LOG_2PI + jnp.log(cov)))
     if cov.ndim < 2 or cov.shape[-2:] != (n, n):
         raise ValueError(
-            f"multivariate_normal: cov is a number or of shape (..., {n}, {n}) for a mean of length {n}, got "
+            f"multivariate_normal: cov must be a number or of shape (..., {n}, {n}) for a mean of length {n}, got "
             f"{cov.aval.str_short()}"
         )
     from corejax.lax import linalg
 
     factor = linalg.cholesky(cov)
     batch = jnp.broadcast_shapes(y.shape[:-1], cov.shape[:-2])
-    # Vectors with one covariance stand beside each other, as columns.
+    # Make vectors with the same covariance columns of one array.
     front = len(batch) - (factor.ndim - 2)
     factors = jnp.broadcast_to(factor, (*batch[front:], n, n))
     columns = jnp.broadcast_to(y, (*batch, n)).reshape(-1, *batch[front:], n)

@@ -12,7 +12,7 @@ from corejax_scipy._arguments import array, axis_of, flag, inexact, one_of, stat
 
 
 class ModeResult(NamedTuple):
-    """The commonest elements and how often they stand."""
+    """The most frequent elements and their counts."""
 
     mode: Any
     count: Any
@@ -21,25 +21,25 @@ class ModeResult(NamedTuple):
 def _policy(name: str, nan_policy: str) -> None:
     one_of(name, nan_policy, "nan_policy", ("propagate", "omit", "raise"))
     if nan_policy != "propagate":
-        raise NotImplementedError(f"{name}: nan_policy {nan_policy!r} needs values; 'propagate' is what there is")
+        raise NotImplementedError(f"{name}: nan_policy {nan_policy!r} is not supported; use 'propagate'")
 
 
 @remembered
 def mode(a: Any, axis: int | None = 0, nan_policy: str = "propagate", keepdims: bool = False) -> ModeResult:
-    """The commonest element along an axis, the least of several.
+    """Return the most frequent element along an axis; the smallest one if there are several.
 
     Args:
         a: an array.
-        axis: None for all elements.
-        nan_policy: "propagate".
-        keepdims: whether the axis stays, of length 1.
+        axis: the axis; None for all elements.
+        nan_policy: "propagate"; other policies are not supported.
+        keepdims: whether the axis stays, with size 1.
 
     Returns:
-        `(mode, count)`; of no elements NaN and 0. NaNs count as one element, the greatest.
+        `(mode, count)`; NaN and 0 for an empty axis. All NaNs count as one element, the largest.
 
     Raises:
-        TypeError: `a` is no array.
-        ValueError: there is no such axis, or `nan_policy` is another word.
+        TypeError: `a` is not an array.
+        ValueError: the axis is out of range, or `nan_policy` is unknown.
         NotImplementedError: `nan_policy` is "omit" or "raise".
     """
     _policy("mode", nan_policy)
@@ -58,7 +58,7 @@ def mode(a: Any, axis: int | None = 0, nan_policy: str = "propagate", keepdims: 
         dtype = dtypes.default_float_dtype()
         return ModeResult(jnp.full(kept, math.nan, dtype), jnp.zeros(kept, dtype))
     ordered = jnp.sort(rows, axis=-1)
-    # Equal elements stand together, and so do NaNs, which count as one: how many of them up to each place.
+    # After sorting, equal elements (and NaNs) are adjacent; `run` counts the equal elements up to each place.
     index = jnp.arange(ordered.shape[1])
     before, after = ordered[:, :-1], ordered[:, 1:]
     changes = (after != before) & ((after == after) | (before == before))
@@ -75,18 +75,18 @@ _METHODS = ("average", "min", "max", "dense", "ordinal")
 
 @remembered
 def rankdata(a: Any, method: str = "average", *, axis: int | None = None, nan_policy: str = "propagate") -> Any:
-    """The ranks of elements, from 1, in the default float.
+    """Return the ranks of elements, starting at 1, in the default floating-point dtype.
 
     Args:
         a: an array.
-        method: the rank of equal elements: "average" of theirs, the "min", the "max", "dense" (the next element has the
-            next number) or "ordinal" (in their order).
-        axis: None for the flattened array.
-        nan_policy: "propagate": ranks are NaN where there is a NaN.
+        method: the rank of equal elements: the "average", "min" or "max" of their positions, "dense" (the next larger
+            element has the next rank) or "ordinal" (in order of occurrence).
+        axis: the axis; None for the flattened array.
+        nan_policy: "propagate": all ranks along an axis with a NaN are NaN.
 
     Raises:
-        TypeError: `a` is no array.
-        ValueError: there is no such axis, or a word is another one.
+        TypeError: `a` is not an array.
+        ValueError: the axis is out of range, or `method` or `nan_policy` is unknown.
         NotImplementedError: `nan_policy` is "omit" or "raise".
     """
     _policy("rankdata", nan_policy)
@@ -99,7 +99,7 @@ def rankdata(a: Any, method: str = "average", *, axis: int | None = None, nan_po
 
 
 def _ranks(x: Any, method: str) -> Any:
-    """Along the last axis."""
+    """Return the ranks along the last axis."""
     size, dtype = x.shape[-1], dtypes.default_float_dtype()
     if not x.size:
         return jnp.zeros(x.shape, dtype)
@@ -130,18 +130,18 @@ def _ranks(x: Any, method: str) -> Any:
 
 @remembered
 def sem(a: Any, axis: int | None = 0, ddof: int = 1, nan_policy: str = "propagate", *, keepdims: bool = False) -> Any:
-    """The standard error of the mean: the standard deviation over the root of the number of elements.
+    """Return the standard error of the mean: the standard deviation over the root of the number of elements.
 
     Args:
         a: an array.
-        axis: None for all elements.
-        ddof: what the number of elements is reduced by in the variance.
+        axis: the axis; None for all elements.
+        ddof: the variance divides by the number of elements minus `ddof`.
         nan_policy: "propagate" or "omit".
-        keepdims: whether the axis stays, of length 1.
+        keepdims: whether the axis stays, with size 1.
 
     Raises:
-        TypeError: `a` is no array, or `axis` no integer.
-        ValueError: there is no such axis, or `nan_policy` is another word.
+        TypeError: `a` is not an array, or `axis` is not an integer.
+        ValueError: the axis is out of range, or `nan_policy` is unknown.
     """
     (x,) = inexact("sem", a)
     one_of("sem", nan_policy, "nan_policy", ("propagate", "omit"))

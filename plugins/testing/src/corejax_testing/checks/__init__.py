@@ -1,4 +1,4 @@
-"""Checks, one small function each: `check_xxx(call, rng)` raises `CheckFailure`, or all is well."""
+"""The checks, one small function each: `check_xxx(call, rng)` raises `CheckFailure` if a rule is wrong."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from corejax_testing.checks.registry import CHECKS as _REGISTERED
 from corejax_testing.checks.registry import Check as Check
 from corejax_testing.contributions import provided_checks
 
-# The order of a report's columns: what later checks rest on comes first.
+# The modules in the order of a report's columns: a check comes after those that it depends on.
 _ROOMS = (
     *("examples", "evaluation", "bad_types", "programs", "derivatives", "dtypes", "points"),
     *("transposition", "batching", "indices", "splits", "empties", "effects", "compiled"),
@@ -26,16 +26,16 @@ CHECKS: dict[str, Check] = {
 
 
 def all_checks() -> dict[str, Check]:
-    """The kit's checks, then those that plugins provide for rules of their own kinds.
+    """Return the kit's checks, followed by those that plugins provide for their own kinds of rules.
 
     Raises:
-        PluginError: a plugin fails to give them, or gives something else or a check under another name.
+        PluginError: a plugin's hook raises an error, or returns an object that is no `Check` of the given name.
     """
     return {**CHECKS, **{name: check for name, (check, _) in _provided().items()}}
 
 
 def checks_of(plugin: str) -> list[str]:
-    """Names of the checks that a plugin provides."""
+    """Return the names of the checks that a plugin provides."""
     return [name for name, (_, owner) in _provided().items() if owner == plugin]
 
 
@@ -44,7 +44,7 @@ def _provided() -> dict[str, tuple[Check, str]]:
     for name, (check, plugin) in found.items():
         if not isinstance(check, Check) or check.name != name or name in CHECKS:
             raise PluginError(
-                f"plugin {plugin}: corejax_provide_checks gives for {name!r} a corejax_testing.Check of that name, "
-                f"which is none of the kit's own; got {check!r}"
+                f"plugin {plugin}: corejax_provide_checks must return for {name!r} a corejax_testing.Check of that "
+                f"name, different from the kit's own checks; got {check!r}"
             )
     return found

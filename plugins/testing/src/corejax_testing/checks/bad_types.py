@@ -1,4 +1,4 @@
-"""Types that abstract eval should refuse, or mean: mixed dtypes, negative axes. Weak types under transformations."""
+"""Check mixed dtypes and negative axes, which abstract eval should refuse or all rules support; and weak results."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from corejax_testing.checks.registry import check
 from corejax_testing.checks.transposition import check_vjp
 from corejax_testing.outcomes import CheckFailure, NotApplicable
 
-_REFUSE = "refuse it in abstract eval (TypeError, ValueError), or make every rule right for it"
+_REFUSE = "refuse it in abstract eval (TypeError, ValueError), or support it in every rule"
 _DTYPES = tuple(np.dtype(t) for t in (np.float64, np.float16, np.int32, np.complex64))
 
 
 @check("bad_types", "abstract_eval", limit=2)
 def check_bad_types(call: Call, rng: np.random.Generator) -> None:
-    """Mixed dtypes and negative axes are refused by abstract eval, or every rule is right for them."""
+    """Check that abstract eval refuses mixed dtypes and negative axes, or that every rule supports them."""
     tried = False
     for name, there in (*_mixed(call), *_negative_axes(call)):
         tried = True
@@ -39,14 +39,14 @@ def check_bad_types(call: Call, rng: np.random.Generator) -> None:
             except (NotApplicable, MissingRuleError):
                 continue
             except Exception as error:
-                about = f"abstract eval takes {name}, but {rule} fails: {error}"
-                raise CheckFailure(about, "abstract_eval", _REFUSE) from error
+                message = f"abstract eval accepts {name}, but {rule} fails: {error}"
+                raise CheckFailure(message, "abstract_eval", _REFUSE) from error
     if not tried:
         raise NotApplicable("no two operands of one dtype, and no parameter that names axes")
 
 
 def _mixed(call: Call) -> Iterator[tuple[str, Call]]:
-    """One of several operands of a dtype in another one."""
+    """Yield the application with one of several operands of the same dtype in another dtype."""
     if "higher_order" in call.primitive.tags:
         return
     for i, x in enumerate(call.values[:4]):
@@ -58,7 +58,7 @@ def _mixed(call: Call) -> Iterator[tuple[str, Call]]:
 
 
 def _negative_axes(call: Call) -> Iterator[tuple[str, Call]]:
-    """Each axis in the parameters counted from the end; one axis twice; one that is not there."""
+    """Yield the application with axes counted from the end, with one axis twice, and with an axis out of range."""
     most = max((x.ndim for x in call.values), default=0)
     for name, value in call.params.items() if "higher_order" not in call.primitive.tags else ():
         if not most or not re.search(r"ax[ie]s|(?<!n)dim|perm", name):
@@ -77,7 +77,7 @@ def _negative_axes(call: Call) -> Iterator[tuple[str, Call]]:
 
 
 def _vmap(call: Call, rng: np.random.Generator) -> None:
-    """A batch of two in front, and at the end."""
+    """Compare vmap with a loop, for a batch of two in front and at the end."""
     if vmap_rules.find(call.primitive) is None:
         raise NotApplicable("no vmap rule")
     for axis in (0, -1):
@@ -94,7 +94,7 @@ def _compiled(call: Call, rng: np.random.Generator) -> None:
         raise NotApplicable("no translation")
     outs = host(corejax.jit(lambda *values: call(*values))(*call.values))
     for out, right in zip(outs, host(call(*call.values)), strict=True):
-        compare(out, right, "what is compiled", TRANSLATION, scale=call.example.tolerance)
+        compare(out, right, "the compiled result", TRANSLATION, scale=call.example.tolerance)
 
 
 _WAYS: tuple[tuple[str, Any], ...] = (
@@ -106,30 +106,33 @@ _WAYS: tuple[tuple[str, Any], ...] = (
 )
 
 
-_WEAK_HINT = "numbers in the rule are strongly typed if they come from NumPy, weakly if from Python"
+_WEAK_HINT = "in the rule, NumPy's numbers are strongly typed, and Python's numbers are weakly typed"
 
 
 @check("weak_results", "jvp", limit=2)
 def check_weak_results(call: Call, rng: np.random.Generator) -> None:
-    """With weakly typed operands, batched and differentiated, results are as weakly typed as abstract eval says."""
+    """Check that batched and differentiated results of weakly typed operands are as weak as abstract eval returns."""
     if not call.values or "higher_order" in call.primitive.tags:
-        raise NotApplicable("its types are those of its program, or it has no operands")
+        raise NotApplicable("its program fixes its types, or it has no operands")
     for flags in _choices(len(call.values)):
         avals = tuple(a.update(weak_type=weak) for a, weak in zip(call.avals, flags, strict=True))
         closed = stage_closed(call.__call__, avals)
-        said = [a.weak_type for a in call.types(avals)]
+        wanted = [a.weak_type for a in call.types(avals)]
         programs = [("the program", "abstract_eval", closed)]
         programs += [(f"the {rule} rule", rule, change(closed)) for rule, change in call.transforms().items()]
         for name, rule, program in programs:
-            got = [a.weak_type for a in program.out_avals[: len(said)]]
-            if got != said:
+            got = [a.weak_type for a in program.out_avals[: len(wanted)]]
+            if got != wanted:
                 shown = ", ".join(a.str_short() for a in avals)
-                message = f"{name} of ({shown}) gives results of which {_words(got)}; abstract eval says {_words(said)}"
+                message = (
+                    f"{name} of ({shown}) returns results of which {_words(got)}; "
+                    f"according to abstract eval, {_words(wanted)}"
+                )
                 raise CheckFailure(message, rule, _WEAK_HINT)
 
 
 def _choices(count: int) -> Iterator[list[bool]]:
-    """None weakly typed, all, and each alone."""
+    """Yield flags of weak operands: none, all, and each alone."""
     yield [False] * count
     yield [True] * count
     if 1 < count <= 4:

@@ -1,4 +1,4 @@
-"""The vmap rule: against a loop, for every choice of batched operands and axes, nested, and with empty batches."""
+"""Check the vmap rule against a loop, for every choice of batched operands and axes, and nested."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from corejax_testing.operands import admits
 from corejax_testing.outcomes import CheckFailure, NotApplicable
 from corejax_testing.variations import ALIKE
 
-_SIZE = ALIKE  # of batches; unlike most examples' axes would be 2
-_MOST = 5  # operands whose choices are all gone through
-_MOST_AXES = 16  # choices of axes that are all gone through
+_SIZE = ALIKE  # the size of batches, equal to the length of many axes, so that mixed-up axes are not rejected by shape
+_MOST = 5  # the number of operands for which all choices are tried
+_MOST_AXES = 16  # the number of choices of axes up to which all are tried
 
 Axes = tuple[int | None, ...]
 
 
 def choices(call: Call) -> list[Axes]:
-    """Every choice of batched operands, each with every choice of their axes where these are few.
+    """Return every choice of batched operands and, if there are few, every choice of their batch axes.
 
-    Where they are many: the new axis in front, at the end, and mixed.
+    If there are many choices of axes, the batch axis is in front, at the end, and mixed.
 
     Raises:
         NotApplicable: there are no operands.
@@ -46,18 +46,18 @@ def choices(call: Call) -> list[Axes]:
 
 
 def _every_axis(call: Call) -> list[Axes]:
-    """All operands' axes independently, None among them; nothing where these are too many or said already."""
+    """Return every combination of batch axes (None among them), or nothing if there are too many."""
     ranges = [(None, *range(x.ndim + 1)) for x in call.values]
     if math.prod(map(len, ranges)) > _MOST_AXES:
         return []
     last = [x.ndim for x in call.values]
     every = [axes for axes in itertools.product(*ranges) if any(a is not None for a in axes)]
-    # The last axis is -1 in the others.
+    # Write the last axis as -1, so that these choices are equal to those made by `choices`.
     return [tuple(-1 if a == n and n else a for a, n in zip(axes, last, strict=True)) for axes in every]
 
 
 def batch(call: Call, axes: Axes, rng: np.random.Generator, size: int = _SIZE) -> tuple[list[Array], list[list[Array]]]:
-    """Operands with new axes, and the operands of each element of the batch."""
+    """Return operands with batch axes, and the operands of each element of the batch."""
     kept = [i for i, axis in enumerate(axes) if axis is None]
     others = [call, *(call.again(rng, kept) for _ in range(size - 1))]
     elements = [
@@ -83,7 +83,7 @@ def _require_shape(out: Array, right: tuple[int, ...], axes: Axes) -> None:
 
 @check("vmap", "vmap", dtypes=True, shapes=True, long=True)
 def check_vmap(call: Call, rng: np.random.Generator) -> None:
-    """vmap gives what a loop gives, for every choice of batched operands and of their axes; of one element too."""
+    """Check that vmap agrees with a loop, for every choice of batched operands and axes, and for a batch of one."""
     every = choices(call)
     for axes, size in [*((axes, _SIZE) for axes in every), (every[-1], 1)]:
         values, elements = batch(call, axes, rng, size)
@@ -95,11 +95,11 @@ def check_vmap(call: Call, rng: np.random.Generator) -> None:
 
 @check("nested_vmap", "vmap", limit=3)
 def check_nested_vmap(call: Call, rng: np.random.Generator) -> None:
-    """vmap of vmap gives what two loops give, for every pair of choices of batched operands."""
+    """Check that vmap of vmap agrees with two loops, for every pair of choices of batched operands."""
     fronts = [axes for axes in choices(call) if set(axes) <= {None, 0}][:7]
     for inner_axes, outer_axes in itertools.product(fronts, fronts):
         inner_values, inner_elements = batch(call, inner_axes, rng, 2)
-        # A batch of batches: an operand mapped outside differs by its order.
+        # A batch of two batches: the second has the elements in reverse order.
         flipped = [v[::-1] if axis is not None else v for v, axis in zip(inner_values, inner_axes, strict=True)]
         outer = [
             np.stack([a, b]) if axis is not None else a

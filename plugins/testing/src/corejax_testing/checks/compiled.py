@@ -1,4 +1,4 @@
-"""The XLA translation: against impl, against StableHLO's reference interpreter, and at special values."""
+"""Check the XLA translation against impl and StableHLO's reference interpreter, also at special values."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ RULE = "xla_translation"
 
 
 def has_backend() -> bool:
-    """Whether something compiles programs here."""
+    """Return whether corejax-xla-backend is installed, so that programs can be compiled."""
     return importlib.util.find_spec("corejax_xla_backend") is not None and hasattr(corejax, "jit")
 
 
 def translates(call: Call) -> bool:
-    """Whether a primitive's translation can be compiled here."""
+    """Return whether the primitive has a translation for the default backend."""
     return has_backend() and xla_translations.find(call.primitive, corejax.default_backend()) is not None
 
 
@@ -46,7 +46,7 @@ def _compiled(call: Call) -> list[Array]:
 
 @check("xla", RULE, dtypes=True, shapes=True, limit=24, optimised=True, long=True)
 def check_xla(call: Call, rng: np.random.Generator) -> None:
-    """Compiled, it gives what impl gives."""
+    """Check that the compiled primitive returns what impl returns."""
     _needs_backend(call)
     wanted = host(call(*call.values))
     compare_each(_compiled(call), wanted, "result", " of the compiled program", RULE, scale=call.example.tolerance)
@@ -54,7 +54,7 @@ def check_xla(call: Call, rng: np.random.Generator) -> None:
 
 @check("stablehlo", RULE, dtypes=True, limit=16)
 def check_stablehlo(call: Call, rng: np.random.Generator) -> None:
-    """StableHLO's reference interpreter gives for its translation what impl gives."""
+    """Check that StableHLO's reference interpreter evaluates the translation to what impl returns."""
     _needs_backend(call)
     from corejax_testing.reference import interpreter
     from corejax_xla_backend import hlo
@@ -67,13 +67,13 @@ def check_stablehlo(call: Call, rng: np.random.Generator) -> None:
 
 @check("special", RULE, dtypes=True, optimised=True)
 def check_special(call: Call, rng: np.random.Generator) -> None:
-    """At NaN, infinities, zeros, the largest numbers: compiled, batched and in jvp it gives what impl gives."""
+    """Check that compiled, batched and jvp results are impl's at NaN, infinities, zeros and the largest numbers."""
     if "elementwise" not in call.primitive.tags or not call.values:
         raise NotApplicable("not elementwise")
     if any(x.ndim == 0 for x in call.values):
         raise NotApplicable("the same as for arrays")
     if any(x.dtype.kind == "c" or x.dtype == np.bool_ for x in call.values):
-        raise NotApplicable("complex infinities have many faces; booleans have none")
+        raise NotApplicable("complex infinities have many representations; booleans have no special values")
     numbers = [_special(x.dtype) for x in call.values]
     grid = np.meshgrid(*(np.arange(len(each)) for each in numbers), indexing="ij")
     there = call.at([each[index.ravel()] for each, index in zip(numbers, grid, strict=True)])
@@ -92,7 +92,7 @@ def check_special(call: Call, rng: np.random.Generator) -> None:
 
 
 def _suspects(call: Call, got: Array, right: Array) -> list[int]:
-    """Elements that are not the same number, or not zeros of one sign where the operands' zeros have one sign."""
+    """Return the elements that differ, also in the sign of zero if the operands' zeros all have one sign."""
     if got.shape != right.shape or got.dtype != right.dtype:
         return list(range(len(right)))
     same = (got == right) | ((got != got) & (right != right))
@@ -100,16 +100,17 @@ def _suspects(call: Call, got: Array, right: Array) -> list[int]:
         zeros = [(x == 0) & np.signbit(x) for x in call.values if is_inexact(x.dtype)]
         others = [(x == 0) & ~np.signbit(x) for x in call.values if is_inexact(x.dtype)]
         either = np.any(zeros, axis=0) & np.any(others, axis=0)
-        either &= all(np.any([(right == x) | (right != right) for x in call.values], axis=0))  # as max: any of them
+        # A function that returns one of its operands, such as max, may return either zero.
+        either &= all(np.any([(right == x) | (right != right) for x in call.values], axis=0))
         same &= either | (right != 0) | (np.signbit(got) == np.signbit(right))
     return [int(k) for k in np.flatnonzero(~same)]
 
 
 def _require_precision(call: Call, got: Array, right: Array, result: int) -> None:
-    """Small results to their last digits, where impl gives them so.
+    """Require compiled results to be accurate to the last digits if impl's are.
 
     Raises:
-        CheckFailure: compiled, one has lost digits that wider numbers and impl agree on.
+        CheckFailure: a compiled result has lost digits that wider numbers and impl agree on.
     """
     wider = call.widened()
     if not is_inexact(right.dtype) or wider is call:
@@ -124,11 +125,11 @@ def _require_precision(call: Call, got: Array, right: Array, result: int) -> Non
         k = int(np.argmax(off))
         at = ", ".join(repr(v[k].item()) for v in call.values)
         message = f"result {result} at ({at}), compiled, is {got[k].item()!r}, but {right[k].item()!r} is right"
-        raise CheckFailure(message, RULE, "digits are lost on the way: in a difference, or in a narrower dtype")
+        raise CheckFailure(message, RULE, "the translation loses digits: in a difference, or in a narrower dtype")
 
 
 def _elsewhere(call: Call) -> Iterator[tuple[str, str, list[Array]]]:
-    """Results by other ways than impl on all of the operands at once."""
+    """Yield the results of every other way to compute them: vmap, the jvp rule, and compilation."""
     if vmap_rules.find(call.primitive) is not None:
         yield "batched", "vmap", host(corejax.vmap(call.__call__)(*call.values))
     if call.inexact and jvp_rules.find(call.primitive) is not None:
@@ -139,10 +140,10 @@ def _elsewhere(call: Call) -> Iterator[tuple[str, str, list[Array]]]:
 
 
 def _special(dtype: np.dtype[Any]) -> Array:
-    """The numbers of a dtype where functions go wrong."""
+    """Return the numbers of a dtype at which functions often go wrong."""
     if is_inexact(dtype):
         few = [np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0, -1.0, 2.5, 1e30, -1e30, 1e-3, -1e-3]
         return np.array(few).astype(dtype)
     low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
-    rounded = [n for n in (2**24 + 1, 2**53 + 1) if n < high]  # in floating-point numbers
+    rounded = [n for n in (2**24 + 1, 2**53 + 1) if n < high]  # integers that float32 and float64 round
     return np.array([0, 1, 2, high, high - 1, low, low + 1, *([-1, -2] if low else []), *rounded], dtype)

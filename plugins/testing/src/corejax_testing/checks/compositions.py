@@ -1,4 +1,4 @@
-"""Transformations in pairs, each against its meaning."""
+"""Check nests of transformations against the meaning of the outermost transformation."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from corejax_testing.transformations import (
 
 
 def available(call: Call) -> list[Transformation]:
-    """The transformations that make sense of the call with what is installed."""
+    """Return the installed transformations that apply to the call."""
     found = []
     if is_installed(JIT) and xla_translations.find(call.primitive) is not None:
         found.append(JIT)
@@ -48,13 +48,13 @@ def available(call: Call) -> list[Transformation]:
 
 
 def not_installed() -> str:
-    """The transformations that no plugin provides here; a note for the report."""
+    """Return a note for the report that names the transformations which no installed plugin provides."""
     names = [t.name for t in (JIT, COND, SCAN, WHILE, CHECKPOINT) if not is_installed(t)]
     return f"without {', '.join(names)}: not installed" if names else ""
 
 
 def _has_meaning(chain: Sequence[Transformation]) -> bool:
-    """A loop of unknown length has no reverse derivative."""
+    """Return whether a nest has a meaning: a loop of unknown length has no reverse derivative."""
     return not (WHILE in chain and GRAD in chain[chain.index(WHILE) :])
 
 
@@ -112,12 +112,12 @@ def _check_nests(call: Call, count: int, rng: np.random.Generator) -> None:
 
 
 def _refuses(error: Exception, effects: Collection[str]) -> bool:
-    """Whether it says that these effects may not happen there: each element of a batch running every branch, say."""
+    """Return whether the error says that these effects are not allowed there, as in branches under vmap."""
     refusal = isinstance(error, NotImplementedError) and not isinstance(error, MissingRuleError)
     return refusal and "effects" in str(error) and any(effect in str(error) for effect in effects)
 
 
-# Innermost first: how programs are written, and where transformations meet each other's programs.
+# Innermost first: nests that users write, and nests in which one transformation reads the program of another.
 _TRIPLES = (
     (GRAD, VMAP, JIT),
     (VMAP, GRAD, JIT),
@@ -143,11 +143,11 @@ _TRIPLES = (
 
 @check("pairs", None, limit=1, note=not_installed)
 def check_pairs(call: Call, rng: np.random.Generator) -> None:
-    """Pairs of jit, vmap, grad, jvp, linearize, checkpoint, bodies of cond, while, scan mean what each means."""
+    """Check all pairs of jit, vmap, grad, jvp, linearize, checkpoint and bodies of cond, while, scan."""
     _check_nests(call, 2, rng)
 
 
 @check("triples", None, limit=1, note=not_installed)
 def check_triples(call: Call, rng: np.random.Generator) -> None:
-    """Chosen nests of three of them mean what they mean."""
+    """Check chosen nests of three transformations."""
     _check_nests(call, 3, rng)

@@ -1,4 +1,4 @@
-"""Translations in every dtype: small integers that wrap, numbers that a detour through another dtype would round."""
+"""Check translations in every dtype: small integers that wrap, numbers that a cast to another dtype would round."""
 
 from __future__ import annotations
 
@@ -29,21 +29,21 @@ _PARTS = (
     *(0.5, 1.5, 2.5, -0.5, -1.5, 0.0, -0.0, 100.25, -100.75, 1.0009765625, 0.1, 200.5, 300.5, -300.5, 7e4, -7e4, 1e10),
     *(np.inf, -np.inf, np.nan),
 )
-_HINT = "a detour through another dtype rounds, or does not wrap: compute in the operand's own"
+_HINT = "a cast to another dtype rounds, or does not wrap: compute in the operand's own dtype"
 
 
 @check("conversions", RULE, shrinks=False, optimised=True)
 def check_conversions(call: Call, rng: np.random.Generator) -> None:
-    """Compiled, it is impl's in each integer dtype over its whole range, for each dtype in parameters, in long sums."""
+    """Check compiled results in each integer dtype over its whole range, for dtypes in parameters, and in long sums."""
     if not has_backend():
         raise NotApplicable("corejax-xla-backend is not installed")
     if "higher_order" in call.primitive.tags or not translates(call):
-        raise NotApplicable("its types are those of its program, or it has no translation")
+        raise NotApplicable("its program fixes its types, or it has no translation")
     if call.others and call.example is not max(call.others, key=lambda e: sum(math.prod(x.shape) for x in e.operands)):
         raise NotApplicable("another example has more numbers")
     variants, sums = list(_variants(call, rng)), list(_long_sums(call))
     if not variants and not sums:
-        raise NotApplicable("it takes no integers and no 16 bits, and none of its parameters is a dtype")
+        raise NotApplicable("it accepts neither integers nor 16-bit floats, and none of its parameters is a dtype")
     wanted = [host(there(*there.values)) for there in variants]
     operands = [list(there.values) for there in (*variants, *sums)]
     every = [*variants, *sums]
@@ -56,7 +56,7 @@ def check_conversions(call: Call, rng: np.random.Generator) -> None:
 
 
 def _variants(call: Call, rng: np.random.Generator) -> Iterator[Call]:
-    """Applications whose free operands of the main dtype, and whose parameters that are dtypes, are others."""
+    """Yield the application with other dtypes of its free operands and of its dtype parameters."""
     free = [i for i, x in enumerate(call.example.operands) if isinstance(x, ShapedArray)]
     main = next((call.values[i].dtype for i in free if call.values[i].dtype != np.bool_), None)
     if main is None:
@@ -73,7 +73,7 @@ def _variants(call: Call, rng: np.random.Generator) -> Iterator[Call]:
 
 
 def _long_sums(call: Call) -> Iterator[Call]:
-    """Applications of 16 bits to many equal numbers: sums in as few bits go wrong by much, all in one direction."""
+    """Yield applications to many equal 16-bit numbers, for which sums in 16 bits are far off in one direction."""
     main = main_dtype(call.example)
     if main is None or not is_inexact(main):
         return
@@ -81,7 +81,7 @@ def _long_sums(call: Call) -> Iterator[Call]:
         for other in at_length(call.primitive, in_dtype(call, main, dtype), _LONG, 20 * _LONG):
             there = Call.of(call.primitive, other, np.random.default_rng(0))
             if len(there.avals_out) != len(call.avals_out):
-                continue  # a result for each element is no sum
+                continue  # a primitive with a result for each element does not sum
             ranges = [other.range_of(i) for i in range(len(there.values))]
             values = [np.full_like(x, high - 0.225 * (high - low)) if x.dtype == dtype else x
                       for x, (low, high) in zip(there.values, ranges, strict=True)]  # fmt: skip
@@ -91,10 +91,10 @@ def _long_sums(call: Call) -> Iterator[Call]:
 
 
 def _require_sums(call: Call, outs: Sequence[Array]) -> None:
-    """Where impl gives what wide numbers do, so does what is compiled.
+    """Require compiled sums to be as accurate as impl's, compared with sums of wider numbers.
 
     Raises:
-        CheckFailure: it does not.
+        CheckFailure: a compiled sum is off while impl's is accurate.
     """
     wider = call.widened()
     rights, exact = host(call(*call.values)), host(wider(*wider.values))
@@ -112,13 +112,13 @@ def _require_sums(call: Call, outs: Sequence[Array]) -> None:
 
 
 def _truncates(call: Call) -> bool:
-    """Whether integers come of sums of floating-point numbers, in a precision of its own."""
+    """Return whether a primitive sums floating-point numbers to integers, so that its precision may differ."""
     integers = any(a.dtype.kind in "iub" for a in call.avals_out)
     return integers and bool(call.inexact) and "elementwise" not in call.primitive.tags
 
 
 def _params(call: Call, named: list[str], dtype: np.dtype[Any]) -> Iterator[dict[str, Any]]:
-    """The parameters; then each that is a dtype as others: of elementwise primitives as every other one."""
+    """Yield the parameters, and then variants with other dtypes in place of each dtype parameter."""
     yield call.params
     others = _DTYPES if "elementwise" in call.primitive.tags else dict.fromkeys((dtype, np.dtype(np.int32)))
     for name in named:
@@ -137,7 +137,7 @@ def _is_taken(call: Call) -> bool:
 
 
 def _numbers(call: Call, operand: int, dtype: np.dtype[Any], rng: np.random.Generator) -> Array:
-    """Integers of the whole range, none zero; floats that a conversion has to round, of the range where no other."""
+    """Return nonzero integers of the whole range, or floats that a conversion has to round."""
     x = call.values[operand]
     if dtype.kind in "iu":
         info = np.iinfo(dtype)
@@ -150,7 +150,7 @@ def _numbers(call: Call, operand: int, dtype: np.dtype[Any], rng: np.random.Gene
 
 
 def _require_same(call: Call, got: Array, right: Array, result: int) -> None:
-    """Integers and booleans exactly, of floating-point numbers outside their range too; zeros with their sign."""
+    """Compare a compiled result with impl's: integers and booleans exactly, zeros with their sign."""
     types = ", ".join(a.str_short() for a in call.avals)
     what = f"result {result} of ({types}) of the compiled program"
     try:

@@ -1,6 +1,7 @@
-"""Cost at n and 10 n equations: transformations and lowering take no more than in proportion.
+"""Check that transformations and lowering cost at most in proportion to the number of equations.
 
-What is counted is not time, which other processes disturb, but lines of Python that run, and equations that come out.
+The checks do not measure time, which other processes disturb. They count the lines of Python that run and the equations
+that are produced.
 """
 
 from __future__ import annotations
@@ -22,16 +23,16 @@ from corejax_testing.outcomes import CheckFailure
 from corejax_testing.parts import size_of
 
 _FEW, _MANY = 10, 100
-_SLACK, _FIXED = 1.1, 100  # of what ten equations cost; lines, or equations, that do not count
-_MEASURES = ("lines of Python run", "equations, or lines of text, come out")
+_SLACK, _FIXED = 1.1, 100  # allowed growth as a factor, and a number of lines or equations that do not count
+_MEASURES = ("lines of Python run", "equations, or lines of text, are produced")
 
 Work = Callable[[int], Any]
 
 
 def chain(call: Call, count: int) -> Callable[..., list[Any]]:
-    """So many applications, each of the result of the one before it where types allow, else side by side."""
+    """Return a function of `count` applications, each of the previous result if types allow it, else independent."""
     avals_out = call.avals_out
-    through = call.inexact or range(len(call.avals))  # an operand without derivatives takes no result of a chain
+    through = call.inexact or range(len(call.avals))  # chain through an operand that has derivatives, if any has
     links = [(r, i) for i in through for r, out in enumerate(avals_out) if call.avals[i] is out]
 
     def fun(*values: Any) -> list[Any]:
@@ -47,7 +48,7 @@ def chain(call: Call, count: int) -> Callable[..., list[Any]]:
 
 
 def _works(call: Call) -> Iterator[tuple[str, str | None, Work]]:
-    """What is done to a chain: name, rule at fault, and how; each gives a program, or text."""
+    """Yield the steps to measure: a name, the rule at fault, and a function of the length that makes a program."""
 
     def traced(n: int) -> ClosedJaxpr:
         return stage_closed(chain(call, n), call.avals)
@@ -66,7 +67,7 @@ def _has_gradient(call: Call) -> bool:
         return False
     try:
         stage_closed(_pullback(call, 1), [call.avals[i] for i in call.inexact])
-    except Exception:  # other checks say what is wrong with derivatives
+    except Exception:  # other checks report what is wrong with derivatives
         return False
     return True
 
@@ -86,7 +87,7 @@ def _pullback(call: Call, count: int) -> Callable[..., list[Any]]:
 
 @contextmanager
 def lines() -> Iterator[list[int]]:
-    """Counts, in the list's one element, the lines of Python that this thread runs in a `with` block."""
+    """Count the lines of Python that this thread runs in a `with` block, in the only element of the yielded list."""
     counted, earlier = [0], sys.gettrace()
 
     def trace(frame: Any, event: str, arg: Any) -> Any:
@@ -101,7 +102,7 @@ def lines() -> Iterator[list[int]]:
 
 
 def _measured(work: Work, count: int) -> tuple[int, int]:
-    """Lines that ran, and equations (lines, of a text) that came out."""
+    """Return the number of lines that ran, and of equations (or lines of text) that were produced."""
     with lines() as counted:
         out = work(count)
     return counted[0], out.count("\n") if isinstance(out, str) else size_of(out)
@@ -109,7 +110,7 @@ def _measured(work: Work, count: int) -> tuple[int, int]:
 
 @check("cost", "jvp", limit=1, shrinks=False)
 def check_cost(call: Call, rng: np.random.Generator) -> None:
-    """Tracing, jvp, vjp, vmap and lowering of ten times as many equations take ten times as long, not more."""
+    """Check that tracing, jvp, vjp, vmap and lowering of ten times as many equations cost at most ten times as much."""
     for name, rule, work in _works(call):
         with corejax.config.override(remember_rules=False):
             work(_FEW)  # fills caches
@@ -119,15 +120,16 @@ def check_cost(call: Call, rng: np.random.Generator) -> None:
             _require_linear(name, rule, what, counts)
         first = found[_FEW][0]
         if again > _SLACK * first + _FIXED:
-            raise CheckFailure(f"{name} of {_FEW} equations runs {first} lines of Python, and {again} after that of "
-                               f"{_MANY}: it gets slower with use", rule, "it keeps what it has seen")  # fmt: skip
+            raise CheckFailure(f"{name} of {_FEW} equations runs {first} lines of Python, but {again} after {_MANY} "
+                               "equations: it gets slower with use", rule, "does it keep a list that grows with each "
+                               "equation?")  # fmt: skip
 
 
 def _require_linear(name: str, rule: str | None, what: str, counts: Sequence[int]) -> None:
-    """What ten equations more cost has to be the same for few and for many."""
+    """Require the cost of ten more equations to be the same for short and long programs."""
     few, more, less, many = counts
     if many - less > _SLACK * (more - few) + _FIXED:
         raise CheckFailure(
-            f"{name}: {what} for {_FEW} equations more: {more - few} at {_FEW}, but {many - less} at {_MANY}", rule,
-            "what a rule does for one equation must not depend on how many there are",
+            f"{name}: {what} for {_FEW} more equations: {more - few} at {_FEW}, but {many - less} at {_MANY}", rule,
+            "the work of a rule for one equation must not depend on the length of the program",
         )  # fmt: skip

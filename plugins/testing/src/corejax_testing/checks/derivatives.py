@@ -1,4 +1,4 @@
-"""The jvp rule: finite differences, linearity in tangents, symbolic zeros, linearize, second order."""
+"""Check the jvp rule: finite differences, linearity in tangents, symbolic zeros, linearize, second order."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from corejax_testing.outcomes import NotApplicable
 
 
 def pushed(fun: Any, xs: Sequence[Any], ts: Sequence[Any]) -> tuple[list[Array], list[Array]]:
-    """Results and tangents of a list-valued function, zeros made real."""
+    """Return the results and tangents of a list-valued function, with arrays in place of symbolic zeros."""
     outs, tangents = jvp_flat(fun, xs, ts)
     values = host(outs)
     return values, [np.zeros_like(o) if t is None else np.asarray(t) for o, t in zip(values, tangents, strict=True)]
 
 
 def needs_jvp(call: Call) -> None:
-    """Require a jvp rule, own or derived, and something to differentiate by: a sum of nothing has no derivative."""
+    """Require a jvp rule, own or derived, and an operand that is not empty."""
     _, xs, outs = call.moving()
     if not any(x.size for x in xs) and any(call.avals_out[i].size for i in outs):
         raise NotApplicable("the operands are empty")
@@ -35,7 +35,7 @@ def needs_jvp(call: Call) -> None:
 
 @check("jvp", "jvp", shapes=True)
 def check_jvp(call: Call, rng: np.random.Generator) -> None:
-    """Tangents are those of finite differences; the results those of impl."""
+    """Check that the jvp rule's tangents agree with finite differences, and its results with impl."""
     needs_jvp(call)
     call = call.widened()
     fun, xs, _ = call.moving()
@@ -53,7 +53,7 @@ def check_jvp(call: Call, rng: np.random.Generator) -> None:
 
 
 def _directions(call: Call, ts: Sequence[Array]) -> Iterator[tuple[str, list[Any]]]:
-    """Each operand alone, which says whose term is wrong; then all together."""
+    """Yield tangents of each operand alone, which shows the wrong term, then of all operands together."""
     if len(ts) > 1:
         for k in range(min(len(ts), 4)):
             yield f", of operand {call.inexact[k]} alone,", [t if i == k else None for i, t in enumerate(ts)]
@@ -61,7 +61,7 @@ def _directions(call: Call, ts: Sequence[Array]) -> Iterator[tuple[str, list[Any
 
 
 def _where_finite(tangent: Array, right: Array, value: Array) -> tuple[Array, Array]:
-    """Where the function is not finite, differences say nothing."""
+    """Return tangent and difference with zeros where the function or the difference is not finite."""
     if tangent.shape != right.shape or tangent.dtype != right.dtype:
         return tangent, right
     ok = np.isfinite(right) & np.isfinite(value)
@@ -70,7 +70,7 @@ def _where_finite(tangent: Array, right: Array, value: Array) -> tuple[Array, Ar
 
 @check("linearity", "jvp", shapes=True)
 def check_linearity(call: Call, rng: np.random.Generator) -> None:
-    """The jvp rule is linear in the tangents."""
+    """Check that the jvp rule is linear in the tangents."""
     needs_jvp(call)
     call = call.widened()
     fun, xs, _ = call.moving()
@@ -84,7 +84,7 @@ def check_linearity(call: Call, rng: np.random.Generator) -> None:
 
 @check("zeros", "jvp", shapes=True)
 def check_symbolic_zeros(call: Call, rng: np.random.Generator) -> None:
-    """A symbolic zero tangent (None) gives what an array of zeros gives."""
+    """Check that a symbolic zero tangent (None) gives the same as an array of zeros."""
     needs_jvp(call)
     fun, xs, _ = call.moving()
     ts = [direction(rng, x) for x in xs]
@@ -98,11 +98,11 @@ def check_symbolic_zeros(call: Call, rng: np.random.Generator) -> None:
 
 @check("linearize", "jvp", shapes=True)
 def check_linearize(call: Call, rng: np.random.Generator) -> None:
-    """linearize with respect to every subset of the operands agrees with jvp."""
+    """Check that linearize agrees with jvp, for every subset of the operands."""
     needs_jvp(call)
     fun, xs, _ = call.moving()
     ts = [direction(rng, x) for x in xs]
-    # jvp runs the same jvp rule: where the two differ, a partial_eval rule of its own did it
+    # jvp runs the same jvp rule. If the two differ and there is an own partial_eval rule, that rule is at fault.
     rule = "jvp" if partial_eval_rules.rule_of(call.primitive) is None else "partial_eval"
     for chosen in itertools.product((True, False), repeat=min(len(xs), 4)):
         flags = [*chosen, *[False] * (len(xs) - len(chosen))]
@@ -124,7 +124,7 @@ def check_linearize(call: Call, rng: np.random.Generator) -> None:
 
 @check("second_order", "jvp", limit=4)
 def check_second_order(call: Call, rng: np.random.Generator) -> None:
-    """Derivatives of derivatives are those of finite differences: forward and reverse, in every order."""
+    """Check second derivatives by finite differences: forward and reverse mode, in every order."""
     needs_jvp(call)
     call = call.widened()
     fun, xs, _ = call.moving()

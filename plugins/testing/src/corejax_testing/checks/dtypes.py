@@ -1,4 +1,4 @@
-"""Derivatives in each floating-point dtype: wide ones by differences, narrow ones against wide ones."""
+"""Check derivatives in each floating-point dtype: wide dtypes by differences, narrow ones against wide ones."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from corejax_testing.checks.registry import check
 from corejax_testing.outcomes import NotApplicable
 from corejax_testing.special_points import is_free_elementwise, special_grid
 
-_NARROW = 3  # rounding errors of several operations, in units of the dtype's tolerance
-_HINT = "one dtype only: look for what depends on the dtype (a constant, a cast, a case for complex numbers)"
+_NARROW = 3  # allowed rounding errors of several operations, in units of the dtype's tolerance
+_HINT = "only one dtype is wrong: look for code that depends on it (a constant, a cast, a case for complex numbers)"
 
 
 def differentiable(call: Call) -> None:
-    """Require a derivative that is the function's, as the author says where it is not.
+    """Require a jvp rule that computes the function's derivative.
 
     Raises:
-        NotApplicable: there is none, or the example leaves out or fails the check `jvp`.
+        NotApplicable: the call has no derivative, or the example skips or fails the check `jvp`.
     """
     for reasons in (call.example.skip, call.example.fails):
         if "jvp" in reasons:
@@ -34,7 +34,7 @@ def differentiable(call: Call) -> None:
 
 @check("derivative_dtypes", "jvp", dtypes=True)
 def check_derivative_dtypes(call: Call, rng: np.random.Generator) -> None:
-    """In each dtype tangents and cotangents are those of wide numbers; those of complex ones of differences."""
+    """Check tangents and cotangents in each dtype against wider dtypes, and complex ones by differences."""
     differentiable(call)
     if any(x.dtype.kind == "c" for x in call.values):
         check_jvp(call, rng)
@@ -48,10 +48,10 @@ def check_derivative_dtypes(call: Call, rng: np.random.Generator) -> None:
 
 
 def _require_as_wide_at_special_points(call: Call, wider: Call) -> None:
-    """Saturation, large arguments, zeros: where the wide result and tangent are far from overflow, so is the tangent.
+    """Require tangents at zeros, saturation and large arguments to agree with wider dtypes, far from overflow.
 
     Raises:
-        CheckFailure: a tangent is not that of wide numbers.
+        CheckFailure: a tangent differs from that of the wider dtype.
     """
     (fun, xs, _), (wide_fun, wide_xs, _) = call.moving(), wider.moving()
     for k in range(len(xs)):
@@ -74,7 +74,7 @@ def require_as_wide(call: Call, wider: Call, rng: np.random.Generator) -> None:
     """
     (fun, xs, outs), (wide_fun, wide_xs, wide_outs) = call.moving(), wider.moving()
     if outs != wide_outs:
-        raise NotApplicable("other results are floating-point numbers with other operands")
+        raise NotApplicable("which results are floating-point numbers depends on the operands' dtypes")
     ts = [direction(rng, x) for x in xs]
     values, tangents = pushed(fun, xs, ts)
     wide_values, wide_tangents = pushed(wide_fun, wide_xs, _widened(ts, wide_xs))
@@ -96,7 +96,7 @@ def _widened(xs: Sequence[Array], like: Sequence[Array]) -> list[Array]:
 def _agree(got: Sequence[Array], wanted: Sequence[Array], what: str, narrow: Any, rule: str, call: Call) -> None:
     for i, (x, right) in enumerate(zip(got, wanted, strict=True)):
         if not is_inexact(x.dtype) or x.shape != right.shape:
-            continue  # other checks say what is wrong with types
+            continue  # other checks report wrong types
         a, b = x, right.astype(x.dtype)
         ok = np.isfinite(wide(b)) & np.isfinite(right)
         a, b = (np.where(ok, each, np.zeros((), each.dtype)) for each in (a, b))

@@ -1,8 +1,8 @@
-"""Effects: none is lost, and none happens more often than it should.
+"""Check that effects are neither lost nor repeated.
 
-They survive dce whatever an application has been transformed by, and partial evaluation. What a higher-order primitive
-does with effects of the programs in its parameters is seen by putting some there: a primitive without results that
-counts how often it is evaluated.
+Effects must survive dce and partial evaluation under every transformation. To see how a higher-order primitive treats
+effects of the programs in its parameters, the check inserts a probe into them: a primitive without results that counts
+its evaluations.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ from corejax_testing.variations import at_small_integers
 
 @check("effects", None, limit=2)
 def check_effects(call: Call, rng: np.random.Generator) -> None:
-    """Effects stay when nobody uses the results, also under vmap, jvp, vjp and jit, and in bodies of cond and scan."""
+    """Check that effects stay if results are unused, also under vmap, jvp, vjp and jit, and in bodies of cond, scan."""
     if not call.primitive.effects:
         raise NotApplicable("it has no effects")
     missing = call.primitive.effects - set(map(str, call.closed().jaxpr.effects))
     if missing:
-        raise CheckFailure(f"its program does not have its effects {sorted(missing)}")
+        raise CheckFailure(f"its program lacks its effects {sorted(missing)}")
     for name, rule, fun, args in _programs(call, rng):
 
         def unused(*values: Any, fun: Function = fun) -> list[Any]:
@@ -62,7 +62,7 @@ def check_effects(call: Call, rng: np.random.Generator) -> None:
 
 
 def _programs(call: Call, rng: np.random.Generator) -> Iterator[tuple[str, str | None, Function, Any]]:
-    """Name, rule at fault, the function and its arguments."""
+    """Yield transformed applications: a name, the rule at fault, the function and its arguments."""
     yield "", None, call, call.values
     if has_backend():
         yield "jitted ", "xla_translation", corejax.jit(lambda *a: call(*a)), call.values
@@ -90,12 +90,12 @@ def _pullback(fun: Function, cts: list[Any]) -> Callable[..., Any]:
 def _require_effect(program: ClosedJaxpr, call: Call, name: str, rule: str | None) -> None:
     trimmed = dce(program.jaxpr)
     if not any(call.primitive.effects & set(map(str, eqn.effects)) for eqn in trimmed.eqns):
-        raise CheckFailure(f"dce drops the {name}application with its effects", rule, "bind a primitive with the same "
-                           "effects in the rule")  # fmt: skip
+        raise CheckFailure(f"dce removes the {name}application with its effects", rule, "bind a primitive with the "
+                           "same effects in the rule")  # fmt: skip
 
 
-_MOST = 4  # operands whose choices are all gone through
-_FIRST, _LAST = "at the beginning of", "at the end of"  # where effects are put in a program
+_MOST = 4  # the number of operands for which all choices are tried
+_FIRST, _LAST = "at the beginning of", "at the end of"  # the places of effects in a program
 _counts: Counter[str] = Counter()
 
 
@@ -107,14 +107,14 @@ def _count(*operands: Any, at: str) -> list[Any]:
 probe_p = Primitive(
     "corejax_testing.probe", multiple_results=True, effects=("corejax_testing.probe",), impl=_count,
     abstract_eval=lambda *operands, at: [], jvp=lambda primals, tangents, at: (probe_p.bind(*primals, at=at), []),
-    doc="Counts how often it is evaluated.",
+    doc="Counts its evaluations.",
 )  # fmt: skip
-del primitives[probe_p.name]  # a tool of this check, which is not to be listed or found
+del primitives[probe_p.name]  # keep this check's own tool out of listings and look-ups
 
 
 @check("kept_effects", "partial_eval_jaxpr", limit=6)
 def check_kept_effects(call: Call, rng: np.random.Generator) -> None:
-    """Partial evaluation keeps effects; so do it and dce for effects of programs in parameters."""
+    """Check that partial evaluation and dce keep effects, including those of programs in parameters."""
     if call.primitive.effects:
         _check_own_effects(call)
         return
@@ -126,7 +126,7 @@ def check_kept_effects(call: Call, rng: np.random.Generator) -> None:
         calls = list(at_small_integers(planted))
         before = [_evaluated(program, each.values) for each in calls]
     except NotImplementedError as error:
-        raise NotApplicable(f"its programs have no effects: {error}") from error
+        raise NotApplicable(f"its programs may not have effects: {error}") from error
     if not any(before):
         raise NotApplicable("none of its programs is evaluated")
     for each, counts in zip(calls, before, strict=True):
@@ -139,7 +139,7 @@ def check_kept_effects(call: Call, rng: np.random.Generator) -> None:
 
 
 def _check_own_effects(call: Call) -> None:
-    """Of the two halves of its program one has the effects, for every split."""
+    """Require exactly one half of its program to have the effects, for every split."""
     program, effects = call.closed(), call.primitive.effects
     for unknowns in call.choices_of_unknown(_MOST):
         known, unknown, _, _ = partial_eval_jaxpr(program, unknowns)
@@ -147,7 +147,7 @@ def _check_own_effects(call: Call) -> None:
         if len(halves) != 1:
             times = "lost" if not halves else "in both halves, and would happen twice"
             raise CheckFailure(f"{named(unknowns)}, its effects are {times}", "partial_eval_jaxpr",
-                               "one of the two equations has the effects of the whole")  # fmt: skip
+                               "exactly one of the two equations must have the effects of the original")  # fmt: skip
         if any(unknowns) and known.effects.isdisjoint(effects):
             avals = [a if u else None for a, u in zip(call.avals, unknowns, strict=True)]
             jaxpr = partial_eval_flat(call, call.values, avals)[0]
@@ -160,7 +160,7 @@ def _check_own_effects(call: Call) -> None:
 
 
 def with_probes(call: Call) -> Call | None:
-    """The application with effects in each of the programs in its parameters; None where there are no programs."""
+    """Return the application with an effect in each program of its parameters, or None if it has no programs."""
     if "higher_order" not in call.primitive.tags:
         return None
     params = {name: _with_probes(value) for name, value in call.params.items()}
@@ -182,7 +182,7 @@ def _with_probes(value: Any) -> Any:
 
 
 def _evaluated(program: ClosedJaxpr, args: Sequence[Any]) -> dict[str, int]:
-    """How often effects happen, by where they are; a rule may run one of a primitive's programs for another."""
+    """Evaluate a program and return how often the effects at each place happen."""
     _counts.clear()
     eval_jaxpr(program.jaxpr, program.consts, args)
     return dict(_counts)
@@ -203,7 +203,7 @@ def _check_splits(program: ClosedJaxpr, call: Call, before: dict[str, int]) -> N
 
 
 def _check_partial_eval(planted: Call, call: Call, before: dict[str, int]) -> None:
-    """Run with some operands unknown and finished later: what is known may have effects and no results."""
+    """Compare the effects of partial evaluation for each choice of unknown operands."""
     for unknowns in call.choices_of_unknown(_MOST):
         _counts.clear()
         finished_later(planted, call.values, call.avals, unknowns)
@@ -213,7 +213,7 @@ def _check_partial_eval(planted: Call, call: Call, before: dict[str, int]) -> No
 def _compare(after: dict[str, int], before: dict[str, int], what: str, rule: str) -> None:
     for at in sorted({*before, *after}):
         got, wanted = after.get(at, 0), before.get(at, 0)
-        if not min(wanted, 1) <= got <= wanted:  # fewer turns of a loop are enough for some that are split
-            hint = "an equation whose program has effects stays, and so does the program's equation with the effect"
+        if not min(wanted, 1) <= got <= wanted:  # a loop that is split may run fewer turns
+            hint = "keep equations whose programs have effects, and in the programs the equations with the effects"
             raise CheckFailure(f"an effect {at} a program in its parameters happens {got} times {what}; {wanted} is "
                                "right", rule, hint)  # fmt: skip

@@ -1,4 +1,4 @@
-"""Arrays without elements: operands, and batches."""
+"""Check operands and batches without elements."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from corejax_testing.outcomes import CheckFailure, NotApplicable
 
 @check("zero_size", None, limit=4)
 def check_zero_size(call: Call, rng: np.random.Generator) -> None:
-    """Empty operands of an elementwise primitive and empty batches of any give empty results: jvp, vjp and jit too."""
+    """Check that empty operands (if elementwise) and empty batches give empty results, also in jvp, vjp and jit."""
     tried = False
     if "elementwise" in call.primitive.tags and call.values:
         tried = _check_empty_operands(call)
@@ -29,7 +29,7 @@ def check_zero_size(call: Call, rng: np.random.Generator) -> None:
 
 
 def _check_empty_operands(call: Call) -> bool:
-    """False where the example excludes these."""
+    """Check empty operands; return False if the example excludes them."""
     shape = (0, 2)
     scalars = not any(x.ndim for x in call.values)
     empty = call.at([np.zeros(shape, x.dtype) if x.ndim or scalars else x for x in call.values])
@@ -37,11 +37,11 @@ def _check_empty_operands(call: Call) -> bool:
         return False
     wanted = [ShapedArray(shape, a.dtype) for a in call.avals_out]
     with at_fault("impl"):
-        _require(host(empty(*empty.values)), wanted, f"of operands of shape {shape} a result", "impl")
+        _require(host(empty(*empty.values)), wanted, f"for operands of shape {shape}, a result", "impl")
     if translates(call):
         with at_fault("xla_translation"):
             compiled = host(corejax.jit(lambda *a: empty(*a))(*empty.values))
-        _require(compiled, wanted, f"compiled, of operands of shape {shape} a result", "xla_translation")
+        _require(compiled, wanted, f"compiled, for operands of shape {shape}, a result", "xla_translation")
     if jvp_rules.find(call.primitive) is None:
         return True
     try:
@@ -50,12 +50,12 @@ def _check_empty_operands(call: Call) -> bool:
         return True
     with at_fault("jvp"):
         tangents = pushed(fun, xs, [np.zeros_like(x) for x in xs])[1]
-    _require(tangents, [wanted[i] for i in outs], f"of operands of shape {shape} a tangent", "jvp")
+    _require(tangents, [wanted[i] for i in outs], f"for operands of shape {shape}, a tangent", "jvp")
     with at_fault("transpose"):
         cts = [np.zeros(wanted[i].shape, wanted[i].dtype) for i in outs]
         back = host(corejax.vjp(lambda *a: fun(*a), *xs)[1](cts))
     _require(
-        back, [ShapedArray(x.shape, x.dtype) for x in xs], f"of operands of shape {shape} a cotangent", "transpose"
+        back, [ShapedArray(x.shape, x.dtype) for x in xs], f"for operands of shape {shape}, a cotangent", "transpose"
     )
     return True
 
@@ -65,7 +65,7 @@ def _check_empty_batch(call: Call) -> None:
     wanted = [ShapedArray((0, *a.shape), a.dtype) for a in call.avals_out]
     with at_fault("vmap"):
         outs = host(corejax.vmap(call.__call__)(*values))
-    _require(outs, wanted, "of an empty batch a result", "vmap")
+    _require(outs, wanted, "for an empty batch, a result", "vmap")
 
 
 def _require(got: list[Array], wanted: list[ShapedArray], what: str, rule: str) -> None:

@@ -1,4 +1,4 @@
-"""impl and abstract eval: types, values, purity."""
+"""Check impl and abstract eval: types, weak types, values, purity."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from corejax_testing.outcomes import CheckFailure, NotApplicable
 
 
 def raw_impl(call: Call) -> list[Array]:
-    """What the impl rule itself gives, before the kernel looks at it.
+    """Return the results of the impl rule itself, before the kernel checks and wraps them.
 
     Raises:
-        NotApplicable: the rule works on device arrays, or the kernel derives it.
+        NotApplicable: the impl rule works on device arrays, or the kernel derives it.
     """
     call.require_alone()
     impl_rules.lookup(call.primitive)
@@ -33,7 +33,7 @@ def raw_impl(call: Call) -> list[Array]:
 
 @check("types", "abstract_eval", dtypes=True, shapes=True)
 def check_types(call: Call, rng: np.random.Generator) -> None:
-    """What is computed has the types that abstract eval says; what impl is prepared to be computes the same."""
+    """Check that results have the types that abstract eval returns, and that a prepared impl computes the same."""
     avals = call.avals_out
     with suppress(NotApplicable):
         _check_impl(call)
@@ -42,15 +42,15 @@ def check_types(call: Call, rng: np.random.Generator) -> None:
         got = get_aval(out)
         if got is not aval:
             raise CheckFailure(
-                f"result {i} is of type {got.str_short()}, but abstract eval says {aval.str_short()}", "impl"
+                f"result {i} is of type {got.str_short()}, but abstract eval returns {aval.str_short()}", "impl"
             )
-        if aval.weak_type and not call.params.get("weak_type") and _says_so_itself(call):
+        if aval.weak_type and not call.params.get("weak_type") and _has_own_abstract_eval(call):
             raise CheckFailure(f"result {i} of strongly typed operands is weakly typed", "abstract_eval",
                                "a result is weakly typed only if all operands are")  # fmt: skip
 
 
-def _says_so_itself(call: Call) -> bool:
-    """Whether weak types are a rule's own words: of a decomposition they follow, from its Python numbers too."""
+def _has_own_abstract_eval(call: Call) -> bool:
+    """Return whether the author wrote abstract eval; in a decomposition, weak types follow from its operations."""
     abstract_eval_rules.lookup(call.primitive)
     rule = abstract_eval_rules.rule_of(call.primitive)
     return rule is not None and rule.derived is None
@@ -60,7 +60,7 @@ def _check_impl(call: Call) -> None:
     outs, avals = raw_impl(call), call.avals_out
     if len(outs) != len(avals):
         raise CheckFailure(
-            f"impl gives {len(outs)} results, abstract eval {len(avals)}", "impl", _or_abstract_eval(call)
+            f"impl returns {len(outs)} results, abstract eval {len(avals)}", "impl", _or_abstract_eval(call)
         )
     for i, (value, aval) in enumerate(zip(outs, avals, strict=True)):
         with at_fault("impl"):
@@ -69,17 +69,17 @@ def _check_impl(call: Call) -> None:
             hint = diagnose(value, np.broadcast_to(aval.dtype.type(0), aval.shape))
             if _is_of_the_reference(call, i, found):
                 raise CheckFailure(
-                    f"abstract eval says {aval.str_short()} of result {i}, but impl and the example's reference give "
-                    f"{found.str_short()}", "abstract_eval",
+                    f"abstract eval returns {aval.str_short()} for result {i}, but impl and the example's reference "
+                    f"return {found.str_short()}", "abstract_eval",
                 )  # fmt: skip
             raise CheckFailure(
-                f"impl gives {found.str_short()} as result {i}, but abstract eval says {aval.str_short()}", "impl",
-                f"if abstract eval is right, then of impl's result: {hint}; {_or_abstract_eval(call)}",
+                f"impl returns {found.str_short()} as result {i}, but abstract eval {aval.str_short()}", "impl",
+                f"if abstract eval is right, then impl's result is wrong: {hint}; {_or_abstract_eval(call)}",
             )  # fmt: skip
 
 
 def _check_prepared(call: Call) -> None:
-    """What the impl rule is prepared to be gives the same, bit by bit."""
+    """Require the specialised impl (`prepared=`) to return the same results as impl, bit by bit."""
     rule = impl_rules.rule_of(call.primitive)
     prepare = None if rule is None else rule.flags.get("prepared")
     if prepare is None:
@@ -91,32 +91,32 @@ def _check_prepared(call: Call) -> None:
     found = list(given) if run is None or call.primitive.multiple_results else [given]
     for i, (a, b) in enumerate(zip(map(on_host, outs), map(on_host, found), strict=True)):
         if (a.dtype, a.shape, a.tobytes()) != (b.dtype, b.shape, b.tobytes()):
-            raise CheckFailure(f"what impl is prepared to be gives {b} as result {i}, impl itself {a}", "impl",
-                               "`prepared=` has to give the same function, or None")  # fmt: skip
+            raise CheckFailure(f"the prepared impl returns {b} as result {i}, but impl itself returns {a}", "impl",
+                               "`prepared=` must return the same function, or None")  # fmt: skip
 
 
 def _is_of_the_reference(call: Call, result: int, found: ShapedArray) -> bool:
-    """Whether the author's reference function gives a result of this type."""
+    """Return whether the author's reference function returns a result of this type."""
     if call.example.reference is None:
         return False
     try:
         out = call.example.reference(*call.values, **call.params)
-    except Exception:  # it need not take these dtypes
+    except Exception:  # a reference need not accept these dtypes
         return False
     value = on_host(out[result] if call.primitive.multiple_results else out)
     return (value.shape, value.dtype) == (found.shape, found.dtype)
 
 
 def _or_abstract_eval(call: Call) -> str:
-    return f"if impl is right, mend abstract eval ({place_of(call.primitive, 'abstract_eval')})"
+    return f"if impl is right, fix abstract eval ({place_of(call.primitive, 'abstract_eval')})"
 
 
 @check("weak_types", "abstract_eval", dtypes=True)
 def check_weak_types(call: Call, rng: np.random.Generator) -> None:
-    """A result is weakly typed only if all operands are, and if all whose elements it has are, if it moves elements."""
+    """Check that a result is weakly typed only if the operands that it depends on are weakly typed."""
     if not call.values:
         raise NotApplicable("no operands")
-    if not _says_so_itself(call):
+    if not _has_own_abstract_eval(call):
         raise NotApplicable("weak types of a decomposition follow from its operations")
     strong = call.avals
     _check_weak_structural(call)
@@ -126,21 +126,21 @@ def check_weak_types(call: Call, rng: np.random.Generator) -> None:
         for out, reference in zip(outs, call.avals_out, strict=True):
             shown = ", ".join(a.str_short() for a in avals)
             if (out.shape, out.dtype) != (reference.shape, reference.dtype):
-                raise CheckFailure(f"abstract eval of ({shown}) gives {out.str_short()}, but of strong types "
+                raise CheckFailure(f"abstract eval of ({shown}) returns {out.str_short()}, but for strong types "
                                    f"{reference.str_short()}", "abstract_eval")  # fmt: skip
             same_kind = [a for a in avals if a.dtype == out.dtype]
             if out.weak_type and same_kind and not any(a.weak_type for a in same_kind):
-                raise CheckFailure(f"abstract eval of ({shown}) gives the weak {out.str_short()}", "abstract_eval")
-            nary = "elementwise" in call.primitive.tags and out.dtype != np.bool_  # a predicate does not count
+                raise CheckFailure(f"abstract eval of ({shown}) returns the weak {out.str_short()}", "abstract_eval")
+            nary = "elementwise" in call.primitive.tags and out.dtype != np.bool_  # select's predicate does not count
             if out.weak_type and nary and not all(a.weak_type for a in same_kind):
                 raise CheckFailure(
-                    f"abstract eval of ({shown}) gives the weak {out.str_short()}, though an operand is strong",
+                    f"abstract eval of ({shown}) returns the weak {out.str_short()}, though an operand is strong",
                     "abstract_eval",
                 )
 
 
 def _check_weak_structural(call: Call) -> None:
-    """Elements that are moved are as weakly typed as they were: if all the operands are that they come from."""
+    """Require a result of a structural primitive to be weak exactly if all operands that it copies from are weak."""
     if "structural" not in call.primitive.tags or "weak_type" in call.params:
         return
     sources = _sources(call)
@@ -149,19 +149,20 @@ def _check_weak_structural(call: Call) -> None:
         avals = tuple(a.update(weak_type=w) for a, w in zip(call.avals, weak, strict=True))
         for out, found in zip(call.types(avals), sources, strict=True):
             alike = [w for a, w in zip(avals, weak, strict=True) if a.dtype == out.dtype]
-            updated = bool(found) and weak[found[0]] and avals[found[0]].shape == out.shape  # the operand's own type
+            # An update in place (the first source has the result's shape) may keep that operand's type.
+            updated = bool(found) and weak[found[0]] and avals[found[0]].shape == out.shape
             lost = not out.weak_type and all(alike)
             gained = out.weak_type and not updated and not all(weak[k] for k in found)
             if found and (lost or gained):
                 shown = ", ".join(a.str_short() for a in avals)
                 raise CheckFailure(
-                    f"abstract eval of ({shown}) gives {out.str_short()}, with elements of operands {found}",
-                    "abstract_eval", "it is weakly typed if all that is moved is: all(x.weak_type for x in ...)",
+                    f"abstract eval of ({shown}) returns {out.str_short()}, with elements of operands {found}",
+                    "abstract_eval", "the result is weakly typed if all its sources are: all(x.weak_type for x in ...)",
                 )  # fmt: skip
 
 
 def _sources(call: Call) -> list[list[int]]:
-    """Of each result, the operands of its dtype whose elements it has: it changes as they do."""
+    """Return, for each result, the operands of its dtype that change the result if they change."""
     found: list[list[int]] = [[] for _ in call.avals_out]
     before = host(call(*call.values))
     for i, x in enumerate(call.values):
@@ -179,7 +180,7 @@ def _sources(call: Call) -> list[list[int]]:
 
 @check("values", "impl", dtypes=True, shapes=True, long=True)
 def check_values(call: Call, rng: np.random.Generator) -> None:
-    """The numbers are those of the author's reference function."""
+    """Check that the results are those of the author's reference function."""
     if call.example.reference is None:
         raise NotApplicable("the example has no reference function")
     try:
@@ -189,8 +190,8 @@ def check_values(call: Call, rng: np.random.Generator) -> None:
         raise CheckFailure(
             f"the example's reference function raises {type(error).__name__}: {error}",
             None,
-            "it is called as reference(*operands, **params), with operands of every dtype that the rules take, and may "
-            "compute in another: x.astype('float64')",
+            "it is called as reference(*operands, **params), with operands of every dtype that the rules accept; it "
+            "may compute in another dtype: x.astype('float64')",
         ) from error
     listed = list(wanted) if call.primitive.multiple_results else [wanted]
     for i, (got, right) in enumerate(zip(call(*call.values), listed, strict=True)):
@@ -202,20 +203,20 @@ def check_values(call: Call, rng: np.random.Generator) -> None:
 
 @check("pure", "impl", dtypes=True, shapes=True)
 def check_pure(call: Call, rng: np.random.Generator) -> None:
-    """impl is a function of its operands' numbers: not of their memory, nor of what was before; and changes none."""
-    raw_impl(call)  # a second impl on NumPy arrays, or not applicable
+    """Check that impl depends only on its operands' numbers, not on memory or earlier calls, and modifies none."""
+    raw_impl(call)  # raises NotApplicable if there is no impl on NumPy arrays
     mine = call.at([x.copy() for x in call.values])
     first = host(raw_impl(mine))
     for i, (x, before) in enumerate(zip(mine.values, call.values, strict=True)):
         if x.tobytes() != before.tobytes():
-            raise CheckFailure(f"impl changes operand {i}, in place", "impl")
+            raise CheckFailure(f"impl changes operand {i} in place", "impl")
     kept = [x.copy() for x in first]
     raw_impl(call.again(np.random.default_rng(1)))
     for i, (x, before) in enumerate(zip(first, kept, strict=True)):
         if x.tobytes() != before.tobytes():
-            raise CheckFailure(f"result {i} is overwritten by the next application (an array that impl keeps)", "impl")
+            raise CheckFailure(f"result {i} is overwritten by the next application (impl reuses an array)", "impl")
     if call.primitive.effects:
-        return  # it may depend on what it has done
+        return  # a primitive with effects may depend on its earlier applications
     for i, (x, y) in enumerate(zip(kept, host(raw_impl(call)), strict=True)):
         if x.tobytes() != y.tobytes():
             compare(y, x, f"result {i}, the second time,", "impl", allowed=0.0)
@@ -231,14 +232,14 @@ def check_pure(call: Call, rng: np.random.Generator) -> None:
     for what, there in (
         ("of an array that had other numbers", buffers),
         ("of an array in Fortran's order", [np.array(x, order="F") for x in other.values]),
-        ("of every second element of an array", [_spread(x) for x in other.values]),
+        ("of every second element of an array", [_strided(x) for x in other.values]),
     ):
         for i, (x, y) in enumerate(zip(host(raw_impl(call.at(there))), host(raw_impl(other)), strict=True)):
             compare(x, y, f"result {i} {what}", "impl", scale=call.example.tolerance)
 
 
-def _spread(x: Array) -> Array:
-    """The same numbers, not next to each other."""
+def _strided(x: Array) -> Array:
+    """Return the same numbers in memory that is not contiguous."""
     if not x.ndim:
         return x
     apart = np.repeat(x, 2, axis=-1)

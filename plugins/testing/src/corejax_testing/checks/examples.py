@@ -1,4 +1,4 @@
-"""The author's examples themselves: without them nothing is checked."""
+"""Check the author's examples themselves, which all other checks start from."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from corejax_testing.outcomes import CheckFailure
 
 
 def require_sense(example: Example) -> None:
-    """Require of an example that numbers can be drawn for it.
+    """Require an example to be valid, so that operands can be drawn for it.
 
     Raises:
-        CheckFailure: what it says of itself makes no sense.
+        CheckFailure: the example's names of checks, ranges, `prepare` or `requires` are invalid.
     """
     for name in example.skip:
         if name not in CHECKS and name not in provided_checks():
@@ -29,8 +29,8 @@ def require_sense(example: Example) -> None:
         try:
             low, high = example.range_of(i)
         except IndexError:
-            hint = "one `low` and `high` for all operands, or one for each"
-            raise CheckFailure(f"an example gives no range of operand {i}", None, hint) from None
+            hint = "give one `low` and `high` for all operands, or one for each"
+            raise CheckFailure(f"an example gives no range for operand {i}", None, hint) from None
         if not low <= high:
             raise CheckFailure(f"an example's range of operand {i} is empty: low={low}, high={high}")
     _require_operands(example)
@@ -40,7 +40,7 @@ def _require_operands(example: Example) -> None:
     try:
         drawn(example, np.random.default_rng(0))
     except UnfitOperands as error:
-        hint = "have `prepare` make such operands of what is drawn, or give arrays that satisfy it as operands"
+        hint = "let `prepare` turn the drawn operands into valid ones, or give arrays that satisfy `requires`"
         raise CheckFailure(str(error), None, hint) from None
     except Exception as error:
         hint = "both are called as f(*operands, **params), with NumPy arrays"
@@ -51,7 +51,7 @@ def _require_operands(example: Example) -> None:
 
 @check("examples", "abstract_eval")
 def check_examples(call: Call, rng: np.random.Generator) -> None:
-    """There are examples, abstract eval takes them, and what they say of themselves makes sense."""
+    """Check that there are examples, that they are valid, and that abstract eval accepts them."""
     require_sense(call.example)
     try:
         call.avals_out  # noqa: B018
@@ -59,5 +59,5 @@ def check_examples(call: Call, rng: np.random.Generator) -> None:
         raise CheckFailure(
             f"abstract eval refuses an example: {error}",
             "abstract_eval",
-            "mend the example's shapes, dtypes or params, or what abstract eval accepts",
+            "fix the example's shapes, dtypes or params, or what abstract eval accepts",
         ) from error

@@ -1,4 +1,4 @@
-"""Evaluated and compiled, the same in every dtype: at its limits, in other sizes, of empty operands."""
+"""Check that evaluation and compiled code agree in every dtype: at its limits, in other sizes, for empty operands."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from corejax_testing.checks.registry import check
 from corejax_testing.extremes import WITHOUT_NAN, Filled, differences, fills, variants
 from corejax_testing.outcomes import CheckFailure, NotApplicable
 
-_HINT = "one dtype, size or special number is treated differently: the StableHLO specification says what is right"
+_HINT = "one dtype, size or special number is handled differently: see the StableHLO specification"
 
 
 @check("extremes", RULE, limit=2, quick=1, shrinks=False, optimised=True)
 def check_extremes(call: Call, rng: np.random.Generator) -> None:
-    """In every dtype, at its largest, smallest and special numbers, and of empty operands: compiled it is impl's."""
+    """Check that compiled results are impl's in every dtype, at extreme and special numbers, and for empty operands."""
     if not has_backend():
         raise NotApplicable("corejax-xla-backend is not installed")
     if "higher_order" in call.primitive.tags or call.primitive.effects:
-        raise NotApplicable("its types are those of its program, or it has effects")
+        raise NotApplicable("its program fixes its types, or it has effects")
     if not translates(call):
         raise NotApplicable("it has no translation")
     found = [list(fills(each)) for each in variants(call)]
@@ -35,13 +35,13 @@ def check_extremes(call: Call, rng: np.random.Generator) -> None:
 
 
 def require_agreement(cases: Sequence[Sequence[Filled]]) -> None:
-    """Require applications to give, compiled as one program, what they give one by one.
+    """Require applications that are compiled as one program to return what each returns by itself.
 
     Args:
-        cases: applications of the same types each, with different numbers.
+        cases: lists of applications that have the same types and different numbers.
 
     Raises:
-        CheckFailure: one does not.
+        CheckFailure: a result differs.
     """
     known = [[(filled, outs) for filled in case if (outs := _evaluated(filled.call)) is not None] for case in cases]
     known = [case for case in known if case]
@@ -60,7 +60,7 @@ def require_agreement(cases: Sequence[Sequence[Filled]]) -> None:
 
 
 def _evaluated(call: Call) -> list[Any] | None:
-    """Results, or None where these numbers are refused."""
+    """Return the results, or None if the primitive refuses these numbers."""
     try:
         outs = call(*call.values)
         host(outs)
@@ -68,18 +68,22 @@ def _evaluated(call: Call) -> list[Any] | None:
         return None
     except Exception as error:
         if isinstance(error, BackendError) and any(get_aval(x).dtype.name in ("int2", "uint2") for x in call.values):
-            return None  # XLA sends none of two bits from device to device
-        raise CheckFailure(f"of ({_types(call)}), {type(error).__name__}: {error}", "impl") from error
+            return None  # XLA does not transfer two-bit integers between devices
+        raise CheckFailure(f"for ({_types(call)}), {type(error).__name__}: {error}", "impl") from error
     return outs
 
 
 def _require_programs(calls: Sequence[Call]) -> None:
-    """Say which of several applications does not compile."""
+    """Compile each application by itself, to find the one that fails.
+
+    Raises:
+        CheckFailure: an application does not compile.
+    """
     for call in calls:
         try:
             corejax.jit(call.__call__)(*call.values)
         except Exception as error:
-            message = f"of ({_types(call)}), compiled, {type(error).__name__}: {error}"
+            message = f"for ({_types(call)}), compiled, {type(error).__name__}: {error}"
             raise CheckFailure(message, RULE) from error
 
 

@@ -1,4 +1,4 @@
-"""Integer operands: starts beyond the ends, every branch, batches of indices only, loops without turns."""
+"""Check integer operands: starts out of range, every branch, batches of indices only, loops without turns."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from corejax_testing.variations import in_other_index_dtypes, integer_settings
 
 @check("indices", "impl", limit=4)
 def check_indices(call: Call, rng: np.random.Generator) -> None:
-    """At starts beyond the ends and in each branch: compiled, batched by indices only, differentiated, it is impl's."""
+    """Check starts out of range and every branch: compiled, batched by indices only, differentiated."""
     settings = [there for there in integer_settings(call) if runs(there)]
     if not settings:
         raise NotApplicable("no integer operand with other numbers")
@@ -68,7 +68,7 @@ def _check_compiled(call: Call, settings: Sequence[Call]) -> None:
 
 
 def _check_other_dtypes(variants: Sequence[Call]) -> None:
-    """Compiled and batched, integers of other dtypes mean what they mean to impl."""
+    """Require compiled and batched results for index operands of other dtypes to be impl's."""
     ways: list[tuple[str, str, Any]] = []
     if not variants:
         return
@@ -91,7 +91,7 @@ def _check_other_dtypes(variants: Sequence[Call]) -> None:
 
 
 def _named(there: Call, call: Call) -> str:
-    """Which integers it is about."""
+    """Return a phrase that names the integers which differ from the example's."""
     changed = [
         f"operand {i} = {x.ravel()[0].item()!r}"
         for i, (x, y) in enumerate(zip(there.values, call.values, strict=True))
@@ -104,7 +104,7 @@ def _named(there: Call, call: Call) -> str:
 
 
 def _batches(call: Call, settings: Sequence[Call]) -> Iterator[tuple[tuple[int | None, ...], list[Array], list[Call]]]:
-    """Only the integer operands batched; then all of them: axes, operands, and the applications one by one."""
+    """Yield batches of the integer operands only, then of all operands: axes, operands, and single applications."""
     rows = [call, *settings]
     integers = [x.dtype.kind in "iu" for x in call.values]
     for every in (False, True):
@@ -138,7 +138,7 @@ def _check_batched(call: Call, settings: Sequence[Call]) -> None:
 
 
 def _check_batched_gradient(call: Call, settings: Sequence[Call], rng: np.random.Generator) -> None:
-    """Cotangents under vmap over the integers only are those one by one."""
+    """Require cotangents under vmap over the integers only to be those of the single applications."""
     if not _has_vmap(call) or not _has(call, check_vjp):
         return
     _, _, outs = call.moving()

@@ -1,8 +1,8 @@
-"""Derivatives at special points: zeros, ties, negative bases, saturation, large arguments.
+"""Check derivatives at special points: zeros, ties, negative bases, saturation, large arguments.
 
-Where a function has a derivative, the tangent is it. Where the slopes on the two sides differ, as at ties, it is
-between them, along every direction: so of two that are equal not both can have the whole of the tangent. Where one
-of the two is not finite the check says nothing.
+At a point with a derivative, the tangent must be that derivative. If the slopes on the two sides differ, as at ties,
+the tangent must lie between them along every direction, so two tied operands cannot both receive the whole tangent.
+Points at which a slope is not finite are not checked.
 """
 
 from __future__ import annotations
@@ -22,17 +22,18 @@ from corejax_testing.checks.registry import check
 from corejax_testing.outcomes import CheckFailure, NotApplicable
 from corejax_testing.special_points import is_free_elementwise, special_grid, special_patterns
 
-# Step, a power of two, so that even large numbers move by as much; slack for rounding in units of the slopes, of the
-# function, and of 1. What one step leaves is as much as a finer one changes.
+# The step of the differences (a power of two, so that adding it to large numbers is exact), and the slack for rounding:
+# relative to the slopes, relative to the function's value, and absolute. The truncation error is estimated by the
+# difference between the slopes at the usual and at a finer step.
 _PRECISION = {"float64": (2.0**-17, 3e-4, 5e-10, 1e-10), "float32": (2.0**-7, 3e-2, 2e-3, 2e-3)}
-_PARTS = (0.25, 0.6, 0.1)  # finer steps: one is enough for what is right
-_ALONE = 4  # operands that are moved one by one
+_PARTS = (0.25, 0.6, 0.1)  # finer steps, of which one has to confirm the tangent
+_ALONE = 4  # the number of operands up to which each is moved by itself
 _HINT = "at ties share the tangent; at zeros and large arguments look for 0/0, 0 * inf, log(0), inf - inf"
 
 
 @check("points", "jvp", limit=4)
 def check_points(call: Call, rng: np.random.Generator) -> None:
-    """At zeros, ties, negative and large numbers tangents are between the slopes on the two sides; cotangents too."""
+    """Check that tangents and cotangents at zeros, ties, negative and large numbers lie between one-sided slopes."""
     differentiable(call)
     call = call.widened()
     inexact = [*(call.avals[i] for i in call.inexact), *(a for a in call.avals_out if is_inexact(a.dtype))]
@@ -43,7 +44,7 @@ def check_points(call: Call, rng: np.random.Generator) -> None:
         try:
             fun, xs, _ = there.moving()
             outs = host(fun(*xs))
-        except (ValueError, ArithmeticError, np.linalg.LinAlgError):  # not of its domain
+        except (ValueError, ArithmeticError, np.linalg.LinAlgError):  # outside the function's domain
             continue
         _check_slopes(there, name, outs, rng)
         tried = True
@@ -75,7 +76,7 @@ def _check_slopes(call: Call, name: str, outs: Sequence[Array], rng: np.random.G
                     require_between(tangent, slopes[i], finer[i], value, f"tangent {i}{_with(name)}{along}", call)
                 break
             except CheckFailure:
-                if part == _PARTS[-1]:  # no step says otherwise
+                if part == _PARTS[-1]:  # no finer step confirms the tangent
                     raise
     if 1 < len(xs) <= _ALONE:
         _require_sum(found[: len(xs)], found[len(xs)], _with(name))
@@ -83,7 +84,7 @@ def _check_slopes(call: Call, name: str, outs: Sequence[Array], rng: np.random.G
 
 
 def _largest(dtype: Any) -> float:
-    """Return the number beyond which a value counts as diverging, so that the check says nothing about it."""
+    """Return the number beyond which a value counts as diverging and is not checked."""
     return float(np.finfo(dtype).max) ** 0.25
 
 
@@ -91,7 +92,7 @@ def _require_sum(alone: Sequence[Sequence[Array]], together: Sequence[Array], wh
     """Require the tangents along each operand alone to add up to the tangent along all, unless they diverge.
 
     Raises:
-        CheckFailure: they do not.
+        CheckFailure: the sum differs.
     """
     for i, (got, *terms) in enumerate(zip(together, *alone, strict=True)):
         with np.errstate(all="ignore"):
@@ -104,7 +105,7 @@ def _require_sum(alone: Sequence[Sequence[Array]], together: Sequence[Array], wh
 
 
 def _slopes(fun: Any, xs: Sequence[Array], ts: Sequence[Any], outs: Sequence[Array], part: float) -> list[list[Array]]:
-    """Of each result, the difference quotients on the two sides, for a part of the usual step."""
+    """Return the two one-sided difference quotients of each result, for a fraction of the usual step."""
     step = xs[0].dtype.type(_PRECISION[xs[0].dtype.name][0] * part)
     after, before = (host(fun(*_moved(xs, ts, sign * step))) for sign in (1, -1))
     with np.errstate(all="ignore"):
@@ -116,7 +117,7 @@ def _with(name: str) -> str:
 
 
 def _directions(xs: Sequence[Array], rng: np.random.Generator) -> Iterator[tuple[str, list[Any]]]:
-    """Each operand alone, all together, one against the others, and any."""
+    """Yield directions: each operand alone, all together, one against the others, and a random direction."""
     ones = [np.ones_like(x) for x in xs]
     if len(xs) > 1:
         for k in range(min(len(xs), _ALONE)):
@@ -134,10 +135,10 @@ def _moved(xs: Sequence[Array], ts: Sequence[Any], step: float) -> list[Array]:
 def require_between(
     tangent: Array, slopes: Sequence[Array], finer: Sequence[Array], value: Array, what: str, call: Call
 ) -> None:
-    """Require a tangent to be between two slopes, where all are finite and a finer step gives the same.
+    """Require a tangent to lie between two slopes, at elements at which all are finite and a finer step agrees.
 
     Raises:
-        CheckFailure: an element is not.
+        CheckFailure: an element lies outside.
     """
     low, high = np.minimum(*slopes), np.maximum(*slopes)
     step, relative, noise, least = _PRECISION[value.dtype.name]
@@ -166,7 +167,7 @@ def require_between(
 
 
 def compare_where_finite(got: Array, wanted: Array, what: str, rule: str) -> None:
-    """As `compare`, where the right numbers are finite."""
+    """Compare as `compare` does, but only elements at which the right numbers are finite."""
     if got.shape == wanted.shape:
         ok = np.isfinite(wide(wanted))
         got, wanted = (np.where(ok, x, np.zeros((), x.dtype)) for x in (got, wanted))
@@ -174,7 +175,7 @@ def compare_where_finite(got: Array, wanted: Array, what: str, rule: str) -> Non
 
 
 def _check_pullback(call: Call, name: str, tangents: Sequence[Sequence[Array]]) -> None:
-    """Cotangents are finite where tangents are; of elementwise primitives they are those along each operand alone."""
+    """Require cotangents to be finite if tangents are, and for elementwise primitives to equal the tangents."""
     if "vjp" in call.example.skip or "vjp" in call.example.fails:
         return
     fun, xs, _ = call.moving()

@@ -1,4 +1,4 @@
-"""The primitive in programs: types, text, parameters, effects; the same program twice; rules that change nothing."""
+"""Check the primitive in programs: types, text, parameters, repeatability, and rules that modify their arguments."""
 
 from __future__ import annotations
 
@@ -36,12 +36,12 @@ def _checked(program: ClosedJaxpr, what: str, rule: str) -> None:
 
 @check("programs", "abstract_eval", dtypes=True)
 def check_programs(call: Call, rng: np.random.Generator) -> None:
-    """Programs with it, differentiated and batched ones too, are well typed."""
+    """Check that its program is well typed, also after jvp and vmap."""
     closed = call.closed()
     _checked(closed, "its program", "abstract_eval")
     for got, wanted in zip(closed.out_avals, call.avals_out, strict=True):
         if got is not wanted:
-            raise CheckFailure(f"staged, it is of type {got.str_short()}, evaluated {wanted.str_short()}")
+            raise CheckFailure(f"staged, its result is of type {got.str_short()}, evaluated {wanted.str_short()}")
     nonzeros = call.moves
     if any(nonzeros) and jvp_rules.find(call.primitive) is not None:
         with at_fault("jvp"):
@@ -62,7 +62,7 @@ def check_programs(call: Call, rng: np.random.Generator) -> None:
 
 @check("text", None)
 def check_text(call: Call, rng: np.random.Generator) -> None:
-    """Its program, differentiated and batched ones too, prints to text that parses to the same program."""
+    """Check that the text of its program parses to the same program, also after jvp and vmap."""
     closed = call.closed()
     if closed.consts:
         raise NotApplicable("the program has constants")
@@ -77,16 +77,16 @@ def _round_trip(closed: ClosedJaxpr) -> None:
         return
     text = str(closed)
     parsed = parse_jaxpr(text)
-    hint = "a parameter's value has to print as an expression that the parser reads (numbers, strings, dtypes, tuples)"
+    hint = "each parameter must print as an expression that the parser reads (numbers, strings, dtypes, tuples)"
     if not same_jaxpr(parsed, closed):
         raise CheckFailure(f"the text parses to another program:\n{text}\nbecomes\n{parsed}", None, hint)
     if str(parsed) != text:
-        raise CheckFailure(f"the text does not print again as it was:\n{text}\nbecomes\n{parsed}", None, hint)
+        raise CheckFailure(f"the parsed program prints differently:\n{text}\nbecomes\n{parsed}", None, hint)
 
 
 @check("params", None)
 def check_params(call: Call, rng: np.random.Generator) -> None:
-    """Parameters are hashable, in equations too."""
+    """Check that parameters are hashable, also in equations."""
     _require_hashable(call.params, "", "; use tuples")
     for eqn in call.closed().jaxpr.eqns:
         _require_hashable(eqn.params, f" of {eqn.primitive.name}", "")
@@ -100,11 +100,11 @@ def _require_hashable(params: dict[str, Any], where: str, advice: str) -> None:
             raise CheckFailure(f"parameter {name!r}{where} is not hashable: {value!r}{advice}") from None
 
 
-_PURE = "rules are called once and their results kept: no counters, no random names, no state"
+_PURE = "results of rules are cached: a rule must not use counters, random names or other state"
 
 
 def _texts(call: Call) -> Iterator[tuple[str, str, Callable[[], str]]]:
-    """Program, rule at fault, and how it is made."""
+    """Yield the texts to compare: a name, the rule at fault, and a function that makes the text."""
     yield "its program", "abstract_eval", lambda: _text(call.closed())
     for rule, transform in call.transforms().items():
         yield f"the program of its {rule} rule", rule, lambda transform=transform: _text(transform(call.closed()))
@@ -113,7 +113,7 @@ def _texts(call: Call) -> Iterator[tuple[str, str, Callable[[], str]]]:
 
 
 def _text(program: ClosedJaxpr) -> str:
-    """The program with its constants."""
+    """Return the program's text, with its constants."""
     return "\n".join([str(program), *(show(c) for c in program.consts)])
 
 
@@ -124,14 +124,14 @@ def _lowered(call: Call) -> str:
 
 @check("repeatable", "jvp", limit=3)
 def check_repeatable(call: Call, rng: np.random.Generator) -> None:
-    """The same program is traced, differentiated, batched and translated to the same text each time."""
+    """Check that tracing, jvp, vmap and translation give the same text each time."""
     for name, rule, make in _texts(call):
         with at_fault(rule), corejax.config.override(remember_rules=False):
             first, second = make(), make()
         if first != second:
             pairs = zip(first.splitlines(), second.splitlines(), strict=False)
             a, b = next(((x, y) for x, y in pairs if x != y), ("(shorter)", "(longer)"))
-            raise CheckFailure(f"{name} differs the second time:\n    {a.strip()}\n    {b.strip()}", rule, _PURE)
+            raise CheckFailure(f"{name} is different the second time:\n    {a.strip()}\n    {b.strip()}", rule, _PURE)
     one, other = ([(e.primitive, e.params) for e in call.closed().jaxpr.eqns] for _ in range(2))
     for (primitive, p), (_, q) in zip(one, other, strict=True):
         for name in p:
@@ -143,7 +143,7 @@ def check_repeatable(call: Call, rng: np.random.Generator) -> None:
 
 @check("untouched", "jvp", limit=3)
 def check_untouched(call: Call, rng: np.random.Generator) -> None:
-    """Rules change neither the lists that they are given nor the arrays in them."""
+    """Check that rules modify neither the lists that they receive nor the arrays in them."""
     call.require_alone()
     tried = False
     values = [as_array(x.copy()) for x in call.values]
@@ -177,8 +177,8 @@ def _run(kind: str, registry: Any, call: Call, lists: Sequence[list[Any]], apply
     apply(registry.rule_of(call.primitive).fn, lists)
     for given, before, values in zip(lists, kept, numbers, strict=True):
         if len(given) != len(before) or any(x is not y for x, y in zip(given, before, strict=True)):
-            raise CheckFailure(f"the {kind} rule changes a list that it is given", kind, "make a list of your own")
+            raise CheckFailure(f"the {kind} rule changes a list that it is given", kind, "build a new list instead")
         for x, value in zip(given, values, strict=True):
             if value is not None and on_host(x).tobytes() != value.tobytes():
                 raise CheckFailure(f"the {kind} rule writes into an array that it is given", kind, "arrays are "
-                                   "immutable, also where `np.asarray` shows what is inside")  # fmt: skip
+                                   "immutable, and so are their views by `np.asarray`")  # fmt: skip

@@ -1,4 +1,4 @@
-"""The checks by name, in the order of a report's columns."""
+"""The registry of checks, and how an error is attributed to a rule."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ class Check:
 
     Attributes:
         name: the report's column.
-        run: raises `CheckFailure` where the property does not hold, `NotApplicable` where it means nothing.
-        rule: kind of the rule that is at fault for what raises.
-        dtypes: whether it runs on the examples in other dtypes too.
-        shapes: whether hypothesis makes further operands, of elementwise primitives.
-        limit: at most so many applications of which it says something, the smallest first; 0 for all of them.
-        optimised: whether programs are compiled as users' are, because the machine code matters; others are compiled
-            with few optimisations, in less than half of the time.
-        long: whether it runs on an axis of many elements too.
-        quick: as limit, where fewer variations are asked for; 0 for half of it, of a check that runs on other dtypes.
-        note: says what the check leaves out here, if anything.
-        shrinks: whether what fails is made small; not where the numbers do not matter.
+        run: raises `CheckFailure` if the property does not hold, `NotApplicable` if the check does not apply.
+        rule: kind of the rule to blame for an unexpected error.
+        dtypes: whether the check also runs on the examples in other dtypes.
+        shapes: whether hypothesis generates further operands for elementwise primitives.
+        limit: the maximal number of applications to check, the smallest first; 0 for all of them.
+        optimised: whether programs are compiled with all optimisations, because the machine code matters; other checks
+            compile with few optimisations, in less than half of the time.
+        long: whether the check also runs on an axis of many elements.
+        quick: the limit for `--quick`; 0 for half of `limit` if the check runs on other dtypes.
+        note: returns a sentence about what the check leaves out here, or "".
+        shrinks: whether a failure is reduced to smaller operands; False if the numbers do not matter.
     """
 
     name: str
@@ -54,12 +54,12 @@ class Check:
 
     @property
     def doc(self) -> str:
-        """What holds, in a sentence."""
+        """The sentence that describes the check: the summary of the function's docstring."""
         return (self.run.__doc__ or "").strip().splitlines()[0]
 
 
 def check(name: str, rule: str | None = None, **options: Any) -> Callable[[Run], Run]:
-    """A decorator that makes a function a check; the options are `Check`'s."""
+    """Return a decorator that registers a function as a check; the options are `Check`'s."""
 
     def register(run: Run) -> Run:
         CHECKS[name] = Check(name, run, rule, **options)
@@ -70,10 +70,10 @@ def check(name: str, rule: str | None = None, **options: Any) -> Callable[[Run],
 
 @contextmanager
 def at_fault(rule: str) -> Iterator[None]:
-    """What raises in the `with` block is this rule's fault.
+    """Blame a rule for errors in the `with` block.
 
     Raises:
-        CheckFailure: in place of what was raised, except what checks and missing rules raise themselves.
+        CheckFailure: in place of any error, except those that checks and missing rules raise themselves.
     """
     try:
         yield
@@ -84,14 +84,15 @@ def at_fault(rule: str) -> Iterator[None]:
 
 
 def rule_at_fault(error: BaseException, primitive: Primitive) -> str | None:
-    """Kind of the primitive's rule that an exception comes from: what it is attributed to, else the innermost that ran.
+    """Return the kind of the primitive's rule that raised an error, or None if no rule of the primitive did.
 
-    What an abstract-eval rule refuses is the fault of whoever gave it such operands.
+    The kernel's own attribution comes first, then the innermost of the primitive's rules in the traceback. If an
+    abstract-eval rule refuses operands, its caller is to blame.
     """
     if isinstance(error, NotLinearError):
         return "jvp"
     if isinstance(error, UnexpectedTracerError) and _is_written(primitive, "partial_eval"):
-        return "partial_eval"  # it has recorded what is not linear, so that a primal result became unknown
+        return "partial_eval"  # the rule recorded a nonlinear operation, which made a primal result unknown
     name, kind = attributed_rule(error) or (None, None)
     if name == primitive.name and kind is not None:
         derived = kind == "impl" and not _is_written(primitive, "impl") and _is_written(primitive, "abstract_eval")
@@ -112,7 +113,7 @@ def _is_written(primitive: Primitive, kind: str) -> bool:
 
 
 def _in_force(primitive: Primitive, rule: str) -> Any:
-    """A primitive's rule; where platforms have rules of their own, that of the one that compiles here."""
+    """Return the primitive's rule that is used here: the default backend's, if platforms have rules of their own."""
     registry = registries[rule]
     platforms = registry.platforms_of(primitive)
     platform = corejax.default_backend() if platforms and hasattr(corejax, "default_backend") else None
@@ -120,7 +121,7 @@ def _in_force(primitive: Primitive, rule: str) -> Any:
 
 
 def place_of(primitive: Primitive, rule: str | None) -> str:
-    """Where a primitive's rule is written, and what it is derived from; empty where there is none."""
+    """Return file and line of a primitive's rule, and what it is derived from; "" if there is no such rule."""
     entry = _in_force(primitive, rule) if rule in registries else None
     if entry is None:
         return ""

@@ -1,6 +1,6 @@
-"""Over several devices, as many as there are: by pmap, by shard_map, and compiled for arguments that are spread.
+"""Check a primitive over several devices: with pmap, with shard_map, and compiled for sharded arguments.
 
-And types in functions of blocks, of primitives that say themselves along which axes their results may differ.
+The check `shared` is about the manual axes (`vma`) of the types that abstract eval returns in `shard_map`.
 """
 
 from __future__ import annotations
@@ -24,28 +24,28 @@ from corejax_testing.outcomes import CheckFailure, NotApplicable
 
 _AXIS = "devices"
 _VMA_HINT = (
-    "do its results vary along the manual axes that its operands vary along (aval.vma)? Types that abstract eval takes "
-    "from the types of its programs, or makes of its operands' by aval.update, do"
+    "do its results vary along the manual axes that its operands vary along (aval.vma)? They do if abstract eval takes "
+    "their types from its programs, or derives them from its operands' types by aval.update"
 )
-_MOST_SHARED = 2  # operands
+_MOST_SHARED = 2  # the number of operands that are tried
 
 
 @check("shared", "abstract_eval", limit=2, quick=1)
 def check_shared(call: Call, rng: np.random.Generator) -> None:
-    """In a function of blocks, the derivative by an operand that all devices share is the sum of theirs."""
+    """Check that in shard_map the derivative by a replicated operand is the sum of all devices' derivatives."""
     if call.primitive.tags.isdisjoint(("higher_order", "collective")):
-        raise NotApplicable("along which axes its results may differ is found out by the kernel")
+        raise NotApplicable("the kernel infers along which axes its results vary")
     if importlib.util.find_spec("corejax_parallel") is None:
         raise NotApplicable("corejax-parallel is not installed")
     if call.example.within is not None:
-        raise NotApplicable("it is applied inside of something else")
+        raise NotApplicable("its example applies it inside another function (`within`)")
     needs_jvp(call)
     fun, xs, _ = call.moving()
     try:
         zeros = [np.zeros_like(y) for y in host(fun(*xs))]
         corejax.make_jaxpr(lambda *a: corejax.vjp(lambda *b: fun(*b), *a)[1](zeros))(*xs)
     except Exception:
-        raise NotApplicable("it is not differentiated in reverse mode") from None
+        raise NotApplicable("it has no reverse-mode derivative") from None
     for k in range(min(len(xs), _MOST_SHARED)):
         _check_operand(call, rng, k)
 
@@ -81,12 +81,12 @@ def _check_operand(call: Call, rng: np.random.Generator, k: int) -> None:
         raise CheckFailure(str(failure), "abstract_eval", _VMA_HINT) from None
 
 
-_MOST = 8  # devices, of more than that
-_MOST_PLACES = 4  # where single operands are split
+_MOST = 8  # the largest number of devices that are used
+_MOST_PLACES = 4  # the number of ways to split operands that are tried
 _HINT = {
-    "vmap": "each device does its part of what the vmap rule makes of the primitive itself, with the same parameters: "
-    "is that a batch, also of what abstract eval takes of fewer dimensions?",
-    "xla_translation": "are the leading axes that batch_dims= of its custom_call says a batch of the kernel's?",
+    "vmap": "each device evaluates its part of the batch with the primitive that the vmap rule binds, with the same "
+    "parameters: is its leading axis a batch, also of operands with fewer dimensions that abstract_eval accepts?",
+    "xla_translation": "are the leading axes given by batch_dims= of its custom_call really a batch of the kernel?",
 }
 
 
@@ -96,17 +96,17 @@ def _needs_devices(call: Call) -> None:
     if importlib.util.find_spec("corejax_parallel") is None or not hasattr(corejax, "make_mesh"):
         raise NotApplicable("corejax-parallel is not installed")
     if not call.values or any(x.dtype.names is not None for x in call.values):
-        raise NotApplicable("no operands of numbers, which are what is spread")
+        raise NotApplicable("no operands of numbers that could be sharded")
     program = call.closed()
     if program.jaxpr.effects:
         raise NotApplicable("its effects happen once, and not on each device")
     if _names_devices(program):
-        raise NotApplicable("it is over devices of its own")
+        raise NotApplicable("it has a mesh or sharding of its own")
     xla_translations.lookup(call.primitive, corejax.default_backend())
 
 
 def _names_devices(program: ClosedJaxpr | Jaxpr) -> bool:
-    """Whether a program is about a mesh, or a sharding."""
+    """Return whether a parameter in a program is a mesh or a sharding."""
     eqns = getattr(program, "jaxpr", program).eqns
     every = [value for eqn in eqns for value in eqn.params.values()]
     inner = [closed for eqn in eqns for closed in subjaxprs(eqn.params)]
@@ -114,12 +114,12 @@ def _names_devices(program: ClosedJaxpr | Jaxpr) -> bool:
 
 
 def devices_note() -> str:
-    """How many devices the checks had; a note for the report."""
+    """Return a note for the report that says how many devices the checks used."""
     if not has_backend():
         return ""
     count = min(corejax.device_count(), _MOST)
     return (
-        "on one device: corejax verify --devices 8 has the CPU pass for eight" if count == 1 else f"on {count} devices"
+        "on one device: corejax verify --devices 8 splits the CPU into eight" if count == 1 else f"on {count} devices"
     )
 
 
@@ -133,8 +133,10 @@ def _put(x: Array, mesh: Any, dim: int | None) -> Any:
 
 
 def _places(call: Call, most: int) -> Iterator[tuple[int, tuple[int | None, ...]]]:
-    """Numbers of devices, and the dimension of each operand that is split over them: of all that have one of a size,
-    then of one operand alone."""
+    """Yield numbers of devices, and the dimension of each operand to split over them.
+
+    Splits all operands that have a dimension of the same size, and then one operand alone.
+    """
     found: dict[Any, None] = {}
     for i, x in enumerate(call.values):
         for dim, size in enumerate(x.shape):
@@ -147,7 +149,7 @@ def _places(call: Call, most: int) -> Iterator[tuple[int, tuple[int | None, ...]
 
 
 def _rule_of(program: Callable[..., Any], args: Sequence[Any]) -> str:
-    """The rule that says how it was split, in a program over several devices."""
+    """Return the kind of the rule that determined how a program over several devices was split."""
     text = corejax.jit(program).lower(*args).as_text()
     return "vmap" if "corejax.partitioned" in text else "xla_translation"
 
@@ -160,7 +162,7 @@ def _agree(
     scale: float,
     rule: str | None = None,
 ) -> None:
-    """Require the results; without a rule it is found out which one split the operands."""
+    """Compare results; if no rule is given, blame the rule that split the operands."""
     with at_fault(rule or "xla_translation"):
         got = host(corejax.jit(program)(*args))
     for i, (a, b) in enumerate(zip(got, wanted, strict=True)):
@@ -173,7 +175,7 @@ def _agree(
 
 @check("sharded", "xla_translation", limit=2, quick=1, note=devices_note)
 def check_sharded(call: Call, rng: np.random.Generator) -> None:
-    """Spread over the devices that there are, by jit, shard_map and pmap, it gives what it gives on one."""
+    """Check that results over several devices, by jit, shard_map and pmap, are those on one device."""
     _needs_devices(call)
     most = min(corejax.device_count(), _MOST)
     scale = 4 * call.example.tolerance
@@ -187,7 +189,7 @@ def check_sharded(call: Call, rng: np.random.Generator) -> None:
 
 
 def _check_batches(call: Call, rng: np.random.Generator, most: int, scale: float) -> None:
-    """A batch of which each device has a part: compiled for it, in shard_map, and by pmap."""
+    """Check a batch that is split over the devices: compiled, in shard_map, and by pmap."""
     axes = (0,) * len(call.values)
     mesh, size = _mesh(most), most if most > 1 else 2
     values, elements = batch(call, axes, rng, size)

@@ -1,4 +1,4 @@
-"""Parts of programs: known and unknown halves, put together again; what is left where some results are unused."""
+"""Check partial evaluation and dead-code elimination."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from corejax_testing.variations import at_small_integers
 
 @check("partial_eval", "partial_eval")
 def check_partial_eval(call: Call, rng: np.random.Generator) -> None:
-    """Run with some operands unknown and finished later, it computes what it does at once, for every choice."""
+    """Check that partial evaluation followed by the staged rest computes the same, for all choices of unknowns."""
     wanted = host(call(*call.values))
     for unknowns in call.choices_of_unknown():
         got = finished_later(call, call.values, call.avals, unknowns)
@@ -29,7 +29,7 @@ def check_partial_eval(call: Call, rng: np.random.Generator) -> None:
 
 @check("splits", "partial_eval_jaxpr")
 def check_splits(call: Call, rng: np.random.Generator) -> None:
-    """A program split into known and unknown parts computes what the whole does, for every split."""
+    """Check that the known and the unknown half of a program together compute the same, for every split."""
     closed = call.closed()
     for unknowns in call.choices_of_unknown():
         _check_split(closed, call.values, unknowns, "of the program")
@@ -48,11 +48,11 @@ def _check_split(program: ClosedJaxpr, args: Sequence[Any], unknowns: Sequence[b
 
 
 DCE = "dce"
-_MOST = 4  # results whose choices are all gone through
+_MOST = 4  # the number of results for which all choices are tried
 
 
 def choices_of_used(count: int) -> Iterator[list[bool]]:
-    """Which results are used: every choice where they are few; else each alone, all but each, none."""
+    """Yield flags of used results: every choice if there are few; else each alone, all but each, none."""
     if count <= _MOST:
         yield from (list(mask) for mask in itertools.product((True, False), repeat=count))
         return
@@ -64,10 +64,10 @@ def choices_of_used(count: int) -> Iterator[list[bool]]:
 
 @check("dce", DCE, limit=6)
 def check_dce(call: Call, rng: np.random.Generator) -> None:
-    """With some results unused, what dce leaves is well typed and computes the others; in its jvp program too."""
+    """Check that dce with unused results leaves a well-typed program of the others, also after jvp."""
     closed = call.closed()
     if len(closed.out_avals) < 2 and not any(eqn.primitive in dce_rules for eqn in closed.eqns):
-        raise NotApplicable("one result and no dce rule: all of it or nothing")
+        raise NotApplicable("it has one result and no dce rule, so dce keeps all of it or nothing")
     with_jvp = jvp_rules.find(call.primitive) is not None
     for number, there in enumerate(at_small_integers(call)):
         _check_pruned(closed, there.values, "")
@@ -82,7 +82,7 @@ def _check_pruned(closed: ClosedJaxpr, args: Sequence[Any], what: str) -> None:
     for used in choices_of_used(len(every)):
         small, used_inputs = dce_jaxpr(closed, used)
         names = [k for k, keep in enumerate(used) if keep]
-        require_well_typed(small, f"what dce leaves for results {names}{what}")
+        require_well_typed(small, f"the program that dce leaves for results {names}{what}")
         some = select_list(used_inputs, args)
         got = host(eval_jaxpr(small.jaxpr, small.consts, some))
         for k, out, right in zip(names, got, (every[k] for k in names), strict=True):
@@ -90,13 +90,13 @@ def _check_pruned(closed: ClosedJaxpr, args: Sequence[Any], what: str) -> None:
 
 
 def require_well_typed(program: ClosedJaxpr, what: str) -> None:
-    """Require that a program is one.
+    """Require a program after dce to be well typed.
 
     Raises:
-        CheckFailure: it is not; the dce rule is at fault.
+        CheckFailure: the program is not well typed; the dce rule is at fault.
     """
     try:
         check_jaxpr(program)
     except (TypeError, ValueError) as error:
-        hint = "the flags of used operands say which operands the smaller equation has"
+        hint = "the flags of used operands must match the operands of the smaller equation"
         raise CheckFailure(f"{what} is not well typed: {error}", DCE, hint) from error

@@ -1,4 +1,4 @@
-"""Transposition by inner products: of the rule itself, and of vjp."""
+"""Check transposition by inner products: the transpose rule itself, and vjp."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from corejax_testing.outcomes import CheckFailure, NotApplicable
 
 @check("transpose", "transpose", shapes=True)
 def check_transpose(call: Call, rng: np.random.Generator) -> None:
-    """The transpose rule is the transposed map, for every set of operands that it is linear in together."""
+    """Check that the transpose rule is the adjoint, for every set of operands that the primitive is linear in."""
     declared = call.primitive.linear_in
     rule = transpose_rules.find(call.primitive)
     if rule is None:
@@ -34,14 +34,14 @@ def check_transpose(call: Call, rng: np.random.Generator) -> None:
     for i in set(declared) & set(call.inexact):
         if _can_be_anything(call, (i,), rng) and not _is_linear(call, (i,), rng):
             made = call.primitive.provenance
-            hint = f"take it out of linear_in, where the primitive is made ({made.file}:{made.line})"
+            hint = f"remove it from linear_in in the primitive's definition ({made.file}:{made.line})"
             raise CheckFailure(f"it is declared linear in operand {i}, but is not", None, hint)
     tried = False
     for count in range(1, min(len(call.inexact), 3) + 1):
         for chosen in itertools.combinations(call.inexact, count):
             fits = declared and not set(chosen) <= set(declared)
             moved = [*call.avals_out, *(call.values[i] for i in chosen)]
-            empty = not all(x.size for x in moved)  # everything is linear there
+            empty = not all(x.size for x in moved)  # every function of empty arrays is linear
             vacuous = empty and not (count == 1 and set(chosen) <= set(declared))
             if fits or vacuous or not _can_be_anything(call, chosen, rng):
                 continue
@@ -59,7 +59,7 @@ def _is_zero(call: Call, chosen: Sequence[int], rng: np.random.Generator) -> boo
 
 
 def _linear_part(call: Call, chosen: Sequence[int], ts: Sequence[Array]) -> list[Array]:
-    """The results as a function of some operands, less what it is at zero."""
+    """Return the results at some operands minus the results at zeros in their place."""
     values, at_zero = (replaced(call.values, chosen, new) for new in (ts, map(np.zeros_like, ts)))
     with np.errstate(all="ignore"):
         pairs = zip(host(call(*values)), host(call(*at_zero)), strict=True)
@@ -67,7 +67,7 @@ def _linear_part(call: Call, chosen: Sequence[int], ts: Sequence[Array]) -> list
 
 
 def _can_be_anything(call: Call, chosen: Sequence[int], rng: np.random.Generator) -> bool:
-    """Whether the example admits any numbers, zeros among them, in place of these operands."""
+    """Return whether the example admits arbitrary numbers, including zeros, as these operands."""
     for make in (lambda x: direction(rng, x), np.zeros_like):
         if not admits(call.example, [make(x) if i in chosen else x for i, x in enumerate(call.values)]):
             return False
@@ -76,7 +76,7 @@ def _can_be_anything(call: Call, chosen: Sequence[int], rng: np.random.Generator
 
 def _is_linear(call: Call, chosen: Sequence[int], rng: np.random.Generator) -> bool:
     s, t = ([direction(rng, call.values[i]) for i in chosen] for _ in range(2))
-    opposite = [np.asarray(-a).astype(a.dtype) for a in s]  # a step is linear on each side of it
+    opposite = [np.asarray(-a).astype(a.dtype) for a in s]  # a step function is linear on each side of zero
     small = [np.asarray(a / 8).astype(a.dtype) for a in s]
     return all(_is_additive(call, chosen, *pair) for pair in ((s, t), (s, opposite), (small, t)))
 
@@ -93,7 +93,7 @@ def _is_additive(call: Call, chosen: Sequence[int], s: Sequence[Array], t: Seque
 
 
 def _check_transposed(call: Call, rule: Any, chosen: tuple[int, ...], rng: np.random.Generator) -> bool:
-    """Check one set of operands; False where the rule cannot be asked."""
+    """Check one set of operands; return False if the rule does not handle this set."""
     call.require_alone()
     ts = [direction(rng, call.values[i]) for i in chosen]
     moved = _linear_part(call, chosen, ts)
@@ -110,10 +110,10 @@ def _check_transposed(call: Call, rule: Any, chosen: tuple[int, ...], rng: np.ra
         entry = transpose_rules.rule_of(call.primitive)
         derived = entry is None or entry.derived is not None
         if "higher_order" in call.primitive.tags or (derived and not set(chosen) <= set(call.primitive.linear_in)):
-            return False  # its program is linear at these operands, but not written so
+            return False  # the program is linear in these operands only by their values
         raise
     if len(found) != len(args):
-        raise CheckFailure(f"the transpose rule gives {len(found)} cotangents for {len(args)} operands", "transpose")
+        raise CheckFailure(f"the transpose rule returns {len(found)} cotangents for {len(args)} operands", "transpose")
     back = []
     for i, (ct, arg) in enumerate(zip(found, args, strict=True)):
         if not is_undef_primal(arg):
@@ -136,7 +136,7 @@ def _require_type(ct: Array, x: Array, operand: int) -> None:
 
 
 def _check_zero_cotangents(call: Call, rule: Any, args: Sequence[Any], cts: Sequence[Array]) -> None:
-    """A cotangent None means what zeros mean, for each result."""
+    """Require a cotangent None to give the same as an array of zeros, for each result."""
     for k in range(len(cts)):
         both = []
         for nothing in (None, as_array(np.zeros_like(cts[k]))):
@@ -149,7 +149,7 @@ def _check_zero_cotangents(call: Call, rule: Any, args: Sequence[Any], cts: Sequ
 
 @check("vjp", "transpose", dtypes=True, shapes=True)
 def check_vjp(call: Call, rng: np.random.Generator) -> None:
-    """vjp and jvp are each other's transpose."""
+    """Check that vjp is the transpose of jvp."""
     needs_jvp(call)
     fun, xs, _ = call.moving()
     ts = [direction(rng, x) for x in xs]

@@ -1,4 +1,4 @@
-"""Loops without turns, and of one turn."""
+"""Check loops with no turn and with one turn."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from corejax_testing.checks.splits import check_dce, check_partial_eval, check_s
 from corejax_testing.checks.transposition import check_vjp
 from corejax_testing.outcomes import CheckFailure, NotApplicable
 
-_MOST = 5  # operands whose choices are all gone through
+_MOST = 5  # the number of operands for which all choices are tried
 _CHECKS = {
     "types": check_types, "jvp": check_jvp, "vjp": check_vjp, "vmap": check_vmap, "partial_eval": check_partial_eval,
     "splits": check_splits, "dce": check_dce, "xla": check_xla,
@@ -29,7 +29,7 @@ _CHECKS = {
 
 @check("turns", "impl", limit=3)
 def check_turns(call: Call, rng: np.random.Generator) -> None:
-    """A loop over axes of length 0, and of length 1, is right in all ways that the loop of its example is."""
+    """Check a loop over axes of length 0 and of length 1 with the checks that its example passes."""
     tried = False
     for there in _with_lengths(call):
         tried = True
@@ -52,7 +52,7 @@ def _named(there: Call, call: Call) -> str:
 
 
 def _with_lengths(call: Call) -> Iterator[Call]:
-    """The application with a parameter and the first axes of that length 0; then 1."""
+    """Yield the application with the loop's length, and the operands' first axes of that length, set to 0 and to 1."""
     if "higher_order" not in call.primitive.tags:
         return
     for name, length in call.params.items():
@@ -67,7 +67,7 @@ def _with_lengths(call: Call) -> Iterator[Call]:
 
 
 def _shortened(call: Call, name: str, length: int, looped: list[int]) -> Call | None:
-    """With as many of the operands shorter as are accepted; None where none is."""
+    """Return the application with as many operands shortened as abstract eval accepts, or None."""
     for count in range(len(looped), 0, -1):
         for chosen in itertools.combinations(looped, count):
             values: list[Any] = [x[:length] if i in chosen else x for i, x in enumerate(call.values)]

@@ -1,11 +1,11 @@
-"""Random well-typed programs over all installed primitives: built, compared in many ways, shrunk where they fail.
+"""Build random well-typed programs over all installed primitives, check them in many ways, and shrink failures.
 
 corejax fuzz --minutes 5                        # in a shell
-corejax_testing.fuzzing.replay(text, values, "jit")   # a program that a report showed, once more
+corejax_testing.fuzzing.replay(text, values, "jit")   # run a program from a report again
 
-A `Case` is a program with operands. A nest makes another case of a case (its vmap, its gradient, a scan of it,
-...); a relation says what has to hold of a case (compiled it gives the same, its jvp is its derivative, ...).
-So `jit of vjp of scan` is a relation of nests, and any of them can be asked of any program.
+A `Case` is a program with operands. A nest turns a case into another case (its vmap, its gradient, a scan over it,
+...). A relation is a property of a case (the compiled results are the same, the jvp is the derivative, ...). So `jit of
+vjp of scan` applies the relation `jit` to two nests, and every such combination applies to every program.
 """
 
 from __future__ import annotations

@@ -1,11 +1,11 @@
-"""A program under construction: equations, and the values that they have for its operands.
+"""Build a program step by step: equations, and their values for the program's operands.
 
-Operands of the next equation are taken from values that are there already and fit, in type and in the range that
-the example gives; else something there is made to fit (converted, reshaped, broadcast, squashed into the range);
-else the program gets a further argument.
+An equation takes existing values as operands if they have the type and range that the example asks for. Else an
+existing value is adapted (converted, reshaped, broadcast, squashed into the range), or the program gets a further
+argument.
 
-A program is made smaller while it is built again: equations are left out, and their results are arguments instead, with
-the values that they have. The rest of the program stays what it is.
+A program is reduced by building it again without some equations. Their results become arguments with the same values,
+so the rest of the program does not change.
 """
 
 from __future__ import annotations
@@ -26,20 +26,20 @@ from corejax_testing.fuzzing.tables import SHAPES, in_range
 from corejax_testing.operands import admits
 from corejax_testing.outcomes import NotApplicable
 
-LARGEST = 1e3  # values beyond are not built upon: programs that blow up show nothing
-MOST = 400  # elements of one value
+LARGEST = 1e3  # the largest number in values: programs that blow up show nothing
+MOST = 400  # the maximal number of elements of a value
 
 
 class Unfit(Exception):
-    """An equation that does not go here; another is tried."""
+    """An equation cannot be added; the generator tries another one."""
 
 
 class Raised(Exception):
-    """Something raised that should not: a finding.
+    """A rule or transformation raised an error while a program was built, which is a failure to report.
 
     Attributes:
-        case: the program that raises.
-        relation: what to ask of it, to see it again.
+        case: the program that raises the error.
+        relation: the relation that reproduces it.
     """
 
     def __init__(self, case: Case, relation: str, error: Exception) -> None:
@@ -52,18 +52,18 @@ DIGITS = 3
 
 
 def whole() -> int:
-    """Keep every part of a program as it is."""
+    """Keep every part of a program."""
     return DIGITS
 
 
 class Builder:
-    """A scope: arguments with values, equations, and everything computed so far.
+    """A scope of a program: arguments with values, equations, and all values computed so far.
 
     Args:
-        rng: what decides.
-        salt: of the case.
-        choose: called for each part that a smaller program may do without; 0 leaves the part out.
-        digits: decimals of floating-point operands, which `DIGITS` or more do not round.
+        rng: the source of all random choices.
+        salt: the salt of the case.
+        choose: called for each part that a smaller program may omit; 0 omits the part.
+        digits: decimals to which floating-point operands are rounded; `DIGITS` or more do not round.
     """
 
     def __init__(self, rng: np.random.Generator, salt: int, choose: Choose = whole, digits: int = DIGITS) -> None:
@@ -77,7 +77,7 @@ class Builder:
         self.pool: list[tuple[Var, Array]] = []
 
     def argument(self, value: Array) -> Var:
-        """A further argument."""
+        """Add an argument with a value."""
         var = Var(get_aval(value))
         self.invars.append(var)
         self.values.append(value)
@@ -87,7 +87,7 @@ class Builder:
     # -- operands ------------------------------------------------------------------------------------------------
 
     def operand(self, aval: ShapedArray, low: float, high: float) -> Var:
-        """A variable of a type with numbers of a range."""
+        """Return a variable of a type with numbers in a range: an existing one, an adapted one, or a new argument."""
         dice = self.rng.random()
         fitting = [v for v, x in self.pool if v.aval is aval and in_range(x, low, high)]
         if fitting and dice < 0.8:
@@ -120,11 +120,11 @@ class Builder:
     # -- equations -----------------------------------------------------------------------------------------------
 
     def apply(self, primitive: Primitive, example: Example) -> None:
-        """An equation.
+        """Add an equation that applies a primitive as an example does.
 
         Raises:
-            Unfit: its results are not finite, or too large, or the primitive does not take the operands.
-            Raised: its impl rule raises.
+            Unfit: the results are not finite, or too large, or the primitive refuses the operands.
+            Raised: the impl rule raises an error.
         """
         atoms = self._operands(primitive, example)
         params = dict(example.params)
@@ -138,7 +138,7 @@ class Builder:
         self._compute(alone, read, [eqn], eqn.outvars)
 
     def _operands(self, primitive: Primitive, example: Example) -> list[Any]:
-        """Operands that are there already or made; where the example excludes those, new ones that go together."""
+        """Return existing or adapted operands, or new arguments if the example excludes those."""
         shapes = self._shapes(primitive, example)
         mark = len(self.invars), len(self.values), len(self.eqns), len(self.pool)
         atoms: list[Any] = []
@@ -168,11 +168,11 @@ class Builder:
         return [() if one else shape for one in scalar]
 
     def inline(self, program: ClosedJaxpr, operands: Sequence[Var]) -> list[Var]:
-        """The equations of a program.
+        """Add the equations of a program and return its results.
 
         Raises:
-            Unfit: its results are not finite, or too large.
-            Raised: an impl rule raises.
+            Unfit: the results are not finite, or too large.
+            Raised: an impl rule raises an error.
         """
         env: dict[Any, Any] = dict(zip(program.jaxpr.invars, operands, strict=True))
         eqns = []
@@ -219,7 +219,7 @@ class Builder:
     # -- the end -------------------------------------------------------------------------------------------------
 
     def finish(self, count: int) -> Case:
-        """The program of so many of the latest values that nothing reads, without what they do not need.
+        """Return the program that computes the last `count` unused values, after dead-code elimination.
 
         Raises:
             Unfit: there is no equation.
@@ -234,7 +234,7 @@ class Builder:
 
 
 def without_unused(case: Case) -> Case:
-    """The program without arguments that nothing reads."""
+    """Return the case without unused arguments."""
     jaxpr = case.program.jaxpr
     read = {v for eqn in jaxpr.eqns for v in eqn.invars if isinstance(v, Var)} | {
         v for v in jaxpr.outvars if isinstance(v, Var)
@@ -247,7 +247,7 @@ def without_unused(case: Case) -> Case:
 
 
 def glue(x: Array, aval: ShapedArray, low: float, high: float) -> Any:
-    """A function that makes something of a type and range of a value, or None."""
+    """Return a function that adapts a value to a type and range, or None if there is no way."""
     if lax_name("convert_element_type") is None or not x.size or not aval.size:
         return None
     steps = [_to_dtype(x.dtype, aval.dtype), _to_shape(x.shape, aval.shape)]
@@ -269,13 +269,13 @@ def _to_dtype(source: np.dtype[Any], target: np.dtype[Any]) -> Any:
     if source == target:
         return lambda y: y
     if source.names is not None or target.names is not None:
-        return None  # elements that are not numbers are of their own dtype alone
+        return None  # extended dtypes do not convert
     if target == np.bool_:
         return (lambda y: lax.gt(y, source.type(0))) if source.kind != "c" else None
     if source.kind == "c" and target.kind != "c":
         return (lambda y: lax.convert_element_type(lax.real(y), target)) if is_inexact(target) else None
     if is_inexact(source) and not is_inexact(target):
-        return None  # beyond an integer's range every platform has its own answer
+        return None  # platforms disagree on numbers beyond the integer's range
     return lambda y: lax.convert_element_type(y, target)
 
 

@@ -1,10 +1,10 @@
-"""`Case`: a program with operands, what it computes, and how much of that rounding may change.
+"""`Case`: a program with operands, its results, and bounds of their rounding errors.
 
-Eager and compiled programs round differently, and a comparison or a floor may turn a rounding error into a
-jump. So nothing is compared without its bounds: the program is run again with every result of every equation,
-in nested programs too, multiplied by one plus a few random units of its last place (Parker, "Monte Carlo
-arithmetic", 1997), in antithetic pairs, so that a threshold is crossed in both directions. What moves is
-compared that much more loosely; integers and booleans that move are not compared.
+Eager and compiled programs round differently, and a comparison or a floor may turn a rounding error into a jump. So all
+comparisons use bounds: the program runs again with every result of every equation, also in nested programs, multiplied
+by one plus a few random units of its last place (Parker, "Monte Carlo arithmetic", 1997). The runs come in antithetic
+pairs, so that a threshold is crossed in both directions. Results that change get a tolerance of that size; integers and
+booleans that change are not compared.
 """
 
 from __future__ import annotations
@@ -34,12 +34,13 @@ from corejax_testing.calls import host
 from corejax_testing.operands import are_meant, constraints
 from corejax_testing.outcomes import NotApplicable
 
-# Primitives that compile their program. By impl rules alone, the program stands in their place.
-# A program of theirs is part of one operation, of which XLA makes no calls back: there is no noise in it.
+# The programs of COMBINES are part of one operation, from which XLA makes no callbacks, so they get no noise.
 COMBINES = frozenset({"reduce", "reduce_window", "select_and_scatter", "scatter_apply"})
+# Primitives that compile their program. Evaluation by impl rules alone inlines the program.
 CALLS = frozenset({"xla_call"})
-# How a primitive rounds. Those that move numbers do not; those that choose between numbers do not either, but what
-# they choose may hang on the last place of each operand; those that compute do. Any other may do all of it.
+# How primitives round. Those that move numbers are exact. Those that choose between numbers are exact too, but the
+# choice may depend on the last place of each operand. Those that compute round their results. Other primitives may do
+# all three.
 MOVES = frozenset((
     "broadcast_in_dim", "complex", "concatenate", "conj", "copy", "dynamic_slice", "dynamic_update_slice", "gather",
     "imag", "iota", "neg", "pad", "real", "reshape", "rev", "scatter", "select_n", "slice", "split", "squeeze",
@@ -55,11 +56,11 @@ COMPUTES = frozenset((
     "dot_general", "erf", "exp", "expm1", "integer_pow", "log", "log1p", "logistic", "mul", "pow", "reduce_prod",
     "reduce_sum", "rsqrt", "sin", "sinh", "sqrt", "sub", "tan", "tanh",
 ))  # fmt: skip
-PAIRS = 3  # of antithetic runs
+PAIRS = 3  # the number of antithetic pairs of runs
 
 
 class _Noise:
-    """The state of the noise, for the time of a run: where in the table it is, and which way it goes."""
+    """The state of the noise during a run: the position in the table of random numbers, and the sign."""
 
     table = np.random.default_rng(0).choice([-1.0, 1.0], 1 << 16) * np.random.default_rng(1).uniform(0.5, 1.0, 1 << 16)
     place = 0
@@ -67,7 +68,7 @@ class _Noise:
 
     @classmethod
     def of(cls, x: Array) -> Array:
-        """x, moved by up to the noise of its dtype."""
+        """Return x with a relative error of up to the noise's amplitude for its dtype."""
         size = cls.sign * _AMPLITUDE.get(x.dtype.name, 4.0) * epsilon(x.dtype)
         if cls.place + x.size > cls.table.size:
             cls.place = 0
@@ -76,13 +77,13 @@ class _Noise:
         return np.asarray(wide(x) * (1 + size * factor)).astype(x.dtype)
 
 
-# In units of the last place: more than libraries of elementary functions differ by, less than anybody would notice.
+# The noise in units of the last place: more than libraries of elementary functions differ, but still negligible.
 _AMPLITUDE = {"float64": 64.0, "complex128": 64.0, "float32": 16.0, "complex64": 16.0}
 
 noise_p = Primitive("corejax_testing.noise", doc="Its operand, with a rounding error.")
 impl_rules.register(noise_p, _Noise.of)
 abstract_eval_rules.register(noise_p, lambda x: x)
-primitives.pop(noise_p.name)  # no plugin's: nobody lists, checks or parses it
+primitives.pop(noise_p.name)  # an internal tool, which must not be listed, checked or parsed
 
 
 def _require_meant(*values: Array, application: _Application) -> list[Array]:
@@ -97,7 +98,7 @@ class _Application:
     params: dict[str, Any]
 
 
-guard_p = Primitive("corejax_testing.guard", multiple_results=True, doc="Refuses operands that no example means.")
+guard_p = Primitive("corejax_testing.guard", multiple_results=True, doc="Refuses operands that no example admits.")
 impl_rules.register(guard_p, _require_meant)
 abstract_eval_rules.register(guard_p, lambda *avals, application: [])
 primitives.pop(guard_p.name)
@@ -107,7 +108,7 @@ primitives.pop(guard_p.name)
 
 
 def map_programs(params: dict[str, Any], change: Callable[[Any], Any]) -> dict[str, Any]:
-    """Parameters with their programs replaced."""
+    """Return parameters with their programs replaced."""
 
     def one(value: Any) -> Any:
         if isinstance(value, tuple | list):
@@ -118,7 +119,7 @@ def map_programs(params: dict[str, Any], change: Callable[[Any], Any]) -> dict[s
 
 
 def _refused(program: ClosedJaxpr | Jaxpr) -> frozenset[int]:
-    """Positions of the operands on which something depends that has no derivatives, as declared or by its dtype."""
+    """Return the positions of operands that reach a nondifferentiable operand or a dtype without tangents."""
     jaxpr = program.jaxpr if isinstance(program, ClosedJaxpr) else program
     refused: set[Var] = set()
     for eqn in reversed(jaxpr.eqns):
@@ -131,9 +132,9 @@ def _refused(program: ClosedJaxpr | Jaxpr) -> frozenset[int]:
 
 
 def rewritten(program: Any, noisy: bool) -> Any:
-    """The program with calls inlined, and if wanted with noise around every equation that rounds or chooses.
+    """Return the program with calls inlined, and optionally with noise around every equation that rounds or chooses.
 
-    Where examples of a primitive say which operands go together, others are refused (`NotApplicable`).
+    Primitives with constrained examples are guarded: operands that no example admits raise `NotApplicable`.
     """
     closed = isinstance(program, ClosedJaxpr)
     jaxpr = program.jaxpr if closed else program
@@ -164,15 +165,15 @@ def _rewrite(eqns: Sequence[JaxprEqn], env: dict[Var, Any], out: list[JaxprEqn],
         if constraints(eqn.primitive):
             out.append(JaxprEqn(guard_p, operands, [], {"application": _Application(eqn.primitive, eqn.params)}))
         if noisy and not subs and name not in MOVES and name not in COMPUTES:
-            operands = [_moved(v, out) for v in operands]
+            operands = [_with_noise(v, out) for v in operands]
         params = map_programs(eqn.params, lambda p: rewritten(p, noisy)) if subs else eqn.params
         out.append(JaxprEqn(eqn.primitive, operands, fresh, params, eqn.source_info))
         rounds = noisy and not subs and name not in MOVES and name not in CHOOSES
-        env.update((v, _moved(new, out) if rounds else new) for v, new in zip(eqn.outvars, fresh, strict=True))
+        env.update((v, _with_noise(new, out) if rounds else new) for v, new in zip(eqn.outvars, fresh, strict=True))
 
 
-def _moved(atom: Any, out: list[JaxprEqn]) -> Any:
-    """A variable with noise."""
+def _with_noise(atom: Any, out: list[JaxprEqn]) -> Any:
+    """Append an equation that adds noise to an atom, and return the new variable."""
     if not isinstance(atom, Var) or not is_inexact(atom.aval.dtype):
         return atom
     moved = Var(atom.aval)
@@ -181,7 +182,7 @@ def _moved(atom: Any, out: list[JaxprEqn]) -> Any:
 
 
 def _called(eqn: JaxprEqn) -> ClosedJaxpr | None:
-    """The program that an equation calls, if that is all that it does."""
+    """Return the program that an equation calls if the equation is a plain call, else None."""
     if eqn.primitive.name not in CALLS:
         return None
     subs = list(subjaxprs(eqn.params))
@@ -199,10 +200,10 @@ class Case:
     """A program and operands.
 
     Attributes:
-        program: closed, without constants.
-        values: NumPy arrays of its argument types.
-        salt: seeds what a relation draws: tangents, batches.
-        derived: cases that nests made of this one.
+        program: a closed program without constants.
+        values: the operands, NumPy arrays.
+        salt: the seed for a relation's tangents and batches.
+        derived: a cache of the cases that nests made from this one.
     """
 
     program: ClosedJaxpr
@@ -213,16 +214,16 @@ class Case:
     _bounds: list[Array] | None = field(default=None, repr=False)
 
     def __call__(self, *args: Any) -> list[Any]:
-        """The program as a function."""
+        """Evaluate the program."""
         return eval_jaxpr(self.program.jaxpr, self.program.consts, args)
 
     def at(self, values: Sequence[Any]) -> Case:
-        """The same program with other operands."""
+        """Return the same program with other operands."""
         return Case(self.program, tuple(np.asarray(x) for x in values), self.salt)
 
     @property
     def smooth(self) -> list[int]:
-        """Positions of the operands that are differentiated by: those that have derivatives, or by the salt some."""
+        """The positions of the operands to differentiate by: all with derivatives, or some of them if salt is odd."""
         refused = memoised(self.program, ("fuzz refused",), lambda: _refused(self.program))
         every = [i for i, a in enumerate(self.program.in_avals) if has_tangents(a.dtype) and i not in refused]
         some = [i for i in every if self.rng(4, i).random() < 0.7] if self.salt % 2 else every
@@ -230,34 +231,34 @@ class Case:
 
     @property
     def smooth_outs(self) -> list[int]:
-        """Positions of the results that have derivatives."""
+        """The positions of the results that have derivatives."""
         return [i for i, a in enumerate(self.program.out_avals) if has_tangents(a.dtype)]
 
     def rng(self, *key: int) -> np.random.Generator:
-        """Random numbers for a purpose, the same each time."""
+        """Return a generator for a purpose, which is the same each time."""
         return np.random.default_rng([self.salt, *key])
 
     def outs(self) -> list[Array]:
-        """What it computes, by impl rules alone, on NumPy arrays from end to end."""
+        """Return the results by impl rules alone, on NumPy arrays from end to end; they are cached."""
         if self._outs is None:
             self._outs = evaluate(self.program, self.values)
         return self._outs
 
     def bounds(self) -> list[Array]:
-        """For each result the error that is allowed, elementwise; inf where anything goes."""
+        """Return the allowed error of each result, elementwise; inf for elements that are not compared."""
         if self._bounds is None:
             self._bounds = _bounds(self.program, self.values, self.outs())
         return self._bounds
 
 
 def evaluate(program: ClosedJaxpr, values: Sequence[Any]) -> list[Array]:
-    """Results by impl rules, calls inlined."""
+    """Return the results by impl rules, with calls inlined."""
     plain = memoised(program, ("fuzz plain",), lambda: rewritten(program, False))
     return host(eval_jaxpr(plain.jaxpr, plain.consts, values))
 
 
 def noisy_runs(program: ClosedJaxpr, values: Sequence[Any]) -> list[list[Array]]:
-    """Results with rounding errors, in antithetic pairs."""
+    """Return the results of runs with random rounding errors, in antithetic pairs."""
     noisy = memoised(program, ("fuzz noisy",), lambda: rewritten(program, True))
     runs = []
     for pair in range(PAIRS):
@@ -289,7 +290,7 @@ def _bound(x: Array, moved: Sequence[Array]) -> Array:
 
 
 def values_of(case: Case) -> dict[Var, Array]:
-    """The value of every variable of the outermost program."""
+    """Return the value of every variable of the outermost program."""
     env: dict[Any, Array] = dict(zip(case.program.jaxpr.invars, case.values, strict=True))
     for eqn in case.program.eqns:
         read = list(dict.fromkeys(v for v in eqn.invars if isinstance(v, Var)))
@@ -299,5 +300,5 @@ def values_of(case: Case) -> dict[Var, Array]:
 
 
 def scalar_literal(value: Any, aval: ShapedArray) -> Literal:
-    """A scalar written in the program."""
+    """Return a literal of a scalar."""
     return Literal(np.asarray(value, aval.dtype)[()], aval)

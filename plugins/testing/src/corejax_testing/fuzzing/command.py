@@ -12,33 +12,33 @@ from corejax_testing.command import INTERRUPTED, progress
 @click.command("fuzz")
 @click.option(
     "--primitives", "given", multiple=True, metavar="A,B",
-    help="Only these primitives, or those of these plugins; may be repeated.",
+    help="Use only these primitives, or those of these plugins; may be repeated.",
 )  # fmt: skip
-@click.option("--minutes", type=click.FloatRange(min=0), help="For how long.  [default: 1, without --programs]")
-@click.option("--programs", type=click.IntRange(min=1), help="How many programs.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Which programs.")
-@click.option("--first", type=click.IntRange(min=0), default=0, show_default=True, help="Number of the first one.")
+@click.option("--minutes", type=click.FloatRange(min=0), help="The time to run.  [default: 1, without --programs]")
+@click.option("--programs", type=click.IntRange(min=1), help="The number of programs.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="The seed of the programs.")
+@click.option("--first", type=click.IntRange(min=0), default=0, show_default=True,
+              help="The number of the first program.")  # fmt: skip
 @click.option("--max-equations", "most", type=click.IntRange(min=1), default=10, show_default=True,
-              help="Equations of a program, before what nests and glue add.")  # fmt: skip
+              help="The equations of a program, before nests and glue add theirs.")  # fmt: skip
 @click.option("--max-failures", type=click.IntRange(min=1), default=10, show_default=True,
-              help="Stop after so many different failures.")  # fmt: skip
+              help="Stop after this many different failures.")  # fmt: skip
 @click.option("--relation", "relations", multiple=True, metavar="RELATION",
-              help='Ask only this of every program, such as "jit of vjp"; may be repeated.')  # fmt: skip
-@click.option("--list-relations", is_flag=True, help="Say what is asked of programs, and of which nests, and exit.")
+              help='Check only this relation, such as "jit of vjp"; may be repeated.')  # fmt: skip
+@click.option("--list-relations", is_flag=True, help="List the relations and nests, and exit.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON.")
 def fuzz(
     given: tuple[str, ...], minutes: float | None, programs: int | None, seed: int, first: int, most: int,
     max_failures: int, relations: tuple[str, ...], list_relations: bool, as_json: bool,
 ) -> None:  # fmt: skip
-    """Build random programs from the examples that plugins give, and compare what transformations make of them.
+    """Build random programs from the examples of plugins, and compare the results of all transformations.
 
-    Primitives are applied to each other's results, with jit, vmap, jvp, vjp, linearize, cond, scan and what else
-    is installed around parts of the program. Evaluated, compiled, batched, differentiated, split and printed, each
-    program has to mean the same, up to what rounding may change in it. A program that fails is made small and
-    printed, with its operands and what finds it again. The same seed gives the same programs.
+    Programs apply primitives to each other's results, and wrap parts in jit, vmap, jvp, vjp, linearize, cond, scan and
+    other installed transformations. Each program must have the same results if it is evaluated, compiled, batched,
+    differentiated, split and printed, up to the effect of rounding errors. A failing program is reduced and printed
+    with its operands and the command that reproduces it. The same seed gives the same programs.
 
-    Exit codes: 0; 1 if something fails; 2 for a name that does not exist; 130 if it is interrupted, after what it has
-    found until then.
+    Exit codes: 0; 1 if a program fails; 2 for an unknown name; 130 if interrupted, after printing the failures so far.
     """
     from corejax.extend import load_everything
     from corejax.extend.messages import json_text
@@ -51,7 +51,7 @@ def fuzz(
     if list_relations:
         for name, relation in RELATIONS.items():
             click.echo(f"{name:<12}{(relation.__doc__ or '').strip().splitlines()[0]}")
-        click.echo(f"each also of nests: {', '.join(NESTS)}; for example `jit of vjp of scan`")
+        click.echo(f"each also applies to nests: {', '.join(NESTS)}; for example `jit of vjp of scan`")
         return
     load_everything()
     for wanted in relations:
@@ -69,7 +69,7 @@ def fuzz(
     seconds = 60.0 * minutes if minutes is not None else None if programs is not None else 60.0
     summary, interrupted = None, False
 
-    def told(so_far: Any) -> None:
+    def show_progress(so_far: Any) -> None:
         nonlocal summary
         summary = so_far
         rate = so_far.programs / so_far.seconds if so_far.seconds else 0.0
@@ -84,7 +84,7 @@ def fuzz(
             summary = run(
                 selected, seed=seed, first=first, programs=programs, seconds=seconds, most=most,
                 most_failures=max_failures, relations=relations or None, options=options,
-                progress=told,
+                progress=show_progress,
             )  # fmt: skip
     except KeyboardInterrupt:
         if summary is None:
@@ -115,7 +115,7 @@ def _print(summary: Any) -> None:
     rate = summary.programs / summary.seconds if summary.seconds else 0.0
     rows = [
         ("programs", f"{summary.programs} of {summary.equations} equations, {rate:.1f} programs/s"),
-        ("asked", ", ".join(f"{name} {count}" for name, count in sorted(asked.items()))),
+        ("checked", ", ".join(f"{name} {count}" for name, count in sorted(asked.items()))),
         ("primitives", f"{len(summary.primitives)} seen; rarest: {', '.join(f'{n} {c}' for n, c in rare)}"),
     ]
     if summary.unseen:

@@ -1,4 +1,4 @@
-"""Random programs: primitives applied to each other's results, with nests around sub-programs."""
+"""Generate random programs: primitives applied to each other's results, with nests around sub-programs."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from corejax_testing.fuzzing.relations import quiet
 from corejax_testing.fuzzing.tables import Table
 from corejax_testing.outcomes import NotApplicable
 
-# The dtype of most of a program, and how often. Differences see most in double precision.
+# The main dtypes of programs and their frequencies. Finite differences are most precise in double precision.
 _DTYPES: tuple[tuple[Any, float], ...] = (
     (np.float64, 0.38),
     (np.float32, 0.38),
@@ -29,17 +29,18 @@ _DTYPES: tuple[tuple[Any, float], ...] = (
 
 
 def generate(table: Table, seed: int, number: int, most: int, choose: Choose = whole) -> Case:
-    """Build the program of a number, the same for the same seed and the same installed primitives.
+    """Build a random program, which is the same for the same seed, number and installed primitives.
 
     Args:
-        table: what to build from.
-        seed, number: which program.
-        most: equations at the top level and in sub-programs together, before glue and what nests add.
-        choose: for a smaller program, see `Builder`.
+        table: the primitives and examples to build from.
+        seed: the seed of a session.
+        number: the number of the program in the session.
+        most: the maximal number of equations, including sub-programs, before glue and nests add theirs.
+        choose: chooses which parts to keep, see `Builder`.
 
     Raises:
-        Raised: an impl rule raises, or a transformation of a sub-program.
-        Unfit: nothing came of it.
+        Raised: an impl rule, or a transformation of a sub-program, raises an error.
+        Unfit: the program has no equations.
     """
     rng = np.random.default_rng([seed, number])
     dtypes, weights = zip(*_DTYPES, strict=True)
@@ -75,7 +76,7 @@ def _applied(builder: Builder, primitives: Sequence[Primitive], table: Table, dt
 
 
 def _nested(outer: Builder, table: Table, dtype: np.dtype[Any], size: int, depth: int) -> None:
-    """A sub-program on some values of the outer one, in a nest, in its place."""
+    """Build a sub-program on some values of the outer program, wrap it in a nest, and inline the result."""
     rng = outer.rng
     names = list(NESTS)
     name = names[int(rng.integers(len(names)))]

@@ -1,7 +1,8 @@
 """Nests: a case inside a transformation or a control-flow operation, as another case.
 
-Each is a function from operands that this case and what wraps it need; it is staged, so that the result is a
-program like any other. Which ones there are depends on what is installed: names are looked up, never imported.
+Each nest is a function of the operands of the case and of the transformation around it. It is staged, so that the
+result is again a program. Transformations of plugins are looked up by name and never imported, so nests of plugins that
+are not installed do not apply.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ from corejax_testing.fuzzing.case import Case
 from corejax_testing.outcomes import NotApplicable
 
 Made = tuple[Callable[..., list[Any]], list[Array]]  # a function and its operands
-LENGTH = 2  # of loops
+LENGTH = 2  # the length of loops
 
 
 def lax_name(name: str) -> Callable[..., Any] | None:
-    """A function of `corejax.lax`, or None where no plugin gives it."""
+    """Return a function of `corejax.lax`, or None if no plugin provides it."""
     return getattr(getattr(corejax, "lax", None), name, None)
 
 
@@ -36,9 +37,9 @@ def _exported(name: str) -> Callable[..., Any] | None:
 
 
 def rows(case: Case, which: Sequence[int]) -> list[list[Array]]:
-    """Operands of each step of a batch: in the second the numbers of some in reverse, so of the same ranges.
+    """Return the operands of the two elements of a batch; the second has some operands in reverse order.
 
-    Operands that an author's examples do not mean so stay as they are.
+    Reversed operands keep their ranges. If an example does not admit them, both elements are the same.
     """
     steps = [list(case.values), list(case.values)]
     steps[1] = [np.ascontiguousarray(x[..., ::-1]) if i in which and x.ndim else x for i, x in enumerate(case.values)]
@@ -50,7 +51,7 @@ def rows(case: Case, which: Sequence[int]) -> list[list[Array]]:
 
 
 def batch_axes(case: Case) -> list[int | None]:
-    """Where each operand of a case is batched; one at least is."""
+    """Return the batch axis of each operand of a case, or None; at least one operand is batched."""
     if not case.salt:
         return [0 for _ in case.values]
     rng = case.rng(zlib.crc32(b"axes"))
@@ -61,27 +62,27 @@ def batch_axes(case: Case) -> list[int | None]:
 
 
 def batched_values(case: Case, axes: Sequence[int | None]) -> list[Array]:
-    """Operands for vmap of a case."""
+    """Return the operands for vmap of a case."""
     steps = rows(case, [i for i, axis in enumerate(axes) if axis is not None])
     columns = zip(*steps, strict=True)
     return [x[0] if axis is None else np.stack(x, axis) for x, axis in zip(columns, axes, strict=True)]
 
 
 def tangents(case: Case) -> list[Array]:
-    """Directions for the operands that have derivatives."""
+    """Return tangents for the operands that have derivatives."""
     rng = case.rng(zlib.crc32(b"tangents"))
     return [direction(rng, case.values[i]) for i in case.smooth]
 
 
 def cotangents(case: Case) -> list[Array]:
-    """The same for results."""
+    """Return cotangents for the results that have derivatives."""
     rng = case.rng(zlib.crc32(b"cotangents"))
     avals = case.program.out_avals
     return [direction(rng, np.zeros(avals[k].shape, avals[k].dtype)) for k in case.smooth_outs]
 
 
 def moving(case: Case, values: Sequence[Any]) -> Callable[..., list[Any]]:
-    """The function of the operands to the results that have derivatives; the others stay."""
+    """Return the case as a function from operands to results that have derivatives; other operands are constant."""
 
     def fun(*xs: Any) -> list[Any]:
         outs = case(*replaced(values, case.smooth, xs))
@@ -91,7 +92,7 @@ def moving(case: Case, values: Sequence[Any]) -> Callable[..., list[Any]]:
 
 
 def needs_derivative(case: Case) -> None:
-    """Require operands and results that have derivatives."""
+    """Require an operand and a result that have derivatives."""
     if not case.smooth or not case.smooth_outs:
         raise NotApplicable("no operand or no result has a derivative")
 
@@ -111,7 +112,7 @@ def _vmap(case: Case) -> Made:
 
 
 def _derivative(directions: Callable[[Case], list[Array]], how: Callable[..., list[Any]]) -> Callable[[Case], Made]:
-    """`how(function, operands, directions)`, of the operands and results that have derivatives."""
+    """Return a nest that applies `how(function, operands, directions)` to the differentiable operands and results."""
 
     def nest(case: Case) -> Made:
         needs_derivative(case)
@@ -132,7 +133,7 @@ _vjp = _derivative(cotangents, lambda fun, xs, cts: list(corejax.vjp(fun, *xs)[1
 
 
 def _other(outs: Sequence[Any]) -> list[Any]:
-    """Results of the same types: what another branch gives."""
+    """Return other values of the same types, for the results of another branch."""
     return [y * get_aval(y).dtype.type(0.5) if is_inexact(get_aval(y).dtype) else y for y in outs]
 
 
@@ -154,7 +155,7 @@ def _switch(case: Case) -> Made:
 
 
 def _carried(case: Case) -> tuple[int, int] | None:
-    """An operand and a result of the same type, for a loop to carry."""
+    """Return the positions of an operand and a result of the same type, which a loop can carry, or None."""
     for k, out in reversed(list(enumerate(case.program.out_avals))):
         for i, aval in enumerate(case.program.in_avals):
             if aval is out:
@@ -213,7 +214,7 @@ def _checkpoint(case: Case) -> Made:
 
 
 def _custom_jvp(case: Case) -> Made:
-    """With the derivative that the function has anyway."""
+    """Wrap the case in `custom_jvp` with the derivative that the function has anyway."""
     custom_jvp = _exported("custom_jvp")
     if custom_jvp is None or not case.values or len(case.smooth) != len(case.values):
         raise NotApplicable("no custom_jvp, or operands without derivatives")
@@ -240,11 +241,11 @@ NESTS: dict[str, Callable[[Case], Made]] = {
 
 
 def nest(case: Case, name: str) -> Case:
-    """The case that a nest makes of a case, remembered.
+    """Return the case wrapped in a nest; the result is cached.
 
     Raises:
-        NotApplicable: it makes no sense there, or needs what is not installed or not defined.
-        Exception: what the transformation raises.
+        NotApplicable: the nest does not apply, needs a plugin that is not installed, or a rule that is missing.
+        Exception: any error of the transformation.
     """
     made = case.derived.get(name)
     if made is None:
@@ -256,12 +257,12 @@ def nest(case: Case, name: str) -> Case:
     return made
 
 
-# How functions that have only one mode of differentiation refuse the other: `while`, functions with custom rules.
+# The words in which functions with one mode of differentiation (`while`, custom rules) refuse the other mode.
 _ONE_MODE = re.compile(r"(reverse|forward)[- ]mode")
 
 
 class undefined_is_not_applicable:
-    """A missing rule is no failure here; neither is a derivative that its author refuses, in one mode or at all."""
+    """Turn errors about missing rules and refused derivatives into `NotApplicable`."""
 
     def __enter__(self) -> None:
         pass

@@ -1,7 +1,7 @@
-"""Relations: what has to hold of every program.
+"""Relations: properties that must hold for every program.
 
-A relation is named by what it asks ("jit", "vmap", "jvp", ...) and of which nest of the program: "jit of vjp of
-scan" compiles the gradient of a loop. The innermost nest is written last.
+A relation has a name ("jit", "vmap", "jvp", ...) and applies to a program or to a nest of it: "jit of vjp of scan"
+compiles the gradient of a loop. The innermost nest comes last.
 """
 
 from __future__ import annotations
@@ -30,22 +30,22 @@ from corejax_testing.outcomes import CheckFailure, NotApplicable
 from corejax_testing.parts import every_eqn, finished_later, in_halves, named
 from corejax_testing.reference import interpreter
 
-_SAMPLES = 8  # of tangents within a difference
-OPAQUE = "<opaque "  # how the printer marks a parameter that does not parse back
+_SAMPLES = 8  # the number of tangents that are sampled within the step of a difference
+OPAQUE = "<opaque "  # the printer's mark of a parameter that cannot be parsed
 
 Relation = Callable[[Case], None]
 
 
 def same(got: Sequence[Any], wanted: Sequence[Array], bounds: Sequence[Array], what: str) -> None:
-    """Require results of the same number, types and values within bounds.
+    """Require results of the right number and types, and of values within bounds.
 
     Raises:
-        CheckFailure: with the element that is farthest off.
+        CheckFailure: the results differ; the message names the element with the largest error.
     """
     if len(got) != len(wanted):
-        raise CheckFailure(f"{what} gives {len(got)} results, but {len(wanted)} are right")
+        raise CheckFailure(f"{what} returns {len(got)} results, but {len(wanted)} are right")
     for k, (a, b, bound) in enumerate(zip(host(got), wanted, bounds, strict=True)):
-        # Where anything goes, or both are as they should be, the right value stands in for the one that was got.
+        # Replace elements within their bounds by the right values, so that `compare` reports only the others.
         if a.shape == b.shape and a.dtype == b.dtype:
             with np.errstate(all="ignore"):
                 fine = np.isinf(bound) | (a == b)
@@ -59,7 +59,7 @@ def same(got: Sequence[Any], wanted: Sequence[Array], bounds: Sequence[Array], w
 
 
 def check_types(case: Case) -> None:
-    """The program is well typed, staging it again gives the same types, and its results have them."""
+    """Check that the program is well typed, and that staging and evaluating it give results of the same types."""
     check_jaxpr(case.program)
     again = stage_closed(lambda *xs: case(*xs), case.program.in_avals)
     check_jaxpr(again)
@@ -74,7 +74,7 @@ def _require_types(case: Case, avals: Iterable[ShapedArray], how: str) -> None:
 
 
 def check_text(case: Case) -> None:
-    """The program prints to text that parses to the same program, and prints the same again."""
+    """Check that the program's text parses to the same program, which prints to the same text."""
     text = str(case.program)
     if OPAQUE in text:
         raise NotApplicable("it has parameters without text: functions, for example")
@@ -82,11 +82,11 @@ def check_text(case: Case) -> None:
     if not same_jaxpr(parsed, case.program):
         raise CheckFailure(f"its text parses to another program:\n{parsed}")
     if str(parsed) != text:
-        raise CheckFailure(f"its text does not print again as it was, but as\n{parsed}")
+        raise CheckFailure(f"the parsed program prints differently, as\n{parsed}")
 
 
 def check_eager(case: Case) -> None:
-    """Applied one by one, primitives give what the program gives."""
+    """Check that primitives applied one by one give the program's results."""
     env: dict[Any, Any] = dict(zip(case.program.jaxpr.invars, case.values, strict=True))
     for eqn in case.program.eqns:
         out = eqn.primitive.bind(*(env.get(v, getattr(v, "val", None)) for v in eqn.invars), **eqn.params)
@@ -96,7 +96,7 @@ def check_eager(case: Case) -> None:
 
 
 def _is_of(example: Example, params: Any, operands: Sequence[Array]) -> bool:
-    """Whether an example's NumPy function is one of these operands."""
+    """Return whether an example's NumPy function applies to operands."""
     if example.reference is None or dict(example.params) != params or len(example.operands) != len(operands):
         return False
     return all(
@@ -107,7 +107,7 @@ def _is_of(example: Example, params: Any, operands: Sequence[Array]) -> bool:
 
 
 def check_numpy(case: Case) -> None:
-    """Equations whose examples give a NumPy function compute that function."""
+    """Check equations against the NumPy functions of their primitives' examples."""
     values, asked = values_of(case), False
     for eqn in case.program.eqns:
         operands = [values[v] if isinstance(v, Var) else np.asarray(v.val, v.aval.dtype) for v in eqn.invars]
@@ -127,7 +127,7 @@ def check_numpy(case: Case) -> None:
 
 
 def check_jit(case: Case) -> None:
-    """Compiled, it gives the same."""
+    """Check that the compiled program has the same results."""
     jit = exported("jit")
     if jit is None:
         raise NotApplicable("nothing compiles")
@@ -137,7 +137,7 @@ def check_jit(case: Case) -> None:
 
 
 def check_stablehlo(case: Case) -> None:
-    """StableHLO's reference interpreter gives the same for its translation."""
+    """Check that StableHLO's reference interpreter has the same results for the program's translation."""
     jit = exported("jit")
     if jit is None:
         raise NotApplicable("nothing compiles")
@@ -146,10 +146,10 @@ def check_stablehlo(case: Case) -> None:
     if not all(v.aval.size for eqn in every_eqn(case.program) for v in (*eqn.invars, *eqn.outvars)):
         raise NotApplicable("the interpreter ends its process on some empty operands")
     if any(dtypes.is_extended(aval.dtype) for aval in (*case.program.in_avals, *case.program.out_avals)):
-        raise NotApplicable("keys, whose dtypes do not travel")
+        raise NotApplicable("arguments or results of extended dtypes, such as keys")
     lowered = jit(lambda *xs: case(*xs)).lower(*case.values)
     if "stablehlo.custom_call" in lowered.as_text():
-        raise NotApplicable("the interpreter knows no custom calls")
+        raise NotApplicable("the interpreter does not support custom calls")
     outs = interpreter.run(*hlo.program_and_operands(lowered, *case.values))
     same(outs, case.outs(), case.bounds(), "of StableHLO's interpreter")
 
@@ -158,7 +158,7 @@ def check_stablehlo(case: Case) -> None:
 
 
 def check_vmap(case: Case) -> None:
-    """Batched, it gives what a loop gives; batched while staged too."""
+    """Check that vmap agrees with a loop, both directly and after staging."""
     axes = nests.batch_axes(case)
     if not case.values:
         raise NotApplicable("no operands")
@@ -176,7 +176,7 @@ def check_vmap(case: Case) -> None:
 
 
 def check_jvp(case: Case) -> None:
-    """The tangent is the derivative, by differences; staged it is the same."""
+    """Check that tangents agree with finite differences, both directly and after staging."""
     staged = nests.nest(case, "jvp")
     ts = nests.tangents(case)
     xs = [case.values[i] for i in case.smooth]
@@ -185,10 +185,10 @@ def check_jvp(case: Case) -> None:
     same([*primals, *moved], staged.outs(), staged.bounds(), "of jvp")
     coarsest = max(_precisions(case))
     if coarsest > 1e-6:
-        raise NotApplicable("no differences in half precision")
+        raise NotApplicable("half precision is too coarse for finite differences")
     step = 1e-5 if coarsest < 1e-10 else 2e-3
     wanted, bounds = _differences(case, ts, step, coarsest)
-    # A tie that rounding would break has several derivatives.
+    # Add the bounds of the tangents themselves: at a tie that rounding would break there are several derivatives.
     bounds = [a + b for a, b in zip(bounds, staged.bounds()[len(primals) :], strict=True)]
     what = "(a tangent) of jvp, against differences,"
     try:
@@ -204,14 +204,14 @@ def _precisions(case: Case) -> Iterator[float]:
 
 
 def _along(case: Case, ts: Sequence[Array], h: float) -> list[Any]:
-    """The operands a step further."""
+    """Return the operands moved by a step along the tangents."""
     xs = [case.values[i] for i in case.smooth]
     moved = [np.asarray(x + h * t).astype(x.dtype) for x, t in zip(xs, ts, strict=True)]
     return replaced(case.values, case.smooth, moved)
 
 
 def _differences(case: Case, ts: Sequence[Array], step: float, eps: float) -> tuple[list[Array], list[Array]]:
-    """Derivatives along ts, and how far off they may be: where one-sided and central ones differ, a lot."""
+    """Return central differences along ts and their error bounds, which grow if one-sided differences disagree."""
 
     def at(h: float) -> list[Array]:
         outs = case.at(_along(case, ts, h)).outs()
@@ -238,9 +238,9 @@ def _differences(case: Case, ts: Sequence[Array], step: float, eps: float) -> tu
 
 
 def _spread(case: Case, ts: Sequence[Array], moved: Sequence[Array], step: float) -> list[Array]:
-    """How much the tangents differ within the step of the differences, which give a mean of them.
+    """Return how much the tangents vary within the step of the differences, which average over them.
 
-    In a chaotic iteration, or near a jump, these have nothing to do with each other.
+    In a chaotic iteration, or near a jump, a tangent may be far from that average.
     """
     spread = [np.zeros(t.shape) for t in moved]
     for h in np.linspace(-step, step, _SAMPLES):
@@ -252,7 +252,7 @@ def _spread(case: Case, ts: Sequence[Array], moved: Sequence[Array], step: float
 
 
 def check_linearize(case: Case) -> None:
-    """linearize gives the tangents of jvp."""
+    """Check that linearize has the tangents of jvp."""
     staged, count = nests.nest(case, "jvp"), len(case.smooth_outs)
     xs = [case.values[i] for i in case.smooth]
     with nests.undefined_is_not_applicable():
@@ -264,7 +264,7 @@ def check_linearize(case: Case) -> None:
 
 
 def check_vjp(case: Case) -> None:
-    """The gradient is the transpose of jvp; staged it is the same."""
+    """Check that vjp is the transpose of jvp, both directly and after staging."""
     forward, backward, count = nests.nest(case, "jvp"), nests.nest(case, "vjp"), len(case.smooth_outs)
     xs = [case.values[i] for i in case.smooth]
     ts, cts = nests.tangents(case), nests.cotangents(case)
@@ -274,7 +274,7 @@ def check_vjp(case: Case) -> None:
     moved, pulled = forward.outs()[count:], backward.outs()
     bounds = [*forward.bounds()[count:], *backward.bounds()]
     if not all(np.all(np.isfinite(b)) for b in bounds):
-        raise NotApplicable("not finite, or not continuous there")
+        raise NotApplicable("a derivative is not finite, or not continuous")
     allowed, size = 0.0, 0.0
     for weights, values, limits in ((cts, moved, bounds[: len(moved)]), (ts, pulled, bounds[len(moved) :])):
         for w, value, limit in zip(weights, values, limits, strict=True):
@@ -287,7 +287,7 @@ def check_vjp(case: Case) -> None:
 
 
 def check_split(case: Case) -> None:
-    """Split into known and unknown halves, or run with unknown operands and finished later, it gives the same."""
+    """Check that known and unknown halves, and partial evaluation with a staged rest, have the same results."""
     for unknowns in splitting.masks(case):
         outs = in_halves(case.program, case.values, unknowns)
         same(outs, case.outs(), case.bounds(), f"of the halves of the program {named(unknowns)}")
@@ -312,23 +312,23 @@ RELATIONS: dict[str, Relation] = {
 
 
 def known(name: str) -> bool:
-    """Whether there is such a relation, of such nests."""
+    """Return whether a name consists of a known relation and known nests."""
     what, *chain = name.split(" of ")
     return what in RELATIONS and all(each in nests.NESTS for each in chain)
 
 
 def ask(case: Case, name: str) -> tuple[str, bool] | None:
-    """Whether a relation holds of a case.
+    """Check a relation of a case.
 
     Args:
-        case: the program.
-        name: as in "jit of vjp".
+        case: the program with operands.
+        name: the relation and its nests, as in "jit of vjp".
 
     Returns:
-        None where it holds; else what is wrong, and whether something was raised.
+        None if the relation holds; else a message and whether an error was raised.
 
     Raises:
-        NotApplicable: it means nothing there.
+        NotApplicable: the relation does not apply to the case.
         KeyError: there is no such relation or nest.
     """
     what, *chain = name.split(" of ")
@@ -337,7 +337,7 @@ def ask(case: Case, name: str) -> tuple[str, bool] | None:
         with quiet(), nests.undefined_is_not_applicable():
             for each in reversed(chain):
                 case = nests.nest(case, each)
-            case.outs()  # operands that no example means are refused first
+            case.outs()  # raises NotApplicable first if no example admits the operands
             relation(case)
     except NotApplicable:
         raise
@@ -350,7 +350,7 @@ def ask(case: Case, name: str) -> tuple[str, bool] | None:
 
 @contextmanager
 def quiet() -> Iterator[None]:
-    """Slow is not wrong, and infinities are no warnings."""
+    """Suppress warnings about derived rules and about infinities."""
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore", DerivedRuleWarning)
         yield

@@ -1,4 +1,4 @@
-"""What a failure looks like: the small program, its operands and both results, and how to see it again."""
+"""Report a failure: the reduced program, its operands, what is wrong, and how to reproduce it."""
 
 from __future__ import annotations
 
@@ -21,15 +21,16 @@ class Failure:
     """A relation that does not hold.
 
     Attributes:
-        relation: as for `replay`: "jit of vjp".
+        relation: its name, as for `replay`: "jit of vjp".
         message: what is wrong.
-        program: the program as text, to be parsed by `corejax.parse_jaxpr`.
-        values: its operands.
-        salt: what the relation draws its tangents and batches from.
-        equations: in the program, nested ones too.
-        found: how many there were before it was made small.
-        seed, number: `corejax fuzz --seed SEED --first NUMBER --programs 1` finds it again,
-        options: with these options, on which the programs of a seed depend too.
+        program: the program's text, for `corejax.parse_jaxpr`.
+        values: the program's operands.
+        salt: the seed of the relation's tangents and batches.
+        equations: the number of equations in the program, including nested ones.
+        found: the number of equations before the program was reduced.
+        seed: the session's seed: `corejax fuzz --seed SEED --first NUMBER --programs 1` finds the failure again.
+        number: the program's number in the session.
+        options: further options of the command, on which the programs of a seed depend.
     """
 
     relation: str
@@ -47,17 +48,17 @@ class Failure:
     def of(
         cls, case: Case, relation: str, message: str, found: int, seed: int, number: int, options: str = ""
     ) -> Failure:
-        """Of a case that was made small."""
+        """Return the failure of a case that was reduced."""
         values = tuple(np.array(x) for x in case.values)
         size = size_of(case.program)
         return cls(relation, message, str(case.program), values, case.salt, size, found, seed, number, options)
 
     def case(self) -> Case:
-        """The program, parsed."""
+        """Return the case, with the program parsed from its text."""
         return parsed(self.program, self.values, self.salt)
 
     def snippet(self) -> str:
-        """Python that shows it again."""
+        """Return Python code that reproduces the failure from the reduced program."""
         values = ", ".join(map(literal, self.values))
         salt = f", salt={self.salt}" if self.salt else ""
         return (
@@ -66,37 +67,37 @@ class Failure:
         )
 
     def command(self) -> str:
-        """What finds it again."""
+        """Return the shell command that finds the failure again."""
         return f"corejax fuzz --seed {self.seed} --first {self.number} --programs 1{self.options}"
 
     def report(self) -> str:
-        """For somebody who has to find the mistake."""
-        again = self.snippet().splitlines()
+        """Return a report that helps an author to find the mistake."""
+        snippet = self.snippet().splitlines()
         if OPAQUE in self.program:
-            again = ["(not by its text: a parameter has none)"]
+            snippet = ["(not from its text: a parameter cannot be printed)"]
         if not self.program:
-            again = ["(there is no program yet)"]
-        shrunk = f" ({self.found} equations, made small to {self.equations})" if self.found != self.equations else ""
+            snippet = ["(the error came before there was a program)"]
+        shrunk = f" ({self.found} equations, reduced to {self.equations})" if self.found != self.equations else ""
         return "\n".join(
             [
                 f"program {self.number}{shrunk}: {self.relation}: {self.message}",
                 *(f"  {line}" for line in self.program.splitlines()),
-                "again, as it was found:",
+                "to reproduce the original:",
                 f"  {self.command()}",
-                "again, small:",
-                *(f"  {line}".rstrip() for line in again),
+                "to reproduce the reduced program:",
+                *(f"  {line}".rstrip() for line in snippet),
             ]
         )
 
     def as_json(self) -> dict[str, Any]:
-        """For machines."""
+        """Return the failure as a dict for JSON."""
         fields = ("relation", "message", "program", "salt", "equations", "found", "seed", "number", "options")
         described = {name: getattr(self, name) for name in fields}
         return {**described, "values": [literal(x) for x in self.values], "snippet": self.snippet()}
 
 
 def literal(x: Any) -> str:
-    """Python that makes an array, exactly."""
+    """Return Python code that makes an array, exactly."""
     x = np.asarray(x)
     name = f"ml_dtypes.{x.dtype.name}" if x.dtype.kind == "V" or x.dtype.name.startswith(("bfloat", "float8")) else (
         f"np.{x.dtype.name}" if x.dtype != np.bool_ else "np.bool_")  # fmt: skip
@@ -107,11 +108,11 @@ def literal(x: Any) -> str:
 
 
 def parsed(text: str, values: Sequence[Any], salt: int = 0) -> Case:
-    """The case of a program's text.
+    """Parse a program and return it as a case.
 
     Raises:
         JaxprSyntaxError: the text is not a program.
-        TypeError: the program has constants, or takes other operands.
+        TypeError: the program has constants, or the operands do not match its types.
     """
     program = parse_jaxpr(text)
     if not isinstance(program, ClosedJaxpr):
@@ -128,22 +129,22 @@ def parsed(text: str, values: Sequence[Any], salt: int = 0) -> Case:
 
 
 def replay(text: str, values: Sequence[Any], relation: str, salt: int = 0) -> str | None:
-    """Ask a relation of a program from its text.
+    """Check a relation of a program that is given by its text.
 
     Args:
         text: the program, as a report shows it.
-        values: its operands.
-        relation: such as "jit" or "vmap of vjp".
-        salt: what tangents and batches are drawn from.
+        values: the program's operands.
+        relation: a name such as "jit" or "vmap of vjp".
+        salt: the seed of tangents and batches.
 
     Returns:
-        What is wrong, or None if it holds.
+        A message that says what is wrong, or None if the relation holds.
 
     Raises:
         JaxprSyntaxError: the text is not a program.
-        TypeError: the operands do not fit.
+        TypeError: the operands do not match the program's types.
         KeyError: there is no such relation.
-        NotApplicable: it means nothing of this program.
+        NotApplicable: the relation does not apply to the program.
     """
     failure = ask(parsed(text, values, salt), relation)
     return None if failure is None else failure[0]

@@ -1,4 +1,4 @@
-"""A session: programs one after the other, relations asked of each, failures made small."""
+"""A fuzzing session: generate programs, check relations of each, and reduce the failures."""
 
 from __future__ import annotations
 
@@ -26,23 +26,26 @@ from corejax_testing.outcomes import NotApplicable
 from corejax_testing.parts import every_eqn, size_of
 
 ALWAYS = ("types", "text", "eager", "numpy", "vmap", "jvp", "linearize", "vjp", "transpose", "split")
-# Compiling takes longer than everything else together: every other program, and a nest of it as often as itself.
+# Compilation takes longer than all other relations together, so only half of the programs are compiled. A nest of the
+# program is compiled as often as the program itself.
 _COMPILED, _ALONE = 0.5, 0.5
-_INTERPRETED = 0.4  # by StableHLO's reference interpreter
+_INTERPRETED = 0.4  # the share of programs that StableHLO's reference interpreter runs
 
 
 @dataclass
 class Summary:
-    """What a session did.
+    """The results of a session.
 
     Attributes:
-        programs, equations: how many were tried, and of how many equations they were.
-        seconds: how long it took.
-        primitives: how often each occurred.
-        asked: how often each relation was asked and meant something.
-        failures: what did not hold, made small.
-        repeated: failures that looked like earlier ones, and were not made small.
-        without: primitives that no program uses: no examples, or effects.
+        programs: the number of programs.
+        equations: the number of equations in all programs.
+        seconds: the time that the session took.
+        primitives: the number of programs that each primitive occurred in.
+        asked: the number of programs that each relation applied to.
+        failures: the failures, reduced.
+        repeated: the number of failures that reduced to the same primitives as an earlier failure.
+        without: primitives that no program uses, because they have no examples, or effects.
+        unseen: primitives with examples that occurred in no program.
     """
 
     programs: int = 0
@@ -70,26 +73,29 @@ def fuzz(
     options: str = "",
     progress: Callable[[Summary], None] = lambda summary: None,
 ) -> Summary:
-    """Try random programs.
+    """Check relations of random programs.
 
     Args:
-        primitives: what they are built from, besides what makes operands fit.
-        seed: programs are the same for the same seed and the same installed primitives.
-        first: number of the first one.
-        programs: how many.
-        seconds: for how long; the program then under way is finished.
-        most: equations of a program before nests add theirs.
-        most_failures: stop after so many different ones.
-        relations: ask these of every program; by default all cheap ones and a few at random.
-        examples: primitive -> applications in place of what plugins give.
-        options: what the command was given besides, for reports.
-        progress: called after each program.
+        primitives: the primitives to build programs from; glue between operands may use others.
+        seed: the programs are the same for the same seed and the same installed primitives.
+        first: the number of the first program.
+        programs: the number of programs.
+        seconds: the time to run; the last program is finished.
+        most: the maximal number of equations of a program, before nests add theirs.
+        most_failures: stop after this many different failures.
+        relations: check these for every program; by default all cheap relations and a few random ones.
+        examples: primitive -> applications, in place of those that plugins provide.
+        options: further options of the command, for reports.
+        progress: called with the summary after each program.
+
+    Returns:
+        A summary with the reduced failures.
 
     Raises:
         ValueError: neither `programs` nor `seconds` is given, or no primitive has examples.
     """
     if programs is None and seconds is None:
-        raise ValueError("fuzz takes a number of programs or of seconds, or both")
+        raise ValueError("fuzz needs a number of programs, a number of seconds, or both")
     table = Table(primitives, examples)
     if not table.primitives:
         raise ValueError("no primitive has examples (hook corejax_provide_examples) on arrays, without effects")
@@ -119,7 +125,7 @@ def _try(
     table: Table, seed: int, number: int, most: int, relations: Sequence[str] | None, kinky: frozenset[str],
     summary: Summary,
 ) -> list[Finding]:  # fmt: skip
-    """What does not hold of one program."""
+    """Generate one program and return its failure, if any."""
     try:
         case = generate(table, seed, number, most)
     except Raised as raised:
@@ -127,10 +133,10 @@ def _try(
         return [(raised.case, raised.relation, (str(raised), True))]
     except Unfit:
         return []
-    except Exception as error:  # a rule that raises where nobody expects it; there is no program to show yet
+    except Exception as error:  # a rule raised an unexpected error before there was a program to show
         summary.programs += 1
         text = "".join(traceback.format_exception(error)[-4:])
-        where = f"{type(error).__name__}: {error}; while the program was built:\n{text}"
+        where = f"{type(error).__name__}: {error}; while building the program:\n{text}"
         summary.failures.append(Failure("generation", where, "", (), 0, 0, 0, seed, number))
         return []
     summary.programs += 1
@@ -150,14 +156,14 @@ def _try(
         summary.asked[relation] += 1
         if failure is not None:
             findings.append((case, relation, failure))
-            break  # one mistake shows in many ways
+            break  # one mistake violates many relations
     return findings
 
 
 def _relations(case: Case, rng: np.random.Generator) -> list[str]:
-    """The cheap ones; one of a nest of one or two; one that compiles.
+    """Choose the relations to check: all cheap ones, one of a nest, and perhaps some that compile.
 
-    Of a program with compiled calls nearly all of them compile, so only some are asked.
+    If a program has compiled calls, nearly all relations compile, so only a few are chosen.
     """
     names = list(NESTS)
 
@@ -182,7 +188,7 @@ def _record(
     case: Case, small: Case, relation: str, found: tuple[str, bool], where: tuple[int, int, str],
     seen: set[tuple[str, ...]], summary: Summary,
 ) -> None:  # fmt: skip
-    """Record a failure that was made small; those that come to the same equations are shown once."""
+    """Record a reduced failure; failures of the same relation that reduce to the same primitives are shown once."""
     try:
         again = ask(Case(small.program, small.values, small.salt), relation) or found
     except NotApplicable:
@@ -196,7 +202,7 @@ def _record(
 
 
 def as_json(summary: Summary) -> dict[str, Any]:
-    """For machines."""
+    """Return a summary as a dict for JSON."""
     rate = summary.programs / summary.seconds if summary.seconds else 0.0
     return {
         "programs": summary.programs,

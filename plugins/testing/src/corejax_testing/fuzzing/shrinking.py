@@ -1,4 +1,4 @@
-"""Making a failing program small: hypothesis looks for the fewest parts of it that still fail in the same way."""
+"""Reduce a failing program: hypothesis searches for the fewest parts that still fail in the same way."""
 
 from __future__ import annotations
 
@@ -11,18 +11,21 @@ from corejax_testing.fuzzing.relations import ask
 from corejax_testing.outcomes import NotApplicable
 
 ATTEMPTS = 400
-SECONDS = 60.0  # a safeguard: what is bounded is the number of attempts
-_CHOICES = 64  # of which few are 0, so that most of a program is there when the search begins
+SECONDS = 60.0  # a safeguard; normally the number of attempts ends the search
+_CHOICES = 64  # few of the choices are 0, so that the search begins with most of the program
 
 
 def shrink(generate: Callable[[Choose], Case], case: Case, relation: str, attempts: int = ATTEMPTS) -> Case:
-    """Find a small case of which the relation does not hold either.
+    """Find a smaller case for which the relation fails in the same way.
 
     Args:
         generate: builds the program again, as `generation.generate` does.
-        case: the program, of which the relation does not hold.
-        relation: as for `ask`.
-        attempts: at most so many programs are tried.
+        case: the program for which the relation fails.
+        relation: the relation's name, as for `ask`.
+        attempts: the maximal number of programs to try.
+
+    Returns:
+        The smallest case found, or `case` itself.
     """
     from hypothesis import errors, find, reject, strategies
 
@@ -43,7 +46,7 @@ def shrink(generate: Callable[[Choose], Case], case: Case, relation: str, attemp
             found = generate(choose)
         except Raised as raised:
             found = raised.case
-        except Exception:  # nothing is left, or a rule raises: the very mistake that is looked for, perhaps
+        except Exception:  # no equations remain, or a rule raises an error before there is a program to compare
             reject()
         return tuple(chosen), found
 
@@ -62,7 +65,7 @@ def shrink(generate: Callable[[Choose], Case], case: Case, relation: str, attemp
 
 
 def _kind(case: Case, relation: str) -> str | None:
-    """How the relation fails: with an error of this type, or "" with a difference; None if it does not."""
+    """Return how the relation fails: the type of the error, "" for a difference, None if it holds."""
     try:
         failure = ask(case, relation)
     except NotApplicable:

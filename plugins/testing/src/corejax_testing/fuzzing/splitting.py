@@ -1,4 +1,4 @@
-"""Relations of programs taken apart: known and unknown halves, and equations that are linear in an operand."""
+"""The relation `transpose`, and the choices of unknown operands for the relation `split`."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _MASKS = 2
 
 
 def masks(case: Case) -> Iterator[list[bool]]:
-    """Choices of unknown operands: all of them for few operands, some for many."""
+    """Yield choices of unknown operands: all choices for few operands, some for many."""
     count = len(case.values)
     if count <= 2:
         every = list(itertools.product((False, True), repeat=count))
@@ -31,7 +31,7 @@ def masks(case: Case) -> Iterator[list[bool]]:
 
 
 def transposed(case: Case) -> None:
-    """Equations whose primitive is linear in an operand: their transpose rules, at the values that are there.
+    """Check the transpose rules of equations that are linear in an operand, at the program's own values.
 
     Raises:
         CheckFailure: <ct, f(t)> and <transpose(ct), t> differ.
@@ -43,7 +43,7 @@ def transposed(case: Case) -> None:
         if rule is None or not all(has_tangents(v.aval.dtype) for v in eqn.outvars):
             continue
         if any("transpose" in example.skip for example in examples_of(eqn.primitive.name)):
-            continue  # it is no transpose, by definition
+            continue  # the rule is not the exact transpose, by definition
         operands = [values[v] if isinstance(v, Var) else np.asarray(v.val, v.aval.dtype) for v in eqn.invars]
         for i in eqn.primitive.linear_in or ():
             if i < len(operands) and has_tangents(operands[i].dtype):
@@ -54,7 +54,7 @@ def transposed(case: Case) -> None:
 
 
 def _transposed(case: Case, eqn: JaxprEqn, rule: Any, operands: list[Array], i: int) -> None:
-    """Linear in one operand, the others as they are; what is added to it (zero here) is taken off."""
+    """Check the transpose of one equation in one operand, by inner products; its value at zero is subtracted."""
     rng = case.rng(6, i)
     t = direction(rng, operands[i])
 
@@ -70,16 +70,18 @@ def _transposed(case: Case, eqn: JaxprEqn, rule: Any, operands: list[Array], i: 
     given: Any = cts if eqn.primitive.multiple_results else cts[0]
     found = rule(given, *args, **eqn.params)
     if len(found) != len(args):
-        raise CheckFailure(f"transpose of {eqn.primitive.name} gives {len(found)} cotangents for {len(args)} operands")
+        raise CheckFailure(
+            f"transpose of {eqn.primitive.name} returns {len(found)} cotangents for {len(args)} operands"
+        )
     ct = np.zeros_like(t) if found[i] is None else np.asarray(found[i])
     if (ct.shape, ct.dtype) != (t.shape, t.dtype):
         raise CheckFailure(
-            f"transpose of {eqn.primitive.name} gives {ct.dtype.name}{list(ct.shape)} for operand {i}, which is "
+            f"transpose of {eqn.primitive.name} returns {ct.dtype.name}{list(ct.shape)} for operand {i}, which is "
             f"{t.dtype.name}{list(t.shape)}"
         )
     left, right = inner(cts, moved), inner([ct], [t])
     size = magnitude(cts, moved) + magnitude([ct], [t])
-    size += sum(float(np.abs(wide(x)).sum()) for x in (*moved, *there))  # as much as is rounded off
+    size += sum(float(np.abs(wide(x)).sum()) for x in (*moved, *there))  # rounding errors are proportional to these
     allowed = 10 * tolerance(max((x.dtype for x in (*moved, ct)), key=tolerance)) * max(size, 1.0)
     if not abs(left - right) <= allowed and np.isfinite(left):
         raise CheckFailure(f"transpose of {eqn.primitive.name} in operand {i}: <ct, f(t)> is {left!r}, "

@@ -1,4 +1,4 @@
-"""Applications to build programs from: the examples that plugins give, in other dtypes and shapes too."""
+"""The applications that programs are built from: the examples of plugins, also in other dtypes."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ class Table:
     """Primitives with their examples.
 
     Args:
-        primitives: which ones; those without examples, with effects, or on values that are no arrays are left out.
-            So are examples that prepare their operands and do not say what these have to satisfy.
-        given: primitive -> examples in place of what plugins give.
+        primitives: the primitives to use. Those without examples, with effects, or on values that are not arrays are
+            left out. So are examples that have `prepare` but no `requires`.
+        given: primitive -> examples, in place of those that plugins provide.
     """
 
     def __init__(self, primitives: Sequence[Primitive], given: Mapping[str, Sequence[Example]] | None = None) -> None:
@@ -39,11 +39,11 @@ class Table:
         self._variants: dict[tuple[Primitive, int, Any], Example] = {}
 
     def kinky(self) -> frozenset[str]:
-        """Primitives whose derivative is not the function's, by definition."""
+        """Return the primitives that have a derivative other than the function's, by definition."""
         return frozenset(p.name for p, examples in self.examples.items() if any("jvp" in e.skip for e in examples))
 
     def draw(self, primitive: Primitive, dtype: np.dtype[Any], rng: np.random.Generator) -> Example:
-        """An application, of the wanted dtype if the primitive takes it."""
+        """Draw an example of a primitive, in the wanted dtype if the primitive accepts it."""
         number = int(rng.integers(len(self.examples[primitive])))
         key = (primitive, number, dtype)
         if key not in self._variants:
@@ -54,9 +54,9 @@ class Table:
 
 
 def _takes_arrays(primitive: Primitive, example: Example) -> bool:
-    """Whether the operands are arrays of numbers, and it has values, the same for a batch as for each element.
+    """Return whether an example has arrays of numbers as operands, repeatable values, and exact rules.
 
-    A transpose that is none, by definition, cannot be told from a wrong one in a program.
+    A transpose that is inexact by definition cannot be distinguished from a wrong one in a program.
     """
     if {"values", "vmap", "transpose"} & set(example.skip) or example.within is not None:
         return False
@@ -71,7 +71,7 @@ def _takes_arrays(primitive: Primitive, example: Example) -> bool:
 
 
 def _may_vary(example: Example, dtype: np.dtype[Any]) -> bool:
-    """Numbers that the author gave stay as they are, and so do integers and booleans."""
+    """Return whether an example's dtype may vary: not if the author gave numbers, nor for integers and booleans."""
     floats = [x for x in example.operands if is_inexact(x.dtype)]
     if not floats or not all(isinstance(x, ShapedArray) for x in floats):
         return False
@@ -79,7 +79,7 @@ def _may_vary(example: Example, dtype: np.dtype[Any]) -> bool:
 
 
 def in_range(x: np.ndarray[Any, Any], low: float, high: float) -> bool:
-    """Whether numbers are such as an author of an example meant; the default range stands for any moderate ones."""
+    """Return whether numbers are in an example's range; the default range stands for all moderate numbers."""
     if x.dtype == np.bool_ or not x.size:
         return True
     if (low, high) == (-2.0, 2.0):

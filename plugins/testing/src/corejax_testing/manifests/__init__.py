@@ -1,5 +1,5 @@
 """Manifests of plugins: written from the code (`corejax write-manifest`), and checked against it (`corejax verify`).
 
-`describing` makes a manifest of what a loaded plugin put into the tables, `files` writes and compares it, `check` is
-the check of `verify`. The format, and how the kernel reads it, are `corejax.extend.plugins.manifest`.
+`describing` makes the manifest of a loaded plugin, `files` writes and compares manifests, and `check` is the check of
+`verify`. The module `corejax.extend.plugins.manifest` defines the format and reads it.
 """

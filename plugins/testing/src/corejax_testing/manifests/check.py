@@ -1,4 +1,4 @@
-"""The check of a plugin's manifest against its code; of a plugin, where other checks are of a primitive."""
+"""Check a plugin's manifest against its code. Other checks are about primitives; this one is about plugins."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from corejax_testing.runner import FAILED, PASSED, SKIPPED, Result
 from corejax_testing.selection import resolved
 
 NAME = "manifest"
-DOC = "the plugin's manifest says what its code does (corejax write-manifest PLUGIN)"
+DOC = "Check that the plugin's manifest agrees with its code (corejax write-manifest PLUGIN)."
 
 
 def verify_manifest(plugin: str) -> Result:
-    """Compare a plugin's manifest, if it ships one, with what it puts into the tables.
+    """Compare a plugin's manifest, if it ships one, with what its code registers.
 
     Raises:
         KeyError: there is no such plugin.
@@ -27,9 +27,9 @@ def verify_manifest(plugin: str) -> Result:
         status, message = FAILED, str(error)
     else:
         if found is None:
-            status, message = SKIPPED, f"it ships none; to write one: corejax write-manifest {plugin}"
+            status, message = SKIPPED, f"it ships no manifest; to write one: corejax write-manifest {plugin}"
         elif found:
-            advice = f"to write what the code says: corejax write-manifest {plugin}"
+            advice = f"to update the manifest: corejax write-manifest {plugin}"
             status, message = FAILED, "\n  ".join([f"the manifest and the code differ; {advice}", *found])
         else:
             status, message = PASSED, ""
@@ -38,7 +38,7 @@ def verify_manifest(plugin: str) -> Result:
 
 
 def verify_manifests(names: Sequence[str]) -> Iterator[Result]:
-    """The check for those of the names that are plugins; for no names, for all plugins."""
+    """Check the manifests of the named plugins and distributions, or of all plugins if there are no names."""
     names = resolved(names)
     loaded = {record.name for record in plugin_records() if record.status == "loaded"}
     for plugin in sorted(name for name in loaded if not names or name in names):
@@ -46,7 +46,7 @@ def verify_manifests(names: Sequence[str]) -> Iterator[Result]:
 
 
 def print_results(results: Sequence[Result]) -> None:
-    """A line for each plugin; what differs below it."""
+    """Print a line for each plugin, followed by the differences."""
     from corejax.extend.commands import say
     from corejax_testing.report import MARKS
 

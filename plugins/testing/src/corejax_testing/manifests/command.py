@@ -1,4 +1,4 @@
-"""`corejax write-manifest PLUGIN`: what a plugin offers, written from its code to a file in its package."""
+"""`corejax write-manifest PLUGIN`: write a plugin's manifest from its code to a file in its package."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ import click
 
 @click.command("write-manifest")
 @click.argument("plugins", nargs=-1, required=True, metavar="PLUGIN...")
-@click.option("--check", is_flag=True, help="Write nothing; say what differs, exit code 1 if anything does.")
+@click.option("--check", is_flag=True, help="Write nothing; print differences, and exit with 1 if there are any.")
 @click.option(
     "--output",
     type=click.Path(dir_okay=False, path_type=Path),
     metavar="FILE",
-    help="Where to write; by default corejax_manifest.json in the plugin's package.",
+    help="The file to write; by default corejax_manifest.json in the plugin's package.",
 )
 def write_manifest(plugins: tuple[str, ...], check: bool, output: Path | None) -> None:
-    """Write the manifest of a plugin, or of a distribution's plugins: what it offers, listed without importing it.
+    """Write the manifest of a plugin, or of a distribution's plugins.
 
-    It belongs into the distribution (package data). One that is missing, of another version of the plugin, or in
-    an editable install of other sources is not used: the plugin is loaded instead.
+    A manifest lists what a plugin offers, so that corejax need not import it. Ship it with the distribution (package
+    data). If the manifest is missing, belongs to another version of the plugin, or to other sources of an editable
+    install, corejax ignores it and loads the plugin instead.
 
     Exit codes: 0; 1 if the plugin failed or is off, its package cannot be written to, or --check finds differences;
     2 for a plugin that does not exist.
@@ -33,7 +34,7 @@ def write_manifest(plugins: tuple[str, ...], check: bool, output: Path | None) -
     load_everything()
     records = [record for name in plugins for record in plugins_named(name)]
     if output is not None and (len(records) > 1 or check):
-        raise click.UsageError("--output is for writing one plugin's manifest")
+        raise click.UsageError("--output requires a single plugin, and excludes --check")
     differ = False
     for record in records:
         name = record.name
@@ -48,5 +49,5 @@ def write_manifest(plugins: tuple[str, ...], check: bool, output: Path | None) -
         except (ValueError, OSError) as error:
             raise click.ClickException(f"{name}: {error}") from None
     if differ:
-        say(f"to write what the code says: corejax write-manifest {' '.join(plugins)}", err=True)
+        say(f"to update the manifest: corejax write-manifest {' '.join(plugins)}", err=True)
         click.get_current_context().exit(1)

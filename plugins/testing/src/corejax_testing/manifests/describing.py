@@ -1,4 +1,4 @@
-"""What a loaded plugin has put into the tables, and what its hooks say, as a manifest."""
+"""Make a manifest from the rules that a loaded plugin registered and the results of its hooks."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from corejax.extend.plugins import API_VERSION, manifest
 
 
 def describe(record: Any) -> dict[str, Any]:
-    """A plugin's manifest, as JSON; everything has been loaded.
+    """Return a plugin's manifest as data for JSON; all plugins must be loaded.
 
     Args:
-        record: of the plugin.
+        record: the plugin's record.
 
     Raises:
-        ValueError: the plugin failed or is off; some of its rules could not be loaded.
+        ValueError: the plugin failed or is off, or some of its rules could not be loaded.
     """
     problems = record.problems()
     if record.status != "loaded" or problems:
         raise ValueError(
-            f"the plugin is {record.status}; {'; '.join(problems) or 'only a loaded one can be described'}"
+            f"the plugin is {record.status}; {'; '.join(problems) or 'only a loaded plugin has a manifest'}"
         )
     return _as_data(_manifest(record))
 
@@ -70,7 +70,7 @@ def _commands(record: Any) -> dict[str, str]:
 
 
 def _rules_by(plugin: str, *, overriding: bool = False) -> Iterator[tuple[str, dict[str, list[str]]]]:
-    """The plugin's rules: primitive -> rule kind -> platforms."""
+    """Yield the plugin's rules: primitive, and rule kind -> platforms."""
     for name, primitive in sorted(primitives.items()):
         found = {}
         for kind, registry in registries.items():
@@ -111,7 +111,7 @@ def _entry(primitive: Primitive, plugin: str) -> manifest.PrimitiveEntry:
 
 
 def _as_data(found: manifest.Manifest) -> dict[str, Any]:
-    """As JSON; what is empty or false of a primitive is left out."""
+    """Convert a manifest to data for JSON, without empty or false fields of primitives."""
     data = dataclasses.asdict(found)
     data["primitives"] = {
         name: {key: value for key, value in entry.items() if value not in ([], {}, False)}

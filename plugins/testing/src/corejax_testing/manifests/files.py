@@ -1,4 +1,4 @@
-"""Files of manifests: writing them, and comparing them to the code."""
+"""Write manifests to files, and compare them with the code."""
 
 from __future__ import annotations
 
@@ -14,38 +14,41 @@ from corejax_testing.manifests.describing import describe
 
 
 def write(record: Any, output: Path | None = None) -> Path:
-    """Write a plugin's manifest; those of other plugins in the same file stay.
+    """Write a plugin's manifest; manifests of other plugins in the same file stay.
 
     Args:
-        record: of the plugin, loaded.
-        output: where to; by default the plugin's package, if it is installed editable.
+        record: the record of a loaded plugin.
+        output: the file; by default the manifest in the plugin's package, which must be installed editable.
+
+    Returns:
+        The path of the file.
 
     Raises:
-        ValueError: as `describe`; or the package is no place to write to.
+        ValueError: as `describe`; or the package is not installed editable.
     """
     data = describe(record)
     if output is None:
-        output = package_directory(record, "a manifest", ", or say where to write with --output") / manifest.FILE
+        output = package_directory(record, "a manifest", ", or name a file with --output") / manifest.FILE
     others = {name: other for name, other in _plugins_in(output).items() if name != record.name}
     output.write_text(_text_of({**others, record.name: data}), encoding="utf-8", newline="\n")
     return output
 
 
 def package_directory(record: Any, what: str, otherwise: str = "") -> Path:
-    """Return the directory of a plugin's package, which has to be installed editable.
+    """Return the directory of a plugin's package, which must be installed editable.
 
     Args:
-        record: of the plugin.
-        what: the file that is to be written there, for messages.
-        otherwise: what else the user can do, for messages.
+        record: the plugin's record.
+        what: the file to write there, for messages.
+        otherwise: an alternative for the user, for messages.
 
     Raises:
-        ValueError: the package is no place to write to.
+        ValueError: the plugin is a single module, or not installed editable.
     """
     found = manifest.find(record, API_VERSION)
     if found.path is None:
         raise ValueError(
-            f"the plugin is the single module {record.module}: {what} needs a package to be in. Make it a package "
+            f"the plugin is the single module {record.module}, but {what} has to be in a package. Make it a package "
             f"({record.module}/__init__.py){otherwise}"
         )
     if not found.editable:
@@ -65,7 +68,7 @@ def _plugins_in(path: Path) -> Mapping[str, Any]:
 
 
 def _text_of(manifests: Mapping[str, Mapping[str, Any]]) -> str:
-    """A file's text: an entry to a line, so that differences are easy to read."""
+    """Return the text of a file of manifests, with one entry a line, so that diffs are easy to read."""
     lines = ["{", f'"manifest_version": {manifest.MANIFEST_VERSION},', '"plugins": {']
     for plugin, data in sorted(manifests.items()):
         lines.append(f"{json.dumps(plugin)}: {{")
@@ -92,13 +95,13 @@ def _value_lines(key: str, value: Any) -> Iterator[str]:
 
 
 def manifest_differences(plugin: str) -> list[str] | None:
-    """What a plugin's manifest says that its code does not, and the other way round.
+    """Return the differences between a plugin's manifest and its code.
 
     Args:
-        plugin: its name.
+        plugin: the plugin's name.
 
     Returns:
-        A line each, none where they agree; None where the plugin ships no manifest.
+        A line for each difference, or None if the plugin ships no manifest.
 
     Raises:
         KeyError: there is no such plugin.
@@ -111,7 +114,7 @@ def manifest_differences(plugin: str) -> list[str] | None:
 
 
 def differences(record: Any) -> list[str]:
-    """What is wrong with a plugin's manifest, compared to its code, a line each; empty if nothing is.
+    """Return the differences between a plugin's manifest and its code, a line each.
 
     Raises:
         ValueError: as `describe`.
@@ -119,7 +122,7 @@ def differences(record: Any) -> list[str]:
     data, found = describe(record), manifest.find(record, API_VERSION)
     shipped = _plugins_in(Path(found.path)).get(record.name) if found.path is not None else None
     if shipped is None:
-        return [f"there is no manifest to use ({found.problem})"]
+        return [f"there is no usable manifest ({found.problem})"]
     try:
         return _compared(shipped, json.loads(json.dumps(data)))
     except (TypeError, KeyError, AttributeError, ValueError) as error:
@@ -127,9 +130,9 @@ def differences(record: Any) -> list[str]:
 
 
 def _compared(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
-    """What differs between two manifests' data, a line each.
+    """Return the differences between two manifests' data, a line each.
 
-    The digest of the sources does not count, nor what depends on which other plugins were installed.
+    The digest of the sources, and entries that depend on other installed plugins, are not compared.
     """
     old, new = _by_itself(old, new), _by_itself(new, old)
     found = []
@@ -147,7 +150,7 @@ def _compared(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
 
 
 def _by_itself(data: Mapping[str, Any], other: Mapping[str, Any]) -> dict[str, Any]:
-    """A manifest's data without what other plugins have to do with it, but for derivations known to both."""
+    """Return a manifest's data without entries that depend on other plugins, except derivations known to both."""
     known = [tuple(d) for d in data["derivations_known"]]
     others = {tuple(d) for d in other["derivations_known"]}
     common = {d for d in known if d in others or d[2] in (None, data["plugin"])}
@@ -171,4 +174,4 @@ def _line(what: str, was: bool, before: Any, has: bool, now: Any) -> str:
         return f"{what}: not in the manifest, the code has {json.dumps(now)}"
     if not has:
         return f"{what}: in the manifest, not in the code"
-    return f"{what}: the manifest says {json.dumps(before)}, the code {json.dumps(now)}"
+    return f"{what}: the manifest has {json.dumps(before)}, the code has {json.dumps(now)}"

@@ -1,5 +1,5 @@
 """`corejax new-plugin`: a complete distribution to start from.
 
-`names` are those of the new distribution, checked; `writing` makes files of the templates; `first_manifest` has another
-Python describe what was written.
+`names` derives and checks the names of the new distribution, `writing` fills in the templates, and `first_manifest`
+writes the manifest by loading the new plugin in another process.
 """

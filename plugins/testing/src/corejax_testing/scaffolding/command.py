@@ -21,20 +21,20 @@ from corejax_testing.scaffolding.names import KINDS, LICENSES, Plan
     type=click.Path(file_okay=False, path_type=Path),
     default=Path(),
     metavar="DIR",
-    help="Where to make the distribution's directory; here by default.",
+    help="The parent of the distribution's directory; by default the current directory.",
 )
 @click.option(
-    "--kind", type=click.Choice([*KINDS]), default="elementwise", show_default=True, help="What to start from."
+    "--kind", type=click.Choice([*KINDS]), default="elementwise", show_default=True, help="The kind of example."
 )
-@click.option("--namespace", metavar="NS", help="Users find it as corejax.NS; by default the plugin's name.")
-@click.option("--primitive", metavar="FUNC", help="Its function and, as NAME.FUNC, its primitive are called so.")
-@click.option("--license", type=click.Choice([*LICENSES]), default="apache-2.0", show_default=True, help="Its licence.")
+@click.option("--namespace", metavar="NS", help="The plugin's namespace, corejax.NS; by default the plugin's name.")
+@click.option("--primitive", metavar="FUNC", help="The name of the function; the primitive is called NAME.FUNC.")
+@click.option("--license", type=click.Choice([*LICENSES]), default="apache-2.0", show_default=True, help="The licence.")
 @click.option("--author", metavar="AUTHOR", help="'Name' or 'Name <mail>'.")
 def new_plugin(name: str, directory: Path, **options: Any) -> None:
     """Write a distribution with one primitive: rules, tests, README, workflow, licence, manifest.
 
-    It is called corejax-NAME and is written to a new directory of that name. It can be installed and passes its
-    tests as it is.
+    The distribution is called corejax-NAME and is written to a new directory of that name. It can be installed, and its
+    tests pass.
 
     \b
     Kinds
@@ -42,7 +42,7 @@ def new_plugin(name: str, directory: Path, **options: Any) -> None:
       higher-order  a function as a parameter, with a rule of every kind
       impl-only     a NumPy function and its type; the kernel derives the rest
 
-    Exit codes: 0; 1 if the directory exists and is not empty; 2 for a name that will not do.
+    Exit codes: 0; 1 if the directory exists and is not empty; 2 for an invalid name.
     """
     from corejax.extend.commands import say
     from corejax_testing.scaffolding.first_manifest import write_manifest
@@ -69,7 +69,7 @@ def new_plugin(name: str, directory: Path, **options: Any) -> None:
 
 
 def _taken_names() -> dict[str, str]:
-    """Names of the facade that are not free -> whose they are."""
+    """Return the names of the facade that are taken, each with its owner."""
     kernel = {module.name for module in pkgutil.iter_modules(corejax.__path__)} | set(dir(corejax))
     offered = {name: f"plugin {record.name}" for record in plugin_records() for name in record.offers}
     return {**dict.fromkeys(kernel, "the kernel"), **offered}
@@ -78,5 +78,5 @@ def _taken_names() -> dict[str, str]:
 def _kernel_version() -> str:
     try:
         return version("corejax")
-    except PackageNotFoundError:  # run from its sources
+    except PackageNotFoundError:  # corejax runs from its sources
         return "0.1"

@@ -1,4 +1,4 @@
-"""The manifest of a new distribution, from its code, which is not installed yet."""
+"""Write the manifest of a new distribution, which is not installed yet."""
 
 from __future__ import annotations
 
@@ -16,16 +16,19 @@ _SECONDS = 120
 
 
 def write_manifest(plan: Plan, target: Path) -> Path:
-    """Write what the plugin offers to its package.
+    """Write the plugin's manifest to its package.
 
-    Another Python imports it, from its sources, beside metadata as an installation would have them.
+    Another Python process imports the plugin from its sources, with temporary metadata as an installation has it.
 
     Args:
-        plan: what was written.
+        plan: the names of the distribution.
         target: the distribution's directory.
 
+    Returns:
+        The path of the manifest.
+
     Raises:
-        ValueError: it cannot be loaded here; with what the other Python says.
+        ValueError: the plugin cannot be loaded; the message is the last line of the other process's errors.
     """
     source = target.resolve() / "src"
     path = source / plan.package / manifest.FILE
@@ -45,6 +48,6 @@ def write_manifest(plan: Plan, target: Path) -> Path:
             capture_output=True, encoding="utf-8", errors="replace", timeout=_SECONDS, check=False,
         )  # fmt: skip
     if done.returncode or not path.exists():
-        said = [line for line in done.stderr.splitlines() if line.strip()] or [f"exit status {done.returncode}"]
-        raise ValueError(said[-1].removeprefix("Error: "))
+        errors = [line for line in done.stderr.splitlines() if line.strip()] or [f"exit status {done.returncode}"]
+        raise ValueError(errors[-1].removeprefix("Error: "))
     return target / "src" / plan.package / manifest.FILE

@@ -1,4 +1,4 @@
-"""Names of a new distribution and of what is in it, made from one name and checked."""
+"""Derive the names in a new distribution from one name, and check them."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ class Kind(NamedTuple):
     """A kind of example that a new distribution starts from.
 
     Attributes:
-        directory: of its templates.
-        name: of the primitive behind the dot, of its module and of its function, if the author gives none.
-        summary: one line about it, with `{name}` for the name.
+        directory: the directory of its templates.
+        name: the default name of the function, of its module, and of the primitive after the dot.
+        summary: a one-line description, with `{name}` for the name.
     """
 
     directory: str
@@ -33,7 +33,7 @@ KINDS = {
     "higher-order": Kind("higher_order", "named_call", "Calls of functions as one equation that bears a name"),
     "impl-only": Kind("impl_only", "running_max", "The largest number so far along an axis"),
 }
-# corejax's own distributions, behind the `corejax-`.
+# corejax's own distributions, without the `corejax-`.
 _OURS = (
     "as-jax",
     "checkify",
@@ -55,7 +55,7 @@ _OURS = (
     "to-torch",
     "xla-backend",
 )
-_MODULES = ("plugin", "examples", "translations")  # the others of the package
+_MODULES = ("plugin", "examples", "translations")  # the other modules of the package
 
 # Option -> SPDX expression.
 LICENSES = {"apache-2.0": "Apache-2.0", "mit": "MIT", "bsd-3-clause": "BSD-3-Clause", "none": None}
@@ -63,12 +63,12 @@ LICENSES = {"apache-2.0": "Apache-2.0", "mit": "MIT", "bsd-3-clause": "BSD-3-Cla
 
 @dataclass(frozen=True)
 class Plan:
-    """What is to be written.
+    """The names and options of a new distribution.
 
     Attributes:
         plugin: name of the entry point and prefix of the primitive's name ("acme_special").
-        namespace: `corejax.<namespace>` is where users find it.
-        function: the function that users call; its module and, behind the dot, the primitive have its name.
+        namespace: users find the plugin as `corejax.<namespace>`.
+        function: name of the public function, of its module, and of the primitive after the dot.
         kind: key of `KINDS`.
         license: key of `LICENSES`.
         author: "Name" or "Name <mail>".
@@ -83,22 +83,22 @@ class Plan:
 
     @classmethod
     def of(cls, name: str, namespace: str | None, taken: Mapping[str, str], **options: str | None) -> Plan:
-        """A plan whose names are fit for distributions, modules and entry points.
+        """Return a plan with names that are valid for distributions, modules and entry points.
 
         Args:
-            name: what the user calls it: with dashes or underscores, with `corejax-` before it or without.
-            namespace: the facade's name for it, or None: as the plugin.
-            taken: names of the facade that are not free -> whose they are.
-            options: the other attributes; the primitive's name by default as the kind has it.
+            name: the user's name for the plugin, with dashes or underscores, with or without `corejax-`.
+            namespace: the name in the facade; None for the plugin's name.
+            taken: names of the facade that are taken -> owner.
+            **options: the other attributes; by default the function has the name that the kind gives.
 
         Raises:
-            ValueError: a name or the author is not fit; the text says what is, with an example.
+            ValueError: a name or the author is invalid; the message explains the rule with an example.
         """
         plain = re.sub(r"^corejax[-_]", "", name)
         if not _NAME.fullmatch(plain):
             raise ValueError(
-                f"{name!r} is no name for a distribution: lower-case letters, digits and single dashes, a letter "
-                "first. For example: corejax new-plugin acme-special"
+                f"{name!r} is no valid name for a distribution: use lower-case letters, digits and single dashes, and "
+                "begin with a letter. For example: corejax new-plugin acme-special"
             )
         plugin = plain.replace("-", "_")
         if plain.replace("_", "-") in _OURS:
@@ -109,17 +109,17 @@ class Plan:
         chosen = namespace if namespace is not None else plugin
         if not (_NAME.fullmatch(chosen) and chosen.isidentifier()) or keyword.iskeyword(chosen):
             raise ValueError(
-                f"{chosen!r} is no name for a namespace, which is a Python name in lower case. "
+                f"{chosen!r} is no valid name for a namespace, which must be a Python name in lower case. "
                 f"For example: corejax new-plugin {plain} --namespace my_{plugin}"
             )
-        if taken.get(chosen, f"plugin {plugin}") != f"plugin {plugin}":  # its own, where it is installed already
+        if taken.get(chosen, f"plugin {plugin}") != f"plugin {plugin}":  # an installed version may have the name
             raise ValueError(
-                f"corejax.{chosen} is taken, by {taken[chosen]}. Choose another namespace, for example: "
+                f"corejax.{chosen} is taken by {taken[chosen]}. Choose another namespace, for example: "
                 f"corejax new-plugin {plain} --namespace my_{chosen}"
             )
         author = options.get("author")
         if author is not None and not _AUTHOR.fullmatch(author):
-            raise ValueError(f"an author is 'Name' or 'Name <name@example.org>', got {author!r}")
+            raise ValueError(f"the author must be 'Name' or 'Name <name@example.org>', got {author!r}")
         given = {key: value for key, value in options.items() if value is not None}
         primitive = given.pop("function", KINDS[given.get("kind", "elementwise")].name)
         _check_primitive(primitive, plain)
@@ -127,24 +127,24 @@ class Plan:
 
     @property
     def distribution(self) -> str:
-        """Name of the distribution, and of its directory."""
+        """The name of the distribution and of its directory."""
         return f"corejax-{self.plugin.replace('_', '-')}"
 
     @property
     def package(self) -> str:
-        """Name of the import package."""
+        """The name of the import package."""
         return f"corejax_{self.plugin}"
 
     @property
     def primitive(self) -> str:
-        """Name of the primitive; the plugin's name in it keeps it apart from everybody else's."""
+        """The name of the primitive; the plugin's name as its prefix makes it unique."""
         return f"{self.plugin}.{self.function}"
 
     def tokens(self, version: str) -> dict[str, str]:
-        """What stands for the `@words@` of the templates.
+        """Return the values of the `@words@` in templates.
 
         Args:
-            version: of the kernel; the new distribution asks for this one or a later one with the same API.
+            version: the kernel's version; the new distribution requires this or a later one with the same API.
         """
         found = _AUTHOR.fullmatch(self.author or f"The {self.distribution} authors")
         assert found is not None
@@ -169,11 +169,12 @@ class Plan:
 def _check_primitive(name: str, plain: str) -> None:
     if not (_NAME.fullmatch(name) and name.isidentifier()) or keyword.iskeyword(name) or hasattr(builtins, name):
         raise ValueError(
-            f"{name!r} is no name for a primitive: a Python name in lower case, which Python has no use for; the "
-            f"plugin's name comes before it by itself. For example: corejax new-plugin {plain} --primitive my_function"
+            f"{name!r} is no valid name for a primitive, which must be a Python name in lower case and no keyword or "
+            f"builtin; the plugin's name is prefixed automatically. For example: corejax new-plugin {plain} "
+            "--primitive my_function"
         )
     if name in _MODULES:
-        raise ValueError(f"{name!r} is no name for a primitive: the module {name}.py is another one of the package")
+        raise ValueError(f"{name!r} is no valid name for a primitive: the package has another module {name}.py")
 
 
 def _author_table(name: str, email: str | None) -> str:
@@ -182,7 +183,7 @@ def _author_table(name: str, email: str | None) -> str:
 
 
 def _versions(version: str) -> dict[str, str]:
-    """The kernel's minor version, and the next one: plugins are made for one."""
+    """Return the kernel's minor version and the next one, since a plugin supports one minor version."""
     numbers = re.match(r"(\d+)\.(\d+)", version)
     major, minor = (int(numbers[1]), int(numbers[2])) if numbers else (0, 1)
     return {"version": f"{major}.{minor}", "next_version": f"{major}.{minor + 1}"}

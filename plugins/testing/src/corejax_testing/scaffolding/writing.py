@@ -1,6 +1,6 @@
-"""From templates to files.
+"""Write a distribution from templates.
 
-A template is a file as it will be, with `@words@` in the places of names.
+A template is the text of a file with `@words@` in place of names.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ _TOKEN = re.compile(r"@([a-z_]+)@")
 
 
 def files(plan: Plan, version: str) -> dict[str, str]:
-    """Path in the distribution -> text.
+    """Return the files of a distribution: path -> text.
 
     Args:
-        plan: what is to be written.
-        version: of the kernel.
+        plan: the names of the distribution.
+        version: the kernel's version.
 
     Raises:
-        ValueError: the primitive's name is the name of something else in its modules.
+        ValueError: the modules of the distribution use the primitive's name for something else.
     """
     kind = KINDS[plan.kind]
     tokens = plan.tokens(version)
@@ -51,12 +51,14 @@ def files(plan: Plan, version: str) -> dict[str, str]:
     if plan.function != kind.name:
         modules = [_filled(template, default) for path, template in templates.items() if path.endswith(".py")]
         if plan.function in set().union(*map(_names_in, modules)):
-            raise ValueError(f"{plan.function!r} is no name for a primitive: something else in its modules has it")
+            raise ValueError(
+                f"{plan.function!r} is no valid name for a primitive: its modules use the name for something else"
+            )
     return {**found, f"{source}/py.typed": ""}
 
 
 def _names_in(program: str) -> set[str]:
-    """Names of variables, arguments, functions and imported modules."""
+    """Return the names of variables, arguments, functions and imported modules in a program."""
     found = set()
     for node in ast.walk(ast.parse(program)):
         match node:
@@ -68,16 +70,16 @@ def _names_in(program: str) -> set[str]:
 
 
 def write(plan: Plan, version: str, target: Path) -> list[Path]:
-    """Write the distribution; gives its files.
+    """Write the distribution and return the paths of its files.
 
     Args:
-        plan: what is to be written.
-        version: of the kernel.
-        target: the distribution's directory, which is made.
+        plan: the names of the distribution.
+        version: the kernel's version.
+        target: the distribution's directory, which is created.
 
     Raises:
-        FileExistsError: the directory exists and there is something in it; nothing is written.
-        OSError: the directory cannot be made or written to.
+        FileExistsError: the directory exists and is not empty; nothing is written.
+        OSError: the directory cannot be created or written to.
     """
     if target.exists() and (not target.is_dir() or any(target.iterdir())):
         raise FileExistsError(f"{target} exists and is not empty; nothing was written")

@@ -1,4 +1,4 @@
-"""`corejax write-stubs`: what type checkers and editors read of plugins."""
+"""`corejax write-stubs`: write the stubs that type checkers and editors read."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ import click
 def write_stubs(plugins: tuple[str, ...]) -> None:
     """Write stubs for type checkers and editors.
 
-    For each PLUGIN, which has to be installed editable, they are written from its code to `stubs/` in its package. In
-    every case those of all installed plugins are joined under the names of corejax: run it without PLUGIN after
-    installing or removing one.
+    The stubs of each PLUGIN, which must be installed editable, are written from its code to `stubs/` in its package.
+    Then the stubs of all installed plugins are joined under the names of corejax. Run the command without PLUGIN after
+    installing or removing a plugin.
 
     Exit codes: 0; 1 if a plugin failed or is off, or a directory cannot be written to; 2 for a plugin that does not
     exist.

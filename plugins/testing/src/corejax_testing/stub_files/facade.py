@@ -1,6 +1,6 @@
-"""The stubs that join the plugins' ones under the names of `corejax`, in the kernel's directory.
+"""Write the stubs that join the plugins' stubs under the names of `corejax`, in the kernel's directory.
 
-They hold nothing but imports, so that they need not change if a plugin's functions do.
+They contain only imports, so that they do not change when a plugin's functions change.
 """
 
 from __future__ import annotations
@@ -19,10 +19,13 @@ _FIRST = "# Written by `corejax write-stubs`."
 
 
 def write_facade(records: Iterable[Any]) -> list[Path]:
-    """Write the joining stubs for all plugins, and remove earlier ones that no plugin fills.
+    """Write the joining stubs for all plugins, and remove stubs of plugins that are gone.
 
     Args:
-        records: of the plugins.
+        records: the records of all loaded plugins.
+
+    Returns:
+        The paths of the stubs, sorted.
     """
     kernel = Path(str(corejax.__file__)).parent
     written = {kernel / path: text for path, text in _files(records, kernel).items()}
@@ -45,7 +48,7 @@ def _files(records: Iterable[Any], kernel: Path) -> Mapping[str, str]:
             methods.append(package)
         for namespace in namespaces(record):
             if namespace and (kernel / namespace.replace(".", os.sep) / "__init__.py").exists():
-                continue  # `corejax.dtypes` has names of its own; its `__getattr__` stands for those of plugins
+                continue  # `corejax.dtypes` is a module of the kernel; its `__getattr__` covers the plugins' names
             lines[namespace].append(
                 f"from {package}.stubs.{file_of(namespace)} import *" if namespace else f"from {package}.stubs import *"
             )

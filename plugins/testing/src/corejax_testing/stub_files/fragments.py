@@ -1,4 +1,4 @@
-"""The stubs of one plugin, `stubs/*.pyi` in its package: a file for each namespace that it adds names to."""
+"""Write the stubs of one plugin, `stubs/*.pyi` in its package: a file for each namespace that it adds names to."""
 
 from __future__ import annotations
 
@@ -26,17 +26,17 @@ def namespaces(record: Any) -> list[str]:
 
 
 def fragments(record: Any, records: Iterable[Any]) -> Mapping[str, str]:
-    """Return the files of a plugin: name, without suffix -> text.
+    """Return the files of a plugin: name without suffix -> text.
 
     Args:
-        record: of the plugin, loaded.
-        records: of all plugins; names that others add to its namespaces are theirs.
+        record: the record of a loaded plugin.
+        records: the records of all plugins; names that other plugins add to the same namespaces are left out.
     """
-    theirs = {name for other in records if other is not record for name in other.offers}
+    foreign = {name for other in records if other is not record for name in other.offers}
     files = {}
     for namespace in namespaces(record):
         stub = Stub(record.package.partition(".")[0])
-        for name in sorted(_names(record, namespace, theirs)):
+        for name in sorted(_names(record, namespace, foreign)):
             stub.add(name.rpartition(".")[2], _value(name))
         files[file_of(namespace)] = stub.text()
     methods = record.hook.corejax_provide_array_methods() or {}
@@ -44,18 +44,18 @@ def fragments(record: Any, records: Iterable[Any]) -> Mapping[str, str]:
         stub = Stub(record.package.partition(".")[0])
         stub.lines.append("class ArrayMethods:")
         for name in sorted(methods):
-            getattr(corejax.Array, name)  # has it imported
+            getattr(corejax.Array, name)  # imports the method
             stub.method(name, inspect.getattr_static(corejax.Array, name))
         files[METHODS] = stub.text()
     return files
 
 
-def _names(record: Any, namespace: str, theirs: set[str]) -> set[str]:
+def _names(record: Any, namespace: str, foreign: set[str]) -> set[str]:
     """Return the plugin's own names in a namespace, dotted."""
     names = {name for name, target in record.offers.items() if ":" in target and name.rpartition(".")[0] == namespace}
     if namespace in record.offers:
         module = importlib.import_module(f"corejax.{namespace}")
-        names |= {f"{namespace}.{name}" for name in dir(module) if not name.startswith("_")} - theirs
+        names |= {f"{namespace}.{name}" for name in dir(module) if not name.startswith("_")} - foreign
     return {name for name in names if type(_value(name)) is not types.ModuleType}
 
 

@@ -1,4 +1,4 @@
-"""The lines of a stub for one name."""
+"""Render the lines of a stub, name by name."""
 
 from __future__ import annotations
 
@@ -32,14 +32,14 @@ _EMPTY = inspect.Parameter.empty
 
 
 class Generic(Exception):
-    """A signature with type variables, which stays in the source."""
+    """A signature has type variables, so the stub imports the function from its source."""
 
 
 class Stub:
     """The text of a stub file, name by name.
 
     Args:
-        package: the plugin's package, whose modules are searched for an object first.
+        package: the plugin's package; its modules are searched first for an object.
     """
 
     def __init__(self, package: str) -> None:
@@ -56,9 +56,9 @@ class Stub:
         """Add a name of a namespace."""
         home = self._home(value) if isinstance(value, type | types.FunctionType) else None
         if type(value).__module__.partition(".")[0] == self.package and isinstance(value, type):
-            home = None  # a call made it, of which the source says no more than its metaclass
+            home = None  # a class made by a call of a metaclass, whose source shows no members
         if home and (isinstance(value, type) or self._is_complete(value)):
-            same = home[1] == name  # else it would not be exported (PEP 484)
+            same = home[1] == name  # `import a as b` exports the name only if both are the same (PEP 484)
             self.lines.append(f"from {home[0]} import {name} as {name}" if same else f"{name} = {home[0]}.{home[1]}")
             self.imports |= set() if same else {f"import {home[0]}"}
         elif isinstance(value, types.FunctionType | types.BuiltinFunctionType | functools.partial):
@@ -76,7 +76,7 @@ class Stub:
             self.lines.append(f"{name}: {'None' if value is None else self._class(type(value))}")
 
     def _functions(self, value: Any) -> dict[str, Any]:
-        """Return the functions of an object that has its own: those of a module, or what a callable one calls."""
+        """Return the functions of a module by name, or a callable object as `__call__`."""
         if isinstance(value, types.ModuleType):
             return {key: each for key, each in vars(value).items() if callable(each) and not key.startswith("_")}
         return {"__call__": value} if callable(value) and self._signature(value) else {}
@@ -88,11 +88,11 @@ class Stub:
         """Yield the lines of a function.
 
         Args:
-            name: of the function.
+            name: the name of the function.
             value: the function.
             first: the first parameter, "self" for a method.
-            kind: the name that decides what types are likely, by default `name`.
-            drop: how many parameters of the function the first one stands for.
+            kind: the name by which `types_by_name` chooses types; by default `name`.
+            drop: the number of the function's own parameters that `first` replaces.
         """
         signature = self._signature(value)
         if signature is None:
@@ -119,7 +119,7 @@ class Stub:
         yield "    ..."
 
     def method(self, name: str, value: Any) -> None:
-        """Add a method or property that a plugin gives arrays."""
+        """Add a method or property that a plugin provides for arrays."""
         if isinstance(value, property):
             hint = self._hints(value.fget).get("return", Any)
             result = types_by_name.ARRAY if hint is Any and not self.trees else self.type(hint)
@@ -188,7 +188,7 @@ class Stub:
         return f"{_ALIASES.get(module, module)}.{name}"
 
     def _home(self, value: Any) -> tuple[str, str] | None:
-        """Return a module that has an object, and its name there."""
+        """Return a module that contains an object, and its name there; None if no module does."""
         module, name = getattr(value, "__module__", None), getattr(value, "__name__", None)
         if module == "builtins":
             return module, name
@@ -199,7 +199,7 @@ class Stub:
         return None
 
     def _is_complete(self, value: Any) -> bool:
-        """Whether the source of a function says all of its types."""
+        """Return whether the source of a function annotates all of its types."""
         if typing.get_overloads(value):
             return True
         signature, hints = inspect.signature(value), self._hints(value)
@@ -235,7 +235,7 @@ def _is_facade(module: str) -> bool:
 
 @functools.cache
 def _globals(module: str) -> dict[str, Any]:
-    """Return what a module imports under `if TYPE_CHECKING`."""
+    """Return the names that a module imports under `if TYPE_CHECKING`."""
     found: dict[str, Any] = {}
     try:
         tree = ast.parse(inspect.getsource(sys.modules[module]))

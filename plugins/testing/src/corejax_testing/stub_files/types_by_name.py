@@ -1,4 +1,4 @@
-"""Types that annotations leave open (`Any`), by the names of parameters and functions."""
+"""Types for parameters and results without annotations, by the names of parameters and functions."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ _NOT_ARRAYS = """
 NOT_ARRAYS = frozenset(_NOT_ARRAYS.split())
 # Functions that take lists and other objects, and return arrays.
 OF_OBJECTS = frozenset({"array", "asarray", "block", "select_n"})
-# Packages whose functions take and return trees.
+# Packages with functions that take and return pytrees.
 OF_TREES = (
     "corejax_control_flow",
     "corejax_parallel",
@@ -40,7 +40,7 @@ OF_TREES = (
 
 
 def parameter_type(function: str, name: str, default: object) -> str:
-    """Return the type of a parameter that has no annotation, or `Any` as one."""
+    """Return the type of a parameter that has no annotation, or the annotation `Any`."""
     if function in NOT_ARRAYS | OF_OBJECTS and name not in ("dtype", "shape"):
         return "_t.Any"
     found = PARAMETERS.get(name, "_t.Any")
