@@ -180,7 +180,10 @@ def test_programs_are_transformed_once() -> None:
 @pytest.mark.parametrize(
     ("wrong", "said"),
     [
-        (lambda checks, x: half_p.bind(x)[None], r"returned f32\[1,2\] as result 0, but the primitive returns f32\[2\]"),
+        (
+            lambda checks, x: half_p.bind(x)[None],
+            r"returned f32\[1,2\] as result 0, but the primitive returns f32\[2\]",
+        ),
         (lambda checks, x: None, r"\) returned None as result 0, but the primitive returns f32\[2\]"),
         (lambda checks, x: (checks.add(x < 0, Negative, "half", 1.0), x)[1], "takes a boolean scalar"),
         (lambda checks, x: jnp.float16(1) * half_p.bind(x).astype("float16"), r"returned f16\[2\] as result 0"),

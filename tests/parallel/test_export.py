@@ -156,7 +156,10 @@ else:
         (8, ["called"]),
         (
             2,
-            ["the program is for an abstract mesh of 8 devices", "is for 8 devices but is called in a program on 2; put its"],
+            [
+                "the program is for an abstract mesh of 8 devices",
+                "is for 8 devices but is called in a program on 2; put its",
+            ],
         ),
     ],
 )
