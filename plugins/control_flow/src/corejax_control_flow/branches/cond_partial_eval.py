@@ -66,7 +66,7 @@ def _unzip(branches: Branches, unknowns: Sequence[bool]) -> _Halves:
         made = [_joined_halves(k, u, num_known, source, order, slots) for (k, u, *_), source in pairs]
         return _Halves(tuple(k for k, _ in made), tuple(u for _, u in made), unknowns_out, order, len(slots))
 
-    return memoised(branches[0], ("cond halves", branches, tuple(unknowns)), make)  # type: ignore[no-any-return]
+    return memoised(branches[0], ("cond halves", branches, tuple(unknowns)), make)
 
 
 def _residual_sources(

@@ -176,7 +176,7 @@ class _Call(NamedTuple):
     """The parts of a call that are not arrays."""
 
     fun: Callable[..., Any]
-    count: int
+    num_args: int
     static: dict[int, Any]
     named: dict[str, Any]
     in_tree: Any
@@ -184,7 +184,7 @@ class _Call(NamedTuple):
     def merge(self, args: Sequence[Any], static: dict[int, Any]) -> tuple[Any, ...]:
         """Merge traced and static positional arguments."""
         traced = iter(args)
-        return tuple(static[i] if i in static else next(traced) for i in range(self.count))
+        return tuple(static[i] if i in static else next(traced) for i in range(self.num_args))
 
     def call(self, *args: Any, **kwargs: Any) -> Any:
         """Call the function with the traced arguments, and the static ones of this call."""
@@ -204,7 +204,7 @@ class _Call(NamedTuple):
 def _trace(call: _Call, avals: Sequence[ShapedArray], traces: dict[Any, _Traced]) -> _Traced:
     """Return the program of a call, which is cached, so that equal layers share it and its transformations."""
     static = tuple((i, type(x), exact(x)) for values in (call.static, call.named) for i, x in sorted(values.items()))
-    key: Any = (call.in_tree, tuple(avals), static, call.count, config.trace_key(), axes_in_scope())
+    key: Any = (call.in_tree, tuple(avals), static, call.num_args, config.trace_key(), axes_in_scope())
     try:
         traced = traces.get(key)
     except TypeError:  # a static argument, or metadata of a pytree node, is not hashable

@@ -121,7 +121,8 @@ class Arguments:
 
     def primals(self, leaves: Sequence[Any]) -> tuple[Any, ...]:
         """Return the differentiated arguments."""
-        return tree.tree_unflatten(self.in_tree, leaves[self.num_static :])  # type: ignore[no-any-return]
+        primals: tuple[Any, ...] = tree.tree_unflatten(self.in_tree, leaves[self.num_static :])
+        return primals
 
     def merged(self, statics: Sequence[Any], primals: Sequence[Any]) -> list[Any]:
         """Return all arguments in order."""

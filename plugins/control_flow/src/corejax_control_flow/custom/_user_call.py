@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Generic, ParamSpec, TypeVar
 
 from corejax.extend import ClosedJaxpr, ShapedArray, fun_name, tree
 from corejax.extend.transforms import BatchTrace, check_outputs
@@ -28,8 +28,8 @@ class CustomRuleFunction(Generic[P, R]):
         nondiff_argnums: positions of the arguments that are not differentiated.
     """
 
-    _transform: str  # name of the decorator
-    _no_rules: Mapping[str, Any]  # attributes for the rules, with their values before rules are defined
+    _transform: ClassVar[str]  # name of the decorator
+    _no_rules: ClassVar[Mapping[str, Any]]  # attributes for the rules, with their values before rules are defined
 
     def __init__(
         self,
@@ -56,14 +56,19 @@ class CustomRuleFunction(Generic[P, R]):
     def __repr__(self) -> str:
         return f"<{self._transform} {fun_name(self.fun)}>"
 
-    def _bind(self, make: Callable[[Arguments], UserCall], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
+        """Call the function."""
+        raise NotImplementedError
+
+    def _bind(self, make: Callable[[Arguments], UserCall], args: tuple[Any, ...], kwargs: dict[str, Any]) -> R:
         """Run or stage the call that `make` returns for the arguments."""
         leaves: list[Any] = []
         arguments = Arguments(self._parameters.positional(args, kwargs), self.nondiff_argnums, leaves)
         arguments.check(self._transform, self.fun, leaves)
         call = make(arguments)
         outs = bind_call(call, leaves)
-        return tree.tree_unflatten(call.out_tree, outs)
+        out: R = tree.tree_unflatten(call.out_tree, outs)
+        return out
 
 
 class UserCall(Call):

@@ -31,7 +31,7 @@ from corejax_control_flow.programs.messages import shown, typed_tree
 from corejax_control_flow.programs.tracing import check_leaves, trace
 
 
-def custom_gradient(fun: Callable[..., Any]) -> custom_vjp:
+def custom_gradient(fun: Callable[..., Any]) -> custom_vjp[..., Any]:
     """Decorate a function that returns its result together with its backward pass.
 
         @custom_gradient

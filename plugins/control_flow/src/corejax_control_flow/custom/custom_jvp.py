@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from corejax.extend import add_tangents, as_array, fun_name, get_aval, leaf_names, nondifferentiable, tree
@@ -100,7 +100,7 @@ class custom_jvp(CustomRuleFunction[P, R]):
     """
 
     _transform = "custom_jvp"
-    _no_rules: ClassVar = {"jvp": None}
+    _no_rules: ClassVar[Mapping[str, Any]] = {"jvp": None}
     jvp: Callable[..., Any] | None
 
     def defjvp(self, jvp: Callable[..., Any], symbolic_zeros: bool = False) -> Callable[..., Any]:
@@ -141,12 +141,14 @@ class custom_jvp(CustomRuleFunction[P, R]):
                 f"defjvps of {fun_name(self.fun)}: with nondiff_argnums, define one rule for all arguments with defjvp"
             )
 
+        call: Callable[..., R] = self
+
         def jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
             if len(primals) != len(jvps):
                 raise TypeError(
                     f"defjvps of {fun_name(self.fun)} defined {len(jvps)} rules, the call has {len(primals)} arguments"
                 )
-            out = self(*primals)
+            out = call(*primals)
             total: list[Any] = [None] * tree.tree_structure(out).num_leaves
             for i, (rule, t) in enumerate(zip(jvps, tangents, strict=True)):
                 leaves = tree.tree_leaves(t)
@@ -188,5 +190,5 @@ class custom_jvp(CustomRuleFunction[P, R]):
                 f"{fun_name(self.fun)}.defjvp"
             )
         if is_plain(args, kwargs):
-            return self.fun(*args)
+            return self.fun(*args, **kwargs)
         return self._bind(lambda arguments: JvpCall(self, arguments), args, kwargs)

@@ -85,7 +85,8 @@ class BatchedJvpCall(BatchedCall):
         trace, size = self.trace, self.trace.axis_size
         tangent_dims = [None if t is None else d for t, d in zip(tangents, self.dims_in, strict=True)]
         batches = (boxed(trace, primals, self.dims_in), boxed(trace, tangents, tangent_dims))
-        outs, tangents_out = self.on_trace(self.inner.jvp, *batches)  # type: ignore[attr-defined]
+        jvp = self.inner.jvp  # type: ignore[attr-defined]  # the inner call is of a `custom_jvp` function, too
+        outs, tangents_out = self.on_trace(jvp, *batches)
         pairs = [_match_dims(size, *trace.unbox(x), *trace.unbox(t)) for x, t in zip(outs, tangents_out, strict=True)]
         self.dims_out = [d for _, _, d in pairs]
         return [x for x, _, _ in pairs], [t for _, t, _ in pairs]
@@ -96,5 +97,6 @@ def _match_dims(size: int, x: Any, x_dim: int | None, t: Any, t_dim: int | None)
     if t is None or x_dim == t_dim:
         return x, t, x_dim
     if x_dim is None:
-        return move_batch_axis(size, None, t_dim, x), t, t_dim  # type: ignore[arg-type]
+        assert t_dim is not None
+        return move_batch_axis(size, None, t_dim, x), t, t_dim
     return x, move_batch_axis(size, t_dim, x_dim, t), x_dim

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from corejax.extend import (
@@ -65,7 +65,7 @@ class VjpCall(UserCall):
         leaves = [as_array(x) for x in primals]
         if self.symbolic_zeros:
             leaves[count:] = map(CustomVJPPrimal, leaves[count:], perturbed[count:])
-        result = self.rule_fwd(*arguments.unflatten(leaves))  # type: ignore[misc]
+        result = self.rule_fwd(*arguments.unflatten(leaves))
         what = f"the forward rule {place(self.rule_fwd)} of custom_vjp function {fun_name(self.fun)}"
         if not isinstance(result, tuple | list) or len(result) != 2:
             raise TypeError(f"{what} must return a pair (out, residuals), got {result!r}")
@@ -134,7 +134,7 @@ class _Pullback:
         """Return cotangents of the leaves of the call's arguments, None for zero."""
         call, count = self.call, self.call.arguments.num_static
         shown_cts = [for_rule(ct, a, call.symbolic_zeros) for ct, a in zip(cts, self.avals_out, strict=True)]
-        result = call.rule_bwd(  # type: ignore[misc]
+        result = call.rule_bwd(
             *call.arguments.statics(residuals[:count]),
             tree.tree_unflatten(self.res_tree, self.with_numbers(residuals[count:])),
             tree.tree_unflatten(self.out_tree, shown_cts),
@@ -227,7 +227,7 @@ class custom_vjp(CustomRuleFunction[P, R]):
     """
 
     _transform = "custom_vjp"
-    _no_rules: ClassVar = {"fwd": None, "bwd": None, "optimize_remat": False}
+    _no_rules: ClassVar[Mapping[str, Any]] = {"fwd": None, "bwd": None, "optimize_remat": False}
     fwd: Callable[..., Any] | None
     bwd: Callable[..., Any] | None
     optimize_remat: bool
@@ -281,5 +281,5 @@ class custom_vjp(CustomRuleFunction[P, R]):
                 f"{fun_name(self.fun)}.defvjp(fwd, bwd)"
             )
         if is_plain(args, kwargs):
-            return self.fun(*args)
+            return self.fun(*args, **kwargs)
         return self._bind(lambda arguments: VjpCall(self, arguments), args, kwargs)

@@ -215,7 +215,8 @@ class BatchedVjpCall(BatchedCall):
     def fwd(self, primals: Sequence[Any], perturbed: Sequence[bool]) -> Forward:
         """Run the forward pass under the batching trace."""
         batches = boxed(self.trace, primals, self.dims_in)
-        made: Forward = self.on_trace(self.inner.fwd, batches, perturbed)  # type: ignore[attr-defined]
+        fwd = self.inner.fwd  # type: ignore[attr-defined]  # the inner call is of a `custom_vjp` function, too
+        made: Forward = self.on_trace(fwd, batches, perturbed)
         size = self.trace.axis_size
         outs, dims = unboxed(self.trace, made.outs)
         # An unbatched result may have a batched derivative, so every result is batched.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from corejax.extend import (
@@ -51,7 +51,7 @@ class custom_vmap(CustomRuleFunction[P, R]):
     """
 
     _transform = "custom_vmap"
-    _no_rules: ClassVar = {"vmap_rule": None}
+    _no_rules: ClassVar[Mapping[str, Any]] = {"vmap_rule": None}
     vmap_rule: Callable[..., Any] | None
 
     def __init__(self, fun: Callable[P, R]) -> None:
@@ -93,12 +93,15 @@ class custom_vmap(CustomRuleFunction[P, R]):
             )
         plain = _is_unbatched(current_trace())
         if plain and not kwargs and all(type(x) is Array or isinstance(x, Tracer) for x in args):
-            return self.fun(*args)
-        args = self._parameters.positional(args, kwargs)
-        leaves, in_tree = check_leaves("custom_vmap", self.fun, args, "args")
+            return self.fun(*args, **kwargs)
+        positional = self._parameters.positional(args, kwargs)
+        leaves, in_tree = check_leaves("custom_vmap", self.fun, positional, "args")
+        out: R
         if plain:
+            fun: Callable[..., R] = self.fun
             arrays = tree.tree_unflatten(in_tree, [as_array(x) for x in leaves])
-            return tree.tree_map(as_array, self.fun(*arrays))
+            out = tree.tree_map(as_array, fun(*arrays))
+            return out
         jaxpr, consts, out_tree = trace("custom_vmap", self.fun, in_tree, [get_aval(x) for x in leaves])
         program = close_over_consts(jaxpr)
         outs = custom_vmap_call_p.bind(
@@ -109,17 +112,19 @@ class custom_vmap(CustomRuleFunction[P, R]):
             num_consts=len(consts),
             rule=_UserRule(self.fun, self.vmap_rule, in_tree, out_tree, program.out_avals),
         )
-        return tree.tree_unflatten(out_tree, outs)
+        out = tree.tree_unflatten(out_tree, outs)
+        return out
 
 
-def _is_unbatched(trace: Trace | None) -> bool:
+def _is_unbatched(trace: Trace) -> bool:
     """Return whether nothing is staged and no enclosing trace is a batching trace."""
-    if not evaluates(trace):  # type: ignore[arg-type]
+    if not evaluates(trace):
         return False
-    while trace is not None:
-        if isinstance(trace, BatchTrace):
+    below: Trace | None = trace
+    while below is not None:
+        if isinstance(below, BatchTrace):
             return False
-        trace = trace.parent
+        below = below.parent
     return True
 
 

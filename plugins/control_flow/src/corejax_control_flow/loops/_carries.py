@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -26,6 +26,8 @@ from corejax_control_flow.programs.messages import place, shown, structural_diff
 from corejax_control_flow.programs.rewriting import appended
 from corejax_control_flow.programs.tracing import Traced
 from corejax_control_flow.programs.weak_types import common_dtype, convert, same_but_weak_type
+
+T = TypeVar("T")
 
 
 def carry_fixed_point(
@@ -170,12 +172,12 @@ def without_carries(traced: Traced, num_carry: int, is_unchanged: Sequence[bool]
         outvars = [*partition_list(is_unchanged, jaxpr.outvars[:num_carry])[0], *jaxpr.outvars[num_carry:]]
         return ClosedJaxpr(Jaxpr((), invars, jaxpr.eqns, outvars, jaxpr.debug_info), ())
 
-    return cached_on(jaxpr, ("without carries", num_carry, tuple(is_unchanged)), make)  # type: ignore[no-any-return]
+    return cached_on(jaxpr, ("without carries", num_carry, tuple(is_unchanged)), make)
 
 
-def cached_on(jaxpr: Jaxpr, key: tuple[Any, ...], make: Callable[[], Any]) -> Any:
+def cached_on(jaxpr: Jaxpr, key: tuple[Any, ...], make: Callable[[], T]) -> T:
     """Return the value of `make()`, cached on the jaxpr, so that transformations of the value are cached as well."""
-    cached = jaxpr.memo.get(key)
+    cached: T | None = jaxpr.memo.get(key)
     if cached is None:
         cached = jaxpr.memo[key] = make()
     return cached
@@ -236,8 +238,8 @@ def _retyped(old: Jaxpr, avals: Sequence[ShapedArray]) -> Jaxpr | None:
             return None
         outvars = [_retyped_var(v, aval, new) for v, aval in zip(eqn.outvars, avals_out, strict=True)]
         eqns.append(eqn.replace(invars=operands, outvars=outvars))
-    outvars = [new.get(v, v) if type(v) is Var else v for v in old.outvars]
-    return Jaxpr(old.constvars, invars, eqns, outvars, old.debug_info)
+    results = [new.get(v, v) if type(v) is Var else v for v in old.outvars]
+    return Jaxpr(old.constvars, invars, eqns, results, old.debug_info)
 
 
 def _retyped_var(v: Var, aval: ShapedArray, new: dict[Var, Any]) -> Var:
@@ -256,7 +258,8 @@ def _strong_literal(eqn: JaxprEqn, literal: Literal) -> Literal:
 
 
 def _is_conversion(eqn: JaxprEqn) -> bool:
-    return eqn.primitive.name == "convert_element_type"
+    name: str = eqn.primitive.name
+    return name == "convert_element_type"
 
 
 def _converts_weak_value(eqn: JaxprEqn) -> bool:

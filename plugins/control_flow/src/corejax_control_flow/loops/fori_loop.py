@@ -185,7 +185,7 @@ def _with_index(old: Jaxpr) -> Jaxpr:
     i, *constvars = old.constvars
     one = as_array(np.ones((), i.aval.dtype))
     if i.aval.weak_type:
-        one = 1  # type: ignore[assignment]
+        one = 1
     step, _ = stage(lambda i: [lax.add(i, one)], [i.aval], old.debug_info)
     eqns = [eqn.replace(invars=[i if v is step.invars[0] else v for v in eqn.invars]) for eqn in step.eqns]
     return Jaxpr(constvars, [i, *old.invars], [*eqns, *old.eqns], [*step.outvars, *old.outvars], old.debug_info)

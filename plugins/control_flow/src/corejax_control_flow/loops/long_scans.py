@@ -24,13 +24,16 @@ STRETCH = 1 << 24  # number of operations in one compiled stretch
 
 def operations(jaxpr: Jaxpr) -> int:
     """Count the primitives that one run of a program evaluates: all iterations of scans, all branches of conds."""
-    count = jaxpr.memo.get("operations")
+    count: int | None = jaxpr.memo.get("operations")
     if count is None:
         count = jaxpr.memo["operations"] = sum(
-            eqn.params.get("length", 1) * sum(operations(program.jaxpr) for program in subjaxprs(eqn.params)) + 1
-            for eqn in jaxpr.eqns
+            eqn.params.get("length", 1) * sum(map(_operations_of, subjaxprs(eqn.params))) + 1 for eqn in jaxpr.eqns
         )
-    return count  # type: ignore[no-any-return]
+    return count
+
+
+def _operations_of(program: ClosedJaxpr | Jaxpr) -> int:
+    return operations(program.jaxpr if isinstance(program, ClosedJaxpr) else program)
 
 
 def may_be_compiled(program: ClosedJaxpr) -> bool:

@@ -101,5 +101,5 @@ def _batched(f: Callable[[Any], Any], x_tree: Any, size: int) -> Callable[[Any],
         moved = [move_batch_axis(size, d, 0, x) for x, d in zip(outs, dims, strict=True)]
         return tree.tree_unflatten(flat.out_tree, moved)
 
-    batched.__wrapped__ = f  # type: ignore[attr-defined]
+    batched.__wrapped__ = f  # type: ignore[attr-defined]  # as in `_body`
     return batched

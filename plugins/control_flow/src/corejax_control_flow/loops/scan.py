@@ -173,7 +173,8 @@ def _checked_length(f: Any, leaves: Sequence[Any], x_tree: Any, length: Any) -> 
         if length is not None:
             lines.append(f"  length: {length!r}")
         raise ValueError(f"scan of {place(f)}: the numbers of iterations differ:\n" + "\n".join(lines))
-    return as_dim(sizes.pop())  # type: ignore[no-any-return]
+    size: int = as_dim(sizes.pop())
+    return size
 
 
 def checked_unroll(transform: str, unroll: Any, length: int) -> int:

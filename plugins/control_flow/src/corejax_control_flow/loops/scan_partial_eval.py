@@ -77,7 +77,7 @@ def unzip(
         carry, (known, unknown, unknowns_out, num_res) = fixpoint(split, carry)
         return _with_sources(known, unknown, num_res, (consts, carry, unknowns_out[num_carry:]), hoist)
 
-    return memoised(jaxpr, ("scan halves", tuple(unknowns), num_consts, num_carry, hoist), make)  # type: ignore[no-any-return]
+    return memoised(jaxpr, ("scan halves", tuple(unknowns), num_consts, num_carry, hoist), make)
 
 
 def _with_sources(

@@ -107,7 +107,7 @@ def _transposed(
         return _Transposed(rearranged(body, order, range(len(body.out_avals))), carry, consts, xs)
 
     key = ("scan transposed", tuple(linear), num_consts, num_carry, tuple(nonzero_cts))
-    return memoised(jaxpr, key, make)  # type: ignore[no-any-return]
+    return memoised(jaxpr, key, make)
 
 
 def _transpose_linear(

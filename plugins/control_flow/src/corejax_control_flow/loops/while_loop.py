@@ -171,7 +171,7 @@ def _condition(old: Jaxpr, gone: Sequence[bool]) -> ClosedJaxpr:
         invars = partition_list(gone, old.invars)[0]
         return close_over_consts(Jaxpr(old.constvars, invars, old.eqns, old.outvars, old.debug_info))
 
-    return cached_on(old, ("condition", tuple(gone)), make)  # type: ignore[no-any-return]
+    return cached_on(old, ("condition", tuple(gone)), make)
 
 
 def _with_count(cond: ClosedJaxpr, num_consts: int) -> ClosedJaxpr:

@@ -74,7 +74,7 @@ def pruned(params: dict[str, Any], used: Flags) -> Pruned:
             carry,
         )
 
-    return memoised(body, ("while pruned", cond, body_nconsts, cond_nconsts, tuple(used)), make)  # type: ignore[no-any-return]
+    return memoised(body, ("while pruned", cond, body_nconsts, cond_nconsts, tuple(used)), make)
 
 
 def while_dce(used_outputs: list[bool], eqn: JaxprEqn) -> tuple[list[bool], JaxprEqn | None]:
@@ -153,7 +153,7 @@ def _unzip(params: dict[str, Any], unknowns: Flags) -> _Halves | None:
         return _Halves(known_params, pruned({**params, **again}, carry), carry, operands)
 
     key = ("while halves", cond, body_nconsts, cond_nconsts, tuple(unknowns))
-    return memoised(body, key, make)  # type: ignore[no-any-return]
+    return memoised(body, key, make)
 
 
 def without_unread(closed: ClosedJaxpr, kept: Flags) -> ClosedJaxpr:
@@ -177,7 +177,7 @@ def _joined(
     The halves share the variables of the body, so that only residuals that are arguments or constants are renamed.
     """
     num_known = len(known.jaxpr.outvars) - num_res
-    renamed = dict(zip(unknown.jaxpr.invars[:num_res], known.jaxpr.outvars[num_known:], strict=True))
+    renamed: dict[Any, Any] = dict(zip(unknown.jaxpr.invars[:num_res], known.jaxpr.outvars[num_known:], strict=True))
     later = [eqn.replace(invars=[renamed.get(v, v) for v in eqn.invars]) for eqn in unknown.jaxpr.eqns]
     unknown_outs = [renamed.get(v, v) for v in unknown.jaxpr.outvars]
     invars = merge_lists(ins, known.jaxpr.invars, unknown.jaxpr.invars[num_res:])

@@ -66,9 +66,15 @@ def while_impl(
         carry = eval_jaxpr_on_host(body_jaxpr, [*body_consts, *carry])
         left -= 1
         if left == 0:
-            params = {"body_jaxpr": body_jaxpr, "body_nconsts": body_nconsts}
-            params |= {"cond_jaxpr": cond_jaxpr, "cond_nconsts": cond_nconsts}
-            found = finish_compiled(while_p, args[: cond_nconsts + body_nconsts], carry, **params)
+            found = finish_compiled(
+                while_p,
+                args[: cond_nconsts + body_nconsts],
+                carry,
+                body_jaxpr=body_jaxpr,
+                body_nconsts=body_nconsts,
+                cond_jaxpr=cond_jaxpr,
+                cond_nconsts=cond_nconsts,
+            )
             if found is not None:
                 return found
     return carry
@@ -187,8 +193,14 @@ def while_jvp(
     avals = [tangent_aval(a) for a in select_list(nz_carry, body_jaxpr.in_avals[body_nconsts:])]
     carry_dots = [instantiate(t, x) for t, x, nz in zip(init_dots, init, nz_carry, strict=True) if nz]
     operands = [*cond_consts, *body_consts, *select_list(nz_consts, const_dots), *init, *carry_dots]
-    params = (body, body_nconsts + sum(nz_consts), with_more_arguments(cond_jaxpr, avals), cond_nconsts)
-    gone, operands, new = unchanging(operands, list(map(get_aval, operands)), **dict(zip(_PARAMS, params, strict=True)))
+    gone, operands, new = unchanging(
+        operands,
+        list(map(get_aval, operands)),
+        body_jaxpr=body,
+        body_nconsts=body_nconsts + sum(nz_consts),
+        cond_jaxpr=with_more_arguments(cond_jaxpr, avals),
+        cond_nconsts=cond_nconsts,
+    )
     outs = merge_lists(gone, while_p.bind(*operands, **new), select_list(gone, [*init, *carry_dots]))
     return outs[: len(init)], spread_list(nz_carry, outs[len(init) :])
 
@@ -201,7 +213,7 @@ def with_more_arguments(closed: ClosedJaxpr, avals: Sequence[ShapedArray]) -> Cl
         invars = [*old.invars, *map(Var, avals)]
         return ClosedJaxpr(Jaxpr(old.constvars, invars, old.eqns, old.outvars, old.debug_info), closed.consts)
 
-    return memoised(closed, ("more arguments", tuple(avals)), make) if avals else closed  # type: ignore[no-any-return]
+    return memoised(closed, ("more arguments", tuple(avals)), make) if avals else closed
 
 
 @vmap_rules.register(while_p)
@@ -289,7 +301,7 @@ def _per_element(
             stage_closed(any_going, cond.in_avals, cond.jaxpr.debug_info),
         )
 
-    return memoised(body, ("while per element", cond, body_nconsts, cond_nconsts), make)  # type: ignore[no-any-return]
+    return memoised(body, ("while per element", cond, body_nconsts, cond_nconsts), make)
 
 
 def _select(going: Any, new: Any, old: Any) -> Any:

@@ -12,7 +12,7 @@ from corejax_control_flow.loops.map import map as _map
 __all__ = ["custom_vmap", "sequential_vmap"]
 
 
-def sequential_vmap(f: _Callable[..., _Any]) -> custom_vmap:
+def sequential_vmap(f: _Callable[..., _Any]) -> custom_vmap[..., _Any]:
     """Decorate a function so that `vmap` runs it element by element, by `lax.map`.
 
     Args:

@@ -38,7 +38,7 @@ def rearranged(closed: ClosedJaxpr, in_order: Sequence[int], out_order: Sequence
         outvars = [old.outvars[i] for i in out_order]
         return ClosedJaxpr(Jaxpr(old.constvars, invars, old.eqns, outvars, old.debug_info), closed.consts)
 
-    return memoised(closed, ("rearranged", in_order, out_order), make)  # type: ignore[no-any-return]
+    return memoised(closed, ("rearranged", in_order, out_order), make)
 
 
 def appended(
@@ -71,8 +71,9 @@ def appended(
 
 def with_outputs(closed: ClosedJaxpr, plan: Sequence[int | ShapedArray]) -> ClosedJaxpr:
     """Replace the outputs of a program: an index in `plan` stands for an old output, an aval for zeros of that type."""
-    if all(isinstance(item, int) for item in plan):
-        return rearranged(closed, range(len(closed.in_avals)), plan)  # type: ignore[arg-type]
+    indices = [item for item in plan if isinstance(item, int)]
+    if len(indices) == len(plan):
+        return rearranged(closed, range(len(closed.in_avals)), indices)
 
     def make() -> ClosedJaxpr:
         return appended(
@@ -80,7 +81,7 @@ def with_outputs(closed: ClosedJaxpr, plan: Sequence[int | ShapedArray]) -> Clos
             lambda outs, _: [outs[item] if isinstance(item, int) else zero_cotangent(item) for item in plan],
         )
 
-    return memoised(closed, ("with_outputs", tuple(plan)), make)  # type: ignore[no-any-return]
+    return memoised(closed, ("with_outputs", tuple(plan)), make)
 
 
 def depends(jaxpr: Jaxpr, inputs: Flags) -> list[bool]:
@@ -131,7 +132,7 @@ def without_effects(closed: ClosedJaxpr) -> ClosedJaxpr:
     """
     if not closed.effects:
         return closed
-    return memoised(closed, ("without effects",), lambda: _silenced(closed))  # type: ignore[no-any-return]
+    return memoised(closed, ("without effects",), lambda: _silenced(closed))
 
 
 def _silenced(closed: ClosedJaxpr) -> ClosedJaxpr:

@@ -84,7 +84,7 @@ def trace_dependent(
     """Trace a function, as `trace`, in a context where all its values depend on a decision."""
     if decider is None:
         return trace(transform, fun, in_tree, avals)
-    return run_within((decided_by(decider),), trace, transform, fun, in_tree, avals)  # type: ignore[no-any-return]
+    return run_within((decided_by(decider),), trace, transform, fun, in_tree, avals)
 
 
 def _explain_arity(error: TypeError, transform: str, fun: Callable[..., Any], in_tree: Any) -> None:

@@ -23,18 +23,22 @@ def remat_translation(
     prevent_cse: bool,
 ) -> list[Any]:
     """Inline the program, in the backward pass behind a barrier, so that XLA cannot merge it with the forward pass."""
+    outs: list[Any]
     if not (differentiated and prevent_cse and in_vals):
-        return ctx.inline(jaxpr, in_vals)  # type: ignore[no-any-return]
+        outs = ctx.inline(jaxpr, in_vals)
+        return outs
     fenced = ctx.op("optimization_barrier", *in_vals, out=[v.aval for v in in_vals])
     sources = [v for v in fenced if v.aval.size and v.aval.dtype.name in _WORDS]
     if ctx.platform != "cpu" or not sources or not jaxpr.out_avals:
-        return ctx.inline(jaxpr, fenced)  # type: ignore[no-any-return]
+        outs = ctx.inline(jaxpr, fenced)
+        return outs
     regions = [
         ctx.region((), lambda inner: inner.inline(jaxpr, fenced)),
         ctx.region((), lambda inner: [inner.full(a, 0) for a in jaxpr.out_avals]),
     ]
     index = _opaque_zero(ctx, sources[0], sources[-1])
-    return ctx.op("case", index, out=jaxpr.out_avals, regions=regions)  # type: ignore[no-any-return]
+    outs = ctx.op("case", index, out=jaxpr.out_avals, regions=regions)
+    return outs
 
 
 _WORDS = {"float16": "int16", "bfloat16": "int16", "float32": "int32", "float64": "int64"}

@@ -30,7 +30,8 @@ def composite_translation(
         f"name = {_quoted(name)}, decomposition = @{symbol}, composite_attributes = {{{listed}}}, "
         f"version = {version} : i32"
     )
-    return ctx.op("composite", *in_vals, out=list(jaxpr.out_avals), attrs=attrs)  # type: ignore[no-any-return]
+    outs: list[Any] = ctx.op("composite", *in_vals, out=list(jaxpr.out_avals), attrs=attrs)
+    return outs
 
 
 def _quoted(text: str) -> str:

@@ -95,7 +95,8 @@ def _while(ctx: Any, loop: _Loop, state: list[Any], counter: Any, stop: int, unr
 
     start = ctx.constant(np.asarray(0, counter))
     regions = [ctx.region(avals, unfinished), ctx.region(avals, body)]
-    return ctx.op("while", start, *state, out=avals, regions=regions)[1:]  # type: ignore[no-any-return]
+    outs: list[Any] = ctx.op("while", start, *state, out=avals, regions=regions)[1:]
+    return outs
 
 
 def _number(ctx: Any, n: Any, dtype: np.dtype[Any]) -> Any:
@@ -163,7 +164,8 @@ def while_translation(
         ctx.region(avals, lambda inner, *values: inner.inline(cond_jaxpr, [*cond_consts, *values])),
         ctx.region(avals, lambda inner, *values: inner.inline(body_jaxpr, [*body_consts, *values])),
     ]
-    return ctx.op("while", *carry, out=avals, regions=regions)  # type: ignore[no-any-return]
+    outs: list[Any] = ctx.op("while", *carry, out=avals, regions=regions)
+    return outs
 
 
 def _while_with_carried_condition(ctx: Any, carry: list[Any], cond: Any, body: Any) -> list[Any]:
@@ -183,7 +185,8 @@ def _while_with_carried_condition(ctx: Any, carry: list[Any], cond: Any, body: A
     state = decided(ctx, carry)
     avals = [x.aval for x in state]
     regions = [ctx.region(avals, lambda inner, going, *_: going), ctx.region(avals, step)]
-    return ctx.op("while", *state, out=avals, regions=regions)[1:]  # type: ignore[no-any-return]
+    outs: list[Any] = ctx.op("while", *state, out=avals, regions=regions)[1:]
+    return outs
 
 
 @xla_translations.register(progress_p)

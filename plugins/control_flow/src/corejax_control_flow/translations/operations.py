@@ -34,12 +34,13 @@ def cond_translation(
         return []
     known = getattr(index, "known", None)
     if known is not None:  # as in `platform_dependent`: the other branches may have no translation for this platform
-        return ctx.inline(branches[min(max(int(known), 0), len(branches) - 1)], operands)  # type: ignore[no-any-return]
+        outs: list[Any] = ctx.inline(branches[min(max(int(known), 0), len(branches) - 1)], operands)
+        return outs
     # XLA's partitioner rejects branches with a single result if their layouts differ, but accepts two results.
     dummy = [ctx.full(_FLAG, False)] if len(out) == 1 and ctx.module.meshes.divides else []
     regions = [ctx.region((), lambda inner, b=branch: [*inner.inline(b, operands), *dummy]) for branch in branches]
     first = ctx.op("maximum", index, ctx.full(in_avals[0], 0), out=in_avals[0])
-    outs: list[Any] = ctx.op("case", first, out=[*out, *(x.aval for x in dummy)], regions=regions)
+    outs = ctx.op("case", first, out=[*out, *(x.aval for x in dummy)], regions=regions)
     return outs[: len(out)]
 
 
@@ -49,7 +50,8 @@ def custom_linear_solve_translation(
 ) -> list[Any]:
     """Inline the solver."""
     _, _, consts, _, b = split_list(in_vals, const_lengths)
-    return ctx.inline(solve, [*consts, *b])  # type: ignore[no-any-return]
+    outs: list[Any] = ctx.inline(solve, [*consts, *b])
+    return outs
 
 
 @xla_translations.register(custom_lin_p)
