@@ -8,7 +8,7 @@ the process runs; types with symbolic sizes are interned in a dict of the symbol
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 
@@ -31,12 +31,11 @@ class Refinement(Protocol):
 
     A type has one refinement or None. The kernel compares refinements and calls these methods; the plugin defines their
     meaning. The refinements of corejax-parallel describe how arrays are sharded over the axes of a mesh.
-
-    Attributes:
-        of_any_shape: the part that applies to arrays of every shape, a refinement or None.
     """
 
-    of_any_shape: Refinement | None
+    @property
+    def of_any_shape(self) -> Refinement | None:
+        """The part that applies to arrays of every shape, a refinement or None."""
 
     def of_results(
         self, primitive: Any, avals: Sequence[ShapedArray], outs: Sequence[ShapedArray], params: dict[str, Any]
@@ -46,7 +45,7 @@ class Refinement(Protocol):
     def conform(self, x: Any, aval: ShapedArray, *, cotangent: bool) -> Any:
         """Return a tangent or cotangent with the refinement of `aval`; `self` is the refinement of `aval` or of `x`."""
 
-    def join(self, other: Refinement) -> Refinement:
+    def join(self, other: Self) -> Self:
         """Return the refinement of a value that may be either of two values."""
 
     def without_axis(self, dim: int) -> tuple[Refinement | None, tuple[Any, ...]]:

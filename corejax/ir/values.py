@@ -36,18 +36,18 @@ def _duplicate_message(name: str, earlier: Entry, later: Entry) -> str:
     )
 
 
-param_types: Table[str, type] = Table(
+param_types: Table[str, Callable[..., Any]] = Table(
     "parameter type", {"slice": slice, "frozenset": frozenset}, refusal=_duplicate_message
 )
-_T = TypeVar("_T", bound=type)
+_T = TypeVar("_T", bound=Callable[..., Any])
 
-refinement_reader: Slot[Callable[[str, Sequence[Refinement]], Refinement]] = Slot("the reader of refinements of types")
+refinement_reader: Slot[Callable[[str, Sequence[Any]], Refinement]] = Slot("the reader of refinements of types")
 """`(text, earlier) -> refinement`: the inverse of `Refinement.text`. Refinements that were read earlier may supply
 parts that the text omits. Raises ValueError if it is not the text of a refinement."""
 
 
 def register_param_type(cls: _T) -> _T:
-    """Register a class of parameter values for the parser of programs; may be used as a decorator.
+    """Register a class of parameter values, or a constructor, for the parser of programs; may be used as a decorator.
 
     Enums (printed `Mode.CLIP`), named tuples and dataclasses (printed `Numbers(lhs=(0, 1), rhs=(1, 0))`) are printed
     without registration, but only registered classes can be parsed. Other classes define a method `__param_text__`. It

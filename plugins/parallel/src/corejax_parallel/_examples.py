@@ -35,7 +35,8 @@ def _mapped(apply: Callable[..., Any]) -> Callable[..., Any]:
     from corejax_parallel.mapping.shard_map import shard_map
 
     spec = PartitionSpec(AXIS)
-    return shard_map(apply, mesh=_mesh(), in_specs=spec, out_specs=spec, check_vma=False)  # type: ignore[no-any-return]
+    mapped: Callable[..., Any] = shard_map(apply, mesh=_mesh(), in_specs=spec, out_specs=spec, check_vma=False)
+    return mapped
 
 
 def _collective(*shapes: tuple[int, ...], dtype: Any = F32, **params: Any) -> list[Example]:
@@ -129,6 +130,7 @@ def _maps() -> list[Example]:
     )
     blocks = shard_map(lambda x, y: x * y, mesh=mesh, in_specs=(spec, replicated), out_specs=spec)
     p = find_primitive("shard_map")
+    assert p is not None
     return [_of_program(p, summed, x, w), _of_program(p, blocks, x, np.ones((2, 3), F32))]
 
 

@@ -16,7 +16,7 @@ from corejax.extend import config
 from corejax.extend.messages import Restoring
 from corejax.extend.programs import register_param_type
 from corejax.extend.types import as_dim
-from corejax.sharding import devices_of_text, devices_text
+from corejax.sharding import devices_of_text, devices_text  # type: ignore[attr-defined]  # for plugins, not in stubs
 
 
 @register_param_type
@@ -167,7 +167,8 @@ class AbstractMesh(_Axes):
     def update(self, axis_sizes: Any = None, axis_names: Any = None, axis_types: Any = None) -> AbstractMesh:
         """Return a copy with other sizes, names or types of axes."""
         pairs = (axis_sizes, self.axis_sizes), (axis_names, self.axis_names), (axis_types, self.axis_types)
-        return AbstractMesh(*[own if new is None else new for new, own in pairs], abstract_device=self.abstract_device)
+        parts: list[Any] = [own if new is None else new for new, own in pairs]
+        return AbstractMesh(*parts, abstract_device=self.abstract_device)
 
     def update_axis_types(self, name_to_type: Mapping[Any, AxisType]) -> AbstractMesh:
         """Return a copy with other types for some axes."""

@@ -77,7 +77,8 @@ def create_hybrid_device_mesh(
             f"create_hybrid_device_mesh: mesh_shape {inner} and dcn_mesh_shape {outer} must have a size for each axis"
         )
     groups: dict[int, list[Any]] = {}
-    for device in corejax.devices() if devices is None else devices:
+    members: Sequence[Any] = corejax.devices() if devices is None else devices
+    for device in members:
         key = device.process_index if process_is_granule else getattr(device, "slice_index", device.process_index)
         groups.setdefault(key, []).append(device)
     if math.prod(outer) != len(groups):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -41,7 +42,8 @@ def sync_global_devices(name: str, timeout_seconds: float = 300.0) -> None:
 def _over_processes() -> Mesh:
     """Return a mesh of one device of each process."""
     first: dict[int, Any] = {}
-    for device in corejax.devices():
+    devices: Sequence[Any] = corejax.devices()
+    for device in devices:
         first.setdefault(device.process_index, device)
     return Mesh(grid([first[i] for i in sorted(first)], (len(first),)), ("processes",))
 
@@ -166,7 +168,8 @@ def global_array_to_host_local_array(global_inputs: Any, global_mesh: Mesh, pspe
 
     def local(x: Any, spec: Any) -> Any:
         sharding = NamedSharding(global_mesh, spec)
-        if not sharding.is_equivalent_to(getattr(x, "sharding", None), np.ndim(x)):
+        current: Any = getattr(x, "sharding", None)
+        if not sharding.is_equivalent_to(current, np.ndim(x)):
             x = corejax.jit(_identity, out_shardings=sharding)(x)
         if x.is_fully_addressable:
             return x

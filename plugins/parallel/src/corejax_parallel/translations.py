@@ -46,13 +46,13 @@ def _mesh(ctx: Any, what: str, names: Sequence[Any]) -> Any:
     return manual[0]
 
 
-def device_groups(ctx: Any, what: str, names: Sequence[Any], groups: Groups = None) -> np.ndarray:
+def device_groups(ctx: Any, what: str, names: Sequence[Any], groups: Groups = None) -> np.ndarray[Any, Any]:
     """Return the devices' numbers in the program, a row for each group of devices that differ along `names` only.
 
     The devices in a row are ordered by the axes in the order of `names`.
     """
     mesh = _mesh(ctx, what, names)
-    numbers = ctx.module.meshes.numbers(mesh).reshape(mesh.axis_sizes)
+    numbers: np.ndarray[Any, Any] = ctx.module.meshes.numbers(mesh).reshape(mesh.axis_sizes)
     along = [mesh.axis_names.index(name) for name in names]
     rest = [i for i in range(numbers.ndim) if i not in along]
     count = int(np.prod([mesh.axis_sizes[i] for i in along], dtype=np.int64))
@@ -62,7 +62,7 @@ def device_groups(ctx: Any, what: str, names: Sequence[Any], groups: Groups = No
     return np.concatenate([rows[:, list(group)] for group in groups])
 
 
-def _text(rows: np.ndarray) -> str:
+def _text(rows: np.ndarray[Any, Any]) -> str:
     listed = ", ".join("[" + ", ".join(map(str, row)) + "]" for row in rows.tolist())
     return f"dense<[{listed}]> : tensor<{rows.shape[0]}x{rows.shape[1]}xi64>"
 
@@ -71,7 +71,7 @@ def _channel(ctx: Any) -> str:
     return f"channel_handle = #stablehlo.channel_handle<handle = {ctx.module.new_channel()}, type = 1>"
 
 
-def _group_attributes(ctx: Any, rows: np.ndarray, ids: bool = True) -> str:
+def _group_attributes(ctx: Any, rows: np.ndarray[Any, Any], ids: bool = True) -> str:
     return f"replica_groups = {_text(rows)}, {_channel(ctx)}" + (", use_global_device_ids" if ids else "")
 
 
@@ -120,7 +120,8 @@ def _combining(primitive: Primitive, operation: str) -> None:
 
 def _combiner(ctx: Any, operation: str, aval: ShapedArray) -> str:
     scalar = ShapedArray((), aval.dtype)
-    return ctx.region([scalar, scalar], lambda inner, a, b: inner.op(operation, a, b, out=scalar))  # type: ignore[no-any-return]
+    text: str = ctx.region([scalar, scalar], lambda inner, a, b: inner.op(operation, a, b, out=scalar))
+    return text
 
 
 _combining(psum_p, "add")
@@ -266,14 +267,15 @@ def _shard_map(
 ) -> list[Any]:
     if _is_off_mesh(ctx, mesh, axis_name):
         program = whole_program(jaxpr, mesh, in_specs, out_specs, axis_name, in_avals)
-        return ctx.inline(program, in_vals)  # type: ignore[no-any-return]
+        whole: list[Any] = ctx.inline(program, in_vals)
+        return whole
     sizes = sizes_of(mesh, axis_name)
     out = [whole_type(aval, spec, sizes) for aval, spec in zip(jaxpr.out_avals, out_specs, strict=True)]
     texts = [
         [ctx.sharding_text(NamedSharding(mesh, spec), aval.ndim) for spec, aval in zip(specs, avals, strict=True)]
         for specs, avals in ((in_specs, in_avals), (out_specs, out))
     ]
-    body = functools.partial(_body, jaxpr)
+    body: Callable[..., list[Any]] = functools.partial(_body, jaxpr)
     if not out:  # XLA inlines computations without results, and their operations would lose the sharding
         texts[1] = [ctx.sharding_text(NamedSharding(mesh, PartitionSpec()), 0)]
         out, body = [_DUMMY], _with_dummy_result(body)
@@ -299,7 +301,8 @@ def _pmap_translation(
         return as_shard_map(*args, call_jaxpr=call_jaxpr, **params)
 
     key = ("pmap as shard_map", *(params[k] for k in sorted(params)), tuple(in_avals))
-    return ctx.inline(memoised(call_jaxpr, key, lambda: stage_closed(flat, in_avals)), in_vals)  # type: ignore[no-any-return]
+    outs: list[Any] = ctx.inline(memoised(call_jaxpr, key, lambda: stage_closed(flat, in_avals)), in_vals)
+    return outs
 
 
 def _is_off_mesh(ctx: Any, mesh: Any, axis_name: tuple[Any, ...]) -> bool:
@@ -311,7 +314,8 @@ def _is_off_mesh(ctx: Any, mesh: Any, axis_name: tuple[Any, ...]) -> bool:
 
 
 def _body(jaxpr: ClosedJaxpr, ctx: Any, *blocks: Any) -> list[Any]:
-    return ctx.inline(jaxpr, blocks)  # type: ignore[no-any-return]
+    outs: list[Any] = ctx.inline(jaxpr, blocks)
+    return outs
 
 
 def whole_program(
@@ -338,7 +342,8 @@ def _partitioned(
     from corejax_xla_backend import hlo
 
     if not hlo.is_over_devices(ctx):
-        return ctx.inline(call, in_vals)  # type: ignore[no-any-return]
+        outs: list[Any] = ctx.inline(call, in_vals)
+        return outs
     avals, out_avals = call.in_avals, call.out_avals
 
     def split(operands: Sequence[Any], results: Sequence[Any]) -> tuple[Any, ...]:

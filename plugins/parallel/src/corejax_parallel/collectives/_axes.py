@@ -96,7 +96,7 @@ def axis_of(what: str, argument: str, axis: Any, ndim: int) -> int:
     Raises:
         ValueError: the array does not have the axis.
     """
-    number = as_dim(axis)
+    number: int = as_dim(axis)
     if not -ndim <= number < ndim:
         raise ValueError(f"{what}: {argument}={axis} is no axis of an array of {ndim} dimensions")
     return number % ndim
@@ -156,7 +156,7 @@ def by_groups(stacked: Stacked, groups: Groups, x: Any) -> Any:
     return take(lax.reshape(out, (order.size, *out.shape[2:])), np.argsort(order))
 
 
-def take(x: Any, order: np.ndarray) -> Any:
+def take(x: Any, order: np.ndarray[Any, Any]) -> Any:
     """Reorder the first axis by a constant permutation."""
     if np.array_equal(order, np.arange(x.shape[0])):
         return x

@@ -175,7 +175,7 @@ def _permute_together(this: Any, axis_size: int, x: Any, names: tuple[Any, ...],
     sizes = [axis_size if n == this else axis_size_of(n) for n in names]
     together = int(np.prod(sizes)) // axis_size
 
-    def rows_and_columns(flat: np.ndarray) -> np.ndarray:
+    def rows_and_columns(flat: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """Convert a vector, with an entry for each element along all axes, to a table."""
         table = flat.reshape(sizes)
         return np.moveaxis(table, names.index(this), -1).reshape(together, axis_size)

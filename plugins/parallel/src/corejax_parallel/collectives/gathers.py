@@ -251,7 +251,9 @@ def _own_part(ct: Any, x: Any, *, axis_name: Any, axis: int, size: int, tiled: b
     """Return an element's part of the common cotangent; if types do not track the axis, its part of their sum."""
     if manual_axes(axis_name) is None:
         return [reduce_scatter_p.bind(ct, axis_name=axis_name, axis=axis, size=size, tiled=tiled, **params)]
-    here = vary(find_primitive("axis_index").bind(axis_name=axis_name), (axis_name,))
+    axis_index_p = find_primitive("axis_index")
+    assert axis_index_p is not None
+    here = vary(axis_index_p.bind(axis_name=axis_name), (axis_name,))
     if not tiled:
         return [lax.dynamic_index_in_dim(ct, here, axis, keepdims=False)]
     length = ct.shape[axis] // size

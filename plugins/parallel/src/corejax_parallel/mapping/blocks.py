@@ -23,7 +23,7 @@ def for_leaves(what: str, argument: str, prefix: Any, structure: Any, is_leaf: C
         ValueError: the argument is not a prefix.
     """
     try:
-        return tree.broadcast_prefix(prefix, structure, is_leaf)  # type: ignore[no-any-return]
+        return tree.broadcast_prefix(prefix, structure, is_leaf)
     except ValueError as error:
         raise ValueError(f"{what}: {argument} is not a prefix of the pytree that it describes: {error}") from None
 

@@ -194,7 +194,7 @@ def _in_axes(
 
 
 def _size(what: str, leaves: Sequence[Any], axes: Sequence[Any], given: int | None) -> int:
-    sizes = [get_aval(x).shape[d] for x, d in zip(leaves, axes, strict=True) if d is not None]
+    sizes: list[int] = [get_aval(x).shape[d] for x, d in zip(leaves, axes, strict=True) if d is not None]
     if given is not None:
         sizes.insert(0, as_dim(given))
     if not sizes:
@@ -277,7 +277,7 @@ def as_shard_map(
         jaxpr, consts = run_within((named_axes(((axis_name, axis_size),)),), stage, block, avals)
         return ClosedJaxpr(jaxpr, consts)
 
-    return shard_map_p.bind(  # type: ignore[no-any-return]
+    outs: list[Any] = shard_map_p.bind(
         *args,
         jaxpr=memoised(call_jaxpr, ("pmap blocks", in_axes, out_axes), staged),
         mesh=mesh,
@@ -285,6 +285,7 @@ def as_shard_map(
         out_specs=tuple([_spec(d, axis_name) for d in out_axes]),
         axis_name=(axis_name,),
     )
+    return outs
 
 
 def _spec(axis: int | None, name: Any) -> PartitionSpec:

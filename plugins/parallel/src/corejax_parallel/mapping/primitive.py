@@ -140,7 +140,10 @@ def by_program(
 
     key = (primitive.name, *(params[k] for k in sorted(params)), tuple(avals))
     program = memoised(jaxpr, key, lambda: stage_closed(flat, avals, jaxpr.jaxpr.debug_info))
-    return find_primitive("xla_call").bind(*args, call_jaxpr=program, name=name, backend=None)  # type: ignore[no-any-return]
+    xla_call_p = find_primitive("xla_call")
+    assert xla_call_p is not None
+    outs: list[Array] = xla_call_p.bind(*args, call_jaxpr=program, name=name, backend=None)
+    return outs
 
 
 def _on_host(

@@ -34,6 +34,7 @@ from corejax_parallel.mapping.sameness import differing
 from corejax_parallel.mesh import AbstractMesh, Mesh
 from corejax_parallel.partition_spec import PartitionSpec
 from corejax_parallel.types.refinement import with_vma
+from corejax_parallel.types.vma import ManualAxes
 
 
 def shard_map(
@@ -172,9 +173,9 @@ class _Mapped:
             specs = _specs(what, "in_specs", self.in_specs, in_tree)
         blocks = [_block(what, i, aval, spec, sizes) for i, (aval, spec) in enumerate(zip(avals, specs, strict=True))]
         flat = FlatFunction(self.fun, in_tree)
-        tracked = ()
+        tracked: tuple[tuple[ManualAxes, None], ...] = ()
         if self.check_vma:
-            tracked = ((tracked_axes(sizes), None),)
+            tracked = ((tracked_axes(tuple(sizes)), None),)
             blocks = [with_vma(a, a.vma.union(names_in(spec))) for a, spec in zip(blocks, specs, strict=True)]
         axes = named_axes((*axes_of_body(mesh, sizes, what), *tracked))
         jaxpr, consts = run_within((axes,), stage, flat, blocks)
@@ -200,7 +201,6 @@ def smap(f: Callable[..., Any] | None = None, /, *, in_axes: Any = ..., out_axes
     Raises:
         TypeError, ValueError: see `shard_map`.
     """
-
     if f is None:
         return functools.partial(smap, in_axes=in_axes, out_axes=out_axes, axis_name=axis_name)
 

@@ -191,7 +191,7 @@ class Batch(NamedTuple):
         dims_in: batch dimension of each operand, or None; results have the batch dimension first.
     """
 
-    inner: Any
+    inner: Partitioning | Batch
     dims_in: tuple[int | None, ...]
 
     @property

@@ -59,7 +59,7 @@ def _axes_of_results(
     if rule is None:
         return _axes_by_factors(primitive, avals, params)
     axes = rule(*avals, **params)
-    return axes if primitive.multiple_results else [axes]  # type: ignore[no-any-return]
+    return axes if primitive.multiple_results else [axes]
 
 
 def _axes_of_elements(primitive: Primitive, avals: Sequence[ShapedArray], out: ShapedArray) -> Sequence[Axes | None]:

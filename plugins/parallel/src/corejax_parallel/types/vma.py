@@ -38,7 +38,8 @@ def manual_axes(name: Any) -> ManualAxes | None:
     decided = False
     for bound, size in reversed(axes_in_scope()):
         if type(bound) is DecidedBy:
-            decided = decided or name in bound.refinement.vma
+            refinement: Any = bound.refinement  # a `MeshAxes`
+            decided = decided or name in refinement.vma
         elif type(bound) is ManualAxes:
             if name in bound.names:
                 return bound._replace(total=lambda x, names: x) if decided else bound
