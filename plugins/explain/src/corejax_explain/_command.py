@@ -73,13 +73,13 @@ def count_primitives(program: ClosedJaxpr | Jaxpr) -> tuple[Counter[Any], Counte
 
 
 def _print_counts(name: str, program: ClosedJaxpr) -> None:
-    from corejax_explain._tables import print_tables
+    from corejax_explain._tables import Table, print_tables
 
     total, inside = count_primitives(program)
     counts = sorted(total.items(), key=lambda item: (-item[1], item[0].name))
-    rows = [(p.name, str(n), str(inside[p] or ""), p.provenance.plugin or "") for p, n in counts]
+    rows: list[tuple[str, ...]] = [(p.name, str(n), str(inside[p] or ""), p.provenance.plugin or "") for p, n in counts]
     summary = f"{name}: {total.total()} equations of {len(total)} primitives"
-    tables = [("primitives", ("primitive", "equations", "of them inside others", "plugin"), rows)]
+    tables: list[Table] = [("primitives", ("primitive", "equations", "of them inside others", "plugin"), rows)]
     print_tables(shown(summary), tables if rows else [])
 
 

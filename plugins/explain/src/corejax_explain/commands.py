@@ -152,7 +152,8 @@ def find_function(text: str) -> Callable[..., Any]:
         value = getattr(value, part)
     if not callable(value):
         raise click.UsageError(f"{text} is not a function: {path} is of type {type(value).__name__}")
-    return value  # type: ignore[no-any-return]
+    found: Callable[..., Any] = value
+    return found
 
 
 def _import_module(name: str) -> Any:

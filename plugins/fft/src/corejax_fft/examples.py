@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from corejax.extend import Example, ShapedArray
@@ -13,15 +15,16 @@ F32, C64 = np.dtype(np.float32), np.dtype(np.complex64)
 _ODD = {"stablehlo": "the interpreter counts the last element of the half spectrum only once"}
 
 
-def _matrix(n: int, sign: int) -> np.ndarray:
-    return np.exp(sign * 2j * np.pi * np.outer(np.arange(n), np.arange(n)) / n)
+def _matrix(n: int, sign: int) -> np.ndarray[Any, Any]:
+    matrix: np.ndarray[Any, Any] = np.exp(sign * 2j * np.pi * np.outer(np.arange(n), np.arange(n)) / n)
+    return matrix
 
 
-def _by_matrix(x: np.ndarray, *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> np.ndarray:
+def _by_matrix(x: np.ndarray[Any, Any], *, fft_type: FftType, fft_lengths: tuple[int, ...]) -> np.ndarray[Any, Any]:
     """Compute the transform by its definition, axis by axis."""
     inverse = fft_type in (FftType.IFFT, FftType.IRFFT)
     axes = range(x.ndim - len(fft_lengths), x.ndim)
-    out = x.astype(np.complex128)
+    out: np.ndarray[Any, Any] = x.astype(np.complex128)
     for axis, n in zip(axes, fft_lengths, strict=True):
         if axis == x.ndim - 1 and fft_type is FftType.IRFFT:
             break
@@ -35,7 +38,8 @@ def _by_matrix(x: np.ndarray, *, fft_type: FftType, fft_lengths: tuple[int, ...]
     half = out[..., 1 : n - n // 2]
     whole = np.concatenate([out[..., : n // 2 + 1], np.conj(half[..., ::-1])], -1)
     whole[..., 0] = whole[..., 0].real
-    return (whole @ _matrix(n, 1)).real / n
+    out = (whole @ _matrix(n, 1)).real / n
+    return out
 
 
 def fft_examples() -> list[Example]:

@@ -34,7 +34,10 @@ class FftType(enum.IntEnum):
     IRFFT = 3
 
 
-_COMPLEX = {np.dtype(np.float32): np.dtype(np.complex64), np.dtype(np.float64): np.dtype(np.complex128)}
+_COMPLEX: dict[np.dtype[Any], np.dtype[Any]] = {
+    np.dtype(np.float32): np.dtype(np.complex64),
+    np.dtype(np.float64): np.dtype(np.complex128),
+}
 _REAL = {wide: part for part, wide in _COMPLEX.items()}
 
 

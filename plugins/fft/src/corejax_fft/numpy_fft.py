@@ -102,16 +102,17 @@ def _resize(x: _Any, axes: list[int], lengths: list[_Any]) -> _Any:
 
 def _normalise(x: _Any, kind: _FftType, lengths: _Sequence[_Any], norm: str | None) -> _Any:
     """Apply the normalisation `norm`; the inverse primitives divide by the number of elements already."""
-    size = _math.prod(lengths)
+    size: _Any = _math.prod(lengths)
+    is_symbolic = isinstance(size, _SymbolicDim)
     inverse = kind in _INVERSE
     if norm == "ortho":
-        root = size**0.5 if isinstance(size, _SymbolicDim) else _math.sqrt(size)
+        root = size**0.5 if is_symbolic else _math.sqrt(size)
         factor = root if inverse else 1 / root
     elif norm == "forward":
         factor = 1.0 * size if inverse else 1 / size
     else:
         return x
-    if isinstance(size, _SymbolicDim):
+    if is_symbolic:
         return _lax.mul(x, _lax.convert_element_type(factor, x.dtype))
     return _lax.mul(x, _lax.make_scalar(factor, x.dtype, False))
 

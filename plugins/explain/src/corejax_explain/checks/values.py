@@ -150,13 +150,14 @@ def _find_inside(primitive: Primitive, args: Sequence[Any], params: dict[str, An
     Returns:
         The equation's error; or a sentence that tells why none was found, "" if the operation has no program.
     """
-    if "higher_order" not in primitive.tags or primitive.decomposition is None:
+    decomposition = primitive.decomposition
+    if "higher_order" not in primitive.tags or decomposition is None:
         return ""
     if not all(map(_repeatable, subjaxprs(params))):
         return ". Its program has effects, so it is not evaluated again to find the operation that made it"
 
     def evaluate() -> FloatingPointError | None:
-        outs = primitive.decomposition(*args, **params)  # type: ignore[misc]
+        outs = decomposition(*args, **params)
         return _state.finding.error_of(outs) if _state.finding else None
 
     try:

@@ -120,7 +120,7 @@ class _Builder:
 
     def atom(self, atom: Var | Literal) -> str:
         """Format a variable or a literal, as in the program's text."""
-        return self.scope.names[atom] if type(atom) is Var else scalar_text(literal_scalar(atom))  # type: ignore[arg-type]
+        return scalar_text(literal_scalar(atom)) if isinstance(atom, Literal) else self.scope.names[atom]
 
 
 def _programs(params: dict[str, Any]) -> Iterator[tuple[str, ClosedJaxpr | Jaxpr]]:

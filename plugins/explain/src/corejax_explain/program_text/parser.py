@@ -72,7 +72,7 @@ def parse_jaxpr(text: str, consts: Sequence[Any] | None = None) -> Jaxpr | Close
     if consts is not None:
         if isinstance(program, ClosedJaxpr) and program.consts:
             raise ValueError("the text gives values for its constvars, so parse_jaxpr takes no consts")
-        program = ClosedJaxpr(getattr(program, "jaxpr", program), consts)
+        program = ClosedJaxpr(program.jaxpr if isinstance(program, ClosedJaxpr) else program, consts)
     parser.check(program)
     return program
 

@@ -81,7 +81,7 @@ class Cursor:
 
     def space(self) -> None:
         """Step over white space and comments."""
-        self.pos = _SPACE.match(self.text, self.pos).end()  # type: ignore[union-attr]
+        self.pos = _SPACE.match(self.text, self.pos).end()  # type: ignore[union-attr]  # it also matches no space
 
     def match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
         """Match a pattern at this position and step over the match; return None if it does not match."""
@@ -321,7 +321,7 @@ class ValueReader(Cursor):
             )
         self.fail(f"{name!r} is not a value: strings have quotes, dtypes are called float32, int8, bool, ...", start)
 
-    def _call(self, cls: type, start: int) -> Any:
+    def _call(self, cls: Callable[..., Any], start: int) -> Any:
         named: dict[str, Any] = {}
 
         def item() -> Any:
@@ -333,10 +333,11 @@ class ValueReader(Cursor):
             named[key.group(1)] = self.value()
             return named  # a sentinel: this field is not positional
 
-        fields = self.items(")", item, f"among the fields of {cls.__name__}")
+        name = getattr(cls, "__name__", repr(cls))
+        fields = self.items(")", item, f"among the fields of {name}")
         try:
             return cls(*(x for x in fields if x is not named), **named)
         except RecursionError:
             raise
         except Exception as error:  # raised by the constructor of a plugin's class
-            self.fail(f"{cls.__name__} does not take these fields: {error}", start)
+            self.fail(f"{name} does not take these fields: {error}", start)
