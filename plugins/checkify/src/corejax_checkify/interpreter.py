@@ -269,10 +269,11 @@ def for_primitive(name: str, rule: Callable[..., Any], *args: Any) -> None:
 
 def _from_call(primitive: Primitive) -> Callable[..., Any] | None:
     """Derive a rule that calls the checked program, for a primitive with rules from `defcall`."""
-    written = [registry.rule_of(primitive) for registry in (impl_rules, abstract_eval_rules, jvp_rules, vmap_rules)]
-    if any(rule is None or getattr(rule.fn, "__helper__", None) != "defcall" for rule in written):
+    rules = [registry.rule_of(primitive) for registry in (impl_rules, abstract_eval_rules, jvp_rules, vmap_rules)]
+    written = [rule.fn for rule in rules if rule is not None and getattr(rule.fn, "__helper__", None) == "defcall"]
+    if len(written) < len(rules):
         return None
-    parameters = inspect.signature(written[0].fn).parameters.values()  # type: ignore[union-attr]
+    parameters = inspect.signature(written[0]).parameters.values()
     (param,) = (p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
 
     def rule(checks: Checks, *operands: Any, **params: Any) -> list[Any]:

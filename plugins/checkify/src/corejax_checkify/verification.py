@@ -28,8 +28,8 @@ def check_checkify(call: Call, rng: np.random.Generator) -> None:
 
     try:
         plain = call(*call.values)
-    except Exception as error:
-        raise NotApplicable(f"it does not run: {type(error).__name__}; other checks report this") from error
+    except Exception as raised:
+        raise NotApplicable(f"it does not run: {type(raised).__name__}; other checks report this") from raised
     error, outs = checkify(run, errors=all_checks)(*call.values)
     _same(outs, plain)
     exception = error.get_exception()

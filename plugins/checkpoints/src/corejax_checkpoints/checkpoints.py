@@ -313,11 +313,12 @@ class Description(NamedTuple):
         return sum(leaf.nbytes for leaf in self.leaves)
 
     def __str__(self) -> str:
-        rows = [
+        rows: list[tuple[str, str, int]] = [
             (leaf.path or "(the tree)", leaf.type if leaf.value is None else f"{leaf.type} {leaf.value!r}", leaf.parts)
             for leaf in self.leaves
         ]
-        left, middle = (max((len(row[i]) for row in rows), default=0) for i in (0, 1))
+        left = max((len(name) for name, _, _ in rows), default=0)
+        middle = max((len(kind) for _, kind, _ in rows), default=0)
         lines = [
             f"  {name:{left}}  {kind:{middle}}{f'  {parts} parts' if parts > 1 else ''}".rstrip()
             for name, kind, parts in rows

@@ -55,7 +55,7 @@ def of_format(value: Host) -> Host:
 def checksums(value: Host) -> tuple[int, ...]:
     """Return the CRC-32 of each block of an array's bytes."""
     raw = value.reshape(-1).view(np.uint8)
-    return tuple(zlib.crc32(raw[at : at + BLOCK]) for at in range(0, raw.nbytes, BLOCK))
+    return tuple(zlib.crc32(raw[at : at + BLOCK].data) for at in range(0, raw.nbytes, BLOCK))
 
 
 def write(path: Path, tensors: Mapping[str, Host], metadata: Mapping[str, str]) -> None:
@@ -133,7 +133,7 @@ class Files:
 
     def _compare(self, leaf: Leaf, part: Part, raw: Host, blocks: Iterable[int]) -> None:
         new = [n for n in blocks if (part.file, part.key, n) not in self._checked]
-        pieces = [raw[n * BLOCK : (n + 1) * BLOCK] for n in new]
+        pieces = [raw[n * BLOCK : (n + 1) * BLOCK].data for n in new]
         computed = self.pool.map(zlib.crc32, pieces) if len(new) > 1 else map(zlib.crc32, pieces)
         for n, crc in zip(new, computed, strict=True):
             if n >= len(part.crc32) or crc != part.crc32[n]:

@@ -10,6 +10,7 @@ import json
 import math
 import os
 import zlib
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -131,8 +132,8 @@ def leaf_from_json(document: dict[str, Any]) -> Leaf:
 
 
 # Floats are stored as text: `repr` preserves every bit, and JSON has neither infinities nor NaN.
-_TO_JSON = {"float": repr, "complex": lambda z: [repr(z.real), repr(z.imag)]}
-_FROM_JSON = {"float": float, "complex": lambda pair: complex(*map(float, pair))}
+_TO_JSON: dict[str, Callable[[Any], Any]] = {"float": repr, "complex": lambda z: [repr(z.real), repr(z.imag)]}
+_FROM_JSON: dict[str, Callable[[Any], Any]] = {"float": float, "complex": lambda pair: complex(*map(float, pair))}
 
 
 def check_complete(leaf: Leaf, place: Path) -> None:

@@ -20,7 +20,8 @@ from corejax_checkpoints.index import ARRAY_KINDS, CheckpointError, Leaf, held_d
 
 Box = tuple[tuple[int, int], ...]  # start and stop in each dimension
 
-T, R = TypeVar("T"), TypeVar("R")
+T = TypeVar("T")
+R = TypeVar("R")
 
 
 class Wanted(NamedTuple):

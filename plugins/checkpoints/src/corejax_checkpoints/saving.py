@@ -51,24 +51,24 @@ class Place(NamedTuple):
 
     Attributes:
         process: number of this process.
-        count: number of processes.
+        num_processes: number of processes.
         number: number of the save.
         timeout: how long to wait for other processes, in seconds.
     """
 
     process: int
-    count: int
+    num_processes: int
     number: int
     timeout: float
 
     def wait(self, step: str) -> None:
         """Wait until all processes have reached a step."""
-        if self.count > 1:
+        if self.num_processes > 1:
             corejax.distributed.wait_at_barrier(f"corejax.checkpoints {self.number} {step}", self.timeout)
 
     def broadcast(self, message: str = "") -> str:
         """Return process 0's message in all processes; the others' messages are ignored."""
-        if self.count == 1:
+        if self.num_processes == 1:
             return message
         text = np.frombuffer(message.encode()[:_BROADCAST_BYTES].ljust(_BROADCAST_BYTES, b"\0"), np.uint8)
         received: Host = corejax.experimental.multihost_utils.broadcast_one_to_all(text)
@@ -195,8 +195,10 @@ def begin(job: Job) -> Begun:
         ident, _, failure = place.broadcast().partition(" ")
         if failure:
             kind = getattr(builtins, ident, None)  # the message of a failure begins with the error's class
-            known = isinstance(kind, type) and issubclass(kind, OSError)
-            raise (kind if known else CheckpointError)(f"process 0 says: {failure}")
+            error: type[Exception] = CheckpointError
+            if isinstance(kind, type) and issubclass(kind, OSError):
+                error = kind
+            raise error(f"process 0 says: {failure}")
         return Begun(job, saving, ident, stack)
     try:
         check_target(job.path, job.overwrite)
@@ -241,9 +243,9 @@ def _lead(job: Job, saving: Path, ident: str, pool: Executor | None) -> None:
     try:
         if error is not None:
             raise error
-        _commit(job, saving, ident, [own, *(_report(saving, n, job) for n in range(1, job.place.count))])
+        _commit(job, saving, ident, [own, *(_report(saving, n, job) for n in range(1, job.place.num_processes))])
     except Exception as failed:
-        if job.place.count > 1:
+        if job.place.num_processes > 1:
             with contextlib.suppress(OSError):
                 index_file.write_durably(saving / FAILED, f"{type(failed).__name__}: {failed}")
         job.place.wait("committed")
@@ -297,7 +299,12 @@ def _report(saving: Path, process: int, job: Job) -> list[tuple[int, Part]]:
             f"{job.path} was not saved: process {process} saves another tree than process 0; all processes must call "
             "save with the same structure, shapes and dtypes, in the same order"
         )
-    return [(n, Part(**{k: tuple(v) if isinstance(v, list) else v for k, v in part.items()})) for n, part in parts]
+    return [(n, _part(document)) for n, document in parts]
+
+
+def _part(document: dict[str, Any]) -> Part:
+    fields: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in document.items()}
+    return Part(**fields)
 
 
 def _signature(job: Job) -> int:
@@ -327,7 +334,9 @@ def _commit(job: Job, saving: Path, ident: str, reports: Sequence[list[tuple[int
     leaves = tuple(t.leaf._replace(parts=tuple(sorted(p))) for t, p in zip(job.taken, parts, strict=True))
     for leaf in leaves:
         index_file.check_complete(leaf, job.path)
-    index_file.dump(Index(ident, job.place.count, job.metadata, job.structure, leaves), saving / index_file.NAME)
+    index_file.dump(
+        Index(ident, job.place.num_processes, job.metadata, job.structure, leaves), saving / index_file.NAME
+    )
     sync(saving / ident)
     sync(saving)
     if (job.path / index_file.NAME).exists():
