@@ -80,7 +80,7 @@ class JetTracer(Tracer):
         self.series = series
 
     @property
-    def aval(self) -> Any:
+    def aval(self) -> Any:  # type: ignore[override]  # other tracers store it
         """The abstract value of the primal."""
         return get_aval(self.primal)
 
@@ -109,7 +109,7 @@ class JetTrace(Trace):
         """Apply the jet rule one level down; if no operand depends on t, only the primitive."""
         primals, series = self.unbox(args)
         if not any(c is not None for c in series):
-            return self.parent.process_primitive(primitive, args, params)  # type: ignore[no-any-return]
+            return self.parent.process_primitive(primitive, args, params)
         rule = jet_rules.table.get(primitive) or jet_rules.lookup(primitive)
         primals = [as_array(x) for x in primals]
         with set_current_trace(self.parent):
@@ -226,7 +226,7 @@ def jet_jaxpr(
         avals = [a.strip_weak_type() for a, m in zip(closed.in_avals, moving, strict=True) if m for _ in range(order)]
         return stage_closed(flat, [*closed.in_avals, *avals], closed.jaxpr.debug_info), moving_out
 
-    return memoised(closed, ("jet", moving, order, flags), make)  # type: ignore[no-any-return]
+    return memoised(closed, ("jet", moving, order, flags), make)
 
 
 def split_series(values: Sequence[Any], moving: Sequence[bool], order: int) -> tuple[list[Any], list[Series]]:
@@ -247,10 +247,11 @@ def joined_series(series: Sequence[Series]) -> list[Any]:
 
 def _from_call(primitive: Primitive) -> Callable[..., Any] | None:
     """Derive the rule of a primitive that `defcall` defined: call the program that propagates series."""
-    written = [registry.rule_of(primitive) for registry in (impl_rules, abstract_eval_rules, jvp_rules, vmap_rules)]
-    if any(rule is None or getattr(rule.fn, "__helper__", None) != "defcall" for rule in written):
+    rules = [registry.rule_of(primitive) for registry in (impl_rules, abstract_eval_rules, jvp_rules, vmap_rules)]
+    written = [rule.fn for rule in rules if rule is not None and getattr(rule.fn, "__helper__", None) == "defcall"]
+    if len(written) < len(rules):
         return None
-    parameters = inspect.signature(written[0].fn).parameters.values()  # type: ignore[union-attr]
+    parameters = inspect.signature(written[0]).parameters.values()
     (param,) = (p.name for p in parameters if p.kind is p.KEYWORD_ONLY)
     return functools.partial(calling, primitive, param)
 

@@ -89,7 +89,7 @@ def _flat_series(
     name: str, names: Sequence[str], primals: Any, leaves: Sequence[Any], series: Any, order: int
 ) -> list[Series]:
     """Return the coefficients of each leaf of the primals; None for integers and booleans."""
-    coefficients: list[Series] = []
+    coefficients: list[list[Any]] = []
     for i, (primal, terms) in enumerate(zip(primals, series, strict=True)):
         structure = tree.tree_structure(primal)
         flat = []

@@ -102,9 +102,9 @@ def _solver(func: Callable[..., Any], name: str, options: tuple[Any, ...]) -> Ca
     `closure_convert` returns the same function for the same program, so a second call with the same function neither
     traces nor compiles.
     """
-    solvers = vars(func).setdefault("solvers", {})
+    solvers: dict[Any, Callable[..., Any]] = vars(func).setdefault("solvers", {})
     if options in solvers:
-        return solvers[options]  # type: ignore[no-any-return]
+        return solvers[options]
 
     @corejax.jit
     def odeint(y0: Any, t: Any, args: Any) -> Any:
@@ -117,7 +117,7 @@ def _solver(func: Callable[..., Any], name: str, options: tuple[Any, ...]) -> Ca
 
         return corejax.vmap(unravel)(_solved((flat_func, *options), flat0, t, args))
 
-    return solvers.setdefault(options, odeint)  # type: ignore[no-any-return]
+    return solvers.setdefault(options, odeint)
 
 
 def _check(name: str, y0: Any, t: Any, numbers: dict[str, Any]) -> None:

@@ -170,7 +170,8 @@ def make_schedule(scalar_or_schedule: Any) -> Schedule:
         TypeError: the argument is neither a number nor a function.
     """
     if callable(scalar_or_schedule):
-        return scalar_or_schedule  # type: ignore[no-any-return]
+        schedule: Schedule = scalar_or_schedule
+        return schedule
     if is_array_like(scalar_or_schedule) and jnp.ndim(scalar_or_schedule) == 0:
         return constant(scalar_or_schedule)
     raise TypeError(f"a step size is a number or a function of the step number, got {scalar_or_schedule!r}")

@@ -19,12 +19,12 @@ from __future__ import annotations
 import functools
 import math
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import corejax.numpy as jnp
 from corejax import lax, nn, random
-from corejax.nn.initializers import glorot_normal, normal, ones, zeros
+from corejax.nn.initializers import glorot_normal, normal, ones, zeros  # type: ignore[attr-defined]  # stubs lack some
 
 Layer = tuple[Callable[..., Any], Callable[..., Any]]
 
@@ -270,7 +270,9 @@ def _pooling(name: str, reducer: Callable[..., Any], start: float, mean: bool, d
 
         return init_fun, apply_fun
 
-    return lax.named(layer, name, _POOLING.format(doc))
+    # The stubs of `corejax.lax` omit what is for plugins only.
+    pooling: Callable[..., Layer] = lax.named(layer, name, _POOLING.format(doc))  # type: ignore[attr-defined]
+    return pooling
 
 
 MaxPool = _pooling("MaxPool", lax.max, -math.inf, False, "Return a layer that computes the maximum of each window.")
@@ -344,7 +346,7 @@ def Dropout(rate: float, mode: str = "train") -> Layer:
 # -- combinators --------------------------------------------------------------------------------------------------
 
 
-def _keys(rng: Any, count: int) -> Sequence[Any]:
+def _keys(rng: Any, count: int) -> Iterable[Any]:
     return (None,) * count if rng is None else random.split(rng, count)
 
 

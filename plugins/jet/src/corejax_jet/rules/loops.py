@@ -100,7 +100,7 @@ def _in_order(program: ClosedJaxpr, in_order: Sequence[int], out_order: Sequence
     def make() -> ClosedJaxpr:
         return stage_closed(flat, [program.in_avals[i] for i in in_order], program.jaxpr.debug_info)
 
-    return memoised(program, ("in order", tuple(in_order), tuple(out_order)), make)  # type: ignore[no-any-return]
+    return memoised(program, ("in order", tuple(in_order), tuple(out_order)), make)
 
 
 def while_jet(
