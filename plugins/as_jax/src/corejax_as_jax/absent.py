@@ -31,7 +31,7 @@ def no_op(*args: Any, **kwargs: Any) -> None:
     """Accept any arguments and do nothing."""
 
 
-class OpenTable(dict):
+class OpenTable(dict[Any, None]):
     """A dict that has every key, with the value None: registrations in it have no effect."""
 
     def __missing__(self, key: Any) -> None:

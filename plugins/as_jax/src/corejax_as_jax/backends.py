@@ -11,8 +11,8 @@ class Client:
     """A platform with its devices."""
 
     def __init__(self, platform: str | None) -> None:
-        self._devices = corejax.devices(platform)
-        self.platform = self._devices[0].platform
+        self._devices: list[Any] = corejax.devices(platform)
+        self.platform: str = self._devices[0].platform
 
     def devices(self) -> list[Any]:
         """Return the devices."""

@@ -86,7 +86,7 @@ class Trace(extend.Trace):
     def __init_subclass__(cls, **kwargs: Any) -> None:
         process = vars(cls).get("process_primitive")
         if process is not None:
-            cls.process_primitive = _processing(process)  # type: ignore[method-assign]
+            cls.process_primitive = _processing(process)  # type: ignore[method-assign]  # wrapped
         super().__init_subclass__(**kwargs)
 
 

@@ -89,6 +89,7 @@ class NamesLoader(SourceFileLoader):
         """Run the file."""
         super().exec_module(module)
         own = vars(module).get("__getattr__")
+        # A module's functions of these names stand in for methods.
         module.__getattr__ = lambda name: lookup(module, own, name)  # type: ignore[method-assign]
         module.__dir__ = lambda: sorted({*vars(module), *_inner_modules(module), *_names_of_corejax(module)})  # type: ignore[method-assign]
 

@@ -150,7 +150,8 @@ def transformation(gen: Callable[..., Any], fun: WrappedFun, *static: Any) -> Wr
         inner_args, inner_kwargs = next(running)
         return running.send(f(*inner_args, **inner_kwargs))
 
-    return transformation2(around, fun, *static)
+    transformed: WrappedFun = transformation2(around, fun, *static)
+    return transformed
 
 
 @_curried
@@ -166,7 +167,8 @@ def transformation_with_aux(
         store.store(aux)
         return out
 
-    return transformation_with_aux2(around, fun, *static)
+    transformed: tuple[WrappedFun, Callable[[], Any]] = transformation_with_aux2(around, fun, *static)
+    return transformed
 
 
 def merge_linear_aux(aux1: Callable[[], Any], aux2: Callable[[], Any]) -> tuple[bool, Any]:

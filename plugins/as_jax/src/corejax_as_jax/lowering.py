@@ -16,7 +16,7 @@ import numpy as np
 import corejax
 from corejax.extend import ShapedArray, get_aval, host_value, stage_closed, xla_translations
 from corejax_xla_backend import hlo
-from corejax_xla_backend.hlo import ir
+from corejax_xla_backend.hlo import ir as ir
 
 
 @dataclasses.dataclass
@@ -111,7 +111,7 @@ def register_lowering(
     return rule
 
 
-_PLATFORMS = {"gpu": ("cuda",)}
+_PLATFORMS: dict[str | None, tuple[str | None, ...]] = {"gpu": ("cuda",)}
 
 
 def _traced(primitive: Any, rule: LowerFun) -> Callable[..., Any]:

@@ -10,7 +10,7 @@ from corejax.extend import dce_jaxpr as dce_closed
 from corejax.extend.transforms import partial_eval_flat
 
 
-class PartialVal(tuple):
+class PartialVal(tuple[Any, Any]):
     """A value that may be known: `(type, None)` or `(None, value)`."""
 
     @classmethod

@@ -72,7 +72,7 @@ class Primitive(extend.Primitive, metaclass=_PrimitiveType):
 
     def def_bind_with_trace(self, rule: Callable[..., Any]) -> Callable[..., Any]:
         """Register an implementation of `bind_with_trace(trace, args, avals, params)`."""
-        self.bind_with_trace = rule
+        self.bind_with_trace = rule  # type: ignore[method-assign]  # replaced for this primitive
         return rule
 
 

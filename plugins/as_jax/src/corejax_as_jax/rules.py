@@ -21,7 +21,7 @@ from corejax_as_jax.zeros import Zero, add_tangents, instantiate_zeros, none_if_
 Rule = Callable[..., Any]
 
 
-class RuleTable(dict):
+class RuleTable(dict[Any, Rule]):
     """A table `{primitive: rule}` of JAX.
 
     Args:
@@ -51,7 +51,7 @@ class RuleTable(dict):
             raise KeyError(primitive)
         return self.original(primitive, rule)
 
-    def __contains__(self, primitive: object) -> bool:
+    def __contains__(self, primitive: Any) -> bool:
         return super().__contains__(primitive) or self.registry.find(primitive) is not None
 
     def get(self, primitive: Any, default: Any = None) -> Any:
@@ -61,7 +61,7 @@ class RuleTable(dict):
         except KeyError:
             return default
 
-    def __hash__(self) -> int:
+    def __hash__(self) -> int:  # type: ignore[override]  # compared by identity, unlike a dict
         return id(self)
 
 
@@ -219,7 +219,8 @@ def _fancy_vmap(primitive: Any, rule: Rule) -> Rule:
 
 
 def _size_of(vals: Sequence[Any], dims: Sequence[Any]) -> int:
-    return next(get_aval(x).shape[d] for x, d in zip(vals, dims, strict=True) if d is not None)
+    size: int = next(get_aval(x).shape[d] for x, d in zip(vals, dims, strict=True) if d is not None)
+    return size
 
 
 def _vmap_of_jax(primitive: Any, rule: Rule) -> Rule:

@@ -14,7 +14,7 @@ def register_exclusion(path: str) -> None:
     register_internal(os.path.dirname(path))
 
 
-class _ExcludedPaths(list):
+class _ExcludedPaths(list[str]):
     """A list of files and directories; appending one declares it as library code."""
 
     def append(self, path: str) -> None:

@@ -10,7 +10,7 @@ from corejax.extend import tree
 class NodeTypes:
     """`kind in _registry`: whether objects of a type are nodes of pytrees."""
 
-    def __contains__(self, kind: object) -> bool:
+    def __contains__(self, kind: Any) -> bool:
         return tree.is_tree_node(kind)
 
 

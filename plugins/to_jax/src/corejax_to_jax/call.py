@@ -27,7 +27,7 @@ from corejax.extend import (
 )
 from corejax.extend.programs import select_list
 
-corejax_call_p = Primitive("corejax_call")
+corejax_call_p: Any = Primitive("corejax_call")  # jax does not annotate its methods
 corejax_call_p.multiple_results = True
 
 
@@ -50,10 +50,10 @@ class Program:
 
 def program_of(closed: ClosedJaxpr) -> Program:
     """Return the parameter for a program: the same object at every call."""
-    program = closed.memo.get("to_jax")
+    program: Program | None = closed.memo.get("to_jax")
     if program is None:
         program = closed.memo["to_jax"] = Program(closed)
-    return program  # type: ignore[no-any-return]
+    return program
 
 
 def call(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
@@ -66,15 +66,16 @@ def call(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
     if varying:
         missing = [tuple(varying - _varying_axes(x)) for x in args]
         args = [jax.lax.pcast(x, axes, to="varying") if axes else x for x, axes in zip(args, missing, strict=True)]
-    return corejax_call_p.bind(*args, program=program_of(closed))  # type: ignore[no-any-return]
+    outs: list[Any] = corejax_call_p.bind(*args, program=program_of(closed))
+    return outs
 
 
 def _varying_axes(x: Any) -> frozenset[Any]:
     """Return the axes of `jax.shard_map` over which a value varies."""
-    return jax.typeof(x).manual_axis_type.varying  # type: ignore[no-any-return]
+    axes: frozenset[Any] = jax.typeof(x).manual_axis_type.varying
+    return axes
 
 
-@corejax_call_p.def_abstract_eval
 def _abstract_eval(*avals: Any, program: Program) -> list[Any]:
     outs = [jax.core.ShapedArray(a.shape, a.dtype) for a in program.closed.out_avals]
     like = next((a for a in avals if a.manual_axis_type.varying), None)
@@ -85,18 +86,22 @@ def _abstract_eval(*avals: Any, program: Program) -> list[Any]:
             shape=out.shape,
             dtype=out.dtype,
             weak_type=False,
-            sharding=like.sharding.update(spec=jax.sharding.PartitionSpec(*[None] * out.ndim)),
+            sharding=like.sharding.update(spec=_unsplit(out.ndim)),
         )
         for out in outs
     ]
 
 
-@corejax_call_p.def_impl
+def _unsplit(ndim: int) -> Any:
+    return jax.sharding.PartitionSpec(*[None] * ndim)  # type: ignore[no-untyped-call]  # jax does not annotate it
+
+
 def _impl(*args: Any, program: Program) -> list[Any]:
     jitted = program.closed.memo.get("to_jax.jitted")
     if jitted is None:
         jitted = program.closed.memo["to_jax.jitted"] = jax.jit(lambda *xs: corejax_call_p.bind(*xs, program=program))
-    return jitted(*args)  # type: ignore[no-any-return]
+    outs: list[Any] = jitted(*args)
+    return outs
 
 
 def linearised(closed: ClosedJaxpr, nonzeros: Sequence[bool]) -> tuple[ClosedJaxpr, ClosedJaxpr, list[bool]]:
@@ -141,11 +146,15 @@ def _jvp(primals: Sequence[Any], tangents: Sequence[Any], *, program: Program) -
     return outs, [_zero(x) if t is None else t for x, t in zip(outs, tangents_out, strict=True)]
 
 
+def _is_undefined(x: Any) -> bool:
+    return bool(ad.is_undefined_primal(x))  # type: ignore[no-untyped-call]  # jax does not annotate it
+
+
 def _transpose(cotangents: Sequence[Any], *args: Any, program: Program) -> list[Any]:
-    linear = [ad.is_undefined_primal(x) for x in args]
+    linear = [_is_undefined(x) for x in args]
     nonzeros = [type(ct) is not ad.Zero for ct in cotangents]
     transposed, nonzeros_in = transpose_jaxpr(program.closed, linear, nonzeros)
-    residuals = [x for x in args if not ad.is_undefined_primal(x)]
+    residuals = [x for x in args if not _is_undefined(x)]
     cts_in = spread_list(nonzeros_in, call(transposed, [*residuals, *select_list(nonzeros, cotangents)]))
     operands = select_list(linear, args)
     instantiated = [ad.Zero(x.aval) if ct is None else ct for x, ct in zip(operands, cts_in, strict=True)]
@@ -158,6 +167,8 @@ def _batch(args: Sequence[Any], dims: Sequence[int | None], *, program: Program)
     return call(batched, args), dims_out
 
 
+corejax_call_p.def_abstract_eval(_abstract_eval)
+corejax_call_p.def_impl(_impl)
 ad.primitive_jvps[corejax_call_p] = _jvp
 ad.primitive_transposes[corejax_call_p] = _transpose
 batching.primitive_batchers[corejax_call_p] = _batch

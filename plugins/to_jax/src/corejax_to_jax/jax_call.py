@@ -96,7 +96,7 @@ def _widths(avals: Sequence[ShapedArray]) -> AbstractContextManager[Any]:
 def _struct(aval: ShapedArray) -> Any:
     import jax
 
-    return jax.ShapeDtypeStruct(aval.shape, aval.dtype)
+    return jax.ShapeDtypeStruct(aval.shape, aval.dtype)  # type: ignore[no-untyped-call]  # jax does not annotate it
 
 
 @abstract_eval_rules.register(jax_call_p)
@@ -147,7 +147,8 @@ def _transpose(cts: Sequence[Any], *args: Any, program: JaxProgram) -> list[Any]
         residuals, cotangents = operands[: len(residual_avals)], operands[len(residual_avals) :]
 
         def forward(*tangents: Any) -> list[Any]:
-            return program.fun(*merge_lists(linear, residuals, tangents))
+            outs: list[Any] = program.fun(*merge_lists(linear, residuals, tangents))
+            return outs
 
         return list(jax.linear_transpose(forward, *map(_struct, linear_avals))(list(cotangents)))
 

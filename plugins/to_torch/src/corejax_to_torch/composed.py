@@ -74,7 +74,8 @@ def _step(eqn: JaxprEqn) -> Callable[[Sequence[torch.Tensor]], Sequence[torch.Te
         closed = decomposed(primitive, avals, eqn.params)
     elif primitive.name in _TRANSPARENT:
         programs = list(subjaxprs(eqn.params))
-        closed = programs[0] if len(programs) == 1 else None
+        inner_program = programs[0] if len(programs) == 1 else None
+        closed = inner_program if isinstance(inner_program, ClosedJaxpr) else None
     if closed is not None:
         inner = closed
         return lambda xs: evaluate(inner, xs)

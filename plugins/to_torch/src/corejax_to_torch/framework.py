@@ -30,11 +30,13 @@ def _numpy(x: torch.Tensor) -> np.ndarray[Any, Any]:
 
 def _compiled(fun: Function) -> Function:
     torch.compiler.reset()  # Dynamo limits how often it compiles one code object
-    return torch.compile(lambda *xs: tuple(fun(*xs)), fullgraph=True, backend="aot_eager")  # type: ignore[no-any-return]
+    compiled: Function = torch.compile(lambda *xs: tuple(fun(*xs)), fullgraph=True, backend="aot_eager")
+    return compiled
 
 
 def _vmap(fun: Function) -> Function:
-    return torch.func.vmap(lambda *xs: tuple(fun(*xs)))  # type: ignore[no-any-return]
+    batched: Function = torch.func.vmap(lambda *xs: tuple(fun(*xs)))
+    return batched
 
 
 def _scan(fun: Function) -> Function:

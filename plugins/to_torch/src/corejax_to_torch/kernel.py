@@ -41,12 +41,12 @@ def register(key: str, stage: Stage) -> None:
 
 def key_of(closed: ClosedJaxpr) -> str:
     """Return the key of a program, the same at every call."""
-    key = closed.memo.get("to_torch.key")
+    key: str | None = closed.memo.get("to_torch.key")
     if key is None:
         first = next((eqn.primitive.name for eqn in closed.eqns), "identity")
         key = closed.memo["to_torch.key"] = f"{first}#program{len(_stages)}"
         register(key, lambda avals: closed)
-    return key  # type: ignore[no-any-return]
+    return key
 
 
 def staged(key: str, xs: Sequence[torch.Tensor]) -> ClosedJaxpr:
@@ -112,10 +112,10 @@ class Call(torch.autograd.Function):
         return ctx.saved_tensors[: ctx.count], ctx.saved_tensors[ctx.count :]
 
     @staticmethod
-    def backward(ctx: Any, *cts: Any) -> Any:
+    def backward(ctx: Any, *cts_out: Any) -> Any:
         """Pull cotangents back; residuals have cotangents only in a derivative of a derivative."""
         xs, outs = Call._saved(ctx)
-        cts = [ct if has_derivatives(y) else None for ct, y in zip(cts, outs, strict=True)]
+        cts = [ct if has_derivatives(y) else None for ct, y in zip(cts_out, outs, strict=True)]
         split = linearised(ctx.closed, ctx.nonzeros)
         count = len(ctx.closed.out_avals)
         if all(ct is None for ct in cts) or not any(ctx.nonzeros):
@@ -160,15 +160,17 @@ def apply_known(closed: ClosedJaxpr, nonzeros: Flags, xs: Sequence[torch.Tensor]
 # -- compiled ----------------------------------------------------------------------------------------------------------
 
 
-@torch.library.custom_op("corejax::call", mutates_args=())
-def call(xs: Sequence[torch.Tensor], key: str) -> list[torch.Tensor]:
+def _call(xs: Sequence[torch.Tensor], key: str) -> list[torch.Tensor]:
     """Call the program of a key."""
     return run(staged(key, xs), xs)
 
 
-@call.register_fake
 def _fake(xs: Sequence[torch.Tensor], key: str) -> list[torch.Tensor]:
     return empty_results(staged(key, xs), xs)
+
+
+call: Any = torch.library.custom_op("corejax::call", mutates_args=())(_call)
+call.register_fake(_fake)
 
 
 def _setup(ctx: Any, inputs: Any, output: Any) -> None:
@@ -186,14 +188,13 @@ def _backward(ctx: Any, cts: Sequence[Any]) -> Any:
     if not any(has_ct) or not any(nonzeros):
         return [None] * len(xs), None
     program = recomputed_gradients(closed, nonzeros, has_ct)
-    cts_in = call([*xs, *select_list(has_ct, cts)], key_of(program))
+    cts_in: list[Any] = call([*xs, *select_list(has_ct, cts)], key_of(program))
     return spread_list(nonzeros, cts_in), None
 
 
 call.register_autograd(_backward, setup_context=_setup)
 
 
-@call.register_vmap
 def _vmap(info: Any, in_dims: Any, xs: Sequence[torch.Tensor], key: str) -> Any:
     dims = list(in_dims[0])
     avals = [aval_of(x, key) for x in xs]
@@ -202,6 +203,9 @@ def _vmap(info: Any, in_dims: Any, xs: Sequence[torch.Tensor], key: str) -> Any:
     )
     batched, _ = batch_jaxpr(_stages[key](inner), info.batch_size, dims, True)
     return call(list(xs), key_of(batched)), [0] * len(batched.out_avals)
+
+
+call.register_vmap(_vmap)
 
 
 def call_traced(xs: Sequence[torch.Tensor], key: str) -> list[torch.Tensor]:

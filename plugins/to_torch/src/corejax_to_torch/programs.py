@@ -29,10 +29,10 @@ Flags = tuple[bool, ...]
 
 def compiled(closed: ClosedJaxpr) -> Callable[..., Sequence[Any]]:
     """Return the jitted function of a program, memoised."""
-    jitted = closed.memo.get("to_torch.compiled")
+    jitted: Callable[..., Sequence[Any]] | None = closed.memo.get("to_torch.compiled")
     if jitted is None:
         jitted = closed.memo["to_torch.compiled"] = corejax.jit(jaxpr_as_fun(closed))
-    return jitted  # type: ignore[no-any-return]
+    return jitted
 
 
 @dataclass(frozen=True)

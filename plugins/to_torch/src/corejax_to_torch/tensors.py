@@ -51,7 +51,7 @@ def torch_dtype(aval: ShapedArray, name: str) -> torch.dtype:
 
 def has_derivatives(x: torch.Tensor) -> bool:
     """Return whether a tensor has a floating-point or complex dtype."""
-    return x.dtype.is_floating_point or x.dtype.is_complex
+    return bool(x.dtype.is_floating_point or x.dtype.is_complex)
 
 
 def to_array(x: torch.Tensor) -> np.ndarray[Any, Any]:
@@ -71,8 +71,10 @@ def to_array(x: torch.Tensor) -> np.ndarray[Any, Any]:
         x = x.resolve_conj()
     x = x.resolve_neg()
     if x.dtype == torch.bfloat16:  # Tensor.numpy does not support it
-        return x.view(torch.int16).numpy().view(ml_dtypes.bfloat16)
-    return x.numpy()
+        array: np.ndarray[Any, Any] = x.view(torch.int16).numpy().view(ml_dtypes.bfloat16)
+    else:
+        array = x.numpy()
+    return array
 
 
 class _OwnMemory:

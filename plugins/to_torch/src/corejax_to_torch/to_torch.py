@@ -90,7 +90,7 @@ def bridge(fun: Primitive | Callable[..., Any], as_kernel: bool, params: dict[st
     in_torch.__code__ = in_torch.__code__.replace(co_name=identifier)
     in_torch.__name__ = in_torch.__qualname__ = identifier
     in_torch.__doc__ = f"{name} of corejax, as a function of PyTorch."
-    in_torch.as_module = functools.partial(_Module, in_torch)  # type: ignore[attr-defined]
+    in_torch.as_module = functools.partial(_Module, in_torch)  # type: ignore[attr-defined]  # a function too
     return in_torch
 
 

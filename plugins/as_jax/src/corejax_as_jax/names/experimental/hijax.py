@@ -1,5 +1,7 @@
 """`jax.experimental.hijax`: named by Flax when it is imported."""
 
+from typing import Any as _Any
+
 from corejax import ShapedArray
 from corejax.extend import is_undef_primal as is_undefined_primal
 from corejax_as_jax.absent import absent_class as _absent_class
@@ -15,6 +17,6 @@ TransformedRef = _absent_class("TransformedRef")
 aval_property = property
 
 
-def aval_method(function):
+def aval_method(function: _Any) -> _Any:
     """Return the function."""
     return function

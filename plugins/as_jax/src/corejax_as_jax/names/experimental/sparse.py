@@ -1,5 +1,7 @@
 """`jax.experimental.sparse`: corejax has no sparse arrays, so that nothing is an instance of their classes."""
 
+from typing import Any as _Any
+
 from corejax_as_jax.absent import absent_class as _absent_class
 
 BCOO = _absent_class("BCOO")
@@ -9,6 +11,6 @@ CSR = _absent_class("CSR")
 JAXSparse = _absent_class("JAXSparse")
 
 
-def sparsify(f, use_tracer=False):
+def sparsify(f: _Any, use_tracer: bool = False) -> _Any:
     """Return the function: its arguments are dense."""
     return f

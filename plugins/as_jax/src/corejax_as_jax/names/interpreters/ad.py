@@ -1,5 +1,7 @@
 """`jax.interpreters.ad`."""
 
+from typing import Any as _Any
+
 from corejax.extend import UndefPrimal as UndefinedPrimal
 from corejax.extend import is_undef_primal as is_undefined_primal
 from corejax.extend.transforms import JVPTrace, JVPTracer
@@ -18,5 +20,5 @@ from corejax_as_jax.zeros import Zero, add_tangents, instantiate_zeros, zeros_li
 add_jaxvals = add_tangents
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> _Any:
     return _primitive_of_name("add_p" if name in ("add_jaxvals_p", "add_any_p") else name)

@@ -1,5 +1,7 @@
 """`jax.interpreters.batching`."""
 
+from typing import Any as _Any
+
 from corejax.extend import defbroadcasting, defvectorized
 from corejax.extend import move_batch_axis as _move_batch_axis
 from corejax.extend.transforms import BatchTrace, BatchTracer
@@ -11,11 +13,11 @@ not_mapped = None
 NotMapped = type(None)
 
 
-def bdim_at_front(x, bdim, size, mesh_axis=None):
+def bdim_at_front(x: _Any, bdim: int | None, size: int, mesh_axis: _Any = None) -> _Any:
     """Return a batch with its axis in front."""
-    return _move_batch_axis(x, size, bdim, 0)
+    return _move_batch_axis(size, bdim, 0, x)
 
 
-def broadcast(x, size, axis, mesh_axis=None):
+def broadcast(x: _Any, size: int, axis: int, mesh_axis: _Any = None) -> _Any:
     """Return `size` copies along a new axis."""
-    return _move_batch_axis(x, size, None, axis)
+    return _move_batch_axis(size, None, axis, x)

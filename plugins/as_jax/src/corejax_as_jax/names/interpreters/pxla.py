@@ -1,4 +1,6 @@
 """`jax.interpreters.pxla`."""
 
-global_result_handlers: dict = {}
+from typing import Any as _Any
+
+global_result_handlers: dict[_Any, _Any] = {}
 global_avals_to_results_handler = None

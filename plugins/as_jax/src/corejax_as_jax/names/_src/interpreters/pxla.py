@@ -1,3 +1,5 @@
 """`jax._src.interpreters.pxla`."""
 
-global_result_handlers: dict = {}
+from typing import Any as _Any
+
+global_result_handlers: dict[_Any, _Any] = {}
