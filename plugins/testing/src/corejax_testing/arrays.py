@@ -46,7 +46,7 @@ def tolerance(dtype: Any) -> float:
 
 def epsilon(dtype: Any) -> float:
     """Return the distance from 1 to the next larger number of a dtype."""
-    return float(ml_dtypes.finfo(np.dtype(dtype)).eps)  # type: ignore[no-untyped-call]
+    return float(ml_dtypes.finfo(np.dtype(dtype)).eps)  # type: ignore[no-untyped-call]  # ml_dtypes is untyped
 
 
 def draw(rng: np.random.Generator, aval: ShapedArray, low: float, high: float) -> Array:
@@ -129,11 +129,18 @@ def compare(
 
 
 def compare_each(
-    got: Iterable[Any], wanted: Iterable[Any], of: str, what: str, rule: str | None, **options: float | None
+    got: Iterable[Any],
+    wanted: Iterable[Any],
+    of: str,
+    what: str,
+    rule: str | None,
+    *,
+    scale: float = 1.0,
+    allowed: float | None = None,
 ) -> None:
     """Compare several results by `compare`; messages name each as `of`, its position, and `what`."""
     for i, (a, b) in enumerate(zip(got, wanted, strict=True)):
-        compare(a, b, f"{of} {i}{what}", rule, **options)  # type: ignore[arg-type]
+        compare(a, b, f"{of} {i}{what}", rule, scale=scale, allowed=allowed)
 
 
 def replaced(values: Iterable[Any], which: Iterable[int], new: Iterable[Any]) -> list[Any]:

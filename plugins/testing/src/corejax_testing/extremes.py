@@ -40,8 +40,8 @@ def extremes(dtype: Any) -> Array:
     if dtypes.is_integer(dtype):
         info = dtypes.iinfo(dtype)
         low, high, bits = int(info.min), int(info.max), int(info.bits)
-        given = (low, low + 1, -bits, -3, -2, -1, 0, 1, 2, 3, 5, bits - 1, bits, bits + 1, high // 2, high - 1, high)
-        inside = sorted({v for v in given if low <= v <= high})
+        numbers = (low, low + 1, -bits, -3, -2, -1, 0, 1, 2, 3, 5, bits - 1, bits, bits + 1, high // 2, high - 1, high)
+        inside = sorted({v for v in numbers if low <= v <= high})
         return np.array(inside, np.int64 if low else np.uint64).astype(dtype)
     info = dtypes.finfo(dtype)
     largest, tiny, eps = float(info.max), float(info.tiny), float(info.eps)

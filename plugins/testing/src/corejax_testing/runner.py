@@ -149,7 +149,8 @@ def run_check(
         status, message, rule = MISSING, str(error).splitlines()[0], error.kind
     if status == PASSED and not tally.tried:
         status, message = SKIPPED, tally.reasons[0] if tally.reasons else "nothing to check"
-    entry = registries[check.rule].rule_of(primitive) if check.rule in registries else None
+    registry = None if check.rule is None else registries.get(check.rule)
+    entry = None if registry is None else registry.rule_of(primitive)
     return Result(
         primitive.name, check.name, status, message, call, rule, where=place_of(primitive, rule) if call else "",
         hint=hint, derived=entry.derived if entry is not None else None,

@@ -201,7 +201,7 @@ def _with_hypothesis(run: Callable[[Example], None], strategy: Any, count: int) 
     from hypothesis import errors, given
 
     try:
-        quiet_settings(count)(given(strategy)(run))()  # type: ignore[no-untyped-call]
+        quiet_settings(count)(given(strategy)(run))()  # type: ignore[no-untyped-call]  # given supplies the argument
     except AssertionError:
         return True
     except errors.Flaky:

@@ -161,7 +161,8 @@ def shapes_of(primitive: Primitive, examples: list[Example]) -> st.SearchStrateg
         operands = [
             x.update(shape=() if scalar else shape) for x, scalar in zip(example.operands, scalars, strict=True)
         ]
-        return replace(example, operands=tuple(operands))
+        varied: Example = replace(example, operands=tuple(operands))
+        return varied
 
     return strategy()
 

@@ -6,6 +6,7 @@ that are produced.
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -53,9 +54,12 @@ def _works(call: Call) -> Iterator[tuple[str, str | None, Work]]:
     def traced(n: int) -> ClosedJaxpr:
         return stage_closed(chain(call, n), call.avals)
 
+    def transformed(transform: Callable[[ClosedJaxpr], ClosedJaxpr], n: int) -> ClosedJaxpr:
+        return transform(traced(n))
+
     yield "tracing", "abstract_eval", traced
     for rule, transform in call.transforms().items():
-        yield rule, rule, lambda n, transform=transform: transform(traced(n))
+        yield rule, rule, functools.partial(transformed, transform)
     if _has_gradient(call):
         yield "vjp", "transpose", lambda n: stage_closed(_pullback(call, n), [call.avals[i] for i in call.inexact])
     if translates(call):

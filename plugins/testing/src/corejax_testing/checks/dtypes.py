@@ -59,7 +59,7 @@ def _require_as_wide_at_special_points(call: Call, wider: Call) -> None:
         values, tangents = pushed(fun, xs, ts)
         wide_values, wide_tangents = pushed(wide_fun, wide_xs, wide_ts)
         for i, (value, t, right) in enumerate(zip(wide_values, tangents, wide_tangents, strict=True)):
-            top = float(ml_dtypes.finfo(t.dtype).max) ** 0.5  # type: ignore[no-untyped-call]
+            top = float(ml_dtypes.finfo(t.dtype).max) ** 0.5  # type: ignore[no-untyped-call]  # ml_dtypes is untyped
             ok = (np.abs(value) < top) & (np.abs(right) < top) & np.isfinite(wide(values[i]))
             a, b = (np.where(ok, x.astype(t.dtype), np.zeros((), t.dtype)) for x in (t, right))
             compare(a, b, f"tangent {i} in {t.dtype.name} along operand {call.inexact[k]} at special points, against "

@@ -104,7 +104,7 @@ def _count(*operands: Any, at: str) -> list[Any]:
     return []
 
 
-probe_p = Primitive(
+probe_p: Primitive = Primitive(
     "corejax_testing.probe", multiple_results=True, effects=("corejax_testing.probe",), impl=_count,
     abstract_eval=lambda *operands, at: [], jvp=lambda primals, tangents, at: (probe_p.bind(*primals, at=at), []),
     doc="Counts its evaluations.",

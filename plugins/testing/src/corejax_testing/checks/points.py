@@ -85,7 +85,8 @@ def _check_slopes(call: Call, name: str, outs: Sequence[Array], rng: np.random.G
 
 def _largest(dtype: Any) -> float:
     """Return the number beyond which a value counts as diverging and is not checked."""
-    return float(np.finfo(dtype).max) ** 0.25
+    largest: float = float(np.finfo(dtype).max) ** 0.25
+    return largest
 
 
 def _require_sum(alone: Sequence[Sequence[Array]], together: Sequence[Array], where: str) -> None:

@@ -122,7 +122,7 @@ def _in_force(primitive: Primitive, rule: str) -> Any:
 
 def place_of(primitive: Primitive, rule: str | None) -> str:
     """Return file and line of a primitive's rule, and what it is derived from; "" if there is no such rule."""
-    entry = _in_force(primitive, rule) if rule in registries else None
+    entry = _in_force(primitive, rule) if rule is not None and rule in registries else None
     if entry is None:
         return ""
     where = entry.provenance

@@ -40,7 +40,7 @@ def check_transpose(call: Call, rng: np.random.Generator) -> None:
     for count in range(1, min(len(call.inexact), 3) + 1):
         for chosen in itertools.combinations(call.inexact, count):
             fits = declared and not set(chosen) <= set(declared)
-            moved = [*call.avals_out, *(call.values[i] for i in chosen)]
+            moved: list[Any] = [*call.avals_out, *(call.values[i] for i in chosen)]
             empty = not all(x.size for x in moved)  # every function of empty arrays is linear
             vacuous = empty and not (count == 1 and set(chosen) <= set(declared))
             if fits or vacuous or not _can_be_anything(call, chosen, rng):

@@ -152,7 +152,8 @@ class Builder:
         there = dict(self.pool)
         if admits(example, [there[a] if isinstance(a, Var) else a.val for a in atoms]):
             return atoms
-        for made, length in zip((self.invars, self.values, self.eqns, self.pool), mark, strict=True):
+        lists: tuple[list[Any], ...] = (self.invars, self.values, self.eqns, self.pool)
+        for made, length in zip(lists, mark, strict=True):
             del made[length:]
         return [self.argument(x) for x in Call.of(primitive, example, self.rng).values]
 

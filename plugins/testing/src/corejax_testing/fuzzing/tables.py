@@ -66,7 +66,7 @@ def _takes_arrays(primitive: Primitive, example: Example) -> bool:
     except Exception:
         return False
     return all(x.dtype.kind in "biufcV" for x in call.values) and not any(
-        dtypes.is_extended(x.dtype) for x in (*call.values, *results)
+        map(dtypes.is_extended, [*(x.dtype for x in call.values), *(a.dtype for a in results)])
     )
 
 
