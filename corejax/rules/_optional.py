@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar, overload
 
 from corejax.base.provenance import Provenance
 from corejax.base.tables import Table
+from corejax.core.primitive import Primitive
 from corejax.rules._messages import duplicate_rule
 
 __corejax_registers_for_caller__ = True
 
+_F = TypeVar("_F", bound=Callable[..., Any])
 
-class OptionalRules(Table):
+
+class OptionalRules(Table[Primitive, Callable[..., Any]]):
     """A dict from primitive to rule: `rules[primitive] = rule`, or `rules.register(primitive, rule)`.
 
     Args:
@@ -28,6 +31,16 @@ class OptionalRules(Table):
         )
         self.kind = kind
         optional_rules[kind] = self
+
+    @overload
+    def register(
+        self, key: Primitive, value: _F, *, override: bool = False, provenance: Provenance | None = None
+    ) -> _F: ...
+
+    @overload
+    def register(
+        self, key: Primitive, *, override: bool = False, provenance: Provenance | None = None
+    ) -> Callable[[_F], _F]: ...
 
     def register(
         self, key: Any, value: Any = None, *, override: bool = False, provenance: Provenance | None = None

@@ -13,7 +13,7 @@ import re
 import weakref
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar, overload
 
 from corejax import observe
 from corejax.base.plugin_access import plugin_access
@@ -30,6 +30,7 @@ from corejax.settings.config import config
 __corejax_registers_for_caller__ = True
 
 RuleFn = Callable[..., Any]
+_F = TypeVar("_F", bound=RuleFn)
 
 
 class Rule(NamedTuple):
@@ -108,6 +109,19 @@ class RuleRegistry(Mapping[Primitive, RuleFn]):
         registries.register(kind, self, provenance=self.provenance)
 
     # -- written rules -------------------------------------------------------------------------------------------------
+
+    @overload
+    def register(
+        self, primitive: Primitive, rule: _F, *, platform: str | None = None, override: bool = False, **flags: Any
+    ) -> _F: ...
+
+    @overload
+    def register(self, primitive: Primitive, *, override: bool = False, by: str) -> RuleFn: ...
+
+    @overload
+    def register(
+        self, primitive: Primitive, *, platform: str | None = None, override: bool = False, **flags: Any
+    ) -> Callable[[_F], _F]: ...
 
     def register(
         self,
