@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -97,7 +97,7 @@ def canonical_axis(axis: Any, ndim: int, what: str = "axis", error: type[ValueEr
     return index + ndim if index < 0 else index
 
 
-def is_several(x: Any) -> bool:
+def is_several(x: Any) -> TypeGuard[Iterable[Any]]:
     """Return whether an argument is a sequence, of any class but text, rather than a single number."""
     if isinstance(x, tuple | list):
         return True

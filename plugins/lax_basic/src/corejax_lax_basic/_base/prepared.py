@@ -55,4 +55,4 @@ def parts(keys: Sequence[Any]) -> HostCode:
 
 def prepared_flag(impl: Callable[..., Any]) -> dict[str, Any]:
     """Return the flag `prepared` for the registration of an impl rule, if the rule is marked."""
-    return {"prepared": impl.prepared} if hasattr(impl, "prepared") else {}  # type: ignore[attr-defined]
+    return {"prepared": impl.prepared} if hasattr(impl, "prepared") else {}

@@ -27,6 +27,7 @@ from corejax.extend import (
 from corejax.extend.devices import is_spread
 from corejax.extend.speed import HostCode, engine
 from corejax_lax_basic._base.arity import takes
+from corejax_lax_basic._base.axes import Ints
 from corejax_lax_basic._base.placing import place
 from corejax_lax_basic._base.type_rules import check_equal_dtypes
 from corejax_lax_basic._speed import CONV_PRODUCTS
@@ -43,7 +44,6 @@ from corejax_lax_basic.linear.precision import operands_precision
 from corejax_lax_basic.shape.broadcasting import broadcast_in_dim
 from corejax_lax_basic.shape.rearranging import moveaxis, reshape, rev
 from corejax_lax_basic.windows.geometry import (
-    Ints,
     Pads,
     dilated_shape,
     integers,
@@ -395,7 +395,8 @@ def _is_small(lhs: ShapedArray, rhs: ShapedArray, params: dict[str, Any]) -> boo
 
 
 def _prepared(avals: Any, **params: Any) -> HostCode | None:
-    return correlation_code(*avals, params) if _is_small(*avals, params) else None
+    lhs, rhs = avals
+    return correlation_code(lhs, rhs, params) if _is_small(lhs, rhs, params) else None
 
 
 @impl_rules.register(conv_general_dilated_p, device=True, prepared=_prepared)

@@ -22,6 +22,9 @@ from corejax_lax_basic.elementwise._family import binary, bind_joined
 
 __all__ = ["RoundingMethod", "round", "round_p"]
 
+# Names that derivatives use before their rows define them, declared for type checkers.
+nextafter_p: Primitive
+
 # -- round ---------------------------------------------------------------------------------------------------------
 
 

@@ -147,7 +147,7 @@ def _select_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
 
 def _select_transpose(ct: Any, which: Any, *cases: Any) -> list[Any]:
     zero = constant(ct, 0)
-    chosen = []
+    chosen: list[Any] = []
     for i, case in enumerate(cases):
         if not is_undef_primal(case):
             chosen.append(None)

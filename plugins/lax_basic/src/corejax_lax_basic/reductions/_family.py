@@ -177,7 +177,6 @@ def reduction(
     Returns:
         The function and the primitive.
     """
-
     reduce, of_large = fold.ufunc.reduce, fold.large
 
     def impl(x: Any, neutral: Function, *, axes: Axes) -> Any:
@@ -195,7 +194,10 @@ def reduction(
             wanted = f"== {x.size}" if fold is AND else "!= 0"
             return HostCode(
                 f"{{out}} = {{true}} if {{count}}({{0}}) {wanted} else {{false}}",
-                **{"scalar": True, "true": np.True_, "false": np.False_, "count": np.count_nonzero},
+                scalar=True,
+                true=np.True_,
+                false=np.False_,
+                count=np.count_nonzero,
             )
         over = None if whole else axes[0] if len(axes) == 1 else axes
         reduce_part = reduce if of_large is None or x.size < _speed.ROW_SUMS else of_large
@@ -282,7 +284,6 @@ def cumulative(
     name: str, fold: Fold, accepts: Kinds, derivative: Derivative, doc: str, linear_in: tuple[int, ...] = ()
 ) -> tuple[Function, Primitive]:
     """Define a cumulative reduction along an axis: a row in the table, with the arguments of `reduction`."""
-
     accumulate = fold.ufunc.accumulate
 
     def impl(x: Any, neutral: Function, *, axis: int, reverse: bool) -> Any:

@@ -8,7 +8,7 @@ Floats are in their total order, as in XLA: NaN is greater than inf, and 0.0 tha
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -109,7 +109,7 @@ def _register_transformations(primitive: Primitive, axis: str) -> None:
     vmap_rules.register(primitive, vmap)
 
 
-def _few_singles(avals: Any, *, k: int, axis: int) -> bool:
+def _few_singles(avals: Sequence[ShapedArray], *, k: int, axis: int) -> bool:
     """Return whether a compiled program is faster, which it is for a few of many float32 elements."""
     [x] = avals
     return x.dtype == np.float32 and 8 * k <= x.shape[axis]

@@ -10,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import dtypes
+from corejax_lax_basic._base.axes import Ints
 from corejax_lax_basic._base.strided import strided
 from corejax_lax_basic._speed import COMPILED_WINDOW, FEW_IN_WINDOW
 from corejax_lax_basic.shape.slicing import pad_on_host
-from corejax_lax_basic.windows.geometry import Ints, Pads, count_windows, dilated, dilated_shape
+from corejax_lax_basic.windows.geometry import Pads, count_windows, dilated, dilated_shape
 
 Combine = Callable[..., Any]
 

@@ -90,8 +90,8 @@ def dot_general(
     """Lower to `dot_general`, with sums in the preferred element type, or as the algorithm defines."""
     params = {"dimension_numbers": dimension_numbers, "preferred_element_type": preferred_element_type}
     out = dot_general_p.abstract(tuple(in_avals), params)[0]
-    dtypes_in = [aval.dtype for aval in in_avals]
-    lhs, rhs, sums = _types(precision, *dtypes_in, preferred_element_type)
+    lhs, rhs = (aval.dtype for aval in in_avals)
+    lhs, rhs, sums = _types(precision, lhs, rhs, preferred_element_type)
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
     numbers = ", ".join(
         f"{name} = {list(axes)}"

@@ -21,7 +21,8 @@ def reduce(ctx: Any, in_avals: Any, in_vals: Any, *, jaxpr: Any, dimensions: Any
 
     if len(outs) == 1:
         all_reduced = is_all_reduced(_operation(jaxpr.jaxpr), outs[0].dtype)
-        return [reduce_one(ctx, *in_vals, outs[0], dimensions, body, all_reduced)]
+        x, initial = in_vals
+        return [reduce_one(ctx, x, initial, outs[0], dimensions, body, all_reduced)]
     scalars = [ShapedArray((), a.dtype) for a in outs]
     regions = [ctx.region([*scalars, *scalars], body)]
     return ctx.op("reduce", *in_vals, out=list(outs), attrs=f"dimensions = {ctx.i64(dimensions)}", regions=regions)
