@@ -62,7 +62,7 @@ def as_operand(x: Any) -> Any:
     return NotImplemented
 
 
-def yielding_scalar(aval: Any, kind: type) -> _Maker | None:
+def yielding_scalar(aval: ShapedArray, kind: type) -> _Maker | None:
     """Return how Python scalars of a type are converted to arrays of type `aval`, if the result keeps that type.
 
     Returns:

@@ -32,13 +32,14 @@ def integer(value: Any, what: str = "argument") -> int:
             where the value comes from.
     """
     try:
-        return as_dim(value)  # type: ignore[no-any-return]
+        dim: int = as_dim(value)
     except (TypeError, ValueError) as error:
         if isinstance(value, Tracer) and isinstance(error, TypeError):
             error.add_note(f"{_named(what)} is a static integer.")
             raise
         text = f"{_named(what)} is an integer, got {value!r} of type {type(value).__name__}"
         raise TypeError(f"{text}, which cannot be interpreted as an integer") from None
+    return dim
 
 
 def _invalid_shape(shape: Any) -> TypeError:

@@ -94,7 +94,8 @@ def make_scalar(value: Any, dtype: np.dtype[Any], weak: bool = False) -> Array:
         OverflowError: the dtype does not hold the integer.
     """
     if isinstance(value, SymbolicDim):
-        return structural.astype(value.__corejax_array__(), dtype)  # type: ignore[no-any-return]
+        operand: Array = structural.astype(value.__corejax_array__(), dtype)
+        return operand
     return scalar_maker(dtype, weak)(value)
 
 

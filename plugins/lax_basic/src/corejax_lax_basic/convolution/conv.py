@@ -8,7 +8,7 @@ The kernel is not reversed: mathematically it is a correlation. Source: StableHL
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -52,6 +52,9 @@ from corejax_lax_basic.windows.geometry import (
     pairs,
     transposed_pads,
 )
+
+if TYPE_CHECKING:
+    from corejax_lax_basic._base.prepared import Avals
 
 __all__ = ["conv_general_dilated", "conv_general_dilated_p"]
 
@@ -394,7 +397,7 @@ def _is_small(lhs: ShapedArray, rhs: ShapedArray, params: dict[str, Any]) -> boo
     return out.size * products <= CONV_PRODUCTS or not dtypes.is_inexact(out.dtype)
 
 
-def _prepared(avals: Any, **params: Any) -> HostCode | None:
+def _prepared(avals: Avals, **params: Any) -> HostCode | None:
     lhs, rhs = avals
     return correlation_code(lhs, rhs, params) if _is_small(lhs, rhs, params) else None
 
@@ -406,9 +409,9 @@ def _impl(lhs: Array, rhs: Array, **params: Any) -> Array:
     Operands that are sharded over several devices are compiled, so that the result is on these devices as well.
     """
     if not _is_small(lhs.aval, rhs.aval, params) or is_spread(lhs) or is_spread(rhs):
-        out = engine().run_compiled(conv_general_dilated_p, (lhs, rhs), params)
+        out: Array | None = engine().run_compiled(conv_general_dilated_p, (lhs, rhs), params)
         if out is not None:
-            return out  # type: ignore[no-any-return]
+            return out
     with np.errstate(all="ignore"):
         [aval] = conv_general_dilated_p.abstract((lhs.aval, rhs.aval), params)
         return Array(convolve(host_value(lhs), host_value(rhs), **params), aval)

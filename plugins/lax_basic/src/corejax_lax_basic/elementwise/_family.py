@@ -13,7 +13,7 @@ from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
-from corejax.extend import Array, Primitive, defbroadcasting, defvectorized, get_aval, impl_rules
+from corejax.extend import Array, Primitive, ShapedArray, defbroadcasting, defvectorized, get_aval, impl_rules
 from corejax_lax_basic import _speed
 from corejax_lax_basic._base import by_name
 from corejax_lax_basic._base.accuracy import checked_accuracy
@@ -205,7 +205,7 @@ def spread(tangent: Any, out: Any) -> Any:
     return tangent if get_aval(tangent).shape == shape else broadcast_in_dim(tangent, shape, ())
 
 
-def unbroadcast(aval: Any, ct: Any) -> Any:
+def unbroadcast(aval: ShapedArray, ct: Any) -> Any:
     """Return the cotangent of an operand: summed if the operand was a scalar beside an array."""
     if getattr(ct, "aval", None) is aval:
         return ct

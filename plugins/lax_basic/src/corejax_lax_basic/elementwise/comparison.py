@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import ShapedArray, defzero
+from corejax.extend import Primitive, ShapedArray, defzero
 from corejax.extend.types import physical_aval, physical_rules
 from corejax_lax_basic._base.prepared import is_ufunc
 from corejax_lax_basic._base.type_rules import ANY, ORDERED, to_bool
@@ -53,7 +53,7 @@ ge, ge_p = binary("ge", np.greater_equal, ORDERED, None, defzero, _ordered.forma
 # fmt: on
 
 
-def _register_physical(comparison: Any, joined: Any) -> None:
+def _register_physical(comparison: Primitive, joined: Primitive) -> None:
     """Register the comparison of extended dtypes: two keys, say, are equal if all of their numbers are equal."""
 
     @physical_rules.register(comparison)

@@ -17,7 +17,7 @@ from corejax.extend.speed import HostCode
 from corejax_lax_basic._base.accuracy import is_highest
 from corejax_lax_basic._base.derivatives import Function, tangents, tangents_with_result
 from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS, through_float32
-from corejax_lax_basic._base.prepared import prepared_by
+from corejax_lax_basic._base.prepared import Avals, prepared_by
 from corejax_lax_basic._base.type_rules import FLOAT, INEXACT, NUMERIC, to_bool
 from corejax_lax_basic.conversion.convert import convert_element_type
 from corejax_lax_basic.elementwise import _complex_values
@@ -59,7 +59,7 @@ abs, abs_p = unary(
 )  # fmt: skip
 
 
-def _sign_prepared(avals: Any) -> Any:
+def _sign_prepared(avals: Avals) -> Any:
     dtype = avals[0].dtype
     return np.sign if dtype.kind in "iuf" and dtype not in NARROW_FLOATS else None
 
@@ -173,7 +173,7 @@ cbrt, cbrt_p = unary(
 )  # fmt: skip
 
 
-def _logistic_prepared(avals: Any, *, accuracy: Any = None) -> Any:
+def _logistic_prepared(avals: Avals, *, accuracy: Any = None) -> Any:
     [x] = avals
     if x.dtype not in _WIDE or not x.shape:
         return None

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -12,6 +11,9 @@ from corejax.extend import ShapedArray, dtypes
 from corejax.extend.speed import HostCode
 from corejax_lax_basic._speed import DOT_PRODUCTS, DOT_ROWS, DOT_SECOND, FEW_PRODUCTS, HALVES, LARGE
 from corejax_lax_basic.linear.precision import DotAlgorithm, DotAlgorithmPreset, Precision
+
+if TYPE_CHECKING:
+    from corejax_lax_basic._base.prepared import Avals
 
 DimensionNumbers = tuple[tuple[tuple[int, ...], tuple[int, ...]], tuple[tuple[int, ...], tuple[int, ...]]]
 
@@ -129,7 +131,7 @@ def _are_proper_matrices(lhs: _Shaped, rhs: _Shaped) -> bool:
 
 
 def prepared(
-    avals: Any, *, dimension_numbers: DimensionNumbers, preferred_element_type: Any, precision: Any = None
+    avals: Avals, *, dimension_numbers: DimensionNumbers, preferred_element_type: Any, precision: Any = None
 ) -> HostCode | None:
     """Return code for the products that are one call of `ndarray.dot`."""
     lhs, rhs = avals
@@ -164,7 +166,7 @@ def _general_product(lhs: Any, rhs: Any, dimension_numbers: DimensionNumbers) ->
     return product.reshape(result_shape(left, right, lhs.shape, rhs.shape))
 
 
-def takes_long(avals: Sequence[ShapedArray], *, dimension_numbers: DimensionNumbers, **params: Any) -> bool:
+def takes_long(avals: Avals, *, dimension_numbers: DimensionNumbers, **params: Any) -> bool:
     """Return whether XLA is faster: NumPy has BLAS for float32, float64 and complex numbers only.
 
     XLA takes half of the time for large float32 products, but ten times as long if one operand has only a few columns.

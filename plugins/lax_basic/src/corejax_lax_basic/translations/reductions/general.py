@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from corejax.extend import ShapedArray, xla_translations
+from corejax.extend import ClosedJaxpr, Jaxpr, ShapedArray, xla_translations
 from corejax_lax_basic.elementwise._family import STABLEHLO
 from corejax_lax_basic.elementwise.arithmetic import max_p, min_p
 from corejax_lax_basic.reductions.general import reduce_p
@@ -12,7 +12,7 @@ from corejax_lax_basic.translations.reductions._operation import is_all_reduced,
 
 
 @xla_translations.register(reduce_p)
-def reduce(ctx: Any, in_avals: Any, in_vals: Any, *, jaxpr: Any, dimensions: Any) -> Any:
+def reduce(ctx: Any, in_avals: Any, in_vals: Any, *, jaxpr: ClosedJaxpr, dimensions: Any) -> Any:
     """Lower to `reduce` with the program as its region."""
     outs = reduce_p.abstract(tuple(in_avals), {"jaxpr": jaxpr, "dimensions": dimensions})
 
@@ -28,7 +28,7 @@ def reduce(ctx: Any, in_avals: Any, in_vals: Any, *, jaxpr: Any, dimensions: Any
     return ctx.op("reduce", *in_vals, out=list(outs), attrs=f"dimensions = {ctx.i64(dimensions)}", regions=regions)
 
 
-def _operation(jaxpr: Any) -> str | None:
+def _operation(jaxpr: Jaxpr) -> str | None:
     """Return the operation of StableHLO that equals a program of two elements, or None."""
     if len(jaxpr.eqns) != 1:
         return None

@@ -127,17 +127,20 @@ class Values:
 
     def lgamma(self, x: Formula) -> Formula:
         """Compute `log|gamma(x)|`; CHLO's is inaccurate if it is small."""
-        return _series.log_gamma(self, x, self._chlo_lgamma(x))  # type: ignore[no-any-return]
+        out: Formula = _series.log_gamma(self, x, self._chlo_lgamma(x))
+        return out
 
     lgamma_positive = lgamma
 
     def digamma(self, x: Formula) -> Formula:
         """Compute the derivative of `lgamma`; CHLO's is inaccurate about its zero."""
-        return _series.digamma(self, x, self._chlo_digamma(x))  # type: ignore[no-any-return]
+        out: Formula = _series.digamma(self, x, self._chlo_digamma(x))
+        return out
 
     def zeta(self, s: Formula, q: Formula, unit: Formula | None = None) -> Formula:
         """Compute the Hurwitz zeta function, see `_series`."""
-        return _series.zeta(self, s, q, unit)  # type: ignore[no-any-return]
+        out: Formula = _series.zeta(self, s, q, unit)
+        return out
 
     def if_any(self, active: Formula, f: Any, out: Formula, *operands: Formula) -> Formula:
         """Return `f(ops, out, *operands)` if any element is active, see `_eager.Arrays.if_any`; an `if`."""
