@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -98,7 +98,7 @@ def canonical_axis(axis: Any, ndim: int, what: str = "axis", error: type[ValueEr
     return index + ndim if index < 0 else index
 
 
-def is_several(x: Any) -> TypeGuard[Iterable[Any]]:
+def is_several(x: Any) -> TypeGuard[Sequence[Any]]:
     """Return whether an argument is a sequence, of any class but text, rather than a single number."""
     if isinstance(x, tuple | list):
         return True
