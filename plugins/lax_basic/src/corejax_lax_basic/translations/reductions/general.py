@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from corejax.extend import ClosedJaxpr, Jaxpr, ShapedArray, xla_translations
 from corejax_lax_basic.elementwise._family import STABLEHLO
@@ -10,13 +10,16 @@ from corejax_lax_basic.elementwise.arithmetic import max_p, min_p
 from corejax_lax_basic.reductions.general import reduce_p
 from corejax_lax_basic.translations.reductions._operation import is_all_reduced, reduce_one
 
+if TYPE_CHECKING:
+    from corejax.extend.devices import TranslationContext
+
 
 @xla_translations.register(reduce_p)
-def reduce(ctx: Any, in_avals: Any, in_vals: Any, *, jaxpr: ClosedJaxpr, dimensions: Any) -> Any:
+def reduce(ctx: TranslationContext, in_avals: Any, in_vals: Any, *, jaxpr: ClosedJaxpr, dimensions: Any) -> Any:
     """Lower to `reduce` with the program as its region."""
     outs = reduce_p.abstract(tuple(in_avals), {"jaxpr": jaxpr, "dimensions": dimensions})
 
-    def body(ctx: Any, *vals: Any) -> Any:
+    def body(ctx: TranslationContext, *vals: Any) -> Any:
         return ctx.inline(jaxpr, vals)
 
     if len(outs) == 1:
