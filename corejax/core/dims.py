@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import operator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 
 class SymbolicDim:
@@ -20,6 +20,10 @@ class SymbolicDim:
     __slots__ = ()
 
     memo: dict[Any, Any]
+
+    if TYPE_CHECKING:  # subclasses define it
+
+        def __corejax_array__(self) -> Any: ...
 
     def extreme(self, kind: str, other: Any) -> Any:
         """Return the greater ("max") or the smaller ("min") of this size and another one, as a size."""

@@ -41,6 +41,7 @@ __all__ = [
     "yielding_scalar",
 ]
 
+_SCALAR_KINDS: tuple[type[Any], ...] = (bool, int, float, complex)
 _WEAK_SCALARS = frozenset({int, float, complex})
 _Maker = Callable[[Any], Array]
 _memoised = functools.lru_cache(4096)
@@ -57,11 +58,11 @@ def as_operand(x: Any) -> Any:
     if isinstance(x, np.ndarray | np.generic) or array_method(type(x)):
         return asarray(x)
     if isinstance(x, int | float | complex):  # a subclass, such as an IntEnum
-        return next(kind(x) for kind in (bool, int, float, complex) if isinstance(x, kind))
+        return next(kind(x) for kind in _SCALAR_KINDS if isinstance(x, kind))
     return NotImplemented
 
 
-def yielding_scalar(aval: Any, kind: type) -> _Maker | None:
+def yielding_scalar(aval: ShapedArray, kind: type) -> _Maker | None:
     """Return how Python scalars of a type are converted to arrays of type `aval`, if the result keeps that type.
 
     Returns:

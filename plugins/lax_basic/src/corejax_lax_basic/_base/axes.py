@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 
@@ -32,13 +32,14 @@ def integer(value: Any, what: str = "argument") -> int:
             where the value comes from.
     """
     try:
-        return as_dim(value)  # type: ignore[no-any-return]
+        dim: int = as_dim(value)
     except (TypeError, ValueError) as error:
         if isinstance(value, Tracer) and isinstance(error, TypeError):
             error.add_note(f"{_named(what)} is a static integer.")
             raise
         text = f"{_named(what)} is an integer, got {value!r} of type {type(value).__name__}"
         raise TypeError(f"{text}, which cannot be interpreted as an integer") from None
+    return dim
 
 
 def _invalid_shape(shape: Any) -> TypeError:
@@ -97,7 +98,7 @@ def canonical_axis(axis: Any, ndim: int, what: str = "axis", error: type[ValueEr
     return index + ndim if index < 0 else index
 
 
-def is_several(x: Any) -> bool:
+def is_several(x: Any) -> TypeGuard[Sequence[Any]]:
     """Return whether an argument is a sequence, of any class but text, rather than a single number."""
     if isinstance(x, tuple | list):
         return True

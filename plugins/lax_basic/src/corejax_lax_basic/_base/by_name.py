@@ -35,7 +35,9 @@ def select_n(which: Any, *cases: Any) -> Any:
 
 def sort(*operands: Any) -> list[Any]:
     """Sort vectors by the first of them."""
-    return _lookup("sort", "sorting.sort").bind(*operands, dimension=0, is_stable=True, num_keys=1)  # type: ignore[no-any-return]
+    sort = _lookup("sort", "sorting.sort")
+    out: list[Any] = sort.bind(*operands, dimension=0, is_stable=True, num_keys=1)
+    return out
 
 
 def scatter_add(x: Any, indices: Any, updates: Any, dimension_numbers: Any, **params: Any) -> Any:

@@ -11,7 +11,7 @@ from corejax.extend.transforms import zero_cotangent
 __corejax_registers_for_caller__ = True  # a rule's provenance is the row's line, not one of this file
 
 Function = Callable[..., Any]
-Derivative = Callable[[Primitive], None]
+Derivative = Callable[[Primitive], object]
 
 
 def tangents(*formulas: Function | None) -> Derivative:

@@ -13,6 +13,8 @@ from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+Avals = Sequence[ShapedArray]  # the types of all operands
+
 
 def is_ufunc(ufunc: np.ufunc, kinds: str = "f") -> Callable[[F], F]:
     """Mark an impl rule that is a ufunc for operands of some kinds of dtypes, whatever its params are.
@@ -20,7 +22,7 @@ def is_ufunc(ufunc: np.ufunc, kinds: str = "f") -> Callable[[F], F]:
     Narrow floats that NumPy does not have count as kind "f".
     """
 
-    def prepare(avals: Any, **params: Any) -> np.ufunc | None:
+    def prepare(avals: Avals, **params: Any) -> np.ufunc | None:
         dtype = avals[0].dtype
         return ufunc if dtype.kind in kinds or ("f" in kinds and dtype in NARROW_FLOATS) else None
 
@@ -31,7 +33,7 @@ def prepared_by(prepare: Callable[..., Any]) -> Callable[[F], F]:
     """Mark an impl rule with a function from operand types to its ufunc or code for these types."""
 
     def mark(impl: F) -> F:
-        impl.prepared = prepare  # type: ignore[attr-defined]
+        impl.prepared = prepare  # type: ignore[attr-defined]  # functions accept any attribute
         return impl
 
     return mark
@@ -55,4 +57,4 @@ def parts(keys: Sequence[Any]) -> HostCode:
 
 def prepared_flag(impl: Callable[..., Any]) -> dict[str, Any]:
     """Return the flag `prepared` for the registration of an impl rule, if the rule is marked."""
-    return {"prepared": impl.prepared} if hasattr(impl, "prepared") else {}  # type: ignore[attr-defined]
+    return {"prepared": impl.prepared} if hasattr(impl, "prepared") else {}

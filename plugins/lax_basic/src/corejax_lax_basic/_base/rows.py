@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from corejax.extend import Primitive
 
 __all__ = ["named"]  # in `corejax.lax`, for other plugins
 
 ROWS: dict[str, Any] = {}
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 
 def defined(function: Callable[..., Any], primitive: Primitive, name: str = "") -> tuple[Callable[..., Any], Primitive]:
@@ -29,10 +31,11 @@ def defined(function: Callable[..., Any], primitive: Primitive, name: str = "") 
     return function, primitive
 
 
-def named(function: Any, name: str, doc: str | None = None, of: str = "") -> Any:
+def named(function: F, name: str, doc: str | None = None, of: str = "") -> F:
     """Set the name and docstring of a generated function, and the class `of` if it is a method; return the function."""
-    function.__name__, function.__qualname__ = name, f"{of}.{name}" if of else name
+    f: Any = function  # with the attributes of a Python function
+    f.__name__, f.__qualname__ = name, f"{of}.{name}" if of else name
     # Tracebacks and messages (`called_function`) take the name from the code.
-    function.__code__ = function.__code__.replace(co_name=name, co_qualname=function.__qualname__)
-    function.__doc__ = doc or function.__doc__
+    f.__code__ = f.__code__.replace(co_name=name, co_qualname=f.__qualname__)
+    f.__doc__ = doc or f.__doc__
     return function

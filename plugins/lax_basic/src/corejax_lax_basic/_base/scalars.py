@@ -82,7 +82,9 @@ def beyond(value: Any, dtype: np.dtype[Any]) -> int:
     if type(value) is not int or not dtypes.is_integer(dtype):
         return 0
     info = dtypes.iinfo(dtype)
-    return (value > info.max) - (value < info.min)
+    least: int = info.min
+    greatest: int = info.max
+    return (value > greatest) - (value < least)
 
 
 def make_scalar(value: Any, dtype: np.dtype[Any], weak: bool = False) -> Array:
@@ -92,7 +94,8 @@ def make_scalar(value: Any, dtype: np.dtype[Any], weak: bool = False) -> Array:
         OverflowError: the dtype does not hold the integer.
     """
     if isinstance(value, SymbolicDim):
-        return structural.astype(value.__corejax_array__(), dtype)  # type: ignore[no-any-return]
+        operand: Array = structural.astype(value.__corejax_array__(), dtype)
+        return operand
     return scalar_maker(dtype, weak)(value)
 
 

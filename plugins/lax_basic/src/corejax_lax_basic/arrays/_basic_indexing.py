@@ -58,7 +58,8 @@ def consumed(entry: Any) -> int:
     if entry is None or entry is Ellipsis:
         return 0
     if is_array(entry) and dtypes.is_bool(entry.aval.dtype):
-        return entry.aval.ndim
+        ndim: int = entry.aval.ndim
+        return ndim
     return 1
 
 
@@ -230,7 +231,7 @@ def _dynamic_part(x: Any, indices: Mapping[int, Any]) -> Any:
 
 def common_index_dtype(indices: list[Any], shape: tuple[int, ...]) -> np.dtype[Any]:
     """Return the dtype in which indices are computed: int32, or 64 bits if an index or size needs them."""
-    wide = [i.aval.dtype for i in indices if i.aval.dtype.itemsize > 4]
+    wide: list[np.dtype[Any]] = [i.aval.dtype for i in indices if i.aval.dtype.itemsize > 4]
     if wide:
         return wide[0]
     unsigned = any(dtypes.is_unsigned(i.aval.dtype) and i.aval.dtype.itemsize == 4 for i in indices)

@@ -103,7 +103,7 @@ def _concrete(x: Any, entries: list[Any]) -> bool:
 
 def _by_numpy(x: Array, entries: list[Any]) -> Array:
     sizes = iter(x.aval.shape)
-    host = []
+    host: list[Any] = []
     for entry in entries:
         if entry is None or entry is Ellipsis:
             host.append(entry)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from corejax.extend import Tracer, as_array, dtypes, host_value
+from corejax.extend import ShapedArray, Tracer, as_array, dtypes, host_value
 from corejax.extend.types import SymbolicDim
 from corejax_lax_basic._base.axes import Ints
 from corejax_lax_basic._base.scalars import is_array
@@ -94,7 +94,7 @@ def joint_shape(shapes: Sequence[Ints]) -> Ints:
 class _Building:
     """A builder of `Places`, which takes the entries of an index one by one."""
 
-    def __init__(self, aval: Any) -> None:
+    def __init__(self, aval: ShapedArray) -> None:
         self.aval = aval
         self.sizes: list[int] = []  # slice sizes of the operand's axes so far
         self.outer: list[int] = []  # sizes of the axes of the gather's indices so far

@@ -151,7 +151,8 @@ class IndexedArray:
         if fill_value is not None and np.ndim(fill_value):
             raise ValueError(f"at[...].get: fill_value must be a scalar, got shape {np.shape(fill_value)}")
         elements = self._elements(indices_are_sorted, unique_indices, mode, fill_value, wrap_negative_indices)
-        return place("at[...].get", elements, out_sharding)
+        out: Array = place("at[...].get", elements, out_sharding)
+        return out
 
     def _elements(
         self, indices_are_sorted: bool, unique_indices: bool, mode: Any, fill_value: Any, wrap_negative_indices: bool
@@ -245,12 +246,12 @@ def _changed(
     unique_indices: bool,
     mode: Any,
     wrap_negative_indices: bool,
-) -> Any:
+) -> Array:
     """Return an array after a scatter of values to the elements that an index selects."""
     parsed = canonical_mode(f"at[...].{name}", mode)
     aval = x.aval
     values, dtype = _value(name, x, values)
-    unchanged = x
+    unchanged: Array = x
     x, entries, bools = without_masks(x, complete(x, index))
     places = places_of(x, entries, strict=mode is None, wrap=wrap_negative_indices)
     try:
@@ -266,7 +267,7 @@ def _changed(
         values = squeeze_p.bind(values, dimensions=places.new_axes)
     if places.reverse:
         values = rev_p.bind(values, dimensions=places.reverse)
-    out = operation(
+    out: Array = operation(
         convert_operand(x, dtype),
         places.indices,
         values,
@@ -277,7 +278,9 @@ def _changed(
     )
     if dtype != aval.dtype:
         out = convert_element_type_p.bind(out, new_dtype=aval.dtype, weak_type=aval.weak_type)
-    return squeeze_p.bind(out, dimensions=bools) if bools else out
+    if bools:
+        out = squeeze_p.bind(out, dimensions=bools)
+    return out
 
 
 def _method(name: str, operation: Callable[..., Any], doc: str) -> Callable[..., Any]:
@@ -325,4 +328,4 @@ _METHODS: Mapping[str, Callable[..., Any]] = {
 }
 for _name, _function in _METHODS.items():
     setattr(IndexedArray, _name, _function)
-IndexedArray.mul = _METHODS["multiply"]  # type: ignore[attr-defined]
+IndexedArray.mul = _METHODS["multiply"]

@@ -5,7 +5,7 @@ bitcast_convert_type : a[*s] -> b[*s], a[*s] -> b[*s,n] if b is narrower, a[*s,n
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -23,6 +23,9 @@ from corejax.extend import (
 from corejax.extend.speed import HostCode
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.related_dtypes import itemsize_bits
+
+if TYPE_CHECKING:
+    from corejax_lax_basic._base.prepared import Avals
 
 __all__ = ["bitcast_convert_type", "bitcast_convert_type_p"]
 
@@ -51,7 +54,7 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
     return bitcast_convert_type_p.bind(operand, new_dtype=dtype)
 
 
-def _prepared(avals: Any, *, new_dtype: np.dtype[Any]) -> HostCode | None:
+def _prepared(avals: Avals, *, new_dtype: np.dtype[Any]) -> HostCode | None:
     [x] = avals
     same = x.dtype.itemsize == new_dtype.itemsize and {x.dtype.kind, new_dtype.kind} <= set("iuf")
     return HostCode("{out} = {0}.view({dtype})", dtype=new_dtype) if same else None

@@ -8,7 +8,7 @@ Integers wrap around. A complex number becomes real by its real part. Everything
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -30,6 +30,9 @@ from corejax.extend.speed import HostCode
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS
 from corejax_lax_basic._speed import SMALL_CONVERSION
+
+if TYPE_CHECKING:
+    from corejax_lax_basic._base.prepared import Avals
 
 __all__ = ["convert_element_type", "convert_element_type_p", "in_dtype", "stop_gradient", "stop_gradient_p"]
 
@@ -91,7 +94,7 @@ def convert(x: np.ndarray[Any, Any], *, new_dtype: np.dtype[Any], weak_type: boo
         return x.astype(np.float32 if dtypes.is_float(x.dtype) else np.int32).astype(new_dtype)
 
 
-def _prepared(avals: Any, *, new_dtype: np.dtype[Any], weak_type: bool = False) -> Any:
+def _prepared(avals: Avals, *, new_dtype: np.dtype[Any], weak_type: bool = False) -> Any:
     [x] = avals
     if x.size <= SMALL_CONVERSION and {x.dtype, new_dtype} <= _FLOATS:
         return HostCode("{out} = {0}.astype({dtype})", dtype=new_dtype)
@@ -146,7 +149,7 @@ convert_element_type_p = Primitive(
 )
 
 
-def _takes_long(avals: Any, *, new_dtype: np.dtype[Any], weak_type: bool) -> bool:
+def _takes_long(avals: Avals, *, new_dtype: np.dtype[Any], weak_type: bool) -> bool:
     """Return whether NumPy converts element by element: to or from narrow floats, except for widened bfloat16."""
     [x] = avals
     widened = x.dtype is dtypes.bfloat16 and new_dtype.kind == "f" and new_dtype.itemsize > 2

@@ -59,7 +59,9 @@ def beside(out: Any, x: Any) -> Any:
         return out
     buffer = device_buffer(x)
     backend = None if buffer is None else backends.of_buffer(buffer)
-    place = None if backend is None else bound_device(x, backend)
+    if backend is None:
+        return out
+    place = bound_device(x, backend)
     return out if place is None else placed(out, backend, place)
 
 

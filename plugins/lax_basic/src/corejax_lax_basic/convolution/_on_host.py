@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
 from corejax.extend import ShapedArray
 from corejax.extend.speed import HostCode
+from corejax_lax_basic._base.axes import Ints
 from corejax_lax_basic._speed import CONV_CHUNK
 from corejax_lax_basic.convolution.dimension_numbers import ConvDimensionNumbers, unpermuted
 from corejax_lax_basic.linear._on_host import as_integers, exact_in, sum_dtype
 from corejax_lax_basic.windows._on_host import padded, windows_view
-from corejax_lax_basic.windows.geometry import Ints, Pads
+from corejax_lax_basic.windows.geometry import Pads
 
 _REAL = frozenset(map(np.dtype, "fd"))
 _SPEC = (0, 1, 2)
@@ -73,7 +74,7 @@ def _correlated(x: Any, kernel: Any, low: int, high: int) -> Any:
     return None if mode_and_part is None else np.correlate(x, kernel, mode_and_part[0])[mode_and_part[1]]
 
 
-def _correlation_mode(size: int, taps: int, low: int, high: int) -> tuple[str, slice] | None:
+def _correlation_mode(size: int, taps: int, low: int, high: int) -> tuple[Literal["valid", "full"], slice] | None:
     """Return the mode of `np.correlate` and the part of its result that is the convolution, or None."""
     reach = taps - 1
     if not (size and 0 <= low <= reach and 0 <= high <= reach) or size + low + high <= reach:

@@ -8,7 +8,7 @@ The kernel is not reversed: mathematically it is a correlation. Source: StableHL
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +27,7 @@ from corejax.extend import (
 from corejax.extend.devices import is_spread
 from corejax.extend.speed import HostCode, engine
 from corejax_lax_basic._base.arity import takes
+from corejax_lax_basic._base.axes import Ints
 from corejax_lax_basic._base.placing import place
 from corejax_lax_basic._base.type_rules import check_equal_dtypes
 from corejax_lax_basic._speed import CONV_PRODUCTS
@@ -43,7 +44,6 @@ from corejax_lax_basic.linear.precision import operands_precision
 from corejax_lax_basic.shape.broadcasting import broadcast_in_dim
 from corejax_lax_basic.shape.rearranging import moveaxis, reshape, rev
 from corejax_lax_basic.windows.geometry import (
-    Ints,
     Pads,
     dilated_shape,
     integers,
@@ -52,6 +52,9 @@ from corejax_lax_basic.windows.geometry import (
     pairs,
     transposed_pads,
 )
+
+if TYPE_CHECKING:
+    from corejax_lax_basic._base.prepared import Avals
 
 __all__ = ["conv_general_dilated", "conv_general_dilated_p"]
 
@@ -394,8 +397,9 @@ def _is_small(lhs: ShapedArray, rhs: ShapedArray, params: dict[str, Any]) -> boo
     return out.size * products <= CONV_PRODUCTS or not dtypes.is_inexact(out.dtype)
 
 
-def _prepared(avals: Any, **params: Any) -> HostCode | None:
-    return correlation_code(*avals, params) if _is_small(*avals, params) else None
+def _prepared(avals: Avals, **params: Any) -> HostCode | None:
+    lhs, rhs = avals
+    return correlation_code(lhs, rhs, params) if _is_small(lhs, rhs, params) else None
 
 
 @impl_rules.register(conv_general_dilated_p, device=True, prepared=_prepared)
@@ -405,9 +409,9 @@ def _impl(lhs: Array, rhs: Array, **params: Any) -> Array:
     Operands that are sharded over several devices are compiled, so that the result is on these devices as well.
     """
     if not _is_small(lhs.aval, rhs.aval, params) or is_spread(lhs) or is_spread(rhs):
-        out = engine().run_compiled(conv_general_dilated_p, (lhs, rhs), params)
+        out: Array | None = engine().run_compiled(conv_general_dilated_p, (lhs, rhs), params)
         if out is not None:
-            return out  # type: ignore[no-any-return]
+            return out
     with np.errstate(all="ignore"):
         [aval] = conv_general_dilated_p.abstract((lhs.aval, rhs.aval), params)
         return Array(convolve(host_value(lhs), host_value(rhs), **params), aval)

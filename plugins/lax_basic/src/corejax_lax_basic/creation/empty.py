@@ -40,7 +40,7 @@ def _empty_abstract_eval(*, shape: tuple[int, ...], dtype: Any) -> ShapedArray:
     return ShapedArray(shape, dtype)
 
 
-empty_p = Primitive(
+empty_p: Primitive = Primitive(
     "empty",
     impl=lambda *, shape, dtype: np.zeros(shape, dtype),
     abstract_eval=_empty_abstract_eval,

@@ -14,7 +14,7 @@ import numpy as np
 
 from corejax.extend.speed import HostCode
 from corejax_lax_basic._base.narrow_floats import through_float32
-from corejax_lax_basic._base.prepared import is_ufunc, prepared_by
+from corejax_lax_basic._base.prepared import Avals, is_ufunc, prepared_by
 from corejax_lax_basic.elementwise._complex_ends import with_ends
 
 _NAN = complex(np.nan, np.nan)
@@ -105,7 +105,7 @@ def log1p(x: Any) -> Any:
     return _of_parts(np.where(small, np.log1p(a * (a + 2) + b * b) / 2, out.real), out.imag, x.dtype)
 
 
-def _rsqrt_prepared(avals: Any, *, accuracy: Any = None) -> Any:
+def _rsqrt_prepared(avals: Avals, *, accuracy: Any = None) -> Any:
     [x] = avals
     if x.dtype.kind != "f" or x.dtype.itemsize < 4 or not x.shape:
         return None

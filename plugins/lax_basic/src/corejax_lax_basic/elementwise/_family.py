@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import numpy as np
 
-from corejax.extend import Array, Primitive, defbroadcasting, defvectorized, get_aval, impl_rules
+from corejax.extend import Array, Primitive, ShapedArray, defbroadcasting, defvectorized, get_aval, impl_rules
 from corejax_lax_basic import _speed
 from corejax_lax_basic._base import by_name
 from corejax_lax_basic._base.accuracy import checked_accuracy
@@ -36,11 +36,31 @@ EXACT = {
     *("shift_left", "shift_right_arithmetic", "shift_right_logical", "sign", "xor"),
 }
 
+
+class RowOptions(TypedDict, total=False):
+    """The optional arguments of `_primitive`, which every row accepts."""
+
+    function: str
+    result: Callable[[np.dtype[Any]], np.dtype[Any]] | None
+    abstract_eval: Function | None
+    linear_in: tuple[int, ...]
+    transpose: Function | None
+    exact: bool
+
+
 # -- rows ----------------------------------------------------------------------------------------------------------
 
 
 def unary(
-    name: str, impl: Function, accepts: Kinds, stablehlo: str | None, derivative: Derivative, doc: str, **more: Any
+    name: str,
+    impl: Function,
+    accepts: Kinds,
+    stablehlo: str | None,
+    derivative: Derivative,
+    doc: str,
+    *,
+    accuracy: bool = False,
+    **more: Unpack[RowOptions],
 ) -> tuple[Function, Primitive]:
     """Define a function of one operand and its primitive: a row in the table of its family.
 
@@ -51,14 +71,13 @@ def unary(
         stablehlo: the StableHLO operation that it lowers to; None if `translations` has a rule for it.
         derivative: `tangents(...)`, `tangents_with_result(...)`, `linear(...)`, `jvp_rule(...)`, or `defzero`.
         doc: docstring of the function and the primitive.
-        more: arguments of `_primitive`, and `accuracy=True` if the function takes the keyword `accuracy`. If a caller
-            passes it, it becomes a param of the primitive, which impl and derivative then receive.
+        accuracy: whether the function takes the keyword `accuracy`. If a caller passes it, it becomes a param of the
+            primitive, which impl and derivative then receive.
+        more: arguments of `_primitive`.
 
     Returns:
         The function and the primitive.
-        The function and the primitive.
     """
-    with_accuracy = more.pop("accuracy", False)
     primitive = _primitive(name, 1, impl, accepts, stablehlo, derivative, doc, **more)
 
     def function(x: Any) -> Any:
@@ -69,7 +88,7 @@ def unary(
             return primitive.bind(x)
         return primitive.bind(x, accuracy=checked_accuracy(name, accuracy))
 
-    return defined(accurate if with_accuracy else function, primitive, more.get("function", ""))
+    return defined(accurate if accuracy else function, primitive, more.get("function", ""))
 
 
 def binary(
@@ -80,14 +99,15 @@ def binary(
     derivative: Derivative,
     doc: str,
     written: Function | None = None,
-    **more: Any,
+    *,
+    out_dtype: bool = False,
+    **more: Unpack[RowOptions],
 ) -> tuple[Function, Primitive]:
     """Define a function of two operands, as `unary`; a scalar operand takes the dtype of the array beside it.
 
     Pass the function as `written` (in terms of `bind_joined`) if its arguments have other names than `x` and `y`. With
     `out_dtype=True` the function takes a dtype and converts its operands to it.
     """
-    with_out_dtype = more.pop("out_dtype", False)
     primitive = _primitive(name, 2, impl, accepts, stablehlo, derivative, doc, **more)
 
     def function(x: Any, y: Any) -> Any:
@@ -102,7 +122,7 @@ def binary(
             x, y = joined_operands(x, y)
         return primitive.bind(x, y)
 
-    return defined(written or (converting if with_out_dtype else function), primitive, more.get("function", ""))
+    return defined(written or (converting if out_dtype else function), primitive, more.get("function", ""))
 
 
 def bind_joined(primitive: Primitive, x: Any, y: Any) -> Any:
@@ -185,7 +205,7 @@ def spread(tangent: Any, out: Any) -> Any:
     return tangent if get_aval(tangent).shape == shape else broadcast_in_dim(tangent, shape, ())
 
 
-def unbroadcast(aval: Any, ct: Any) -> Any:
+def unbroadcast(aval: ShapedArray, ct: Any) -> Any:
     """Return the cotangent of an operand: summed if the operand was a scalar beside an array."""
     if getattr(ct, "aval", None) is aval:
         return ct

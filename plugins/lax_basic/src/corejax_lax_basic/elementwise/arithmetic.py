@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import dtypes, is_undef_primal
-from corejax_lax_basic._base.derivatives import jvp_rule, linear, tangents, tangents_with_result
+from corejax_lax_basic._base.derivatives import Function, jvp_rule, linear, tangents, tangents_with_result
 from corejax_lax_basic._base.prepared import is_ufunc
 from corejax_lax_basic._base.type_rules import ANY, NUMERIC, REAL
 from corejax_lax_basic.conversion.convert import stop_gradient
@@ -24,6 +24,11 @@ from corejax_lax_basic.elementwise.comparison import eq
 from corejax_lax_basic.elementwise.select import select_n
 
 __all__: list[str] = []  # rows bring their own names
+
+# Names that derivatives use before their rows define them, declared for type checkers.
+neg: Function
+mul: Function
+div: Function
 
 # -- neg -----------------------------------------------------------------------------------------------------------
 

@@ -13,12 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import defzero, dtypes
+from corejax.extend import Primitive, defzero, dtypes
 from corejax_lax_basic._base.prepared import is_ufunc
 from corejax_lax_basic._base.type_rules import INTEGER
 from corejax_lax_basic.elementwise._family import binary, bind_joined, unary
 
 __all__: list[str] = []  # rows bring their own names
+
+# Names that derivatives use before their rows define them, declared for type checkers.
+mulhi_p: Primitive
 
 
 @functools.cache
@@ -101,7 +104,7 @@ def _population_count(x: Any) -> Any:
 
 def _clz(x: Any) -> Any:
     bits = _unsigned(x)
-    high = (bits >> bits.dtype.type(32)).astype(np.uint32) if bits.dtype.itemsize == 8 else 0
+    high: Any = (bits >> bits.dtype.type(32)).astype(np.uint32) if bits.dtype.itemsize == 8 else 0
     length = np.frexp(bits.astype(np.uint32).astype(np.float64))[1]  # number of bits up to the highest one
     if bits.dtype.itemsize == 8:
         length = np.where(high, 32 + np.frexp(high.astype(np.float64))[1], length)

@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import ShapedArray, defzero
+from corejax.extend import Primitive, ShapedArray, defzero
 from corejax.extend.types import physical_aval, physical_rules
 from corejax_lax_basic._base.prepared import is_ufunc
 from corejax_lax_basic._base.type_rules import ANY, ORDERED, to_bool
-from corejax_lax_basic.elementwise._family import binary
+from corejax_lax_basic.elementwise._family import RowOptions, binary
 from corejax_lax_basic.elementwise.logical import and_p, or_p
 from corejax_lax_basic.shape.broadcasting import broadcast_in_dim
 from corejax_lax_basic.shape.rearranging import reshape
@@ -40,7 +40,7 @@ def unequal_elements(x: Any, y: Any) -> Any:
     return np.not_equal(x, y) if x.dtype.names is None else np.asarray(x != y)
 
 
-_more = {"result": to_bool, "exact": True}
+_more: RowOptions = {"result": to_bool, "exact": True}
 
 # One rule translates all of them; the name is the direction of StableHLO's `compare`.
 # fmt: off
@@ -53,7 +53,7 @@ ge, ge_p = binary("ge", np.greater_equal, ORDERED, None, defzero, _ordered.forma
 # fmt: on
 
 
-def _register_physical(comparison: Any, joined: Any) -> None:
+def _register_physical(comparison: Primitive, joined: Primitive) -> None:
     """Register the comparison of extended dtypes: two keys, say, are equal if all of their numbers are equal."""
 
     @physical_rules.register(comparison)

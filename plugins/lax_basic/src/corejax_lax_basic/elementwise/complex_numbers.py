@@ -14,7 +14,7 @@ import numpy as np
 
 from corejax.extend import dtypes, get_aval, is_undef_primal
 from corejax_lax_basic._base.arity import takes
-from corejax_lax_basic._base.derivatives import linear
+from corejax_lax_basic._base.derivatives import Function, linear
 from corejax_lax_basic._base.related_dtypes import complex_dtype_of
 from corejax_lax_basic._base.type_rules import COMPLEX, FLOAT, elementwise
 from corejax_lax_basic.conversion.convert import convert_element_type
@@ -22,6 +22,9 @@ from corejax_lax_basic.elementwise._family import binary, constant, unary, unbro
 from corejax_lax_basic.elementwise.arithmetic import neg
 
 __all__ = ["conj"]
+
+# Names that derivatives use before their rows define them, declared for type checkers.
+complex: Function
 
 real, real_p = unary(
     "real", lambda x: x.real, COMPLEX, "real",

@@ -17,7 +17,10 @@ _NO_DERIVATIVE = dict.fromkeys(
 _BOUNDS = {"points": "on its bounds its derivative is zero, as jax's"}
 
 
-def _binary(low: float = -2.0, high: float = 2.0, dtype: Any = F32, **more: Any) -> list[Example]:
+_Bound = float | tuple[float, ...]  # one for all operands, or one for each
+
+
+def _binary(low: _Bound = -2.0, high: _Bound = 2.0, dtype: Any = F32, **more: Any) -> list[Example]:
     shapes = (((3,), (3,)), ((), (2, 3)), ((2, 3), ()))
     return [Example([typed(*s, dtype=dtype) for s in pair], low=low, high=high, **more) for pair in shapes]
 
@@ -63,7 +66,7 @@ NAMED: dict[str, Callable[[], list[Example]]] = {
     "mul": lambda: _binary(reference=np.multiply),
     "div": lambda: _binary(1.0, 3.0),
     "pow": lambda: _binary(0.3, 2.0),
-    "rem": lambda: _binary((2.1, 1.1), (2.9, 1.9)),  # type: ignore[arg-type]
+    "rem": lambda: _binary((2.1, 1.1), (2.9, 1.9)),
     **dict.fromkeys(("max", "min", "lt", "le", "gt", "ge", "eq", "ne", "complex"), _binary),
     **{name: (lambda: _binary(dtype=I32) + _binary(dtype=BOOL)) for name in ("and", "or", "xor")},
     "not": lambda: unary(dtype=I32) + unary(dtype=BOOL),

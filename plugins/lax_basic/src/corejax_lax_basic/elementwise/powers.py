@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -41,6 +41,9 @@ from corejax_lax_basic.elementwise.comparison import eq
 from corejax_lax_basic.elementwise.logical import bitwise_and
 from corejax_lax_basic.elementwise.select import select_n
 from corejax_lax_basic.elementwise.unary import log
+
+if TYPE_CHECKING:
+    from corejax_lax_basic._base.prepared import Avals
 
 __all__ = ["integer_pow", "integer_pow_p", "pow", "pow_p", "reciprocal"]
 
@@ -166,7 +169,7 @@ def _integer_pow(x: Any, *, y: int) -> Any:
     return _complex_values.divide(np.ones_like(x), power) if y < 0 else power
 
 
-def _integer_pow_prepared(avals: Any, *, y: int) -> Any:
+def _integer_pow_prepared(avals: Avals, *, y: int) -> Any:
     [x] = avals
     if y < 1 or not x.shape or x.dtype.kind not in "biufc" or x.dtype in NARROW_FLOATS:
         return None

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import enum
 import functools
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,7 +20,13 @@ from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS, through_float32
 from corejax_lax_basic._base.type_rules import FLOAT, check_kind
 from corejax_lax_basic.elementwise._family import binary, bind_joined
 
+if TYPE_CHECKING:
+    from corejax_lax_basic._base.prepared import Avals
+
 __all__ = ["RoundingMethod", "round", "round_p"]
+
+# Names that derivatives use before their rows define them, declared for type checkers.
+nextafter_p: Primitive
 
 # -- round ---------------------------------------------------------------------------------------------------------
 
@@ -73,7 +79,7 @@ def _below_half(dtype: np.dtype[Any]) -> Any:
     return np.nextafter(dtype.type(0.5), dtype.type(0))
 
 
-def _round_prepared(avals: Any, *, rounding_method: RoundingMethod) -> Any:
+def _round_prepared(avals: Avals, *, rounding_method: RoundingMethod) -> Any:
     [x] = avals
     if x.dtype in NARROW_FLOATS or not x.shape:
         return None

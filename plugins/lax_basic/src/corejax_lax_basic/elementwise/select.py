@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -28,6 +28,9 @@ from corejax_lax_basic._speed import SMALL_SELECT
 from corejax_lax_basic.elementwise._family import constant, spread, unbroadcast
 from corejax_lax_basic.elementwise.comparison import gt, lt
 from corejax_lax_basic.elementwise.logical import bitwise_and, bitwise_or
+
+if TYPE_CHECKING:
+    from corejax_lax_basic._base.prepared import Avals
 
 __all__ = ["clamp", "clamp_p", "select", "select_n", "select_n_p"]
 
@@ -89,7 +92,7 @@ select_n_p = Primitive(
 )
 
 
-def _select_prepared(avals: Any, **params: Any) -> Any:
+def _select_prepared(avals: Avals, **params: Any) -> Any:
     which, *cases = avals
     if which.dtype is not dtypes.bool_ or len(cases) != 2:
         return None
@@ -99,7 +102,10 @@ def _select_prepared(avals: Any, **params: Any) -> Any:
         return HostCode("{out} = {1}.copy()\n{putmask}({out}, {0}, {2})", putmask=np.putmask)
     return HostCode(
         "{out} = {empty}({shape}, {dtype})\n{out}.fill({1})\n{putmask}({out}, {0}, {2})",
-        **{"empty": np.empty, "putmask": np.putmask, "shape": which.shape, "dtype": cases[0].dtype},
+        empty=np.empty,
+        putmask=np.putmask,
+        shape=which.shape,
+        dtype=cases[0].dtype,
     )
 
 
@@ -147,7 +153,7 @@ def _select_jvp(primals: Any, tangents: Any) -> tuple[Any, Any]:
 
 def _select_transpose(ct: Any, which: Any, *cases: Any) -> list[Any]:
     zero = constant(ct, 0)
-    chosen = []
+    chosen: list[Any] = []
     for i, case in enumerate(cases):
         if not is_undef_primal(case):
             chosen.append(None)
@@ -181,7 +187,7 @@ def clamp(min: Any, x: Any, max: Any) -> Any:
     return clamp_p.bind(*scalars_yield(min, x, max))
 
 
-def _clamp_prepared(avals: Any) -> Any:
+def _clamp_prepared(avals: Avals) -> Any:
     if not avals[1].shape or avals[1].dtype.kind not in _NUMPY_KINDS:
         return None
     lines = "{out} = {maximum}({1}, {0})\n{out} = {minimum}({out}, {2})"

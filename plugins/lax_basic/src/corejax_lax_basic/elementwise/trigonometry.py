@@ -12,7 +12,7 @@ from typing import Any
 
 from corejax.extend import dtypes, get_aval
 from corejax_lax_basic._base.accuracy import is_highest
-from corejax_lax_basic._base.derivatives import tangents, tangents_with_result
+from corejax_lax_basic._base.derivatives import Function, tangents, tangents_with_result
 from corejax_lax_basic._base.type_rules import INEXACT
 from corejax_lax_basic.conversion.convert import stop_gradient
 from corejax_lax_basic.elementwise import _complex_values
@@ -23,6 +23,10 @@ from corejax_lax_basic.elementwise.select import clamp
 from corejax_lax_basic.elementwise.unary import abs, logistic, rsqrt
 
 __all__: list[str] = []  # rows bring their own names
+
+# Names that derivatives use before their rows define them, declared for type checkers.
+cos: Function
+cosh: Function
 
 
 # Each tangent's formula is one operation linear in `t`, times a factor that linearisation computes beforehand.

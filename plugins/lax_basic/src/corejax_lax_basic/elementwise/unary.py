@@ -15,9 +15,9 @@ import numpy as np
 from corejax.extend import defzero, dtypes, get_aval
 from corejax.extend.speed import HostCode
 from corejax_lax_basic._base.accuracy import is_highest
-from corejax_lax_basic._base.derivatives import tangents, tangents_with_result
+from corejax_lax_basic._base.derivatives import Function, tangents, tangents_with_result
 from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS, through_float32
-from corejax_lax_basic._base.prepared import prepared_by
+from corejax_lax_basic._base.prepared import Avals, prepared_by
 from corejax_lax_basic._base.type_rules import FLOAT, INEXACT, NUMERIC, to_bool
 from corejax_lax_basic.conversion.convert import convert_element_type
 from corejax_lax_basic.elementwise import _complex_values
@@ -28,6 +28,9 @@ from corejax_lax_basic.elementwise.complex_numbers import conj, real
 from corejax_lax_basic.elementwise.select import select_n
 
 __all__: list[str] = []  # rows bring their own names
+
+# Names that derivatives use before their rows define them, declared for type checkers.
+log: Function
 
 
 _WIDE = frozenset(map(np.dtype, (np.float32, np.float64)))  # dtypes that are computed without conversion
@@ -56,7 +59,7 @@ abs, abs_p = unary(
 )  # fmt: skip
 
 
-def _sign_prepared(avals: Any) -> Any:
+def _sign_prepared(avals: Avals) -> Any:
     dtype = avals[0].dtype
     return np.sign if dtype.kind in "iuf" and dtype not in NARROW_FLOATS else None
 
@@ -170,7 +173,7 @@ cbrt, cbrt_p = unary(
 )  # fmt: skip
 
 
-def _logistic_prepared(avals: Any, *, accuracy: Any = None) -> Any:
+def _logistic_prepared(avals: Avals, *, accuracy: Any = None) -> Any:
     [x] = avals
     if x.dtype not in _WIDE or not x.shape:
         return None
@@ -180,8 +183,8 @@ def _logistic_prepared(avals: Any, *, accuracy: Any = None) -> Any:
         "{add}({one}, {out}, {out})",
         "{divide}({one}, {out}, {out})",
     )
-    ufuncs = {"negative": np.negative, "exp": np.exp, "add": np.add, "divide": np.divide}
-    return HostCode("\n".join(lines), one=np.ones((), x.dtype), **ufuncs)
+    text, one = "\n".join(lines), np.ones((), x.dtype)
+    return HostCode(text, one=one, negative=np.negative, exp=np.exp, add=np.add, divide=np.divide)
 
 
 @prepared_by(_logistic_prepared)

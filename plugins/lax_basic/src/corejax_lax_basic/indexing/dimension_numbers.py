@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from corejax.extend import ShapedArray, dtypes
 from corejax.extend.messages import called_function
@@ -54,6 +54,9 @@ class ScatterDimensionNumbers(NamedTuple):
     scatter_dims_to_operand_dims: Ints
     operand_batching_dims: Ints = ()
     scatter_indices_batching_dims: Ints = ()
+
+
+_Numbers = TypeVar("_Numbers", GatherDimensionNumbers, ScatterDimensionNumbers)
 
 
 @register_param_type
@@ -113,7 +116,7 @@ def canonical_mode(name: str, mode: Any) -> GatherScatterMode:
     return canonical
 
 
-def canonical_numbers(name: str, numbers: Any, cls: type) -> Any:
+def canonical_numbers(name: str, numbers: Any, cls: type[_Numbers]) -> _Numbers:
     """Return dimension numbers with tuples of `int` as fields.
 
     Raises:
@@ -121,7 +124,8 @@ def canonical_numbers(name: str, numbers: Any, cls: type) -> Any:
     """
     if type(numbers) is not cls:
         raise TypeError(f"{name}: dimension_numbers must be a {cls.__name__}, got {numbers!r}")
-    return cls(*(ints(field) for field in numbers))
+    canonical: _Numbers = cls(*(ints(field) for field in numbers))
+    return canonical
 
 
 def gather_numbers(numbers: ScatterDimensionNumbers) -> GatherDimensionNumbers:

@@ -8,7 +8,7 @@ StableHLO's `gather`, with a mode for windows that do not lie inside the operand
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -37,6 +37,9 @@ from corejax_lax_basic.indexing.dimension_numbers import (
 from corejax_lax_basic.shape.broadcasting import expand_dims
 from corejax_lax_basic.shape.joining import concatenate
 from corejax_lax_basic.shape.rearranging import moveaxis
+
+if TYPE_CHECKING:
+    from corejax_lax_basic._base.prepared import Avals
 
 __all__ = ["gather", "gather_p", "index_take"]
 
@@ -155,7 +158,7 @@ def _impl(
 
 
 def _prepared(
-    avals: Any,
+    avals: Avals,
     *,
     dimension_numbers: GatherDimensionNumbers,
     slice_sizes: Ints,

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from corejax.extend import get_aval, is_undef_primal, jvp_rules, transpose_rules
+from corejax.extend import Primitive, get_aval, is_undef_primal, jvp_rules, transpose_rules
 from corejax.extend.transforms import zero_cotangent
 from corejax_lax_basic._base import by_name
 from corejax_lax_basic._base.axes import Ints
@@ -56,7 +56,7 @@ scatter_max, scatter_max_p = scatter_primitive(
 # -- sums --------------------------------------------------------------------------------------------------------
 
 
-def _sum_rules(primitive: Any, negative: bool) -> None:
+def _sum_rules(primitive: Primitive, negative: bool) -> None:
     def jvp(primals: Any, tangents: Any, **params: Any) -> Any:
         x, indices, updates = primals
         x_dot, _, updates_dot = tangents
@@ -145,7 +145,7 @@ transpose_rules.register(scatter_mul_p, _mul_transpose)
 # -- extrema -----------------------------------------------------------------------------------------------------
 
 
-def _extremum_rule(primitive: Any, beaten: Any) -> None:
+def _extremum_rule(primitive: Primitive, beaten: Primitive) -> None:
     """Register the derivative of a minimum or maximum; operands that tie share it, as in reductions."""
 
     def jvp(primals: Any, tangents: Any, **params: Any) -> Any:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from corejax.extend import dtypes
+from corejax.extend import ShapedArray, dtypes
 from corejax.extend.speed import HostCode
 from corejax_lax_basic._speed import DOT_PRODUCTS, DOT_ROWS, DOT_SECOND, FEW_PRODUCTS, HALVES, LARGE
 from corejax_lax_basic.linear.precision import DotAlgorithm, DotAlgorithmPreset, Precision
 
+if TYPE_CHECKING:
+    from corejax_lax_basic._base.prepared import Avals
+
 DimensionNumbers = tuple[tuple[tuple[int, ...], tuple[int, ...]], tuple[tuple[int, ...], tuple[int, ...]]]
+
+_Shaped = np.ndarray[Any, Any] | ShapedArray
 
 
 class Axes(NamedTuple):
@@ -120,13 +125,13 @@ def _product(lhs: Any, rhs: Any) -> Any:
     return np.matmul(lhs, rhs)
 
 
-def _are_proper_matrices(lhs: Any, rhs: Any) -> bool:
+def _are_proper_matrices(lhs: _Shaped, rhs: _Shaped) -> bool:
     """Return whether both are matrices and no axis has size 0 or 1."""
     return lhs.ndim == rhs.ndim == 2 and min(*lhs.shape, *rhs.shape) > 1
 
 
 def prepared(
-    avals: Any, *, dimension_numbers: DimensionNumbers, preferred_element_type: Any, precision: Any = None
+    avals: Avals, *, dimension_numbers: DimensionNumbers, preferred_element_type: Any, precision: Any = None
 ) -> HostCode | None:
     """Return code for the products that are one call of `ndarray.dot`."""
     lhs, rhs = avals
@@ -161,7 +166,7 @@ def _general_product(lhs: Any, rhs: Any, dimension_numbers: DimensionNumbers) ->
     return product.reshape(result_shape(left, right, lhs.shape, rhs.shape))
 
 
-def takes_long(avals: Any, *, dimension_numbers: DimensionNumbers, **params: Any) -> bool:
+def takes_long(avals: Avals, *, dimension_numbers: DimensionNumbers, **params: Any) -> bool:
     """Return whether XLA is faster: NumPy has BLAS for float32, float64 and complex numbers only.
 
     XLA takes half of the time for large float32 products, but ten times as long if one operand has only a few columns.

@@ -155,8 +155,8 @@ def canonical_precision(precision: Any) -> Any:
     if isinstance(precision, DotAlgorithmPreset):
         return precision
     if isinstance(precision, DotAlgorithm):
-        types = (dtypes.dtype(t) for t in precision[:3])
-        return DotAlgorithm(*types, *precision[3:])
+        lhs, rhs, sums = map(dtypes.dtype, precision[:3])
+        return DotAlgorithm(lhs, rhs, sums, *precision[3:])
     if isinstance(precision, str) and precision in DotAlgorithmPreset.__members__ and precision not in _NAMES:
         return DotAlgorithmPreset[precision]
     pair = precision if isinstance(precision, tuple | list) else (precision, precision)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from corejax_lax_basic._base.rows import defined
 from corejax_lax_basic._base.small_ints import SMALL_INT_BYTES
 from corejax_lax_basic._base.type_rules import INTEGRAL, ORDERED, Kinds, check_kind
 from corejax_lax_basic.reductions import _row_sums
+
+if TYPE_CHECKING:
+    from corejax_lax_basic._base.prepared import Avals
 
 __corejax_registers_for_caller__ = True  # a row's provenance is its own line, not one of this file
 
@@ -177,7 +180,6 @@ def reduction(
     Returns:
         The function and the primitive.
     """
-
     reduce, of_large = fold.ufunc.reduce, fold.large
 
     def impl(x: Any, neutral: Function, *, axes: Axes) -> Any:
@@ -186,7 +188,7 @@ def reduction(
             return (reduce if of_large is None or x.size < _speed.ROW_SUMS else of_large)(x, axes, x.dtype)
         return fold.ufunc.reduce(x, axis=axes, dtype=x.dtype, initial=neutral()[()])
 
-    def prepared(avals: Any, *, axes: Axes) -> Any:
+    def prepared(avals: Avals, *, axes: Axes) -> Any:
         [x] = avals
         if not x.size or not axes or fold.width(x.dtype) is not x.dtype or x.dtype.kind not in "biufc":
             return None
@@ -195,7 +197,10 @@ def reduction(
             wanted = f"== {x.size}" if fold is AND else "!= 0"
             return HostCode(
                 f"{{out}} = {{true}} if {{count}}({{0}}) {wanted} else {{false}}",
-                **{"scalar": True, "true": np.True_, "false": np.False_, "count": np.count_nonzero},
+                scalar=True,
+                true=np.True_,
+                false=np.False_,
+                count=np.count_nonzero,
             )
         over = None if whole else axes[0] if len(axes) == 1 else axes
         reduce_part = reduce if of_large is None or x.size < _speed.ROW_SUMS else of_large
@@ -237,7 +242,7 @@ def index_reduction(
             x = x.astype(np.float32)
         return np.asarray(find(x, axis=axes[0])).astype(index_dtype)
 
-    def prepared(avals: Any, *, axes: Axes, index_dtype: np.dtype[Any]) -> Any:
+    def prepared(avals: Avals, *, axes: Axes, index_dtype: np.dtype[Any]) -> Any:
         [x] = avals
         if x.dtype.kind not in "biuf" or x.dtype in NARROW_FLOATS or index_dtype.kind not in "iu":
             return None
@@ -282,14 +287,13 @@ def cumulative(
     name: str, fold: Fold, accepts: Kinds, derivative: Derivative, doc: str, linear_in: tuple[int, ...] = ()
 ) -> tuple[Function, Primitive]:
     """Define a cumulative reduction along an axis: a row in the table, with the arguments of `reduction`."""
-
     accumulate = fold.ufunc.accumulate
 
     def impl(x: Any, neutral: Function, *, axis: int, reverse: bool) -> Any:
         way = (slice(None),) * axis + (slice(None, None, -1 if reverse else None),)
         return accumulate(x[way], axis, x.dtype)[way]
 
-    def prepared(avals: Any, *, axis: int, reverse: bool) -> Any:
+    def prepared(avals: Avals, *, axis: int, reverse: bool) -> Any:
         dtype = avals[0].dtype
         plain = not reverse and avals[0].size and fold.width(dtype) is dtype
         if not plain or dtype.kind not in "biufc":

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import Primitive, get_aval, jvp_rules
-from corejax_lax_basic._base.derivatives import Derivative, linear
+from corejax_lax_basic._base.derivatives import Derivative, Function, linear
 from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS
 from corejax_lax_basic._base.type_rules import ANY, FLOAT, NUMERIC
 from corejax_lax_basic.creation.filled import full_like
@@ -28,6 +28,9 @@ from corejax_lax_basic.reductions._family import ADD, MAXIMUM, MINIMUM, MULTIPLY
 from corejax_lax_basic.reductions.associative_scan import associative_scan
 
 __all__: list[str] = []  # rows bring their own names
+
+# Names that derivatives use before their rows define them, declared for type checkers.
+cumsum: Function
 
 # -- derivatives: tangents are combined together with the elements -------------------------------------------------
 

@@ -6,7 +6,7 @@ import functools
 import itertools
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,6 +19,9 @@ from corejax_lax_basic._base.axes import canonical_axes, canonical_shape, ints, 
 from corejax_lax_basic._base.placing import place
 from corejax_lax_basic._speed import SMALL_COPY
 from corejax_lax_basic.shape.rearranging import moveaxis, reshape_p, transpose
+
+if TYPE_CHECKING:
+    from corejax_lax_basic._base.prepared import Avals
 
 __all__ = ["broadcast", "broadcast_in_dim", "broadcast_in_dim_p", "broadcast_shapes", "broadcast_to", "expand_dims"]
 
@@ -77,7 +80,7 @@ def _unit_axes(x: Any, shape: tuple[int, ...], broadcast_dimensions: tuple[int, 
     return unit
 
 
-def _prepared(avals: Any, *, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...]) -> Any:
+def _prepared(avals: Avals, *, shape: tuple[int, ...], broadcast_dimensions: tuple[int, ...]) -> Any:
     [x], size = avals, math.prod(shape)
     if x.size == size and size <= SMALL_COPY:
         lines = "{out} = {0}.reshape({shape})\nif not {out}.flags.c_contiguous:\n    {out} = {out}.copy()"

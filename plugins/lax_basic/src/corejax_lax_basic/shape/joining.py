@@ -23,7 +23,7 @@ from corejax.extend.speed import HostCode
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import Ints, canonical_axis, integer, ints, sequence
 from corejax_lax_basic._base.derivatives import linear_in
-from corejax_lax_basic._base.prepared import parts
+from corejax_lax_basic._base.prepared import Avals, parts
 from corejax_lax_basic.shape.slicing import slice_p
 
 __all__ = ["concatenate", "concatenate_p", "split", "split_p", "stack", "stack_p", "unstack", "unstack_p"]
@@ -62,7 +62,8 @@ def split(operand: Any, sizes: Sequence[int], axis: int = 0) -> list[Any]:
         ValueError: the sizes are negative or do not add up, or the operand does not have the axis.
     """
     along = canonical_axis(axis, get_aval(operand).ndim, "split: axis")
-    return split_p.bind(operand, sizes=ints(sizes, "sizes"), axis=along)  # type: ignore[no-any-return]
+    parts: list[Any] = split_p.bind(operand, sizes=ints(sizes, "sizes"), axis=along)
+    return parts
 
 
 def unstack(x: Any, axis: int = 0) -> tuple[Any, ...]:
@@ -135,7 +136,7 @@ def _concatenate_vmap(axis_size: int, vals: Any, dims: Any, *, dimension: int) -
     return concatenate_p.bind(*moved, dimension=dimension + 1), 0
 
 
-def _concatenate_prepared(avals: Any, *, dimension: int) -> HostCode:
+def _concatenate_prepared(avals: Avals, *, dimension: int) -> HostCode:
     operands = "".join(f"{{{i}}}, " for i in range(len(avals)))
     return HostCode(f"{{out}} = {{concatenate}}(({operands}), {dimension})", concatenate=np.concatenate)
 
@@ -208,7 +209,7 @@ def _unstack_impl(x: Any, *, axis: int) -> list[Any]:
     return list(np.moveaxis(x, axis, 0))
 
 
-def _unstack_prepared(avals: Any, *, axis: int) -> HostCode:
+def _unstack_prepared(avals: Avals, *, axis: int) -> HostCode:
     whole = (builtins.slice(None),) * axis
     return parts([(*whole, i, ...) for i in range(avals[0].shape[axis])])
 
@@ -276,7 +277,7 @@ def _stack_vmap(axis_size: int, vals: Any, dims: Any, *, axis: int) -> Any:
     return stack_p.bind(*moved, axis=axis + 1), 0
 
 
-def _stack_prepared(avals: Any, *, axis: int) -> HostCode:
+def _stack_prepared(avals: Avals, *, axis: int) -> HostCode:
     operands = "".join(f"{{{i}}}[{{key}}], " for i in range(len(avals)))
     key = (*(builtins.slice(None),) * axis, None, ...)  # inserts the axis, as `np.stack` does
     return HostCode(f"{{out}} = {{concatenate}}(({operands}), {axis})", concatenate=np.concatenate, key=key)

@@ -23,7 +23,7 @@ from corejax.extend.types import max_dim
 from corejax_lax_basic._base import by_name
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import Ints, canonical_axis, integer, ints, sequence
-from corejax_lax_basic._base.prepared import part
+from corejax_lax_basic._base.prepared import Avals, part
 from corejax_lax_basic._base.scalars import PYTHON_SCALARS, make_scalar
 from corejax_lax_basic.conversion.convert import as_weak_as
 from corejax_lax_basic.shape.broadcasting import broadcast_in_dim_p
@@ -61,7 +61,7 @@ def _impl(x: Any, *, start_indices: Ints, limit_indices: Ints, strides: Ints | N
     return x[tuple(map(builtins.slice, start_indices, limit_indices, steps))]
 
 
-def _prepared(avals: Any, *, start_indices: Ints, limit_indices: Ints, strides: Ints | None) -> Any:
+def _prepared(avals: Avals, *, start_indices: Ints, limit_indices: Ints, strides: Ints | None) -> Any:
     steps = strides or (1,) * len(start_indices)
     return part(avals[0], tuple(map(builtins.slice, start_indices, limit_indices, steps)))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -14,6 +14,9 @@ from corejax_lax_basic._base import by_name
 from corejax_lax_basic._base.arity import takes
 from corejax_lax_basic._base.axes import Ints, ints
 from corejax_lax_basic.shape.rearranging import reshape
+
+if TYPE_CHECKING:
+    from corejax_lax_basic._base.prepared import Avals
 
 __all__ = ["tile", "tile_p"]
 
@@ -52,7 +55,7 @@ def _vmap(axis_size: int, vals: Any, dims: Any, *, reps: Ints) -> Any:
     return tile_p.bind(x, reps=(*reps[:d], 1, *reps[d:])), d
 
 
-def _prepared(avals: Any, *, reps: Ints) -> HostCode:
+def _prepared(avals: Avals, *, reps: Ints) -> HostCode:
     [x] = avals
     unit = tuple(size for n in x.shape for size in (1, n))
     whole = tuple(size for n, r in zip(x.shape, reps, strict=True) for size in (r, n))

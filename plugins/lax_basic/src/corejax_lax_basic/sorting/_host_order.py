@@ -36,23 +36,27 @@ def ordinals(x: Host, zeros_equal: bool) -> Host:
             before 0.0, and NaN last (the total order of IEEE 754, StableHLO's TOTALORDER).
     """
     if not x.ndim:
-        return ordinals(x[None], zeros_equal)[0]
+        single: Host = ordinals(x[None], zeros_equal)[0]
+        return single
     name = x.dtype.name
     x = numpy_own(x)
     if name.endswith("fnuz") and not zeros_equal:  # the format has one NaN, whose sign means nothing
         x = np.where(np.isnan(x), np.abs(x), x)
     unsigned = np.dtype(f"u{x.dtype.itemsize}")
+    bits: Host = x.view(unsigned)
     if x.dtype.kind in "bu":
-        return x.view(unsigned)
+        return bits
     sign = unsigned.type(1 << (8 * unsigned.itemsize - 1))
     if x.dtype.kind == "i":
-        return x.view(unsigned) ^ sign
+        out: Host = bits ^ sign
+        return out
     if zeros_equal:
         x = x + x.dtype.type(0)  # turns -0.0 into 0.0
+        bits = x.view(unsigned)
     signed = np.dtype(f"i{x.dtype.itemsize}")
     # Invert all bits of negative numbers, and the sign bit of the others.
     mask = (x.view(signed) >> signed.type(8 * signed.itemsize - 1)).view(unsigned) | sign
-    out = np.bitwise_xor(x.view(unsigned), mask, out=mask)
+    out = np.bitwise_xor(bits, mask, out=mask)
     if zeros_equal and (nan := x != x).any():
         out[nan] = np.iinfo(unsigned).max
     return out

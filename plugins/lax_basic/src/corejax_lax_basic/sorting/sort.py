@@ -8,7 +8,7 @@ real parts, and by their imaginary parts if the real parts are equal.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from corejax_lax_basic.indexing.dimension_numbers import GatherDimensionNumbers
 from corejax_lax_basic.indexing.gather import gather
 from corejax_lax_basic.shape.broadcasting import expand_dims
 from corejax_lax_basic.sorting._host_order import sorted_alone, sorting_order, sorts_stably
+
+if TYPE_CHECKING:
+    from corejax_lax_basic._base.prepared import Avals
 
 __all__ = ["sort", "sort_key_val", "sort_p"]
 
@@ -92,7 +95,7 @@ def _impl(*arrays: Any, dimension: int, is_stable: bool, num_keys: int) -> list[
     return [np.take_along_axis(x, order, dimension) for x in arrays]
 
 
-def _prepared(avals: Any, *, dimension: int, is_stable: bool, num_keys: int) -> HostCode | None:
+def _prepared(avals: Avals, *, dimension: int, is_stable: bool, num_keys: int) -> HostCode | None:
     key = avals[0]
     if num_keys > 1 or not sorts_stably(key.dtype, key.size):
         return None

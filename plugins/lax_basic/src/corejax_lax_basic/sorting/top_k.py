@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from corejax_lax_basic._base.rows import named
 from corejax_lax_basic._base.type_rules import FLOAT, ORDERED, check_kind
 from corejax_lax_basic.sorting._host_order import greatest
 from corejax_lax_basic.sorting.sort import take_along
+
+if TYPE_CHECKING:
+    from corejax_lax_basic._base.prepared import Avals
 
 __all__ = ["approx_max_k", "approx_min_k", "approx_top_k_p", "top_k", "top_k_p"]
 
@@ -109,7 +112,7 @@ def _register_transformations(primitive: Primitive, axis: str) -> None:
     vmap_rules.register(primitive, vmap)
 
 
-def _few_singles(avals: Any, *, k: int, axis: int) -> bool:
+def _few_singles(avals: Avals, *, k: int, axis: int) -> bool:
     """Return whether a compiled program is faster, which it is for a few of many float32 elements."""
     [x] = avals
     return x.dtype == np.float32 and 8 * k <= x.shape[axis]

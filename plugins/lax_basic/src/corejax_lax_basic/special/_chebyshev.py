@@ -16,7 +16,8 @@ def _i0e(x: float) -> float:
     """Return `exp(-x) I0(x)` by its power series (DLMF 10.25.2) or, from 50 on, its asymptotic one (DLMF 10.40.1)."""
     if x < 50:
         ratios = ((x / 2 / k) ** 2 for k in range(1, 120))
-        return math.exp(-x) * math.fsum(itertools.accumulate(ratios, lambda a, b: a * b, initial=1.0))
+        terms = itertools.accumulate(ratios, lambda a, b: a * b, initial=1.0)
+        return math.exp(-x) * math.fsum(terms)
     ratios = ((2 * k - 1) ** 2 / (8 * k * x) for k in range(1, 30))
     terms = itertools.accumulate(ratios, lambda a, b: a * b, initial=1.0)
     return math.fsum(terms) / math.sqrt(2 * math.pi * x)

@@ -14,6 +14,7 @@ import numpy as np
 
 from corejax.extend.speed import HostCode
 from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS, through_float32
+from corejax_lax_basic._base.prepared import Avals, prepared_by
 from corejax_lax_basic.special import _series
 
 Function = Callable[..., Any]
@@ -24,7 +25,8 @@ FIRST_HALF = -(1 << 27)  # a mask: the sign, the exponent and 26 of the 53 bits 
 @functools.cache
 def scipy_special(name: str) -> Function:
     """Return a function of `scipy.special`."""
-    return getattr(importlib.import_module("scipy.special"), name)  # type: ignore[no-any-return]
+    function: Function = getattr(importlib.import_module("scipy.special"), name)
+    return function
 
 
 def by_scipy(name: str, amend: Function | None = None) -> Function:
@@ -40,7 +42,7 @@ def by_scipy(name: str, amend: Function | None = None) -> Function:
         out = scipy_special(name)(*arrays)
         return out if amend is None else amend(out, *arrays)
 
-    def prepare(avals: Any) -> Any:
+    def prepare(avals: Avals) -> Any:
         if any(x.dtype in NARROW_FLOATS for x in avals):
             return None
         if amend is None:
@@ -50,8 +52,7 @@ def by_scipy(name: str, amend: Function | None = None) -> Function:
         text = "{out} = {copysign}({ufunc}({0}), {0})"
         return HostCode(text, scalar=not avals[0].shape, ufunc=scipy_special(name), copysign=np.copysign)
 
-    impl.prepared = prepare  # type: ignore[attr-defined]
-    return impl
+    return prepared_by(prepare)(impl)
 
 
 def zero_at_zero(out: Any, x: Any) -> Any:

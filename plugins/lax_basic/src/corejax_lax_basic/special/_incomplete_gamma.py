@@ -66,7 +66,7 @@ def _series_by_a(ops: Any, a: Any, x: Any, where: Any) -> tuple[Any, Any]:
     a, x = ops.where(where, a, 1.0), ops.where(where, x, 0.5)
     zero = x * 0.0
     state = (zero + 1.0, zero, zero + 1.0, zero)
-    return tuple(ops.iterate(_series_by_a_step, (a, x), state, _LIMIT, where)[2:])  # type: ignore[return-value]
+    return tuple(ops.iterate(_series_by_a_step, (a, x), state, _LIMIT, where)[2:])
 
 
 # -- Q over a E ----------------------------------------------------------------------------------------------------

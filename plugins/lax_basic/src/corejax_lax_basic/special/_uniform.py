@@ -69,7 +69,7 @@ def tails(ops: Any, a: Any, x: Any) -> tuple[Any, Any]:
     rest = ops.exp(-0.5 * a * eta * eta) / ops.sqrt(2.0 * math.pi * a) * total
     z = eta * ops.sqrt(0.5 * a)
     both = 0.5 * ops.erfc(0.0 - z) - rest, 0.5 * ops.erfc(z) + rest
-    return tuple(ops.where(tail < 0.0, 0.0, tail) for tail in both)  # type: ignore[return-value]
+    return tuple(ops.where(tail < 0.0, 0.0, tail) for tail in both)
 
 
 def derivative(ops: Any, a: Any, x: Any) -> tuple[Any, Any]:

@@ -8,8 +8,8 @@ raise TypeError. Compiled programs compute all dtypes in float64. Definitions: D
 
 from __future__ import annotations
 
-from corejax.extend import nondifferentiable
-from corejax_lax_basic._base.derivatives import tangents
+from corejax.extend import Primitive, nondifferentiable
+from corejax_lax_basic._base.derivatives import Function, tangents
 from corejax_lax_basic._base.type_rules import FLOAT
 from corejax_lax_basic.elementwise._family import binary, bind_joined, constant, unary
 from corejax_lax_basic.elementwise.arithmetic import add, mul, neg
@@ -17,6 +17,13 @@ from corejax_lax_basic.special import _series
 from corejax_lax_basic.special._eager import ARRAYS, by_scipy, gammaln_as_xla, in_float64, psi_as_xla
 
 __all__: list[str] = []  # rows bring their own names
+
+# Names that derivatives use before their rows define them, declared for type checkers.
+digamma: Function
+polygamma: Function
+zeta: Function
+polygamma_p: Primitive
+zeta_p: Primitive
 
 
 lgamma, lgamma_p = unary(

@@ -15,7 +15,7 @@ import numpy as np
 
 from corejax.extend import Primitive, defbroadcasting, defjvp, impl_rules, nondifferentiable
 from corejax_lax_basic import _speed
-from corejax_lax_basic._base.derivatives import tangents, tangents_with_result
+from corejax_lax_basic._base.derivatives import Function, tangents, tangents_with_result
 from corejax_lax_basic._base.type_rules import FLOAT, elementwise
 from corejax_lax_basic._promotion import joined_operands
 from corejax_lax_basic.elementwise._family import binary, bind_joined, constant
@@ -27,6 +27,13 @@ from corejax_lax_basic.special._eager import ARRAYS, by_scipy, in_float64
 from corejax_lax_basic.special.gamma import digamma
 
 __all__ = ["betainc", "regularized_incomplete_beta_p"]
+
+# Names that derivatives use before their rows define them, declared for type checkers.
+igamma_grad_a: Function
+igamma_p: Primitive
+igammac_p: Primitive
+igamma_grad_a_p: Primitive
+random_gamma_grad_p: Primitive
 
 _BY_A = nondifferentiable("the second derivative of igamma by its first operand has no rule")
 _BY_PARAMETER = nondifferentiable("the incomplete beta function has no rule for derivatives by its first two operands")

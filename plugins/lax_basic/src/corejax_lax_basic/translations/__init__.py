@@ -39,6 +39,7 @@ def load(primitive: Primitive | None) -> None:
     home = _OTHERS.get(home, home)
     for module in [home] if home in every else every:
         import_module(f"{__name__}.{module}")
-    from corejax_lax_basic.translations.elementwise import _family
+    from corejax_lax_basic.elementwise._family import STABLEHLO
+    from corejax_lax_basic.translations.elementwise._family import translate_rows
 
-    _family.translate_rows(_family.STABLEHLO if primitive is None else [primitive])
+    translate_rows(STABLEHLO if primitive is None else [primitive])

@@ -5,20 +5,24 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from corejax.extend import dtypes
+from corejax_lax_basic._base.axes import Ints
 from corejax_lax_basic._base.strided import strided
 from corejax_lax_basic._speed import COMPILED_WINDOW, FEW_IN_WINDOW
 from corejax_lax_basic.shape.slicing import pad_on_host
-from corejax_lax_basic.windows.geometry import Ints, Pads, count_windows, dilated, dilated_shape
+from corejax_lax_basic.windows.geometry import Pads, count_windows, dilated, dilated_shape
+
+if TYPE_CHECKING:
+    from corejax_lax_basic._base.prepared import Avals
 
 Combine = Callable[..., Any]
 
 
-def has_small_windows(avals: Any, *, window_dimensions: Ints, **params: Any) -> bool:
+def has_small_windows(avals: Avals, *, window_dimensions: Ints, **params: Any) -> bool:
     """Return whether a compiled program is faster than NumPy; its time is proportional to the size of all windows."""
     return math.prod(window_dimensions) <= COMPILED_WINDOW
 

@@ -24,7 +24,8 @@ PADDINGS = ("SAME", "SAME_LOWER", "VALID")
 def dilated(size: int, dilation: int) -> int:
     """Return the span of `size` elements at a distance of `dilation`; the span of 0 elements is 0."""
     if isinstance(size, SymbolicDim):
-        return max_dim((size - 1) * dilation + 1, 0)
+        span: int = max_dim((size - 1) * dilation + 1, 0)
+        return span
     return (size - 1) * dilation + 1 if size else 0
 
 
@@ -35,7 +36,8 @@ def dilated_shape(shape: Sequence[int], dilation: Sequence[int]) -> Ints:
 
 def count_windows(size: int, span: int, stride: int) -> int:
     """Return how many windows of a span fit in `size` elements at a distance of `stride`."""
-    return max_dim((size - span) // stride + 1, 0)
+    count: int = max_dim((size - span) // stride + 1, 0)
+    return count
 
 
 def integers(name: str, argument: str, values: Any, count: int, least: int) -> Ints:

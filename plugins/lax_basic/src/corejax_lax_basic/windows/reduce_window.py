@@ -12,11 +12,11 @@ from typing import Any
 
 from corejax.extend import Primitive, ShapedArray, defjvp, deflinear, get_aval, impl_rules, vmap_rules
 from corejax_lax_basic._base.arity import takes
+from corejax_lax_basic._base.axes import Ints
 from corejax_lax_basic._base.type_rules import NUMERIC, ORDERED, Kinds, check_kind
 from corejax_lax_basic.reductions._family import ADD, MAXIMUM, MINIMUM, Fold
 from corejax_lax_basic.windows._on_host import has_small_windows, padded, reduce_windows
 from corejax_lax_basic.windows.geometry import (
-    Ints,
     Pads,
     dilated_shape,
     transposed_pads,

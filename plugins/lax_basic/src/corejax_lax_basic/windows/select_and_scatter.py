@@ -26,6 +26,7 @@ from corejax.extend import (
     vmap_rules,
 )
 from corejax_lax_basic._base.arity import takes
+from corejax_lax_basic._base.axes import Ints
 from corejax_lax_basic._base.type_rules import check_equal_dtypes
 from corejax_lax_basic.creation.filled import full_like
 from corejax_lax_basic.elementwise.comparison import eq
@@ -34,7 +35,7 @@ from corejax_lax_basic.elementwise.select import select as lax_select
 from corejax_lax_basic.reductions._program import combined, refuse_effects
 from corejax_lax_basic.shape.broadcasting import broadcast_in_dim
 from corejax_lax_basic.shape.slicing import pad, slice
-from corejax_lax_basic.windows.geometry import Ints, Pads, windowed_shape, with_axis
+from corejax_lax_basic.windows.geometry import Pads, windowed_shape, with_axis
 
 __all__ = ["select_and_scatter_p"]
 

@@ -17,6 +17,7 @@ import numpy as np
 
 from corejax.extend import Primitive, ShapedArray, as_array, get_aval, move_batch_axis
 from corejax_lax_basic._base.arity import takes
+from corejax_lax_basic._base.axes import Ints
 from corejax_lax_basic._base.derivatives import linear_in
 from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS
 from corejax_lax_basic._base.type_rules import REAL, check_equal_dtypes, check_kind
@@ -24,7 +25,7 @@ from corejax_lax_basic.reductions._family import greatest, least
 from corejax_lax_basic.shape.rearranging import reshape
 from corejax_lax_basic.shape.slicing import pad, slice
 from corejax_lax_basic.windows._on_host import offsets, padded, selected
-from corejax_lax_basic.windows.geometry import Ints, Pads, count_windows, windowed_shape, with_axis
+from corejax_lax_basic.windows.geometry import Pads, count_windows, windowed_shape, with_axis
 
 __all__ = ["select_and_gather_add_p", "select_and_scatter_add_p"]
 

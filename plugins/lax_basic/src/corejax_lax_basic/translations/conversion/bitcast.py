@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from corejax.extend import xla_translations
 from corejax_lax_basic.conversion.bitcast import bitcast_convert_type_p
 from corejax_lax_basic.conversion.precision import reduce_precision_p
 
+if TYPE_CHECKING:
+    from corejax.extend.devices import TranslationContext
+
 
 @xla_translations.register(bitcast_convert_type_p)
-def _bitcast_convert_type(ctx: Any, in_avals: Any, in_vals: Any, *, new_dtype: Any) -> Any:
+def _bitcast_convert_type(ctx: TranslationContext, in_avals: Any, in_vals: Any, *, new_dtype: Any) -> Any:
     (x,) = in_vals
     if x.aval.dtype == new_dtype:
         return x
@@ -20,7 +23,9 @@ def _bitcast_convert_type(ctx: Any, in_avals: Any, in_vals: Any, *, new_dtype: A
 
 
 @xla_translations.register(reduce_precision_p)
-def _reduce_precision(ctx: Any, in_avals: Any, in_vals: Any, *, exponent_bits: int, mantissa_bits: int) -> Any:
+def _reduce_precision(
+    ctx: TranslationContext, in_avals: Any, in_vals: Any, *, exponent_bits: int, mantissa_bits: int
+) -> Any:
     (x,) = in_vals
     attrs = f"exponent_bits = {exponent_bits} : i32, mantissa_bits = {mantissa_bits} : i32"
     return ctx.op("reduce_precision", x, out=x.aval, attrs=attrs)

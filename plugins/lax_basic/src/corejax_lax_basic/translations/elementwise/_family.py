@@ -16,7 +16,8 @@ def expanded(ctx: Any, vals: Sequence[Any]) -> list[Any]:
     first = vals[0].aval.shape
     for v in vals:
         if v.aval.shape != first:
-            return ctx.expand_scalars(vals, max((v.aval.shape for v in vals), key=len))  # type: ignore[no-any-return]
+            operands: list[Any] = ctx.expand_scalars(vals, max((v.aval.shape for v in vals), key=len))
+            return operands
     return list(vals)
 
 

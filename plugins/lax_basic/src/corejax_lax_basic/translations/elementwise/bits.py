@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,9 +10,12 @@ from corejax.extend import dtypes, xla_translations
 from corejax_lax_basic.elementwise.bits import mulhi_p, population_count_p
 from corejax_lax_basic.translations.elementwise._family import expanded
 
+if TYPE_CHECKING:
+    from corejax.extend.devices import TranslationContext
+
 
 @xla_translations.register(population_count_p)
-def _population_count(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
+def _population_count(ctx: TranslationContext, in_avals: Any, in_vals: Any) -> Any:
     (x,) = in_vals
     bits = dtypes.iinfo(x.aval.dtype).bits
     if bits >= 8:
@@ -23,7 +26,7 @@ def _population_count(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
 
 
 @xla_translations.register(mulhi_p)
-def _mulhi(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
+def _mulhi(ctx: TranslationContext, in_avals: Any, in_vals: Any) -> Any:
     x, y = expanded(ctx, in_vals)
     dtype, bits = x.aval.dtype, dtypes.iinfo(x.aval.dtype).bits
     unsigned = dtypes.is_unsigned(dtype)
@@ -35,12 +38,12 @@ def _mulhi(ctx: Any, in_avals: Any, in_vals: Any) -> Any:
     return _mulhi_of_64_bits(ctx, x, y)
 
 
-def _shifted(ctx: Any, x: Any, bits: int) -> Any:
+def _shifted(ctx: TranslationContext, x: Any, bits: int) -> Any:
     name = "shift_right_logical" if dtypes.is_unsigned(x.aval.dtype) else "shift_right_arithmetic"
     return ctx.op(name, x, ctx.full(x.aval, bits), out=x.aval)
 
 
-def _mulhi_of_64_bits(ctx: Any, x: Any, y: Any) -> Any:
+def _mulhi_of_64_bits(ctx: TranslationContext, x: Any, y: Any) -> Any:
     """Multiply by halves of the factors, the upper ones signed (Knuth, The Art of Computer Programming, 4.3.1)."""
     aval = x.aval
     mask = ctx.full(aval, 2**32 - 1)

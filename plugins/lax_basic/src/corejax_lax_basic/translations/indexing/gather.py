@@ -23,7 +23,7 @@ def signed_indices(ctx: Any, indices: Any, shape: Any) -> Any:
 
 
 def _is_large(size: Any) -> bool:
-    return not isinstance(size, SymbolicDim) and size > np.iinfo(np.int32).max  # type: ignore[no-any-return]
+    return not isinstance(size, SymbolicDim) and size > np.iinfo(np.int32).max
 
 
 def last_starts(ctx: Any, indices: Any, shape: Any, sizes: Any, axes: Any) -> Any:

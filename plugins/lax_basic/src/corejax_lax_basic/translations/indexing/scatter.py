@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from corejax.extend import Primitive, ShapedArray, xla_translations
+from corejax.extend import ClosedJaxpr, Primitive, ShapedArray, xla_translations
 from corejax.extend.types import max_dim
 from corejax_lax_basic.indexing.dimension_numbers import CLIP, FILL, slice_sizes_of
 from corejax_lax_basic.indexing.scatter import scatter_p
@@ -111,7 +111,9 @@ _register(scatter_max_p, lambda ctx, x, y: extremum(ctx, "maximum", x, y))
 
 
 @xla_translations.register(scatter_apply_p)
-def scatter_apply(ctx: Any, in_avals: Any, in_vals: Any, *, jaxpr: Any, update_shape: Any, **params: Any) -> Any:
+def scatter_apply(
+    ctx: Any, in_avals: Any, in_vals: Any, *, jaxpr: ClosedJaxpr, update_shape: Any, **params: Any
+) -> Any:
     """Lower to a scatter that ignores its updates."""
     x, indices = in_vals
     updates = ctx.full(x.aval.update(shape=update_shape), 0)

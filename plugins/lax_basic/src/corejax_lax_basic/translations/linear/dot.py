@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from corejax.extend import dtypes, xla_translations
 from corejax_lax_basic._base.small_ints import SMALL_INT_BYTES
 from corejax_lax_basic.linear.dot import dot_general_p
 from corejax_lax_basic.linear.precision import DotAlgorithm, DotAlgorithmPreset
+
+if TYPE_CHECKING:
+    from corejax.extend.devices import TranslationContext
 
 # XLA for CPUs refuses to widen products of the first dtype, and adds up products of the second in its own two bits.
 _WIDENED = frozenset(map(dtypes.dtype, ("float4_e2m1fn", "float8_e8m0fnu")))
@@ -85,13 +88,19 @@ def _mlir_name(dtype: Any) -> str:
 
 @xla_translations.register(dot_general_p)
 def dot_general(
-    ctx: Any, in_avals: Any, in_vals: Any, *, dimension_numbers: Any, preferred_element_type: Any, precision: Any = None
+    ctx: TranslationContext,
+    in_avals: Any,
+    in_vals: Any,
+    *,
+    dimension_numbers: Any,
+    preferred_element_type: Any,
+    precision: Any = None,
 ) -> Any:
     """Lower to `dot_general`, with sums in the preferred element type, or as the algorithm defines."""
     params = {"dimension_numbers": dimension_numbers, "preferred_element_type": preferred_element_type}
     out = dot_general_p.abstract(tuple(in_avals), params)[0]
-    dtypes_in = [aval.dtype for aval in in_avals]
-    lhs, rhs, sums = _types(precision, *dtypes_in, preferred_element_type)
+    lhs, rhs = (aval.dtype for aval in in_avals)
+    lhs, rhs, sums = _types(precision, lhs, rhs, preferred_element_type)
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
     numbers = ", ".join(
         f"{name} = {list(axes)}"

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from corejax.extend import xla_translations
 from corejax_lax_basic.shape.tiling import tile_p
 
+if TYPE_CHECKING:
+    from corejax.extend.devices import TranslationContext
+
 
 @xla_translations.register(tile_p)
-def tile(ctx: Any, in_avals: Any, in_vals: Any, *, reps: Any) -> Any:
+def tile(ctx: TranslationContext, in_avals: Any, in_vals: Any, *, reps: Any) -> Any:
     """Lower to `broadcast_in_dim` and `reshape`."""
     (x,) = in_vals
     shape = x.aval.shape

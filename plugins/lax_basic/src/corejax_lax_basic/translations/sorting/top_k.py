@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -10,8 +10,11 @@ from corejax.extend import ShapedArray, xla_translations
 from corejax_lax_basic.sorting.top_k import approx_top_k_p, top_k_p
 from corejax_lax_basic.translations._widening import orderable
 
+if TYPE_CHECKING:
+    from corejax.extend.devices import TranslationContext
 
-def _greatest(ctx: Any, x: Any, k: int, axis: int) -> list[Any]:
+
+def _greatest(ctx: TranslationContext, x: Any, k: int, axis: int) -> list[Any]:
     """Return `top_k` along any axis; the operation itself takes the last axis."""
     last = len(x.aval.shape) - 1
     x = _swap_axes(ctx, x, axis, last)
@@ -21,7 +24,7 @@ def _greatest(ctx: Any, x: Any, k: int, axis: int) -> list[Any]:
     return [_swap_axes(ctx, v, axis, last) for v in results]
 
 
-def _swap_axes(ctx: Any, x: Any, first: int, second: int) -> Any:
+def _swap_axes(ctx: TranslationContext, x: Any, first: int, second: int) -> Any:
     if first == second:
         return x
     order = list(range(len(x.aval.shape)))
@@ -31,7 +34,7 @@ def _swap_axes(ctx: Any, x: Any, first: int, second: int) -> Any:
 
 
 @xla_translations.register(top_k_p)
-def top_k(ctx: Any, in_avals: Any, in_vals: Any, *, k: int, axis: int) -> Any:
+def top_k(ctx: TranslationContext, in_avals: Any, in_vals: Any, *, k: int, axis: int) -> Any:
     """Lower to `chlo.top_k`."""
     (x,) = in_vals
     values, places = _greatest(ctx, orderable(ctx, x), k, axis)
@@ -40,7 +43,7 @@ def top_k(ctx: Any, in_avals: Any, in_vals: Any, *, k: int, axis: int) -> Any:
 
 @xla_translations.register(approx_top_k_p)
 def approx_top_k(
-    ctx: Any, in_avals: Any, in_vals: Any, *, reduction_dimension: int, is_max_k: bool, **params: Any
+    ctx: TranslationContext, in_avals: Any, in_vals: Any, *, reduction_dimension: int, is_max_k: bool, **params: Any
 ) -> Any:
     """Lower to an exact `top_k`; the least elements are the greatest of the negated array."""
     params |= {"reduction_dimension": reduction_dimension, "is_max_k": is_max_k}

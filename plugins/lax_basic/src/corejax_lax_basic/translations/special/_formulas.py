@@ -16,13 +16,15 @@ _WIDE, _BITS = np.dtype(np.float64), np.dtype(np.int64)
 _ROOT_HALF = 0x3FE6A09E667F3BCD  # the bits of sqrt(1/2)
 _WHOLE = 1.5 * 2.0**52  # sums with this are whole numbers
 
+_Binary = Callable[["Formula", Any], "Formula"]
 
-def _operator(name: str) -> tuple[Any, Any]:
+
+def _operator(name: str) -> tuple[_Binary, _Binary]:
     """Return a Python binary operator that is an operation of StableHLO, and its reflected one."""
     return (lambda x, y: x.operation(name, x, y)), (lambda x, y: x.operation(name, y, x))
 
 
-def _comparison(direction: str) -> Any:
+def _comparison(direction: str) -> _Binary:
     return lambda x, y: Formula(x.ctx, x.ctx.compare(direction, x.value, x.like(y)))
 
 
@@ -48,8 +50,9 @@ class Formula:
     __truediv__, __rtruediv__ = _operator("divide")
     __and__, __rand__ = _operator("and")
     __or__, __ror__ = _operator("or")
-    __lt__, __le__, __gt__, __ge__, __eq__ = map(_comparison, ("LT", "LE", "GT", "GE", "EQ"))
-    __hash__ = None  # type: ignore[assignment]
+    __lt__, __le__, __gt__, __ge__ = map(_comparison, ("LT", "LE", "GT", "GE"))
+    __eq__ = _comparison("EQ")  # type: ignore[assignment]  # a value of the program, no bool
+    __hash__ = None  # type: ignore[assignment]  # as `__eq__` is no equality
 
     def __invert__(self) -> Formula:
         return Formula(self.ctx, self.ctx.op("not", self.value, out=self.value.aval))
@@ -120,21 +123,24 @@ class Values:
 
     def erfc(self, x: Formula) -> Formula:
         """Compute `1 - erf(x)`."""
-        return self._chlo_erfc(x)  # type: ignore[no-any-return]
+        return self._chlo_erfc(x)
 
     def lgamma(self, x: Formula) -> Formula:
         """Compute `log|gamma(x)|`; CHLO's is inaccurate if it is small."""
-        return _series.log_gamma(self, x, self._chlo_lgamma(x))  # type: ignore[no-any-return]
+        out: Formula = _series.log_gamma(self, x, self._chlo_lgamma(x))
+        return out
 
     lgamma_positive = lgamma
 
     def digamma(self, x: Formula) -> Formula:
         """Compute the derivative of `lgamma`; CHLO's is inaccurate about its zero."""
-        return _series.digamma(self, x, self._chlo_digamma(x))  # type: ignore[no-any-return]
+        out: Formula = _series.digamma(self, x, self._chlo_digamma(x))
+        return out
 
     def zeta(self, s: Formula, q: Formula, unit: Formula | None = None) -> Formula:
         """Compute the Hurwitz zeta function, see `_series`."""
-        return _series.zeta(self, s, q, unit)  # type: ignore[no-any-return]
+        out: Formula = _series.zeta(self, s, q, unit)
+        return out
 
     def if_any(self, active: Formula, f: Any, out: Formula, *operands: Formula) -> Formula:
         """Return `f(ops, out, *operands)` if any element is active, see `_eager.Arrays.if_any`; an `if`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from corejax.extend import xla_translations
 from corejax_lax_basic.special.elementary import horner
 from corejax_lax_basic.special.error_functions import erf_inv_p, erf_p, erfc_p
 from corejax_lax_basic.translations.special._formulas import Formula, at_least_float32, chlo, operations_for
+
+if TYPE_CHECKING:
+    from corejax.extend.devices import TranslationContext
 
 _LIBRARY = operations_for(np.dtype(np.float64))  # its functions are StableHLO's own, for every dtype
 
@@ -20,11 +23,11 @@ _ABOVE = (0.8862269418, 0.3076009160, 5.986904443e-2, 7.804415250e-3, 6.46649113
 _BELOW = (1.0, 8.529158322e-2, 3.219146850e-2, 1.905529604e-3, 1.777111597e-4, 1.254030321e-6)
 
 
-def _erf_inv(ctx: Any, x: Any) -> Any:
+def _erf_inv(ctx: TranslationContext, x: Any) -> Any:
     return (_erf_inv_wide if x.aval.dtype == np.float64 else _erf_inv_single)(ctx, x)
 
 
-def _erf_inv_single(ctx: Any, x: Any) -> Any:
+def _erf_inv_single(ctx: TranslationContext, x: Any) -> Any:
     """Compute within 5 ulp; CHLO's formula is within 65 ulp, with twice as many operations."""
     ops, arg = _LIBRARY, Formula(ctx, x)
     w = 0.0 - ops.log((1.0 - arg) * (1.0 + arg))
@@ -32,7 +35,7 @@ def _erf_inv_single(ctx: Any, x: Any) -> Any:
     return ops.where(ops.abs(arg) == 1.0, arg * math.inf, out).value
 
 
-def _erf_inv_wide(ctx: Any, x: Any) -> Any:
+def _erf_inv_wide(ctx: TranslationContext, x: Any) -> Any:
     """Add a step of Newton's method to CHLO's value, which has half of the digits near 1 and -1."""
     out = ctx.op("chlo.erf_inv", x, out=x.aval)
     ops, size, value = _LIBRARY, Formula(ctx, x), Formula(ctx, out)

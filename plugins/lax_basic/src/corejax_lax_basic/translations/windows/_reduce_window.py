@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from corejax.extend import ShapedArray
+from corejax_lax_basic._base.axes import Ints
 from corejax_lax_basic.translations._padding import padding_text
-from corejax_lax_basic.windows.geometry import Ints, Pads, reduce_window_shape_tuple
+from corejax_lax_basic.windows.geometry import Pads, reduce_window_shape_tuple
 
 
 def pad_for_windows(ctx: Any, x: Any, value: Any, padding: Pads, base_dilation: Ints) -> Any:

@@ -7,11 +7,12 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import ShapedArray, dtypes, xla_translations
+from corejax_lax_basic._base.axes import Ints
 from corejax_lax_basic._base.narrow_floats import NARROW_FLOATS
 from corejax_lax_basic.translations._padding import padding_text
 from corejax_lax_basic.translations.reductions._combination import first_wins
 from corejax_lax_basic.translations.windows._reduce_window import pad_for_windows, reduce_window, windowed
-from corejax_lax_basic.windows.geometry import Ints, Pads
+from corejax_lax_basic.windows.geometry import Pads
 from corejax_lax_basic.windows.selection import select_and_gather_add_p, select_and_scatter_add_p, worst
 
 
