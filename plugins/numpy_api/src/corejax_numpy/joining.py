@@ -286,4 +286,5 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
     """
     x = array_argument("unstack", x)
     axis = canonical_axis(axis, x.ndim, name="unstack")
-    return lax.unstack(x, axis)
+    elements: tuple[Any, ...] = lax.unstack(x, axis)
+    return elements
