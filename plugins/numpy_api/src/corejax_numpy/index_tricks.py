@@ -43,7 +43,7 @@ def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) 
         sparse: whether the index array of each axis has size 1 along the other axes; False by default.
 
     Returns:
-        An array whose first axis counts the axes, or a tuple of arrays if `sparse`.
+        An array with a first axis that counts the axes, or a tuple of arrays if `sparse`.
     """
     shape = canonical_shape(dimensions)
     dtype = dtypes.default_int_dtype() if dtype is None else canonical_dtype(dtype)

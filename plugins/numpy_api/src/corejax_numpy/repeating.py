@@ -102,7 +102,7 @@ def _extend_to(indices: Any, length: int, size: int) -> Any:
 
 
 def _repeat_by_traced_counts(x: Any, repeats: Any, axis: int, length: int) -> Any:
-    """Repeat by traced counts: index `i` of the result takes the first element whose cumulative count exceeds `i`."""
+    """Repeat by traced counts: index `i` of the result takes the first element with a cumulative count above `i`."""
     from corejax_numpy.searching import searchsorted
 
     size = x.shape[axis]

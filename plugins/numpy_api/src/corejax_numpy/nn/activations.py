@@ -55,7 +55,7 @@ def gelu(x: Any, approximate: bool = True) -> Any:
 
     Args:
         x: the argument.
-        approximate: whether to use the approximation with tanh, whose error is up to 5e-4 (the default), or `erfc`.
+        approximate: True, the default, uses an approximation with tanh, with errors up to 5e-4; False uses `erfc`.
     """
     x = _inexact("gelu", x)
     if approximate:
