@@ -50,4 +50,7 @@ def lazy_names(
             wrapped[name].__module__ = f"corejax.{namespace}"
         return wrapped.get(name, function)
 
-    return lax.lazy_names(namespace, "corejax_numpy", modules, names, prepare=prepare)
+    functions: tuple[Callable[[str], Any], Callable[[], list[str]], list[str]] = lax.lazy_names(
+        namespace, "corejax_numpy", modules, names, prepare=prepare
+    )
+    return functions

@@ -111,7 +111,8 @@ def like(x: Any, value: Any) -> Array:
     aval = get_aval(x)
     # Floats are not cached: 0.0 and -0.0 are equal as keys, and differ.
     if type(value) is not int:
-        return lax.make_scalar(value, aval.dtype, aval.weak_type)
+        uncached: Array = lax.make_scalar(value, aval.dtype, aval.weak_type)
+        return uncached
     key = (aval.dtype, aval.weak_type, value)
     scalar = _likes.get(key)
     if scalar is None:
@@ -136,12 +137,14 @@ def promote_dtypes(name: str, *xs: Any, inexact: bool = False) -> list[Any]:
         aval = getattr(xs[0], "aval", None)
         if aval is not None and (not inexact or dtypes.is_inexact(aval.dtype)):
             return list(xs)
-    return lax.promote_dtypes(*operands(name, xs), inexact=inexact, name=name)
+    promoted: list[Any] = lax.promote_dtypes(*operands(name, xs), inexact=inexact, name=name)
+    return promoted
 
 
 def promote(name: str, *xs: Any, inexact: bool = False) -> list[Any]:
     """Return arguments as arrays of their common dtype and shape; arrays of rank 0 are not broadcast."""
-    return lax.promote_operands(*operands(name, xs), inexact=inexact, name=name)
+    promoted: list[Any] = lax.promote_operands(*operands(name, xs), inexact=inexact, name=name)
+    return promoted
 
 
 def strong(x: Any) -> Any:
@@ -189,7 +192,7 @@ def sequence(name: str, values: Any, what: str) -> list[Any]:
     return as_list
 
 
-def function_argument(name: str, f: Any, what: str) -> Callable[..., Any]:
+def function_argument(name: str, f: object, what: str) -> Callable[..., Any]:
     """Return an argument after a check that it is callable.
 
     Raises:
@@ -197,7 +200,7 @@ def function_argument(name: str, f: Any, what: str) -> Callable[..., Any]:
     """
     if not callable(f):
         raise TypeError(f"{name}: {what} is a function, got {f!r} of type {type(f).__name__}")
-    return f  # type: ignore[no-any-return]
+    return f
 
 
 def static_int(name: str, value: Any, what: str, least: int | None = None) -> int:
@@ -215,7 +218,7 @@ def static_int(name: str, value: Any, what: str, least: int | None = None) -> in
         ValueError: the value is less than `least`, or too large for a size.
     """
     try:
-        integer = as_dim(value)
+        integer: int = as_dim(value)
     except (TypeError, ValueError) as error:
         where = _prefix(name, what)
         if isinstance(value, Tracer) and isinstance(error, TypeError):

@@ -22,7 +22,7 @@ def contract_pair(
     preferred_element_type: Any = None,
     dot_general: Any = lax.dot_general,
 ) -> tuple[Any, Labels]:
-    """Multiply along axes that share a label, and sum over the axes whose labels are not kept.
+    """Multiply along axes that share a label, and sum over axes with labels that are not kept.
 
     Args:
         x: an array.

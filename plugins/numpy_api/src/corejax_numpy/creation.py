@@ -139,7 +139,8 @@ def _no_numbers(obj: Any) -> TypeError:
 def _host_array(value: Any, dtype: Any) -> Array:
     """Return a NumPy array or a Python number as an array, after a conversion on the host."""
     if lax.is_python_scalar(value):
-        return lax.make_scalar(value, dtype)
+        scalar: Array = lax.make_scalar(value, dtype)
+        return scalar
     with np.errstate(all="ignore"):
         if dtypes.is_complex(value.dtype) and not dtypes.is_complex(dtype):
             value = value.real
@@ -151,7 +152,8 @@ def _traced(x: Any) -> Any:
     """Return an array as a constant of the program that is being traced, if any (omnistaging)."""
     if isinstance(x, Tracer):
         return x
-    trace = recording_trace()
+    # A program is recorded by a StagingTrace, which has `atom`.
+    trace: Any = recording_trace()
     return x if trace is None else JitTracer(trace, x.aval, trace.atom(x))
 
 

@@ -30,7 +30,8 @@ def _cumulative(name: str, fold: Fold, doc: str, skip: int | None = None) -> Fol
             return to_bool(counted)
         return fold(x if x.dtype == result else lax.convert_element_type(x, result), axis)
 
-    return lax.named(function, name, doc)
+    lax.named(function, name, doc)
+    return function
 
 
 _CUMSUM = """Compute the cumulative sum along an axis.
@@ -76,7 +77,8 @@ def _with_initial(name: str, fold: Fold, neutral: int, doc: str) -> Fold:
         first = lax.full((*x.shape[:axis], 1, *x.shape[axis + 1 :]), neutral, out.dtype)
         return lax.concatenate([first, out], axis)
 
-    return lax.named(function, name, doc)
+    lax.named(function, name, doc)
+    return function
 
 
 _CUMULATIVE_SUM = """Compute the cumulative sum along an axis, as in the Array API standard.

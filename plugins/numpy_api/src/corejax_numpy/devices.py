@@ -45,7 +45,8 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
             "convert it with corejax.numpy.asarray"
         )
     if type(x) is Array:
-        return on_device(Array(np.array(x), x.aval) if copy else x, device)  # type: ignore[no-any-return]
+        array: Array = on_device(Array(np.array(x), x.aval) if copy else x, device)
+        return array
     kind, number = x.__dlpack_device__()
     if kind != 1:
         raise BufferError(f"from_dlpack: x is on device {(int(kind), int(number))} of DLPack, not on the host, (1, 0)")
@@ -59,8 +60,10 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     if config.x64_compat and dtypes.canonicalize_dtype(host.dtype) != host.dtype:
         if copy is False:
             raise BufferError(f"from_dlpack: {host.dtype} is converted to 32 bits (x64_compat), which needs a copy")
-        return on_device(as_array(host), device)  # type: ignore[no-any-return]
-    return on_device(Array(np.array(host) if copy else host.view(), get_aval(host)), device)  # type: ignore[no-any-return]
+        array = on_device(as_array(host), device)
+    else:
+        array = on_device(Array(np.array(host) if copy else host.view(), get_aval(host)), device)
+    return array
 
 
 def is_supported_dtype(dtype: Any) -> bool:

@@ -32,7 +32,7 @@ def iinfo(int_type: Any) -> Any:
 
 def issubdtype(arg1: Any, arg2: Any) -> bool:
     """Return whether a dtype is equal to another or belongs to a kind, as bfloat16 to `numpy.floating`."""
-    return dtypes.issubdtype(arg1, arg2)
+    return bool(dtypes.issubdtype(arg1, arg2))
 
 
 def result_type(*args: Any, return_weak_type_flag: bool = False) -> Any:
@@ -106,4 +106,5 @@ def can_cast(from_: Any, to: Any, casting: str = "safe") -> bool:
         raise TypeError(f"can_cast: a Python number has no dtype of its own, got {from_!r}")
     if casting not in ("no", "equiv", "safe", "same_kind", "unsafe"):
         raise ValueError(f"can_cast: casting is 'no', 'equiv', 'safe', 'same_kind' or 'unsafe', got {casting!r}")
-    return bool(np.can_cast(dtypes.dtype(from_), dtypes.dtype(to), casting=casting))  # type: ignore[arg-type]
+    rule: Any = casting  # NumPy types this argument as a literal
+    return bool(np.can_cast(dtypes.dtype(from_), dtypes.dtype(to), casting=rule))

@@ -41,11 +41,11 @@ def einsum(
         ValueError: the subscripts do not match the operands, or axes with one label have different sizes.
     """
     refuse_out("einsum", out)
-    text, arrays = _parse_arguments("einsum", subscripts, operands)
-    arrays = promote_dtypes("einsum", *arrays)
+    text, given = _parse_arguments("einsum", subscripts, operands)
+    arrays = promote_dtypes("einsum", *given)
     dtype = canonical_dtype(preferred_element_type) or arrays[0].dtype
     plan = _cached_plan(text, tuple(x.shape for x in arrays), optimize)
-    terms = [
+    terms: list[tuple[Any, list[Any]]] = [
         without_repeated_labels(x, list(names)) if len({*names}) < len(names) else (x, list(names))
         for x, names in zip(arrays, plan.labels, strict=True)
     ]
@@ -74,18 +74,19 @@ def einsum_path(subscripts: Any, /, *operands: Any, optimize: Any = "auto") -> t
         The path, and opt_einsum's printable report. Each step of the path lists the operands that it contracts; its
         result is appended to the remaining operands.
     """
-    import opt_einsum
+    import opt_einsum  # type: ignore[import-untyped]  # no annotations
 
     text, arrays = _parse_arguments("einsum_path", subscripts, operands)
     shapes = tuple(x.shape for x in promote_dtypes("einsum_path", *arrays))
     _cached_plan(text, shapes, optimize)  # raises errors with a clear message
-    return opt_einsum.contract_path(text, *shapes, shapes=True, optimize=_strategy(optimize, len(shapes)))
+    path, report = opt_einsum.contract_path(text, *shapes, shapes=True, optimize=_strategy(optimize, len(shapes)))
+    return path, report
 
 
 def _parse_arguments(name: str, subscripts: Any, operands: tuple[Any, ...]) -> tuple[str, tuple[Any, ...]]:
     """Return the subscripts as a string, and the arrays."""
     if not isinstance(subscripts, str):  # operands and their labels in turn
-        from opt_einsum.parser import convert_interleaved_input
+        from opt_einsum.parser import convert_interleaved_input  # type: ignore[import-untyped]  # no annotations
 
         try:
             subscripts, operands = convert_interleaved_input((subscripts, *operands))

@@ -10,7 +10,7 @@ import functools
 import math
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from corejax.extend import Array, Primitive, as_array, dtypes, get_aval, remembered
 from corejax_lax_basic import lax
@@ -29,6 +29,7 @@ from corejax_numpy.arguments import (
 Unary = Callable[[Any], Any]
 Binary = Callable[[Any, Any], Any]
 Dtypes = frozenset[Any]
+F = TypeVar("F", bound=Callable[..., Any])
 
 # -- families ----------------------------------------------------------------------------------------------------
 #
@@ -45,7 +46,7 @@ _INEXACT, _ORDERED, _ANY = _FLOATS | _COMPLEX, _DISCRETE | _FLOATS, _DISCRETE | 
 _remembered = functools.cache(remembered)
 
 
-def _public(function: Any, name: str, doc: str) -> Any:
+def _public(function: F, name: str, doc: str) -> F:
     """Name a function of `corejax.numpy`, so that it is unpickled from there, whichever module defines it."""
     lax.named(function, name, doc).__module__ = "corejax.numpy"
     return function
@@ -65,7 +66,7 @@ def inexact_function(name: str, apply: Unary | Primitive, doc: str) -> Unary:
         return apply(promote_dtypes(name, x, inexact=True)[0])
 
     def function(x: Any, /) -> Any:
-        aval = getattr(x, "aval", None)
+        aval: Any = getattr(x, "aval", None)
         if aval is not None and aval.dtype in _INEXACT:
             return apply(x)
         # The conversion dominates the cost of larger arrays, so they gain nothing from a cached program.
@@ -139,11 +140,12 @@ def promoted_function(name: str, apply: Binary | Primitive, doc: str, inexact: b
     """
     bind = apply.bind if isinstance(apply, Primitive) else apply
 
-    def general(x: Any, y: Any) -> Any:
+    def general(x: Any, y: Any, /) -> Any:
         return bind(*promote(name, x, y, inexact=inexact))
 
     if not isinstance(apply, Primitive):
-        return lax.named(lambda x, y, /: general(x, y), name, doc)
+        lax.named(general, name, doc)
+        return general
     return _binary(name, general, apply, _INEXACT if inexact else _ANY, doc)
 
 
@@ -174,7 +176,8 @@ def rounding_function(name: str, apply: Unary, doc: str) -> Unary:
         x = number_argument(name, x)
         return apply(x) if dtypes.is_inexact(x.dtype) else x
 
-    return lax.named(function, name, doc)
+    lax.named(function, name, doc)
+    return function
 
 
 def _scaled(x: Any, scale: Binary, factor: float) -> Any:
@@ -253,7 +256,12 @@ def divmod(x: Any, y: Any, /) -> tuple[Any, Any]:
 
 def _array_function(name: str, apply: Unary, doc: str) -> Unary:
     """Return a function that passes its argument to `apply` as an array."""
-    return lax.named(lambda x, /: apply(array_argument(name, x)), name, doc)
+
+    def function(x: Any, /) -> Any:
+        return apply(array_argument(name, x))
+
+    lax.named(function, name, doc)
+    return function
 
 
 _REAL_PART = "Return the real part; a real array is returned unchanged."
@@ -331,7 +339,7 @@ def where(condition: Any, x: Any, y: Any) -> Any:
     if condition_aval is None or condition_aval.dtype is not dtypes.bool_:
         condition = to_bool(array_argument("where", condition))
         condition_aval = condition.aval
-    if aval is None or getattr(y, "aval", None) is not aval:
+    if getattr(y, "aval", None) is not aval or aval is None:
         x, y = promote_dtypes("where", x, y)
     elif condition_aval.shape == aval.shape:
         return lax.select_n_p.bind(condition, y, x)

@@ -82,7 +82,8 @@ def _unsupported(name: str) -> Callable[..., NoReturn]:
     Raises:
         NotImplementedError: always.
     """
-    return lax.named(function, name, doc)
+    lax.named(function, name, doc)
+    return function
 
 
 fromfile = _unsupported("fromfile")
@@ -97,10 +98,10 @@ def save(file: Any, arr: Any, allow_pickle: bool = True) -> None:
 def savez(file: Any, *args: Any, allow_pickle: bool = True, **kwds: Any) -> None:
     """Write several named arrays to one file in NumPy's format `.npz`; see `numpy.savez`."""
     arrays = [np.asarray(x) for x in args]
-    named = {name: np.asarray(x) for name, x in kwds.items()}
+    named: dict[str, Any] = {name: np.asarray(x) for name, x in kwds.items()}
     if duplicates := sorted(set(named) & {f"arr_{i}" for i in range(len(arrays))}):
         raise ValueError(f"savez: arrays without names are saved as arr_0 and so on, got {duplicates} as names")
-    np.savez(file, **{f"arr_{i}": x for i, x in enumerate(arrays)}, **named)
+    np.savez(file, *arrays, **named)
 
 
 def load(file: Any, *args: Any, **kwargs: Any) -> Any:

@@ -25,7 +25,7 @@ from corejax_numpy.arguments import (
 )
 from corejax_numpy.elementwise import greater, isnan, less, trunc, where
 
-_INTEGERS = {2: np.dtype(np.int16), 4: np.dtype(np.int32), 8: np.dtype(np.int64)}
+_INTEGERS: dict[int, np.dtype[Any]] = {2: np.dtype(np.int16), 4: np.dtype(np.int32), 8: np.dtype(np.int64)}
 
 
 def _everywhere(x: Any, value: bool) -> Any:
@@ -270,7 +270,8 @@ def _is_infinity(name: str, infinity: float, doc: str) -> Callable[..., Any]:
             raise ValueError(f"{name} takes real numbers, got {x.aval.str_short()}")
         return lax.eq(x, like(x, infinity)) if dtypes.is_float(x.dtype) else _everywhere(x, False)
 
-    return lax.named(function, name, f"Test for {doc} infinity. Raises ValueError for complex numbers.")
+    lax.named(function, name, f"Test for {doc} infinity. Raises ValueError for complex numbers.")
+    return function
 
 
 isposinf = _is_infinity("isposinf", math.inf, "positive")
@@ -309,7 +310,8 @@ def _ignoring_nan(name: str, beyond: Callable[[Any, Any], Any], doc: str) -> Cal
         x1, x2 = promote(name, x1, x2)
         return where(lax.bitwise_or(*lax.broadcast_operands(beyond(x1, x2), isnan(x2))), x1, x2)
 
-    return lax.named(function, name, f"Return the {doc} of `x1` and `x2`; if one is NaN, the other.")
+    lax.named(function, name, f"Return the {doc} of `x1` and `x2`; if one is NaN, the other.")
+    return function
 
 
 fmax = _ignoring_nan("fmax", greater, "larger")

@@ -153,7 +153,7 @@ def _resample(x: Any, shape: Sequence[int], axes: Sequence[int], weights: Sequen
     labels = list(range(x.ndim))
     sizes = [(shape[axis], x.shape[axis]) for axis in axes]
     if any(isinstance(size, SymbolicDim) for pair in sizes for size in pair):
-        order = range(len(axes))
+        order: Sequence[int] = range(len(axes))
     else:
         order = sorted(range(len(axes)), key=lambda i: sizes[i][0] / max(1, sizes[i][1]))
     for i in order:

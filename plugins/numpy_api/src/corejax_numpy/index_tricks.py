@@ -43,7 +43,7 @@ def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) 
         sparse: whether the index array of each axis has size 1 along the other axes; False by default.
 
     Returns:
-        An array whose first axis counts the axes, or a tuple of arrays if `sparse`.
+        An array with a first axis that counts the axes, or a tuple of arrays if `sparse`.
     """
     shape = canonical_shape(dimensions)
     dtype = dtypes.default_int_dtype() if dtype is None else canonical_dtype(dtype)
@@ -307,7 +307,8 @@ def _triangle(name: str, of: Callable[..., Any], doc: str) -> Callable[..., tupl
         dtype = dtypes.default_int_dtype()
         return as_array(i.astype(dtype)), as_array(j.astype(dtype))
 
-    return lax.named(function, name, f"Return the indices of an n by m matrix on and {doc} its `k`-th diagonal.")
+    lax.named(function, name, f"Return the indices of an n by m matrix on and {doc} its `k`-th diagonal.")
+    return function
 
 
 tril_indices = _triangle("tril_indices", np.tril_indices, "below")
@@ -327,7 +328,8 @@ def _triangle_of_matrix(name: str, of: Callable[..., tuple[Any, Any]]) -> Callab
     Raises:
         ValueError: the array is not a matrix.
     """
-    return lax.named(function, name, doc)
+    lax.named(function, name, doc)
+    return function
 
 
 tril_indices_from = _triangle_of_matrix("tril_indices_from", tril_indices)

@@ -407,7 +407,7 @@ def place(arr: Any, mask: Any, vals: Any, *, inplace: bool = True) -> Any:
 
 
 def fill_diagonal(a: Any, val: Any, wrap: bool = False, *, inplace: bool = True) -> Any:
-    """Return a copy of an array with the elements on its diagonal (those whose indices are all equal) replaced.
+    """Return a copy of an array with its diagonal (the elements with equal indices) replaced.
 
     Args:
         a: an array of at least two axes; if it has more, their sizes must be equal.
@@ -445,7 +445,7 @@ def choose(a: Any, choices: Sequence[Any], out: None = None, mode: str = "raise"
 
     Args:
         a: integers, the index of the choice for each element; they broadcast against the choices.
-        choices: a sequence of arrays, or one array, whose rows are the choices.
+        choices: a sequence of arrays, or one array with the choices as rows.
         out: not supported; must be None.
         mode: how indices out of bounds are handled. `"raise"`, the default, raises ValueError and requires concrete
             indices; `"clip"` takes the nearest choice; `"wrap"` takes indices modulo the number of choices.

@@ -32,7 +32,7 @@ def concatenate(arrays: Any, axis: int | None = 0, dtype: Any = None) -> Any:
     """Join arrays along an existing axis.
 
     Args:
-        arrays: a sequence of arrays whose shapes agree except in that axis, or one array, whose rows are joined.
+        arrays: a sequence of arrays with shapes that agree except in that axis; or one array, to join its rows.
         axis: the axis to join along, 0 by default; None flattens the arrays first.
         dtype: dtype of the result; by default the arrays' promoted dtype.
 
@@ -105,7 +105,7 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> An
     """Join arrays of one shape along a new axis.
 
     Args:
-        arrays: a sequence of arrays, or one array, whose rows are stacked.
+        arrays: a sequence of arrays; or one array, to stack its rows.
         axis: the position of the new axis in the result, 0 by default.
         out: not supported; must be None.
         dtype: dtype of the result; by default the arrays' promoted dtype.
@@ -286,4 +286,5 @@ def unstack(x: Any, /, *, axis: int = 0) -> tuple[Any, ...]:
     """
     x = array_argument("unstack", x)
     axis = canonical_axis(axis, x.ndim, name="unstack")
-    return lax.unstack(x, axis)
+    elements: tuple[Any, ...] = lax.unstack(x, axis)
+    return elements

@@ -25,7 +25,7 @@ from corejax_numpy.arguments import (
 def shape(a: Any) -> tuple[int, ...]:
     """Return the sizes of the axes; they are static, also if the array is traced."""
     if isinstance(a, np.ndarray):  # also of dtypes that no `Array` has, such as strings
-        return a.shape
+        return tuple(a.shape)
     if is_array_like(a):
         return get_aval(a).shape
     try:
@@ -147,7 +147,7 @@ def moveaxis(a: Any, source: int | Sequence[int], destination: int | Sequence[in
 def expand_dims(a: Any, axis: int | Sequence[int]) -> Any:
     """Insert axes of size 1; `axis` is one position or several, counted in the result."""
     x = array_argument("expand_dims", a)
-    given = tuple(axis) if lax.is_several(axis) else (axis,)
+    given: tuple[Any, ...] = (axis,) if isinstance(axis, int) or not lax.is_several(axis) else tuple(axis)
     axes = canonical_axes(given, x.ndim + len(given), name="expand_dims")
     return lax.expand_dims(x, axes) if axes else x
 
@@ -177,7 +177,8 @@ def broadcast_shapes(*shapes: int | Sequence[int]) -> tuple[int, ...]:
     Raises:
         ValueError: the shapes do not broadcast together.
     """
-    return lax.broadcast_shapes(*(s if isinstance(s, tuple | list) else (s,) for s in shapes))
+    shape: tuple[int, ...] = lax.broadcast_shapes(*(s if isinstance(s, tuple | list) else (s,) for s in shapes))
+    return shape
 
 
 def broadcast_to(array: Any, shape: Any, *, out_sharding: Any = None) -> Any:

@@ -55,7 +55,8 @@ def _spread_method(function: Callable[..., Any], doc: str) -> Callable[..., Any]
     ) -> Any:
         return function(self, axis, dtype, out, ddof, keepdims, where=where, correction=correction)
 
-    return remembered(lax.named(method, function.__name__, doc))
+    lax.named(method, function.__name__, doc)
+    return remembered(method)
 
 
 def round_(self: Any, decimals: int | None = None, out: None = None) -> Any:

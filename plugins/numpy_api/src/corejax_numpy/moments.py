@@ -180,7 +180,8 @@ def _spread(name: str, root: bool, doc: str) -> Callable[..., Any]:
         out = variance(name, a, axis, dtype, ddof_of(name, ddof, correction), keepdims, where, mean)
         return lax.sqrt(out) if root else out
 
-    return lax.named(function, name, doc)
+    lax.named(function, name, doc)
+    return function
 
 
 var = _spread("var", False, _VAR)

@@ -37,7 +37,8 @@ def _accumulation(name: str, reduce_all: Fold, doc: str) -> Fold:
         x = array_argument(name, a)
         return reduce_all(x, axis, dtype, None, keepdims, initial, _mask(name, x, where))
 
-    return lax.named(function, name, doc)
+    lax.named(function, name, doc)
+    return function
 
 
 nansum = _accumulation("nansum", reductions.sum, "Sum the elements over axes, ignoring NaN; arguments as for `sum`.")
@@ -66,7 +67,8 @@ def _extreme(name: str, fold: Fold, worst: float, doc: str) -> Fold:
         all_nan = reductions.all(lax.ne(x, x), axis, keepdims=keepdims)
         return lax.select(all_nan, like(best, math.nan), best)
 
-    return lax.named(function, name, doc)
+    lax.named(function, name, doc)
+    return function
 
 
 def _index_function(name: str, find: Fold, worst: float, doc: str) -> Fold:
@@ -81,7 +83,8 @@ def _index_function(name: str, find: Fold, worst: float, doc: str) -> Fold:
         all_nan = reductions.all(lax.ne(x, x), axis, keepdims=bool(keepdims))
         return lax.select(all_nan, like(index, -1), index)
 
-    return lax.named(function, name, doc)
+    lax.named(function, name, doc)
+    return function
 
 
 _EXTREME = "Return the {} element over axes, ignoring NaN; NaN if all are NaN. Arguments as for `max`."
@@ -122,7 +125,8 @@ def _spread(name: str, root: bool, doc: str) -> Fold:
         out = moments.variance(name, x, axis, dtype, ddof, keepdims, _mask(name, x, where), mean)
         return lax.sqrt(out) if root else out
 
-    return lax.named(function, name, doc)
+    lax.named(function, name, doc)
+    return function
 
 
 nanvar = _spread("nanvar", False, "Compute the variance over axes, ignoring NaN; arguments as for `var`.")

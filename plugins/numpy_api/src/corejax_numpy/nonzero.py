@@ -109,7 +109,8 @@ def first_true(mask: Any, count: int, otherwise: int = 0) -> tuple[Any, Any]:
 def _first(mask: Any, count: int) -> tuple[list[Any], Any]:
     """Return the indices of the first `count` true elements, padded with zeros, and the number of true elements."""
     positions, total = first_true(lax.reshape(mask, (mask.size,)), count)
-    out, stride = [], math.prod(mask.shape)
+    out: list[Any] = []
+    stride = math.prod(mask.shape)
     for size in mask.shape:
         stride //= size
         i = lax.div(positions, stride) if stride > 1 else positions

@@ -90,7 +90,8 @@ def _segments(
         out = getattr(out.at[bucket, ids], method)(x, **options)
         return lax.convert_element_type(reducer(out, axis=0), x.dtype)
 
-    return remembered(lax.named(segments, name, _DOC.format(what=what, empty=empty)))
+    lax.named(segments, name, _DOC.format(what=what, empty=empty))
+    return remembered(segments)
 
 
 def _slice_shape(name: str, x: Any, ids: Any) -> tuple[Any, ...]:

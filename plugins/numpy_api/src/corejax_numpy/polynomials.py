@@ -49,7 +49,8 @@ def _termwise(name: str, combine: Callable[[Any, Any], Any], what: str) -> Calla
     Raises:
         ValueError: an argument is not a vector.
     """
-    return lax.named(function, name, doc)
+    lax.named(function, name, doc)
+    return function
 
 
 polyadd = _termwise("polyadd", lax.add, "Add")
@@ -207,7 +208,7 @@ def _falling(size: int, order: int, dtype: Any) -> Any:
     return asarray(math.prod(powers - i for i in range(order)), dtype)
 
 
-def _powers(first: int, size: Any, dtype: Any) -> Any:
+def _powers(first: Any, size: Any, dtype: Any) -> Any:
     """Return `first + size - 1` down to `first`, as NumPy doubles, or as an array if the size is symbolic."""
     if isinstance(size, SymbolicDim):
         return arange(first, first + size, dtype=dtype)[::-1]

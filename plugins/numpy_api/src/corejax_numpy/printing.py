@@ -27,8 +27,8 @@ def array_repr(
     x = array_argument("array_repr", arr)
     if type(x) is not Array:
         return repr(x)
-    changed = {"linewidth": max_line_width, "precision": precision, "suppress": suppress_small}
-    with np.printoptions(**{name: value for name, value in changed.items() if value is not None}):  # type: ignore[arg-type]
+    changed: dict[str, Any] = {"linewidth": max_line_width, "precision": precision, "suppress": suppress_small}
+    with np.printoptions(**{name: value for name, value in changed.items() if value is not None}):
         return repr(x)
 
 

@@ -137,10 +137,11 @@ def matmul(
 def _leading(name: str, a: Any, a_count: int, b: Any, b_count: int) -> tuple[int, ...]:
     """Return the broadcast shape of the leading axes, of which the operands have `a_count` and `b_count`."""
     try:
-        return lax.broadcast_shapes(a.shape[:a_count], b.shape[:b_count])  # type: ignore[no-any-return]
+        shape: tuple[int, ...] = lax.broadcast_shapes(a.shape[:a_count], b.shape[:b_count])
     except ValueError:
         shown = f"{a.aval.str_short()} and {b.aval.str_short()}"
         raise ValueError(f"{name}: the leading axes of {shown} do not broadcast together") from None
+    return shape
 
 
 def vdot(a: Any, b: Any, *, precision: Any = None, preferred_element_type: Any = None) -> Any:

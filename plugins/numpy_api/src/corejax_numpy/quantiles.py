@@ -46,8 +46,11 @@ _NAN = "Compute quantiles as `{}` does, ignoring NaN."
 
 
 def _quantile_function(name: str, doc: str, *, per_cent: bool, skips_nan: bool) -> Callable[..., Any]:
-    def compute(a: Any, q: Any, *options: Any) -> Any:
-        return _quantile(name, a, _from_percent(name, q) if per_cent else q, *options, skips_nan)
+    def compute(
+        a: Any, q: Any, axis: Axis, out: Any, overwrite_input: bool, method: str, keepdims: bool, weights: Any
+    ) -> Any:
+        q = _from_percent(name, q) if per_cent else q
+        return _quantile(name, a, q, axis, out, overwrite_input, method, keepdims, weights, skips_nan)
 
     compute_compiled = remembered(compute)
 
@@ -66,7 +69,8 @@ def _quantile_function(name: str, doc: str, *, per_cent: bool, skips_nan: bool) 
         run = compute_compiled if type(q) in (int, float) else compute
         return run(a, q, axis, out, overwrite_input, method, keepdims, weights)
 
-    return lax.named(function, name, doc)
+    lax.named(function, name, doc)
+    return function
 
 
 def _fractions(name: str, q: Any) -> Any:

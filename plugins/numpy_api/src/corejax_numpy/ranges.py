@@ -40,7 +40,8 @@ def arange(
 
 def _arange(start: Any, stop: Any, step: Any, dtype: Any) -> Any:
     if any(isinstance(x, SymbolicDim) for x in (start, stop, step)):
-        return _symbolic_range(*((0, start) if stop is None else (start, stop)), 1 if step is None else step, dtype)
+        first, bound = (0, start) if stop is None else (start, stop)
+        return _symbolic_range(first, bound, 1 if step is None else step, dtype)
     given = [operand("arange", x, i) for i, x in enumerate((start, stop, step)) if x is not None]
     dtype = dtypes.result_type(*given) if dtype is None else canonical_dtype(dtype)
     first, bound, distance = (
@@ -140,7 +141,9 @@ def _linspace_of_scalars(
     dtype = dtypes.inexact_dtype_of(dtypes.result_type(start, stop)) if dtype is None else canonical_dtype(dtype)
     with np.errstate(all="ignore"):
         first, last = (x if isinstance(x, complex) else float(x) for x in (start, stop))
-        out, distance = np.linspace(first, last, num, endpoint, True)
+        out: Any
+        distance: Any
+        out, distance = np.linspace(first, last, num, endpoint, retstep=True)
         if dtypes.is_integer(dtype):
             out = np.floor(out)
         if np.iscomplexobj(out) and not dtypes.is_complex(dtype):
@@ -151,7 +154,7 @@ def _linspace_of_scalars(
         return numbers, Array(np.asarray(distance).astype(dtypes.inexact_dtype_of(dtype)))
 
 
-def _bounds(name: str, start: Any, stop: Any, dtype: Any) -> tuple[list[Any], Any]:
+def _bounds(name: str, start: Any, stop: Any, dtype: Any) -> tuple[tuple[Any, Any], Any]:
     """Return the ends of a range in the dtype of the computation, and the dtype to which the result is rounded once.
 
     Floats of 16 bits or fewer are computed in float32, and integers in float64: a rounded exponent gives a wrong
@@ -163,7 +166,8 @@ def _bounds(name: str, start: Any, stop: Any, dtype: Any) -> tuple[list[Any], An
     dtype = inexact if dtype is None else canonical_dtype(dtype)
     least = np.dtype(np.float32 if dtypes.is_inexact(dtype) else np.float64)
     inexact = dtypes.promote_types(dtypes.promote_types(inexact, dtypes.inexact_dtype_of(dtype)), least)
-    return [lax.convert_element_type(lax.convert_operand(x, inexact), inexact) for x in bounds], dtype
+    first, last = (lax.convert_element_type(lax.convert_operand(x, inexact), inexact) for x in bounds)
+    return (first, last), dtype
 
 
 def _evenly(first: Any, last: Any, num: int, endpoint: bool, exact: bool = False) -> tuple[Any, int]:
@@ -273,7 +277,7 @@ def _move_first(name: str, x: Any, axis: int) -> Any:
 # -- matrices ----------------------------------------------------------------------------------------------------
 
 
-def _indices(shape: tuple[int, ...], axis: int, offset: Any = 0) -> Any:
+def _indices(shape: tuple[Any, ...], axis: int, offset: Any = 0) -> Any:
     out = lax.broadcasted_iota(np.int32, shape, axis)
     if isinstance(offset, Tracer):
         return lax.add(out, offset)

@@ -165,7 +165,8 @@ def _accumulation(name: str, fold: Fold, combine: Any, neutral: int, doc: str) -
         total = _reduce(name, fold, _masked(name, x, where, neutral), axis, keepdims)
         return total if initial is None else combine(total, _initial(name, initial, x.dtype))
 
-    return lax.named(function, name, doc)
+    lax.named(function, name, doc)
+    return function
 
 
 sum = _accumulation("sum", lax.reduce_sum, lax.add, 0, _SUM)
@@ -224,7 +225,8 @@ def _extreme_element(name: str, fold: Fold, combine: Any, of_two: str, doc: str)
             raise TypeError(f"{name}: the second argument is the axis; for two arrays use corejax.numpy.{of_two}(x, y)")
         return _extreme(name, fold, combine, a, axis, out, keepdims, initial, where)
 
-    return lax.named(function, name, doc)
+    lax.named(function, name, doc)
+    return function
 
 
 max = _extreme_element("max", lax.reduce_max, lax.max, "maximum", _MAX)

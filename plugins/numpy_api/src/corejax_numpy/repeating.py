@@ -32,7 +32,8 @@ def tile(A: Any, reps: int | Sequence[int]) -> Any:
         ValueError: a number of repetitions is negative.
     """
     x = array_argument("tile", A)
-    counts = tuple(static_int("tile", n, "reps") for n in (reps if lax.is_several(reps) else (reps,)))
+    given: Any = reps if lax.is_several(reps) else (reps,)
+    counts = tuple(static_int("tile", n, "reps") for n in given)
     if any(n < 0 for n in counts):
         raise ValueError(f"tile: arrays are repeated 0 times or more, got {reps!r}")
     if x.ndim < len(counts):
@@ -88,7 +89,7 @@ def repeat(
 
 
 @remembered
-def _repeat_evenly(x: Any, count: int, axis: int) -> Any:
+def _repeat_evenly(x: Any, count: int | SymbolicDim, axis: int) -> Any:
     spread = (*x.shape[: axis + 1], count, *x.shape[axis + 1 :])
     out = lax.broadcast_in_dim(x, spread, tuple(d for d in range(x.ndim + 1) if d != axis + 1))
     return lax.reshape(out, (*x.shape[:axis], x.shape[axis] * count, *x.shape[axis + 1 :]))
@@ -101,7 +102,7 @@ def _extend_to(indices: Any, length: int, size: int) -> Any:
 
 
 def _repeat_by_traced_counts(x: Any, repeats: Any, axis: int, length: int) -> Any:
-    """Repeat by traced counts: index `i` of the result takes the first element whose cumulative count exceeds `i`."""
+    """Repeat by traced counts: index `i` of the result takes the first element with a cumulative count above `i`."""
     from corejax_numpy.searching import searchsorted
 
     size = x.shape[axis]
@@ -156,7 +157,8 @@ def roll(a: Any, shift: Any, axis: int | Sequence[int] | None = None) -> Any:
     x = array_argument("roll", a)
     if axis is None:
         return lax.reshape(roll(ravel(x), shift, 0), x.shape)
-    axes = [canonical_axis(d, x.ndim, name="roll") for d in (axis if lax.is_several(axis) else [axis])]
+    given: Any = axis if lax.is_several(axis) else [axis]
+    axes = [canonical_axis(d, x.ndim, name="roll") for d in given]
     shifts = list(shift) if lax.is_several(shift) else [shift]
     shifts = shifts * len(axes) if len(shifts) == 1 else shifts
     axes = axes * len(shifts) if len(axes) == 1 else axes

@@ -76,7 +76,8 @@ def _on_host(a: Any, v: Any, side: str, dtype: Any) -> Any:
     table, values = host_value(a), host_value(v)
     if table.dtype.kind == "V":  # the narrow floats and integers of ml_dtypes
         table, values = table.astype(np.float32), values.astype(np.float32)
-    return as_array(np.asarray(np.searchsorted(table, values, side)).astype(dtype))
+    places = np.searchsorted(table, values, "left" if side == "left" else "right")
+    return as_array(np.asarray(places).astype(dtype))
 
 
 def _run_compiled(a: Any, v: Any, side: str, dtype: Any) -> Any:

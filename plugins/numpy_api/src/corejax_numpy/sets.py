@@ -170,7 +170,7 @@ def unique(
         return_index: whether to return the index of the first occurrence of each unique element.
         return_inverse: whether to return, for each element of `ar`, the index of its unique element.
         return_counts: whether to return the number of occurrences of each unique element.
-        axis: the axis whose slices are the elements; None, the default, flattens the array first.
+        axis: the axis along which slices are the elements; None, the default, flattens the array first.
         equal_nan: whether all NaNs count as one element; True by default.
         size: the number of unique elements in the result; required if the array is traced.
         fill_value: the padding if there are fewer than `size` unique elements: a scalar, or with `axis` an array of
@@ -250,8 +250,8 @@ def setdiff1d(
     """Return the sorted unique elements of one array that are not in another.
 
     Args:
-        ar1: the array whose elements are kept.
-        ar2: the array whose elements are removed.
+        ar1: the array of elements to keep.
+        ar2: the array of elements to remove.
         assume_unique: whether the elements of each array are unique; then the result keeps the order of `ar1`.
         size: the number of elements in the result; required if an array is traced.
         fill_value: the padding if there are fewer than `size` elements; 0 by default.
@@ -404,7 +404,7 @@ def isin(
     """Test whether each element of an array is in another array.
 
     Args:
-        element: the array whose elements are tested; the result has its shape.
+        element: the array of elements to test; the result has its shape.
         test_elements: the array of values to test against.
         assume_unique: accepted for compatibility with NumPy and ignored.
         invert: whether to test that elements are not in the other array; False by default.

@@ -1,4 +1,4 @@
-"""Smooth functions whose formulas are not smooth, implemented so that derivatives of every order are correct."""
+"""Smooth functions with formulas that are not smooth, implemented so that derivatives of every order are correct."""
 
 from __future__ import annotations
 

@@ -100,7 +100,7 @@ def lexsort(keys: Sequence[Any], axis: int = -1) -> Any:
     """Return the indices that sort by several keys: by the last key first, ties by the last but one, and so on.
 
     Args:
-        keys: a sequence of arrays of one shape, or one array, whose rows are the keys.
+        keys: a sequence of arrays of one shape, or one array with the keys as rows.
         axis: the axis to sort along, by default the last.
 
     Raises:

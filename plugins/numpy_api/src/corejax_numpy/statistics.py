@@ -98,7 +98,7 @@ def _variables(name: str, m: Any, y: Any, rowvar: bool) -> Any:
 
 def _weights(name: str, x: Any, fweights: Any, aweights: Any) -> tuple[Any, Any]:
     """Return `aweights`, and the product with `fweights` in the shape of `x`; None for weights that are not given."""
-    both = []
+    both: list[Any] = []
     for argument, value in (("fweights", fweights), ("aweights", aweights)):
         if value is None:
             both.append(None)

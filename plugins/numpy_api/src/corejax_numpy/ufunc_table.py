@@ -96,8 +96,8 @@ def _define(function: Function, nin: int = 2, identity: Any = None, **shortcuts:
 
 
 # fmt: off
-_sums       = {"reduce": reductions.sum, "accumulate": cumulative.cumsum}
-_products   = {"reduce": reductions.prod, "accumulate": cumulative.cumprod}
+_sums: dict[str, Any]     = {"reduce": reductions.sum, "accumulate": cumulative.cumsum}
+_products: dict[str, Any] = {"reduce": reductions.prod, "accumulate": cumulative.cumprod}
 add         = _define(elementwise.add,      identity=0, at=_update("add"), **_sums)
 subtract    = _define(elementwise.subtract, at=_update("subtract"))
 multiply    = _define(elementwise.multiply, identity=1, at=_update("multiply"), **_products)

@@ -40,6 +40,9 @@ class ufunc:
     nout: int
     nargs: int
     identity: Any
+    __name__: str
+    __wrapped__: Function
+    _shortcuts: dict[str, Function | None]
 
     def __new__(
         cls,
@@ -61,7 +64,7 @@ class ufunc:
         if not callable(func):
             raise TypeError(f"ufunc: func must be callable, got {func!r} of type {type(func).__name__}")
         own = type(cls.__name__, (cls,), {"__call__": staticmethod(call or _broadcasting(func)), "__slots__": ()})
-        self = object.__new__(own)
+        self: ufunc = object.__new__(own)
         fields = {
             "__name__": name or getattr(func, "__name__", "ufunc"),
             "__doc__": func.__doc__,

@@ -38,7 +38,8 @@ def _cosines(name: str, label: str, *weights: float) -> Callable[[int], Any]:
             out = lax.add(lax.mul(wave, like(n, -weight if k % 2 else weight)), out)
         return out
 
-    return lax.named(window, name, f"Return the {label} window of `M` points.")
+    lax.named(window, name, f"Return the {label} window of `M` points.")
+    return window
 
 
 blackman = _cosines("blackman", "Blackman", 0.42, 0.5, 0.08)

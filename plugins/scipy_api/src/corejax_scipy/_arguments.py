@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -46,7 +47,9 @@ def inexact(name: str, *xs: Any) -> list[Any]:
     Raises:
         TypeError: an argument is not an array; the message names the function and the position.
     """
-    return lax.promote_dtypes(*[operand(name, x, i) for i, x in enumerate(xs)], inexact=True, name=name)  # type: ignore[no-any-return]
+    operands = [operand(name, x, i) for i, x in enumerate(xs)]
+    promoted: list[Any] = lax.promote_dtypes(*operands, inexact=True, name=name)
+    return promoted
 
 
 def reals(name: str, *xs: Any) -> list[Any]:
@@ -158,6 +161,6 @@ def taking(body: Callable[..., Any], arguments: str, defaults: tuple[Any, ...] =
     names = ", ".join(arguments.split())
     # The file name is this library's, so that error messages skip the frame when they look for the user's line.
     code = compile(f"lambda {names}: body({names})", __file__, "eval")
-    function = eval(code, {"body": body, "__name__": __name__})
+    function: FunctionType = eval(code, {"body": body, "__name__": __name__})
     function.__defaults__ = defaults
     return function

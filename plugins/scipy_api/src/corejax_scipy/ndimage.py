@@ -112,8 +112,8 @@ def map_coordinates(input: _Any, coordinates: _Any, order: int, mode: str = "con
         place = _functools.reduce(_operator.add, (at for at, _, _ in corner))
         values = _jnp.take(line, place, mode="clip")  # values outside are replaced by `filling` below
         if mode == "constant":
-            inside = _functools.reduce(_operator.and_, (valid for _, valid, _ in corner))
-            values = _jnp.where(inside, values, filling)
+            all_inside = _functools.reduce(_operator.and_, (valid for _, valid, _ in corner))
+            values = _jnp.where(all_inside, values, filling)
         weight = _functools.reduce(_operator.mul, (weight for _, _, weight in corner))
         parts.append(weight * values)
     out = _functools.reduce(_operator.add, parts)

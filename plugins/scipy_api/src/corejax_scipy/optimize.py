@@ -41,7 +41,7 @@ class OptimizeResults(_NamedTuple):
     nit: _Any
 
 
-_METHODS = {
+_METHODS: dict[str, tuple[_Callable[..., _Any], tuple[str, ...]]] = {
     "bfgs": (_minimize_bfgs, ("maxiter", "norm", "gtol", "line_search_maxiter")),
     "l-bfgs-experimental-do-not-rely-on-this": (
         _minimize_lbfgs,

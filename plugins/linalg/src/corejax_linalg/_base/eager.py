@@ -35,7 +35,8 @@ class FailureError(Exception):
 @functools.cache
 def routine(name: str, dtype: Any, library: str = "lapack") -> Callable[..., Any]:
     """Return a routine of LAPACK or BLAS (`library`) for a dtype; `name` is as for `lapack_name`."""
-    return getattr(importlib.import_module(f"scipy.linalg.{library}"), lapack_name(name, dtype))  # type: ignore[no-any-return]
+    function: Callable[..., Any] = getattr(importlib.import_module(f"scipy.linalg.{library}"), lapack_name(name, dtype))
+    return function
 
 
 @functools.lru_cache(maxsize=1024)

@@ -63,7 +63,7 @@ def qdwh(
     start = _divided(scaled, _norm(scaled))  # two steps, so that squares neither overflow nor underflow
     u, _, steps, change = lax.while_loop(
         lambda state: lax.bitwise_and(lax.gt(state[3], _number(real, 0)), lax.lt(state[2], np.int32(limit))),
-        lambda state: _step(*state, eps),
+        lambda state: _step(state, eps),
         (start, _number(real, eps), np.int32(0), _number(real, 1)),
     )
     h = mat.symmetrize(mat.matmul(mat.adjoint(u), x))
@@ -91,8 +91,9 @@ def _norm(x: Any) -> Any:
     return lax.sqrt(lax.reduce_sum(lax.mul(size, size), (0, 1)))
 
 
-def _step(u: Any, low: Any, steps: Any, change: Any, eps: float) -> tuple[Any, ...]:
+def _step(state: tuple[Any, Any, Any, Any], eps: float) -> tuple[Any, Any, Any, Any]:
     """Do one step; `low` bounds singular values from below, and `change` becomes 0 when the iteration has converged."""
+    u, low, steps, _ = state
     square = low * low
     d = lax.cbrt(4.0 * (1.0 / square - 1.0) / square)
     root = lax.sqrt(1.0 + d)

@@ -93,8 +93,8 @@ def _jvp(primals: Any, tangents: Any, *, perturb_singular: bool) -> Any:
     *changes, rhs = tangents
     x = tridiagonal_solve_p.bind(*primals, perturb_singular=perturb_singular)
     if any(t is not None for t in changes):
-        real = [instantiate(t, p) for t, p in zip(changes, diagonals, strict=True)]
-        rhs = add_tangents(rhs, lax.neg(_product(*real, x)))
+        dl, d, du = (instantiate(t, p) for t, p in zip(changes, diagonals, strict=True))
+        rhs = add_tangents(rhs, lax.neg(_product(dl, d, du, x)))
     return x, tridiagonal_solve_p.bind(*diagonals, rhs, perturb_singular=perturb_singular)
 
 

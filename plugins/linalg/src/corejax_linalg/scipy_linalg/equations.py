@@ -214,11 +214,8 @@ def solve_sylvester(A: Any, B: Any, C: Any, *, method: str = "schur", tol: float
             f"{B.aval.str_short()} and {C.aval.str_short()}"
         )
     batch = lax.broadcast_shapes(A.shape[:-2], B.shape[:-2], C.shape[:-2])
-    return _sylvester(
-        *(jnp.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (A, B, C)),
-        method,
-        real_number("solve_sylvester", "tol", tol),
-    )
+    A, B, C = (jnp.broadcast_to(x, (*batch, *x.shape[-2:])) for x in (A, B, C))
+    return _sylvester(A, B, C, method, real_number("solve_sylvester", "tol", tol))
 
 
 @remembered

@@ -55,7 +55,7 @@ def gelu(x: Any, approximate: bool = True) -> Any:
 
     Args:
         x: the argument.
-        approximate: whether to use the approximation with tanh, whose error is up to 5e-4 (the default), or `erfc`.
+        approximate: True, the default, uses an approximation with tanh, with errors up to 5e-4; False uses `erfc`.
     """
     x = _inexact("gelu", x)
     if approximate:
@@ -134,7 +134,12 @@ def sparse_plus(x: Any) -> Any:
 
 def _activation(name: str, apply: Callable[[Any], Any], doc: str) -> Callable[[Any], Any]:
     """Return an activation function that converts its argument to floating point."""
-    return lax.named(lambda x: apply(_inexact(name, x)), name, doc)
+
+    def activation(x: Any) -> Any:
+        return apply(_inexact(name, x))
+
+    lax.named(activation, name, doc)
+    return activation
 
 
 sigmoid = _activation("sigmoid", lax.logistic, "Compute `1 / (1 + exp(-x))`, element-wise.")

@@ -62,15 +62,16 @@ def dot_product_attention(
     """
     if implementation not in _IMPLEMENTATIONS:
         raise ValueError(f"dot_product_attention: implementation is None or 'xla', got {implementation!r}")
-    arguments = {"query": query, "key": key, "value": value, "bias": bias, "mask": mask}
-    arrays = {
+    arguments: dict[str, Any] = {"query": query, "key": key, "value": value, "bias": bias, "mask": mask}
+    arrays: dict[str, Any] = {
         name: array_argument("dot_product_attention", x, name)
         if x is not None or name in ("query", "key", "value")
         else None
         for name, x in arguments.items()
     }
     shape = arrays["query"].shape
-    q, k, v, bias, mask = (x if x is None else _four_axes(name, x) for name, x in arrays.items())
+    operands: list[Any] = [x if x is None else _four_axes(name, x) for name, x in arrays.items()]
+    q, k, v, bias, mask = operands
     _check(q, k, v, bias, mask)
     heads, groups = k.shape[2], q.shape[2] // k.shape[2]
     q = lax.reshape(q, (*q.shape[:2], heads, groups, q.shape[3]))

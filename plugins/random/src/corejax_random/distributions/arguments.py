@@ -187,7 +187,7 @@ def _any_below(least: float, value: Any) -> bool:
         return bool(value < least)
     if value.dtype.kind == "u" or not (dtypes.is_float(value.dtype) or dtypes.is_integer(value.dtype)):
         return False
-    return np.count_nonzero(host_value(value) < least) > 0
+    return bool(np.count_nonzero(host_value(value) < least) > 0)
 
 
 def common_shape(name: str, shape: Any, **arguments: Any) -> tuple[Any, ...]:
@@ -202,7 +202,7 @@ def common_shape(name: str, shape: Any, **arguments: Any) -> tuple[Any, ...]:
 def joint_shape(name: str, shape: Any, shapes: dict[str, tuple[Any, ...]]) -> tuple[Any, ...]:
     """Return the shape of the result, as `common_shape`, from the parameters' shapes."""
     requested = None if shape is None else shape_argument(name, shape)
-    joint = lax.broadcast_shapes(*shapes.values(), *(() if requested is None else (requested,)))
+    joint: tuple[Any, ...] = lax.broadcast_shapes(*shapes.values(), *(() if requested is None else (requested,)))
     if requested is not None and joint != requested:
         parameters = " and ".join(f"{argument} of shape {s}" for argument, s in shapes.items())
         raise ValueError(f"{name}: {parameters} do not broadcast to shape {requested}, but to {joint}")

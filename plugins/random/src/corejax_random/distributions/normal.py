@@ -84,7 +84,8 @@ def truncated_normal(key: Any, lower: Any, upper: Any, shape: Any = None, dtype:
 
 def _tail(dtype: Any) -> float:
     """Return the value of the error function beyond which a bound is in a tail."""
-    return 1 - float(dtypes.finfo(dtype).eps) ** 0.25
+    tail: float = 1 - float(dtypes.finfo(dtype).eps) ** 0.25
+    return tail
 
 
 def _truncated_normal(key: Any, lower: Any, upper: Any, *, shape: Any, dtype: Any, tails: bool) -> Any:

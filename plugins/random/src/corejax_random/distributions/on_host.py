@@ -16,11 +16,12 @@ import numpy as np
 from corejax.extend import Array, ShapedArray, config, dtypes, host_value, impl_rules
 from corejax.extend.messages import observe
 from corejax_lax_basic import lax
-from corejax_random.distributions.drawing import COMPILED, bits, evaluating, two_keys
+from corejax_random.distributions.drawing import COMPILED, bits, two_keys
 from corejax_random.distributions.random_between import scaled
 from corejax_random.generators.lanes import FEW, Lanes
 from corejax_random.generators.table import UINTS, generator_of
 from corejax_random.generators.threefry import THREEFRY, random_bits_on_host, split_on_host
+from corejax_random.keys.arguments import evaluating
 from corejax_random.keys.primitives import words_of
 
 

@@ -42,7 +42,10 @@ def random_between_type(*avals: ShapedArray) -> ShapedArray:
 
 
 # The dtype in which products and sums are computed, so that the result is rounded once.
-_WIDER = {np.dtype(np.float32): np.dtype(np.float64), np.dtype(np.float64): np.dtype(np.longdouble)}
+_WIDER: dict[np.dtype[Any], np.dtype[Any]] = {
+    np.dtype(np.float32): np.dtype(np.float64),
+    np.dtype(np.float64): np.dtype(np.longdouble),
+}
 
 
 def _prepared(avals: Sequence[ShapedArray]) -> HostCode | None:

@@ -77,7 +77,8 @@ def _accepted_cube(key: Any, c: Any, d: Any) -> Any:
             x = standard_normal(subkey, shape=(), dtype=dtype)
             return key, x, 1 + x * c
 
-        return lax.while_loop(lambda state: state[2] <= 0, step, (key, zero, -one))[1:]
+        _, x, v = lax.while_loop(lambda state: state[2] <= 0, step, (key, zero, -one))
+        return x, v
 
     def rejected(state: Any) -> Any:
         _, x, v, u = state

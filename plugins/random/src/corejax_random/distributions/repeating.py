@@ -142,7 +142,9 @@ def _call_and_cache(
     """Call the function, and cache the call if it is one draw with this key and these arrays."""
     recording = _recording
     previous = recording.draws, recording.checks
-    recording.draws, recording.checks = draws, checks = [], []
+    draws: list[Draw] = []
+    checks: list[tuple[Any, Callable[[Any], bool]]] = []
+    recording.draws, recording.checks = draws, checks
     try:
         out = fun(*args, **kwargs)
     finally:

@@ -15,8 +15,8 @@ import inspect
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from corejax import lax
 from corejax.extend import dtypes
+from corejax_lax_basic import lax
 from corejax_random.distributions.arguments import (
     common_shape,
     dtype_argument,
@@ -52,6 +52,7 @@ def draws(fun: Function) -> Function:
         return lax.place(name, out, out_sharding)
 
     signature = inspect.signature(fun)
+    # mypy does not know the attribute, which `inspect.signature` reads.
     call.__signature__ = signature.replace(  # type: ignore[attr-defined]
         parameters=[*signature.parameters.values(), _OUT_SHARDING]
     )

@@ -23,27 +23,27 @@ from corejax_random.distributions.arguments import (
     of_32_bits,
     single_key,
 )
-from corejax_random.distributions.drawing import bits, draw, evaluating, keys, size_of
+from corejax_random.distributions.drawing import bits, draw, keys, size_of
 from corejax_random.distributions.normal import standard_normal
 from corejax_random.distributions.quantiles import gumbel_mode, standard_gumbel
 from corejax_random.distributions.repeating import as_draw
 from corejax_random.distributions.rows import draws
 from corejax_random.distributions.uniform import between_0_and_1, integers_between
-from corejax_random.keys.arguments import is_key
+from corejax_random.keys.arguments import evaluating, is_key
 from corejax_random.keys.functions import shape_argument
 
 
 def _axis(name: str, axis: Any, ndim: int) -> int:
-    axis = known_integer(name, "axis", axis)
-    if not -ndim <= axis < ndim:
-        raise ValueError(f"{name}: axis {axis} is out of bounds for an array of {ndim} axes")
-    return axis % ndim  # type: ignore[no-any-return]
+    index: int = known_integer(name, "axis", axis)
+    if not -ndim <= index < ndim:
+        raise ValueError(f"{name}: axis {index} is out of bounds for an array of {ndim} axes")
+    return index % ndim
 
 
-def _count(name: str, argument: str, value: Any) -> int:
+def _count(name: str, argument: str, value: Any) -> Any:
     """Return an integer that was passed in place of an array."""
     if isinstance(value, SymbolicDim):
-        return value  # type: ignore[return-value]
+        return value
     return known_integer(name, argument, value, "an array or a concrete integer")
 
 

@@ -109,7 +109,8 @@ class Words:
         """Return random bits of each key, `uint[n]`."""
         if not config.threefry_partitionable:
             return [random_bits_on_host(self.words(key), bit_width, ()) for key in keys]
-        return [*bits_of_words(np, *self._hashed(_ZERO, keys), bit_width)]
+        first, second = self._hashed(_ZERO, keys)
+        return [*bits_of_words(np, first, second, bit_width)]
 
     def _hashed(self, count: Any, keys: Sequence[Any]) -> list[Any]:
         """Return both words of the hashes, each `u32[m,n]` for m keys."""

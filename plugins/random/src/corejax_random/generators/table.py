@@ -108,9 +108,8 @@ def register_generator(impl: PRNGImpl) -> Any:
             what = f"name {impl.name!r}" if impl.name == known.name else f"tag {impl.tag!r}"
             raise ValueError(f"register_generator: the {what} belongs to {known!r}; choose another one for {impl!r}")
     words = "corejax.random.key_data(keys)"
-    dtype = dtypes.extended_dtype(
-        f"key<{impl.tag}>", base=np.uint32, shape=impl.key_shape, numbers=words, kind=dtypes.prng_key
-    )
+    kind: Any = dtypes.prng_key  # not `type[...]`: NumPy's stubs declare scalar types abstract
+    dtype = dtypes.extended_dtype(f"key<{impl.tag}>", base=np.uint32, shape=impl.key_shape, numbers=words, kind=kind)
     _DTYPES[impl.name] = dtype
     _BY_DTYPE[dtype] = _BY_NAME[impl.name] = impl
     return dtype

@@ -70,7 +70,8 @@ def _random_bits(backend: Any, key: Any, bit_width: int, shape: tuple[int, ...])
 
 def _bits(xp: Any, hashed: Any, key: Any, bit_width: int, size: Any) -> Any:
     """Return bits uint[*batch,size], from a separate counter for each element."""
-    return bits_of_words(xp, *hashed(*first_and_second(key), *counters(xp, size)), bit_width)
+    first, second = hashed(*first_and_second(key), *counters(xp, size))
+    return bits_of_words(xp, first, second, bit_width)
 
 
 def bits_of_words(xp: Any, first: Any, second: Any, bit_width: int) -> Any:
@@ -113,7 +114,7 @@ split, random_bits, fold_in = (functools.partial(function, _TRACED) for function
 
 
 def _few(key: Any, size: int) -> bool:
-    return key.ndim == 1 and 0 < size <= PACKED and config.threefry_partitionable  # type: ignore[no-any-return]
+    return key.ndim == 1 and 0 < size <= PACKED and config.threefry_partitionable
 
 
 def _seed_on_host(values: Any) -> Any:

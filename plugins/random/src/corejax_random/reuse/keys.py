@@ -126,7 +126,8 @@ class Ledger:
             if line is not None:
                 raise _reused(line, what, place)
             for choice in source.choices:
-                if choice.used.any() and np.isin(_numbers(choice.pool), _numbers(keys)).all():  # type: ignore[arg-type]
+                pool = choice.pool
+                if pool is not None and choice.used.any() and np.isin(_numbers(pool), _numbers(keys)).all():
                     raise _reused(choice.lines[-1], what, place)
         for source, places in grouped:
             self._mark(source, places, place)

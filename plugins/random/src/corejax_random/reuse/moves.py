@@ -83,7 +83,8 @@ def _move(
         if "keys" not in cache:
             selection = any_of(operand_keys, aval.shape) if name == "select_n" else fresh(aval.shape, operand_keys[0])
             cache["keys"] = selection
-        return cache["keys"]  # type: ignore[no-any-return]
+        chosen_keys: Keys = cache["keys"]
+        return chosen_keys
     new = fresh(aval.shape)
     joined = operand_keys[1:] if name in ("dynamic_update_slice", "scatter") else operand_keys
     return new._replace(sources=new.sources | sources, unlocated=(*unlocated, *(x.ids for x in joined)))

@@ -64,7 +64,7 @@ def with_keys(program: ClosedJaxpr | Jaxpr) -> list[JaxprEqn]:
     eqns = jaxpr.memo.get("equations_with_keys")
     if eqns is None:
         eqns = jaxpr.memo["equations_with_keys"] = [eqn for eqn in jaxpr.eqns if _has_keys(eqn)]
-    return eqns  # type: ignore[no-any-return]
+    return eqns
 
 
 def _has_keys(eqn: JaxprEqn) -> bool:
@@ -98,14 +98,13 @@ class Walk:
         Raises:
             KeyReuseError: if a key is used twice.
         """
-        closed = isinstance(program, ClosedJaxpr)
-        jaxpr = program.jaxpr if closed else program
+        jaxpr, consts = (program.jaxpr, program.consts) if isinstance(program, ClosedJaxpr) else (program, None)
         env: Env = dict(zip(jaxpr.invars, args, strict=True))
         values: Env = {}
-        for v, const in zip(jaxpr.constvars, program.consts if closed else jaxpr.constvars, strict=True):
+        for v, const in zip(jaxpr.constvars, jaxpr.constvars if consts is None else consts, strict=True):
             if is_key_dtype(v.aval.dtype):
                 env[v] = self.keys_of(const) if isinstance(const, Array) else new_keys(v)
-            elif closed and not isinstance(const, Tracer):
+            elif consts is not None and not isinstance(const, Tracer):
                 values[v] = const
         for eqn in with_keys(jaxpr):
             operands = [self.read(env, atom) for atom in eqn.invars]
@@ -120,7 +119,8 @@ class Walk:
             return self.keys_of(atom.val) if isinstance(atom.val, Array) else new_keys(atom)
         if atom not in env:
             env[atom] = new_keys(atom)
-        return env[atom]  # type: ignore[no-any-return]
+        known: Keys | None = env[atom]
+        return known
 
     def place(self, eqn: JaxprEqn) -> str:
         """Return the user's line of an equation, with the call of its program."""
@@ -215,7 +215,7 @@ class Walk:
             for x in xs:
                 if x is not None and x.distinct:
                     rest = x._replace(ids=x.ids[2:])
-                    self.ledger.use_like(_element(x, 1), rest)  # type: ignore[arg-type]
+                    self.ledger.use_like(x._replace(ids=x.ids[1]), rest)
         stacked = [new_keys(v) for v in eqn.outvars[len(carry) :]]
         for place, var in enumerate(body.jaxpr.outvars[len(carry) :]):
             if var in body.jaxpr.invars[second:]:
@@ -278,4 +278,4 @@ def _makers(jaxpr: Jaxpr) -> dict[Any, JaxprEqn]:
     makers = jaxpr.memo.get("makers")
     if makers is None:
         makers = jaxpr.memo["makers"] = {v: eqn for eqn in jaxpr.eqns for v in eqn.outvars}
-    return makers  # type: ignore[no-any-return]
+    return makers

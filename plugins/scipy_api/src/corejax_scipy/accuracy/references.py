@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from mpmath import mp
+from mpmath import mp  # type: ignore[import-untyped]  # no annotations
 
 Function = Callable[..., Any]
 nan = mp.nan

@@ -112,4 +112,5 @@ def line_search(
     zero = jnp.zeros_like(value)
     none = Step(jnp.asarray(False), zero, value, gradient, jnp.asarray(0))
     start = _State(zero, value, slope, jnp.full_like(value, math.inf), value, first.astype(value.dtype), none)
-    return lax.while_loop(going, step, start).best  # type: ignore[no-any-return]
+    best: Step = lax.while_loop(going, step, start).best
+    return best

@@ -56,7 +56,7 @@ def _first(fun: Callable[[Any], Any], x: Any) -> tuple[Any, Any]:
     out = corejax.eval_shape(fun, x)
     if getattr(out, "shape", None) != () or not dtypes.is_inexact(out.dtype) or dtypes.is_complex(out.dtype):
         raise ValueError(f"minimize: fun must return a real floating-point scalar, got {out!r}")
-    return corejax.value_and_grad(fun)(x)  # type: ignore[no-any-return]
+    return corejax.value_and_grad(fun)(x)
 
 
 def _iterated(

@@ -27,9 +27,10 @@ __all__ = ["bicgstab", "cg", "gmres"]
 def _operator(name: str, what: str, f: _Any, b: _Any) -> _Callable[[_Any], _Any]:
     """Return a function, which may be the product with a square matrix that has a row for each element of `b`."""
     if callable(f):
-        return f  # type: ignore[no-any-return]
+        function: _Callable[[_Any], _Any] = f
+        return function
     if _is_array_like(f) or hasattr(type(f), "__matmul__"):
-        shape = getattr(f, "shape", ())
+        shape: tuple[_Any, ...] = getattr(f, "shape", ())
         if len(shape) != 2 or shape[0] != shape[1]:
             raise ValueError(f"{name}: {what} must be a function or a square matrix, got one of shape {tuple(shape)}")
         given = getattr(b, "shape", None)
@@ -125,7 +126,8 @@ def _solver(name: str, method: _Any, symmetric: bool, doc: str) -> _Callable[...
     ) -> tuple[_Any, None]:
         return _solve(name, method, A, b, x0, maxiter, M, symmetric, tol=tol, atol=atol)
 
-    return _lax.named(function, name, doc)
+    _lax.named(function, name, doc)
+    return function
 
 
 cg = _solver("cg", _cg_vectors, True, _CG)

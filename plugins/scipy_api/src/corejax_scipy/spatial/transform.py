@@ -129,9 +129,9 @@ class Rotation(_NamedTuple):
     @property
     def single(self) -> bool:
         """Whether this is a single rotation, without an axis of rotations."""
-        return self.quat.ndim == 1  # type: ignore[no-any-return]
+        return bool(self.quat.ndim == 1)
 
-    def __getitem__(self, indexer: _Any) -> Rotation:  # type: ignore[override]
+    def __getitem__(self, indexer: _Any) -> Rotation:
         if self.single:
             raise TypeError("Rotation: a single rotation has no elements")
         return Rotation(self.quat[indexer])
@@ -139,9 +139,10 @@ class Rotation(_NamedTuple):
     def __len__(self) -> int:
         if self.single:
             raise TypeError("Rotation: a single rotation has no length")
-        return self.quat.shape[0]  # type: ignore[no-any-return]
+        length: int = self.quat.shape[0]
+        return length
 
-    def __mul__(self, other: _Any) -> Rotation:  # type: ignore[override]
+    def __mul__(self, other: _Any) -> Rotation:
         """Compose rotations: first `other`, then this one."""
         if not isinstance(other, Rotation):
             return NotImplemented
@@ -240,7 +241,7 @@ class Slerp(_NamedTuple):
             raise ValueError(f"Slerp.init: times must be a vector of {len(rotations)} numbers, got shape {times.shape}")
         if not _increases(times, strictly=True):
             raise ValueError(f"Slerp.init: times must increase strictly, got {times}")
-        before, after = rotations[:-1], rotations[1:]
+        before, after = Rotation(rotations.quat[:-1]), Rotation(rotations.quat[1:])
         return cls(times, _jnp.diff(times), before, (before.inv() * after).as_rotvec())
 
     def __call__(self, times: _Any) -> Rotation:
@@ -250,4 +251,4 @@ class Slerp(_NamedTuple):
             raise ValueError(f"Slerp: times must be a number or a vector, got {t.aval.str_short()}")
         index = _jnp.clip(_jnp.searchsorted(self.times, t) - 1, 0, self.timedelta.shape[0] - 1)
         part = (t - self.times[index]) / self.timedelta[index]
-        return self.rotations[index] * Rotation.from_rotvec(self.rotvecs[index] * part[..., None])
+        return Rotation(self.rotations.quat[index]) * Rotation.from_rotvec(self.rotvecs[index] * part[..., None])

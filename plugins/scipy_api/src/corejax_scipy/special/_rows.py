@@ -46,7 +46,8 @@ ROWS: dict[str, tuple[Primitive, Function]] = {}
 @functools.cache
 def scipy_special(name: str) -> Function:
     """Return a function of `scipy.special`, which takes 0.1 s to import and is imported at first use."""
-    return getattr(importlib.import_module("scipy.special"), name)  # type: ignore[no-any-return]
+    function: Function = getattr(importlib.import_module("scipy.special"), name)
+    return function
 
 
 def by_scipy(function: str | Function) -> Function:

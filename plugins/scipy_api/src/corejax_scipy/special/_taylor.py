@@ -93,7 +93,8 @@ def _series(term: Callable[..., Any], given: Any, value: Any, second: Any, least
             new = term(given, n, before, last)
             return _needed(new, n, total, slope), (last, new, *_more(going, n, total, slope, new))
 
-        return loop(least, (value, second, value + second, second), advance)[:2]
+        total, slope, _ = loop(least, (value, second, value + second, second), advance)
+        return total, slope
 
     @summed.defjvp
     def _(primals: Any, tangents: Any) -> Any:
@@ -162,8 +163,8 @@ def derivative_by(function: Callable[..., Any], position: int) -> Callable[..., 
 
     def slope(out: Any, *xs: Any) -> Any:
         @in_float64
-        def computed(*wide: Any) -> Any:
-            wide = jnp.broadcast_arrays(*wide)
+        def computed(*operands: Any) -> Any:
+            wide = jnp.broadcast_arrays(*operands)
 
             def of_one(p: Any) -> Any:
                 return function(*wide[:position], p, *wide[position + 1 :], by=position)

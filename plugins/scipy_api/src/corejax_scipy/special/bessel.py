@@ -180,7 +180,6 @@ def _downward(x: Any, v: int, start: int) -> Any:
 
     The normalisation is DLMF 10.12.4. Large values are scaled down, and each order stores how often that was done.
     """
-
     inverse = 1.0 / x
 
     def step(state: Any, given: Any) -> tuple[Any, Any]:
@@ -277,7 +276,7 @@ def _vmap(axis_size: int, vals: Any, dims: Any, **params: Any) -> tuple[Any, int
     return bessel_jn_p.bind(vals[0], **params), dims[0] + 1
 
 
-bessel_jn_p = Primitive(
+bessel_jn_p: Primitive = Primitive(
     "bessel_jn",
     impl=compiled_if_many(lambda: bessel_jn_p, _impl),
     abstract_eval=_type,

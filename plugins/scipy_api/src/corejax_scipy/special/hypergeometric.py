@@ -45,6 +45,7 @@ def _by_argument(function: Callable[[], Any], count: int) -> Callable[..., Any]:
     return coefficient
 
 
+hyp1f1: Callable[..., Any]
 hyp1f1, hyp1f1_p = row(
     "hyp1f1",
     _kummer.hyp1f1,
@@ -63,6 +64,7 @@ hyp1f1, hyp1f1_p = row(
     arguments="a b x",
 )
 
+hyp2f1: Callable[..., Any]
 hyp2f1, hyp2f1_p = row(
     "hyp2f1",
     _gauss.hyp2f1,

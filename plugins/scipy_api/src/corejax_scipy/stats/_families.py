@@ -76,7 +76,7 @@ def located(
     name: str,
     doc: str,
     shapes: str,
-    functions: Mapping[str, Function],
+    functions: Mapping[str, Function | None],
     *,
     support: tuple[float, float] = (-math.inf, math.inf),
     valid: Function | None = None,
@@ -146,12 +146,16 @@ _OUTSIDE = {
 }  # fmt: skip
 
 
-def _completed(functions: Mapping[str, Function]) -> dict[str, Function]:
+def _completed(functions: Mapping[str, Function | None]) -> dict[str, Function]:
     """Replace `None` for logcdf or logsf by a function derived from cdf and sf."""
-    out = dict(functions)
-    for key, base, other in (("logcdf", "cdf", "sf"), ("logsf", "sf", "cdf")):
-        if key in functions and functions[key] is None:
-            out[key] = _logarithm(functions[base], functions[other])
+    parts = {"logcdf": ("cdf", "sf"), "logsf": ("sf", "cdf")}
+    out: dict[str, Function] = {}
+    for key, function in functions.items():
+        if function is None:
+            part, rest = (functions[name] for name in parts[key])
+            assert part is not None and rest is not None, key
+            function = _logarithm(part, rest)
+        out[key] = function
     return out
 
 

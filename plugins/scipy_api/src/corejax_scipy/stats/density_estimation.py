@@ -70,12 +70,12 @@ class gaussian_kde:
     @property
     def d(self) -> int:
         """The number of coordinates of a point."""
-        return self.dataset.shape[0]  # type: ignore[no-any-return]
+        return self.dataset.shape[0]
 
     @property
     def n(self) -> int:
         """The number of points."""
-        return self.dataset.shape[1]  # type: ignore[no-any-return]
+        return self.dataset.shape[1]
 
     def _points(self, name: str, points: Any) -> Any:
         (found,) = reals(f"{_NAME}.{name}", points)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import corejax.numpy as jnp
@@ -116,13 +117,13 @@ def _ranks(x: Any, method: str) -> Any:
         ends = jnp.concatenate([changes, edge], axis=-1)
         first = lax.cummax(jnp.where(new, index, 0), axis=x.ndim - 1) + 1
         last = lax.cummin(jnp.where(ends, index, size), axis=x.ndim - 1, reverse=True) + 1
-        chosen = {
+        rules: dict[str, Callable[[], Any]] = {
             "dense": lambda: jnp.cumsum(new, axis=-1),
             "min": lambda: first,
             "max": lambda: last,
             "average": lambda: 0.5 * (first.astype(dtype) + last.astype(dtype)),
-        }[method]()
-        ranks = jnp.take_along_axis(chosen, place, axis=-1).astype(dtype)
+        }
+        ranks = jnp.take_along_axis(rules[method](), place, axis=-1).astype(dtype)
     if not dtypes.is_inexact(x.dtype):
         return ranks
     return jnp.where(jnp.any(jnp.isnan(x), axis=-1, keepdims=True), math.nan, ranks)
