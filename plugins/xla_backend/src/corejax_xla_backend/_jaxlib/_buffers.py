@@ -20,10 +20,9 @@ from corejax.extend.devices import aligned_empty, check_memory
 from corejax_xla_backend import _exit
 
 from . import _client
-from ._client import Device, default_device, device_list, device_sharding
+from ._classes import Buffer, Device
+from ._client import default_device, device_list, device_sharding
 from ._probe import core, xla_client
-
-Buffer = core.ArrayImpl
 
 _COPY = core.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
 _ALIAS = core.HostBufferSemantics.ZERO_COPY

@@ -23,11 +23,9 @@ from corejax_xla_backend._exit import busy, watch_exit
 from corejax_xla_backend._live import clear_dispatchers
 
 from ._absent import absent, is_absent
+from ._classes import Client, Device
 from ._distributed import connection
 from ._probe import core, xla_client
-
-Client = core.Client
-Device = core.Device
 
 CUDA_PACKAGES = ("jax_plugins.xla_cuda13", "jax_plugins.xla_cuda12")
 CUDA_LIBRARY = "xla_cuda_plugin.so"

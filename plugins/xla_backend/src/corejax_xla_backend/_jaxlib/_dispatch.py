@@ -31,7 +31,8 @@ from corejax.extend.messages import api_boundary
 from corejax_xla_backend._exit import stop_at_exit
 from corejax_xla_backend._live import clear_dispatchers
 
-from ._buffers import Buffer, place
+from ._buffers import place
+from ._classes import Buffer
 from ._dispatch_state import make_dispatcher
 from ._executable import Executable, FastpathData
 from ._probe import core

@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 from corejax.extend import ShapedArray
 from corejax_xla_backend._exit import inside, stop_at_exit
 
-from ._buffers import Buffer, place
-from ._client import Client, Device, check_not_forked, compile_options, default_device, device_list, device_sharding
+from ._buffers import place
+from ._classes import Buffer, Client, Device
+from ._client import check_not_forked, compile_options, default_device, device_list, device_sharding
 from ._dispatch_state import make_dispatcher
 from ._mlir import ir
 from ._probe import FEATURES, core

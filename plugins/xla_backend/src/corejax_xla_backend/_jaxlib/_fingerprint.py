@@ -10,7 +10,8 @@ from typing import Any
 
 import jaxlib.version
 
-from ._client import Device, compile_options
+from ._classes import Device
+from ._client import compile_options
 from ._probe import xla_client
 
 

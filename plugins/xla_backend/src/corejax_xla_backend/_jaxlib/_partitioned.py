@@ -11,8 +11,8 @@ import numpy as np
 
 from corejax.extend import ShapedArray
 
-from ._buffers import Buffer, block_until_ready
-from ._client import Device
+from ._buffers import block_until_ready
+from ._classes import Buffer, Device
 from ._executable import Executable
 from ._probe import xla_client
 from ._spread import HloSharding, place_parts, placement, tiles_of_hlo

@@ -19,8 +19,7 @@ import numpy as np
 
 from corejax.extend import ShapedArray
 
-from ._buffers import Buffer
-from ._client import Device
+from ._classes import Buffer, Device
 from ._probe import FEATURES, core
 
 

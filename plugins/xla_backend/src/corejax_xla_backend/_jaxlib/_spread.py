@@ -19,17 +19,9 @@ from corejax.extend.messages import drop_oldest
 from corejax_xla_backend.sharding import OwnParts, Sharding, bounds, other_memory, own_parts
 
 from ._absent import absent, is_absent
-from ._buffers import (
-    Buffer,
-    aligned_copy,
-    aligned_empty,
-    block_until_ready,
-    is_immutable,
-    moved_to,
-    put,
-    put_on,
-)
-from ._client import Device, device_sharding
+from ._buffers import aligned_copy, aligned_empty, block_until_ready, is_immutable, moved_to, put, put_on
+from ._classes import Buffer, Device
+from ._client import device_sharding
 from ._parts import copied_parts, would_import_jax
 from ._probe import xla_client
 from ._readback import to_numpy
