@@ -36,10 +36,10 @@ def _duplicate_message(name: str, earlier: Entry, later: Entry) -> str:
     )
 
 
-param_types: Table[str, type] = Table(
+param_types: Table[str, Callable[..., Any]] = Table(
     "parameter type", {"slice": slice, "frozenset": frozenset}, refusal=_duplicate_message
 )
-_T = TypeVar("_T", bound=type)
+_T = TypeVar("_T", bound=Callable[..., Any])
 
 refinement_reader: Slot[Callable[[str, Sequence[Refinement]], Refinement]] = Slot("the reader of refinements of types")
 """`(text, earlier) -> refinement`: the inverse of `Refinement.text`. Refinements that were read earlier may supply
