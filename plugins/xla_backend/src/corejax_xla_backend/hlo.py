@@ -136,7 +136,7 @@ def lapack_call(
 
 def partitioned_call(
     ctx: TranslationContext,
-    vals: Sequence[TranslationValue],
+    vals: Sequence[Any],
     out_avals: Sequence[ShapedArray],
     rule: Any,
     split: Callable[[Sequence[Any], Sequence[Any]], tuple[Any, ...]],

@@ -8,6 +8,8 @@ but starts no backend.
 
 from __future__ import annotations
 
+from corejax.extend import BackendError
+
 from ._absent import CompileOnlyDevice, Topology, is_absent
 from ._ahead import AheadProgram, compile_ahead
 from ._buffers import (
@@ -95,6 +97,7 @@ __all__ = [
     "SMALL",
     "UNKNOWN",
     "AheadProgram",
+    "BackendError",
     "Buffer",
     "CompileOnlyDevice",
     "CustomPartitioner",

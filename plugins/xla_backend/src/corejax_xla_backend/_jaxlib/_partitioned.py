@@ -142,4 +142,4 @@ def inspecting(function: Callable[[np.ndarray[Any, Any]], None], ndim: int, coun
         function(tiles_of_hlo(hlo, ndim, count))
 
     _inspecting.append(called)
-    return xla_client.encode_inspect_sharding_callback(called)
+    return bytes(xla_client.encode_inspect_sharding_callback(called))
