@@ -44,13 +44,11 @@ class Device(Protocol):
 
 
 class Executable(Protocol):
-    """A compiled program.
+    """A compiled program."""
 
-    Attributes:
-        calls_python: whether running it runs Python code, such as rules of primitives.
-    """
-
-    calls_python: bool
+    @property
+    def calls_python(self) -> bool:
+        """Whether running it runs Python code, such as rules of primitives."""
 
     def run(self, buffers: Sequence[Any]) -> Sequence[Any]:
         """Run on buffers of the arguments and return buffers of the results, which may still be being computed."""

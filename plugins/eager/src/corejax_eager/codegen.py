@@ -167,7 +167,7 @@ class _CodeGenerator:
         for atom in (*(x for eqn in jaxpr.eqns for x in eqn.invars), *jaxpr.outvars):
             if type(atom) is not Var and atom not in self.names:
                 value = host_literal(atom)
-                value.setflags(False)
+                value.setflags(write=False)
                 self.bind_constant("literal", atom, value)
 
     def bind_global(self, word: str, value: Any) -> str:

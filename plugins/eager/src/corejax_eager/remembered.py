@@ -18,7 +18,7 @@ import functools
 import itertools
 from collections.abc import Callable, Sequence
 from enum import Enum
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -42,6 +42,8 @@ from corejax.extend.speed import bottom, quiet, run_quietly, source_info, state
 from corejax_eager import codegen, large
 from corejax_eager.cache import Cache
 
+F = TypeVar("F", bound=Callable[..., Any])
+
 _LIMIT = 512  # programs of one function
 _MAX_KNOWN_BYTES = 1 << 20  # bytes of constant values that a program keeps; larger values are computed at each call
 _MAX_COPIED_BYTES = 1 << 14  # bytes of a result that is a copy of an argument
@@ -57,7 +59,7 @@ _Function = type(lambda: None)
 _MISSING = object()  # the entry of a call that is not in the cache
 
 
-def remember(fun: Callable[..., Any], ufunc: np.ufunc | None, ufunc_of: str, numbers: bool) -> Callable[..., Any]:
+def remember(fun: F, ufunc: np.ufunc | None, ufunc_of: str, numbers: bool) -> F:
     """Wrap a function that is marked `remembered`; the arguments are those of `remembered`."""
     remembered = _Remembered(fun, ufunc, ufunc_of, numbers)
     programs = remembered.programs
@@ -92,7 +94,8 @@ def remember(fun: Callable[..., Any], ufunc: np.ufunc | None, ufunc_of: str, num
             return fun(*args, **kwargs)
         return remembered.call_uncached(args, kwargs, arrays, exact, entry is None)
 
-    return call
+    wrapped: Any = call
+    return wrapped  # type: ignore[no-any-return]  # a function of any arguments has every signature
 
 
 class _Remembered:

@@ -70,7 +70,7 @@ def records(below: Trace | None) -> bool:
 def replay(
     primitive: Primitive,
     rule: Callable[..., Any],
-    below: Trace,
+    below: Trace | None,
     operands: Sequence[Any],
     static: Any,
     params: dict[str, Any],

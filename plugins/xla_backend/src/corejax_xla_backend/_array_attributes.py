@@ -16,7 +16,8 @@ def _check_concrete(name: str, x: Any) -> Array:
     """Return an array; raise AttributeError for a tracer."""
     if isinstance(x, Tracer):
         raise AttributeError(f"a traced value has no attribute {name!r}: its place is known only when the program runs")
-    return x
+    array: Array = x
+    return array
 
 
 def _sharding(self: Any) -> Any:
@@ -59,7 +60,7 @@ def _global_shards(self: Any) -> list[Shard]:
 
 def _is_fully_addressable(self: Any) -> bool:
     """Return whether all of the array is on devices of this process."""
-    return _sharding(_check_concrete("is_fully_addressable", self)).is_fully_addressable
+    return bool(_sharding(_check_concrete("is_fully_addressable", self)).is_fully_addressable)
 
 
 def _is_fully_replicated(self: Any) -> bool:
@@ -74,7 +75,9 @@ def _addressable_data(self: Any, index: int) -> Array:
     Raises:
         IndexError: `index` is not below the number of parts.
     """
-    return _addressable_shards(_check_concrete("addressable_data", self))[index].data
+    data = _addressable_shards(_check_concrete("addressable_data", self))[index].data
+    assert data is not None  # only parts of other processes have no data
+    return data
 
 
 def _platform(self: Any) -> str:

@@ -36,7 +36,7 @@ class Kept(dict[Any, Any]):
     """A cache of dispatchers by target and parameters; each dispatcher has its programs by types."""
 
     __eq__ = object.__eq__
-    __hash__ = object.__hash__
+    __hash__ = object.__hash__  # type: ignore[assignment]  # dicts have no hash
 
     def __init__(self) -> None:
         super().__init__()

@@ -127,7 +127,8 @@ def _all_to(x: Any, place: Any, donate: bool, may_alias: bool | None) -> Any:
 
     if isinstance(place, Space):
         return tree.tree_map(lambda leaf: _all_to(leaf, _in_space(leaf, place), donate, may_alias), x)
-    backend, where = backends.find().backend, None
+    backend = backends.find().backend
+    where: Any = None
     if place is not None:
         where = as_sharding("device_put: device", place)
         if not where.device_tuple:

@@ -129,7 +129,11 @@ def _function() -> Any:
     from corejax_xla_backend.export.exporting import export
 
     x = ShapedArray((3,), np.dtype(np.float32))
-    return export(jit(lambda a, b: (a * a * b * b * b, b > a)))(x, x)
+
+    def powers(a: Any, b: Any) -> tuple[Any, Any]:
+        return a * a * b * b * b, b > a
+
+    return export(jit(powers))(x, x)
 
 
 def _exported() -> list[Example]:

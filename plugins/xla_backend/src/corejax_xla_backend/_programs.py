@@ -82,7 +82,7 @@ def compiled(
                     _programs.add(closed)
             finally:
                 closed.memo.pop(("compiling", *key), None)
-    return executable  # type: ignore[no-any-return]
+    return executable
 
 
 def share_compiled(source: ClosedJaxpr, closed: ClosedJaxpr) -> None:
@@ -216,7 +216,8 @@ def known_options(options: CompileOptions, name: str, backend: Backend) -> dict[
         BackendError: the backend does not support an option. (It may ignore the hints `donated` and `known`.)
     """
     supported = backend.capabilities.options
-    options = options._replace(**{hint: () for hint in ("donated", "known") if hint not in supported})
+    unused: dict[str, Any] = {hint: () for hint in ("donated", "known") if hint not in supported}
+    options = options._replace(**unused)
     chosen = [field for field, value in options._asdict().items() if value]
     for field in chosen:
         if field not in supported:

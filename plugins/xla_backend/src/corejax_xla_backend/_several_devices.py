@@ -26,7 +26,7 @@ def meshes_of(program: ClosedJaxpr | Jaxpr) -> tuple[Any, ...]:
         jaxpr = program.jaxpr if isinstance(program, ClosedJaxpr) else program
         unique = dict.fromkeys(x for eqn in jaxpr.eqns if eqn.params for x in _meshes_in_params(eqn.params))
         meshes = program.memo["meshes"] = tuple(unique)
-    return meshes  # type: ignore[no-any-return]
+    return meshes
 
 
 def _meshes_in_params(params: dict[str, Any]) -> Iterator[Any]:
@@ -64,7 +64,7 @@ def concrete(sharding: Any, ndim: int) -> Any:
 def like_of(closed: ClosedJaxpr, options: CompileOptions) -> Callable[[Tiles], Sharding]:
     """Return a function from tiles to a sharding: an argument's with the same tiles, else one over a mesh."""
     candidates = [whole_over(x) for x in named_places(closed, options) if x.device_tuple == options.devices]
-    inputs = [
+    inputs: list[tuple[Sharding, int]] = [
         (x if x.memory_kind is None else x.with_memory_kind(None), aval.ndim)
         for x, aval in zip(options.in_shardings, closed.in_avals, strict=False)
         if x is not None and x.device_tuple == options.devices
@@ -75,7 +75,7 @@ def like_of(closed: ClosedJaxpr, options: CompileOptions) -> Callable[[Tiles], S
             if ndim == tiles.ndim - 1 and same_tiles(sharding.tiles(ndim), tiles):
                 return sharding
         for sharding in candidates:
-            over_mesh = sharding.like(tiles)
+            over_mesh: Sharding = sharding.like(tiles)
             if not isinstance(over_mesh, TiledSharding):
                 return over_mesh
         return TiledSharding(options.devices, tiles)

@@ -56,7 +56,7 @@ def register_ffi_target(name: str, fn: Any, platform: str = "cpu", api_version: 
         raise ValueError(f"FFI target {name!r}: api_version must be 1, XLA's typed interface, got {api_version!r}")
     from corejax_xla_backend import _jaxlib
 
-    if isinstance(fn, ctypes._CFuncPtr):
+    if isinstance(fn, ctypes._CFuncPtr):  # type: ignore[attr-defined]  # has no public name
         address = ctypes.cast(fn, ctypes.c_void_p).value
         assert address is not None
         fn = _jaxlib.capsule_of(address)
@@ -128,7 +128,7 @@ def ffi_call(
     def call_kernel(*operands: Any, **attributes: Any) -> Any:
         static = tuple((name, _static(target, name, value)) for name, value in sorted(attributes.items()))
         values = [x if hasattr(x, "aval") else as_array(x) for x in operands]
-        params = {"target": target, "attributes": static, "vmap_method": vmap_method, "batch_dims": 0}
+        params: dict[str, Any] = {"target": target, "attributes": static, "vmap_method": vmap_method, "batch_dims": 0}
         in_types = _types(values)
         if aliases:
             _check_aliases(target, aliases, in_types, out_types)

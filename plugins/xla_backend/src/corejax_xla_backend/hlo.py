@@ -52,7 +52,7 @@ def program_and_operands(lowered: Lowered, *args: Any) -> tuple[str, list[np.nda
 
 def interpret(program: str, operands: Sequence[np.ndarray[Any, Any]]) -> list[np.ndarray[Any, Any]]:
     """Run the result of `program_and_operands` by the reference interpreter, in a process that may be ended by it."""
-    return _jaxlib.reference_eval(program, list(operands))  # type: ignore[no-any-return]
+    return _jaxlib.reference_eval(program, list(operands))
 
 
 def module_text(closed: ClosedJaxpr, platform: str, name: str, callbacks: list[Callable[..., Any]]) -> str:
@@ -97,10 +97,11 @@ def splice(
 
     def functions(rename: Callable[[str], str]) -> list[str]:
         module = _jaxlib.parse_module(make_text())
-        return _jaxlib.functions_text(module, lambda name: rename("spliced" if name == "main" else name))  # type: ignore[no-any-return]
+        return _jaxlib.functions_text(module, lambda name: rename("spliced" if name == "main" else name))
 
-    symbol = ctx.module.spliced(owner, functions)
-    return ctx.call_symbol(symbol, vals, out_avals)  # type: ignore[no-any-return]
+    builder = _builder(ctx)
+    called: list[Any] = builder.call_symbol(builder.module.spliced(owner, functions), vals, out_avals)
+    return called
 
 
 def lapack_call(
@@ -128,14 +129,14 @@ def lapack_call(
     _register_lapack()
     avals = [v.aval for v in operands]
     ndim = max(a.ndim for a in (*avals, *out))
-    batch_dims = ndim - 2 if ctx.module.meshes.count > 1 else 0
+    batch_dims = ndim - 2 if _builder(ctx).module.meshes.count > 1 else 0
     attrs = attributes_of(target, avals, out, attributes or {}, False, ndim, in_place, batch_dims)
     return ctx.op("custom_call", *operands, out=list(out), attrs=attrs)  # type: ignore[no-any-return]
 
 
 def partitioned_call(
     ctx: TranslationContext,
-    vals: Sequence[TranslationValue],
+    vals: Sequence[Any],
     out_avals: Sequence[ShapedArray],
     rule: Any,
     split: Callable[[Sequence[Any], Sequence[Any]], tuple[Any, ...]],
@@ -160,7 +161,12 @@ def partitioned_call(
     if rule is not None:
         sides = [", ".join(map(dimension_factors, side)) for side in (rule.operands, rule.results)]
         text = sharding_rule(sides, rule.sizes, rule.need_replication, rule.reduction, rule.permutation)
-    return calls.partitioned_call(ctx, vals, out_avals, text, lambda *given: calls.Split(*split(*given)))
+    return calls.partitioned_call(_builder(ctx), vals, out_avals, text, lambda *given: calls.Split(*split(*given)))
+
+
+def _builder(ctx: TranslationContext) -> Any:
+    """Return the builder itself: the kernel's protocol declares only what every rule may use."""
+    return ctx
 
 
 @cache
@@ -208,7 +214,9 @@ def call_written(
     def functions(rename: Callable[[str], str]) -> list[str]:
         return _jaxlib.functions_text(module, lambda symbol: rename(name if symbol == "main" else symbol))
 
-    return ctx.call_symbol(ctx.module.spliced(module, functions), vals, list(out_avals))  # type: ignore[no-any-return]
+    builder = _builder(ctx)
+    called: list[Any] = builder.call_symbol(builder.module.spliced(module, functions), vals, list(out_avals))
+    return called
 
 
 def call_lowered(module: Any, lowered: Lowered, operands: Sequence[Any]) -> list[Any]:
@@ -220,4 +228,4 @@ def call_lowered(module: Any, lowered: Lowered, operands: Sequence[Any]) -> list
         operands: jaxlib's values for the program's constants and its arguments.
     """
     used = [x for x, keep in zip(operands, lowered.lowering.kept, strict=True) if keep]
-    return _jaxlib.call_module(module, lowered.as_text(pretty=False), used)  # type: ignore[no-any-return]
+    return _jaxlib.call_module(module, lowered.as_text(pretty=False), used)

@@ -33,11 +33,12 @@ def in_space(sharding: Sharding, space: Space) -> Sharding:
     """
     if space is Space.Any:
         return sharding
-    moved: Any = sharding.with_memory_kind("pinned_host" if space is Space.Host else None)  # type: ignore[attr-defined]
-    return moved  # type: ignore[no-any-return]
+    place: Any = sharding
+    moved: Sharding = place.with_memory_kind("pinned_host" if space is Space.Host else None)
+    return moved
 
 
 def other_memory_of(buffer: Any) -> str | None:
     """Return the kind of memory that a buffer is in; None for its device's default memory."""
     backend: Any = None if buffer is None else backends.of_buffer(buffer)
-    return backend.other_memory_of(buffer) if hasattr(backend, "other_memory_of") else None  # type: ignore[no-any-return]
+    return backend.other_memory_of(buffer) if hasattr(backend, "other_memory_of") else None

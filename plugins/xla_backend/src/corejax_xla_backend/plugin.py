@@ -104,7 +104,7 @@ def corejax_declare_settings() -> dict[str, tuple[Any, Callable[[Any], Any]]]:
     """Return the settings: logs of `jit`, default device, caches of programs, and others."""
     from corejax_xla_backend.settings import SETTINGS
 
-    return SETTINGS
+    return dict(SETTINGS)
 
 
 @hookimpl

@@ -69,7 +69,7 @@ def _directory(value: Any) -> str:
         return ""
     if not isinstance(value, str | os.PathLike):
         raise ValueError(f"compilation_cache_dir must be a path, 'auto', or empty for no cache; got {value!r}")
-    return os.fspath(value).strip()  # type: ignore[return-value]
+    return os.fspath(value).strip()
 
 
 def _number(name: str, least: float, kind: Callable[[Any], Any]) -> Callable[[Any], Any]:

@@ -173,7 +173,7 @@ class Sharding:
     @property
     def is_fully_replicated(self) -> bool:
         """Whether each device holds the whole array."""
-        return self.tiles(self._least_ndim()).shape[-1] == len(self.device_tuple)
+        return bool(self.tiles(self._least_ndim()).shape[-1] == len(self.device_tuple))
 
     def _least_ndim(self) -> int:
         """Return the least number of dimensions of arrays with this sharding."""
@@ -242,7 +242,7 @@ class OwnParts(NamedTuple):
     Attributes:
         shape: shape of a part.
         indices: the parts' indices in the array, each once.
-        devices: this process's devices, in order.
+        devices: this process's devices, in order: jaxlib's objects.
         numbers: for each device, the position in `indices` of its part.
         first: for each of `indices`, the position of the first device that holds it.
         complete: whether the parts make up the whole array.
@@ -250,7 +250,7 @@ class OwnParts(NamedTuple):
 
     shape: tuple[int, ...]
     indices: tuple[Index, ...]
-    devices: tuple[Device, ...]
+    devices: tuple[Any, ...]
     numbers: tuple[int, ...]
     first: tuple[int, ...]
     complete: bool
@@ -316,7 +316,7 @@ class TiledSharding(Sharding):
         self._hash = hash(self._key)
 
     @cached_property
-    def mesh(self) -> Grid:  # type: ignore[override]
+    def mesh(self) -> Grid:
         """A grid with one axis for each dimension, and one for copies."""
         axes = tuple((f"_{i}", size) for i, size in enumerate(self._tiles.shape))
         return Grid(axes, tuple(self.device_tuple[i] for i in self._tiles.reshape(-1).tolist()))
@@ -385,7 +385,7 @@ class SingleDeviceSharding(Sharding):
         self.memory_kind = memory_kind_of("SingleDeviceSharding", device, memory_kind)
 
     @property
-    def mesh(self) -> Grid:  # type: ignore[override]
+    def mesh(self) -> Grid:
         """A grid without axes."""
         return Grid((), self.device_tuple)
 

@@ -149,7 +149,8 @@ def sharding_constraint_impl(x: Array, *, sharding: Sharding) -> Array:
         return x
     sharding = settled(sharding, x.ndim)
     if sharding.of_type(x.ndim) is not None and other_memory(sharding) is None:
-        sharding = sharding.with_axes(sharding.dimension_axes(x.ndim))  # the type has an entry for each dimension
+        named: Any = sharding
+        sharding = named.with_axes(sharding.dimension_axes(x.ndim))  # the type has an entry for each dimension
     return placed(x, backends.of_device(sharding.device_tuple[0]), sharding)
 
 

@@ -60,7 +60,7 @@ def is_absent(device: Any) -> bool:
     return isinstance(device, CompileOnlyDevice)
 
 
-def absent(what: str, device: CompileOnlyDevice) -> BackendError:
+def absent(what: str, device: object) -> BackendError:
     """Return the error for an operation that needs a real device."""
     return BackendError(
         f"{what}: {device!r} is not there; programs for the devices of a topology can be compiled and inspected "

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from threading import get_ident
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,10 +20,9 @@ from corejax.extend.devices import aligned_empty, check_memory
 from corejax_xla_backend import _exit
 
 from . import _client
-from ._client import Device, default_device, device_list, device_sharding
+from ._classes import Buffer, Device
+from ._client import default_device, device_list, device_sharding
 from ._probe import core, xla_client
-
-Buffer = core.ArrayImpl
 
 _COPY = core.HostBufferSemantics.IMMUTABLE_ONLY_DURING_CALL
 _ALIAS = core.HostBufferSemantics.ZERO_COPY
@@ -102,9 +101,10 @@ def put_on(
         BackendError: a transfer guard refuses the transfer.
     """
     try:
-        return core.batched_device_put(
+        made: Buffer = core.batched_device_put(
             aval, sharding, parts, devices, committed, False, _ALIAS if alias else _COPY, True
         )
+        return made
     except RuntimeError as error:
         where = str(devices[0]) if len(devices) == 1 else f"{len(devices)} devices"
         what = f"an array of shape {aval.shape} and dtype {aval.dtype}"
@@ -202,14 +202,20 @@ def is_ready(buffer: Buffer) -> bool:
     return bool(buffer.is_ready())
 
 
-is_deleted = Buffer.is_deleted
-"""Return whether a buffer was deleted, or donated to a program."""
+if TYPE_CHECKING:
+
+    def is_deleted(buffer: Buffer) -> bool:
+        """Return whether a buffer was deleted, or donated to a program."""
+
+else:
+    is_deleted = Buffer.is_deleted
 
 
 def place(buffer: Any, sharding: Any, layout: Any = None) -> Buffer:
     """Move an argument to the sharding that the executable expects; the dispatcher's fallback."""
     if type(sharding) is not xla_client.SingleDeviceSharding:
-        return sharding.place(buffer)
+        placed: Buffer = sharding.place(buffer)
+        return placed
     if not isinstance(buffer, Buffer):
         raise TypeError(f"cannot place a {type(buffer).__name__} on a device: not a buffer.")
     return moved_to(buffer, sharding._internal_device_list, sharding)
@@ -217,6 +223,7 @@ def place(buffer: Any, sharding: Any, layout: Any = None) -> Buffer:
 
 def moved_to(buffer: Buffer, devices: Any, sharding: Any) -> Buffer:
     """Copy a buffer to a jaxlib sharding on its device list; parts that are in place already are shared."""
-    return core.batched_copy_array_to_devices_with_sharding(
+    moved: list[Buffer] = core.batched_copy_array_to_devices_with_sharding(
         [buffer], [devices], [sharding], [core.ArrayCopySemantics.REUSE_INPUT]
-    )[0]
+    )
+    return moved[0]

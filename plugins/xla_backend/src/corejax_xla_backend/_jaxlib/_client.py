@@ -23,11 +23,9 @@ from corejax_xla_backend._exit import busy, watch_exit
 from corejax_xla_backend._live import clear_dispatchers
 
 from ._absent import absent, is_absent
+from ._classes import Client, Device
 from ._distributed import connection
 from ._probe import core, xla_client
-
-Client = core.Client
-Device = core.Device
 
 CUDA_PACKAGES = ("jax_plugins.xla_cuda13", "jax_plugins.xla_cuda12")
 CUDA_LIBRARY = "xla_cuda_plugin.so"
@@ -167,17 +165,19 @@ def _make_cuda_client() -> Client:
         xla_client.load_pjrt_plugin_dynamically("cuda", str(library))
     if not xla_client.pjrt_plugin_initialized("cuda"):
         xla_client.initialize_pjrt_plugin("cuda")
-    return xla_client.make_c_api_client("cuda", xla_client.generate_pjrt_gpu_plugin_options())
+    made: Client = xla_client.make_c_api_client("cuda", xla_client.generate_pjrt_gpu_plugin_options())
+    return made
 
 
 def _make_client(platform: str) -> Client:
     if platform == "cpu":
         joined = connection()
-        return xla_client.make_cpu_client(
+        made: Client = xla_client.make_cpu_client(
             asynchronous=config.cpu_enable_async_dispatch,
             num_devices=config.num_cpu_devices,
             **({} if joined is None else joined.cpu_options()),
         )
+        return made
     if platform == "cuda":
         return _make_cuda_client()
     raise BackendError(f"unknown platform {platform!r}; there are 'cpu' and 'cuda'.")

@@ -18,6 +18,7 @@ that we made.
 
 from __future__ import annotations
 
+import functools
 import inspect
 import weakref
 from collections import OrderedDict, defaultdict, deque
@@ -31,7 +32,8 @@ from corejax.extend.messages import api_boundary
 from corejax_xla_backend._exit import stop_at_exit
 from corejax_xla_backend._live import clear_dispatchers
 
-from ._buffers import Buffer, place
+from ._buffers import place
+from ._classes import Buffer
 from ._dispatch_state import make_dispatcher
 from ._executable import Executable, FastpathData
 from ._probe import core
@@ -113,7 +115,7 @@ class DispatchRegistry:
     def make_scalars(self, dtypes: Mapping[type, np.dtype[Any]]) -> None:
         """Convert Python scalars to NumPy arrays of these dtypes from now on; before, they become buffers."""
         for kind, dtype in dtypes.items():
-            self._scalars[kind].convert_by(lambda value, array=np.array, dtype=dtype: array(value, dtype))
+            self._scalars[kind].convert_by(functools.partial(np.array, dtype=dtype))
 
     def make_buffers(self) -> None:
         """Convert all host values to buffers from now on, and clear the dispatchers' caches."""
@@ -156,15 +158,17 @@ class DispatchRegistry:
 
     def is_node(self, kind: type) -> bool:
         """Return whether instances of exactly this class are flattened."""
-        return self._registry.is_node(kind)
+        return bool(self._registry.is_node(kind))
 
     def flatten(self, tree: Any) -> tuple[list[Any], Any]:
         """Return the leaves that a dispatcher sees (buffers, or objects that it does not know) and the tree."""
-        return self._registry.flatten(tree)
+        flat: tuple[list[Any], Any] = self._registry.flatten(tree)
+        return flat
 
     def flatten_result(self, tree: Any) -> tuple[list[Any], Any]:
         """Return the leaves of a result and the tree that rebuilds such results."""
-        return self._results.flatten(tree)
+        flat: tuple[list[Any], Any] = self._results.flatten(tree)
+        return flat
 
     def inputs(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any] | None:
         """Return the inputs of a call, in the order in which a dispatcher passes them to the executable.
@@ -195,7 +199,7 @@ class _ScalarChildren(dict[Any, tuple[tuple[Any], None]]):
     def __init__(self, kind: type, to_buffer: Callable[[Any], Buffer]) -> None:
         super().__init__()
         self._kind = kind
-        self._to_buffer = self._make = to_buffer
+        self._make: Callable[[Any], Any] = to_buffer
 
     def convert_by(self, make: Callable[[Any], Any]) -> None:
         """Convert scalars by this function, to arrays or buffers, from now on."""
@@ -205,7 +209,7 @@ class _ScalarChildren(dict[Any, tuple[tuple[Any], None]]):
     def __missing__(self, value: Any) -> tuple[tuple[Any], None]:
         make = self._make
         try:
-            child = make(value)
+            child: Any = make(value)
         except OverflowError:
             return UNKNOWN
         children = (child,), None
@@ -302,7 +306,8 @@ class _Dispatched:
 
     @property
     def __signature__(self) -> inspect.Signature:
-        return inspect.signature(self._dispatcher().__wrapped__)
+        dispatcher: Any = self._dispatcher()
+        return inspect.signature(dispatcher.__wrapped__)
 
 
 def make_fastpath_data(

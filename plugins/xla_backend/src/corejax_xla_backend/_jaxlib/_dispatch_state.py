@@ -61,8 +61,8 @@ def _jax_has_set_it() -> bool:
 class _JaxWatch:
     """A finder on ``sys.meta_path`` that finds no module, but runs an action when jax is about to be imported."""
 
-    def __init__(self, action: Callable[[], None]) -> None:
-        self._action: Callable[[], None] | None = action
+    def __init__(self, action: Callable[[], object]) -> None:
+        self._action: Callable[[], object] | None = action
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
         """Run the action if jax is looked up for the first time, and return None."""
@@ -72,12 +72,12 @@ class _JaxWatch:
                 action()
 
 
-def before_jax(action: Callable[[], None]) -> None:
+def before_jax(action: Callable[[], object]) -> None:
     """Run ``action`` once, before jax is imported; at once if jax is imported already or being imported."""
     if "jax" in sys.modules:
         action()
     else:
-        sys.meta_path.insert(0, _JaxWatch(action))  # type: ignore[arg-type]
+        sys.meta_path.insert(0, _JaxWatch(action))
 
 
 def make_dispatcher(*args: Any) -> Any:

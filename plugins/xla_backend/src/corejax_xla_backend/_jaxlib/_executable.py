@@ -9,8 +9,9 @@ from typing import Any, NamedTuple
 from corejax.extend import ShapedArray
 from corejax_xla_backend._exit import inside, stop_at_exit
 
-from ._buffers import Buffer, place
-from ._client import Client, Device, check_not_forked, compile_options, default_device, device_list, device_sharding
+from ._buffers import place
+from ._classes import Buffer, Client, Device
+from ._client import check_not_forked, compile_options, default_device, device_list, device_sharding
 from ._dispatch_state import make_dispatcher
 from ._mlir import ir
 from ._probe import FEATURES, core
@@ -77,11 +78,11 @@ class Program:
 
     def optimized_hlo(self) -> str:
         """Return the optimised program as HLO text."""
-        return self.loaded.get_hlo_text()
+        return str(self.loaded.get_hlo_text())
 
     def serialize(self) -> bytes:
         """Return the compiled program as bytes, for :func:`load` by the same jaxlib on the same kind of device."""
-        return self.loaded.serialize()
+        return bytes(self.loaded.serialize())
 
 
 class Executable(Program):
@@ -118,7 +119,7 @@ class Executable(Program):
         # traverse the keys of the C++ cache at all.
         self._call = copy.copy(self)._make_call()
 
-    def _make_call(self) -> Callable[..., Any]:
+    def _make_call(self) -> Any:
         """Return a C++ dispatcher over bare buffers.
 
         The dispatcher creates output buffers with our avals, which no other entry point does on all supported
@@ -201,9 +202,10 @@ class Executable(Program):
     def _outputs(self, results: Any) -> list[Buffer]:
         pairs = list(zip(self.out_avals, self.out_places, strict=True))
         if FEATURES.handler_skips_checks:
-            return results.consume_with_handlers(
+            outputs: list[Buffer] = results.consume_with_handlers(
                 [core.array_result_handler(aval, place, self.committed, _skip_checks=True) for aval, place in pairs]
             )
+            return outputs
         return [
             Buffer(aval, place, parts, self.committed, _skip_checks=True)
             for (aval, place), parts in zip(pairs, results.disassemble_into_single_device_arrays(), strict=True)

@@ -10,7 +10,8 @@ from typing import Any
 
 import jaxlib.version
 
-from ._client import Device, compile_options
+from ._classes import Device
+from ._client import compile_options
 from ._probe import xla_client
 
 
@@ -26,7 +27,7 @@ def compilation_fingerprint(device: Device, overrides: Sequence[tuple[str, Any]]
         partitions: `_partitioned.Partitions` of a program over several devices.
     """
     options = compile_options(device, overrides=overrides, partitions=partitions)
-    return _fingerprint_of(device) + options.SerializeAsString()
+    return _fingerprint_of(device) + bytes(options.SerializeAsString())
 
 
 @cache
@@ -47,7 +48,7 @@ def _fingerprint_of(device: Device) -> bytes:
 def _topology(device: Device) -> bytes:
     """Return jaxlib's description of the machine (0.12: a CPU's instruction sets), or b"" if it has none."""
     try:
-        return xla_client.get_topology_for_devices([device]).serialize()
+        return bytes(xla_client.get_topology_for_devices([device]).serialize())
     except (AttributeError, RuntimeError):  # jaxlib 0.10; platforms that cannot serialise their topology
         return b""
 

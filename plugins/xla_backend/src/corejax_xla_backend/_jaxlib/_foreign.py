@@ -61,8 +61,9 @@ def register_lapack() -> None:
     """Register jaxlib's LAPACK kernels with XLA (`lapack_spotrf_ffi` and so on)."""
     with uninterrupted():
         from jaxlib import lapack
+        from jaxlib.cpu import _lapack
 
-    lapack._lapack.initialize()  # takes the addresses of LAPACK's functions from SciPy
+    _lapack.initialize()  # takes the addresses of LAPACK's functions from SciPy
     for name, capsule, version in lapack.registrations()["cpu"]:
         if version == _TYPED:
             register_ffi_target(name, capsule, "cpu")

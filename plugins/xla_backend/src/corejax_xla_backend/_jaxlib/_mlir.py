@@ -18,11 +18,13 @@ from ._interrupts import uninterrupted
 from ._probe import core  # checks jaxlib's version before its MLIR is imported
 
 with uninterrupted():
-    from jaxlib.mlir import ir
-    from jaxlib.mlir._mlir_libs import _chlo, _jax_mlir_ext, _stablehlo
-    from jaxlib.mlir.dialects import func as func
+    from jaxlib.mlir import ir as ir
+    from jaxlib.mlir._mlir_libs import _chlo, _jax_mlir_ext
+    from jaxlib.mlir._mlir_libs import _stablehlo as _stablehlo
+    from jaxlib.mlir.dialects import func as _func
     from jaxlib.mlir.passmanager import PassManager
 
+func: Any = _func  # its classes are defined twice, and types show only the first definition
 _ELEMENT_TYPES = ELEMENT_TYPES | {"float6_e2m3fn": "f6E2M3FN", "float6_e3m2fn": "f6E3M2FN"}
 
 
@@ -102,14 +104,14 @@ def dense_attr(value: np.ndarray | np.generic) -> ir.Attribute:
     array = np.asarray(value)
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
-    contiguous = np.ascontiguousarray(array).reshape(array.shape)  # ascontiguousarray lifts rank 0 to 1
+    contiguous: Any = np.ascontiguousarray(array).reshape(array.shape)  # ascontiguousarray lifts rank 0 to 1
     return ir.DenseElementsAttr.get(contiguous, type=element_type(array.dtype), shape=array.shape)
 
 
 def parse_module(text: str | bytes) -> ir.Module:
     """Parse a module from its text or bytecode, in a new context."""
     with new_context() as current:
-        if (b"sdy." if isinstance(text, bytes) else "sdy.") in text:  # type: ignore[operator]
+        if b"sdy." in text if isinstance(text, bytes) else "sdy." in text:
             _register_sdy(current)
         return ir.Module.parse(text)
 
@@ -124,13 +126,18 @@ def _register_sdy(context: ir.Context) -> None:
 
 def module_text(module: ir.Module, *, debug_info: bool = False) -> str:
     """Return the text of a module in its dialects' notation, with locations if `debug_info` is set."""
-    return module.operation.get_asm(enable_debug_info=debug_info)
+    return text_of(module, enable_debug_info=debug_info)
+
+
+def text_of(operation: ir.Module | ir.Operation | ir.OpView, **options: bool) -> str:
+    """Return the text of a module or an operation, by the options of `get_asm`."""
+    return str(operation.operation.get_asm(binary=False, **options))
 
 
 def xla_computation(module: ir.Module) -> Any:
     """Convert a module to unoptimised HLO: jaxlib's object, with ``as_hlo_text()``."""
     return core.mlir.mlir_module_to_xla_computation(
-        module.operation.get_asm(binary=False, enable_debug_info=True, print_generic_op_form=True), False, False
+        text_of(module, enable_debug_info=True, print_generic_op_form=True), False, False
     )
 
 
@@ -170,7 +177,7 @@ def to_portable(module: ir.Module) -> bytes:
     copy = clone(module)
     run_passes(copy, "builtin.module(func.func(chlo-legalize-to-stablehlo))")
     # The third argument allows other dialects; without it, jaxlib uses its default.
-    mixed = (True,) if "sdy." in copy.operation.get_asm() else ()
+    mixed = (True,) if "sdy." in text_of(copy) else ()
     return _stablehlo.serialize_portable_artifact(copy, portable_version(), *mixed)
 
 
@@ -185,8 +192,9 @@ def from_portable(data: bytes) -> ir.Module:
 
 def meshes_text(module: ir.Module) -> dict[str, str]:
     """Return the meshes that a module declares, as a dict from symbol (``@mesh``) to text (``<["x"=8]>``)."""
-    lines = [op.operation.get_asm() for op in module.body.operations if op.operation.name == "sdy.mesh"]
-    return dict(line.removeprefix("sdy.mesh ").split(" = ", 1) for line in map(str.strip, lines))
+    lines = [text_of(op).strip() for op in module.body.operations if op.operation.name == "sdy.mesh"]
+    pairs = [line.removeprefix("sdy.mesh ").split(" = ", 1) for line in lines]
+    return {pair[0]: pair[1] for pair in pairs}
 
 
 def functions_text(module: ir.Module, rename: Callable[[str], str]) -> list[str]:
@@ -208,11 +216,11 @@ def functions_text(module: ir.Module, rename: Callable[[str], str]) -> list[str]
                 ir.SymbolTable.set_symbol_name(op, new.value)
         for op, _ in renamed:
             op.attributes["sym_visibility"] = ir.StringAttr.get("private")
-        return [op.operation.get_asm(use_local_scope=True) for op, _ in renamed]
+        return [text_of(op, use_local_scope=True) for op, _ in renamed]
 
 
 def written_module(
-    in_avals: Sequence[Any], out_avals: Sequence[Any], body: Callable[..., Sequence[ir.Value]]
+    in_avals: Sequence[Any], out_avals: Sequence[Any], body: Callable[..., Sequence[ir.Value[Any]]]
 ) -> ir.Module:
     """Return a module with a function `main`, in a new context.
 
@@ -234,7 +242,7 @@ def written_module(
         return module
 
 
-def call_module(module: ir.Module, text: str, values: Sequence[ir.Value]) -> list[ir.Value]:
+def call_module(module: ir.Module, text: str, values: Sequence[ir.Value[Any]]) -> list[ir.Value[Any]]:
     """Add the functions of a module's text to ``module`` and call its ``main`` at the current insertion point."""
     taken = {
         ir.StringAttr(op.attributes["sym_name"]).value for op in module.body.operations if "sym_name" in op.attributes
@@ -247,13 +255,10 @@ def call_module(module: ir.Module, text: str, values: Sequence[ir.Value]) -> lis
 
     functions = functions_text(ir.Module.parse(text, module.context), fresh)
     parsed = ir.Module.parse("\n".join(functions), module.context)
-    main = None
-    for operation in parsed.body.operations:
-        added = operation.operation.clone(ir.InsertionPoint(module.body))
-        main = main or added
-    return list(func.CallOp(main.opview, list(values)).results)
+    added = [operation.operation.clone(ir.InsertionPoint(module.body)) for operation in parsed.body.operations]
+    return list(func.CallOp(added[0].opview, list(values)).results)
 
 
 def clone(module: ir.Module) -> ir.Module:
     """Return a copy of a module, in the same context."""
-    return ir.Module.parse(module.operation.get_asm(binary=False, print_generic_op_form=True), module.context)
+    return ir.Module.parse(text_of(module, print_generic_op_form=True), module.context)

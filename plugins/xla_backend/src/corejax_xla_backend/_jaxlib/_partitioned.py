@@ -11,8 +11,8 @@ import numpy as np
 
 from corejax.extend import ShapedArray
 
-from ._buffers import Buffer, block_until_ready
-from ._client import Device
+from ._buffers import block_until_ready
+from ._classes import Buffer, Device
 from ._executable import Executable
 from ._probe import xla_client
 from ._spread import HloSharding, place_parts, placement, tiles_of_hlo
@@ -142,4 +142,4 @@ def inspecting(function: Callable[[np.ndarray[Any, Any]], None], ndim: int, coun
         function(tiles_of_hlo(hlo, ndim, count))
 
     _inspecting.append(called)
-    return xla_client.encode_inspect_sharding_callback(called)
+    return bytes(xla_client.encode_inspect_sharding_callback(called))

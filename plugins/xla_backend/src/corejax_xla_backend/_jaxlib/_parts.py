@@ -19,8 +19,7 @@ import numpy as np
 
 from corejax.extend import ShapedArray
 
-from ._buffers import Buffer
-from ._client import Device
+from ._classes import Buffer, Device
 from ._probe import FEATURES, core
 
 
@@ -64,8 +63,9 @@ def _copied(capsule: Any, shape: tuple[int, ...], dtype: np.dtype) -> np.ndarray
     if tensor.bits * tensor.lanes != 8 * dtype.itemsize:
         return None
     nbytes = math.prod(shape) * dtype.itemsize
-    memory = (ctypes.c_char * nbytes).from_address(tensor.data + tensor.byte_offset)
-    return np.frombuffer(memory, np.uint8).copy().view(dtype).reshape(shape)
+    memory: Any = (ctypes.c_char * nbytes).from_address(tensor.data + tensor.byte_offset)
+    elements: np.ndarray[Any, Any] = np.frombuffer(memory, np.uint8).copy().view(dtype).reshape(shape)
+    return elements
 
 
 def copied_parts(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from corejax_xla_backend._hlo_text import Module, Origin
 
@@ -11,16 +11,38 @@ from ._client import started_clients
 from ._interrupts import uninterrupted
 
 with uninterrupted():
-    from jaxlib import _profile_data, _profiler
+    from jaxlib import _profile_data
+    from jaxlib import _profiler as _loaded  # type: ignore[attr-defined]  # C++ without stubs
+
+_profiler: Any = _loaded
 
 ProfileData = _profile_data.ProfileData
 ProfileEvent = _profile_data.ProfileEvent
 ProfilePlane = _profile_data.ProfilePlane
-ProfileOptions = _profiler.ProfileOptions
 ProfilerSession = _profiler.ProfilerSession
-TraceMe = _profiler.TraceMe
 register_subprocess = _profiler.register_subprocess
 start_server = _profiler.start_server
+
+if TYPE_CHECKING:
+
+    class ProfileOptions:
+        """What a session records."""
+
+        python_tracer_level: int
+        host_tracer_level: int
+
+    class TraceMe:
+        """An entry of a trace, from the start to the end of a `with` block."""
+
+        def __init__(self, name: str, **metadata: Any) -> None: ...
+        def __enter__(self) -> TraceMe: ...
+        def __exit__(self, *error: object) -> None: ...
+        @staticmethod
+        def is_enabled() -> bool: ...
+
+else:
+    ProfileOptions = _profiler.ProfileOptions
+    TraceMe = _profiler.TraceMe
 
 
 def heap_profile(client: Any) -> bytes:

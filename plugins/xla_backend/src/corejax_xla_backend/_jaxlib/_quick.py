@@ -5,7 +5,8 @@ from __future__ import annotations
 import functools
 from typing import Any
 
-from ._client import Client, compile_options, device_list
+from ._classes import Client
+from ._client import compile_options, device_list
 from ._mlir import parse_module
 from ._probe import FEATURES
 

@@ -15,8 +15,8 @@ import numpy as np
 from corejax.extend import ShapedArray
 from corejax_xla_backend._element_types import ELEMENT_TYPES
 
-from ._buffers import Buffer, block_until_ready, device_of
-from ._client import Device
+from ._buffers import block_until_ready, device_of
+from ._classes import Buffer, Device
 from ._executable import Executable, compile_module
 from ._mlir import parse_module, readable_as
 from ._probe import FEATURES

@@ -9,6 +9,7 @@ small floats, wider integers for those narrower than a byte, real and imaginary 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
@@ -46,7 +47,7 @@ def reference_eval(module: ir.Module | str | bytes, arguments: Sequence[np.ndarr
     copy = parse_module(module) if isinstance(module, (str, bytes)) else clone(module)
     with copy.context, ir.Location.unknown(copy.context):
         run_passes(copy, "builtin.module(func.func(chlo-legalize-to-stablehlo))")
-        inner = ir.SymbolTable(copy.operation)[_ENTRY]
+        inner: Any = ir.SymbolTable(copy.operation)[_ENTRY]  # a `func.FuncOp`
         kind = ir.FunctionType(inner.type)
         _check(arguments, kind.inputs)
         ir.SymbolTable.set_symbol_name(inner, _INNER)
@@ -91,7 +92,7 @@ def _add_entry(module: ir.Module, kind: ir.FunctionType) -> None:
         entry = func.FuncOp(_ENTRY, signature)
     block = entry.add_entry_block()
     with ir.InsertionPoint(block):
-        callee = {"callee": ir.FlatSymbolRefAttr.get(_INNER)}
+        callee: dict[str, ir.Attribute] = {"callee": ir.FlatSymbolRefAttr.get(_INNER)}
         inner = ir.Operation.create("func.call", list(kind.results), list(block.arguments), callee).results
         outputs = [
             ir.Operation.create(operation, [mlir_type], [inner[index]]).result if operation else inner[index]

@@ -15,21 +15,14 @@ from typing import Any
 import numpy as np
 
 from corejax.extend import ShapedArray, get_aval
+from corejax.extend.devices import aligned_empty
 from corejax.extend.messages import drop_oldest
 from corejax_xla_backend.sharding import OwnParts, Sharding, bounds, other_memory, own_parts
 
 from ._absent import absent, is_absent
-from ._buffers import (
-    Buffer,
-    aligned_copy,
-    aligned_empty,
-    block_until_ready,
-    is_immutable,
-    moved_to,
-    put,
-    put_on,
-)
-from ._client import Device, device_sharding
+from ._buffers import aligned_copy, block_until_ready, is_immutable, moved_to, put, put_on
+from ._classes import Buffer, Device
+from ._client import device_sharding
 from ._parts import copied_parts, would_import_jax
 from ._probe import xla_client
 from ._readback import to_numpy
@@ -116,7 +109,8 @@ def put_parts(value: np.ndarray, aval: ShapedArray, place: Placement, *, alias: 
     if not value.dtype.isnative:
         value = value.astype(value.dtype.newbyteorder("="))
     layout = own_parts(place.sharding, value.shape)
-    views = [value[(*index, ...)] for index in layout.indices]  # the ellipsis prevents NumPy scalars
+    indices: Sequence[Any] = layout.indices
+    views = [value[(*index, ...)] for index in indices]  # the ellipsis prevents NumPy scalars
     # XLA copies contiguous parts that go to a single device; parts that several devices share are copied here.
     by_xla = not alias and len(views) == len(layout.devices) and all(view.flags.c_contiguous for view in views)
     parts = views if alias or by_xla else [aligned_copy(view) for view in views]

@@ -151,7 +151,7 @@ class StaticKey(NamedTuple):
         values: position or name, type and value of each static argument, the value as `exact` returns it.
     """
 
-    count: int
+    count: int  # type: ignore[assignment]  # hides the method of tuples
     values: tuple[tuple[int | str, type, Any], ...]
 
     def full_call(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[tuple[Any, ...], dict[str, Any]]:
@@ -202,7 +202,7 @@ class StaticArguments:
         """
         if not self.numbers and not self.names:
             return (args, kwargs), None
-        static = [(i, args[i]) for i in self.numbers if i < len(args)]
+        static: list[tuple[int | str, Any]] = [(i, args[i]) for i in self.numbers if i < len(args)]
         static += [(name, kwargs[name]) for name in self.names if name in kwargs]
         values = tuple((where, type(value), exact(value)) for where, value in static)
         for where, _, value in values:

@@ -22,7 +22,7 @@ def make_callable(jitted: Any, remake: Remake) -> Any:
 
     The callable holds the `Jitted`, which gets a weak reference to the callable; `remake(fun, options)` makes copies.
     """
-    call = None if jitted.tier == "auto" else _dispatcher(jitted)
+    call: Any = None if jitted.tier == "auto" else _dispatcher(jitted)
     if call is None or jitted.static or jitted.donated:
         call = JittedCall(jitted, call)
     jitted.call = weakref.ref(call)

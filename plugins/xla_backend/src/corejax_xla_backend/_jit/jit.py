@@ -214,7 +214,7 @@ class Jitted:
     @property
     def tier(self) -> str:
         """The option `tier`, or the setting `jit_tier` of the moment."""
-        return self.options.tier or config.jit_tier  # type: ignore[no-any-return]
+        return self.options.tier or config.jit_tier
 
     # -- the miss path -----------------------------------------------------------------------------
 

@@ -305,7 +305,7 @@ class Compiled(Stage):
         self._executable = compiled(lowered.jaxpr, lowered.name, lowered.target, options)
         self._consts = [as_array(c) for c in lowered.consts]
         backend = lowered.target.backend
-        self._call = api_boundary(lambda *args, **kwargs: self._miss(*args, **kwargs)[0])
+        self._call: Callable[..., Any] = api_boundary(lambda *args, **kwargs: self._miss(*args, **kwargs)[0])
         if backend.capabilities.dispatcher:
             self._call = backend.dispatcher(self.name, self._miss)
 

@@ -53,7 +53,7 @@ class Signature(NamedTuple):
     avals: tuple[ShapedArray, ...]
     static: StaticKey | None
     settings: tuple[Any, ...]
-    axes: tuple[tuple[Any, int], ...]
+    axes: tuple[tuple[Any, int | None], ...]
 
 
 class TracedProgram(NamedTuple):
@@ -177,7 +177,7 @@ class _Programs(dict[Any, Any]):
     """
 
     __eq__ = object.__eq__
-    __hash__ = object.__hash__
+    __hash__ = object.__hash__  # type: ignore[assignment]  # dicts have no hash
 
     def __init__(self, fun: Callable[..., Any] | None = None) -> None:
         super().__init__()

@@ -42,59 +42,9 @@ _COMBINING = frozenset({"reduce", "reduce_window", "scatter", "select_and_scatte
 
 
 class TranslationContext(Placing, Inlining):
-    """The builder that a translation rule gets: it appends the operations of one function.
+    """The builder that a translation rule gets: it appends the operations of one function."""
 
-    Attributes:
-        module: the module under construction.
-        lines: the function's operations so far.
-        platform: the platform to compile for.
-        mark: reference to the location of the next operations.
-        scope: the path of calls and named scopes around the next operations.
-        source: the user's line of the equation that is being lowered.
-    """
-
-    __slots__ = (
-        "_constants",
-        "_counter",
-        "_origin_bits",
-        "_token",
-        "lines",
-        "mark",
-        "module",
-        "platform",
-        "scope",
-        "source",
-    )
-
-    def __init__(
-        self,
-        module: ModuleBuilder,
-        counter: list[int] | None = None,
-        mark: str = "",
-        scope: tuple[str, ...] = (),
-        origin_bits: int = 2,
-    ) -> None:
-        self.module = module
-        self.platform = module.platform
-        self.lines: list[str] = []
-        self.mark = mark
-        self.scope = scope
-        self.source: Any = None
-        self._counter = [0] if counter is None else counter
-        self._origin_bits = origin_bits
-        self._constants: dict[Any, Value] = {}
-        self._token: Value | None = None
-
-    @property
-    def token(self) -> Value:
-        """The token that the next ordered effect takes and then replaces by its own; see `regions`."""
-        if self._token is None:
-            self._token = self.constant(np.zeros((), TOKEN.dtype))
-        return self._token
-
-    @token.setter
-    def token(self, token: Value) -> None:
-        self._token = token
+    __slots__ = ()
 
     # -- operations --------------------------------------------------------------------------------
 
@@ -136,7 +86,7 @@ class TranslationContext(Placing, Inlining):
         if "." not in name:
             name = "stablehlo." + name
         elif name in _PLACING:
-            operands = self.behind_barriers(operands)
+            operands = tuple(self.behind_barriers(operands))
         number = self._counter[0] = self._counter[0] + 1
         try:
             # Most operations have one or two operands, so that these cases are unrolled.
@@ -159,17 +109,17 @@ class TranslationContext(Placing, Inlining):
             middle, origins = f" ({', '.join(regions)})", self._origins(operands, regions)
         if attrs:
             middle += f" {{{attrs}}}"
-        if type(out) is ShapedArray:
+        if isinstance(out, ShapedArray):
             self.lines.append(f'%{number} = "{name}"({names}){middle} : ({types}) -> {tensor_type(out)}{self.mark}')
             result = (SlicedValue if name in _SLICES else Value)(f"%{number}", out, origins)
             return self._keep_nan(name, operands, result) if origins & KNOWN_NAN else result
-        result = ", ".join([tensor_type(a) for a in out])  # type: ignore[union-attr]
-        count = len(out)  # type: ignore[arg-type]
+        result_types = ", ".join([tensor_type(a) for a in out])
+        count = len(out)
         bound = f"%{number}:{count} = " if count > 1 else f"%{number} = " if count else ""
-        self.lines.append(f'{bound}"{name}"({names}){middle} : ({types}) -> ({result}){self.mark}')
+        self.lines.append(f'{bound}"{name}"({names}){middle} : ({types}) -> ({result_types}){self.mark}')
         if count == 1:
-            return [Value(f"%{number}", out[0], origins)]  # type: ignore[index]
-        return [Value(f"%{number}#{i}", a, origins) for i, a in enumerate(out)]  # type: ignore[arg-type]
+            return [Value(f"%{number}", out[0], origins)]
+        return [Value(f"%{number}#{i}", a, origins) for i, a in enumerate(out)]
 
     def _keep_nan(self, name: str, operands: Sequence[Value], result: Value) -> Value:
         """Select the operand of an exponential function where the operand is NaN.
@@ -190,15 +140,13 @@ class TranslationContext(Placing, Inlining):
 
     def _ordered_op(self, name: str, operands: Sequence[Value], out: Any, attrs: str, regions: Sequence[str]) -> Any:
         """Append an operation and thread the token of ordered effects through its regions."""
-        are_regions = all(type(region) is Region for region in regions)
-        if are_regions and name == "while" and regions[0].token_out is None:  # type: ignore[attr-defined]
+        ours = [region for region in regions if type(region) is Region]
+        are_regions = len(ours) == len(regions)
+        if are_regions and name == "while" and ours[0].token_out is None:
             operands = (*operands, self.token)
-            threaded = [
-                r.with_token_argument(returns_token=r is not regions[0])  # type: ignore[attr-defined]
-                for r in regions
-            ]
+            threaded = [r.with_token_argument(returns_token=r is not ours[0]) for r in ours]
         elif are_regions and name in ("case", "if"):
-            threaded = [r.with_captured_token(self.token) for r in regions]  # type: ignore[attr-defined]
+            threaded = [r.with_captured_token(self.token) for r in ours]
         else:
             where = _UNORDERED.get(name, f"inside of {name}")
             raise NotImplementedError(
@@ -245,8 +193,9 @@ class TranslationContext(Placing, Inlining):
         avals = [v.aval for v in operands]
         check_batch(target, [*avals, *results], batch_dims)
         batch_dims = batch_dims if self.module.meshes.count > 1 else 0
-        options = {"in_place": in_place, "batch_dims": batch_dims}
-        attrs = attributes_of(target, avals, results, attributes or {}, has_side_effect, **options)
+        attrs = attributes_of(
+            target, avals, results, attributes or {}, has_side_effect, in_place=in_place, batch_dims=batch_dims
+        )
         if calls_python and (place := self.module.meshes.callback_sharding(len(results))):
             attrs += ", " + place
         return self.op("custom_call", *operands, out=out, attrs=attrs)
@@ -320,7 +269,7 @@ class TranslationContext(Placing, Inlining):
             listed = ", ".join("true" if x else "false" for x in array.reshape(-1).tolist())
             return self.reshape(self._dense(f"[{listed}]", flat), array.shape)
         if array.dtype.name in ("int4", "uint4", "int2", "uint2", "float4_e2m1fn"):
-            wide = np.dtype(np.int8 if array.dtype.name.startswith("int") else np.uint8)
+            wide: np.dtype[Any] = np.dtype(np.int8 if array.dtype.name.startswith("int") else np.uint8)
             if array.dtype.name.startswith("float"):
                 wide = np.dtype(np.float32)
             return self.convert(self._write_constant(array.astype(wide), False), array.dtype)

@@ -23,6 +23,7 @@ from corejax.extend import (
 )
 from corejax.extend.messages import describe_source
 from corejax.extend.programs import Literal
+from corejax_xla_backend._lowering.function import Function
 from corejax_xla_backend._lowering.partitioned_calls import partition_equation, should_partition
 from corejax_xla_backend._lowering.regions import TOKEN, Region
 from corejax_xla_backend._lowering.results import results_of_rule
@@ -35,8 +36,8 @@ _CONSTRAINING = ("higher_order", "collective", "placing")
 _NOT_INLINED = ' {mhlo.frontend_attributes = {inlineable = "false"}}'
 
 
-class Inlining:
-    """Methods of `TranslationContext`, which declares the attributes."""
+class Inlining(Function):
+    """Methods of `TranslationContext`."""
 
     __slots__ = ()
 
@@ -227,11 +228,6 @@ class Inlining:
             return x
         return self.call_symbol(self.module.identity(x.aval), [x], [x.aval], _NOT_INLINED)[0]
 
-    def argument(self, name: str, aval: ShapedArray) -> Value:
-        """Return a further argument of the function or region, with an origin of its own."""
-        self._origin_bits += 1
-        return Value(name, aval, 1 << (self._origin_bits - 1))
-
     def _origins(self, operands: Sequence[Value], regions: Sequence[str] = ()) -> int:
         """Return the origins of an operation's results; a region given as plain text may use all enclosing values."""
         origins = 0 if operands else OWN
@@ -259,7 +255,8 @@ def _mark_nan(eqn: JaxprEqn, scalars: dict[Var, Any], outs: Sequence[Value]) -> 
     is computed from (`x * 0 / 0`), so that these are marked as well. `scalars` maps each variable with equal elements
     that is computed from literals alone to its element; the result's element is added.
     """
-    [out, *more], name = eqn.outvars or [None], eqn.primitive.name
+    outvars: Sequence[Var | None] = eqn.outvars or [None]
+    [out, *more], name = outvars, eqn.primitive.name
     repeats = name in _REPEATING
     if out is None or more or eqn.effects or not (repeats or "elementwise" in eqn.primitive.tags):
         return
@@ -300,7 +297,7 @@ def _evaluate(eqn: JaxprEqn, vals: Sequence[Any]) -> Any:
 def _translation(eqn: JaxprEqn, platform: str) -> Callable[..., Any]:
     """Return the translation rule of an equation's primitive for a platform."""
     try:
-        return xla_translations.lookup(eqn.primitive, platform)  # type: ignore[no-any-return]
+        return xla_translations.lookup(eqn.primitive, platform)
     except MissingRuleError as error:
         # The error names the line that compiled the program; the note adds the line of the equation.
         error.add_note(f"The operation that needs a translation was traced at {describe_source(eqn.source_info)}.")

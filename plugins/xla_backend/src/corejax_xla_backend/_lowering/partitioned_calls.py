@@ -15,11 +15,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from corejax.extend import JaxprEqn, ShapedArray, xla_translations
-from corejax.extend.devices import TranslationContext
 from corejax.extend.messages import DerivedRuleWarning, clears_cache, describe_source, warn_user
 from corejax.extend.plugins import exported
 from corejax_xla_backend._lowering.custom_calls import PARTITIONED, factors_rule, quoted
-from corejax_xla_backend._lowering.module import MAIN
+from corejax_xla_backend._lowering.function import Function
+from corejax_xla_backend._lowering.module import MAIN, ModuleBuilder
 from corejax_xla_backend._lowering.sharding_rules import Factors, factors_of
 from corejax_xla_backend._lowering.types import Value
 from corejax_xla_backend.sharding import Sharding
@@ -44,16 +44,17 @@ class Split(NamedTuple):
     results: Sequence[Sharding]
 
 
-def is_over_devices(ctx: TranslationContext) -> bool:
+def is_over_devices(ctx: Any) -> bool:
     """Return whether XLA partitions the next operations: over several devices, outside manual regions."""
-    module = ctx.module
+    module: ModuleBuilder = ctx.module
     return module.meshes.like is not None and module.meshes.count > 1 and module.manual is None
 
 
-def mesh_of(ctx: TranslationContext) -> Any:
+def mesh_of(ctx: Any) -> Any:
     """Return the mesh of a program over several devices: the first in the program or its arguments."""
-    assert ctx.module.meshes.like is not None
-    return ctx.module.meshes.like(np.arange(ctx.module.meshes.count)).mesh
+    module: ModuleBuilder = ctx.module
+    assert module.meshes.like is not None
+    return module.meshes.like(np.arange(module.meshes.count)).mesh
 
 
 def part_type(aval: ShapedArray, sharding: Sharding) -> ShapedArray:
@@ -62,7 +63,7 @@ def part_type(aval: ShapedArray, sharding: Sharding) -> ShapedArray:
 
 
 def partitioned_call(
-    ctx: TranslationContext,
+    ctx: Function,
     vals: Sequence[Value],
     out_avals: Sequence[ShapedArray],
     rule: str,
@@ -109,7 +110,7 @@ def partitioned_call(
 
 
 def program_of_part(
-    ctx: TranslationContext, source: Any, split: Split, avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray]
+    ctx: Function, source: Any, split: Split, avals: Sequence[ShapedArray], out_avals: Sequence[ShapedArray]
 ) -> str:
     """Return the text of the module for one device's part; `ctx` builds in a `ModuleBuilder.part_builder`.
 
@@ -143,7 +144,7 @@ def program_of_part(
 # -- partitioning of equations -----------------------------------------------------------------------------------------
 
 
-def should_partition(ctx: TranslationContext, eqn: JaxprEqn) -> bool:
+def should_partition(ctx: Function, eqn: JaxprEqn) -> bool:
     """Return whether to partition an equation with operations that XLA cannot partition.
 
     An equation is not partitioned on one device, in a manual region, or if it has effects, which must happen once.
@@ -162,13 +163,13 @@ def should_partition(ctx: TranslationContext, eqn: JaxprEqn) -> bool:
 
 
 def partition_equation(
-    ctx: TranslationContext, eqn: JaxprEqn, rule: Callable[..., Any], operands: Sequence[Value]
+    ctx: Function, eqn: JaxprEqn, rule: Callable[..., Any], operands: Sequence[Value]
 ) -> Sequence[Value]:
     """Append a partitioned call of an equation; each device computes all of it if no rule says how to split it."""
     avals, out_avals = [v.aval for v in eqn.invars], [v.aval for v in eqn.outvars]
     factors = _factors(eqn)
 
-    def write(inner: TranslationContext, *parts: Value) -> Sequence[Value]:
+    def write(inner: Function, *parts: Value) -> Sequence[Value]:
         out = rule(inner, [x.aval for x in parts], parts, **eqn.params)
         return list(out) if eqn.primitive.multiple_results else [out]
 

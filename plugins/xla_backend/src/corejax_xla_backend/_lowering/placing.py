@@ -7,11 +7,12 @@ from typing import Any
 
 from corejax.extend import ShapedArray
 from corejax_xla_backend._lowering.custom_calls import quoted
+from corejax_xla_backend._lowering.function import Function
 from corejax_xla_backend._lowering.types import SlicedValue, Value
 
 
-class Placing:
-    """Methods of `TranslationContext`, which declares the attributes."""
+class Placing(Function):
+    """Methods of `TranslationContext`."""
 
     __slots__ = ()
 

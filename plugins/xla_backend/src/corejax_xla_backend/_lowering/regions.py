@@ -29,6 +29,10 @@ class Region(str):
 
     origins: int
     token_out: Value | None
+    _args: Sequence[Value]
+    _lines: Sequence[str]
+    _outs: Sequence[Value]
+    _token_in: Value
 
     def __new__(
         cls,

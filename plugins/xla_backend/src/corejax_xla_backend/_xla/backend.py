@@ -55,7 +55,8 @@ class XlaBackend(Backend):
     def put(self, value: Any, aval: ShapedArray, device: Any = None) -> Any:
         """Return a buffer on a device or sharding; it shares the memory of a NumPy array if possible."""
         if isinstance(device, SingleDeviceSharding):
-            (one,), kind = device.device_tuple, other_memory(device)
+            one: Any = device.device_tuple[0]
+            kind = other_memory(device)
             return _jaxlib.copy_to(self.put(value, aval, one), one, committed=True, memory_kind=kind)
         if isinstance(device, Sharding):
             return put_sharded(self, value, aval, device)

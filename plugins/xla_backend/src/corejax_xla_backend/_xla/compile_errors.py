@@ -37,8 +37,8 @@ def compile_failure(name: str, text: str, error: Exception) -> BackendError:
         )
     missing = _UNREGISTERED.search(message)
     if missing is not None:
-        place = _place_of_target(text, missing["target"])
-        where = f", which {_describe_place(place)[0]} calls" if place else ""
+        call = _place_of_target(text, missing["target"])
+        where = f", which {_describe_place(call)[0]} calls" if call else ""
         return BackendError(
             f"jit of {name}: no kernel is registered as {missing['target']!r} on this platform{where}; "
             f"corejax.ffi.register_ffi_target registers one ({message})"

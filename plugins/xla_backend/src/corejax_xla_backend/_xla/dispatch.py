@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import functools
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -81,10 +81,15 @@ def _registry(waits: bool) -> _jaxlib.DispatchRegistry:
 dispatch_registry, calling_registry = _registry(waits=False), _registry(waits=True)
 _registries = (dispatch_registry, calling_registry)
 
+
+def _element_buffer(dtype: Any, children: Iterable[Any]) -> ElementBuffer:
+    """Return the buffer of an array of an extended dtype from the dispatcher's children and metadata."""
+    [buffer] = children
+    return ElementBuffer(buffer, dtype)
+
+
 for each in _registries:  # the dtype, as metadata, distinguishes keys from plain numbers
-    each.register_node(
-        ElementBuffer, lambda x: ((x.buffer,), x.dtype), lambda dtype, children: ElementBuffer(*children, dtype)
-    )
+    each.register_node(ElementBuffer, lambda x: ((x.buffer,), x.dtype), _element_buffer)
 
 
 _accelerated = _jaxlib.cuda_plugin_path() is not None  # looked up once, because it searches the file system
@@ -106,7 +111,14 @@ def _choose_host_values() -> None:
 
 config.changed.connect(_choose_host_values)
 _choose_host_values()
-_jaxlib.before_jax(lambda: [each.make_buffers() for each in _registries])
+
+
+def _make_buffers() -> None:
+    for each in _registries:
+        each.make_buffers()
+
+
+_jaxlib.before_jax(_make_buffers)
 
 
 def _with_large_put(args: tuple[Any, ...], kwargs: dict[str, Any], static: set[int]) -> Any:
@@ -183,7 +195,7 @@ def _from_parts(kind: type, metadata: Any, children: Any) -> Any:
 
 def _one_level(node: Any) -> tuple[list[Any], Any]:
     """Flatten one level of a node that another library registered."""
-    return tree.tree_flatten(node, is_leaf=lambda x: x is not node)  # type: ignore[no-any-return]
+    return tree.tree_flatten(node, is_leaf=lambda x: x is not node)
 
 
 def _from_one_level(treedef: Any, children: Any) -> Any:
@@ -208,7 +220,7 @@ def dispatcher(
         result, call = miss(*args, **kwargs)
         if call is None or not _calls_back(call):
             return result, None if call is None else _fastpath(call, dispatch_registry)
-        own = this()
+        own: Any = this()
         if not hasattr(own, "_calling") and _fastpath(call, calling_registry) is not None:
             own._calling = CallingBack(
                 miss, lambda ask: make(name, ask, calling_registry), lambda call: _fastpath(call, calling_registry)
@@ -217,7 +229,7 @@ def dispatcher(
         return result, None
 
     def on_miss(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
-        own = this()
+        own: Any = this()
         calling = getattr(own, "_calling", None)
         if calling is not None:
             type(own)._clear_cache(own)  # so that no other call waits for this one, which runs callbacks
@@ -239,7 +251,7 @@ def dispatcher(
 
 def _clear_both(this: weakref.ref[Any]) -> None:
     """Clear the caches of a dispatcher and of its second dispatcher, for programs with callbacks."""
-    own = this()
+    own: Any = this()
     if own is not None:
         type(own)._clear_cache(own)
         own._calling.dispatch._clear_cache()
@@ -247,7 +259,7 @@ def _clear_both(this: weakref.ref[Any]) -> None:
 
 def _waits(call: RepeatableCall) -> bool:
     """Return whether calls wait for a program over several devices: `PartitionedExecutable.waits`, or callbacks."""
-    program = getattr(call.executable, "executable", None)
+    program: Any = getattr(call.executable, "executable", None)
     is_partitioned = isinstance(program, _jaxlib.PartitionedExecutable)
     return is_partitioned and (program.waits or _calls_back(call))
 

@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from corejax.extend import Jaxpr, ShapedArray, Var, config
+from corejax.extend import ClosedJaxpr, Jaxpr, JaxprEqn, ShapedArray, Var, config
 from corejax.extend.devices import CompileOptions
 from corejax.extend.programs import subjaxprs
 from corejax_xla_backend import _jaxlib
@@ -54,6 +54,11 @@ def flags_for(jaxpr: Jaxpr, text: str, device: Any, options: CompileOptions) -> 
     return tuple((more | asked).items()), tuple(asked.items())
 
 
+def _inner_programs(eqn: JaxprEqn) -> list[Jaxpr]:
+    """Return the programs among an equation's parameters, without their constants."""
+    return [program.jaxpr if isinstance(program, ClosedJaxpr) else program for program in subjaxprs(eqn.params)]
+
+
 def _memoized(measure: Callable[[Jaxpr], M]) -> Callable[[Jaxpr], M]:
     """Memoize a function of a program with the program, which other programs may contain several times."""
     key = measure.__name__
@@ -72,7 +77,7 @@ def depth_of(jaxpr: Jaxpr) -> int:
     """Return the length of the longest chain of operations, including those of inner programs."""
     depths: dict[Any, int] = {}
     for eqn in jaxpr.eqns:
-        inside = [depth_of(getattr(program, "jaxpr", program)) for program in subjaxprs(eqn.params)]
+        inside = [depth_of(program) for program in _inner_programs(eqn)]
         if "exported" in eqn.params:  # the program of an exported artifact is bytes: estimate its operations
             inside.append(len(eqn.params["exported"].mlir_module_serialized) // _BYTES)
         before = [depths.get(v, 0) for v in eqn.invars if isinstance(v, Var)]
@@ -118,7 +123,7 @@ def extent_of(jaxpr: Jaxpr) -> tuple[float, bool]:
     largest, elementwise = 0.0, True
     for eqn in jaxpr.eqns:
         sizes = [_size(atom) for atom in eqn.invars]
-        inner = [getattr(program, "jaxpr", program) for program in subjaxprs(eqn.params)]
+        inner = _inner_programs(eqn)
         extents = [extent_of(program) for program in inner]
         called = len(inner) == 1 and [_size(v) for v in inner[0].invars] == sizes and extents[0][1]
         elementwise = elementwise and (called or "elementwise" in eqn.primitive.tags)
@@ -140,7 +145,7 @@ def repeats_of(jaxpr: Jaxpr) -> int:
     results = [producers[v] for v in jaxpr.outvars if v in producers]
     ends += [eqn for eqn in results if not _INNER.isdisjoint(eqn.primitive.tags)]
     kinds = {(eqn.primitive, *[atom.aval for atom in eqn.invars]) for eqn in ends}
-    inner = [getattr(program, "jaxpr", program) for eqn in jaxpr.eqns for program in subjaxprs(eqn.params)]
+    inner = [program for eqn in jaxpr.eqns for program in _inner_programs(eqn)]
     return len(ends) - len(kinds) + sum(map(repeats_of, inner))
 
 

@@ -176,7 +176,8 @@ def _hits_path(path: str) -> str:
 def _packed(content: bytes) -> bytes:
     """Return the bytes of an entry's file: magic, digest and compressed content."""
     body = zlib.compress(content, 1)
-    return MAGIC + sha256(body).digest() + body
+    digest: bytes = sha256(body).digest()
+    return MAGIC + digest + body
 
 
 def _unpacked(data: bytes) -> bytes | None:

@@ -109,10 +109,9 @@ class _Prompt(cmd.Cmd):
         """Pretty-print the value of an expression: pp expression."""
         self._print_value(text, pprint.pformat)
 
-    def default(self, line: str) -> bool:
+    def default(self, line: str) -> None:
         """Print the value of a line that is not a command, as an expression."""
         self.do_p(line.removeprefix("!"))
-        return False
 
     def do_locals(self, text: str) -> None:
         """List the names of the frame's variables."""

@@ -1,6 +1,7 @@
 """`corejax.export`: export functions as artifacts, with the API of `jax.export`."""
 
-from corejax_xla_backend.export.dims import InconclusiveDimensionOperation, SymbolicScope
+from corejax.extend.messages import InconclusiveDimensionOperation
+from corejax_xla_backend.export.dims import SymbolicScope
 from corejax_xla_backend.export.exported import (
     DisabledSafetyCheck,
     Exported,

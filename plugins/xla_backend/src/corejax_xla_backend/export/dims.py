@@ -374,6 +374,15 @@ def _order(term: Term) -> tuple[int, tuple[str, ...]]:
     return len(term[0]), term[0]
 
 
+def _remove(names: Sequence[str], given: list[str]) -> bool:
+    """Remove each name once from a list; return False if a name is missing."""
+    for name in names:
+        if name not in given:
+            return False
+        given.remove(name)
+    return True
+
+
 def _divisible_term(x: Any, divisor: Term) -> Term | None:
     """Divide the greatest term of `x` that the divisor divides, and return the quotient; None if it divides no term.
 
@@ -382,7 +391,7 @@ def _divisible_term(x: Any, divisor: Term) -> Term | None:
     terms = x.terms if isinstance(x, DimExpr) else (((), x),) if x else ()
     for names, factor in sorted(terms, key=_order, reverse=True):
         rest = list(names)
-        if factor % divisor[1] == 0 and not any(name not in rest or rest.remove(name) for name in divisor[0]):
+        if factor % divisor[1] == 0 and _remove(divisor[0], rest):
             return tuple(rest), factor // divisor[1]
     return None
 
@@ -479,8 +488,13 @@ def _value(node: ast.expr, text: str, variable: Callable[[str], Any]) -> Any:
         left, right = (_value(side, text, variable) for side in (node.left, node.right))
         if not isinstance(node.op, ast.Pow) or (type(right) is int and 0 <= right <= 64):
             return _OPERATIONS[type(node.op)](left, right)
-    is_operation = isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in OPERATIONS
-    if is_operation and len(node.args) == 2 and not node.keywords:
+    if (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in OPERATIONS
+        and len(node.args) == 2
+        and not node.keywords
+    ):
         left, right = (_value(side, text, variable) for side in node.args)
         return OPERATIONS[node.func.id](left, right)
     raise _invalid_expression(text)

@@ -378,5 +378,5 @@ def _check_versions(fields: dict[str, Any], producer: dict[str, str]) -> None:
         )
 
 
-def _numbers(text: str) -> Sequence[int]:
+def _numbers(text: str) -> list[int]:
     return [int(part) for part in text.split(".")]

@@ -33,10 +33,10 @@ from corejax_xla_backend._lowering.module import ModuleBuilder
 from corejax_xla_backend._physical import physical_program
 from corejax_xla_backend.export import checks
 from corejax_xla_backend.export.calling import ArgumentNames, is_differentiable
-from corejax_xla_backend.export.dims import DimExpr, SymbolicScope
+from corejax_xla_backend.export.dims import SymbolicScope
 from corejax_xla_backend.export.exported import DisabledSafetyCheck, Exported
 from corejax_xla_backend.export.several_devices import Layout, constrained, layout_of
-from corejax_xla_backend.export.shapes import aval_at, scope_of_avals
+from corejax_xla_backend.export.shapes import aval_at, scope_of_avals, symbolic_sizes
 
 _PLATFORMS = ("cpu", "cuda", "tpu")
 _ALIASES = {"gpu": "cuda", "host": "cpu"}
@@ -132,9 +132,9 @@ def _exported(
     modules = {platform: _module(name, program, kept, platform, allowed, layout) for platform in platforms}
 
     def vjp() -> Exported:
-        pullback, *trees = _pullback(name, closed)
+        pullback, vjp_in_tree, vjp_out_tree = _pullback(name, closed)
         vjp_layout = layout.of_pullback(*_active_and_smooth(closed))
-        return _exported(f"vjp({name})", pullback, *trees, vjp_layout, platforms, disabled_checks)
+        return _exported(f"vjp({name})", pullback, vjp_in_tree, vjp_out_tree, vjp_layout, platforms, disabled_checks)
 
     exported = Exported(
         fun_name=name,
@@ -166,7 +166,7 @@ def _try_sizes(exported: Exported, scope: SymbolicScope) -> None:
         ValueError: the arguments' shapes do not determine the sizes.
         NotImplementedError: the program cannot be specialised.
     """
-    names = sorted({n for a in exported.in_avals for d in a.shape if isinstance(d, DimExpr) for n in d.variables()})
+    names = sorted({n for a in exported.in_avals for d in symbolic_sizes(a) for n in d.variables()})
     for start in (2, 3, 5, 8, 12, 16, 24, 60, 64, 1):
         choices = [
             {n: max(start + i * apart, int(scope.range_of_name(n)[0])) for i, n in enumerate(names)} for apart in (1, 0)
@@ -189,7 +189,7 @@ def _module(
     checks.check_custom_calls(name, text, allowed)
     if scope_of_avals(name, closed.in_avals) is not None:
         return without_locations(text).encode()
-    return _jaxlib.to_portable(_jaxlib.parse_module(text))  # type: ignore[no-any-return]
+    return _jaxlib.to_portable(_jaxlib.parse_module(text))
 
 
 # -- derivatives ---------------------------------------------------------------------------------------------------

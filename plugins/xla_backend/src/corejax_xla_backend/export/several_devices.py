@@ -31,7 +31,7 @@ class Layout(NamedTuple):
     """
 
     devices: tuple[Any, ...] = ()
-    count: int = 1
+    count: int = 1  # type: ignore[assignment]  # hides the method of tuples
     ins: tuple[Any, ...] = ()
     outs: tuple[Any, ...] = ()
 

@@ -101,13 +101,19 @@ def symbolic_args_specs(
     return tree.tree_unflatten(treedef, types)
 
 
-def scope_of_avals(name: str, avals: Sequence[ShapedArray]) -> SymbolicScope | None:
+def symbolic_sizes(aval: ShapedArray | ShapeDtypeStruct) -> list[DimExpr]:
+    """Return the sizes of a type that are symbolic."""
+    sizes: Sequence[Any] = aval.shape
+    return [size for size in sizes if isinstance(size, DimExpr)]
+
+
+def scope_of_avals(name: str, avals: Sequence[ShapedArray | ShapeDtypeStruct]) -> SymbolicScope | None:
     """Return the scope of the symbols in types, or None if there are no symbols.
 
     Raises:
         ValueError: the symbols have several scopes.
     """
-    scopes = {id(d.scope): d.scope for aval in avals for d in aval.shape if isinstance(d, DimExpr)}
+    scopes = {id(d.scope): d.scope for aval in avals for d in symbolic_sizes(aval)}
     if len(scopes) > 1:
         raise ValueError(
             f"export of {name}: shapes of the arguments have symbols of several scopes: make them with the same scope= "
@@ -145,7 +151,7 @@ def solve(
         InconclusiveDimensionOperation: a constraint depends on the values of symbolic sizes.
     """
     sizes: dict[str, Any] = {}
-    equations = []
+    equations: list[tuple[Any, Any, ShapedArray, ShapedArray, str]] = []
     for want, have, arg in zip(wanted, given, names, strict=True):
         if want.ndim != have.ndim or want.dtype != have.dtype:
             raise _mismatch(name, want, have, arg)
@@ -154,7 +160,7 @@ def solve(
     while progress:
         progress = False
         for w, h, want, have, arg in equations:
-            unknown = w.variables() - sizes.keys() if isinstance(w, DimExpr) else set()
+            unknown: set[str] = w.variables() - sizes.keys() if isinstance(w, DimExpr) else set()
             if len(unknown) == 1:
                 solution = _solve_for(w, h, unknown.pop(), sizes)
                 if solution is not None:

@@ -41,7 +41,7 @@ def module_at(name: str, template: bytes, sizes: Mapping[str, Any]) -> bytes:
     if not all(isinstance(size, int) for size in sizes.values()):
         return text.encode()
     try:
-        return _jaxlib.to_portable(_jaxlib.parse_module(text))  # type: ignore[no-any-return]
+        return _jaxlib.to_portable(_jaxlib.parse_module(text))
     except (RuntimeError, ValueError, _jaxlib.ir.MLIRError) as error:
         shown = ", ".join(f"{symbol} = {size}" for symbol, size in sizes.items())
         raise NotImplementedError(
