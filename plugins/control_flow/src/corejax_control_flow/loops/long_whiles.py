@@ -50,7 +50,10 @@ def finish_compiled(
         while_p: the primitive.
         consts: the constants of the condition, then those of the body.
         carry: the values that the next step takes.
-        body_jaxpr, body_nconsts, cond_jaxpr, cond_nconsts: the parameters.
+        body_jaxpr: the body, as in the primitive's parameters.
+        body_nconsts: the number of constants of the body.
+        cond_jaxpr: the condition.
+        cond_nconsts: the number of constants of the condition.
     """
     if not (may_be_compiled(cond_jaxpr) and may_be_compiled(body_jaxpr)):
         return None

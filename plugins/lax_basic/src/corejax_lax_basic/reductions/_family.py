@@ -177,7 +177,6 @@ def reduction(
     Returns:
         The function and the primitive.
     """
-
     reduce, of_large = fold.ufunc.reduce, fold.large
 
     def impl(x: Any, neutral: Function, *, axes: Axes) -> Any:
@@ -282,7 +281,6 @@ def cumulative(
     name: str, fold: Fold, accepts: Kinds, derivative: Derivative, doc: str, linear_in: tuple[int, ...] = ()
 ) -> tuple[Function, Primitive]:
     """Define a cumulative reduction along an axis: a row in the table, with the arguments of `reduction`."""
-
     accumulate = fold.ufunc.accumulate
 
     def impl(x: Any, neutral: Function, *, axis: int, reverse: bool) -> Any:

@@ -200,7 +200,6 @@ def smap(f: Callable[..., Any] | None = None, /, *, in_axes: Any = ..., out_axes
     Raises:
         TypeError, ValueError: see `shard_map`.
     """
-
     if f is None:
         return functools.partial(smap, in_axes=in_axes, out_axes=out_axes, axis_name=axis_name)
 

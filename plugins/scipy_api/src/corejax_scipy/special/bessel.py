@@ -180,7 +180,6 @@ def _downward(x: Any, v: int, start: int) -> Any:
 
     The normalisation is DLMF 10.12.4. Large values are scaled down, and each order stores how often that was done.
     """
-
     inverse = 1.0 / x
 
     def step(state: Any, given: Any) -> tuple[Any, Any]:
