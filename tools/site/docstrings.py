@@ -37,7 +37,10 @@ def docstring(value: Any) -> str:
 
 def summary(value: Any) -> str:
     """Return the first paragraph of the docstring as one line of Markdown that fits into a cell of a table."""
-    return escaped(" ".join(docstring(value).partition("\n\n")[0].split())).replace("|", "\\|")
+    text = escaped(" ".join(docstring(value).partition("\n\n")[0].split()))
+    # In a code span Markdown neither ends a cell at `|` nor removes the backslash of an escape.
+    parts = re.split(r"(`+[^`]*`+)", text)
+    return "".join(part if i % 2 else part.replace("|", "\\|") for i, part in enumerate(parts))
 
 
 def escaped(text: str) -> str:
